@@ -1,0 +1,1 @@
+"""Policies that do not learn."""

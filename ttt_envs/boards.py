@@ -1,0 +1,160 @@
+"""Batches of positions, positions as text, and keys for tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ttt_envs.rules import Cells, Game, Keys, Position, check_cells, compiled
+
+STONES = ".ox"
+"""how the cells 0, 1 and 2 are written"""
+MOVERS = "ox"
+LARGEST_BASE_3 = 40
+"""cells up to which 3**cells fits into 64 bits"""
+
+
+class Boards(NamedTuple):
+    """A batch of B positions of one game."""
+
+    cells: Cells
+    """int8[B, rows * columns], row by row: 0 empty, 1 a stone of player_0, 2 a stone of player_1"""
+    mover: NDArray[np.int8]
+    """int8[B]: who is to move, 0 or 1"""
+
+    @classmethod
+    def start(cls, game: Game, count: int = 1) -> Boards:
+        """``count`` empty boards, player_0 to move."""
+        return cls(np.zeros((count, game.cells), np.int8), np.zeros(count, np.int8))
+
+    @classmethod
+    def of(cls, positions: Iterable[Position]) -> Boards:
+        """Single positions of one game as a batch."""
+        cells, movers = zip(*positions, strict=True)
+        return cls(np.stack(cells).astype(np.int8, copy=False), np.array(movers, np.int8))
+
+    def position(self, index: int) -> Position:
+        """Row ``index`` as a position of its own."""
+        return Position(self.cells[index].copy(), int(self.mover[index]))
+
+    def take(self, rows: NDArray[np.int64] | NDArray[np.bool_]) -> Boards:
+        """The chosen rows, copied."""
+        return Boards(self.cells[rows], self.mover[rows])
+
+    def own_first(self) -> Cells:
+        """int8[B, rows * columns] as the mover sees it: 0 empty, 1 an own stone, 2 a stone of the opponent."""
+        out = np.empty(self.cells.shape, np.int8)
+        own_first_rows(np.ascontiguousarray(self.cells), self.mover, out)
+        return out
+
+
+@compiled
+def own_first_rows(cells: Cells, mover: Cells, out: Cells) -> None:
+    """``Boards.own_first`` into ``out``: stones 1 and 2 change places where player_1 is to move."""
+    for b in range(len(cells)):
+        if mover[b] == 0:
+            out[b, :] = cells[b]
+        else:
+            for cell in range(cells.shape[1]):
+                out[b, cell] = (3 - cells[b, cell]) % 3
+
+
+def keys(cells: Cells) -> Keys:
+    """A number for every board, the same for the same cells only.
+
+    The mover is not in it: a table over positions has a row of its own for each mover, or is read with
+    ``keys(boards.own_first())``.
+
+    Args:
+        cells: int8[B, rows * columns].
+
+    Returns:
+        Up to 40 cells uint64[B]: the cells as digits in base 3, the first the least; adding a stone only increases it.
+        Above that uint64[B, W]: the bits of player_0's stones in W/2 words, then those of player_1's.
+    """
+    size = cells.shape[1]
+    if size <= LARGEST_BASE_3:
+        out = np.empty(len(cells), np.uint64)
+        _base_3(np.ascontiguousarray(cells), out)
+        return out
+    words = -(-size // 64)
+    planes = np.zeros((len(cells), 2, words * 64), np.bool_)
+    planes[:, 0, :size] = cells == 1
+    planes[:, 1, :size] = cells == 2
+    packed = np.packbits(planes, axis=2, bitorder="little")
+    return packed.reshape(len(cells), -1).view("<u8").astype(np.uint64, copy=False)
+
+
+@compiled
+def _base_3(cells: Cells, out: Keys) -> None:
+    for b in range(len(cells)):
+        key = np.uint64(0)
+        for cell in range(cells.shape[1] - 1, -1, -1):
+            key = key * np.uint64(3) + np.uint64(cells[b, cell])
+        out[b] = key
+
+
+def cells_of(key: Keys, game: Game) -> Cells:
+    """The boards with the given base-3 keys, int8[B, rows * columns]: the way back from :func:`keys`."""
+    if game.cells > LARGEST_BASE_3:
+        raise ValueError(f"a board of {game.cells} cells has no base-3 key: at most {LARGEST_BASE_3} cells fit")
+    powers = np.uint64(3) ** np.arange(game.cells, dtype=np.uint64)
+    return (key[:, None] // powers % np.uint64(3)).astype(np.int8)
+
+
+def from_text(text: str, game: Game | None = None) -> Position:
+    """Read a position: rows from the top joined by "/", a space, then who is to move, as in ``"x.o/.../..o x"``.
+
+    Args:
+        text: ``.`` empty, ``o`` a stone of player_0, ``x`` a stone of player_1.
+        game: where given, the board must be this game's.
+
+    Raises:
+        ValueError: text that is no position, or no position of ``game``.
+    """
+    example = 'write rows from the top, then who is to move, as in "x.o/.../..o x"'
+    parts = text.split(" ") if isinstance(text, str) else []
+    if len(parts) != 2:
+        raise ValueError(f"{text!r} is not a position: {example}")
+    board, mover = parts
+    if mover not in ("o", "x"):
+        raise ValueError(f"{text!r} says that {mover!r} is to move: write o (player_0) or x (player_1) at the end")
+    rows = board.split("/")
+    for row in rows:
+        for stone in row:
+            if stone not in STONES:
+                raise ValueError(f"{text!r} has the cell {stone!r}: write . for empty, o for player_0, x for player_1")
+        if len(row) != len(rows[0]) or not row:
+            raise ValueError(f"{text!r} has rows of different or no length: {example}")
+    if game is not None and (len(rows), len(rows[0])) != (game.rows, game.columns):
+        raise ValueError(
+            f"{text!r} is a board of {len(rows)} x {len(rows[0])}: this game needs {game.rows} x {game.columns}"
+        )
+    return Position(np.array([STONES.index(stone) for row in rows for stone in row], np.int8), MOVERS.index(mover))
+
+
+def to_text(position: Position, game: Game | None = None) -> str:
+    """Write a position as :func:`from_text` reads it; a board that is not square needs its ``game``.
+
+    >>> to_text(from_text("x.o/.../..o x"))
+    'x.o/.../..o x'
+
+    Raises:
+        ValueError: cells that are no board of ``game``, or no square board where no game is given.
+    """
+    if game is None:
+        edge = round(len(position.cells) ** 0.5)
+        if edge * edge != len(position.cells):
+            raise ValueError(
+                f"a board of {len(position.cells)} cells is not square: say which it is, to_text(position, game)"
+            )
+        columns = edge
+    else:
+        check_cells(game, position.cells)
+        columns = game.columns
+    line = "".join(STONES[cell] for cell in position.cells)
+    rows = (line[start : start + columns] for start in range(0, len(line), columns))
+    return f"{'/'.join(rows)} {MOVERS[position.mover]}"

@@ -1,0 +1,468 @@
+"""B games side by side between the caller and an opponent: what the single and the vector environment share.
+
+The two environments only present what this does, so that game i of a batch and the single environment cannot differ.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ttt_envs.boards import Boards
+from ttt_envs.policy import Policy, act_in_episodes, make_policy
+from ttt_envs.rules import (
+    ILLEGAL,
+    NOT_OVER,
+    OPPONENT,
+    SEAT,
+    SYMMETRY,
+    Cells,
+    ChanceOutcome,
+    Game,
+    Integers,
+    Kernel,
+    Keys,
+    Position,
+    Reals,
+    action_index,
+    chance_outcomes,
+    compiled,
+    occupied,
+    pick,
+    play,
+    play_rows,
+    splitmix64,
+    uniform,
+)
+from ttt_envs.symmetry import symmetries
+
+Seat = Literal["first", "second", "random", "alternate"]
+IllegalAction = Literal["lose", "penalize", "raise"]
+Symmetry = Literal["none", "random"]
+Flags = NDArray[np.bool_]
+
+SELF = "self"
+"""the opponent's name when the caller moves for both"""
+FORFEIT, TRUNCATED = 3, 5  # FORFEIT + the loser: further outcomes beside the rules' own
+OUTCOMES = (
+    "player_0 won",
+    "player_1 won",
+    "draw",
+    "player_0 lost by an illegal action",
+    "player_1 lost by an illegal action",
+    "truncated after too many illegal actions",
+)
+_SEATS = get_args(Seat)
+_BOTH = len(_SEATS)
+_NONE, _UNIFORM, _BY_ACT = range(3)  # how the opponent replies
+
+
+def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
+    """Raise ValueError unless ``value`` is one of the choices."""
+    if value not in choices:
+        raise ValueError(f"{name}={value!r} is not known: choose {', '.join(map(repr, choices))}")
+
+
+def check_restored(cells: int, game: Game, has_luck: bool, seed: object) -> None:
+    """Raise ValueError unless a cloned state fits the game and somebody says how chance goes on."""
+    if cells != game.cells:
+        raise ValueError(f"a state of {cells} cells does not fit a board of {game.rows} x {game.columns}")
+    if not has_luck and seed is None:
+        raise ValueError(
+            "this state was cloned without its generator: restore_state(state, seed=...) says how chance goes on, "
+            "or clone_state(include_rng=True) keeps the generator"
+        )
+
+
+class Step(NamedTuple):
+    """What a step shows, all arrays fresh."""
+
+    planes: Cells
+    """int8[B, 2, cells]: own stones, then the opponent's"""
+    mask: Cells
+    """int8[B, cells]: legal actions; all ones in a finished game, because an empty mask would make masked distributions
+    uniform over illegal actions"""
+    rewards: Reals
+    """float64[B], to ``Lockstep.seat``"""
+    terminated: Flags
+    """bool[B]"""
+    truncated: Flags
+    """bool[B]"""
+    ended: int
+    """how many games have ended"""
+
+
+class Lockstep:
+    """The state of B games and what happens to all of them at once.
+
+    Attributes:
+        cells, mover, stones: int8[B, cells], int8[B], int64[B]: the positions.
+        keys, episode, luck: uint64[B], int64[B], uint64[B]: the seeds' keys, the number of the episode since, and
+            ``splitmix64(key, episode)``, from which all chance of the episode comes.
+        seat: int8[B]: the caller's seat; with ``opponent="self"`` the seat that moved last.
+        symmetry: int64[B]: which of ``permutations`` int64[S, cells] the caller sees the board through.
+        outcome: int8[B]: ``NOT_OVER``, a winner, ``DRAW``, ``FORFEIT`` + the loser, or ``TRUNCATED``.
+        over: bool[B]: the end of the game has been shown, and the game must begin anew.
+        illegal: int64[B]: illegal actions so far.
+    """
+
+    def __init__(
+        self,
+        game: Game,
+        count: int,
+        opponent: str | Policy,
+        seat: Seat,
+        illegal_action: IllegalAction,
+        symmetry: Symmetry,
+    ) -> None:
+        check_choice("seat", seat, _SEATS)
+        check_choice("illegal_action", illegal_action, get_args(IllegalAction))
+        check_choice("symmetry", symmetry, get_args(Symmetry))
+        self.game = game
+        self.opponent = None if opponent == SELF else make_policy(opponent, game)
+        self.permutations = symmetries(game, "all" if symmetry == "random" else "none")
+        if self.opponent is None:
+            self._replies = _NONE
+        else:
+            self._replies = _UNIFORM if getattr(self.opponent, "plays_uniformly", False) else _BY_ACT
+        self._seats = _BOTH if self.opponent is None else _SEATS.index(seat)
+        self._illegal = get_args(IllegalAction).index(illegal_action)
+        self._kernel = game.kernel
+        self.cells = np.zeros((count, game.cells), np.int8)
+        self.mover = np.zeros(count, np.int8)
+        self.stones = np.zeros(count, np.int64)
+        self.keys = np.zeros(count, np.uint64)
+        self.episode = np.full(count, -1)
+        self.luck = np.zeros(count, np.uint64)
+        self.seat = np.zeros(count, np.int8)
+        self.symmetry = np.zeros(count, np.int64)
+        self.outcome = np.full(count, NOT_OVER, np.int8)
+        self.over = np.ones(count, np.bool_)
+        self.illegal = np.zeros(count, np.int64)
+        self._begun = np.zeros(count, np.bool_)
+
+    def seed(self, rows: Integers, keys: Keys) -> None:
+        """Give the games ``rows`` the 64-bit keys of their seeds; their next episode is number 0."""
+        self.keys[rows] = keys
+        self.episode[rows] = -1
+
+    def begin(self, rows: Integers) -> None:
+        """Begin the next episode in the games ``rows``, the opponent's opening moves included."""
+        for row in rows:
+            _begin(
+                row,
+                self.cells,
+                self.mover,
+                self.stones,
+                self.keys,
+                self.episode,
+                self.luck,
+                self.seat,
+                self.symmetry,
+                self.outcome,
+                self.over,
+                self.illegal,
+                self._seats,
+                len(self.permutations),
+            )
+        self._reply()
+
+    def step(self, actions: Integers, begin_over: bool) -> Step:
+        """Move in every game, let the opponent reply, and show how the games stand.
+
+        Args:
+            actions: int64[B], cells of the board as the caller sees it. It is ignored where a game begins, and where
+                the opponent won before the caller's first move.
+            begin_over: whether games that are over begin anew in place of a move (reward 0); else they stay over.
+
+        Raises:
+            ValueError: an action that is no cell, or an illegal one with ``illegal_action="raise"``; then no game has
+                changed.
+        """
+        count = len(actions)
+        planes, mask = np.empty((count, 2, self.game.cells), np.int8), np.empty((count, self.game.cells), np.int8)
+        rewards, terminated, truncated = np.empty(count), np.empty(count, np.bool_), np.empty(count, np.bool_)
+        status = _step(
+            self.cells,
+            self.mover,
+            self.stones,
+            self.keys,
+            self.episode,
+            self.luck,
+            self.seat,
+            self.symmetry,
+            self.outcome,
+            self.over,
+            self.illegal,
+            self._begun,
+            self.permutations,
+            actions,
+            begin_over,
+            self._seats,
+            self._illegal,
+            self._replies,
+            self._kernel,
+            planes,
+            mask,
+            rewards,
+            terminated,
+            truncated,
+        )
+        if status < 0:
+            self._refuse(-1 - status, int(actions[-1 - status]))
+        if self._replies == _BY_ACT:
+            self._reply()
+            status = _settle(self.outcome, self.seat, self._begun, self.over, rewards, terminated, truncated)
+        if self._replies == _BY_ACT or len(self.permutations) > 1:
+            planes, mask = self.observe()
+        return Step(planes, mask, rewards, terminated, truncated, status)
+
+    def _reply(self) -> None:
+        """Let the opponent move wherever it is to move, until nowhere."""
+        if self._replies == _UNIFORM:
+            _reply_uniformly(self.cells, self.mover, self.stones, self.luck, self.seat, self.outcome, self._kernel)
+        if self.opponent is None or self._replies == _UNIFORM:
+            return
+        while True:
+            rows = np.flatnonzero((self.outcome == NOT_OVER) & (self.mover != self.seat))
+            if not len(rows):
+                return
+            boards = Boards(self.cells[rows], self.mover[rows])
+            actions = act_in_episodes(self.opponent, boards, self.luck[rows], self.stones[rows])
+            play_rows(self.cells, self.mover, self.stones, self.luck, rows, actions, self._kernel, self.outcome)
+            illegal = rows[self.outcome[rows] == ILLEGAL]
+            if len(illegal):
+                self.outcome[illegal] = NOT_OVER
+                raise ValueError(f"the opponent {self.opponent} moved to a cell that is not empty: it is at fault")
+
+    def observe(self) -> tuple[Cells, Cells]:
+        """``planes`` and ``mask`` as in :class:`Step`."""
+        cells = self.cells
+        if len(self.permutations) > 1:
+            cells = np.take_along_axis(cells, self.permutations[self.symmetry], axis=1)
+        count, size = cells.shape
+        planes, mask = np.empty((count, 2, size), np.int8), np.empty((count, size), np.int8)
+        viewer = self.mover if self.opponent is None else self.seat
+        _observe(cells, viewer, self.outcome, planes, mask)
+        return planes, mask
+
+    def words(self, row: int) -> str | None:
+        """How game ``row`` has ended, None while it goes on."""
+        return None if self.outcome[row] == NOT_OVER else OUTCOMES[self.outcome[row]]
+
+    def chance_outcomes(self, row: int, action: object) -> list[ChanceOutcome]:
+        """What the caller's move may lead to in game ``row``, the opponent's reply not included."""
+        cell = self.permutations[self.symmetry[row], action_index(self.game, action)]
+        return chance_outcomes(self.game, Position(self.cells[row], int(self.mover[row])), int(cell))
+
+    _POSITION = ("cells", "mover", "stones", "seat", "symmetry", "outcome", "illegal", "over")
+    _LUCK = ("luck", "keys", "episode")
+
+    def clone(self, include_rng: bool) -> dict[str, Any]:
+        """Copies of the arrays; without ``include_rng`` of none that tells the future."""
+        names = self._POSITION + (self._LUCK if include_rng else ())
+        return {name: getattr(self, name).copy() for name in names}
+
+    def restore(self, state: dict[str, Any], keys: Keys | None) -> None:
+        """Take back what :meth:`clone` gave, and with ``keys`` go on with other luck.
+
+        Raises:
+            ValueError: arrays of another board or number of games, or neither the state's own luck nor keys.
+        """
+        check_restored(state["cells"].shape[1], self.game, "luck" in state, keys)
+        if len(state["cells"]) != len(self.cells):
+            raise ValueError(f"a state of {len(state['cells'])} games does not fit {len(self.cells)}")
+        for name, array in state.items():
+            getattr(self, name)[...] = array
+        if keys is not None:
+            self.seed(self._all, keys)
+            self.episode += 1
+            _luck_of(self.luck, self.keys, self.episode)
+
+    def _refuse(self, row: int, action: int) -> None:
+        try:
+            action_index(self.game, action)
+        except ValueError as problem:
+            message = str(problem)
+        else:
+            cells = self.cells[row][self.permutations[self.symmetry[row]]]
+            message = occupied(self.game, cells, action)
+        raise ValueError(f"game {row}: {message}" if len(self.mover) > 1 else message)
+
+
+@compiled
+def _begin(
+    b: int,
+    cells: Cells,
+    mover: Cells,
+    stones: Integers,
+    keys: Keys,
+    episode: Integers,
+    luck: Keys,
+    seat: Cells,
+    symmetry: Integers,
+    outcome: Cells,
+    over: Flags,
+    illegal: Integers,
+    seats: int,
+    images: int,
+) -> None:
+    """Begin the next episode of game ``b``: an empty board, and the seat and the symmetry of the episode."""
+    cells[b, :] = 0
+    mover[b] = 0
+    stones[b] = 0
+    episode[b] += 1
+    luck[b] = splitmix64(keys[b], episode[b])
+    if seats == 2:  # random
+        seat[b] = int(uniform(luck[b], SEAT, 0) * 2)
+    elif seats == 3:  # alternate
+        seat[b] = episode[b] % 2
+    else:
+        seat[b] = seats % 2  # first, second; who plays both begins as the first
+    symmetry[b] = int(uniform(luck[b], SYMMETRY, 0) * images)
+    outcome[b] = NOT_OVER
+    over[b] = False
+    illegal[b] = 0
+
+
+@compiled
+def _step(
+    cells: Cells,
+    mover: Cells,
+    stones: Integers,
+    keys: Keys,
+    episode: Integers,
+    luck: Keys,
+    seat: Cells,
+    symmetry: Integers,
+    outcome: Cells,
+    over: Flags,
+    illegal: Integers,
+    begun: Flags,
+    permutations: Integers,
+    actions: Integers,
+    begin_over: bool,
+    seats: int,
+    illegal_action: int,
+    replies: int,
+    kernel: Kernel,
+    planes: Cells,
+    mask: Cells,
+    rewards: Reals,
+    terminated: Flags,
+    truncated: Flags,
+) -> int:
+    """The caller's moves; and where the opponent needs no Python, its replies and how the games then stand.
+
+    Returns:
+        How many games have ended; or -1 - b for the first game b whose action is to be refused, and then nothing has
+        changed.
+    """
+    count, size = cells.shape
+    for b in range(count):
+        if actions[b] < 0 or actions[b] >= size:
+            return -1 - b
+    if illegal_action == 2:  # raise
+        for b in range(count):
+            if outcome[b] == NOT_OVER and cells[b, permutations[symmetry[b], actions[b]]] != 0:
+                return -1 - b
+    images = len(permutations)
+    for b in range(count):
+        rewards[b] = 0.0
+        begun[b] = begin_over and over[b]
+        if begun[b]:
+            _begin(
+                b, cells, mover, stones, keys, episode, luck, seat, symmetry, outcome, over, illegal, seats, images
+            )
+            continue
+        if outcome[b] != NOT_OVER:  # over, or won by the opponent before the caller's first move
+            continue
+        player = np.int64(mover[b])
+        if seats == 4:  # both
+            seat[b] = player
+        cell = actions[b] if images == 1 else permutations[symmetry[b], actions[b]]
+        result, after = play(cells[b], player, cell, stones[b], luck[b], kernel)
+        if result != ILLEGAL:
+            outcome[b] = result
+            mover[b] = after
+            stones[b] += 1
+        elif illegal_action == 0:  # lose
+            outcome[b] = FORFEIT + player
+        else:
+            rewards[b] = -1.0
+            illegal[b] += 1
+            if illegal[b] >= size:
+                outcome[b] = TRUNCATED
+    if replies == _BY_ACT:
+        return 0
+    if replies == _UNIFORM:
+        _reply_uniformly(cells, mover, stones, luck, seat, outcome, kernel)
+    if images == 1:
+        _observe(cells, mover if replies == _NONE else seat, outcome, planes, mask)
+    return _settle(outcome, seat, begun, over, rewards, terminated, truncated)
+
+
+@compiled
+def _reply_uniformly(
+    cells: Cells, mover: Cells, stones: Integers, luck: Keys, seat: Cells, outcome: Cells, kernel: Kernel
+) -> None:
+    """The replies of an opponent that moves at random, with the numbers that ``act_in_episodes`` would use."""
+    for b in range(len(cells)):
+        while outcome[b] == NOT_OVER and mover[b] != seat[b]:
+            cell = pick(cells[b], uniform(luck[b], OPPONENT, stones[b]))
+            result, after = play(cells[b], np.int64(mover[b]), cell, stones[b], luck[b], kernel)
+            outcome[b] = result
+            mover[b] = after
+            stones[b] += 1
+
+
+@compiled
+def _settle(
+    outcome: Cells, seat: Cells, begun: Flags, over: Flags, rewards: Reals, terminated: Flags, truncated: Flags
+) -> int:
+    """Rewards and flags of games that have ended and have not just begun; what ends is over. Returns how many."""
+    ended = 0
+    for b in range(len(outcome)):
+        result = NOT_OVER if begun[b] else outcome[b]
+        over[b] = result != NOT_OVER
+        ended += over[b]
+        truncated[b] = result == TRUNCATED
+        terminated[b] = over[b] and not truncated[b]
+        if result == 0 or result == 1:
+            rewards[b] = 1.0 if result == seat[b] else -1.0
+        elif result == FORFEIT or result == FORFEIT + 1:
+            rewards[b] = -1.0 if result == FORFEIT + seat[b] else 1.0
+    return ended
+
+
+@compiled
+def _observe(cells: Cells, viewer: Cells, outcome: Cells, planes: Cells, mask: Cells) -> None:
+    # Flat arrays, plain comparisons and indices that only ever grow from 0: this is what becomes vector instructions
+    # (five to ten times as fast as planes[b, 0, cell] = ... on large boards).
+    count, size = cells.shape
+    board = cells.reshape(-1)
+    flat = planes.reshape(-1)
+    legal = mask.reshape(-1)
+    for i in range(count * size):
+        legal[i] = board[i] == 0
+    start = 0
+    for b in range(count):
+        own = np.int8(viewer[b] + 1)
+        other = np.int8(3 - own)
+        double = 2 * start
+        for cell in range(size):
+            stone = board[start + cell]
+            flat[double + cell] = stone == own
+            flat[double + size + cell] = stone == other
+        if outcome[b] != NOT_OVER:
+            for cell in range(size):
+                legal[start + cell] = 1
+        start += size
+
+
+@compiled
+def _luck_of(luck: Keys, keys: Keys, episode: Integers) -> None:
+    for b in range(len(luck)):
+        luck[b] = splitmix64(keys[b], episode[b])

@@ -1,0 +1,366 @@
+"""The PettingZoo AEC environment: both players are the caller's.
+
+``env`` and ``raw_env`` make the same object. The guards that PettingZoo's other games get from three wrappers (illegal
+move, action out of bounds, calls out of order) are built in, with the wrappers' behaviour and words, because the
+wrappers cost more than twenty times as much as the game.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar, get_args
+
+import numpy as np
+from gymnasium import spaces
+from gymnasium.utils import EzPickle, seeding
+from pettingzoo import AECEnv
+from pettingzoo.utils.env_logger import EnvLogger
+
+from ttt_envs import render as drawing
+from ttt_envs.lockstep import FORFEIT, OUTCOMES, Symmetry, check_choice, check_restored
+from ttt_envs.rules import (
+    ILLEGAL,
+    NOT_OVER,
+    SYMMETRY,
+    Cells,
+    ChanceOutcome,
+    Game,
+    Kernel,
+    Keys,
+    Position,
+    action_index,
+    chance_outcomes,
+    compiled,
+    key_of,
+    play,
+    splitmix64,
+    uniform,
+)
+from ttt_envs.symmetry import symmetries
+
+__all__ = ["env", "raw_env"]
+
+PLAYERS = ("player_0", "player_1")
+# of each outcome: the two rewards, and the winner
+_ENDS = ((1.0, -1.0, 0), (-1.0, 1.0, 1), (0.0, 0.0, None), (-1.0, 0.0, 1), (0.0, -1.0, 0))
+_INT64 = np.int64  # a global, because it is asked for at every step
+_NOT_BEGUN = -3  # an outcome beside those of the rules: no reset yet
+_AFTER_RESET = frozenset(
+    ("agents", "agent_selection", "rewards", "terminations", "truncations", "infos", "num_agents", "_cumulative_rewards")
+)
+
+
+class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this name
+    """m,n,k tic-tac-toe with skipped turns for two agents.
+
+    A skipped turn is no event of its own: the same agent simply stays selected. An observation is a dict of
+    ``observation`` int8[rows, columns, 2], own stones first, and ``action_mask`` int8[rows * columns], all zeros for
+    the agent not on move and after the end. An action is the index of a cell, row by row. Rewards come at the end: +1
+    and -1, or 0 and 0; an illegal action ends the game with -1 for its player and 0 for the other. ``infos`` then hold
+    ``outcome`` in words and ``winner`` (0, 1 or None).
+
+    Args:
+        size: edge of the board, or (rows, columns), 1 to 19.
+        win_length: stones in a line that win.
+        skip_chance: probability that a turn is skipped, in [0, 1).
+        symmetry: ``"random"`` shows each episode through a random symmetry of the board; actions are mapped back.
+        render_mode: None, ``"ansi"``, ``"rgb_array"`` or ``"human"`` (needs pygame).
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {  # type: ignore[misc]
+        "render_modes": ["human", "ansi", "rgb_array"],
+        "name": "mnk_v0",
+        "is_parallelizable": False,  # after a skip the agents do not take turns in a cycle
+        "render_fps": drawing.FPS,
+    }
+
+    def __init__(
+        self,
+        size: int | tuple[int, int] = 3,
+        win_length: int = 3,
+        skip_chance: float = 0.0,
+        *,
+        symmetry: Symmetry = "none",
+        render_mode: str | None = None,
+    ) -> None:
+        EzPickle.__init__(self, size, win_length, skip_chance, symmetry=symmetry, render_mode=render_mode)
+        super().__init__()
+        drawing.check_mode(render_mode)
+        check_choice("symmetry", symmetry, get_args(Symmetry))
+        self.game = Game.of_size(size, win_length, skip_chance)
+        self.render_mode = render_mode
+        self._human = render_mode == "human"
+        self.possible_agents = list(PLAYERS)
+        shape = (self.game.rows, self.game.columns, 2)
+        self.observation_spaces = {
+            agent: spaces.Dict(
+                observation=spaces.Box(0, 1, shape, np.int8),
+                action_mask=spaces.Box(0, 1, (self.game.cells,), np.int8),
+            )
+            for agent in PLAYERS
+        }
+        self.action_spaces = {agent: spaces.Discrete(self.game.cells) for agent in PLAYERS}
+        self.state_space = spaces.Box(0, 1, (self.game.rows, self.game.columns, 3), np.int8)
+        self._permutations = symmetries(self.game, "all") if symmetry == "random" else None
+        self._symmetry = 0
+        self._mover = 0
+        self._stones = 0
+        self._outcome = _NOT_BEGUN
+        # The cells, the mask, and what each player sees, kept up to date stone by stone: an observation is then a
+        # copy, whatever the board. All in one piece of memory, so that one copy begins a game.
+        size = self.game.cells
+        self._memory = np.zeros(6 * size, np.int8)
+        self._cells, self._mask, self._views = np.split(self._memory, [size, 2 * size])
+        self._seen = dict(zip(PLAYERS, self._views.reshape(2, *shape), strict=True))
+        self._mask.fill(1)
+        self._no_mask = np.zeros(size, np.int8)
+        self._start = self._memory.copy()
+        self._kernel = self.game.kernel
+        self._key = np.zeros(1, np.uint64)
+        self._episode = -1
+        self._seeded = False
+        self._screen: drawing.Screen | None = None
+        self._has_reset = False
+        self._has_updated = False
+
+    def observation_space(self, agent: str) -> spaces.Space[Any]:
+        """The same object at every call."""
+        return self.observation_spaces[agent]
+
+    def action_space(self, agent: str) -> spaces.Space[Any]:
+        """The same object at every call."""
+        return self.action_spaces[agent]
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _AFTER_RESET:
+            raise AttributeError(f"{name} cannot be accessed before reset")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
+        """Begin the next episode, or with ``seed`` the first of that seed. ``options`` are ignored."""
+        if seed is not None or not self._seeded:
+            self._key[0] = key_of(seeding.np_random(seed)[0])
+            self._episode = -1
+            self._seeded = True
+        self._episode += 1
+        if self._permutations is not None:
+            luck = np.uint64(splitmix64(self._key[0], self._episode))
+            self._symmetry = int(uniform(luck, SYMMETRY, 0) * len(self._permutations))
+        self._memory[:] = self._start
+        self._mover = self._stones = 0
+        self._outcome = NOT_OVER
+        self.agents = list(PLAYERS)
+        self.agent_selection = PLAYERS[0]
+        self.rewards = {"player_0": 0.0, "player_1": 0.0}
+        self._cumulative_rewards = {"player_0": 0.0, "player_1": 0.0}
+        self.terminations = {"player_0": False, "player_1": False}
+        self.truncations = {"player_0": False, "player_1": False}
+        self.infos: dict[str, dict[str, Any]] = {"player_0": {}, "player_1": {}}
+        self._skip_agent_selection: str | None = None
+        self._has_reset = self._has_updated = True
+        if self._human:
+            self.render()
+
+    def step(self, action: Any) -> None:
+        """Move for ``agent_selection``; None for an agent whose game is over.
+
+        Raises:
+            AssertionError: before ``reset``, and for an action that is no cell of the board.
+            ValueError: an action for an agent whose game is over.
+        """
+        self._has_updated = True
+        if self._outcome != NOT_OVER:
+            if not self._has_reset:
+                EnvLogger.error_step_before_reset()
+            elif not self.agents:
+                EnvLogger.warn_step_after_terminated_truncated()
+            else:
+                self._was_dead_step(action)
+            return
+        kind = type(action)
+        if kind is not int and kind is not _INT64 and not self.action_spaces[PLAYERS[0]].contains(action):
+            self._refuse(action)
+        shown = cell = int(action)
+        if self._permutations is not None and 0 <= cell < self.game.cells:
+            cell = int(self._permutations[self._symmetry, cell])
+        mover = self._mover
+        outcome, self._mover = _turn(
+            self._memory, self._key, mover, cell, shown, self._stones, self._episode, self._kernel
+        )
+        if outcome == ILLEGAL:
+            if not 0 <= shown < self.game.cells:
+                self._refuse(action)
+            EnvLogger.warn_on_illegal_move()
+            self._finish(FORFEIT + mover)
+            return
+        self._stones += 1
+        if outcome == NOT_OVER:
+            self.agent_selection = PLAYERS[self._mover]
+        else:
+            self._finish(outcome)
+        if self._human:
+            self.render()
+
+    def _refuse(self, action: Any) -> None:
+        raise AssertionError(
+            f"action is not in action space: {action!r} is no cell of a board of {self.game.rows} x "
+            f"{self.game.columns}, choose a whole number from 0 to {self.game.cells - 1}"
+        )
+
+    def _finish(self, outcome: int) -> None:
+        """Both agents are done; ``agent_selection`` goes to the first of them."""
+        self._outcome = outcome
+        first, second, winner = _ENDS[outcome]
+        self.rewards = {"player_0": first, "player_1": second}
+        self._cumulative_rewards = {"player_0": first, "player_1": second}
+        self.terminations = {"player_0": True, "player_1": True}
+        if outcome >= FORFEIT:
+            self.truncations = {"player_0": True, "player_1": True}
+        words = OUTCOMES[outcome]
+        self.infos = {"player_0": {"outcome": words, "winner": winner}, "player_1": {"outcome": words, "winner": winner}}
+        self._skip_agent_selection = self.agent_selection
+        self.agent_selection = PLAYERS[0]
+
+    def _was_dead_step(self, action: Any) -> None:
+        """Take leave of the selected agent: what the base class does, for two agents that end together."""
+        if action is not None:
+            raise ValueError("when an agent is dead, the only valid action is None")
+        agent = self.agent_selection
+        del self.terminations[agent]
+        del self.truncations[agent]
+        del self.rewards[agent]
+        del self._cumulative_rewards[agent]
+        del self.infos[agent]
+        self.agents.remove(agent)
+        if self.agents:
+            self.agent_selection = self.agents[0]
+            self.rewards[self.agent_selection] = 0.0
+        else:
+            self.agent_selection = self._skip_agent_selection or agent
+            self._skip_agent_selection = None
+
+    def observe(self, agent: str) -> dict[str, Any]:
+        """What ``agent`` sees: ``observation`` int8[rows, columns, 2] and ``action_mask`` int8[cells], both fresh."""
+        if not self._has_reset:
+            EnvLogger.error_observe_before_reset()
+        on_move = self._outcome == NOT_OVER and agent == self.agent_selection
+        return {
+            "observation": self._seen[agent].copy(),
+            "action_mask": (self._mask if on_move else self._no_mask).copy(),
+        }
+
+    def last(self, observe: bool = True) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Observation (None without ``observe``), cumulative reward, terminated, truncated, info of the selected agent."""
+        agent = self.agent_selection
+        return (
+            self.observe(agent) if observe else None,
+            self._cumulative_rewards[agent],
+            self.terminations[agent],
+            self.truncations[agent],
+            self.infos[agent],
+        )
+
+    def agent_iter(self, max_iter: int = 2**63) -> Iterator[str]:  # type: ignore[override]  # iterates as the base's does
+        """The agents in turn; ``step`` or ``reset`` must be called between two of them."""
+        if not self._has_reset:
+            EnvLogger.error_agent_iter_before_reset()
+        return self._turns(max_iter)
+
+    def _turns(self, left: int) -> Iterator[str]:
+        while self.agents and left > 0:
+            left -= 1
+            assert self._has_updated, "need to call step() or reset() in a loop over `agent_iter`"
+            self._has_updated = False
+            yield self.agent_selection
+
+    def state(self) -> np.ndarray[Any, Any]:
+        """int8[rows, columns, 3]: stones of player_0, stones of player_1, and a plane of the mover (0 or 1)."""
+        if not self._has_reset:
+            EnvLogger.error_state_before_reset()
+        mover = np.full((self.game.rows, self.game.columns, 1), self._mover, np.int8)
+        return np.concatenate([self._seen[PLAYERS[0]], mover], axis=2)
+
+    def chance_outcomes(self, action: int) -> list[ChanceOutcome]:
+        """All positions that the selected agent's action may lead to, with exact probabilities.
+
+        See :func:`ttt_envs.chance_outcomes`. With ``symmetry="random"`` the action is one of the view and the
+        positions are the board's own.
+        """
+        cell = action_index(self.game, action)
+        if self._permutations is not None:
+            cell = int(self._permutations[self._symmetry, cell])
+        return chance_outcomes(self.game, Position(self._cells, self._mover), cell)
+
+    _STATE = ("_mover", "_stones", "_outcome", "_symmetry", "agent_selection", "_skip_agent_selection", "_has_updated")
+    _COPIED = ("agents", "rewards", "_cumulative_rewards", "terminations", "truncations")
+
+    def clone_state(self, include_rng: bool = False) -> dict[str, Any]:
+        """A copy of the game. Without ``include_rng`` it knows nothing of skips to come."""
+        if not self._has_reset:
+            EnvLogger.error_state_before_reset()
+        state = {name: getattr(self, name) for name in self._STATE}
+        state |= {name: getattr(self, name).copy() for name in self._COPIED}
+        state["infos"] = {agent: dict(info) for agent, info in self.infos.items()}
+        state["_memory"] = self._memory.copy()
+        if include_rng:
+            state |= {"_key": self._key.copy(), "_episode": self._episode}
+        return state
+
+    def restore_state(self, state: dict[str, Any], *, seed: int | None = None) -> None:
+        """Go back to a cloned game.
+
+        Args:
+            state: what :meth:`clone_state` returned, of an environment with the same game.
+            seed: for the chance to come; a state that was cloned without the generator needs it.
+
+        Raises:
+            ValueError: another board, or neither the state nor the caller says how chance goes on.
+        """
+        check_restored(len(state["_memory"]) // 6, self.game, "_key" in state, seed)
+        for name in self._STATE:
+            setattr(self, name, state[name])
+        for name in self._COPIED:
+            setattr(self, name, state[name].copy())
+        self.infos = {agent: dict(info) for agent, info in state["infos"].items()}
+        self._memory[:] = state["_memory"]
+        if seed is None:
+            self._key[:] = state["_key"]
+            self._episode = state["_episode"]
+        else:
+            self._key[0] = key_of(seeding.np_random(seed)[0])
+            self._episode = 0
+        self._has_reset = self._seeded = True
+
+    def render(self) -> Any:
+        """The board as text (``"ansi"``), as uint8[height, width, 3] (``"rgb_array"``), or in a window (``"human"``)."""
+        if not self._has_reset:
+            EnvLogger.error_render_before_reset()
+        if self._human and self._screen is None:
+            self._screen = drawing.Screen(self.game)
+        end = None if self._outcome == NOT_OVER else OUTCOMES[self._outcome]
+        return drawing.show(self.render_mode, self.game, self._cells, self._mover, end, self._screen)
+
+    def close(self) -> None:
+        """Close the window, where there is one."""
+        if self._screen is not None:
+            self._screen.close()
+            self._screen = None
+
+
+@compiled
+def _turn(
+    memory: Cells, key: Keys, mover: int, cell: int, shown: int, stones: int, episode: int, kernel: Kernel
+) -> tuple[int, int]:
+    """``rules.play``, and the stone in the mask and in both players' views, where it appears on cell ``shown``."""
+    size = len(memory) // 6
+    outcome, after = play(memory[:size], mover, cell, stones, splitmix64(key[0], episode), kernel)
+    if outcome != ILLEGAL:
+        memory[size + shown] = 0
+        memory[2 * size + mover * 2 * size + 2 * shown] = 1  # plane 0 of the mover's view
+        memory[2 * size + (1 - mover) * 2 * size + 2 * shown + 1] = 1  # plane 1 of the other's
+    return outcome, after
+
+
+def env(**kwargs: Any) -> raw_env:
+    """The environment with PettingZoo's usual guards, which :class:`raw_env` has built in. Arguments are its."""
+    return raw_env(**kwargs)

@@ -1,0 +1,378 @@
+"""What everything that plays has in common, and the spec strings that name it.
+
+A spec string is ``name[:argument,...]`` with arguments ``[key=]value``, of which only the first may come without its
+key; a value that contains ``,`` or ``:`` stands in parentheses::
+
+    random      optimal:epsilon=0.1      run:runs/first      book:path=b.npz,then=(expectiminimax:depth=4)
+
+A name with a dot is a class of yours: ``package.module:Class`` or ``package.module:Class:key=value`` is called as
+``Class(game, key=value)``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import importlib
+import inspect
+import types
+import typing
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ttt_envs.boards import Boards
+from ttt_envs.rules import OPPONENT, Game, Integers, Keys, Reals, compiled, uniforms
+
+
+class Uniforms(Protocol):
+    """The part of ``numpy.random.Generator`` that playing needs; every generator has it."""
+
+    def random(self, size: int, /) -> Reals:
+        """float64[size], uniform in [0, 1)."""
+        ...
+
+
+@runtime_checkable
+class Policy(Protocol):
+    """Whatever plays: a distribution over moves for every position of a batch.
+
+    Callers never pass finished positions. A policy may also have ``act(boards, rng) -> int64[B]``, a faster draw from
+    the same distribution that takes exactly one ``rng.random(B)``; :func:`act` uses it. A policy with
+    ``plays_uniformly = True`` gives every legal move the same probability, and environments may then draw by
+    ``rules.pick`` in their own kernels.
+    """
+
+    pure: bool
+    """whether ``probabilities`` is a function of the boards alone"""
+
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
+        """float64[B, rows * columns]: a distribution over legal moves for each position; rows sum to 1.
+
+        A policy that is not pure needs ``rng``.
+        """
+        ...
+
+
+@runtime_checkable
+class Values(Protocol):
+    """What a policy thinks of positions, where it thinks in values: expected results, -1 loss to 1 win."""
+
+    def values(self, boards: Boards) -> Reals:
+        """float64[B], to the mover."""
+        ...
+
+    def action_values(self, boards: Boards) -> Reals:
+        """float64[B, rows * columns], to the mover, NaN where illegal."""
+        ...
+
+
+class Player(Protocol):
+    """What plays with a memory between its moves: tree reuse, clocks, pondering."""
+
+    def begin(self, slots: Integers) -> None:
+        """New games begin in ``slots`` int64[B]."""
+        ...
+
+    def act(
+        self, boards: Boards, slots: Integers, rng: np.random.Generator, time_left: Reals | None = None
+    ) -> Integers:
+        """int64[B]: a move in each of the games ``slots``, with ``time_left`` float64[B] seconds on the clocks."""
+        ...
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Drawing moves
+
+
+@compiled
+def _sample(probabilities: Reals, u: Reals, out: Integers) -> None:
+    for b in range(len(probabilities)):
+        rest = u[b]
+        chosen = -1
+        for cell in range(probabilities.shape[1]):
+            p = probabilities[b, cell]
+            if p > 0:
+                chosen = cell  # rounding may leave a rest behind the last one: then it is the last one's
+                if rest < p:
+                    break
+                rest -= p
+        out[b] = chosen
+
+
+def sample(probabilities: Reals, u: Reals) -> Integers:
+    """The actions on which uniform numbers fall.
+
+    Args:
+        probabilities: float64[B, cells], rows that sum to 1.
+        u: float64[B] in [0, 1).
+
+    Returns:
+        int64[B].
+    """
+    out = np.empty(len(probabilities), np.int64)
+    _sample(np.ascontiguousarray(probabilities, np.float64), u, out)
+    return out
+
+
+def act(policy: Policy, boards: Boards, rng: Uniforms) -> Integers:
+    """Draw one move for each position, int64[B], from exactly one ``rng.random(B)``.
+
+    Args:
+        policy: who moves.
+        boards: positions that are not over.
+        rng: a ``numpy.random.Generator``; for a policy that is not pure it must be a real one.
+    """
+    own = getattr(policy, "act", None)
+    if own is not None:
+        return typing.cast(Integers, own(boards, rng))
+    if policy.pure:
+        return sample(policy.probabilities(boards), rng.random(len(boards.mover)))
+    assert isinstance(rng, np.random.Generator)
+    return sample(policy.probabilities(boards, rng), rng.random(len(boards.mover)))
+
+
+class EpisodeStreams:
+    """Uniform numbers that belong to (episode, ply), in place of a generator: row b gets number ``plies[b]``.
+
+    So a game has the same moves whatever else is played beside it. It offers ``random(B)`` once and nothing more.
+    """
+
+    def __init__(self, luck: Keys, plies: Integers) -> None:
+        self._luck = luck
+        self._plies = plies
+
+    def random(self, size: int, /) -> Reals:
+        if size != len(self._plies):
+            raise ValueError(f"act must draw one uniform number per position: {len(self._plies)}, not {size}")
+        out = np.empty(size)
+        uniforms(self._luck, OPPONENT, self._plies, out)
+        return out
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(
+            f"a policy with pure=True asked its rng for {name!r}: act takes exactly one rng.random(len(boards.mover)); "
+            f"a policy that needs more randomness must say pure=False"
+        )
+
+
+def act_in_episodes(policy: Policy, boards: Boards, luck: Keys, plies: Integers) -> Integers:
+    """:func:`act` with the numbers of each row's own episode, so that rows do not depend on their neighbours.
+
+    Args:
+        policy: who moves.
+        boards: positions that are not over.
+        luck: uint64[B], the episodes' luck.
+        plies: int64[B], stones on the boards.
+
+    Raises:
+        ValueError: the policy chose an illegal move.
+    """
+    if policy.pure:
+        actions = act(policy, boards, EpisodeStreams(luck, plies))
+    else:
+        actions = np.empty(len(plies), np.int64)
+        for b in range(len(plies)):  # a generator of its own for every row: what it draws cannot depend on the batch
+            rng = np.random.default_rng([int(luck[b]), OPPONENT, int(plies[b])])
+            actions[b] = act(policy, boards.take(np.array([b])), rng)[0]
+    return actions
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Spec strings
+
+POLICIES: dict[str, str] = {
+    "random": "baselines.simple:Random",
+    "win-or-block": "baselines.simple:WinOrBlock",
+    "run": "learners.checkpoint:load_policy",
+}
+"""built-in names -> "module:factory", imported when asked for and called as ``factory(game, **arguments)``"""
+
+GRAMMAR = 'write name or name:key=value,..., as in "random" or "run:PATH"'
+
+
+class Spec(NamedTuple):
+    """A spec string, taken apart."""
+
+    name: str
+    unkeyed: str | None
+    keyed: dict[str, str]
+
+
+def _split(text: str, at: str) -> list[str]:
+    """``text`` cut at ``at`` outside parentheses.
+
+    Raises:
+        ValueError: parentheses that do not match.
+    """
+    parts, depth, start = [], 0, 0
+    for index, letter in enumerate(text):
+        depth += (letter == "(") - (letter == ")")
+        if depth < 0:
+            break
+        if letter == at and depth == 0:
+            parts.append(text[start:index])
+            start = index + 1
+    if depth != 0:
+        raise ValueError("its parentheses do not match")
+    return [*parts, text[start:]]
+
+
+def _unwrap(value: str) -> str:
+    return value[1:-1] if value.startswith("(") and value.endswith(")") else value
+
+
+def parse_spec(spec: str) -> Spec:
+    """Take a spec string apart, without looking at what it names.
+
+    Raises:
+        TypeError: not a string.
+        ValueError: a string that is no spec.
+    """
+    if not isinstance(spec, str):
+        raise TypeError(f"{spec!r} is neither a policy nor the name of one: {GRAMMAR}")
+    try:
+        head, *rest = _split(spec, ":")
+        if "." in head and rest:  # package.module:Class[:arguments]
+            head, rest = f"{head}:{rest[0]}", rest[1:]
+        if not head or head != head.strip():
+            raise ValueError("its name is missing")
+        unkeyed, keyed = None, {}
+        if rest:
+            for index, argument in enumerate(_split(":".join(rest), ",")):
+                key, *value = _split(argument, "=")
+                if not argument or (value and not key):
+                    raise ValueError("it has an empty argument")
+                if not value:
+                    if index > 0:
+                        raise ValueError(f"only the first argument may come without its key, {argument!r} does too")
+                    unkeyed = _unwrap(argument)
+                elif key in keyed:
+                    raise ValueError(f"it gives {key} twice")
+                else:
+                    keyed[key] = _unwrap("=".join(value))
+    except ValueError as problem:
+        raise ValueError(f"{spec!r} is no policy, {problem}: {GRAMMAR}") from None
+    return Spec(head, unkeyed, keyed)
+
+
+def nearest(name: str, known: typing.Iterable[str]) -> str:
+    """What to say after an unknown name: the nearest known one, or all of them."""
+    known = sorted(known)
+    near = difflib.get_close_matches(name, known, 1, 0.5)
+    return f"did you mean {near[0]!r}?" if near else f"choose one of {', '.join(map(repr, known))}"
+
+
+def load_object(path: str) -> Any:
+    """The object that ``"package.module:name"`` names.
+
+    Raises:
+        ValueError: no such module, or no such name in it.
+    """
+    module_name, _, name = path.partition(":")
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as problem:
+        if problem.name is not None and module_name.split(".")[0] == problem.name.split(".")[0]:
+            raise ValueError(f"there is no module {problem.name!r} to import for {path!r}: is it installed?") from None
+        raise  # the module is there, and misses something itself
+    if not hasattr(module, name):
+        public = [other for other in vars(module) if not other.startswith("_")]
+        raise ValueError(f"the module {module_name} has no {name!r}: {nearest(name, public)}")
+    return getattr(module, name)
+
+
+def _converted(name: str, key: str, value: str, kind: Any) -> Any:
+    """A value of a spec string as the type that the factory's signature wants."""
+    if isinstance(kind, types.UnionType):  # `int | None`: the first that fits
+        if type(None) in typing.get_args(kind) and value == "none":
+            return None
+        kind = next(arm for arm in typing.get_args(kind) if arm is not type(None))
+    if typing.get_origin(kind) is typing.Literal:
+        if value not in typing.get_args(kind):
+            raise ValueError(f"{name}: {key}={value!r} is not known, {nearest(value, typing.get_args(kind))}")
+        return value
+    try:
+        if kind is bool:
+            return {"true": True, "false": False}[value.lower()]
+        if kind in (int, float):
+            return kind(value)
+    except (ValueError, KeyError):
+        wanted = {bool: "true or false", int: "a whole number", float: "a number"}[kind]
+        raise ValueError(f"{name}: {key}={value!r} is not {wanted}") from None
+    return value
+
+
+def make_policy(spec: str | Policy, game: Game) -> Policy:
+    """The policy that a spec string names, for a game; a policy is returned as it is.
+
+    Args:
+        spec: for example ``"random"``, ``"win-or-block"``, ``"run:runs/first"`` or ``"package.module:Class"``.
+        game: what will be played.
+
+    Raises:
+        TypeError: neither a string nor a policy.
+        ValueError: a malformed spec, an unknown name or key (with the nearest known one), a value that does not fit.
+    """
+    if not isinstance(spec, str) and isinstance(spec, Policy):
+        return spec
+    parsed = parse_spec(spec)
+    if ":" in parsed.name:
+        factory = load_object(parsed.name)
+    elif parsed.name in POLICIES:
+        factory = load_object(POLICIES[parsed.name])
+    else:
+        raise ValueError(
+            f"there is no policy {parsed.name!r}: {nearest(parsed.name, POLICIES)} "
+            f"A class of your own is written package.module:Class"
+        )
+    if not callable(factory):
+        raise ValueError(f"{parsed.name} is not a class or function that makes policies: it is {factory!r}")
+    policy = factory(game, **_arguments(parsed, factory))
+    if not isinstance(policy, Policy):
+        raise ValueError(f"{parsed.name} made {policy!r}, which is no policy: it needs `pure` and `probabilities`")
+    return policy
+
+
+def _arguments(spec: Spec, factory: Callable[..., Any]) -> Mapping[str, Any]:
+    """The arguments of a spec, named and converted as the factory's signature says (its first parameter is the game)."""
+    parameters = list(inspect.signature(factory, eval_str=True).parameters.values())[1:]
+    named = {p.name.replace("_", "-"): p for p in parameters if p.kind is not p.VAR_KEYWORD}
+    arguments = dict(spec.keyed)
+    if spec.unkeyed is not None:
+        if not named:
+            raise ValueError(f"{spec.name} takes no arguments: write {spec.name!r} without {spec.unkeyed!r}")
+        first = next(iter(named))
+        if first in arguments:
+            raise ValueError(f"{spec.name}: {first} is given twice, as {spec.unkeyed!r} and as {arguments[first]!r}")
+        arguments = {first: spec.unkeyed, **arguments}
+    converted = {}
+    for key, value in arguments.items():
+        parameter = named.get(key.replace("_", "-"))
+        if parameter is None:
+            if not named:
+                raise ValueError(f"{spec.name} takes no arguments: write {spec.name!r} without {key}={value}")
+            raise ValueError(f"{spec.name} has no argument {key!r}: {nearest(key, named)}")
+        converted[parameter.name] = _converted(spec.name, key, value, parameter.annotation)
+    for key, parameter in named.items():
+        if parameter.default is parameter.empty and parameter.name not in converted:
+            raise ValueError(f"{spec.name} needs its argument {key}: write {spec.name}:{key}=...")
+    return converted
+
+
+class Named:
+    """For policies that are dataclasses of (game, settings...): ``str`` gives the spec string that made them."""
+
+    name: ClassVar[str]
+
+    def __str__(self) -> str:
+        changed = []
+        for field in dataclasses.fields(self)[1:]:  # type: ignore[arg-type]  # every user is a dataclass
+            value = getattr(self, field.name)
+            if field.init and value != field.default:
+                text = str(value).lower() if isinstance(value, bool) else str(value)
+                wrapped = f"({text})" if set(text) & set(",:=") else text
+                changed.append(f"{field.name.replace('_', '-')}={wrapped}")
+        return f"{self.name}:{','.join(changed)}" if changed else self.name

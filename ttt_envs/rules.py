@@ -1,0 +1,536 @@
+"""The rules of m,n,k tic-tac-toe with skipped turns: the one place that knows lines, ends, turns and what an action does.
+
+Everything else calls what stands here: the environments, the solver, the searches, the learners. Two things are kept
+apart on purpose. *Chance is an argument*: no rule draws a random number, a caller hands in ``u`` in [0, 1). And the
+*mover is part of the position*: after a skip the number of stones does not tell whose turn it is.
+
+The kernels are compiled by numba at their first call and cached; ``NUMBA_DISABLE_JIT=1`` runs the same source as
+plain Python. They take a game as the plain tuple :attr:`Game.kernel`, because numba unpacks a plain tuple three times
+faster than a named one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Cells = NDArray[np.int8]
+Integers = NDArray[np.int64]
+Keys = NDArray[np.uint64]
+Reals = NDArray[np.float64]
+Kernel = tuple[int, int, int, float]
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+compiled: Callable[[Function], Function] = njit(cache=True, error_model="numpy")
+"""compile a kernel at its first call and keep the machine code on disk"""
+inlined: Callable[[Function], Function] = njit(cache=True, error_model="numpy", forceinline=True)
+"""the same for what kernels call at every move"""
+
+FORMAT = 1
+"""version of a stored game"""
+LARGEST_EDGE = 19
+
+# What a move leads to: the winner, 0 or 1, or one of these.
+DRAW = 2
+NOT_OVER = -1
+ILLEGAL = -2
+
+# Independent sequences of uniform numbers within one episode (see `uniform`).
+SKIP, OPPONENT, SEAT, SYMMETRY = range(4)
+
+
+@dataclass(frozen=True)
+class Game:
+    """The parameters of a game.
+
+    Players put stones on empty cells by turns, ``player_0`` (o) first. ``win_length`` or more own stones in a row,
+    column or diagonal win; a full board without such a line is a draw. After every stone that does not end the game
+    the other player's turn is skipped with probability ``skip_chance``, and the mover moves again; skips chain.
+
+    Raises:
+        TypeError: a size that is not a whole number, a skip chance that is not a number.
+        ValueError: a size out of range, a line that fits nowhere, a skip chance outside [0, 1).
+    """
+
+    rows: int = 3
+    """rows of the board, 1 to 19"""
+    columns: int = 3
+    """columns of the board, 1 to 19"""
+    win_length: int = 3
+    """stones in a line that win, 1 to the longer edge"""
+    skip_chance: float = 0.0
+    """probability that a turn is skipped, at least 0 and below 1"""
+
+    def __post_init__(self) -> None:
+        for name in ("rows", "columns", "win_length"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+                raise TypeError(f"{name}={value!r} is not a whole number: write for example {name}=3")
+            object.__setattr__(self, name, int(value))
+        for name in ("rows", "columns"):
+            value = getattr(self, name)
+            if not 1 <= value <= LARGEST_EDGE:
+                raise ValueError(
+                    f"{name}={value} is not the edge of a board: choose 1 to {LARGEST_EDGE} {name}, "
+                    f"as in size=3 or size=(5, 6)"
+                )
+        longest = max(self.rows, self.columns)
+        if not 1 <= self.win_length <= longest:
+            raise ValueError(
+                f"win_length={self.win_length} does not fit a board of {self.rows} x {self.columns}: "
+                f"choose 1 to {longest}"
+            )
+        skip = self.skip_chance
+        if isinstance(skip, bool) or not isinstance(skip, (int, float, np.integer, np.floating)):
+            raise TypeError(f"skip_chance={skip!r} is not a number: write for example skip_chance=0.25")
+        if not 0 <= skip < 1:  # also refuses NaN
+            raise ValueError(
+                f"skip_chance={skip} is not a probability below 1: choose 0 (turns are never skipped) "
+                f"up to, but not including, 1 (the other player would never move)"
+            )
+        object.__setattr__(self, "skip_chance", float(skip))
+
+    @classmethod
+    def of_size(cls, size: int | tuple[int, int] = 3, win_length: int = 3, skip_chance: float = 0.0) -> Game:
+        """The game on a square board of edge ``size``, or on ``size = (rows, columns)``."""
+        if isinstance(size, (tuple, list)):
+            if len(size) != 2:
+                raise ValueError(f"size={size!r} is not a board: write size=3 or size=(5, 6), rows first")
+            rows, columns = size
+        else:
+            rows = columns = size
+        if isinstance(size, bool) or not all(isinstance(edge, (int, np.integer)) for edge in (rows, columns)):
+            raise TypeError(f"size={size!r} is not a board: write size=3 or size=(5, 6), rows first")
+        return cls(rows, columns, win_length, skip_chance)
+
+    @cached_property
+    def cells(self) -> int:
+        """How many cells the board has, which is also the number of actions."""
+        return self.rows * self.columns
+
+    @cached_property
+    def kernel(self) -> Kernel:
+        """``(rows, columns, win_length, skip_chance)``, the form in which kernels take a game."""
+        return self.rows, self.columns, self.win_length, self.skip_chance
+
+    def to_dict(self) -> dict[str, Any]:
+        """The game as JSON-ready data, with the version of the format."""
+        return {"format": FORMAT, **dataclasses.asdict(self)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Game:
+        """The game that :meth:`to_dict` stored; missing fields get their defaults.
+
+        Raises:
+            ValueError: a newer format, or a field that this version does not know.
+        """
+        fields = dict(data)
+        version = fields.pop("format", FORMAT)
+        if version != FORMAT:
+            raise ValueError(f"format={version!r} of a stored game is not known here: this version reads {FORMAT}")
+        known = [field.name for field in dataclasses.fields(cls)]
+        for name in fields:
+            if name not in known:
+                near = difflib.get_close_matches(name, known, 1) or known
+                raise ValueError(
+                    f"a stored game has the unknown field {name!r}: did you mean {near[0]!r}? "
+                    f"Known are {', '.join(known)}"
+                )
+        return cls(**fields)
+
+    def __str__(self) -> str:
+        skip = f", skip {self.skip_chance:g}" if self.skip_chance else ""
+        return f"{self.rows} x {self.columns}, {self.win_length} to win{skip}"
+
+
+class Position(NamedTuple):
+    """One position of a game."""
+
+    cells: Cells
+    """int8[rows * columns], row by row: 0 empty, 1 a stone of player_0, 2 a stone of player_1"""
+    mover: int
+    """who is to move, 0 or 1"""
+
+
+class ChanceOutcome(NamedTuple):
+    """One of the positions that a move may lead to."""
+
+    probability: float
+    position: Position
+    winner: int | None
+    """None while the game goes on, else 0, 1 or ``DRAW``"""
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Compiled rules
+
+_SMALL = 25  # cells up to which reading the whole board is faster than looking around the last stone
+
+
+@inlined
+def completes_line(cells: Cells, cell: int, kernel: Kernel) -> bool:
+    """Whether the stone on ``cell`` stands in a line of ``win_length`` or more.
+
+    Only lines through the last stone can be new, so the cost does not grow with the board.
+
+    Args:
+        cells: int8[rows * columns].
+        cell: the index of a stone.
+        kernel: ``Game.kernel``.
+    """
+    rows, columns, win_length, _ = kernel
+    stone = cells[cell]
+    if len(cells) <= _SMALL:
+        # A small board is faster read whole: its bits, with an empty column at the right edge so that no line runs on
+        # from row to row, shifted onto themselves. Nothing branches on a stone, which is what costs time below.
+        bits = 0
+        start = 0
+        for row in range(rows):
+            row_bits = 0
+            for column in range(columns):
+                row_bits |= int(cells[start + column] == stone) << column
+            bits |= row_bits << (row * (columns + 1))
+            start += columns
+        across, upright, falling, rising = bits, bits, bits, bits
+        for distance in range(1, win_length):
+            across &= bits >> distance
+            upright &= bits >> min(63, distance * (columns + 1))
+            falling &= bits >> min(63, distance * (columns + 2))
+            rising &= bits >> min(63, distance * columns)
+        return (across | upright | falling | rising) != 0
+    up = cell // columns
+    left = cell - up * columns
+    down = rows - 1 - up
+    right = columns - 1 - left
+    for direction in range(4):  # one loop, not a helper called eight times: this is where play spends its time
+        if direction == 0:
+            step, before, after = 1, left, right
+        elif direction == 1:
+            step, before, after = columns, up, down
+        elif direction == 2:
+            step, before, after = columns + 1, min(up, left), min(down, right)
+        else:
+            step, before, after = columns - 1, min(up, right), min(down, left)
+        if before + after + 1 < win_length:
+            continue
+        first = cell - before * step
+        last = cell + after * step
+        low = cell - step
+        while low >= first and cells[low] == stone:
+            low -= step
+        high = cell + step
+        while high <= last and cells[high] == stone:
+            high += step
+        if high - low > win_length * step:
+            return True
+    return False
+
+
+@inlined
+def place(cells: Cells, mover: int, cell: int, stones: int, kernel: Kernel) -> int:
+    """Put a stone of ``mover`` on ``cell``, in place, where the board holds ``stones`` stones before.
+
+    Returns:
+        The winner (``mover``), ``DRAW``, ``NOT_OVER``; or ``ILLEGAL``, and then nothing has changed.
+    """
+    size = len(cells)
+    if cell < 0 or cell >= size or cells[cell] != 0:
+        return ILLEGAL
+    cells[cell] = mover + 1
+    if stones + 1 >= kernel[2] and completes_line(cells, cell, kernel):
+        return mover
+    if stones + 1 == size:
+        return DRAW
+    return NOT_OVER
+
+
+@inlined
+def next_mover(mover: int, u: float, kernel: Kernel) -> int:
+    """Who moves after a stone of ``mover`` that did not end the game: ``mover`` again when ``u < skip_chance``."""
+    return mover if u < kernel[3] else 1 - mover
+
+
+@inlined
+def splitmix64(state: np.uint64, n: int) -> np.uint64:
+    """The n-th number, from 0, that splitmix64 gives from a 64-bit state (Steele, Lea and Flood, 2014, figure 19).
+
+    Addressed by n rather than drawn in order, so that a number depends on where it is used and on nothing else.
+    """
+    z = state + (np.uint64(n) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+@inlined
+def uniform(luck: np.uint64, stream: int, n: int) -> float:
+    """Number ``n`` of a stream of an episode, in [0, 1): ``luck`` is the episode's ``splitmix64(key, episode)``.
+
+    Streams are ``SKIP`` (n the ply), ``OPPONENT`` (n the ply), ``SEAT`` and ``SYMMETRY`` (n = 0): 2**32 numbers each.
+    """
+    return float(splitmix64(luck, (stream << 32) + n) >> np.uint64(11)) * (1.0 / (1 << 53))
+
+
+@inlined
+def play(
+    cells: Cells, mover: int, cell: int, stones: int, luck: np.uint64, kernel: Kernel
+) -> tuple[int, int]:
+    """Move, then let chance say who moves next, with the skip that the episode's ``luck`` has for this ply.
+
+    Returns:
+        (outcome, mover): as of :func:`place`; the mover is unchanged where the game is over or the move was illegal.
+    """
+    outcome = place(cells, mover, cell, stones, kernel)
+    if outcome == NOT_OVER:
+        u = uniform(luck, SKIP, stones) if kernel[3] > 0 else 1.0  # where nothing is skipped, the draw would be idle
+        mover = next_mover(mover, u, kernel)
+    return outcome, mover
+
+
+@inlined
+def pick(cells: Cells, u: float) -> int:
+    """The empty cell that ``u`` in [0, 1) falls on when all empty cells have equal shares, in order; -1 if none is."""
+    empty = 0
+    for cell in range(len(cells)):
+        empty += cells[cell] == 0
+    skip = int(u * empty)
+    for cell in range(len(cells)):
+        if cells[cell] == 0:
+            if skip == 0:
+                return cell
+            skip -= 1
+    return -1
+
+
+@compiled
+def standing(cells: Cells, kernel: Kernel) -> int:
+    """How a position stands, read from the whole board: the winner, ``DRAW`` or ``NOT_OVER``."""
+    full = True
+    for cell in range(len(cells)):
+        if cells[cell] == 0:
+            full = False
+        elif completes_line(cells, cell, kernel):
+            return int(cells[cell]) - 1
+    return DRAW if full else NOT_OVER
+
+
+@compiled
+def play_rows(
+    cells: Cells,
+    mover: Cells,
+    stones: Integers,
+    luck: Keys,
+    rows: Integers,
+    actions: Integers,
+    kernel: Kernel,
+    outcomes: Cells,
+) -> None:
+    """:func:`play` in the games ``rows`` of a batch, in place.
+
+    Args:
+        cells: int8[B, rows * columns]; mover: int8[B]; stones: int64[B]; luck: uint64[B].
+        rows: int64[R]: which games move.
+        actions: int64[R].
+        outcomes: int8[B], written for ``rows``; where it becomes ``ILLEGAL`` nothing else has changed.
+    """
+    for i in range(len(rows)):
+        b = rows[i]
+        # np.int64: one type of mover for all callers, so that each kernel is compiled once
+        outcome, after = play(cells[b], np.int64(mover[b]), actions[i], stones[b], luck[b], kernel)
+        outcomes[b] = outcome
+        if outcome != ILLEGAL:
+            mover[b] = after
+            stones[b] += 1
+
+
+@compiled
+def begin_rows(
+    cells: Cells, mover: Cells, stones: Integers, luck: Keys, rows: Integers, episodes: Integers, keys: Keys
+) -> None:
+    """Start the episodes ``episodes`` int64[R] in the games ``rows`` int64[R], with the keys uint64[R] of their seeds."""
+    for i in range(len(rows)):
+        b = rows[i]
+        cells[b, :] = 0
+        mover[b] = 0
+        stones[b] = 0
+        luck[b] = splitmix64(keys[i], episodes[i])
+
+
+@compiled
+def uniforms(luck: Keys, stream: int, plies: Integers, out: Reals) -> None:
+    """:func:`uniform` for rows: luck uint64[B], plies int64[B], out float64[B]."""
+    for b in range(len(out)):
+        out[b] = uniform(luck[b], stream, plies[b])
+
+
+@compiled
+def random_games(games: int, key: np.uint64, kernel: Kernel, results: Integers) -> int:
+    """Play games of random moves one after another.
+
+    Args:
+        games: how many.
+        key: uint64; the episode ``i`` is game ``i``.
+        results: int64[3], to which player_0's wins, player_1's wins and draws are added.
+
+    Returns:
+        The number of moves played.
+    """
+    rows, columns, _, _ = kernel
+    size = rows * columns
+    cells = np.zeros(size, np.int8)
+    empty = np.empty(size, np.int64)
+    moves = 0
+    for game in range(games):
+        luck = splitmix64(key, game)
+        cells[:] = 0
+        for cell in range(size):
+            empty[cell] = cell
+        mover = 0
+        outcome = NOT_OVER
+        stones = 0
+        while outcome == NOT_OVER:
+            left = size - stones
+            chosen = int(uniform(luck, OPPONENT, stones) * left)
+            cell = empty[chosen]
+            empty[chosen] = empty[left - 1]
+            outcome, mover = play(cells, mover, cell, stones, luck, kernel)
+            stones += 1
+        moves += stones
+        results[outcome] += 1
+    return moves
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# For Python callers
+
+
+def check_cells(game: Game, cells: Cells) -> None:
+    """Raise ValueError unless ``cells`` is a board of ``game``: int8[rows * columns] of 0, 1 and 2."""
+    if not isinstance(cells, np.ndarray) or cells.shape != (game.cells,) or cells.dtype != np.int8:
+        raise ValueError(
+            f"cells must be int8[{game.cells}] for a board of {game.rows} x {game.columns}, row by row, "
+            f"but got {getattr(cells, 'dtype', type(cells).__name__)}{list(np.shape(cells))}"
+        )
+    if ((cells < 0) | (cells > 2)).any():
+        raise ValueError(f"cells holds {cells[(cells < 0) | (cells > 2)][0]}: use 0 empty, 1 player_0, 2 player_1")
+
+
+def action_index(game: Game, action: object) -> int:
+    """``action`` as an int, checked for type and range.
+
+    Raises:
+        TypeError: not a whole number.
+        ValueError: no cell of the board.
+    """
+    if type(action) is not int:  # bool, numpy integers, arrays of one element and everything that is no number
+        if isinstance(action, (bool, np.bool_)) or not (
+            isinstance(action, (int, np.integer))
+            or (isinstance(action, np.ndarray) and action.shape == () and action.dtype.kind in "iu")
+        ):
+            raise TypeError(
+                f"action {action!r} is not a whole number: an action is the index of a cell, 0 to {game.cells - 1}"
+            )
+        action = int(action)
+    if not 0 <= action < game.cells:
+        raise ValueError(
+            f"action {action} is no cell of a board of {game.rows} x {game.columns}: choose 0 to {game.cells - 1}"
+        )
+    return action
+
+
+def occupied(game: Game, cells: Cells, action: int) -> str:
+    """The sentence for an action on a cell that is taken."""
+    free = np.flatnonzero(cells == 0)
+    listed = ", ".join(map(str, free[:12])) + (", ..." if len(free) > 12 else "")
+    return f"action {action} is illegal, the cell holds a stone: choose an empty one ({listed})"
+
+
+def winner(game: Game, cells: Cells) -> int | None:
+    """Who has won, 0 or 1, or ``DRAW``; None while the game goes on."""
+    outcome = int(standing(cells, game.kernel))
+    return None if outcome == NOT_OVER else outcome
+
+
+def chance_outcomes(game: Game, position: Position, action: int) -> list[ChanceOutcome]:
+    """All that may follow a move, with exact probabilities: what a planner needs to know of chance.
+
+    Args:
+        game: the game.
+        position: a position that is not over; it is not changed.
+        action: the index of an empty cell.
+
+    Returns:
+        One outcome with probability 1 where the move ends the game or turns are never skipped; else two, the other
+        player's turn first. Positions of finished games have the player who moved last as mover.
+
+    Raises:
+        TypeError: an action that is not a whole number.
+        ValueError: an illegal action, a finished position, cells that are no board of the game.
+    """
+    check_cells(game, position.cells)
+    if position.mover not in (0, 1):
+        raise ValueError(f"mover={position.mover!r} is no player: use 0 (player_0, o) or 1 (player_1, x)")
+    if winner(game, position.cells) is not None:
+        raise ValueError("the game is over in this position: no action leads on from it")
+    cell = action_index(game, action)
+    mover = int(position.mover)
+    cells = position.cells.copy()
+    outcome = int(place(cells, mover, cell, int(np.count_nonzero(cells)), game.kernel))
+    if outcome == ILLEGAL:
+        raise ValueError(occupied(game, cells, cell))
+    if outcome != NOT_OVER:
+        return [ChanceOutcome(1.0, Position(cells, mover), outcome)]
+    turn = ChanceOutcome(1.0 - game.skip_chance, Position(cells, 1 - mover), None)
+    if game.skip_chance == 0:
+        return [turn]
+    return [turn, ChanceOutcome(game.skip_chance, Position(cells.copy(), mover), None)]
+
+
+def key_of(rng: np.random.Generator) -> np.uint64:
+    """The 64-bit key of a seed: the one number that an environment draws from its generator."""
+    return np.uint64(rng.integers(0, 1 << 64, dtype=np.uint64))
+
+
+def random_results(game: Game, games: int, seed: int) -> tuple[int, int, int]:
+    """(player_0's wins, player_1's wins, draws) of games of random moves, compiled."""
+    if games < 0:
+        raise ValueError(f"games={games} is negative: choose 0 or more")
+    results = np.zeros(3, np.int64)
+    random_games(games, key_of(np.random.default_rng(seed)), game.kernel, results)
+    return int(results[0]), int(results[1]), int(results[2])
+
+
+def ways(game: Game, plies: int) -> int:
+    """In how many ways the first ``plies`` moves can be played without skips, ends of games included.
+
+    Counts sequences of moves of length ``plies``, as perft does in chess: finished games are not continued.
+    """
+    if not 0 <= plies <= game.cells:
+        raise ValueError(f"plies={plies} does not fit a board of {game.cells} cells: choose 0 to {game.cells}")
+    return int(_ways(np.zeros(game.cells, np.int8), 0, 0, plies, game.kernel))
+
+
+@compiled
+def _ways(cells: Cells, mover: int, stones: int, plies: int, kernel: Kernel) -> int:
+    if plies == 0:
+        return 1
+    total = 0
+    for cell in range(len(cells)):
+        outcome = place(cells, mover, cell, stones, kernel)
+        if outcome == ILLEGAL:
+            continue
+        if outcome == NOT_OVER:
+            total += _ways(cells, 1 - mover, stones + 1, plies - 1, kernel)
+        elif plies == 1:
+            total += 1
+        cells[cell] = 0
+    return total
+

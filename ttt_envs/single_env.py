@@ -1,0 +1,210 @@
+"""The Gymnasium environment: the learner in one seat, a policy in the other."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal, get_args
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from gymnasium.error import ResetNeeded
+
+from ttt_envs import render
+from ttt_envs.lockstep import IllegalAction, Lockstep, Seat, Symmetry, check_choice
+from ttt_envs.policy import Policy
+from ttt_envs.rules import Cells, ChanceOutcome, Game, action_index, key_of
+
+Observation = Literal["flat", "planes", "dict"]
+DType = Literal["int8", "float32"]
+RenderMode = Literal["ansi", "rgb_array", "human"]
+
+
+class Views:
+    """How a game is shown: the spaces, and observations made from planes int8[B, 2, cells] and masks int8[B, cells]."""
+
+    def __init__(self, game: Game, observation: Observation, dtype: DType) -> None:
+        check_choice("observation", observation, get_args(Observation))
+        check_choice("dtype", dtype, get_args(DType))
+        self.kind = observation
+        self.dtype = np.dtype(dtype)
+        self.shape = (game.rows, game.columns, 2)
+        self.action_space = spaces.Discrete(game.cells)
+        if observation == "flat":
+            self.observation_space: spaces.Space[Any] = spaces.Box(0, 1, (2 * game.cells,), dtype)  # type: ignore[arg-type]
+        else:
+            planes = spaces.Box(0, 1, self.shape, dtype)  # type: ignore[arg-type]  # a dtype's name is a dtype
+            mask = spaces.Box(0, 1, (game.cells,), np.int8)
+            is_dict = observation == "dict"
+            self.observation_space = spaces.Dict(observation=planes, action_mask=mask) if is_dict else planes
+
+    def show(self, planes: Cells, mask: Cells) -> Any:
+        """The batched observation; it shares no memory with ``mask``."""
+        count = len(planes)
+        if self.kind == "flat":
+            shown = planes.reshape(count, -1)
+        else:
+            shown = np.ascontiguousarray(planes.transpose(0, 2, 1)).reshape(count, *self.shape)
+        shown = shown.astype(self.dtype, copy=False)
+        return {"observation": shown, "action_mask": mask.copy()} if self.kind == "dict" else shown
+
+
+class SingleEnv(gymnasium.Env[Any, np.int64]):
+    """One game at a time between the caller and an opponent.
+
+    Rewards are always the caller's own: +1 win, 0 draw or not over, -1 loss. With ``opponent="self"`` the caller moves
+    for both players by turns: the reward goes to the player who just moved, the next observation is the next mover's,
+    and ``info["mover"]`` says whose it is.
+
+    With skips, an opponent who begins may win before the caller's first move. Resetting never draws again: that
+    position is returned, and the next ``step``, whatever its action, returns -1, terminated.
+
+    ``info`` holds ``action_mask`` int8[cells] (all ones when the game is over), ``seat`` the caller's seat (with
+    ``"self"`` the seat that moved last), ``mover``, ``result`` (-1 while the game goes on, else the index of
+    ``lockstep.OUTCOMES``: 0 or 1 the winner, 2 a draw, 3 or 4 the player who lost by an illegal action, 5 truncated), and
+    at the end ``outcome``, the same in words.
+
+    Args:
+        size: edge of the board, or (rows, columns), 1 to 19.
+        win_length: stones in a line that win.
+        skip_chance: probability that a turn is skipped, in [0, 1).
+        opponent: a spec string such as ``"random"``, a Policy, or ``"self"``.
+        seat: the caller's: ``"first"``, ``"second"``, ``"random"`` or ``"alternate"`` (first, then by turns).
+        observation: ``"flat"`` [2 * cells] own stones then the opponent's, ``"planes"`` [rows, columns, 2], or
+            ``"dict"`` with ``observation`` (planes) and ``action_mask``.
+        dtype: of the stones, ``"int8"`` or ``"float32"``.
+        illegal_action: ``"lose"`` (-1, terminated), ``"penalize"`` (-1, nothing changes; truncated after as many as
+            there are cells) or ``"raise"``.
+        symmetry: ``"random"`` shows each episode through a random symmetry of the board; actions are mapped back.
+        render_mode: None, ``"ansi"``, ``"rgb_array"`` or ``"human"`` (needs pygame).
+
+    Raises:
+        TypeError, ValueError: an argument that makes no sense; the message says what does.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": list(get_args(RenderMode)), "render_fps": render.FPS}  # type: ignore[misc]
+
+    def __init__(
+        self,
+        size: int | tuple[int, int] = 3,
+        win_length: int = 3,
+        skip_chance: float = 0.0,
+        *,
+        opponent: str | Policy = "random",
+        seat: Seat = "first",
+        observation: Observation = "flat",
+        dtype: DType = "int8",
+        illegal_action: IllegalAction = "lose",
+        symmetry: Symmetry = "none",
+        render_mode: RenderMode | None = None,
+    ) -> None:
+        render.check_mode(render_mode)
+        self.game = Game.of_size(size, win_length, skip_chance)
+        self._games = Lockstep(self.game, 1, opponent, seat, illegal_action, symmetry)
+        self._views = Views(self.game, observation, dtype)
+        self.observation_space = self._views.observation_space
+        self.action_space = self._views.action_space
+        self.render_mode = render_mode
+        self._screen: render.Screen | None = None
+        self._seeded = False
+        self._action = np.zeros(1, np.int64)
+        self._row = np.zeros(1, np.int64)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Begin the next episode, or with ``seed`` the first of that seed. ``options`` are ignored."""
+        super().reset(seed=seed)
+        if seed is not None or not self._seeded:
+            self._games.seed(self._row, np.array([key_of(self.np_random)]))
+            self._seeded = True
+        self._games.begin(self._row)
+        if self.render_mode == "human":
+            self.render()
+        return self._seen(*self._games.observe())
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Move, and let the opponent reply.
+
+        Args:
+            action: the index of a cell, as the observation shows the board.
+
+        Raises:
+            TypeError: an action that is no whole number.
+            ValueError: an action off the board; with ``illegal_action="raise"`` also one on a stone.
+            ResetNeeded: before ``reset``, and after the end of a game.
+        """
+        games = self._games
+        if games.over[0]:
+            raise ResetNeeded(
+                "the game is over: call reset() to begin the next one"
+                if self._seeded
+                else "no game has begun: call reset() before step()"
+            )
+        self._action[0] = action_index(self.game, action)
+        step = games.step(self._action, False)
+        if self.render_mode == "human":
+            self.render()
+        observation, info = self._seen(step.planes, step.mask)
+        return observation, float(step.rewards[0]), bool(step.terminated[0]), bool(step.truncated[0]), info
+
+    def _seen(self, planes: Cells, mask: Cells) -> tuple[Any, dict[str, Any]]:
+        games = self._games
+        shown = self._views.show(planes, mask)
+        info: dict[str, Any] = {
+            "action_mask": mask[0],
+            "seat": games.seat[0],
+            "mover": games.mover[0],
+            "result": games.outcome[0],
+        }
+        if games.over[0]:
+            info["outcome"] = games.words(0)
+        if isinstance(shown, dict):
+            return {name: array[0] for name, array in shown.items()}, info
+        return shown[0], info
+
+    def action_masks(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """bool[cells]: the legal actions, all of them when the game is over, as sb3-contrib asks for them."""
+        return self._games.observe()[1][0].astype(np.bool_)
+
+    def chance_outcomes(self, action: int) -> list[ChanceOutcome]:
+        """All positions that the caller's move may lead to before the opponent's reply, with exact probabilities.
+
+        See :func:`ttt_envs.chance_outcomes`. With ``symmetry="random"`` the action is one of the view and the
+        positions are the board's own.
+        """
+        return self._games.chance_outcomes(0, action)
+
+    def clone_state(self, include_rng: bool = False) -> dict[str, Any]:
+        """A copy of the game. Without ``include_rng`` it knows nothing of skips and replies to come."""
+        return self._games.clone(include_rng)
+
+    def restore_state(self, state: dict[str, Any], *, seed: int | None = None) -> tuple[Any, dict[str, Any]]:
+        """Go back to a cloned game, and return its observation and info as :meth:`reset` does.
+
+        Args:
+            state: what :meth:`clone_state` returned, of an environment with the same game.
+            seed: for the chance to come; a state that was cloned without the generator needs it.
+
+        Raises:
+            ValueError: neither the state nor the caller says how chance goes on.
+        """
+        keys = None
+        if seed is not None:
+            super().reset(seed=seed)
+            keys = np.array([key_of(self.np_random)])
+        self._games.restore(state, keys)
+        self._seeded = True
+        return self._seen(*self._games.observe())
+
+    def render(self) -> Any:
+        """The board as text (``"ansi"``), as uint8[height, width, 3] (``"rgb_array"``), or in a window (``"human"``)."""
+        games = self._games
+        if self.render_mode == "human" and self._screen is None:
+            self._screen = render.Screen(self.game)
+        return render.show(
+            self.render_mode, self.game, games.cells[0], int(games.mover[0]), games.words(0), self._screen
+        )
+
+    def close(self) -> None:
+        """Close the window, where there is one."""
+        if self._screen is not None:
+            self._screen.close()
+            self._screen = None

@@ -1,0 +1,44 @@
+"""The symmetries of the board as permutations of cells.
+
+A permutation ``p`` makes the image ``cells[p]``: cell ``j`` of the image is cell ``p[j]`` of the board, so that an
+action ``j`` in the image is the action ``p[j]`` on the board. Lines go to lines, so an image has the same value.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ttt_envs.rules import Game
+
+Symmetries = Literal["none", "rotations", "all"]
+
+
+def symmetries(game: Game, which: Symmetries = "all") -> NDArray[np.int64]:
+    """The symmetries of a game's board, int64[S, rows * columns], the identity first.
+
+    Args:
+        game: the game.
+        which: ``"all"`` 8 on a square board and 4 on another, ``"rotations"`` 4 or 2, ``"none"`` the identity.
+
+    Raises:
+        ValueError: an unknown ``which``.
+    """
+    if which not in ("none", "rotations", "all"):
+        raise ValueError(f"symmetries={which!r} is not known: choose 'none', 'rotations' or 'all'")
+    board = np.arange(game.cells).reshape(game.rows, game.columns)
+    if which == "none":
+        images = [board]
+    else:
+        quarter_turns = range(4) if game.rows == game.columns else (0, 2)
+        images = [np.rot90(board, turns) for turns in quarter_turns]
+        if which == "all":
+            images += [image[:, ::-1] for image in images]
+    return np.stack([image.ravel() for image in images])
+
+
+def inverse(permutations: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The permutations that undo ``permutations`` int64[S, cells]: ``inverse(p)[s, p[s, j]] == j``."""
+    return np.argsort(permutations, axis=1)

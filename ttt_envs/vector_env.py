@@ -1,0 +1,249 @@
+"""The Gymnasium vector environment: B games of the single environment in lockstep."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, get_args
+
+import numpy as np
+from gymnasium.error import ResetNeeded
+from gymnasium.utils import seeding
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+
+from ttt_envs import render
+from ttt_envs.lockstep import Flags, IllegalAction, Lockstep, Seat, Symmetry
+from ttt_envs.policy import Policy
+from ttt_envs.rules import Cells, ChanceOutcome, Game, Integers, key_of
+from ttt_envs.single_env import DType, Observation, RenderMode, Views
+
+
+class MNKVectorEnv(VectorEnv[Any, Any, Any]):
+    """``num_envs`` games side by side; game i is :class:`ttt_envs.single_env.SingleEnv` seeded ``seed + i``.
+
+    Observations, rewards, flags and infos are what ``gymnasium.vector.SyncVectorEnv`` of such environments gives, all
+    arrays fresh at every call; only ``info["outcome"]``, the words, is left to ``lockstep.OUTCOMES[info["result"][i]]``.
+
+    Args:
+        num_envs: B, at least 1.
+        autoreset_mode: what happens after the end of a game, as Gymnasium defines it: ``NEXT_STEP`` the next step
+            begins the next game and ignores its action; ``SAME_STEP`` the same step does, and ``info`` keeps the end
+            in ``final_obs`` and ``final_info``; ``DISABLED`` the caller must
+            ``reset(options={"reset_mask": bool[B]})``.
+        render_mode: None, ``"ansi"`` or ``"rgb_array"``: ``render`` gives a tuple with one picture a game.
+
+    The other arguments are those of ``SingleEnv``.
+    """
+
+    metadata: dict[str, Any] = {}
+    render_modes: ClassVar[tuple[str, ...]] = ("ansi", "rgb_array")
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        size: int | tuple[int, int] = 3,
+        win_length: int = 3,
+        skip_chance: float = 0.0,
+        *,
+        opponent: str | Policy = "random",
+        seat: Seat = "first",
+        observation: Observation = "flat",
+        dtype: DType = "int8",
+        illegal_action: IllegalAction = "lose",
+        symmetry: Symmetry = "none",
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        render_mode: RenderMode | None = None,
+    ) -> None:
+        if isinstance(num_envs, bool) or not isinstance(num_envs, (int, np.integer)):
+            raise TypeError(f"num_envs={num_envs!r} is not a whole number: write for example num_envs=64")
+        if num_envs < 1:
+            raise ValueError(f"num_envs={num_envs} leaves nothing to play: choose 1 or more games")
+        try:
+            self.autoreset_mode = AutoresetMode(autoreset_mode)
+        except ValueError:
+            choices = ", ".join(mode.name for mode in AutoresetMode)
+            raise ValueError(f"autoreset_mode={autoreset_mode!r} is not known: choose AutoresetMode {choices}") from None
+        render.check_mode(render_mode, self.render_modes)
+        self.game = Game.of_size(size, win_length, skip_chance)
+        self._games = Lockstep(self.game, int(num_envs), opponent, seat, illegal_action, symmetry)
+        self._views = Views(self.game, observation, dtype)
+        self.num_envs = int(num_envs)
+        self.single_observation_space = self._views.observation_space
+        self.single_action_space = self._views.action_space
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+        self.render_mode = render_mode
+        # of the instance: two environments may differ in their mode
+        self.metadata = {"render_modes": list(self.render_modes), "autoreset_mode": self.autoreset_mode}
+        self._every = np.ones(self.num_envs, np.bool_)
+        self._seeded = False
+
+    def reset(  # type: ignore[override]  # Gymnasium's signature has no sequences of seeds, its environments take them
+        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Begin new episodes.
+
+        Args:
+            seed: game i is seeded ``seed + i``, or ``seed[i]`` with a sequence; None goes on with the next episodes.
+            options: ``reset_mask`` bool[B] names the games to reset, all by default; others are ignored.
+
+        Raises:
+            TypeError, ValueError: a mask or a sequence of seeds of the wrong type or length.
+        """
+        mask = self._checked_mask((options or {}).get("reset_mask"))
+        rows = np.flatnonzero(mask)
+        seeds = self._seeds(seed)
+        if isinstance(seed, (int, np.integer)):
+            super().reset(seed=int(seed))
+        if not self._seeded:
+            keys = self.np_random.integers(0, 1 << 64, self.num_envs, dtype=np.uint64)
+            self._games.seed(np.arange(self.num_envs), keys)
+            self._seeded = True
+        chosen = [row for row in rows if seeds[row] is not None]
+        if chosen:
+            generators = (seeding.np_random(seeds[row])[0] for row in chosen)
+            self._games.seed(np.array(chosen), np.array([key_of(rng) for rng in generators]))
+        self._games.begin(rows)
+        return self._seen(*self._games.observe(), None if mask.all() else mask)
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        """Move in every game, and let the opponents reply.
+
+        Args:
+            actions: whole numbers [B].
+
+        Returns:
+            observations, rewards float64[B], terminated bool[B], truncated bool[B], info.
+
+        Raises:
+            TypeError: actions that are no whole numbers.
+            ValueError: not B of them, or one off the board; with ``illegal_action="raise"`` also one on a stone.
+                Nothing has changed then.
+            ResetNeeded: before ``reset``; with ``DISABLED`` also while a game that is over was not reset.
+        """
+        games = self._games
+        if not self._seeded:
+            raise ResetNeeded("no game has begun: call reset() before step()")
+        actions = self._checked_actions(actions)
+        mode = self.autoreset_mode
+        if mode is AutoresetMode.DISABLED and games.over.any():
+            raise ResetNeeded(
+                f"game {int(np.argmax(games.over))} is over: call reset(options={{'reset_mask': mask}}) "
+                f"with the games that have ended before the next step"
+            )
+        step = games.step(actions, mode is AutoresetMode.NEXT_STEP)
+        if mode is AutoresetMode.SAME_STEP and step.ended:
+            over = games.over.copy()
+            final_observation, final_info = self._seen(step.planes, step.mask, over)
+            rows = np.flatnonzero(over)
+            games.begin(rows)
+            observation, info = self._seen(*games.observe())
+            info["final_obs"], info["_final_obs"] = self._unbatched(final_observation, rows), over
+            info["final_info"], info["_final_info"] = final_info, over
+        else:
+            observation, info = self._seen(step.planes, step.mask)
+        return observation, step.rewards, step.terminated, step.truncated, info
+
+    def _seen(self, planes: Cells, mask: Cells, rows: Flags | None = None) -> tuple[Any, dict[str, Any]]:
+        """Observations of all games, and the infos of the games ``rows`` bool[B], as ``SyncVectorEnv`` combines them.
+
+        ``planes`` and ``mask`` are those of ``Lockstep.observe``, and become part of what is returned.
+        """
+        games = self._games
+        shown = self._views.show(planes, mask)
+        seat, mover, result = games.seat.copy(), games.mover.copy(), games.outcome.copy()
+        if rows is None:
+            there = self._every.copy()
+        else:
+            there = rows
+            mask, seat, mover, result = mask * rows[:, None], seat * rows, mover * rows, result * rows
+        info = {
+            "action_mask": mask,
+            "_action_mask": there,
+            "seat": seat,
+            "_seat": there,
+            "mover": mover,
+            "_mover": there,
+            "result": result,
+            "_result": there,
+        }
+        return shown, info
+
+    def _unbatched(self, observation: Any, rows: Integers) -> Any:
+        """object[B]: the observations of ``rows`` one by one, None elsewhere."""
+        out = np.full(self.num_envs, None, dtype=object)
+        for row in rows:
+            if isinstance(observation, dict):
+                out[row] = {name: array[row] for name, array in observation.items()}
+            else:
+                out[row] = observation[row]
+        return out
+
+    def _checked_actions(self, actions: Any) -> Integers:
+        array = np.asarray(actions)
+        if array.dtype.kind not in "iu":
+            raise TypeError(
+                f"actions of type {array.dtype} are no whole numbers: an action is the index of a cell, "
+                f"0 to {self.game.cells - 1}"
+            )
+        if array.shape != (self.num_envs,):
+            raise ValueError(f"actions of shape {array.shape} do not fit {self.num_envs} games: give one for each game")
+        return np.ascontiguousarray(array, dtype=np.int64)
+
+    def _checked_mask(self, mask: Any) -> Flags:
+        if mask is None:
+            return np.ones(self.num_envs, np.bool_)
+        if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != (self.num_envs,):
+            raise TypeError(
+                f"options['reset_mask'] must be bool[{self.num_envs}], True for each game to reset, "
+                f"but is {getattr(mask, 'dtype', type(mask).__name__)}{list(np.shape(mask))}"
+            )
+        if not mask.any():
+            raise ValueError("options['reset_mask'] names no game: set at least one entry to True")
+        if not self._seeded and not mask.all():
+            raise ResetNeeded("no game has begun: call reset() for all games before resetting some")
+        return mask.copy()
+
+    def _seeds(self, seed: int | Sequence[int | None] | None) -> Sequence[int | None]:
+        if seed is None:
+            return [None] * self.num_envs
+        if isinstance(seed, (int, np.integer)):
+            return [int(seed) + index for index in range(self.num_envs)]
+        if len(seed) != self.num_envs:
+            raise ValueError(f"{len(seed)} seeds do not fit {self.num_envs} games: give one number, or one for each game")
+        return seed
+
+    def action_masks(self) -> Flags:
+        """bool[B, cells]: the legal actions of each game, all of them where it is over."""
+        return self._games.observe()[1].astype(np.bool_)
+
+    def chance_outcomes(self, index: int, action: int) -> list[ChanceOutcome]:
+        """``SingleEnv.chance_outcomes`` of game ``index``."""
+        return self._games.chance_outcomes(index, action)
+
+    def clone_state(self, include_rng: bool = False) -> dict[str, Any]:
+        """A copy of all games. Without ``include_rng`` it knows nothing of skips and replies to come."""
+        return self._games.clone(include_rng)
+
+    def restore_state(self, state: dict[str, Any], *, seed: int | None = None) -> tuple[Any, dict[str, Any]]:
+        """Go back to cloned games, and return observations and info as :meth:`reset` does.
+
+        ``seed`` (game i: ``seed + i``) is for the chance to come; a state cloned without the generator needs it.
+        """
+        keys = None
+        if seed is not None:
+            keys = np.array([key_of(seeding.np_random(one)[0]) for one in self._seeds(seed)])
+        self._games.restore(state, keys)
+        self._seeded = True
+        return self._seen(*self._games.observe())
+
+    def render(self) -> tuple[Any, ...] | None:
+        """One picture for each game."""
+        games = self._games
+        if self.render_mode is None:
+            render.show(None, self.game, games.cells[0], 0, None, None)
+            return None
+        return tuple(
+            render.show(self.render_mode, self.game, games.cells[b], int(games.mover[b]), games.words(b), None)
+            for b in range(self.num_envs)
+        )
