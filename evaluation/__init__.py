@@ -1,0 +1,1 @@
+"""Who is better, how sure we are, and what it cost."""

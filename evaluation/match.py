@@ -1,0 +1,135 @@
+"""Matches: pairs of games with seats swapped and the same skips in both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from evaluation.statistics import Interval, of_pairs
+from ttt_envs.boards import Boards
+from ttt_envs.policy import Policy, act_in_episodes, make_policy
+from ttt_envs.rules import DRAW, ILLEGAL, NOT_OVER, Game, Integers, begin_rows, key_of, play_rows
+
+BLOCK = 2048
+"""pairs in a block: results depend on the seed and on this, never on the number of workers"""
+
+
+@dataclass(frozen=True)
+class Score:
+    """How a played against b.
+
+    Attributes:
+        pairs: int64[3, 3]: pairs of games by a's result as player_0 (row) and as player_1 (column): win, draw, loss.
+    """
+
+    pairs: Integers
+
+    @property
+    def games(self) -> int:
+        """Games played."""
+        return 2 * int(self.pairs.sum())
+
+    @property
+    def table(self) -> Integers:
+        """int64[2, 3]: a's wins, draws and losses as player_0 and as player_1."""
+        return np.stack([self.pairs.sum(axis=1), self.pairs.sum(axis=0)])
+
+    @property
+    def pentanomial(self) -> Integers:
+        """int64[5]: pairs in which a made 0, 1/2, 1, 3/2 and 2 points."""
+        half_points = np.array([2, 1, 0])
+        total = (half_points[:, None] + half_points).ravel()
+        return np.bincount(total, self.pairs.ravel(), minlength=5).astype(np.int64)
+
+    def rate(self, result: str, confidence: float = 0.95) -> Interval:
+        """Of ``"wins"``, ``"draws"``, ``"losses"`` or ``"score"`` (wins and half the draws), per game, with interval."""
+        of_game = {"wins": [1, 0, 0], "draws": [0, 1, 0], "losses": [0, 0, 1], "score": [1, 0.5, 0]}[result]
+        worth = np.array(of_game, np.float64)
+        per_pair = (worth[:, None] + worth) / 2
+        count = int(self.pairs.sum())
+        mean = float((per_pair * self.pairs).sum() / count)
+        variance = float(((per_pair - mean) ** 2 * self.pairs).sum() / max(1, count - 1))
+        return of_pairs(mean, variance, count, confidence)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON-ready data; the keys are documented in docs/files.md."""
+        rates = {name: self.rate(name)._asdict() for name in ("score", "wins", "draws", "losses")}
+        return {
+            "games": self.games,
+            **rates,
+            "first": [int(n) for n in self.table[0]],
+            "second": [int(n) for n in self.table[1]],
+            "pentanomial": [int(n) for n in self.pentanomial],
+        }
+
+
+def play_pairs(
+    game: Game,
+    a: str | Policy,
+    b: str | Policy,
+    pairs: int,
+    *,
+    seed: int = 0,
+    jobs: int = 1,
+    progress: Callable[[int], None] | None = None,
+) -> Score:
+    """Play pairs of games, a first and then b first, both with the same skips.
+
+    Args:
+        game: what is played.
+        a, b: spec strings or policies.
+        pairs: how many pairs, at least 1.
+        seed: of all chance; the same seed plays the same games, however many workers play them.
+        jobs: processes; with more than one, a and b must be spec strings or can be pickled.
+        progress: called with the number of pairs of each block that is done.
+
+    Raises:
+        ValueError: too few pairs, an unknown policy, a policy that moves to a cell that is not empty.
+    """
+    if pairs < 1:
+        raise ValueError(f"pairs={pairs} leaves nothing to play: choose 1 or more")
+    make_policy(a, game), make_policy(b, game)  # so that a wrong name is told before workers start
+    blocks = [(block, min(BLOCK, pairs - block * BLOCK)) for block in range(-(-pairs // BLOCK))]
+    total = np.zeros((3, 3), np.int64)
+    results = Parallel(n_jobs=jobs, return_as="generator_unordered")(
+        delayed(_play_block)(game, a, b, count, seed, block) for block, count in blocks
+    )
+    for counts in results:
+        total += counts
+        if progress is not None:
+            progress(int(counts.sum()))
+    return Score(total)
+
+
+def _play_block(game: Game, a: str | Policy, b: str | Policy, pairs: int, seed: int, block: int) -> Integers:
+    """One block of pairs: game i and game pairs + i are a pair, in the second of which b is player_0."""
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(block,)))
+    players = (make_policy(a, game), make_policy(b, game))
+    count = 2 * pairs
+    numbers = np.arange(count)
+    cells, mover = Boards.start(game, count)
+    stones, luck, moves_luck = np.zeros(count, np.int64), np.zeros(count, np.uint64), np.zeros(count, np.uint64)
+    outcome = np.full(count, NOT_OVER, np.int8)
+    begin_rows(cells, mover, stones, luck, numbers, numbers % pairs, np.full(count, key_of(rng)))
+    # the players' moves are drawn for each game by itself: games of one pair share their skips and nothing more
+    begin_rows(cells, mover, stones, moves_luck, numbers, numbers, np.full(count, key_of(rng)))
+    swapped = numbers >= pairs
+    while (running := outcome == NOT_OVER).any():
+        turn = running & (mover == swapped)  # where a is to move
+        for player, mine in ((players[0], turn), (players[1], running & ~turn)):
+            rows = np.flatnonzero(mine)
+            if not len(rows):
+                continue
+            actions = act_in_episodes(player, Boards(cells[rows], mover[rows]), moves_luck[rows], stones[rows])
+            play_rows(cells, mover, stones, luck, rows, actions, game.kernel, outcome)
+            if (outcome[rows] == ILLEGAL).any():
+                raise ValueError(f"{player} moved to a cell that is not empty: it is at fault")
+    # a's results: 0 win, 1 draw, 2 loss
+    result = np.where(outcome == DRAW, 1, np.where(outcome == swapped, 0, 2))
+    pairs_of = np.zeros((3, 3), np.int64)
+    np.add.at(pairs_of, (result[:pairs], result[pairs:]), 1)
+    return pairs_of

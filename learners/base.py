@@ -1,0 +1,187 @@
+"""What learners have in common, and who takes which part of a game: transitions, and a learner's seat in PettingZoo."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple, Protocol
+
+import numpy as np
+
+from ttt_envs.boards import Boards
+from ttt_envs.policy import Policy
+from ttt_envs.rules import Cells, Game, Integers, Reals
+
+Bootstrap = Literal["own-turn", "ply"]
+
+
+class Transition(NamedTuple):
+    """One decision and what it led to, in each of B games."""
+
+    slot: Integers
+    """int64[B]: which of the games played side by side; at most one row per slot, in slot order"""
+    boards: Boards
+    """before the move"""
+    action: Integers
+    """int64[B]"""
+    reward: Reals
+    """float64[B], to the player who moved: +1 win, 0 draw or not over, -1 loss"""
+    discount: Reals
+    """float64[B]: 0 the game is over; +1 next_boards is the same player's turn; -1 the opponent's"""
+    next_boards: Boards
+    """meaningless where discount is 0"""
+    next_action: Integers
+    """int64[B]: what was then played; -1 where nothing was, and for learners that do not ask for it"""
+
+
+class Learner(Policy, Protocol):
+    """A policy that learns. ``probabilities`` is what it would play in earnest: no exploration, and no learning."""
+
+    game: Game
+    bootstrap: Bootstrap
+    """``own-turn``: transitions lead to the same player's next turn. ``ply``, in self-play only: to the next ply"""
+    wants_next_action: bool
+    """whether ``next_action`` is needed: then the next move is chosen before the last one is learned from"""
+
+    def explore(self, boards: Boards, rng: np.random.Generator) -> Integers:
+        """int64[B], the behaviour while learning."""
+        ...
+
+    def observe(self, transition: Transition) -> dict[str, float]:
+        """Learn; return what is worth logging."""
+        ...
+
+    def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+        """All that was learned, and all counters: enough to go on exactly."""
+        ...
+
+    def from_arrays(self, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
+        """Take back what :meth:`to_arrays` gave.
+
+        Raises:
+            ValueError: arrays that are not a learner's of this kind and game.
+        """
+        ...
+
+
+class LearnerConfig(Protocol):
+    """A frozen dataclass of settings, from which the command line is made."""
+
+    def build(self, game: Game, rng: np.random.Generator) -> Learner:
+        """The learner, with nothing learned yet."""
+        ...
+
+
+class Turns:
+    """A learner's decisions in B games, from when they are taken until what they led to is known.
+
+    Both loops play through this, which is why they teach the same. Per turn: close the decision that is pending, then
+    choose the next; at the end close the last mover's decision first, then the other's.
+    """
+
+    def __init__(self, learner: Learner, slots: int, rng: np.random.Generator) -> None:
+        self.learner = learner
+        self.logged: dict[str, float] = {}
+        self._rng = rng
+        self._by_ply = learner.bootstrap == "ply"
+        size = learner.game.cells
+        # one pending decision for each player; ply by ply only one for both
+        self._pending = np.zeros((2, slots), np.bool_)
+        self._cells = np.zeros((2, slots, size), np.int8)
+        self._mover = np.zeros((2, slots), np.int8)
+        self._action = np.zeros((2, slots), np.int64)
+
+    def take(self, slots: Integers, boards: Boards) -> Integers:
+        """The learner's moves int64[B] in the games ``slots``, in ascending order."""
+        lane = np.zeros(len(slots), np.int64) if self._by_ply else boards.mover.astype(np.int64)
+        if self.learner.wants_next_action:
+            actions = self.learner.explore(boards, self._rng)
+            self._close(slots, lane, boards, actions)
+        else:
+            self._close(slots, lane, boards, np.full(len(slots), -1))
+            actions = self.learner.explore(boards, self._rng)
+        self._pending[lane, slots] = True
+        self._cells[lane, slots] = boards.cells
+        self._mover[lane, slots] = boards.mover
+        self._action[lane, slots] = actions
+        return actions
+
+    def end(self, slots: Integers, last: Cells, rewards: Reals) -> None:
+        """The games ``slots`` are over.
+
+        Args:
+            slots: int64[B], in ascending order.
+            last: int8[B]: the learner's seat that moved last.
+            rewards: float64[B], to that seat; the other's are the opposite.
+        """
+        for lanes, signed in ((last.astype(np.int64), rewards), (1 - last.astype(np.int64), -rewards)):
+            lane = np.zeros_like(lanes) if self._by_ply else lanes
+            there = self._pending[lane, slots]
+            if there.any():
+                rows, lane = slots[there], lane[there]
+                nowhere = Boards(self._cells[lane, rows], self._mover[lane, rows])
+                self._learn(rows, lane, signed[there], np.zeros(len(rows)), nowhere, np.full(len(rows), -1))
+            if self._by_ply:
+                return
+
+    def _close(self, slots: Integers, lane: Integers, boards: Boards, actions: Integers) -> None:
+        there = self._pending[lane, slots]
+        if there.any():
+            rows, lane, after = slots[there], lane[there], boards.take(there)
+            discount = np.where(self._mover[lane, rows] == after.mover, 1.0, -1.0)
+            self._learn(rows, lane, np.zeros(len(rows)), discount, after, actions[there])
+
+    def _learn(
+        self, slots: Integers, lane: Integers, reward: Reals, discount: Reals, after: Boards, next_action: Integers
+    ) -> None:
+        before = Boards(self._cells[lane, slots], self._mover[lane, slots])
+        action = self._action[lane, slots]
+        self._pending[lane, slots] = False
+        self.logged = self.learner.observe(Transition(slots, before, action, reward, discount, after, next_action))
+
+
+class Seat:
+    """A learner in one or both seats of a PettingZoo AEC environment, one game at a time.
+
+    The environment has two agents, of which ``possible_agents[0]`` is player_0, planes (rows, columns, 2) with own
+    stones first, and one action per cell. In both seats it is self-play, and only then can it learn ply by ply.
+
+    Args:
+        learner: who learns.
+        rng: for its exploration.
+        agents: the indices of the agents that it plays, (0,), (1,) or (0, 1).
+    """
+
+    def __init__(self, learner: Learner, rng: np.random.Generator, agents: tuple[int, ...] = (0, 1)) -> None:
+        check_bootstrap(learner, both=len(agents) == 2)
+        self.agents = agents
+        self._turns = Turns(learner, 1, rng)
+        self._slot = np.zeros(1, np.int64)
+        self._last: int | None = None
+
+    def turn(self, observation: Mapping[str, Any], player: int) -> int:
+        """The learner's action for agent ``player``, from what ``env.last()`` shows it."""
+        self._last = player
+        return int(self._turns.take(self._slot, seen_from(observation, player))[0])
+
+    def end(self, rewards: tuple[float, float]) -> None:
+        """The game is over, with these rewards for the two agents."""
+        if self._last is not None:  # else the game ended before the learner's first turn
+            last = np.array([self._last], np.int8)
+            self._turns.end(self._slot, last, np.array([rewards[self._last]]))
+        self._last = None
+
+
+def seen_from(observation: Mapping[str, Any], player: int) -> Boards:
+    """The position that agent ``player``, to move, sees in its planes (rows, columns, 2), as a batch of one."""
+    own, other = np.moveaxis(np.asarray(observation["observation"]), -1, 0).reshape(2, -1).astype(np.int8)
+    cells = own * (player + 1) + other * (2 - player)
+    return Boards(cells[None].astype(np.int8), np.array([player], np.int8))
+
+
+def check_bootstrap(learner: Learner, both: bool) -> None:
+    """Raise ValueError where a learner that learns ply by ply does not play both seats."""
+    if learner.bootstrap == "ply" and not both:
+        raise ValueError(
+            'bootstrap="ply" learns from every ply of a game, which only self-play shows: '
+            'choose opponent "self", or bootstrap="own-turn" against another opponent'
+        )

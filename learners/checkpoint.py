@@ -1,0 +1,145 @@
+"""Run directories: files that are written whole or not at all, and policies from runs.
+
+No file here can run code when it is loaded: arrays are read with ``allow_pickle=False`` and settings are JSON.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any
+
+import numpy as np
+
+from learners import LEARNERS
+from learners.base import Learner, LearnerConfig
+from ttt_envs.policy import load_object, nearest
+from ttt_envs.rules import Game
+
+CONFIG, CHECKPOINT, METRICS, COST = "config.json", "checkpoint.npz", "metrics.jsonl", "cost.json"
+
+
+def write_whole(path: Path, write: Any) -> None:
+    """Write a file beside ``path`` by ``write(file)``, then put it in the place of ``path`` in one step."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    file = NamedTemporaryFile(dir=path.parent, prefix=path.name, suffix=".tmp", delete=False)  # noqa: SIM115
+    try:
+        with file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(file.name, path)
+    except BaseException:
+        Path(file.name).unlink(missing_ok=True)
+        raise
+
+
+def write_json(path: Path, data: Any) -> None:
+    """Write JSON, whole or not at all."""
+    write_whole(path, lambda file: file.write(json.dumps(data, indent=2).encode() + b"\n"))
+
+
+def save_arrays(path: Path, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
+    """Write arrays, whole or not at all."""
+    write_whole(path, lambda file: np.savez(file, allow_pickle=False, **dict(arrays)))
+
+
+def load_arrays(path: Path, limit: int = 1 << 34) -> dict[str, np.ndarray[Any, Any]]:
+    """Read arrays that :func:`save_arrays` wrote.
+
+    Args:
+        path: the file.
+        limit: bytes that the arrays may take, so that a small file cannot unpack to more than the memory.
+
+    Raises:
+        ValueError: a file that is damaged, too large, or holds anything but arrays.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            stored = sum(entry.file_size for entry in archive.infolist())
+            if stored > limit:
+                raise ValueError(f"it unpacks to {stored:,} bytes, and at most {limit:,} are read")
+        with np.load(path, allow_pickle=False) as file:
+            return {name: file[name] for name in file.files}
+    except (ValueError, EOFError, OSError, KeyError, zipfile.BadZipFile, MemoryError) as problem:
+        raise ValueError(f"{path} cannot be read as a checkpoint: {problem}") from None
+
+
+def build_config(learner: str, settings: Mapping[str, Any]) -> LearnerConfig:
+    """The settings of a learner by name.
+
+    Raises:
+        ValueError: an unknown learner, setting or value.
+    """
+    if learner not in LEARNERS:
+        raise ValueError(f"there is no learner {learner!r}: {nearest(learner, LEARNERS)}")
+    config = load_object(LEARNERS[learner])
+    known = [field.name for field in dataclasses.fields(config)]
+    for name in settings:
+        if name not in known:
+            raise ValueError(f"{learner} has no setting {name!r}: {nearest(name, known)}")
+    made: LearnerConfig = config(**settings)
+    return made
+
+
+def read_config(run: Path) -> dict[str, Any]:
+    """The ``config.json`` of a run.
+
+    Raises:
+        ValueError: no such run, or a damaged file.
+    """
+    path = run / CONFIG
+    if not path.is_file():
+        raise ValueError(f"{run} is no run: there is no {CONFIG} in it. Make one with train.py --out {run}")
+    try:
+        data = json.loads(path.read_text())
+        if not isinstance(data, dict) or not {"game", "learner", "settings"} <= data.keys():
+            raise ValueError("it does not say which game and learner")
+    except ValueError as problem:
+        raise ValueError(f"{path} cannot be read as the settings of a run: {problem}") from None
+    return data
+
+
+class RunPolicy:
+    """What a run has learned, as a policy: ``run:PATH``."""
+
+    pure = True
+
+    def __init__(self, path: str, learner: Learner) -> None:
+        self.path = path
+        self.learner = learner
+        # a learner that thinks in values shows them
+        for name in ("values", "action_values"):
+            if hasattr(learner, name):
+                setattr(self, name, getattr(learner, name))
+
+    def probabilities(self, boards: Any, rng: np.random.Generator | None = None) -> Any:
+        """float64[B, cells]."""
+        return self.learner.probabilities(boards, rng)
+
+    def __str__(self) -> str:
+        return f"run:({self.path})" if set(self.path) & set(",:=") else f"run:{self.path}"
+
+
+def load_policy(game: Game, path: str) -> RunPolicy:
+    """The policy of the run in the folder ``path``.
+
+    Raises:
+        ValueError: no such run, a run of another game, a damaged file.
+    """
+    run = Path(path)
+    config = read_config(run)
+    trained = Game.from_dict(config["game"])
+    if (trained.rows, trained.columns) != (game.rows, game.columns):
+        raise ValueError(
+            f"the run {path} learned on a board of {trained.rows} x {trained.columns}, "
+            f"and the game here is {game}: play it on its own board"
+        )
+    learner = build_config(config["learner"], config["settings"]).build(trained, np.random.default_rng(0))
+    learner.from_arrays(load_arrays(run / CHECKPOINT))
+    return RunPolicy(path, learner)

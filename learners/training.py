@@ -1,0 +1,190 @@
+"""The loops in which learners learn: many games in lockstep, or any two-player PettingZoo AEC environment on cells.
+
+With one game at a time and the same seed the two teach the same learner, bit for bit: skips, the opponent's moves and
+seats come from the number of the game, and the learner's exploration from a stream of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from learners.base import Learner, Seat, Turns, check_bootstrap, seen_from
+from ttt_envs.boards import Boards
+from ttt_envs.lockstep import SELF, Lockstep
+from ttt_envs.lockstep import Seat as SeatChoice
+from ttt_envs.policy import Policy, act_in_episodes, make_policy
+from ttt_envs.rules import NOT_OVER, SEAT, Game, key_of, splitmix64, uniform
+
+Callback = Callable[[int, Learner], dict[str, float]]
+"""called with the number of finished games and the learner; what it returns is logged"""
+
+
+@dataclass
+class Progress:
+    """How far a training has come, counted for the learner's seat; in self-play for player_0."""
+
+    games: int = 0
+    """finished games"""
+    wins: int = 0
+    draws: int = 0
+    losses: int = 0
+
+    def count(self, results: np.ndarray[Any, np.dtype[np.float64]]) -> None:
+        """Add finished games with these rewards."""
+        self.games += len(results)
+        self.wins += int((results > 0).sum())
+        self.losses += int((results < 0).sum())
+        self.draws += int((results == 0).sum())
+
+
+def exploration_rng(seed: int) -> np.random.Generator:
+    """The stream of a learner's exploration."""
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,)))
+
+
+def train(
+    learner: Learner,
+    opponent: str | Policy,
+    games: int,
+    *,
+    batch: int = 1,
+    seed: int = 0,
+    seat: SeatChoice = "alternate",
+    every: int | None = None,
+    callbacks: Iterable[Callback] = (),
+    log: Callable[[int, dict[str, float]], None] | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> Progress:
+    """Play games in lockstep and let the learner learn.
+
+    Games are numbered when they are started, and every started game is finished and counted: stopping at so many
+    finished games would favour short ones.
+
+    Args:
+        learner: who learns, in place.
+        opponent: a spec string, a policy, or ``"self"``: the learner plays both seats.
+        games: how many.
+        batch: how many are played side by side.
+        seed: of skips, opponent, seats and exploration.
+        seat: the learner's, ``"first"``, ``"second"``, ``"random"`` or ``"alternate"``.
+        every: after how many games to call the callbacks and to log; never by default.
+        callbacks: what to measure then; they must not draw from the learner's randomness.
+        log: takes the number of games and all numbers measured since.
+        progress: called after every step, with the same object.
+
+    Returns:
+        The final progress.
+
+    Raises:
+        ValueError: numbers out of range, an unknown opponent, a learner that cannot learn in this way.
+    """
+    check_counts(games, batch)
+    both = opponent == SELF
+    check_bootstrap(learner, both)
+    count = min(batch, max(1, games))
+    board = Lockstep(learner.game, count, opponent, seat, "raise", "none")
+    turns = Turns(learner, count, exploration_rng(seed))
+    done = Progress()
+    every = games + 1 if every is None else every
+    due = every
+    board.seed(np.arange(count), np.full(count, training_key(seed)))
+    started = min(count, games)
+    live = np.arange(count) < started
+    board.episode[:] = np.arange(count) - 1
+    board.begin(np.flatnonzero(live))
+    actions = np.zeros(count, np.int64)
+    while live.any():
+        rows = np.flatnonzero(live & (board.outcome == NOT_OVER))
+        if len(rows):
+            actions[rows] = turns.take(rows, Boards(board.cells[rows], board.mover[rows]))
+        step = board.step(actions, begin_over=False)
+        ended = np.flatnonzero(live & board.over)
+        if len(ended):
+            rewards = step.rewards[ended]
+            turns.end(ended, board.seat[ended], rewards)
+            done.count(np.where(both & (board.seat[ended] == 1), -rewards, rewards))
+            again = ended[: games - started]
+            live[ended[len(again) :]] = False
+            if len(again):
+                board.episode[again] = started + np.arange(len(again)) - 1
+                started += len(again)
+                board.begin(again)
+        if progress is not None:
+            progress(done)
+        if done.games >= due or (done.games == games and done.games > due - every):
+            due = done.games // every * every + every
+            if log is not None:
+                measured = {**turns.logged, "wins": done.wins, "draws": done.draws, "losses": done.losses}
+                for callback in callbacks:
+                    measured |= callback(done.games, learner)
+                log(done.games, measured)
+    return done
+
+
+def train_in(
+    env: Any, learner: Learner, opponent: str | Policy, games: int, *, seed: int = 0, seat: SeatChoice = "alternate"
+) -> Progress:
+    """Play games in a PettingZoo AEC environment, one after another, and let the learner learn.
+
+    Args:
+        env: two agents of which the first moves first, planes (rows, columns, 2) with own stones first, an action for
+            each cell.
+        learner: who learns, in place; its game's board must be the environment's.
+        opponent: a spec string, a policy, or ``"self"``.
+        games: how many.
+        seed: the environment is reset with it once; also of opponent, seats and exploration.
+        seat: the learner's.
+    """
+    check_counts(games, 1)
+    both = opponent == SELF
+    other = None if both else make_policy(opponent, learner.game)
+    rng = exploration_rng(seed)
+    key = training_key(seed)
+    chairs = {players: Seat(learner, rng, players) for players in (((0, 1),) if both else ((0,), (1,)))}
+    done = Progress()
+    for number in range(games):
+        luck = np.uint64(splitmix64(key, number))
+        players = (0, 1) if both else (_seat_in(seat, number, luck),)
+        chair = chairs[players]
+        env.reset(seed=seed if number == 0 else None)
+        rewards = [0.0, 0.0]
+        for agent in env.agent_iter():
+            player = env.possible_agents.index(agent)
+            observation, reward, terminated, truncated, _ = env.last()
+            if terminated or truncated:
+                rewards[player] = float(reward)
+                env.step(None)
+            elif player in players:
+                env.step(chair.turn(observation, player))
+            else:
+                assert other is not None
+                boards = seen_from(observation, player)
+                stones = np.array([np.count_nonzero(boards.cells)])
+                env.step(int(act_in_episodes(other, boards, np.array([luck]), stones)[0]))
+        chair.end((rewards[0], rewards[1]))
+        done.count(np.array([rewards[players[0]]]))
+    return done
+
+
+def training_key(seed: int) -> np.uint64:
+    """The 64-bit key that an environment seeded with ``seed`` draws."""
+    return key_of(np.random.default_rng(seed))
+
+
+def _seat_in(seat: SeatChoice, number: int, luck: np.uint64) -> int:
+    """The learner's seat in game ``number``, as :class:`Lockstep` chooses it."""
+    if seat == "random":
+        return int(uniform(luck, SEAT, 0) * 2)
+    return {"first": 0, "second": 1, "alternate": number % 2}[seat]
+
+
+def check_counts(games: int, batch: int) -> None:
+    """Raise ValueError for numbers of games that cannot be played."""
+    if games < 0:
+        raise ValueError(f"games={games} is negative: choose how many games to play, 0 or more")
+    if batch < 1:
+        raise ValueError(f"batch={batch} leaves nothing to play: choose 1 or more games side by side")
