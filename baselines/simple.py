@@ -9,7 +9,7 @@ import numpy as np
 
 from ttt_envs.boards import Boards
 from ttt_envs.policy import Named, Uniforms
-from ttt_envs.rules import ILLEGAL, Cells, Game, Integers, Kernel, Reals, compiled, pick, place
+from ttt_envs.rules import ILLEGAL, Cells, Game, Integers, Kernel, Reals, compiled, pick, place, wide
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,8 @@ class Random(Named):
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
         """float64[B, rows * columns]."""
         empty = boards.cells == 0
-        return empty / empty.sum(axis=1, keepdims=True)
+        shares: Reals = empty / empty.sum(axis=1, keepdims=True)
+        return shares
 
     def act(self, boards: Boards, rng: Uniforms) -> Integers:
         """int64[B]."""
@@ -55,7 +56,8 @@ class WinOrBlock(Named):
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
         """float64[B, rows * columns]."""
         chosen = self._candidates(boards) == 0
-        return chosen / chosen.sum(axis=1, keepdims=True)
+        shares: Reals = chosen / chosen.sum(axis=1, keepdims=True)
+        return shares
 
     def act(self, boards: Boards, rng: Uniforms) -> Integers:
         """int64[B]."""
@@ -81,7 +83,7 @@ def _closed_cells(cells: Cells, mover: Cells, kernel: Kernel, out: Cells) -> Non
             stones += board[cell] != 0
         found = False
         for turn in range(2):
-            player = np.int64(mover[b]) if turn == 0 else 1 - np.int64(mover[b])
+            player = wide(mover[b]) if turn == 0 else 1 - wide(mover[b])
             for cell in range(size):
                 out[b, cell] = 1
                 outcome = place(board, player, cell, stones, kernel)

@@ -46,7 +46,7 @@ class Score:
         return np.bincount(total, self.pairs.ravel(), minlength=5).astype(np.int64)
 
     def rate(self, result: str, confidence: float = 0.95) -> Interval:
-        """Of ``"wins"``, ``"draws"``, ``"losses"`` or ``"score"`` (wins and half the draws), per game, with interval."""
+        """Of ``"wins"``, ``"draws"``, ``"losses"`` or ``"score"`` (wins and half the draws), per game."""
         of_game = {"wins": [1, 0, 0], "draws": [0, 1, 0], "losses": [0, 0, 1], "score": [1, 0.5, 0]}[result]
         worth = np.array(of_game, np.float64)
         per_pair = (worth[:, None] + worth) / 2

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ttt_envs.boards import keys
-from ttt_envs.rules import Cells, Game, Integers, Keys, Reals, compiled, inlined, splitmix64
+from ttt_envs.rules import Cells, Game, Integers, Keys, Reals, compiled, inlined, splitmix64, wide
 
 
 class PositionTable:
@@ -119,7 +119,7 @@ def _slot_of(key: Keys, slots: Integers) -> int:
     mixed = key[0]
     for word in range(1, len(key)):
         mixed = splitmix64(mixed, 0) ^ key[word]
-    return np.int64(splitmix64(mixed, 0) & np.uint64(len(slots) - 1))
+    return wide(splitmix64(mixed, 0) & np.uint64(len(slots) - 1))
 
 
 @inlined

@@ -17,7 +17,7 @@ from ttt_envs.boards import Boards
 from ttt_envs.lockstep import SELF, Lockstep
 from ttt_envs.lockstep import Seat as SeatChoice
 from ttt_envs.policy import Policy, act_in_episodes, make_policy
-from ttt_envs.rules import NOT_OVER, SEAT, Game, key_of, splitmix64, uniform
+from ttt_envs.rules import NOT_OVER, SEAT, key_of, splitmix64, uniform
 
 Callback = Callable[[int, Learner], dict[str, float]]
 """called with the number of finished games and the learner; what it returns is logged"""

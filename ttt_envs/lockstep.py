@@ -35,6 +35,7 @@ from ttt_envs.rules import (
     play_rows,
     splitmix64,
     uniform,
+    wide,
 )
 from ttt_envs.symmetry import symmetries
 
@@ -277,7 +278,7 @@ class Lockstep:
         for name, array in state.items():
             getattr(self, name)[...] = array
         if keys is not None:
-            self.seed(self._all, keys)
+            self.seed(np.arange(len(keys)), keys)
             self.episode += 1
             _luck_of(self.luck, self.keys, self.episode)
 
@@ -373,13 +374,11 @@ def _step(
         rewards[b] = 0.0
         begun[b] = begin_over and over[b]
         if begun[b]:
-            _begin(
-                b, cells, mover, stones, keys, episode, luck, seat, symmetry, outcome, over, illegal, seats, images
-            )
+            _begin(b, cells, mover, stones, keys, episode, luck, seat, symmetry, outcome, over, illegal, seats, images)
             continue
         if outcome[b] != NOT_OVER:  # over, or won by the opponent before the caller's first move
             continue
-        player = np.int64(mover[b])
+        player = wide(mover[b])
         if seats == 4:  # both
             seat[b] = player
         cell = actions[b] if images == 1 else permutations[symmetry[b], actions[b]]
@@ -412,7 +411,7 @@ def _reply_uniformly(
     for b in range(len(cells)):
         while outcome[b] == NOT_OVER and mover[b] != seat[b]:
             cell = pick(cells[b], uniform(luck[b], OPPONENT, stones[b]))
-            result, after = play(cells[b], np.int64(mover[b]), cell, stones[b], luck[b], kernel)
+            result, after = play(cells[b], wide(mover[b]), cell, stones[b], luck[b], kernel)
             outcome[b] = result
             mover[b] = after
             stones[b] += 1

@@ -46,7 +46,16 @@ _ENDS = ((1.0, -1.0, 0), (-1.0, 1.0, 1), (0.0, 0.0, None), (-1.0, 0.0, 1), (0.0,
 _INT64 = np.int64  # a global, because it is asked for at every step
 _NOT_BEGUN = -3  # an outcome beside those of the rules: no reset yet
 _AFTER_RESET = frozenset(
-    ("agents", "agent_selection", "rewards", "terminations", "truncations", "infos", "num_agents", "_cumulative_rewards")
+    (
+        "agents",
+        "agent_selection",
+        "rewards",
+        "terminations",
+        "truncations",
+        "infos",
+        "num_agents",
+        "_cumulative_rewards",
+    )
 )
 
 
@@ -67,7 +76,7 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         render_mode: None, ``"ansi"``, ``"rgb_array"`` or ``"human"`` (needs pygame).
     """
 
-    metadata: ClassVar[dict[str, Any]] = {  # type: ignore[misc]
+    metadata: ClassVar[dict[str, Any]] = {
         "render_modes": ["human", "ansi", "rgb_array"],
         "name": "mnk_v0",
         "is_parallelizable": False,  # after a skip the agents do not take turns in a cycle
@@ -217,7 +226,10 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         if outcome >= FORFEIT:
             self.truncations = {"player_0": True, "player_1": True}
         words = OUTCOMES[outcome]
-        self.infos = {"player_0": {"outcome": words, "winner": winner}, "player_1": {"outcome": words, "winner": winner}}
+        self.infos = {
+            "player_0": {"outcome": words, "winner": winner},
+            "player_1": {"outcome": words, "winner": winner},
+        }
         self._skip_agent_selection = self.agent_selection
         self.agent_selection = PLAYERS[0]
 
@@ -250,7 +262,7 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         }
 
     def last(self, observe: bool = True) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Observation (None without ``observe``), cumulative reward, terminated, truncated, info of the selected agent."""
+        """Observation (or None), cumulative reward, terminated, truncated and info of the selected agent."""
         agent = self.agent_selection
         return (
             self.observe(agent) if observe else None,
@@ -260,7 +272,7 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
             self.infos[agent],
         )
 
-    def agent_iter(self, max_iter: int = 2**63) -> Iterator[str]:  # type: ignore[override]  # iterates as the base's does
+    def agent_iter(self, max_iter: int = 2**63) -> Iterator[str]:
         """The agents in turn; ``step`` or ``reset`` must be called between two of them."""
         if not self._has_reset:
             EnvLogger.error_agent_iter_before_reset()
@@ -332,7 +344,7 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         self._has_reset = self._seeded = True
 
     def render(self) -> Any:
-        """The board as text (``"ansi"``), as uint8[height, width, 3] (``"rgb_array"``), or in a window (``"human"``)."""
+        """The board as text (``"ansi"``), uint8[height, width, 3] (``"rgb_array"``), or in a window (``"human"``)."""
         if not self._has_reset:
             EnvLogger.error_render_before_reset()
         if self._human and self._screen is None:

@@ -21,7 +21,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ttt_envs.boards import Boards
 from ttt_envs.rules import OPPONENT, Game, Integers, Keys, Reals, compiled, uniforms
@@ -145,6 +144,7 @@ class EpisodeStreams:
         self._plies = plies
 
     def random(self, size: int, /) -> Reals:
+        """float64[B], the numbers of the rows."""
         if size != len(self._plies):
             raise ValueError(f"act must draw one uniform number per position: {len(self._plies)}, not {size}")
         out = np.empty(size)
@@ -337,7 +337,7 @@ def make_policy(spec: str | Policy, game: Game) -> Policy:
 
 
 def _arguments(spec: Spec, factory: Callable[..., Any]) -> Mapping[str, Any]:
-    """The arguments of a spec, named and converted as the factory's signature says (its first parameter is the game)."""
+    """The arguments of a spec, named and converted as the factory says (its first parameter is the game)."""
     parameters = list(inspect.signature(factory, eval_str=True).parameters.values())[1:]
     named = {p.name.replace("_", "-"): p for p in parameters if p.kind is not p.VAR_KEYWORD}
     arguments = dict(spec.keyed)

@@ -1,4 +1,4 @@
-"""The rules of m,n,k tic-tac-toe with skipped turns: the one place that knows lines, ends, turns and what an action does.
+"""The rules of m,n,k tic-tac-toe with skipped turns: the one place that knows lines, ends, turns and moves.
 
 Everything else calls what stands here: the environments, the solver, the searches, the learners. Two things are kept
 apart on purpose. *Chance is an argument*: no rule draws a random number, a caller hands in ``u`` in [0, 1). And the
@@ -16,7 +16,7 @@ import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 from numba import njit
@@ -29,10 +29,12 @@ Reals = NDArray[np.float64]
 Kernel = tuple[int, int, int, float]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-compiled: Callable[[Function], Function] = njit(cache=True, error_model="numpy")
+compiled = cast(Callable[[Function], Function], njit(cache=True, error_model="numpy"))
 """compile a kernel at its first call and keep the machine code on disk"""
-inlined: Callable[[Function], Function] = njit(cache=True, error_model="numpy", forceinline=True)
+inlined = cast(Callable[[Function], Function], njit(cache=True, error_model="numpy", forceinline=True))
 """the same for what kernels call at every move"""
+wide = cast(Callable[[Any], int], np.int64)
+"""in kernels: one type of number for all callers, so that what they call is compiled once"""
 
 FORMAT = 1
 """version of a stored game"""
@@ -280,9 +282,7 @@ def uniform(luck: np.uint64, stream: int, n: int) -> float:
 
 
 @inlined
-def play(
-    cells: Cells, mover: int, cell: int, stones: int, luck: np.uint64, kernel: Kernel
-) -> tuple[int, int]:
+def play(cells: Cells, mover: int, cell: int, stones: int, luck: np.uint64, kernel: Kernel) -> tuple[int, int]:
     """Move, then let chance say who moves next, with the skip that the episode's ``luck`` has for this ply.
 
     Returns:
@@ -343,8 +343,7 @@ def play_rows(
     """
     for i in range(len(rows)):
         b = rows[i]
-        # np.int64: one type of mover for all callers, so that each kernel is compiled once
-        outcome, after = play(cells[b], np.int64(mover[b]), actions[i], stones[b], luck[b], kernel)
+        outcome, after = play(cells[b], wide(mover[b]), actions[i], stones[b], luck[b], kernel)
         outcomes[b] = outcome
         if outcome != ILLEGAL:
             mover[b] = after
@@ -355,7 +354,7 @@ def play_rows(
 def begin_rows(
     cells: Cells, mover: Cells, stones: Integers, luck: Keys, rows: Integers, episodes: Integers, keys: Keys
 ) -> None:
-    """Start the episodes ``episodes`` int64[R] in the games ``rows`` int64[R], with the keys uint64[R] of their seeds."""
+    """Start ``episodes`` int64[R] of the seeds with ``keys`` uint64[R] in the games ``rows`` int64[R]."""
     for i in range(len(rows)):
         b = rows[i]
         cells[b, :] = 0
@@ -533,4 +532,3 @@ def _ways(cells: Cells, mover: int, stones: int, plies: int, kernel: Kernel) -> 
             total += 1
         cells[cell] = 0
     return total
-

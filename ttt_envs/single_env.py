@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, Literal, get_args
 
 import gymnasium
 import numpy as np
@@ -10,7 +10,7 @@ from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 
 from ttt_envs import render
-from ttt_envs.lockstep import IllegalAction, Lockstep, Seat, Symmetry, check_choice
+from ttt_envs.lockstep import Flags, IllegalAction, Lockstep, Seat, Symmetry, check_choice
 from ttt_envs.policy import Policy
 from ttt_envs.rules import Cells, ChanceOutcome, Game, action_index, key_of
 
@@ -26,13 +26,14 @@ class Views:
         check_choice("observation", observation, get_args(Observation))
         check_choice("dtype", dtype, get_args(DType))
         self.kind = observation
-        self.dtype = np.dtype(dtype)
+        self.dtype: np.dtype[Any] = np.dtype(dtype)
         self.shape = (game.rows, game.columns, 2)
         self.action_space = spaces.Discrete(game.cells)
+        self.observation_space: spaces.Space[Any]
         if observation == "flat":
-            self.observation_space: spaces.Space[Any] = spaces.Box(0, 1, (2 * game.cells,), dtype)  # type: ignore[arg-type]
+            self.observation_space = spaces.Box(0, 1, (2 * game.cells,), self.dtype)
         else:
-            planes = spaces.Box(0, 1, self.shape, dtype)  # type: ignore[arg-type]  # a dtype's name is a dtype
+            planes = spaces.Box(0, 1, self.shape, self.dtype)
             mask = spaces.Box(0, 1, (game.cells,), np.int8)
             is_dict = observation == "dict"
             self.observation_space = spaces.Dict(observation=planes, action_mask=mask) if is_dict else planes
@@ -40,6 +41,7 @@ class Views:
     def show(self, planes: Cells, mask: Cells) -> Any:
         """The batched observation; it shares no memory with ``mask``."""
         count = len(planes)
+        shown: np.ndarray[Any, Any]
         if self.kind == "flat":
             shown = planes.reshape(count, -1)
         else:
@@ -60,8 +62,8 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
 
     ``info`` holds ``action_mask`` int8[cells] (all ones when the game is over), ``seat`` the caller's seat (with
     ``"self"`` the seat that moved last), ``mover``, ``result`` (-1 while the game goes on, else the index of
-    ``lockstep.OUTCOMES``: 0 or 1 the winner, 2 a draw, 3 or 4 the player who lost by an illegal action, 5 truncated), and
-    at the end ``outcome``, the same in words.
+    ``lockstep.OUTCOMES``: 0 or 1 the winner, 2 a draw, 3 or 4 the player who lost by an illegal action, 5 truncated),
+    and at the end ``outcome``, the same in words.
 
     Args:
         size: edge of the board, or (rows, columns), 1 to 19.
@@ -81,7 +83,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         TypeError, ValueError: an argument that makes no sense; the message says what does.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": list(get_args(RenderMode)), "render_fps": render.FPS}  # type: ignore[misc]
+    metadata: dict[str, Any] = {"render_modes": list(get_args(RenderMode)), "render_fps": render.FPS}  # noqa: RUF012
 
     def __init__(
         self,
@@ -160,9 +162,9 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
             return {name: array[0] for name, array in shown.items()}, info
         return shown[0], info
 
-    def action_masks(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    def action_masks(self) -> Flags:
         """bool[cells]: the legal actions, all of them when the game is over, as sb3-contrib asks for them."""
-        return self._games.observe()[1][0].astype(np.bool_)
+        return np.asarray(self._games.observe()[1][0], np.bool_)
 
     def chance_outcomes(self, action: int) -> list[ChanceOutcome]:
         """All positions that the caller's move may lead to before the opponent's reply, with exact probabilities.
@@ -195,7 +197,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         return self._seen(*self._games.observe())
 
     def render(self) -> Any:
-        """The board as text (``"ansi"``), as uint8[height, width, 3] (``"rgb_array"``), or in a window (``"human"``)."""
+        """The board as text (``"ansi"``), uint8[height, width, 3] (``"rgb_array"``), or in a window (``"human"``)."""
         games = self._games
         if self.render_mode == "human" and self._screen is None:
             self._screen = render.Screen(self.game)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar
 
 import numpy as np
 from gymnasium.error import ResetNeeded
@@ -22,7 +22,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
     """``num_envs`` games side by side; game i is :class:`ttt_envs.single_env.SingleEnv` seeded ``seed + i``.
 
     Observations, rewards, flags and infos are what ``gymnasium.vector.SyncVectorEnv`` of such environments gives, all
-    arrays fresh at every call; only ``info["outcome"]``, the words, is left to ``lockstep.OUTCOMES[info["result"][i]]``.
+    arrays fresh at every call; only the words, ``info["outcome"]``, are left out (see ``lockstep.OUTCOMES``).
 
     Args:
         num_envs: B, at least 1.
@@ -35,7 +35,6 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
     The other arguments are those of ``SingleEnv``.
     """
 
-    metadata: dict[str, Any] = {}
     render_modes: ClassVar[tuple[str, ...]] = ("ansi", "rgb_array")
 
     def __init__(
@@ -62,7 +61,9 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
             self.autoreset_mode = AutoresetMode(autoreset_mode)
         except ValueError:
             choices = ", ".join(mode.name for mode in AutoresetMode)
-            raise ValueError(f"autoreset_mode={autoreset_mode!r} is not known: choose AutoresetMode {choices}") from None
+            raise ValueError(
+                f"autoreset_mode={autoreset_mode!r} is not known: choose AutoresetMode {choices}"
+            ) from None
         render.check_mode(render_mode, self.render_modes)
         self.game = Game.of_size(size, win_length, skip_chance)
         self._games = Lockstep(self.game, int(num_envs), opponent, seat, illegal_action, symmetry)
@@ -78,7 +79,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         self._every = np.ones(self.num_envs, np.bool_)
         self._seeded = False
 
-    def reset(  # type: ignore[override]  # Gymnasium's signature has no sequences of seeds, its environments take them
+    def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         """Begin new episodes.
@@ -99,7 +100,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
             keys = self.np_random.integers(0, 1 << 64, self.num_envs, dtype=np.uint64)
             self._games.seed(np.arange(self.num_envs), keys)
             self._seeded = True
-        chosen = [row for row in rows if seeds[row] is not None]
+        chosen = [row for row in rows.tolist() if seeds[row] is not None]
         if chosen:
             generators = (seeding.np_random(seeds[row])[0] for row in chosen)
             self._games.seed(np.array(chosen), np.array([key_of(rng) for rng in generators]))
@@ -210,7 +211,9 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         if isinstance(seed, (int, np.integer)):
             return [int(seed) + index for index in range(self.num_envs)]
         if len(seed) != self.num_envs:
-            raise ValueError(f"{len(seed)} seeds do not fit {self.num_envs} games: give one number, or one for each game")
+            raise ValueError(
+                f"{len(seed)} seeds do not fit {self.num_envs} games: give one number, or one for each game"
+            )
         return seed
 
     def action_masks(self) -> Flags:

@@ -1,0 +1,3 @@
+from ttt_apps.evaluate import main
+
+main()

@@ -1,0 +1,3 @@
+from ttt_apps.train import main
+
+main()

@@ -1,0 +1,1 @@
+"""What people run: parse, build, call, write; nothing else."""

@@ -1,0 +1,75 @@
+"""What the commands share: reading sizes, saying what is wrong, progress."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import tyro
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from ttt_envs.rules import Game
+
+
+def parse_size(text: str) -> tuple[int, int]:
+    """``"3"`` or ``"5x6"`` as (rows, columns).
+
+    Raises:
+        ValueError: anything else.
+    """
+    match = re.fullmatch(r"(\d+)(?:x(\d+))?", text.strip().lower())
+    if match is None:
+        raise ValueError(f"--size {text} is not a board: write an edge such as 3, or rows x columns such as 5x6")
+    rows = int(match[1])
+    return rows, int(match[2] or rows)
+
+
+@dataclass(frozen=True)
+class GameOptions:
+    """Which game is played."""
+
+    size: Annotated[str, tyro.conf.arg(metavar="N|RxC")] = "3"
+    """edge of the board, or rows x columns, as in 5x6"""
+    win_length: int = 3
+    """stones in a line that win"""
+    skip_chance: float = 0.0
+    """probability that a turn is skipped"""
+
+    def game(self) -> Game:
+        """The game, checked."""
+        return Game.of_size(parse_size(self.size), self.win_length, self.skip_chance)
+
+
+def run_command(command: Callable[[], Any]) -> None:
+    """Run a command; a mistake in what was asked for is one sentence and exit code 2, an interrupt 130."""
+    try:
+        command()
+    except (ValueError, TypeError, MemoryError, OSError) as problem:
+        sys.exit(refuse(problem))
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        sys.exit(130)
+
+
+def refuse(problem: BaseException) -> int:
+    """Print why, and return the exit code for it."""
+    print(f"error: {problem}", file=sys.stderr)
+    return 2
+
+
+def progress_bar(*fields: str) -> Progress:
+    """A bar on standard error, which leaves standard output to results; ``fields`` are shown behind it."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        *(TextColumn("{task.fields[" + field + "]}") for field in fields),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+    )

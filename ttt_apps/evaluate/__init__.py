@@ -1,0 +1,32 @@
+"""Measure what plays: one file for each command."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import tyro
+
+from ttt_apps.cli import run_command
+from ttt_apps.evaluate.match import Match
+from ttt_apps.evaluate.policies import Policies
+
+COMMANDS: dict[str, Callable[..., Any]] = {"match": Match, "policies": Policies}
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """The command ``ttt-evaluate``."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+
+    def command() -> None:
+        chosen = tyro.extras.subcommand_cli_from_dict(
+            COMMANDS,
+            args=arguments,
+            prog="evaluate.py",
+            description="Measure what plays.",
+            config=(tyro.conf.OmitArgPrefixes,),
+        )
+        chosen.run()
+
+    run_command(command)

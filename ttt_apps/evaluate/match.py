@@ -1,0 +1,82 @@
+"""``evaluate.py match A B``: pairs of games with seats swapped."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from evaluation.match import Score, play_pairs
+from ttt_apps.cli import GameOptions, progress_bar
+from ttt_envs.policy import make_policy
+from ttt_envs.rules import Game
+
+
+@dataclass(frozen=True)
+class Match(GameOptions):
+    """Play pairs of games between A and B, each of a pair with the same skips and the seats swapped."""
+
+    a: tyro.conf.Positional[str] = tyro.MISSING
+    """a policy, such as random or run:PATH"""
+    b: tyro.conf.Positional[str] = tyro.MISSING
+    """another"""
+    games: int = 1_000
+    """how many games, an even number"""
+    seed: int = 0
+    """of all chance"""
+    jobs: int = 1
+    """processes that play"""
+    json: tyro.conf.FlagCreatePairsOff[bool] = False
+    """print JSON instead of a table"""
+
+    def run(self) -> None:
+        """Play and print."""
+        game = self.game()
+        score = self.play(game)
+        if self.json:
+            print(json.dumps({"game": game.to_dict(), "a": self.a, "b": self.b, "seed": self.seed, **score.to_dict()}))
+        else:
+            show(game, self.a, self.b, score)
+
+    def play(self, game: Game) -> Score:
+        """Play with a progress bar.
+
+        Raises:
+            ValueError: a number of games that makes no pairs, unknown policies.
+        """
+        if self.games < 2 or self.games % 2:
+            raise ValueError(
+                f"--games {self.games} makes no pairs: every pair is two games with the seats swapped, "
+                f"choose an even number such as {max(2, self.games + 1)}"
+            )
+        make_policy(self.a, game), make_policy(self.b, game)  # a wrong name is told before a bar is drawn
+        with progress_bar() as bar:
+            task = bar.add_task("playing", total=self.games)
+            return play_pairs(
+                game,
+                self.a,
+                self.b,
+                self.games // 2,
+                seed=self.seed,
+                jobs=self.jobs,
+                progress=lambda pairs: bar.advance(task, 2 * pairs),
+            )
+
+
+def show(game: Game, a: str, b: str, score: Score) -> None:
+    """Print a score as a table."""
+    table = Table(title=f"{a} against {b}, {score.games:,} games of {game}", title_justify="left")
+    for column in (a, "wins", "draws", "losses", "score"):
+        table.add_column(column, justify="left" if column == a else "right", no_wrap=column != a)
+    for seat, counts in zip(("first", "second"), score.table, strict=True):
+        wins, draws, losses = (int(count) for count in counts)
+        table.add_row(
+            f"moving {seat}", f"{wins:,}", f"{draws:,}", f"{losses:,}", f"{(wins + draws / 2) / sum(counts):.3f}"
+        )
+    rates = [score.rate(name) for name in ("wins", "draws", "losses", "score")]
+    table.add_row("of all games", *(f"{rate.mean:.3f}" for rate in rates))
+    table.add_row("95% interval", *(f"{rate.low:.3f}-{rate.high:.3f}" for rate in rates))
+    Console().print(table)
