@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import Annotated
 
 import tyro
 from rich.console import Console
@@ -19,10 +20,10 @@ from ttt_envs.rules import Game
 class Match(GameOptions):
     """Play pairs of games between A and B, each of a pair with the same skips and the seats swapped."""
 
-    a: tyro.conf.Positional[str] = tyro.MISSING
+    a: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="A")] = tyro.MISSING
     """a policy, such as random or run:PATH"""
-    b: tyro.conf.Positional[str] = tyro.MISSING
-    """another"""
+    b: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="B")] = tyro.MISSING
+    """another policy"""
     games: int = 1_000
     """how many games, an even number"""
     seed: int = 0

@@ -1,0 +1,219 @@
+"""The update rule by hand, the table, and that it learns."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from evaluation.match import play_pairs
+from learners.base import Transition
+from learners.q_learning import QLearningConfig
+from learners.table import PositionTable
+from learners.training import train
+from ttt_envs import Boards, Game, act, from_text
+
+
+def build(game=None, **settings):
+    return QLearningConfig(**settings).build(game or Game(), np.random.default_rng(0))
+
+
+def transition(before, action, after, *, reward=0.0, discount=1.0, next_action=-1):
+    return Transition(
+        np.zeros(1, np.int64),
+        Boards.of([from_text(before)]),
+        np.array([action]),
+        np.array([float(reward)]),
+        np.array([float(discount)]),
+        Boards.of([from_text(after)]),
+        np.array([next_action]),
+    )
+
+
+def value(learner, text, action):
+    return learner.action_values(Boards.of([from_text(text)]))[0, action]
+
+
+A, B, C = "oo./xx./... o", "o../xx./..o o", "o../.x./... x"
+
+
+def test_a_final_reward_is_learned_at_the_step_size():
+    learner = build(step_size=0.5, step_size_power=0.0)
+    for expected in (0.5, 0.75, 0.875):
+        learner.observe(transition(A, 2, A, reward=1, discount=0))
+        assert value(learner, A, 2) == expected
+    assert value(learner, A, 5) == 0
+    assert np.isnan(value(learner, A, 0))
+
+
+def test_the_step_size_decays_with_the_visits_of_an_entry():
+    learner = build(step_size=1.0, step_size_power=1.0)  # then the value is the mean of what was met
+    for reward in (1, -1, 0, 1):
+        learner.observe(transition(A, 2, A, reward=reward, discount=0))
+    assert value(learner, A, 2) == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize(("discount", "expected"), [(1.0, 0.9 * 0.5), (-1.0, -0.9 * 0.5)])
+def test_the_target_is_the_signed_value_of_the_best_next_move(discount, expected):
+    learner = build(step_size=1.0, step_size_power=0.0, gamma=0.9)
+    for action, reward in ((2, 0.5), (5, -0.5)):
+        learner.observe(transition(A, action, A, reward=reward, discount=0))
+    learner.observe(transition(B, 1, A, discount=discount))
+    assert value(learner, B, 1) == pytest.approx(expected)
+
+
+def test_the_best_next_move_is_one_that_may_be_negative():
+    learner = build(step_size=1.0, step_size_power=0.0)
+    full = "oxo/xxo/o.x o"
+    learner.observe(transition(full, 7, full, reward=-1, discount=0))
+    learner.observe(transition("oxo/xxo/..x o", 6, full))
+    assert value(learner, "oxo/xxo/..x o", 6) == -1
+
+
+def test_the_chosen_target_is_the_value_of_the_move_played():
+    learner = build(step_size=1.0, step_size_power=0.0, target="chosen")
+    learner.observe(transition(A, 2, A, reward=1, discount=0))
+    learner.observe(transition(A, 5, A, reward=-1, discount=0))
+    learner.observe(transition(B, 1, A, next_action=5))
+    assert value(learner, B, 1) == -1
+
+
+def test_the_report_s_rewards_are_one_half_and_zero():
+    for reward, expected in ((1, 1.0), (0, 0.5), (-1, 0.0)):
+        learner = build(step_size=1.0, step_size_power=0.0, rewards="report")
+        learner.observe(transition(A, 2, A, reward=reward, discount=0))
+        assert value(learner, A, 2) == expected
+
+
+def test_both_seats_share_one_table():
+    learner = build(step_size=1.0, step_size_power=0.0)
+    learner.observe(transition(A, 2, A, reward=1, discount=0))
+    assert value(learner, "xx./oo./... x", 2) == 1
+
+
+@pytest.mark.parametrize(("which", "images"), [("none", 1), ("rotations", 4), ("all", 8)])
+def test_an_update_reaches_every_image_once(which, images):
+    learner = build(symmetries=which, step_size=0.5, step_size_power=0.0)
+    learner.observe(transition("ox./.../... o", 8, A, reward=1, discount=0))
+    assert learner.table.size == images
+    assert_array_equal(np.sort(learner.table.values[: learner.table.size].max(axis=1)), np.full(images, 0.5))
+    # a position that is its own image must not learn twice
+    learner.observe(transition(".../.../... o", 4, A, reward=1, discount=0))
+    assert value(learner, ".../.../... o", 4) == 0.5
+
+
+def test_it_explores_as_often_as_epsilon_says_and_epsilon_shrinks():
+    learner = build(epsilon=0.5, epsilon_step=0.0)
+    learner.observe(transition(".../.../... o", 4, A, reward=1, discount=0))
+    actions = learner.explore(Boards.start(Game(), 90_000), np.random.default_rng(1))
+    shares = np.bincount(actions, minlength=9) / 90_000
+    assert_allclose(shares, [0.5 / 9] * 4 + [0.5 + 0.5 / 9] + [0.5 / 9] * 4, atol=0.007)
+    shrinking = build(epsilon=1.0, epsilon_step=0.5)
+    shrinking.explore(Boards.start(Game(), 1), np.random.default_rng(1))
+    assert shrinking.epsilon[0] == 0.5
+
+
+def test_in_earnest_it_never_explores_and_ties_share():
+    learner = build(epsilon=1.0, step_size=1.0, step_size_power=0.0)
+    learner.observe(transition(C, 2, A, reward=1, discount=0))
+    learner.observe(transition(C, 6, A, reward=1, discount=0))
+    boards = Boards.of([from_text(C)])
+    assert_array_equal(learner.probabilities(boards)[0], [0, 0, 0.5, 0, 0, 0, 0.5, 0, 0])
+    before = learner.to_arrays()
+    act(learner, boards, np.random.default_rng(0))
+    for name, array in learner.to_arrays().items():
+        assert_array_equal(array, before[name])
+
+
+def test_arrays_bring_everything_back():
+    learner = build(Game(skip_chance=0.25), epsilon_step=0.001)
+    train(learner, "random", 200, batch=8)
+    again = build(Game(skip_chance=0.25), epsilon_step=0.001)
+    again.from_arrays(learner.to_arrays())
+    for one in (learner, again):
+        train(one, "random", 200, batch=8, seed=1)
+    for name, array in learner.to_arrays().items():
+        assert_array_equal(array, again.to_arrays()[name])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda arrays: arrays.pop("epsilon"), "need epsilon"),
+        (lambda arrays: arrays.pop("values"), "needs values as float64"),
+        (lambda arrays: arrays.update(keys=arrays["keys"].astype(np.int64)), "needs keys as uint64"),
+    ],
+)
+def test_arrays_of_another_learner_are_refused(change, message):
+    learner = build()
+    train(learner, "random", 5)
+    arrays = learner.to_arrays()
+    change(arrays)
+    with pytest.raises(ValueError, match=message):
+        build().from_arrays(arrays)
+
+
+def test_arrays_of_another_board_are_refused():
+    learner = build(Game(4, 4))
+    train(learner, "random", 5)
+    with pytest.raises(ValueError, match="another game's, or damaged"):
+        build().from_arrays(learner.to_arrays())
+
+
+@pytest.mark.parametrize("game", [Game(), Game(7, 7, 5)], ids=str)
+@given(data=st.data())
+def test_the_table_is_a_dictionary(game, data):
+    table, reference = PositionTable(game, 1 << 26), {}
+    boards = st.lists(st.sampled_from([0, 1, 2]), min_size=game.cells, max_size=game.cells).map(tuple)
+    for batch in data.draw(st.lists(st.lists(boards, min_size=1, max_size=8), max_size=6)):
+        cells = np.array(batch, np.int8)
+        found = table.find(cells)
+        assert found.tolist() == [reference.get(board, -1) for board in batch]
+        for board in batch:
+            reference.setdefault(board, len(reference))
+        assert table.rows(cells).tolist() == [reference[board] for board in batch]
+    assert table.size == len(reference)
+
+
+def test_the_table_keeps_its_numbers_while_it_grows():
+    table = PositionTable(Game(), 1 << 26)
+    cells = np.random.default_rng(0).integers(0, 3, (5000, 9)).astype(np.int8)
+    for start in range(0, 5000, 500):
+        rows = table.rows(cells[start : start + 500])
+        table.values[rows, 0] = rows
+    rows = table.find(cells)
+    assert_array_equal(table.values[rows, 0], rows)
+
+
+def test_a_table_at_its_limit_says_so():
+    learner = build(Game(5, 5, 4), memory=0.001)
+    with pytest.raises(MemoryError, match=r"may take 1 MiB: give more with --memory"):
+        train(learner, "random", 2000, batch=64)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"step_size": 0}, "step_size=0 does not work for q-learning: choose above 0"),
+        ({"epsilon": 1.5}, "epsilon=1.5 does not work"),
+        ({"gamma": -1}, "gamma=-1 does not work"),
+        ({"epsilon_step": 2}, "epsilon_step=2 does not work"),
+        ({"step_size_power": 2}, "step_size_power=2 does not work"),
+        ({"memory": 0}, "memory=0 does not work"),
+        ({"rewards": "report", "bootstrap": "ply"}, 'choose rewards="unit" or bootstrap="own-turn"'),
+    ],
+)
+def test_settings_out_of_range_are_told(settings, message):
+    with pytest.raises(ValueError, match=message):
+        QLearningConfig(**settings)
+
+
+@pytest.mark.parametrize("skip_chance", [0.0, 0.25])
+def test_it_learns_to_beat_random_play(skip_chance):
+    game = Game(skip_chance=skip_chance)
+    learner = build(game)
+    train(learner, "random", 30_000, batch=64)
+    untrained = play_pairs(game, build(game), "random", 2000, seed=1).rate("score").mean
+    trained = play_pairs(game, learner, "random", 2000, seed=1).rate("score")
+    assert untrained < 0.55
+    assert trained.low > (0.9 if skip_chance == 0 else 0.75)

@@ -1,0 +1,215 @@
+"""The two loops teach the same, and transitions say what happened."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from learners.base import Transition, seen_from
+from learners.q_learning import QLearningConfig
+from learners.training import Progress, train, train_in
+from ttt_envs import Boards, Game, mnk_v0
+from ttt_envs.rules import NOT_OVER, play_rows
+
+SETTINGS = {
+    "own-turn": {},
+    "ply": {"bootstrap": "ply"},
+    "chosen": {"target": "chosen"},
+    "report": {"rewards": "report", "symmetries": "all", "epsilon_step": 0.01},
+}
+
+
+def build(game, **settings):
+    return QLearningConfig(**settings).build(game, np.random.default_rng(0))
+
+
+def assert_same(a, b):
+    mine, others = a.to_arrays(), b.to_arrays()
+    assert mine.keys() == others.keys()
+    for name in mine:
+        assert_array_equal(mine[name], others[name])
+
+
+@pytest.mark.parametrize("skip_chance", [0.0, 0.25])
+@pytest.mark.parametrize("opponent", ["random", "win-or-block", "self"])
+@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
+def test_lockstep_with_one_game_and_a_seat_in_pettingzoo_teach_the_same(skip_chance, opponent, settings):
+    if settings.get("bootstrap") == "ply" and opponent != "self":
+        pytest.skip("learning ply by ply is for self-play")
+    game = Game(skip_chance=skip_chance)
+    for seat in ("first", "second", "random", "alternate"):
+        lockstep, seated = build(game, **settings), build(game, **settings)
+        played = train(lockstep, opponent, 40, batch=1, seed=7, seat=seat)
+        env = mnk_v0.env(skip_chance=skip_chance)
+        assert played == train_in(env, seated, opponent, 40, seed=7, seat=seat)
+        assert played.games == 40
+        assert lockstep.table.size > 20
+        assert_same(lockstep, seated)
+
+
+def test_a_seat_learns_in_another_library_s_environment_as_in_ours():
+    tictactoe_v3 = pytest.importorskip("pettingzoo.classic.tictactoe_v3")
+    ours, theirs = build(Game()), build(Game())
+    played = train(ours, "random", 50, batch=1, seed=3)
+    assert played == train_in(tictactoe_v3.raw_env(), theirs, "random", 50, seed=3)
+    assert_same(ours, theirs)
+
+
+@pytest.mark.parametrize("batch", [1, 7, 64])
+def test_every_started_game_is_finished_and_counted(batch):
+    done = train(build(Game(skip_chance=0.25)), "random", 100, batch=batch, seat="second")
+    assert done.games == done.wins + done.draws + done.losses == 100
+
+
+def test_same_seed_same_learner_and_another_seed_another():
+    def learned(seed):
+        learner = build(Game(skip_chance=0.1))
+        train(learner, "random", 300, batch=16, seed=seed)
+        return learner
+
+    assert_same(learned(5), learned(5))
+    assert learned(5).table.size != learned(6).table.size or (
+        learned(5).table.values != learned(6).table.values
+    ).any()
+
+
+def test_measuring_draws_nothing_from_the_learner():
+    def measure(games, learner):
+        assert games > 0
+        learner.probabilities(Boards.start(learner.game, 3))
+        return {"measured": 1.0}
+
+    rows = []
+    watched, alone = build(Game()), build(Game())
+    train(watched, "random", 100, batch=4, every=10, callbacks=[measure], log=lambda games, row: rows.append((games, row)))
+    train(alone, "random", 100, batch=4)
+    assert_same(watched, alone)
+    assert rows[-1][0] == 100
+    assert all(row["measured"] == 1.0 and {"wins", "draws", "losses", "td_error"} <= row.keys() for _, row in rows)
+    assert [games // 10 for games, _ in rows] == sorted({games // 10 for games, _ in rows})
+
+
+class Recorder:
+    """A learner that plays the first empty cell and keeps every transition."""
+
+    pure = True
+
+    def __init__(self, game, bootstrap="own-turn", wants_next_action=False):
+        self.game = game
+        self.bootstrap = bootstrap
+        self.wants_next_action = wants_next_action
+        self.seen = []
+
+    def explore(self, boards, rng):
+        return np.argmax(boards.cells == 0, axis=1)
+
+    def observe(self, transition):
+        self.seen.append(Transition(*(part.copy() if isinstance(part, np.ndarray) else part for part in transition)))
+        return {}
+
+
+def rows_of(recorder):
+    for transition in recorder.seen:
+        for row in range(len(transition.slot)):
+            yield transition, row
+
+
+@pytest.mark.parametrize("opponent", ["random", "self"])
+@pytest.mark.parametrize("skip_chance", [0.0, 0.5])
+def test_transitions_lead_to_the_same_player_s_next_turn(opponent, skip_chance):
+    learner = Recorder(Game(skip_chance=skip_chance))
+    train(learner, opponent, 60, batch=8)
+    ends = 0
+    for transition, row in rows_of(learner):
+        assert transition.discount[row] in (0.0, 1.0)
+        assert transition.boards.cells[row, transition.action[row]] == 0
+        if transition.discount[row] == 0:
+            ends += 1
+        else:
+            assert transition.reward[row] == 0
+            assert transition.next_boards.mover[row] == transition.boards.mover[row]
+            after = transition.next_boards.cells[row]
+            assert after[transition.action[row]] == transition.boards.mover[row] + 1
+    assert ends > 60 if opponent == "self" else 50 < ends <= 60
+
+
+def test_ply_by_ply_a_skip_is_a_sign():
+    learner = Recorder(Game(4, 4, 4, skip_chance=0.5), bootstrap="ply")
+    train(learner, "self", 40, batch=4)
+    signs = set()
+    for transition, row in rows_of(learner):
+        if transition.discount[row] != 0:
+            same = transition.boards.mover[row] == transition.next_boards.mover[row]
+            assert transition.discount[row] == (1 if same else -1)
+            assert np.count_nonzero(transition.next_boards.cells[row] != transition.boards.cells[row]) == 1
+            signs.add(transition.discount[row])
+    assert signs == {1.0, -1.0}
+
+
+@pytest.mark.parametrize("bootstrap", ["own-turn", "ply"])
+def test_the_reward_is_the_learner_s_own(bootstrap):
+    """What the self-play wrapper got wrong that trained on the opponent's reward: replay the move and see who won."""
+    game = Game(skip_chance=0.25)
+    learner = Recorder(game, bootstrap)
+    train(learner, "self", 80, batch=4)
+    seen = set()
+    for transition, row in rows_of(learner):
+        if transition.discount[row] != 0:
+            continue
+        boards = transition.boards.take(np.array([row]))
+        outcome = np.full(1, NOT_OVER, np.int8)
+        stones = np.array([np.count_nonzero(boards.cells)])
+        one = np.zeros(1, np.int64)
+        actions = transition.action[row : row + 1]
+        play_rows(boards.cells, boards.mover, stones, np.zeros(1, np.uint64), one, actions, game.kernel, outcome)
+        mover = transition.boards.mover[row]
+        if outcome[0] == NOT_OVER:  # the last move was the opponent's: it won, or filled the board
+            assert bootstrap == "own-turn"
+            assert transition.reward[row] in (-1, 0)
+        else:
+            assert transition.reward[row] == (1 if outcome[0] == mover else 0)
+        seen.add(transition.reward[row])
+    assert seen == ({1, 0, -1} if bootstrap == "own-turn" else {1, 0})
+
+
+def test_the_next_action_is_what_was_played():
+    learner = Recorder(Game(), wants_next_action=True)
+    train(learner, "random", 20, batch=3)
+    for transition, row in rows_of(learner):
+        expected = np.argmax(transition.next_boards.cells[row] == 0) if transition.discount[row] else -1
+        assert transition.next_action[row] == expected
+
+
+def test_games_lost_before_the_first_move_are_counted_and_teach_nothing():
+    game = Game(2, 2, 2, skip_chance=0.75)
+    learner = Recorder(game)
+    done = train(learner, "random", 400, batch=16, seat="second")
+    first_moves = sum(1 for transition, row in rows_of(learner) if transition.discount[row] == 0)
+    assert done.games == 400
+    assert 0 < first_moves < 400  # at this skip chance most games end before the learner moves
+
+
+def test_planes_are_read_as_their_agent_sees_them():
+    observation = {"observation": np.zeros((2, 2, 2), np.int8)}
+    observation["observation"][0, 0, 0] = 1  # an own stone
+    observation["observation"][1, 0, 1] = 1  # an opponent's
+    assert seen_from(observation, 0).cells.tolist() == [[1, 0, 2, 0]]
+    assert seen_from(observation, 1).cells.tolist() == [[2, 0, 1, 0]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"games": -1}, "games=-1 is negative: choose how many games to play"),
+        ({"games": 5, "batch": 0}, "batch=0 leaves nothing to play: choose 1 or more"),
+        ({"games": 5, "opponent": "randm"}, "there is no policy 'randm': did you mean 'random'"),
+        ({"games": 5, "settings": {"bootstrap": "ply"}}, 'which only self-play shows: choose opponent "self"'),
+    ],
+)
+def test_what_cannot_be_trained_is_told(arguments, message):
+    arguments = {"opponent": "random", **arguments}
+    with pytest.raises(ValueError, match=message):
+        train(build(Game(), **arguments.pop("settings", {})), **arguments)
+
+
+def test_no_games_are_no_games():
+    assert train(build(Game()), "random", 0) == Progress()

@@ -1,0 +1,93 @@
+"""The game once more, in plain Python and without a line of ours, for tests to compare with; and positions to test on."""
+
+import numpy as np
+from hypothesis import strategies as st
+
+from ttt_envs import Boards, Game
+from ttt_envs.rules import NOT_OVER, place
+
+WORD = (1 << 64) - 1
+
+
+def splitmix64(state, n):
+    """The n-th number, from 0, of the generator of Steele, Lea and Flood (2014)."""
+    z = (state + (n + 1) * 0x9E3779B97F4A7C15) & WORD
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & WORD
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & WORD
+    return z ^ (z >> 31)
+
+
+def all_lines(game):
+    """Every row, column and diagonal of ``win_length`` cells, as lists of cells."""
+    lines = []
+    for row in range(game.rows):
+        for column in range(game.columns):
+            for down, right in ((0, 1), (1, 0), (1, 1), (1, -1)):
+                line = [(row + i * down, column + i * right) for i in range(game.win_length)]
+                if all(0 <= r < game.rows and 0 <= c < game.columns for r, c in line):
+                    lines.append([r * game.columns + c for r, c in line])
+    return lines
+
+
+class Reading:
+    """One game read from the whole board after every stone, with the methods of an OpenSpiel state."""
+
+    def __init__(self, game, lines, luck):
+        self.game, self.luck = game, luck
+        self.lines = [sum(1 << cell for cell in set(line)) for line in lines]
+        self.stones = [0, 0]  # one bit a cell
+        self.mover, self.winner, self.count, self.skips = 0, None, 0, 0
+
+    def legal_actions(self):
+        taken = self.stones[0] | self.stones[1]
+        return [] if self.is_terminal() else [cell for cell in range(self.game.cells) if not taken >> cell & 1]
+
+    def current_player(self):
+        return self.mover
+
+    def is_terminal(self):
+        return self.winner is not None or self.count == self.game.cells
+
+    def returns(self):
+        return [0.0, 0.0] if self.winner is None else [1.0 - 2.0 * self.winner, 2.0 * self.winner - 1.0]
+
+    def apply_action(self, cell):
+        self.stones[self.mover] |= 1 << cell
+        own = self.stones[self.mover]
+        u = (splitmix64(self.luck, self.count) >> 11) * 2.0**-53
+        self.count += 1
+        if any(own & line == line for line in self.lines):
+            self.winner = self.mover
+        elif not self.is_terminal():
+            skipped = u < self.game.skip_chance
+            self.skips += skipped
+            self.mover = self.mover if skipped else 1 - self.mover
+
+
+def games(longest=19, skip=False):
+    """Hypothesis: any game with edges up to ``longest``."""
+    chance = st.sampled_from([0.0, 0.1, 0.25, 0.9]) if skip else st.just(0.0)
+    edges = st.tuples(st.integers(1, longest), st.integers(1, longest))
+    return edges.flatmap(lambda edge: st.builds(Game, *map(st.just, edge), st.integers(1, max(edge)), chance))
+
+
+def cells_of_any(game):
+    """Hypothesis: any cells, reachable or not."""
+    stones = st.binary(min_size=game.cells, max_size=game.cells)
+    return stones.map(lambda text: (np.frombuffer(text, np.uint8) % 3).astype(np.int8))
+
+
+def positions_of_random_play(game, count, seed=0):
+    """``count`` positions of random games that are not over, of all lengths, either player to move."""
+    rng = np.random.default_rng(seed)
+    cells, movers = [], []
+    while len(cells) < count:
+        board, mover = np.zeros(game.cells, np.int8), 0
+        for stones, cell in enumerate(rng.permutation(game.cells)):
+            cells.append(board.copy())
+            movers.append(mover)
+            if place(board, mover, int(cell), stones, game.kernel) != NOT_OVER:
+                break
+            mover = mover if rng.random() < game.skip_chance else 1 - mover
+    chosen = rng.permutation(len(cells))[:count]
+    return Boards(np.stack(cells)[chosen], np.array(movers, np.int8)[chosen])
