@@ -9,7 +9,7 @@ import numpy as np
 
 from ttt_envs.boards import Boards
 from ttt_envs.policy import Named, Uniforms
-from ttt_envs.rules import ILLEGAL, Cells, Game, Integers, Kernel, Reals, compiled, pick, place, wide
+from ttt_envs.rules import Cells, Game, Integers, Kernel, Reals, compiled, pick, place, wide
 
 
 @dataclass(frozen=True)
@@ -79,21 +79,24 @@ def _closed_cells(cells: Cells, mover: Cells, kernel: Kernel, out: Cells) -> Non
     for b in range(len(cells)):
         board = cells[b]
         stones = 0
+        own = 0
         for cell in range(size):
             stones += board[cell] != 0
+            own += board[cell] == mover[b] + 1
+            out[b, cell] = board[cell] != 0
         found = False
         for turn in range(2):
             player = wide(mover[b]) if turn == 0 else 1 - wide(mover[b])
+            if (own if turn == 0 else stones - own) < kernel[2] - 1:
+                continue  # too few stones for a line
             for cell in range(size):
-                out[b, cell] = 1
-                outcome = place(board, player, cell, stones, kernel)
-                if outcome != ILLEGAL:
+                if board[cell] == 0:
+                    wins = place(board, player, cell, stones, kernel) == player
                     board[cell] = 0
-                if outcome == player:
-                    out[b, cell] = 0
-                    found = True
+                    if wins and not found:
+                        found = True
+                        out[b, :] = 1
+                    if wins:
+                        out[b, cell] = 0
             if found:
                 break
-        if not found:
-            for cell in range(size):
-                out[b, cell] = board[cell] != 0

@@ -14,7 +14,7 @@ import numpy as np
 
 from learners.base import Learner, Seat, Turns, check_bootstrap, seen_from
 from ttt_envs.boards import Boards
-from ttt_envs.lockstep import SELF, Lockstep
+from ttt_envs.lockstep import SELF, Lockstep, Shown
 from ttt_envs.lockstep import Seat as SeatChoice
 from ttt_envs.policy import Policy, act_in_episodes, make_policy
 from ttt_envs.rules import NOT_OVER, SEAT, key_of, splitmix64, uniform
@@ -97,14 +97,15 @@ def train(
     board.episode[:] = np.arange(count) - 1
     board.begin(np.flatnonzero(live))
     actions = np.zeros(count, np.int64)
+    shown = Shown.empty(count, learner.game.cells)
     while live.any():
         rows = np.flatnonzero(live & (board.outcome == NOT_OVER))
         if len(rows):
             actions[rows] = turns.take(rows, Boards(board.cells[rows], board.mover[rows]))
-        step = board.step(actions, begin_over=False)
+        board.step(actions, False, shown)
         ended = np.flatnonzero(live & board.over)
         if len(ended):
-            rewards = step.rewards[ended]
+            rewards = shown.rewards[ended]
             turns.end(ended, board.seat[ended], rewards)
             done.count(np.where(both & (board.seat[ended] == 1), -rewards, rewards))
             again = ended[: games - started]

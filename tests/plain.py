@@ -1,4 +1,4 @@
-"""The game once more, in plain Python and without a line of ours, for tests to compare with; and positions to test on."""
+"""The game once more, in plain Python and without a line of ours, to compare with; and positions to test on."""
 
 import numpy as np
 from hypothesis import strategies as st

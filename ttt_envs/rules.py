@@ -202,11 +202,11 @@ def completes_line(cells: Cells, cell: int, kernel: Kernel) -> bool:
             bits |= row_bits << (row * (columns + 1))
             start += columns
         across, upright, falling, rising = bits, bits, bits, bits
-        for distance in range(1, win_length):
-            across &= bits >> distance
-            upright &= bits >> min(63, distance * (columns + 1))
-            falling &= bits >> min(63, distance * (columns + 2))
-            rising &= bits >> min(63, distance * columns)
+        for _ in range(win_length - 1):  # each keeps the bits that begin a run longer by one
+            across &= across >> 1
+            upright &= upright >> (columns + 1)
+            falling &= falling >> (columns + 2)
+            rising &= rising >> columns
         return (across | upright | falling | rising) != 0
     up = cell // columns
     left = cell - up * columns
@@ -237,21 +237,27 @@ def completes_line(cells: Cells, cell: int, kernel: Kernel) -> bool:
 
 
 @inlined
+def _put(cells: Cells, mover: int, cell: int, stones: int, own: int, kernel: Kernel) -> int:
+    """:func:`place` where the mover then has at most ``own`` stones: with fewer than a line, none is looked for."""
+    size = len(cells)
+    if cell < 0 or cell >= size or cells[cell] != 0:
+        return ILLEGAL
+    cells[cell] = mover + 1
+    if own >= kernel[2] and completes_line(cells, cell, kernel):
+        return mover
+    if stones + 1 == size:
+        return DRAW
+    return NOT_OVER
+
+
+@inlined
 def place(cells: Cells, mover: int, cell: int, stones: int, kernel: Kernel) -> int:
     """Put a stone of ``mover`` on ``cell``, in place, where the board holds ``stones`` stones before.
 
     Returns:
         The winner (``mover``), ``DRAW``, ``NOT_OVER``; or ``ILLEGAL``, and then nothing has changed.
     """
-    size = len(cells)
-    if cell < 0 or cell >= size or cells[cell] != 0:
-        return ILLEGAL
-    cells[cell] = mover + 1
-    if stones + 1 >= kernel[2] and completes_line(cells, cell, kernel):
-        return mover
-    if stones + 1 == size:
-        return DRAW
-    return NOT_OVER
+    return _put(cells, mover, cell, stones, stones + 1, kernel)
 
 
 @inlined
@@ -283,15 +289,21 @@ def uniform(luck: np.uint64, stream: int, n: int) -> float:
 
 @inlined
 def play(cells: Cells, mover: int, cell: int, stones: int, luck: np.uint64, kernel: Kernel) -> tuple[int, int]:
-    """Move, then let chance say who moves next, with the skip that the episode's ``luck`` has for this ply.
+    """Move in a game that began with an empty board, then let chance say who moves next.
+
+    The skip is the one that the episode's ``luck`` has for this ply.
 
     Returns:
         (outcome, mover): as of :func:`place`; the mover is unchanged where the game is over or the move was illegal.
     """
-    outcome = place(cells, mover, cell, stones, kernel)
-    if outcome == NOT_OVER:
-        u = uniform(luck, SKIP, stones) if kernel[3] > 0 else 1.0  # where nothing is skipped, the draw would be idle
-        mover = next_mover(mover, u, kernel)
+    if kernel[3] > 0:
+        outcome = _put(cells, mover, cell, stones, stones + 1, kernel)
+        if outcome == NOT_OVER:
+            mover = next_mover(mover, uniform(luck, SKIP, stones), kernel)
+    else:  # the players have moved by turns, and chance is not asked
+        outcome = _put(cells, mover, cell, stones, stones // 2 + 1, kernel)
+        if outcome == NOT_OVER:
+            mover = 1 - mover
     return outcome, mover
 
 
@@ -429,15 +441,14 @@ def action_index(game: Game, action: object) -> int:
         TypeError: not a whole number.
         ValueError: no cell of the board.
     """
-    if type(action) is not int:  # bool, numpy integers, arrays of one element and everything that is no number
-        if isinstance(action, (bool, np.bool_)) or not (
-            isinstance(action, (int, np.integer))
-            or (isinstance(action, np.ndarray) and action.shape == () and action.dtype.kind in "iu")
-        ):
-            raise TypeError(
-                f"action {action!r} is not a whole number: an action is the index of a cell, 0 to {game.cells - 1}"
-            )
+    if isinstance(action, np.integer) or (
+        isinstance(action, np.ndarray) and action.shape == () and action.dtype.kind in "iu"
+    ):
         action = int(action)
+    elif not isinstance(action, int) or isinstance(action, bool):
+        raise TypeError(
+            f"action {action!r} is not a whole number: an action is the index of a cell, 0 to {game.cells - 1}"
+        )
     if not 0 <= action < game.cells:
         raise ValueError(
             f"action {action} is no cell of a board of {game.rows} x {game.columns}: choose 0 to {game.cells - 1}"

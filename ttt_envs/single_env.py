@@ -10,7 +10,7 @@ from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 
 from ttt_envs import render
-from ttt_envs.lockstep import Flags, IllegalAction, Lockstep, Seat, Symmetry, check_choice
+from ttt_envs.lockstep import Flags, IllegalAction, Lockstep, Seat, Shown, Symmetry, check_choice
 from ttt_envs.policy import Policy
 from ttt_envs.rules import Cells, ChanceOutcome, Game, action_index, key_of
 
@@ -46,7 +46,8 @@ class Views:
             shown = planes.reshape(count, -1)
         else:
             shown = np.ascontiguousarray(planes.transpose(0, 2, 1)).reshape(count, *self.shape)
-        shown = shown.astype(self.dtype, copy=False)
+        if self.dtype != np.int8:
+            shown = shown.astype(self.dtype)
         return {"observation": shown, "action_mask": mask.copy()} if self.kind == "dict" else shown
 
 
@@ -110,6 +111,9 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         self._seeded = False
         self._action = np.zeros(1, np.int64)
         self._row = np.zeros(1, np.int64)
+        self._out = Shown.empty(1, self.game.cells)
+        self._mask = self._out.mask[0]
+        self._flat = self._out.planes.reshape(-1) if observation == "flat" and dtype == "int8" else None
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begin the next episode, or with ``seed`` the first of that seed. ``options`` are ignored."""
@@ -120,7 +124,8 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         self._games.begin(self._row)
         if self.render_mode == "human":
             self.render()
-        return self._seen(*self._games.observe())
+        self._games.observe(self._out)
+        return self._seen()
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Move, and let the opponent reply.
@@ -141,30 +146,35 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
                 else "no game has begun: call reset() before step()"
             )
         self._action[0] = action_index(self.game, action)
-        step = games.step(self._action, False)
+        out = self._out
+        games.step(self._action, False, out)
         if self.render_mode == "human":
             self.render()
-        observation, info = self._seen(step.planes, step.mask)
-        return observation, float(step.rewards[0]), bool(step.terminated[0]), bool(step.truncated[0]), info
+        observation, info = self._seen()
+        return observation, out.rewards.item(), out.terminated.item(), out.truncated.item(), info
 
-    def _seen(self, planes: Cells, mask: Cells) -> tuple[Any, dict[str, Any]]:
+    def _seen(self) -> tuple[Any, dict[str, Any]]:
+        """What ``_out`` holds, in fresh arrays."""
         games = self._games
-        shown = self._views.show(planes, mask)
+        mask = self._mask.copy()
         info: dict[str, Any] = {
-            "action_mask": mask[0],
+            "action_mask": mask,
             "seat": games.seat[0],
             "mover": games.mover[0],
             "result": games.outcome[0],
         }
         if games.over[0]:
             info["outcome"] = games.words(0)
+        if self._flat is not None:  # the common case, quickly
+            return self._flat.copy(), info
+        shown = self._views.show(self._out.planes.copy(), self._out.mask)
         if isinstance(shown, dict):
             return {name: array[0] for name, array in shown.items()}, info
         return shown[0], info
 
     def action_masks(self) -> Flags:
         """bool[cells]: the legal actions, all of them when the game is over, as sb3-contrib asks for them."""
-        return np.asarray(self._games.observe()[1][0], np.bool_)
+        return np.asarray(self._games.shown().mask[0], np.bool_)
 
     def chance_outcomes(self, action: int) -> list[ChanceOutcome]:
         """All positions that the caller's move may lead to before the opponent's reply, with exact probabilities.
@@ -194,7 +204,8 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
             keys = np.array([key_of(self.np_random)])
         self._games.restore(state, keys)
         self._seeded = True
-        return self._seen(*self._games.observe())
+        self._games.observe(self._out)
+        return self._seen()
 
     def render(self) -> Any:
         """The board as text (``"ansi"``), uint8[height, width, 3] (``"rgb_array"``), or in a window (``"human"``)."""

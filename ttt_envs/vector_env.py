@@ -12,9 +12,9 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from ttt_envs import render
-from ttt_envs.lockstep import Flags, IllegalAction, Lockstep, Seat, Symmetry
+from ttt_envs.lockstep import Flags, IllegalAction, Lockstep, Seat, Shown, Symmetry
 from ttt_envs.policy import Policy
-from ttt_envs.rules import Cells, ChanceOutcome, Game, Integers, key_of
+from ttt_envs.rules import ChanceOutcome, Game, Integers, key_of
 from ttt_envs.single_env import DType, Observation, RenderMode, Views
 
 
@@ -105,7 +105,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
             generators = (seeding.np_random(seeds[row])[0] for row in chosen)
             self._games.seed(np.array(chosen), np.array([key_of(rng) for rng in generators]))
         self._games.begin(rows)
-        return self._seen(*self._games.observe(), None if mask.all() else mask)
+        return self._seen(self._games.shown(), None if mask.all() else mask)
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Move in every game, and let the opponents reply.
@@ -132,26 +132,28 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
                 f"game {int(np.argmax(games.over))} is over: call reset(options={{'reset_mask': mask}}) "
                 f"with the games that have ended before the next step"
             )
-        step = games.step(actions, mode is AutoresetMode.NEXT_STEP)
-        if mode is AutoresetMode.SAME_STEP and step.ended:
+        out = Shown.empty(self.num_envs, self.game.cells)
+        ended = games.step(actions, mode is AutoresetMode.NEXT_STEP, out)
+        if mode is AutoresetMode.SAME_STEP and ended:
             over = games.over.copy()
-            final_observation, final_info = self._seen(step.planes, step.mask, over)
+            final_observation, final_info = self._seen(out, over)
             rows = np.flatnonzero(over)
             games.begin(rows)
-            observation, info = self._seen(*games.observe())
+            observation, info = self._seen(games.shown())
             info["final_obs"], info["_final_obs"] = self._unbatched(final_observation, rows), over
             info["final_info"], info["_final_info"] = final_info, over
         else:
-            observation, info = self._seen(step.planes, step.mask)
-        return observation, step.rewards, step.terminated, step.truncated, info
+            observation, info = self._seen(out)
+        return observation, out.rewards, out.terminated, out.truncated, info
 
-    def _seen(self, planes: Cells, mask: Cells, rows: Flags | None = None) -> tuple[Any, dict[str, Any]]:
+    def _seen(self, out: Shown, rows: Flags | None = None) -> tuple[Any, dict[str, Any]]:
         """Observations of all games, and the infos of the games ``rows`` bool[B], as ``SyncVectorEnv`` combines them.
 
-        ``planes`` and ``mask`` are those of ``Lockstep.observe``, and become part of what is returned.
+        The arrays of ``out`` become part of what is returned.
         """
         games = self._games
-        shown = self._views.show(planes, mask)
+        mask = out.mask
+        shown = self._views.show(out.planes, mask)
         seat, mover, result = games.seat.copy(), games.mover.copy(), games.outcome.copy()
         if rows is None:
             there = self._every.copy()
@@ -218,7 +220,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
 
     def action_masks(self) -> Flags:
         """bool[B, cells]: the legal actions of each game, all of them where it is over."""
-        return self._games.observe()[1].astype(np.bool_)
+        return self._games.shown().mask.astype(np.bool_)
 
     def chance_outcomes(self, index: int, action: int) -> list[ChanceOutcome]:
         """``SingleEnv.chance_outcomes`` of game ``index``."""
@@ -238,7 +240,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
             keys = np.array([key_of(seeding.np_random(one)[0]) for one in self._seeds(seed)])
         self._games.restore(state, keys)
         self._seeded = True
-        return self._seen(*self._games.observe())
+        return self._seen(self._games.shown())
 
     def render(self) -> tuple[Any, ...] | None:
         """One picture for each game."""

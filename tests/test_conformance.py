@@ -1,0 +1,100 @@
+"""One list of promises for every policy that has a name; a new one is tested the moment it is registered."""
+
+import inspect
+
+import numpy as np
+import plain
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from ttt_envs import Boards, Game, Policy, act, make_policy
+from ttt_envs.policy import POLICIES, load_object, sample
+
+GAMES = [Game(), Game(skip_chance=0.25), Game(4, 6, 4, 0.1), Game(1, 5, 3), Game(15, 15, 5)]
+
+
+@pytest.fixture(params=GAMES, ids=str)
+def game(request):
+    return request.param
+
+
+def needs_arguments(name):
+    parameters = list(inspect.signature(load_object(POLICIES[name])).parameters.values())[1:]
+    return any(parameter.default is parameter.empty for parameter in parameters)
+
+
+@pytest.fixture(params=[name for name in sorted(POLICIES) if not needs_arguments(name)])
+def policy(request, game):
+    return make_policy(request.param, game)
+
+
+@pytest.fixture
+def boards(game):
+    return plain.positions_of_random_play(game, 64)
+
+
+def probabilities(policy, boards, seed=0):
+    return policy.probabilities(boards, None if policy.pure else np.random.default_rng(seed))
+
+
+def test_only_legal_moves_and_all_of_the_probability(policy, game, boards):
+    assert isinstance(policy, Policy)
+    p = probabilities(policy, boards)
+    assert p.dtype == np.float64
+    assert p.shape == (64, game.cells)
+    assert (p >= 0).all()
+    assert (p[boards.cells != 0] == 0).all()
+    assert_allclose(p.sum(axis=1), 1, rtol=1e-12)
+
+
+def test_the_boards_are_not_changed(policy, boards):
+    before = [array.copy() for array in boards]
+    frozen = Boards(*(array.copy() for array in boards))
+    probabilities(policy, frozen)
+    act(policy, frozen, np.random.default_rng(0))
+    for array, was in zip(frozen, before, strict=True):
+        assert_array_equal(array, was)
+
+
+def test_a_pure_policy_looks_at_each_board_alone(policy, boards):
+    if not policy.pure:
+        pytest.skip("not pure")
+    p = probabilities(policy, boards)
+    order = np.random.default_rng(1).permutation(64)
+    assert_allclose(probabilities(policy, boards.take(order)), p[order], atol=1e-12)
+    assert_allclose(probabilities(policy, boards), p, atol=1e-12)
+    for row in range(0, 64, 9):
+        assert_allclose(probabilities(policy, boards.take(np.array([row])))[0], p[row], atol=1e-12)
+
+
+def test_a_draw_takes_exactly_one_uniform_number_per_position(policy, boards):
+    if not policy.pure:
+        pytest.skip("not pure")
+    rng, other = np.random.default_rng(2), np.random.default_rng(2)
+    actions = act(policy, boards, rng)
+    other.random(64)
+    assert actions.dtype == np.int64
+    assert actions.shape == (64,)
+    assert rng.bit_generator.state == other.bit_generator.state
+
+
+def test_moves_are_drawn_from_the_probabilities(policy, boards):
+    """The frequencies of `act` are those of drawing from `probabilities`, within 5 standard errors."""
+    count = 2000
+    for row in range(4):
+        many = boards.take(np.full(count, row))
+        p = probabilities(policy, many).mean(axis=0)
+        for draws in (
+            act(policy, many, np.random.default_rng(3)),
+            sample(probabilities(policy, many), np.random.default_rng(3).random(count)),
+        ):
+            shares = np.bincount(draws, minlength=len(p)) / count
+            assert (shares[p == 0] == 0).all()
+            assert (abs(shares - p) <= 5 * np.sqrt(p * (1 - p) / count) + 1e-12).all()
+
+
+def test_the_text_of_a_policy_makes_it_again(policy, game, boards):
+    again = make_policy(str(policy), game)
+    assert type(again) is type(policy)
+    assert str(again) == str(policy)
+    assert_array_equal(probabilities(again, boards), probabilities(policy, boards))

@@ -1,0 +1,140 @@
+"""Positions as text and back, keys, and batches."""
+
+import numpy as np
+import plain
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+
+from ttt_envs import Boards, Game, Position, boards, from_text, to_text
+
+
+@st.composite
+def positions(draw, games):
+    game = draw(games)
+    return game, Position(draw(plain.cells_of_any(game)), draw(st.integers(0, 1)))
+
+
+@given(positions(plain.games()))
+def test_text_and_position_are_the_same_both_ways(case):
+    game, position = case
+    text = to_text(position, game)
+    again = from_text(text, game)
+    assert_array_equal(again.cells, position.cells)
+    assert again.cells.dtype == np.int8
+    assert again.mover == position.mover
+    assert to_text(from_text(text), game) == text
+    if game.rows == game.columns:
+        assert to_text(position) == text
+
+
+def test_text_is_read_row_by_row_from_the_top():
+    position = from_text("x.o/.../..o x")
+    assert position.cells.tolist() == [2, 0, 1, 0, 0, 0, 0, 0, 1]
+    assert position.mover == 1
+    assert from_text("o..x o").cells.tolist() == [1, 0, 0, 2]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "'' is not a position: write rows from the top, then who is to move"),
+        ("x.o/.../..o", "is not a position"),
+        ("x.o/.../..o x x", "is not a position"),
+        ("x.o/.../..o y", "says that 'y' is to move: write o"),
+        ("x.o/.#./..o x", "has the cell '#': write . for empty, o for player_0, x for player_1"),
+        ("x.o/../..o x", "has rows of different or no length"),
+        ("/ x", "has rows of different or no length"),
+        (3, "3 is not a position"),
+    ],
+)
+def test_text_that_is_no_position_is_refused(text, message):
+    with pytest.raises(ValueError, match=message):
+        from_text(text)
+
+
+def test_positions_of_another_board_are_refused():
+    with pytest.raises(ValueError, match="is a board of 2 x 3: this game needs 3 x 2"):
+        from_text("x.o/... x", Game(3, 2, 2))
+    with pytest.raises(
+        ValueError, match=r"a board of 6 cells is not square: say which it is, to_text\(position, game\)"
+    ):
+        to_text(from_text("x.o/... x"))
+    with pytest.raises(ValueError, match=r"cells must be int8\[9\]"):
+        to_text(from_text("x.o/... x"), Game())
+
+
+@given(plain.games(6).filter(lambda game: game.cells <= boards.LARGEST_BASE_3).flatmap(plain.cells_of_any))
+def test_adding_a_stone_increases_the_key(cells):
+    key = int(boards.keys(cells[None])[0])
+    assert key == sum(int(stone) * 3**cell for cell, stone in enumerate(cells))
+    for cell in np.flatnonzero(cells == 0):
+        for stone in (1, 2):
+            more = cells.copy()
+            more[cell] = stone
+            assert boards.keys(more[None])[0] > key
+
+
+@pytest.mark.parametrize("game", [Game(1, 1, 1), Game(), Game(5, 8, 4)], ids=str)
+def test_a_key_up_to_40_cells_gives_its_board_back(game):
+    cells = np.random.default_rng(0).integers(0, 3, (200, game.cells)).astype(np.int8)
+    cells[0] = 2
+    keys = boards.keys(cells)
+    assert keys.dtype == np.uint64
+    assert keys.shape == (200,)
+    again = boards.cells_of(keys, game)
+    assert again.dtype == np.int8
+    assert_array_equal(again, cells)
+    assert_array_equal(boards.keys(np.asfortranarray(cells)), keys)
+
+
+def test_all_boards_of_nine_cells_have_keys_of_their_own():
+    assert_array_equal(boards.keys(boards.cells_of(np.arange(3**9, dtype=np.uint64), Game())), np.arange(3**9))
+
+
+@given(st.sampled_from([Game(3, 14, 3), Game(8, 8, 5), Game(5, 13, 4), Game(19, 19, 5)]), st.data())
+def test_keys_above_40_cells_are_two_planes_of_bits(game, data):
+    cells = data.draw(plain.cells_of_any(game))
+    others = np.repeat(cells[None], game.cells + 1, axis=0)
+    for cell in range(game.cells):  # every board that differs in one cell has another key
+        others[cell, cell] = (cells[cell] + 1 + cell % 2) % 3
+    keys = boards.keys(others)
+    assert keys.dtype == np.uint64
+    assert keys.shape == (game.cells + 1, 2 * -(-game.cells // 64))
+    assert len(np.unique(keys, axis=0)) == game.cells + 1
+    planes = keys[-1].view("<u8").tobytes()
+    half = len(planes) // 2
+    for stone, plane in ((1, planes[:half]), (2, planes[half:])):
+        bits = int.from_bytes(plane, "little")
+        assert bits == sum(1 << cell for cell in np.flatnonzero(cells == stone).tolist())
+
+
+def test_no_board_is_made_from_a_key_above_40_cells():
+    with pytest.raises(ValueError, match="a board of 42 cells has no base-3 key: at most 40 cells fit"):
+        boards.cells_of(np.zeros(1, np.uint64), Game(6, 7, 4))
+
+
+def test_the_mover_sees_its_own_stones_first():
+    batch = Boards.of([from_text("x.o/.../..o x"), from_text("x.o/.../..o o")])
+    before = batch.cells.copy()
+    assert batch.own_first().tolist() == [[1, 0, 2, 0, 0, 0, 0, 0, 2], [2, 0, 1, 0, 0, 0, 0, 0, 1]]
+    assert batch.own_first().dtype == np.int8
+    assert_array_equal(batch.cells, before)
+
+
+def test_a_batch_gives_positions_and_rows_of_its_own():
+    batch = plain.positions_of_random_play(Game(skip_chance=0.25), 6)
+    position = batch.position(3)
+    assert isinstance(position.mover, int)
+    some = batch.take(np.array([3, 1]))
+    again = Boards.of([position, batch.position(1)])
+    for one, other in zip(some, again, strict=True):
+        assert one.dtype == other.dtype == np.int8
+        assert_array_equal(one, other)
+    position.cells[:] = some.cells[:] = 2
+    assert (batch.cells[[3, 1]] != 2).any()
+    start = Boards.start(Game(4, 5, 4), 3)
+    assert start.cells.shape == (3, 20)
+    assert not start.cells.any()
+    assert not start.mover.any()

@@ -1,0 +1,545 @@
+"""The PettingZoo environment: its checkers, its wrappers' guards, OpenSpiel, and a plain reading of the board."""
+
+import pickle
+import warnings
+from itertools import pairwise
+
+import numpy as np
+import plain
+import pytest
+from gymnasium.utils import seeding
+from numpy.testing import assert_array_equal
+from pettingzoo.utils import wrappers
+from pettingzoo.utils.conversions import turn_based_aec_to_parallel
+from pettingzoo.utils.env_logger import EnvLogger
+
+from ttt_envs import Game, from_text, mnk_v0
+
+with warnings.catch_warnings():  # PettingZoo's tests import one of its games as it deprecates, and pygame
+    warnings.simplefilter("ignore", DeprecationWarning)
+    pytest.importorskip("pygame")
+    from pettingzoo.test import api_test, render_test, seed_test
+
+AGENTS = ["player_0", "player_1"]
+# rows, columns, win_length, skip_chance
+GAMES = [(3, 3, 3, 0), (3, 3, 3, 0.25), (4, 6, 4, 0.1), (15, 15, 5, 0)]
+
+
+def make(rows=3, columns=3, win_length=3, skip_chance=0, **settings):
+    return mnk_v0.env(size=(rows, columns), win_length=win_length, skip_chance=skip_chance, **settings)
+
+
+def wrapped(**settings):
+    """The same game with PettingZoo's guards around it, which ours has built in."""
+    env = mnk_v0.raw_env(**settings)
+    env = wrappers.TerminateIllegalWrapper(env, illegal_reward=-1)
+    env = wrappers.AssertOutOfBoundsWrapper(env)
+    return wrappers.OrderEnforcingWrapper(env)
+
+
+def play(env, *actions):
+    for action in actions:
+        env.step(action)
+    return env
+
+
+def started(seed=0, **settings):
+    env = mnk_v0.env(**settings)
+    env.reset(seed=seed)
+    return env
+
+
+@pytest.fixture(params=GAMES, ids=str)
+def game(request):
+    return request.param
+
+
+@pytest.fixture(autouse=True)
+def _quiet():
+    EnvLogger.suppress_output()
+    EnvLogger.flush()
+    yield
+    EnvLogger.unsuppress_output()
+    EnvLogger.flush()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# PettingZoo's own checkers
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning:pettingzoo")
+def test_it_passes_the_api_test(game, capsys):
+    api_test(make(*game), num_cycles=300)
+    assert "Passed" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("symmetry", ["none", "random"])
+def test_it_passes_the_seed_test(game, symmetry):
+    seed_test(lambda: make(*game, symmetry=symmetry), num_cycles=300)
+
+
+def test_it_passes_the_render_test(game, monkeypatch):
+    monkeypatch.setattr("ttt_envs.render.FPS", 1000)
+    render_test(lambda **settings: make(*game, **settings))
+
+
+def test_it_becomes_a_parallel_environment(game):
+    env = turn_based_aec_to_parallel(make(*game))
+    observations, infos = env.reset(seed=0)
+    rng = np.random.default_rng(0)
+    active, terminations = AGENTS[0], {}
+    while not any(terminations.values()):
+        action = rng.choice(np.flatnonzero(observations[active]["action_mask"]))
+        observations, rewards, terminations, _, infos = env.step(dict.fromkeys(AGENTS, action))
+        active = infos[AGENTS[0]].get("active_agent")
+    assert sum(rewards.values()) == 0
+
+
+def test_what_it_says_of_itself():
+    env = make()
+    assert mnk_v0.__all__ == ["env", "raw_env"]
+    assert env.metadata["name"] == "mnk_v0"
+    assert set(env.metadata["render_modes"]) == {"human", "ansi", "rgb_array"}
+    assert env.metadata["is_parallelizable"] is False
+    assert env.possible_agents == AGENTS
+    assert env.max_num_agents == 2
+    for agent in AGENTS:
+        assert env.observation_space(agent) is env.observation_space(agent)
+        assert env.action_space(agent) is env.action_space(agent)
+        assert env.observation_space(agent)["observation"].shape == (3, 3, 2)
+        assert env.action_space(agent).n == 9
+    assert str(env)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The guards, beside PettingZoo's wrappers
+
+
+@pytest.fixture(params=[mnk_v0.env, wrapped], ids=["built in", "wrapped"])
+def guarded(request):
+    return request.param
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda env: env.step(0), r"reset\(\) needs to be called before step"),
+        (lambda env: env.observe("player_0"), r"reset\(\) needs to be called before observe"),
+        (lambda env: env.state(), r"reset\(\) needs to be called before state"),
+        (lambda env: env.render(), r"reset\(\) needs to be called before render"),
+        (lambda env: env.agent_iter(), r"reset\(\) needs to be called before agent_iter"),
+    ],
+)
+def test_nothing_is_called_before_reset(guarded, call, message):
+    env = guarded(render_mode="ansi")
+    with pytest.raises(AssertionError, match=message):
+        call(env)
+    env.reset()
+    call(env)
+
+
+@pytest.mark.parametrize(
+    "name", ["rewards", "terminations", "truncations", "infos", "agent_selection", "num_agents", "agents"]
+)
+def test_no_attribute_is_read_before_reset(guarded, name):
+    env = guarded()
+    with pytest.raises(AttributeError, match=f"{name} cannot be accessed before reset"):
+        getattr(env, name)
+    assert not hasattr(env, name)
+    env.reset()
+    getattr(env, name)
+    with pytest.raises(AttributeError):
+        env.nothing_of_this_name  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    "action", [9, -1, 10**30, -(10**30), 1.5, "a", None, np.int64(9), np.float64(1.0), np.array([1]), [1]], ids=repr
+)
+def test_an_action_out_of_bounds_is_refused(guarded, action):
+    env = guarded()
+    env.reset(seed=0)
+    with pytest.raises(AssertionError, match=r"^action is not in action space"):
+        env.step(action)
+    assert env.agents == AGENTS
+    assert_array_equal(env.observe("player_0")["action_mask"], 1)
+    env.step(3)
+    assert env.agent_selection == "player_1"
+
+
+def test_the_message_of_ours_says_what_an_action_is():
+    with pytest.raises(AssertionError, match="9 is no cell of a board of 3 x 3, choose a whole number from 0 to 8"):
+        started().step(9)
+
+
+@pytest.mark.parametrize("action", [np.int8(1), np.uint16(1), np.array(1)], ids=repr)
+def test_every_number_of_the_action_space_is_an_action(guarded, action):
+    env = guarded()
+    env.reset(seed=0)
+    env.step(action)
+    assert_array_equal(np.flatnonzero(env.observe("player_1")["action_mask"] == 0), 1)
+
+
+def test_agents_are_not_asked_for_without_stepping(guarded):
+    env = guarded()
+    env.reset()
+    agents = iter(env.agent_iter())
+    assert next(agents) == "player_0"
+    with pytest.raises(AssertionError, match=r"need to call step\(\) or reset\(\) in a loop over `agent_iter`"):
+        next(agents)
+    env.step(0)
+    env.reset()
+    assert list(zip(range(3), env.agent_iter(max_iter=1), strict=False)) == [(0, "player_0")]
+
+
+def leave(env):
+    """Step both agents of a finished game out, and what was seen on the way."""
+    seen = []
+    while env.agents:
+        agent = env.agent_selection
+        seen.append((agent, env.last(observe=False)[1:4], list(env.agents), dict(env.rewards)))
+        env.step(None)
+    return seen
+
+
+@pytest.mark.parametrize("moves", [(0, 0), (0, 1, 0), (4, 0, 1, 0)])
+def test_an_illegal_move_loses_as_the_wrapper_says(moves):
+    seen = []
+    for env in (mnk_v0.env(), wrapped()):
+        env.reset(seed=0)
+        play(env, *moves)
+        loser = AGENTS[(len(moves) - 1) % 2]
+        other = AGENTS[len(moves) % 2]
+        assert any("Illegal move made" in str(message) for message in EnvLogger.mqueue)
+        EnvLogger.flush()
+        assert env.rewards == {loser: -1, other: 0}
+        assert env.terminations == env.truncations == dict.fromkeys(AGENTS, True)
+        cells = env.unwrapped.state()[:, :, :2].copy()
+        ends = leave(env)
+        assert {agent: reward for agent, (reward, _, _), *_ in ends} == {loser: -1, other: 0}
+        seen.append((cells.tolist(), [(agent, flags, agents) for agent, flags, agents, _ in ends]))
+    assert seen[0] == seen[1]
+
+
+@pytest.mark.parametrize("moves", [(0, 3, 1, 4, 2), (0, 3, 1, 4, 8, 5), (0, 1, 2, 4, 3, 5, 7, 6, 8)])
+def test_a_game_ends_as_in_the_wrappers(moves):
+    seen = []
+    for env in (mnk_v0.env(), wrapped()):
+        env.reset(seed=0)
+        steps = []
+        for move in moves:
+            steps.append((env.agent_selection, env.last(observe=False), dict(env.rewards)))
+            env.step(move)
+        steps.append(leave(env))
+        assert env.agents == []
+        assert env.rewards == env.terminations == env.truncations == env.infos == {}
+        env.step(None)
+        assert "step() called after all agents are terminated" in str(EnvLogger.mqueue[-1])
+        EnvLogger.flush()
+        env.reset()
+        assert env.agents == AGENTS
+        seen.append(steps)
+    assert seen[0] == seen[1]
+
+
+def test_after_the_end_only_none_is_an_action(guarded):
+    env = guarded()
+    env.reset()
+    play(env, 0, 3, 1, 4, 2)
+    with pytest.raises(ValueError, match="when an agent is dead, the only valid action is None"):
+        env.step(5)
+    assert len(leave(env)) == 2
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What a game shows
+
+
+def test_each_player_gets_its_own_reward():
+    for moves, rewards in (((0, 3, 1, 4, 2), (1, -1)), ((0, 3, 1, 4, 8, 5), (-1, 1))):
+        env = started()
+        total = dict.fromkeys(AGENTS, 0)
+        left = list(moves)
+        for agent in env.agent_iter():
+            _, reward, terminated, truncated, _ = env.last()
+            total[agent] += reward
+            assert type(terminated) is type(truncated) is bool
+            env.step(None if terminated else left.pop(0))
+        assert total == dict(zip(AGENTS, rewards, strict=True))
+
+
+def test_both_agents_are_told_the_outcome():
+    for moves, outcome, winner in (
+        ((0, 3, 1, 4, 2), "player_0 won", 0),
+        ((0, 3, 1, 4, 8, 5), "player_1 won", 1),
+        ((0, 1, 2, 4, 3, 5, 7, 6, 8), "draw", None),
+        ((0, 0), "player_1 lost by an illegal action", 0),
+    ):
+        env = started()
+        assert env.infos == {agent: {} for agent in AGENTS}
+        play(env, *moves)
+        assert env.infos == {agent: {"outcome": outcome, "winner": winner} for agent in AGENTS}
+        assert env.infos["player_0"] is not env.infos["player_1"]
+
+
+def test_own_stones_come_first_and_only_the_mover_has_a_mask():
+    env = play(started(size=(2, 3), win_length=3), 5, 0)
+    first, second = env.observe("player_0"), env.observe("player_1")
+    assert first["observation"][:, :, 0].tolist() == [[0, 0, 0], [0, 0, 1]]
+    assert first["observation"][:, :, 1].tolist() == [[1, 0, 0], [0, 0, 0]]
+    assert_array_equal(second["observation"], first["observation"][:, :, ::-1])
+    assert first["action_mask"].tolist() == [0, 1, 1, 1, 1, 0]
+    assert not second["action_mask"].any()
+    for observation in (first, second):
+        assert {name: array.dtype for name, array in observation.items()} == dict.fromkeys(observation, np.int8)
+        assert env.observation_space("player_0").contains(observation)
+    state = env.state()
+    assert env.state_space.contains(state)
+    assert_array_equal(state[:, :, :2], first["observation"])
+    assert_array_equal(state[:, :, 2], 0)
+
+
+def test_finished_games_have_empty_masks():
+    env = play(started(), 0, 3, 1, 4, 2)
+    for agent in AGENTS:
+        assert not env.observe(agent)["action_mask"].any()
+
+
+def test_every_observation_is_fresh():
+    env = started()
+    before = env.observe("player_0")
+    for array in before.values():
+        array[:] = 7
+    after = env.last()[0]
+    assert not after["observation"].any()
+    assert after["action_mask"].all()
+    kept = {name: array.copy() for name, array in after.items()}
+    play(env, 0, 1)
+    for name, array in after.items():
+        assert_array_equal(array, kept[name])
+
+
+def test_a_skip_keeps_the_same_agent_selected():
+    env = started(size=5, win_length=5, skip_chance=0.5)
+    agents = []
+    for agent in env.agent_iter(15):
+        agents.append(agent)
+        env.step(7 * len(agents) % 25)
+    repeated = [one == other for one, other in pairwise(agents)]
+    assert any(repeated)
+    assert not all(repeated)
+
+
+def test_the_first_turn_is_never_skipped():
+    for seed in range(20):
+        assert started(seed, skip_chance=0.9).agent_selection == "player_0"
+
+
+def test_a_seed_begins_the_same_episodes_and_unknown_options_are_ignored():
+    def skips(env, episodes=6):
+        out = []
+        for _ in range(episodes):
+            for agent in env.agent_iter():
+                observation, _, terminated, *_ = env.last()
+                out.append(agent)
+                env.step(None if terminated else int(observation["action_mask"].argmax()))
+            env.reset(options={"options": 1})
+        return out
+
+    first = skips(started(5, skip_chance=0.5))
+    env = started(5, skip_chance=0.5)
+    assert skips(env) == first
+    assert skips(env) != first  # goes on with other episodes
+    env.reset(seed=5)
+    assert skips(env) == first
+    assert skips(started(6, skip_chance=0.5)) != first
+    assert skips(started(None, skip_chance=0.5)) != skips(started(None, skip_chance=0.5))
+
+
+def test_a_random_symmetry_is_a_view_in_which_one_plays():
+    views = set()
+    for seed in range(40):
+        env = started(seed, size=(2, 3), win_length=2, symmetry="random")
+        env.step(1)
+        env.step(0)
+        first = env.observe("player_0")
+        assert first["observation"].reshape(6, 2).tolist() == [[0, 1], [1, 0], [0, 0], [0, 0], [0, 0], [0, 0]]
+        assert first["action_mask"].tolist() == [0, 0, 1, 1, 1, 1]
+        cells = env.chance_outcomes(2)[0].position.cells.reshape(2, 3)
+        views.add(tuple(map(tuple, cells.tolist())))
+        assert env.chance_outcomes(2)[0].winner == 0  # 1 and 2 are neighbours in every view
+    assert len(views) == 4
+
+
+def test_an_environment_is_pickled_with_its_arguments():
+    env = pickle.loads(pickle.dumps(make(4, 6, 4, 0.1, symmetry="random", render_mode="ansi")))
+    assert env.game == Game(4, 6, 4, 0.1)
+    assert env.render_mode == "ansi"
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"size": 20}, ValueError, "rows=20 is not the edge of a board: choose 1 to 19"),
+        ({"size": (3,)}, ValueError, "is not a board: write size=3"),
+        ({"win_length": 4}, ValueError, "win_length=4 does not fit a board of 3 x 3: choose 1 to 3"),
+        ({"skip_chance": 1}, ValueError, "skip_chance=1 is not a probability below 1"),
+        ({"skip_chance": float("nan")}, ValueError, "skip_chance=nan is not a probability"),
+        ({"symmetry": "all"}, ValueError, "symmetry='all' is not known: choose 'none', 'random'"),
+        (
+            {"render_mode": "text"},
+            ValueError,
+            "render_mode='text' is not known: choose None, 'ansi', 'rgb_array', 'human'",
+        ),
+        ({"opponent": "random"}, TypeError, "unexpected keyword argument 'opponent'"),
+    ],
+)
+def test_arguments_that_make_no_sense_are_refused(settings, error, message):
+    with pytest.raises(error, match=message):
+        mnk_v0.env(**settings)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Copies of a game, and what may follow
+
+
+def future(env, seed=0):
+    """What random play shows from here on, over this game and the next."""
+    rng = np.random.default_rng(seed)
+    seen = []
+    for _ in range(2):
+        for agent in env.agent_iter():
+            observation, reward, terminated, truncated, info = env.last()
+            seen.append((agent, observation["observation"].tolist(), reward, terminated, truncated, info))
+            env.step(None if terminated else int(rng.choice(np.flatnonzero(observation["action_mask"]))))
+        env.reset()
+    return seen
+
+
+@pytest.mark.parametrize("symmetry", ["none", "random"])
+def test_a_state_with_its_generator_has_the_same_future(symmetry):
+    env = play(started(3, size=4, skip_chance=0.5, symmetry=symmetry), 0, 5)
+    state = env.clone_state(include_rng=True)
+    first = future(env)
+    other = started(8, size=4, skip_chance=0.5, symmetry=symmetry)
+    for one in (env, other):
+        one.restore_state(state)
+        assert future(one) == first
+
+
+def test_a_state_without_its_generator_tells_nothing_of_the_future():
+    env = play(started(3, size=4, skip_chance=0.5), 0, 5)
+    state = env.clone_state()
+    assert not any("key" in name or "luck" in name or "episode" in name for name in state)
+    with pytest.raises(ValueError, match=r"this state was cloned without its generator: restore_state\(state, seed="):
+        env.restore_state(state)
+    futures = []
+    for seed in (1, 1, 2, 3):
+        env.restore_state(state, seed=seed)
+        futures.append(future(env))
+    assert futures[0] == futures[1]
+    assert any(other != futures[0] for other in futures[2:])
+
+
+def test_a_state_is_a_copy():
+    env = play(started(), 0, 3, 1, 4)
+    state = env.clone_state(include_rng=True)
+    play(env, 2)
+    env.restore_state(state)
+    assert env.terminations == dict.fromkeys(AGENTS, False)
+    assert env.infos == {agent: {} for agent in AGENTS}
+    play(env, 2)
+    finished = env.clone_state(include_rng=True)
+    leave(env)
+    env.restore_state(finished)
+    assert [reward for _, (reward, *_), *_ in leave(env)] == [1, -1]
+    with pytest.raises(ValueError, match="a state of 9 cells does not fit a board of 4 x 4"):
+        started(size=4).restore_state(state)
+
+
+def test_a_finished_game_is_restored_into_an_environment_that_was_not_reset():
+    env = mnk_v0.env()
+    env.restore_state(play(started(), 0, 3, 1, 4, 2).clone_state(), seed=0)
+    assert [reward for _, (reward, *_), *_ in leave(env)] == [1, -1]
+
+
+def test_outcomes_are_told_without_moving():
+    env = play(started(skip_chance=0.25), 0)
+    mover = int(env.agent_selection[-1])
+    before = pickle.dumps(env.clone_state(include_rng=True))
+    outcomes = env.chance_outcomes(4)
+    assert [(outcome.probability, outcome.position.mover) for outcome in outcomes] == [(0.75, 1 - mover), (0.25, mover)]
+    assert all(outcome.position.cells[4] == mover + 1 for outcome in outcomes)
+    for outcome in outcomes:
+        outcome.position.cells[:] = 1
+    assert pickle.dumps(env.clone_state(include_rng=True)) == before
+    with pytest.raises(ValueError, match="action 0 is illegal, the cell holds a stone"):
+        env.chance_outcomes(0)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Stone by stone
+
+BOARDS = [(3, 3, 3), (4, 4, 4), (4, 5, 4), (3, 7, 3), (7, 5, 4)]
+
+
+def compare(env, referee, games, seed):
+    """Play random games, and hold every position to the referee: legal actions, player, end and returns."""
+    rng = np.random.default_rng(seed)
+    env.reset(seed=seed)
+    moves = 0
+    for episode in range(games):
+        state = referee(episode)
+        order = rng.random(env.game.cells).tolist()
+        while True:
+            mask = env.observe(env.agent_selection)["action_mask"]
+            legal = state.legal_actions()
+            assert np.flatnonzero(mask).tolist() == legal
+            if not legal:
+                break
+            assert state.current_player() == int(env.agent_selection[-1])
+            assert not any(env.terminations.values())
+            action = max(legal, key=order.__getitem__)
+            state.apply_action(action)
+            env.step(action)
+            moves += 1
+        assert state.is_terminal()
+        assert all(env.terminations.values())
+        assert [env.rewards[agent] for agent in AGENTS] == state.returns()
+        env.reset()
+    return moves
+
+
+quick_and_slow = pytest.mark.parametrize("games", [1_000, pytest.param(100_000, marks=pytest.mark.slow)])
+
+
+@quick_and_slow
+@pytest.mark.parametrize("board", BOARDS, ids=str)
+def test_games_agree_with_openspiel(board, games):
+    pyspiel = pytest.importorskip("pyspiel")
+    rows, columns, win_length = board
+    name = "tic_tac_toe" if board == (3, 3, 3) else f"mnk(m={columns},n={rows},k={win_length})"
+    other = pyspiel.load_game(name)
+    assert compare(make(*board), lambda _: other.new_initial_state(), games, seed=1) > games * win_length
+
+
+@quick_and_slow
+@pytest.mark.parametrize("board", BOARDS, ids=str)
+def test_games_with_skips_agree_with_reading_the_board(board, games):
+    game = Game(*board, skip_chance=0.25)
+    lines = plain.all_lines(game)
+    key = int(seeding.np_random(2)[0].integers(0, 1 << 64, dtype=np.uint64))  # an environment draws its key so
+    readings = []
+
+    def referee(episode):
+        readings.append(plain.Reading(game, lines, plain.splitmix64(key, episode)))
+        return readings[-1]
+
+    moves = compare(make(*board, 0.25), referee, games, seed=2)
+    turns, skips = moves - games, sum(reading.skips for reading in readings)
+    assert abs(skips / turns - 0.25) < 4 * (0.25 * 0.75 / turns) ** 0.5
+
+
+def test_the_text_of_a_position_is_the_board_that_is_played():
+    env = play(started(), 8, 2, 0)
+    position = env.chance_outcomes(4)[0].position
+    assert_array_equal(position.cells, from_text("o.x/.x./..o o").cells)

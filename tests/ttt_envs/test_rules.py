@@ -1,0 +1,546 @@
+"""The rules: against a plain reading of the board, and against counts, values and frequencies known without us."""
+
+import ast
+import importlib
+import json
+import os
+import pkgutil
+import subprocess
+import sys
+from collections import Counter
+from fractions import Fraction
+from functools import cache
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import plain
+import pytest
+from gymnasium.vector import AutoresetMode
+from hypothesis import example, given
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+
+import ttt_envs
+from ttt_envs import Boards, Game, Position, act, boards, chance_outcomes, from_text, make_policy, mnk_v0, rules
+from ttt_envs.policy import act_in_episodes, sample
+from ttt_envs.single_env import SingleEnv
+from ttt_envs.symmetry import symmetries
+from ttt_envs.vector_env import MNKVectorEnv
+
+T3, SKIP3 = Game(), Game(skip_chance=0.25)
+
+# ---------------------------------------------------------------------------------------------------------------------
+# A game
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"rows": 0}, ValueError, "rows=0 is not the edge of a board: choose 1 to 19 rows"),
+        ({"columns": 20}, ValueError, "columns=20 is not the edge of a board: choose 1 to 19 columns"),
+        ({"rows": 2.0}, TypeError, "rows=2.0 is not a whole number"),
+        ({"columns": "3"}, TypeError, "columns='3' is not a whole number"),
+        ({"win_length": True}, TypeError, "win_length=True is not a whole number"),
+        ({"rows": 3, "columns": 5, "win_length": 6}, ValueError, "does not fit a board of 3 x 5: choose 1 to 5"),
+        ({"win_length": 0}, ValueError, "win_length=0 does not fit a board of 3 x 3: choose 1 to 3"),
+        ({"skip_chance": 1}, ValueError, "skip_chance=1 is not a probability below 1"),
+        ({"skip_chance": -0.1}, ValueError, "skip_chance=-0.1 is not a probability below 1"),
+        ({"skip_chance": float("nan")}, ValueError, "skip_chance=nan is not a probability below 1"),
+        ({"skip_chance": "0.25"}, TypeError, "skip_chance='0.25' is not a number"),
+        ({"skip_chance": True}, TypeError, "skip_chance=True is not a number"),
+    ],
+)
+def test_a_game_that_makes_no_sense_is_refused(arguments, error, message):
+    with pytest.raises(error, match=message):
+        Game(**arguments)
+
+
+def test_a_size_is_an_edge_or_rows_and_columns():
+    assert Game.of_size(4, 3) == Game(4, 4, 3)
+    assert Game.of_size((5, 6), 4, 0.25) == Game.of_size([5, 6], 4, 0.25) == Game(5, 6, 4, 0.25)
+    assert Game.of_size(np.int64(4)) == Game(4, 4, 3)
+    for size in ((3,), (3, 3, 3)):
+        with pytest.raises(ValueError, match=r"is not a board: write size=3 or size=\(5, 6\), rows first"):
+            Game.of_size(size)
+    for size in ("3", 3.0, True, None, (3, 2.5)):
+        with pytest.raises(TypeError, match="is not a board: write size=3"):
+            Game.of_size(size)
+
+
+@given(plain.games(skip=True))
+def test_a_game_is_stored_and_read(game):
+    data = json.loads(json.dumps(game.to_dict()))
+    assert data.pop("format") == 1
+    assert Game.from_dict(data) == Game.from_dict({"format": 1, **data}) == game
+    assert game.cells == game.rows * game.columns
+    assert game.kernel == (game.rows, game.columns, game.win_length, game.skip_chance)
+
+
+def test_missing_fields_get_their_defaults_and_unknown_ones_are_refused():
+    assert Game.from_dict({"rows": 4, "columns": 4}) == Game(4, 4, 3)
+    with pytest.raises(ValueError, match="unknown field 'colums': did you mean 'columns'"):
+        Game.from_dict({"colums": 4})
+    with pytest.raises(ValueError, match="format=2 of a stored game is not known here: this version reads 1"):
+        Game.from_dict({"format": 2})
+    assert str(Game(3, 4, 3)) == "3 x 4, 3 to win"
+    assert str(Game(3, 4, 3, 0.25)) == "3 x 4, 3 to win, skip 0.25"
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Lines and ends
+
+
+@st.composite
+def boards_with_a_last_stone(draw, games):
+    """(game, cells, cell): any board on which every line of the stone on ``cell`` goes through ``cell``."""
+    game = draw(games)
+    cells = draw(plain.cells_of_any(game)).copy()
+    row, column = draw(st.integers(0, game.rows - 1)), draw(st.integers(0, game.columns - 1))
+    stone = draw(st.sampled_from([1, 2]))
+    down, right = draw(st.sampled_from([(0, 1), (1, 0), (1, 1), (1, -1)]))
+    ends = st.integers(0, game.win_length - 1)
+    for i in range(-draw(ends), draw(ends) + 1):  # a row of stones through the cell, more than chance would give
+        if 0 <= row + i * down < game.rows and 0 <= column + i * right < game.columns:
+            cells[(row + i * down) * game.columns + column + i * right] = stone
+    cell = row * game.columns + column
+    cells[cell] = stone
+    for line in plain.all_lines(game):
+        if cell not in line and (cells[line] == stone).all():
+            cells[line[draw(st.integers(0, len(line) - 1))]] = 0
+    return game, cells, cell
+
+
+SHAPES = [
+    Game(1, 19, 1),
+    Game(1, 19, 5),
+    Game(19, 1, 19),
+    Game(2, 12, 12),
+    Game(12, 2, 3),
+    Game(1, 1, 1),
+    Game(5, 5, 5),
+]
+
+
+@given(boards_with_a_last_stone(plain.games() | plain.games(5) | st.sampled_from(SHAPES)))
+def test_a_line_is_what_reading_the_board_says(case):
+    game, cells, cell = case
+    lines = [line for line in plain.all_lines(game) if (cells[line] == cells[cell]).all()]
+    assert rules.completes_line(cells, cell, game.kernel) == bool(lines)
+
+
+@pytest.mark.parametrize(
+    "game", [*SHAPES, Game(5, 5, 5), Game(19, 19, 19), Game(6, 7, 4), Game(3, 9, 5), Game(4, 6, 3)], ids=str
+)
+def test_every_line_is_one_and_one_stone_less_is_none(game):
+    for line in plain.all_lines(game):
+        cells = np.zeros(game.cells, np.int8)
+        cells[line] = 2
+        assert rules.completes_line(cells, line[len(line) // 2], game.kernel)
+        assert rules.winner(game, cells) == 1
+        if game.win_length > 1:
+            cells[line[0]] = 1
+            assert not rules.completes_line(cells, line[-1], game.kernel)
+
+
+def test_a_line_does_not_run_on_at_the_edge_of_the_board():
+    for text in ("..o/o../o.. o", ".oo/o../... o", "..../...x/x.../.x.. o", "......o/o....../o...... o"):
+        position = from_text(text)
+        rows = text.count("/") + 1
+        game = Game(rows, len(position.cells) // rows)
+        assert rules.winner(game, position.cells) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "winner"),
+    [(".../.o./... x", None), ("ooo/xx./... x", 0), ("x.o/xo./x.o o", 1), ("oxo/xxo/oox x", rules.DRAW)],
+)
+def test_how_a_position_stands(text, winner):
+    assert rules.winner(T3, from_text(text).cells) == winner
+
+
+def test_more_than_the_winning_length_wins_too():
+    cells = from_text("oo.oo/...../...../...../..... o").cells
+    assert rules.place(cells, 0, 2, 4, Game(5, 5, 4).kernel) == 0
+
+
+def test_an_illegal_move_changes_nothing():
+    cells = from_text("o../.x./... o").cells
+    before = cells.copy()
+    for cell in (-1, 0, 4, 9, 1 << 40):
+        assert rules.place(cells, 0, cell, 2, T3.kernel) == rules.ILLEGAL
+        assert_array_equal(cells, before)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Chance
+
+
+def test_splitmix64_gives_its_published_numbers():
+    published = [
+        6457827717110365317,
+        3203168211198807973,
+        9817491932198370423,
+        4593380528125082431,
+        16408922859458223821,
+    ]
+    assert [rules.splitmix64(np.uint64(1234567), n) for n in range(5)] == published
+    assert [plain.splitmix64(1234567, n) for n in range(5)] == published
+
+
+@given(st.integers(0, plain.WORD), st.integers(0, 3), st.integers(0, 2**32 - 1))
+@example(plain.WORD, 3, 2**32 - 1)
+def test_uniform_numbers_are_those_of_the_stream_and_the_ply(luck, stream, n):
+    u = rules.uniform(np.uint64(luck), stream, n)
+    assert u == (plain.splitmix64(luck, (stream << 32) + n) >> 11) / 2**53
+    assert 0 <= u < 1
+
+
+def test_the_mover_moves_again_when_the_number_is_below_the_skip_chance():
+    for mover in (0, 1):
+        assert rules.next_mover(mover, 0.2499, SKIP3.kernel) == mover
+        assert rules.next_mover(mover, 0.25, SKIP3.kernel) == 1 - mover
+        assert rules.next_mover(mover, 0.0, T3.kernel) == 1 - mover
+
+
+def test_without_skips_the_turns_alternate():
+    cells, mover = np.zeros(9, np.int8), 0
+    for stones, cell in enumerate([0, 1, 2, 4, 3, 5, 7, 6]):
+        outcome, after = rules.play(cells, mover, cell, stones, np.uint64(stones), T3.kernel)
+        assert (outcome, after) == (rules.NOT_OVER, 1 - mover)
+        mover = after
+
+
+@given(st.integers(0, plain.WORD), st.data())
+def test_rows_of_a_batch_are_games_of_their_own(luck, data):
+    boards = plain.positions_of_random_play(SKIP3, 5)
+    rows = np.array(data.draw(st.lists(st.integers(0, 4), unique=True, max_size=5)), np.int64)
+    actions = np.array([data.draw(st.integers(0, 8)) for _ in rows], np.int64)
+    cells, mover, stones = boards.cells.copy(), boards.mover.copy(), np.count_nonzero(boards.cells, axis=1)
+    lucks = np.array([plain.splitmix64(luck, n) for n in range(5)], np.uint64)
+    outcomes = np.full(5, 77, np.int8)
+    rules.play_rows(cells, mover, stones, lucks, rows, actions, SKIP3.kernel, outcomes)
+    for row in range(5):
+        one, mover_of_one, count = boards.cells[row].copy(), int(boards.mover[row]), np.count_nonzero(boards.cells[row])
+        outcome, moved = 77, False
+        if row in rows:
+            action = int(actions[list(rows).index(row)])
+            outcome, mover_of_one = rules.play(one, mover_of_one, action, int(count), lucks[row], SKIP3.kernel)
+            moved = outcome != rules.ILLEGAL
+        assert_array_equal(cells[row], one)
+        assert (mover[row], stones[row], outcomes[row]) == (mover_of_one, count + moved, outcome)
+
+
+@given(plain.games(4, skip=True), st.data())
+def test_the_outcomes_of_a_move_are_all_of_the_probability(game, data):
+    boards = plain.positions_of_random_play(game, 1, data.draw(st.integers(0, 999)))
+    position = boards.position(0)
+    before = position.cells.copy()
+    action = data.draw(st.sampled_from(np.flatnonzero(before == 0).tolist()))
+    outcomes = chance_outcomes(game, position, action)
+    assert sum(outcome.probability for outcome in outcomes) == pytest.approx(1, abs=1e-15)
+    assert_array_equal(position.cells, before)
+    for outcome in outcomes:
+        assert outcome.position.cells[action] == position.mover + 1
+        assert outcome.winner == rules.winner(game, outcome.position.cells)
+    movers = [outcome.position.mover for outcome in outcomes]
+    if outcomes[0].winner is not None:
+        assert movers == [position.mover]
+    else:
+        assert movers == [1 - position.mover, position.mover][: 2 if game.skip_chance else 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "action", "error", "message"),
+    [
+        ("ooo/xx./... x", 5, ValueError, "the game is over in this position: no action leads on from it"),
+        (
+            "o../.x./... o",
+            4,
+            ValueError,
+            r"action 4 is illegal, the cell holds a stone: choose an empty one \(1, 2, 3,",
+        ),
+        ("o../.x./... o", 9, ValueError, "action 9 is no cell of a board of 3 x 3: choose 0 to 8"),
+        ("o../.x./... o", -1, ValueError, "action -1 is no cell of a board of 3 x 3: choose 0 to 8"),
+        ("o../.x./... o", 1.0, TypeError, "action 1.0 is not a whole number: an action is the index of a cell, 0 to 8"),
+        ("o../.x./... o", True, TypeError, "action True is not a whole number"),
+        ("o../.x./... o", None, TypeError, "action None is not a whole number"),
+        ("o../.x./... o", "a", TypeError, "action 'a' is not a whole number"),
+        ("o./.x o", 1, ValueError, r"cells must be int8\[9\] for a board of 3 x 3, row by row, but got int8\[4\]"),
+    ],
+)
+def test_outcomes_of_what_is_no_move_are_refused(text, action, error, message):
+    with pytest.raises(error, match=message):
+        chance_outcomes(T3, from_text(text), action)
+
+
+def test_positions_that_are_none_are_refused():
+    empty = np.zeros(9, np.int8)
+    with pytest.raises(ValueError, match="mover=2 is no player: use 0"):
+        chance_outcomes(T3, Position(empty, 2), 0)
+    with pytest.raises(ValueError, match=r"cells must be int8\[9\].* but got int64\[9\]"):
+        chance_outcomes(T3, Position(empty.astype(np.int64), 0), 0)
+    with pytest.raises(ValueError, match=r"cells must be int8\[9\].* but got list\[9\]"):
+        chance_outcomes(T3, Position([0] * 9, 0), 0)
+    with pytest.raises(ValueError, match="cells holds 3: use 0 empty, 1 player_0, 2 player_1"):
+        chance_outcomes(T3, Position(empty + np.int8(3), 0), 0)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Facts known without us
+
+
+@cache
+def everything(game):
+    """All positions of a game, breadth first: {state: moves} and {cells of finished boards: winner}.
+
+    A state is (cells as bytes, mover), a move the list of its outcomes (probability, state, winner).
+    """
+    moves, ends = {}, {}
+    level = {(bytes(game.cells), 0)}
+    while level:
+        following = set()
+        for cells, mover in level:
+            position = Position(np.frombuffer(cells, np.int8), mover)
+            moves[cells, mover] = []
+            for action in np.flatnonzero(position.cells == 0).tolist():
+                outcomes = [
+                    (Fraction(probability), (after.cells.tobytes(), after.mover), winner)
+                    for probability, after, winner in chance_outcomes(game, position, action)
+                ]
+                moves[cells, mover].append(outcomes)
+                for _, state, winner in outcomes:
+                    if winner is None:
+                        following.add(state)
+                    else:
+                        ends[state[0]] = winner
+        level = following
+    return moves, ends
+
+
+def stones(cells):
+    return len(cells) - cells.count(0)
+
+
+def test_tic_tac_toe_has_the_known_positions(known):
+    facts = known["counts_3x3x3_no_skip"]
+    moves, ends = everything(T3)
+    boards = {cells for cells, _ in moves}
+    winners = Counter(ends.values())
+    assert len(moves) == len(boards) == facts["not_over"]
+    assert len(ends) == facts["over"]
+    assert len(moves) + len(ends) == facts["positions"]
+    assert [winners[who] for who in (0, 1, rules.DRAW)] == [
+        facts[name] for name in ("won_by_player_0", "won_by_player_1", "drawn")
+    ]
+    by_stones = Counter(map(stones, boards | set(ends)))
+    assert {str(count): by_stones[count] for count in range(10)} == facts["by_stones"]
+    images = symmetries(T3)
+    classes = {min(np.frombuffer(cells, np.int8)[p].tobytes() for p in images) for cells in boards | set(ends)}
+    assert len(classes) == facts["classes_up_to_symmetry"]
+
+
+def test_tic_tac_toe_has_the_known_number_of_games(known):
+    @cache
+    def games(state):
+        return sum(
+            1 if winner is not None else games(after)
+            for outcomes in everything(T3)[0][state]
+            for _, after, winner in outcomes
+        )
+
+    assert games((bytes(9), 0)) == known["counts_3x3x3_no_skip"]["games"]
+
+
+def test_tic_tac_toe_can_be_played_in_the_known_number_of_ways(known):
+    ways = known["counts_3x3x3_no_skip"]["first_plies_ways"]
+    assert {plies: rules.ways(T3, int(plies)) for plies in ways} == ways
+    assert rules.ways(T3, 0) == 1
+    for plies in (-1, 10):
+        with pytest.raises(ValueError, match=f"plies={plies} does not fit a board of 9 cells: choose 0 to 9"):
+            rules.ways(T3, plies)
+
+
+@pytest.mark.parametrize("skip_chance", [0.25, 0.5])
+def test_tic_tac_toe_with_skips_has_the_known_positions(known, skip_chance):
+    facts = known["counts_3x3x3_skip"]
+    moves, ends = everything(Game(skip_chance=skip_chance))
+    assert len(moves) == facts["cells_and_mover_not_over"]
+    assert len({cells for cells, _ in moves}) == facts["boards_not_over"]
+    assert len(ends) == facts["boards_over"]
+
+
+@cache
+def results_of_random_play(game):
+    """Exact chances of random play: player_0 wins, player_1 wins, draw; and the expected length."""
+
+    @cache
+    def results(state):
+        totals = [Fraction(0)] * 4
+        moves = everything(game)[0][state]
+        for outcomes in moves:
+            for probability, after, winner in outcomes:
+                chances = [who == winner for who in range(3)] + [0] if winner is not None else results(after)
+                totals = [total + probability * chance for total, chance in zip(totals, chances, strict=True)]
+        return [total / len(moves) + (index == 3) for index, total in enumerate(totals)]
+
+    return results((bytes(game.cells), 0))
+
+
+def test_random_play_has_its_known_chances(known):
+    facts = known["random_play_values_3x3x3"]
+    win, loss, draw, length = results_of_random_play(T3)
+    assert [win, draw, loss] == list(map(Fraction, facts["win_draw_loss_of_player_0"]))
+    assert length == Fraction(facts["expected_length"])
+    assert win - loss == Fraction(facts["value_at_start"])
+
+
+def test_random_play_with_skips_has_the_published_chance():
+    assert float(results_of_random_play(SKIP3)[1]) == pytest.approx(0.334085, abs=5e-7)
+
+
+def test_compiled_random_games_have_the_exact_chances():
+    for game in (T3, SKIP3):
+        exact = np.array([float(chance) for chance in results_of_random_play(game)[:3]])
+        shares = np.array(rules.random_results(game, 10**5, seed=1)) / 10**5
+        assert (abs(shares - exact) < 4 * np.sqrt(exact * (1 - exact) / 10**5)).all()
+    assert rules.random_results(T3, 0, seed=1) == (0, 0, 0)
+    with pytest.raises(ValueError, match="games=-1 is negative: choose 0 or more"):
+        rules.random_results(T3, -1, seed=1)
+
+
+def test_a_million_random_games_have_the_known_frequencies(known):
+    facts = known["random_vs_random_skip_quarter"]["7x7x5"]
+    games = 10**6
+    counts = rules.random_results(Game(7, 7, 5, 0.25), games, seed=2)
+    assert sum(counts) == games
+    for count, name in zip(counts, ("player_0", "player_1", "draw"), strict=True):
+        share = facts[name]
+        error = (share * (1 - share) / games + facts["standard_error"] ** 2) ** 0.5
+        assert abs(count / games - share) < 4 * error
+
+
+def test_random_moves_fall_on_each_empty_cell_alike():
+    cells = from_text("o.x/.o./x.. o").cells
+    empty = np.flatnonzero(cells == 0)
+    picked = [rules.pick(cells, u) for u in np.arange(500) / 500]
+    assert_array_equal(np.bincount(picked, minlength=9)[empty], 100)
+    assert rules.pick(cells, np.nextafter(1, 0)) == empty[-1]
+    assert rules.pick(np.ones(9, np.int8), 0.5) == -1
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Compiled and not
+
+needs_the_compiler = pytest.mark.skipif(bool(int(os.environ.get("NUMBA_DISABLE_JIT", "0"))), reason="runs compiled")
+PLAIN_PYTHON = (
+    "reading_the_board or every_line or edge_of_the_board or stands or winning_length or illegal_move or splitmix64 "
+    "or uniform_numbers or moves_again or alternate or rows_of_a_batch or all_of_the_probability or cell_alike"
+)
+
+
+@needs_the_compiler
+def test_the_rules_are_the_same_without_the_compiler():
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            __file__,
+            "-m",
+            "not slow",
+            "-k",
+            PLAIN_PYTHON,
+        ],
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "passed" in done.stdout
+    assert "skipped" not in done.stdout
+
+
+def test_compiled_code_is_kept_for_this_state_of_the_sources():
+    import numba
+
+    assert os.environ["NUMBA_CACHE_DIR"] == numba.config.CACHE_DIR
+
+
+def play_everything():
+    """A bit of everything that is played, by the environments, by policies and as matches do it."""
+    rng = np.random.default_rng(0)
+    for size, win_length, skip_chance in ((3, 3, 0.25), ((5, 6), 4, 0)):
+        game = Game.of_size(size, win_length, skip_chance)
+        for symmetry in ("none", "random"):
+            settings = {"size": size, "win_length": win_length, "skip_chance": skip_chance, "symmetry": symmetry}
+            env = mnk_v0.env(**settings)
+            for numbers in (int, np.int64):
+                env.reset(seed=0)
+                for _ in env.agent_iter():
+                    observation, _, terminated, _, _ = env.last()
+                    env.step(None if terminated else numbers(rng.choice(np.flatnonzero(observation["action_mask"]))))
+            for opponent, seat, illegal_action in product(
+                ("random", "win-or-block", "self"), ("first", "second", "random", "alternate"), ("lose", "penalize")
+            ):
+                settings |= {"opponent": opponent, "seat": seat, "illegal_action": illegal_action}
+                single = SingleEnv(**settings)
+                single.reset(seed=0)
+                while not any(single.step(int(rng.integers(game.cells)))[2:4]):
+                    pass
+                single.restore_state(single.clone_state(), seed=1)
+                for mode in (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP):
+                    vector = MNKVectorEnv(7, autoreset_mode=mode, **settings)
+                    vector.reset(seed=0)
+                    for _ in range(20):
+                        vector.step(rng.integers(game.cells, size=7))
+                    vector.restore_state(vector.clone_state(True))
+        batch, rows = Boards.start(game, 8), np.arange(8)
+        count, lucks, outcomes = np.zeros(8, np.int64), np.arange(8, dtype=np.uint64), np.zeros(8, np.int8)
+        rules.begin_rows(batch.cells, batch.mover, count, lucks, rows, rows.copy(), lucks.copy())
+        for name in ("random", "win-or-block"):
+            policy = make_policy(name, game)
+            for some in (rows, rows[:3]):
+                actions = act(policy, batch.take(some), rng)
+                rules.play_rows(batch.cells, batch.mover, count, lucks, some, actions, game.kernel, outcomes)
+                actions = act_in_episodes(policy, batch.take(some), lucks[some], count[some])
+                rules.play_rows(batch.cells, batch.mover, count, lucks, some, actions, game.kernel, outcomes)
+            sample(policy.probabilities(batch), rng.random(8))
+        boards.keys(batch.own_first())
+        rules.winner(game, batch.cells[0])
+        rules.ways(game, 2)
+        rules.random_results(game, 10, 0)
+        start = Boards.start(game).position(0)
+        chance_outcomes(game, chance_outcomes(game, start, 0)[0].position, 1)
+
+
+def signatures_of_kernels():
+    """The types of arguments that each kernel of the packages was compiled for so far."""
+    from numba.core.dispatcher import Dispatcher
+    from numba.types import unliteral
+
+    names = [module.name for module in pkgutil.iter_modules(ttt_envs.__path__, "ttt_envs.")]
+    modules = [importlib.import_module(name) for name in (*names, "baselines.simple")]
+    return {
+        f"{module.__name__}.{name}": {tuple(map(unliteral, signature)) for signature in kernel.signatures}
+        for module in modules
+        for name, kernel in vars(module).items()
+        if isinstance(kernel, Dispatcher)
+    }
+
+
+@needs_the_compiler
+def test_every_kernel_is_compiled_for_one_type_of_arguments(fresh):
+    """A kernel with two signatures was called with two kinds of numbers, and is compiled twice."""
+    printed = fresh(
+        f"import sys; sys.path[:0] = {[str(Path(plain.__file__).parent), str(Path(__file__).parent)]!r}",
+        "import test_rules",
+        "test_rules.play_everything()",
+        "print({name: len(types) for name, types in test_rules.signatures_of_kernels().items()})",
+    )
+    counts = ast.literal_eval(printed)
+    assert {name for name, count in counts.items() if count > 1} == set()
+    assert sum(counts.values()) > 20

@@ -1,0 +1,525 @@
+"""The Gymnasium environment: the checkers of Gymnasium and SB3, and what rewards, masks, seats and copies mean."""
+
+import pickle
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.error import ResetNeeded
+from gymnasium.utils.env_checker import check_env
+from numpy.testing import assert_array_equal
+
+from ttt_envs import mnk_v0
+from ttt_envs.lockstep import OUTCOMES
+from ttt_envs.single_env import SingleEnv
+
+# rows, columns, win_length, skip_chance
+GAMES = [(3, 3, 3, 0), (3, 3, 3, 0.25), (4, 6, 4, 0.1), (15, 15, 5, 0)]
+
+
+def settings_of(rows, columns, win_length, skip_chance):
+    return {"size": (rows, columns), "win_length": win_length, "skip_chance": skip_chance}
+
+
+def started(seed=0, **settings):
+    env = SingleEnv(**settings)
+    env.reset(seed=seed)
+    return env
+
+
+def choose(rng, info):
+    return int(rng.choice(np.flatnonzero(info["action_mask"])))
+
+
+@pytest.fixture(params=GAMES, ids=str)
+def game(request):
+    return settings_of(*request.param)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Checkers, and learners of others
+
+
+@pytest.mark.parametrize("observation", ["flat", "planes", "dict"])
+@pytest.mark.parametrize("dtype", ["int8", "float32"])
+def test_it_passes_gymnasiums_checker(game, observation, dtype, monkeypatch):
+    monkeypatch.setattr("ttt_envs.render.FPS", 1000)
+    pytest.importorskip("pygame")  # the checker makes one environment for each render mode
+    env = gymnasium.make("ttt/MNK-v0", **game, observation=observation, dtype=dtype)
+    check_env(env.unwrapped)
+    for settings in ({"opponent": "self"}, {"opponent": "win-or-block", "seat": "random", "symmetry": "random"}):
+        env = gymnasium.make("ttt/MNK-v0", **game, observation=observation, dtype=dtype, **settings)
+        check_env(env.unwrapped, skip_render_check=True)
+
+
+@pytest.mark.parametrize(
+    "observation",
+    [
+        "flat",
+        # SB3 takes three axes for an image
+        pytest.param("planes", marks=pytest.mark.filterwarnings("ignore::UserWarning:stable_baselines3")),
+        pytest.param("dict", marks=pytest.mark.filterwarnings("ignore::UserWarning:stable_baselines3")),
+    ],
+)
+def test_it_passes_the_checker_of_stable_baselines(game, observation):
+    checker = pytest.importorskip("stable_baselines3.common.env_checker")
+    checker.check_env(SingleEnv(**game, observation=observation))
+
+
+QUICK = [settings_of(*GAMES[1]), settings_of(*GAMES[2])]
+SLOW = [pytest.param(settings_of(*one), marks=pytest.mark.slow) for one in (GAMES[0], GAMES[3])]
+
+
+@pytest.mark.parametrize("settings", QUICK + SLOW, ids=str)
+@pytest.mark.parametrize("learner", ["MaskablePPO", "DQN"])
+def test_learners_of_stable_baselines_train_on_it(settings, learner):
+    if learner == "MaskablePPO":
+        module, numbers = pytest.importorskip("sb3_contrib"), {"n_steps": 250, "batch_size": 125, "n_epochs": 2}
+    else:
+        module, numbers = pytest.importorskip("stable_baselines3"), {"learning_starts": 500, "train_freq": 8}
+    env = SingleEnv(**settings)
+    model = getattr(module, learner)("MlpPolicy", env, seed=0, **numbers).learn(5_000)
+    observation, _ = env.reset(seed=0)
+    legal = {"action_masks": env.action_masks()} if learner == "MaskablePPO" else {}
+    action, _ = model.predict(observation, **legal)
+    assert env.action_space.contains(action)
+    env.step(action)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What is seen
+
+
+def test_own_stones_come_first_then_the_opponents():
+    moves = {"opponent": "self", "size": (2, 3), "win_length": 3}
+    planes = [[0, 1, 0, 0, 0, 0], [0, 0, 0, 0, 0, 1]]
+    for observation in ("flat", "planes", "dict"):
+        env = started(observation=observation, **moves)
+        env.step(5)
+        shown, reward, terminated, truncated, info = env.step(1)  # player_0 is to move: its stone is on 5
+        seen = shown["observation"] if observation == "dict" else shown
+        if observation == "flat":
+            assert seen.tolist() == [*planes[1], *planes[0]]
+        else:
+            assert seen.transpose(2, 0, 1).reshape(2, 6).tolist() == planes[::-1]
+        if observation == "dict":
+            assert_array_equal(shown["action_mask"], info["action_mask"])
+            assert not np.shares_memory(shown["action_mask"], info["action_mask"])
+        assert env.observation_space.contains(shown)
+        assert info["action_mask"].tolist() == [1, 0, 1, 1, 1, 0]
+        assert info["action_mask"].dtype == np.int8
+        assert env.action_masks().dtype == np.bool_
+        assert_array_equal(env.action_masks(), info["action_mask"])
+        assert (type(reward), type(terminated), type(truncated)) == (float, bool, bool)
+
+
+def test_the_stones_may_be_floats():
+    for observation in ("flat", "planes", "dict"):
+        env = SingleEnv(observation=observation, dtype="float32")
+        shown, info = env.reset(seed=0)
+        assert env.observation_space.contains(shown)
+        stones = shown["observation"] if observation == "dict" else shown
+        assert stones.dtype == np.float32
+        assert info["action_mask"].dtype == np.int8
+
+
+@pytest.mark.parametrize("observation", ["flat", "planes", "dict"])
+def test_every_array_is_fresh(observation):
+    env = SingleEnv(observation=observation, opponent="win-or-block", symmetry="random")
+
+    def arrays(shown, info):
+        shown = shown.values() if observation == "dict" else [shown]
+        return [*shown, info["action_mask"], env.action_masks()]
+
+    rng = np.random.default_rng(0)
+    for seed in range(5):
+        shown, info = env.reset(seed=seed)
+        kept = [(array, array.copy()) for array in arrays(shown, info)]
+        terminated = False
+        while not terminated:
+            shown, _, terminated, _, info = env.step(choose(rng, info))
+            kept += [(array, array.copy()) for array in arrays(shown, info)]
+        for index, (array, copy) in enumerate(kept):
+            assert_array_equal(array, copy)
+            assert not any(np.shares_memory(array, other) for other, _ in kept[:index])
+
+
+def test_finished_games_have_full_masks():
+    env = started(opponent="self")
+    for action in (0, 3, 1, 4):
+        assert not env.step(action)[4]["action_mask"].all()
+    _, reward, terminated, _, info = env.step(2)
+    assert (reward, terminated) == (1, True)
+    assert info["action_mask"].all()
+    assert env.action_masks().all()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Rewards and seats
+
+
+class Scripted:
+    """An opponent that takes the first empty cell of a list."""
+
+    pure = True
+
+    def __init__(self, *cells):
+        self.cells = cells
+
+    def probabilities(self, boards, rng=None):
+        p = np.zeros(boards.cells.shape)
+        for row, cells in enumerate(boards.cells):
+            p[row, next(cell for cell in self.cells if cells[cell] == 0)] = 1
+        return p
+
+
+@pytest.mark.parametrize(
+    ("seat", "opponent", "moves", "reward", "result"),
+    [
+        ("first", (3, 4, 8), (0, 1, 2), 1, 0),
+        ("first", (3, 4, 5), (0, 1, 8), -1, 1),
+        ("second", (3, 4, 8), (0, 1, 2), 1, 1),
+        ("second", (3, 4, 5), (0, 1), -1, 0),
+        ("first", (1, 4, 5, 6), (0, 2, 3, 7, 8), 0, 2),
+        ("second", (0, 2, 3, 7, 8), (1, 4, 5, 6), 0, 2),
+    ],
+)
+def test_the_reward_is_the_callers_own(seat, opponent, moves, reward, result):
+    env = started(seat=seat, opponent=Scripted(*opponent))
+    for action in moves[:-1]:
+        _, got, terminated, truncated, info = env.step(action)
+        assert (got, terminated, truncated, info["result"]) == (0, False, False, -1)
+        assert "outcome" not in info
+        assert info["mover"] == info["seat"] == ("first", "second").index(seat)
+    _, got, terminated, truncated, info = env.step(moves[-1])
+    assert (got, terminated, truncated, info["result"]) == (reward, True, False, result)
+    assert info["outcome"] == OUTCOMES[result]
+
+
+def test_against_oneself_the_reward_goes_to_who_just_moved():
+    env = started(opponent="self")
+    movers = []
+    for action in (0, 3, 1, 4, 8):
+        _, reward, terminated, _, info = env.step(action)
+        movers.append(int(info["mover"]))
+        assert (reward, terminated) == (0, False)
+        assert info["seat"] == 1 - info["mover"]
+    assert movers == [1, 0, 1, 0, 1]
+    _, reward, terminated, _, info = env.step(5)
+    assert (reward, terminated, info["seat"], info["outcome"]) == (1, True, 1, "player_1 won")
+
+
+def test_seats():
+    def seats(seat, episodes):
+        env = SingleEnv(seat=seat)
+        return [int(env.reset(seed=3 if episode == 0 else None)[1]["seat"]) for episode in range(episodes)]
+
+    assert seats("first", 5) == [0] * 5
+    assert seats("second", 5) == [1] * 5
+    assert seats("alternate", 5) == [0, 1, 0, 1, 0]
+    drawn = seats("random", 400)
+    assert abs(sum(drawn) - 200) < 40
+    assert seats("random", 400) == drawn
+
+
+def test_the_other_seat_has_begun_when_the_caller_is_second():
+    for seed in range(10):
+        observation, info = SingleEnv(seat="second").reset(seed=seed)
+        assert observation[:9].sum() == 0
+        assert observation[9:].sum() == 1
+        assert info["mover"] == 1
+
+
+def test_the_opponent_is_a_spec_or_a_policy():
+    assert str(SingleEnv(opponent="win-or-block")._games.opponent) == "win-or-block"
+    opponent = Scripted(*range(9))
+    env = started(opponent=opponent)
+    observation, *_ = env.step(8)
+    assert np.flatnonzero(observation).tolist() == [8, 9]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Illegal actions
+
+
+def test_an_illegal_action_loses():
+    env = started(opponent=Scripted(*range(9)))
+    before = env.step(8)[0]
+    observation, reward, terminated, truncated, info = env.step(0)
+    assert (reward, terminated, truncated) == (-1, True, False)
+    assert info["outcome"] == "player_0 lost by an illegal action"
+    assert_array_equal(observation, before)
+    env = started(opponent="self")
+    env.step(4)
+    assert env.step(4)[1] == -1  # to player_1, who just moved
+
+
+def test_an_illegal_action_costs_and_changes_nothing():
+    env = started(opponent=Scripted(*range(9)), illegal_action="penalize")
+    before, _, _, _, info_before = env.step(8)
+    for count in range(1, 10):
+        observation, reward, terminated, truncated, info = env.step(0 if count % 2 else 8)
+        assert (reward, terminated, truncated) == (-1, False, count == 9)
+        assert_array_equal(observation, before)
+        if count < 9:
+            assert_array_equal(info["action_mask"], info_before["action_mask"])
+            assert "outcome" not in info
+    assert info["outcome"] == "truncated after too many illegal actions"
+    assert info["action_mask"].all()
+    env.reset()
+    env.step(8)
+    assert env.step(0)[3] is False
+
+
+def test_an_illegal_action_raises_and_changes_nothing():
+    env = started(opponent=Scripted(*range(9)), illegal_action="raise")
+    env.step(8)
+    before = pickle.dumps(env.clone_state(include_rng=True))
+    with pytest.raises(
+        ValueError, match=r"action 0 is illegal, the cell holds a stone: choose an empty one \(1, 2, 3,"
+    ):
+        env.step(0)
+    assert pickle.dumps(env.clone_state(include_rng=True)) == before
+    assert env.step(7)[1] == 0
+
+
+def test_the_cells_that_an_error_names_are_those_of_the_view():
+    for seed in range(10):
+        env = started(seed, opponent=Scripted(*range(9)), illegal_action="raise", symmetry="random")
+        empty = np.flatnonzero(env.step(1)[4]["action_mask"])
+        with pytest.raises(ValueError, match=rf"action 1 is illegal.*\({', '.join(map(str, empty))}\)"):
+            env.step(1)
+
+
+@pytest.mark.parametrize("illegal_action", ["lose", "penalize", "raise"])
+@pytest.mark.parametrize(
+    ("action", "error", "message"),
+    [
+        (9, ValueError, "action 9 is no cell of a board of 3 x 3: choose 0 to 8"),
+        (-1, ValueError, "action -1 is no cell of a board of 3 x 3: choose 0 to 8"),
+        (10**30, ValueError, "is no cell of a board of 3 x 3"),
+        (1.5, TypeError, "action 1.5 is not a whole number: an action is the index of a cell, 0 to 8"),
+        ("a", TypeError, "action 'a' is not a whole number"),
+        (None, TypeError, "action None is not a whole number"),
+        (True, TypeError, "action True is not a whole number"),
+        (np.float64(1), TypeError, r"action np.float64\(1.0\) is not a whole number"),
+        (np.array([1]), TypeError, r"action array\(\[1\]\) is not a whole number"),
+    ],
+)
+def test_what_is_no_action_is_refused(action, error, message, illegal_action):
+    env = started(illegal_action=illegal_action)
+    before = pickle.dumps(env.clone_state(include_rng=True))
+    with pytest.raises(error, match=message):
+        env.step(action)
+    assert pickle.dumps(env.clone_state(include_rng=True)) == before
+
+
+def test_whole_numbers_of_numpy_are_actions():
+    for number in (4, np.int8(4), np.uint64(4), np.array(4)):
+        assert started().step(number)[0][4] == 1
+
+
+def test_a_game_begins_with_reset():
+    env = SingleEnv(opponent="self")
+    with pytest.raises(ResetNeeded, match=r"no game has begun: call reset\(\) before step\(\)"):
+        env.step(0)
+    env.reset()
+    for action in (0, 3, 1, 4, 2):
+        env.step(action)
+    with pytest.raises(ResetNeeded, match=r"the game is over: call reset\(\) to begin the next one"):
+        env.step(5)
+    env.reset()
+    env.step(5)
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"size": 20}, ValueError, "rows=20 is not the edge of a board: choose 1 to 19 rows"),
+        ({"size": (3, 0)}, ValueError, "columns=0 is not the edge of a board: choose 1 to 19 columns"),
+        ({"size": "3"}, TypeError, "size='3' is not a board: write size=3"),
+        ({"win_length": 4}, ValueError, "win_length=4 does not fit a board of 3 x 3: choose 1 to 3"),
+        ({"skip_chance": 1}, ValueError, "skip_chance=1 is not a probability below 1"),
+        ({"skip_chance": float("nan")}, ValueError, "skip_chance=nan is not a probability below 1"),
+        ({"opponent": "randm"}, ValueError, "there is no policy 'randm': did you mean 'random'"),
+        ({"opponent": "random:"}, ValueError, "'random:' is no policy, it has an empty argument: write name"),
+        ({"opponent": None}, TypeError, "None is neither a policy nor the name of one"),
+        ({"seat": "third"}, ValueError, "seat='third' is not known: choose 'first', 'second', 'random', 'alternate'"),
+        ({"seat": 1}, ValueError, "seat=1 is not known: choose 'first', 'second'"),
+        ({"observation": "image"}, ValueError, "observation='image' is not known: choose 'flat', 'planes', 'dict'"),
+        ({"dtype": "float64"}, ValueError, "dtype='float64' is not known: choose 'int8', 'float32'"),
+        (
+            {"illegal_action": "ignore"},
+            ValueError,
+            "illegal_action='ignore' is not known: choose 'lose', 'penalize', 'raise'",
+        ),
+        ({"symmetry": "all"}, ValueError, "symmetry='all' is not known: choose 'none', 'random'"),
+        (
+            {"render_mode": "text"},
+            ValueError,
+            "render_mode='text' is not known: choose None, 'ansi', 'rgb_array', 'human'",
+        ),
+    ],
+)
+def test_arguments_that_make_no_sense_are_refused(settings, error, message):
+    with pytest.raises(error, match=message):
+        SingleEnv(**settings)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Chance
+
+
+def unlucky_seed(**settings):
+    """A seed with which the opponent wins before the caller's first move."""
+    env = SingleEnv(seat="second", skip_chance=0.25, **settings)
+    return next(seed for seed in range(2000) if env.reset(seed=seed)[1]["result"] == 0)
+
+
+@pytest.mark.parametrize("illegal_action", ["lose", "penalize", "raise"])
+@pytest.mark.parametrize("opponent", ["random", "win-or-block"])
+@pytest.mark.parametrize("symmetry", ["none", "random"])
+def test_a_game_lost_before_the_first_move_is_shown_and_then_lost(illegal_action, opponent, symmetry):
+    seed = unlucky_seed(opponent=opponent)
+    env = SingleEnv(
+        seat="second", skip_chance=0.25, opponent=opponent, illegal_action=illegal_action, symmetry=symmetry
+    )
+    for action in range(9):
+        observation, info = env.reset(seed=seed)
+        assert not observation[:9].any()
+        assert observation[9:].sum() >= 3
+        assert info["action_mask"].all()
+        assert env.action_masks().all()
+        after, reward, terminated, truncated, info = env.step(action)
+        assert (reward, terminated, truncated) == (-1, True, False)
+        assert info["outcome"] == "player_0 won"
+        assert_array_equal(after, observation)
+        with pytest.raises(ResetNeeded):
+            env.step(action)
+
+
+@pytest.mark.parametrize("symmetry", ["none", "random"])
+@pytest.mark.parametrize("size", [3, (4, 6)])
+def test_the_same_seed_and_moves_are_the_same_game_in_pettingzoo(symmetry, size):
+    game = {"size": size, "win_length": 3, "skip_chance": 0.4, "symmetry": symmetry}
+    aec, single = mnk_v0.env(**game), SingleEnv(opponent="self", observation="dict", **game)
+    rng = np.random.default_rng(0)
+    skips = 0
+    for episode in range(40):
+        seed = 7 if episode == 0 else None
+        aec.reset(seed=seed)
+        shown, info = single.reset(seed=seed)
+        terminated, before = False, None
+        while not terminated:
+            agent = f"player_{info['mover']}"
+            assert agent == aec.agent_selection
+            for name, array in aec.observe(agent).items():
+                assert_array_equal(array, shown[name])
+            skips += before == agent
+            before, action = agent, choose(rng, info)
+            aec.step(action)
+            shown, reward, terminated, _, info = single.step(action)
+            assert aec.rewards[agent] == reward
+            assert all(aec.terminations.values()) == terminated
+        assert aec.infos["player_0"]["outcome"] == info["outcome"]
+    assert skips > 20
+
+
+def test_a_random_symmetry_is_a_view_in_which_one_plays():
+    views = set()
+    for seed in range(60):
+        env = started(seed, symmetry="random", opponent=Scripted(1, 3, 5, 7, 2, 4, 6, 8, 0))
+        observation, _, _, _, info = env.step(0)
+        own, other = observation.reshape(2, 9)
+        assert own.tolist() == [1, 0, 0, 0, 0, 0, 0, 0, 0]
+        assert_array_equal(info["action_mask"], (own + other) == 0)
+        assert np.flatnonzero(other)[0] in (1, 3, 5, 7)  # an edge is an edge in every view
+        cells = env.chance_outcomes(8)[0].position.cells
+        assert sorted(cells[[0, 2, 6, 8]].tolist()) == [0, 0, 1, 1]
+        assert cells[1] == 2
+        views.add((int(np.flatnonzero(other)[0]), *cells.tolist()))
+    assert len(views) == 8
+
+
+def future(env, shown, info, seed=0):
+    rng = np.random.default_rng(seed)
+    seen = []
+    for _ in range(3):
+        over = False
+        while not over:
+            shown, reward, over, _, info = env.step(choose(rng, info))
+            seen.append(
+                (shown.tolist(), reward, over, {name: np.array(value).tolist() for name, value in info.items()})
+            )
+        shown, info = env.reset()
+    return seen
+
+
+SETTINGS = {"size": 4, "skip_chance": 0.4, "seat": "random"}
+
+
+@pytest.mark.parametrize("opponent", ["random", "win-or-block", "self"])
+@pytest.mark.parametrize("symmetry", ["none", "random"])
+def test_a_state_with_its_generator_has_the_same_future(opponent, symmetry):
+    env = started(3, opponent=opponent, symmetry=symmetry, **SETTINGS)
+    shown, _, _, _, info = env.step(0)
+    state = env.clone_state(include_rng=True)
+    first = future(env, shown, info)
+    for other in (env, SingleEnv(opponent=opponent, symmetry=symmetry, **SETTINGS)):
+        again, info_again = other.restore_state(state)
+        assert_array_equal(again, shown)
+        assert_array_equal(info_again["action_mask"], info["action_mask"])
+        assert future(other, again, info_again) == first
+
+
+def test_a_state_without_its_generator_tells_nothing_of_the_future():
+    env = started(3, **SETTINGS)
+    env.step(0)
+    state = env.clone_state()
+    assert not {"luck", "keys", "episode"} & set(state)
+    with pytest.raises(ValueError, match=r"this state was cloned without its generator: restore_state\(state, seed="):
+        env.restore_state(state)
+    futures = [future(env, *env.restore_state(state, seed=seed)) for seed in (1, 1, 2, 3)]
+    assert futures[0] == futures[1]
+    assert any(other != futures[0] for other in futures[2:])
+    with pytest.raises(ValueError, match="a state of 16 cells does not fit a board of 3 x 3"):
+        SingleEnv().restore_state(state, seed=0)
+
+
+def test_a_state_is_a_copy():
+    env = started(3, opponent="self", illegal_action="penalize")
+    env.step(4)
+    env.step(4)
+    state = env.clone_state(include_rng=True)
+    kept = pickle.dumps(state)
+    for action in (0, 1, 2, 3):
+        env.step(action)
+    assert pickle.dumps(state) == kept
+    for _ in range(8):
+        env.restore_state(state)
+        env.step(4)
+    assert pickle.dumps(state) == kept
+
+
+def test_outcomes_are_told_without_moving():
+    env = started(skip_chance=0.25)
+    env.step(0)
+    before = pickle.dumps(env.clone_state(include_rng=True))
+    free = int(np.flatnonzero(env.action_masks())[0])
+    outcomes = env.chance_outcomes(free)
+    assert [(outcome.probability, outcome.position.mover) for outcome in outcomes] == [(0.75, 1), (0.25, 0)]
+    for outcome in outcomes:
+        outcome.position.cells[:] = 1
+    assert pickle.dumps(env.clone_state(include_rng=True)) == before
+    with pytest.raises(ValueError, match="action 0 is illegal, the cell holds a stone"):
+        env.chance_outcomes(0)
+
+
+def test_a_seed_begins_the_same_episodes():
+    env = SingleEnv(**SETTINGS)
+    first = future(env, *env.reset(seed=5))
+    assert future(env, *env.reset()) != first
+    assert future(env, *env.reset(seed=5, options={"unknown": 1})) == first
+    assert future(env, *env.reset(seed=6)) != first
+    other = SingleEnv(**SETTINGS)
+    assert future(other, *other.reset()) != first  # unseeded: of its own

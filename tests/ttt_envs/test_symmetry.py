@@ -1,0 +1,76 @@
+"""The symmetries are groups, and playing an image is playing the board."""
+
+import numpy as np
+import plain
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+
+from ttt_envs import Game, rules
+from ttt_envs.symmetry import inverse, symmetries
+
+
+@pytest.mark.parametrize(
+    ("game", "which", "count"),
+    [
+        (Game(), "all", 8),
+        (Game(), "rotations", 4),
+        (Game(), "none", 1),
+        (Game(4, 6, 4), "all", 4),
+        (Game(4, 6, 4), "rotations", 2),
+        (Game(4, 6, 4), "none", 1),
+        (Game(7, 7, 5), "all", 8),
+        (Game(6, 4, 4), "all", 4),
+    ],
+)
+def test_symmetries_are_a_group(game, which, count):
+    images = symmetries(game, which)
+    assert images.shape == (count, game.cells)
+    assert_array_equal(images[0], np.arange(game.cells))
+    group = {tuple(p) for p in images.tolist()}
+    assert len(group) == count
+    assert {tuple(p[q].tolist()) for p in images for q in images} == group
+    assert {tuple(p) for p in inverse(images).tolist()} == group
+    for p, q in zip(images, inverse(images), strict=True):
+        assert_array_equal(q[p], np.arange(game.cells))
+        assert_array_equal(p[q], np.arange(game.cells))
+
+
+@pytest.mark.parametrize("game", [Game(5, 5, 4), Game(3, 6, 3), Game(6, 3, 3)], ids=str)
+def test_lines_go_to_lines(game):
+    lines = {frozenset(line) for line in plain.all_lines(game)}
+    for p in symmetries(game):
+        assert {frozenset(p[list(line)].tolist()) for line in lines} == lines
+
+
+def test_a_quarter_turn_is_a_rotation():
+    half = symmetries(Game(2, 3, 2), "rotations")[1]
+    assert_array_equal(half, [5, 4, 3, 2, 1, 0])
+    assert sorted(map(tuple, symmetries(Game(2, 2, 2), "rotations").tolist())) == [
+        (0, 1, 2, 3),
+        (1, 3, 0, 2),
+        (2, 0, 3, 1),
+        (3, 2, 1, 0),
+    ]
+
+
+@given(plain.games(7, skip=True), st.randoms(use_true_random=False), st.integers(0, plain.WORD))
+def test_playing_an_image_is_playing_the_board(game, random, luck):
+    moves = list(range(game.cells))
+    random.shuffle(moves)
+    for p in symmetries(game):
+        board, image = np.zeros(game.cells, np.int8), np.zeros(game.cells, np.int8)
+        mover = 0
+        for stones, action in enumerate(moves):  # the action in the image is p[action] on the board
+            outcome, after = rules.play(image, mover, action, stones, np.uint64(luck), game.kernel)
+            assert (outcome, after) == rules.play(board, mover, int(p[action]), stones, np.uint64(luck), game.kernel)
+            assert_array_equal(board[p], image)
+            mover = after
+            if outcome != rules.NOT_OVER:
+                break
+
+
+def test_unknown_symmetries_are_refused():
+    with pytest.raises(ValueError, match="symmetries='rotation' is not known: choose 'none', 'rotations' or 'all'"):
+        symmetries(Game(), "rotation")
