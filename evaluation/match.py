@@ -114,9 +114,9 @@ def _play_block(game: Game, a: str | Policy, b: str | Policy, pairs: int, seed: 
     cells, mover = Boards.start(game, count)
     stones, luck, moves_luck = np.zeros(count, np.int64), np.zeros(count, np.uint64), np.zeros(count, np.uint64)
     outcome = np.full(count, NOT_OVER, np.int8)
-    begin_rows(cells, mover, stones, luck, numbers, numbers % pairs, np.full(count, key_of(rng)))
+    begin_rows(cells, mover, stones, luck, key_of(rng), numbers % pairs)
     # the players' moves are drawn for each game by itself: games of one pair share their skips and nothing more
-    begin_rows(cells, mover, stones, moves_luck, numbers, numbers, np.full(count, key_of(rng)))
+    begin_rows(cells, mover, stones, moves_luck, key_of(rng), numbers)
     swapped = numbers >= pairs
     while (running := outcome == NOT_OVER).any():
         turn = running & (mover == swapped)  # where a is to move

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from learners.base import Bootstrap, Transition
-from learners.table import PositionTable, greedy
+from learners.table import PositionTable, best_of, greedy, value_at
 from ttt_envs.boards import Boards
 from ttt_envs.rules import Cells, Game, Integers, Reals, compiled, pick
 from ttt_envs.symmetry import Symmetries, inverse, symmetries
@@ -85,7 +85,7 @@ class QLearning:
         """float64[B, cells]: equal shares for the moves of highest value; all moves where the position is new."""
         seen = boards.own_first()
         out = np.empty(seen.shape)
-        greedy(seen, self.table.find(seen), self.table.values, out)
+        greedy(seen, self.table.values, self.table.find(seen), out)
         return out
 
     def action_values(self, boards: Boards) -> Reals:
@@ -165,19 +165,10 @@ def _explore(
             out[b] = pick(seen[b], u[b, 1])
             epsilon[0] *= 1.0 - epsilon_step
             continue
-        best = -np.inf
-        ties = 0
-        for cell in range(seen.shape[1]):
-            if seen[b, cell] == 0:
-                value = values[rows[b], cell] if rows[b] >= 0 else 0.0
-                if value > best:
-                    best = value
-                    ties = 0
-                ties += value == best
+        best, ties = best_of(seen[b], values, rows[b])
         skip = int(u[b, 1] * ties)
         for cell in range(seen.shape[1]):
-            value = values[rows[b], cell] if rows[b] >= 0 else 0.0
-            if seen[b, cell] == 0 and value == best:
+            if seen[b, cell] == 0 and value_at(values, rows[b], cell) == best:
                 if skip == 0:
                     out[b] = cell
                     break
@@ -204,15 +195,10 @@ def _update(
     for b in range(len(rows)):
         target = rewards[b]
         if discounts[b] != 0:
-            ahead = 0.0
-            if after_rows[b] >= 0:
-                if next_actions[b] >= 0:
-                    ahead = values[after_rows[b], next_actions[b]]
-                else:
-                    ahead = -np.inf
-                    for cell in range(after.shape[1]):
-                        if after[b, cell] == 0:
-                            ahead = max(ahead, values[after_rows[b], cell])
+            if next_actions[b] >= 0:
+                ahead = value_at(values, after_rows[b], next_actions[b])
+            else:
+                ahead = best_of(after[b], values, after_rows[b])[0]
             target += discounts[b] * ahead
         for image in range(rows.shape[1]):
             row = rows[b, image]

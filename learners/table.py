@@ -162,20 +162,32 @@ def _reinsert(row_keys: Keys, size: int, slots: Integers) -> None:
         slots[slot] = row
 
 
+@inlined
+def value_at(values: Reals, row: int, cell: int) -> float:
+    """The value of an action; 0 in the row -1, of a position not met."""
+    return values[row, cell] if row >= 0 else 0.0
+
+
+@inlined
+def best_of(seen: Cells, values: Reals, row: int) -> tuple[float, int]:
+    """The highest value of the legal actions on a board int8[cells], and how many have it."""
+    best = -np.inf
+    ties = 0
+    for cell in range(len(seen)):
+        if seen[cell] == 0:
+            value = value_at(values, row, cell)
+            if value > best:
+                best = value
+                ties = 0
+            ties += value == best
+    return best, ties
+
+
 @compiled
-def greedy(cells: Cells, rows: Integers, values: Reals, out: Reals) -> None:
-    """Equal shares, float64[B, cells], for the legal actions with the highest value; a row of -1 has only zeros."""
-    size = cells.shape[1]
-    for b in range(len(cells)):
-        best = -np.inf
-        ties = 0
-        for cell in range(size):
-            if cells[b, cell] == 0:
-                value = values[rows[b], cell] if rows[b] >= 0 else 0.0
-                if value > best:
-                    best = value
-                    ties = 0
-                ties += value == best
-        for cell in range(size):
-            value = values[rows[b], cell] if rows[b] >= 0 else 0.0
-            out[b, cell] = 1.0 / ties if cells[b, cell] == 0 and value == best else 0.0
+def greedy(seen: Cells, values: Reals, rows: Integers, out: Reals) -> None:
+    """Equal shares, float64[B, cells], for the legal actions with the highest value."""
+    for b in range(len(seen)):
+        best, ties = best_of(seen[b], values, rows[b])
+        for cell in range(seen.shape[1]):
+            chosen = seen[b, cell] == 0 and value_at(values, rows[b], cell) == best
+            out[b, cell] = 1.0 / ties if chosen else 0.0

@@ -27,6 +27,7 @@ from ttt_envs.rules import (
     Position,
     Reals,
     action_index,
+    begin,
     chance_outcomes,
     compiled,
     inlined,
@@ -297,12 +298,8 @@ def _begin(
     images: int,
 ) -> None:
     """Begin the next episode of game ``b``: an empty board, and the seat and the symmetry of the episode."""
-    for cell in range(cells.shape[1]):
-        cells[b, cell] = 0
-    mover[b] = 0
-    stones[b] = 0
     episode[b] += 1
-    luck[b] = splitmix64(keys[b], episode[b])
+    begin(b, cells, mover, stones, luck, keys[b], episode[b])
     if seats == 2:  # random
         seat[b] = int(uniform(luck[b], SEAT, 0) * 2)
     elif seats == 3:  # alternate

@@ -362,17 +362,21 @@ def play_rows(
             stones[b] += 1
 
 
+@inlined
+def begin(b: int, cells: Cells, mover: Cells, stones: Integers, luck: Keys, key: np.uint64, episode: int) -> None:
+    """Start an episode of a seed, by its key, in game ``b`` of a batch: see :func:`play_rows`."""
+    for cell in range(cells.shape[1]):
+        cells[b, cell] = 0
+    mover[b] = 0
+    stones[b] = 0
+    luck[b] = splitmix64(key, episode)
+
+
 @compiled
-def begin_rows(
-    cells: Cells, mover: Cells, stones: Integers, luck: Keys, rows: Integers, episodes: Integers, keys: Keys
-) -> None:
-    """Start ``episodes`` int64[R] of the seeds with ``keys`` uint64[R] in the games ``rows`` int64[R]."""
-    for i in range(len(rows)):
-        b = rows[i]
-        cells[b, :] = 0
-        mover[b] = 0
-        stones[b] = 0
-        luck[b] = splitmix64(keys[i], episodes[i])
+def begin_rows(cells: Cells, mover: Cells, stones: Integers, luck: Keys, key: np.uint64, episodes: Integers) -> None:
+    """:func:`begin` episode ``episodes[b]`` in every game b."""
+    for b in range(len(cells)):
+        begin(b, cells, mover, stones, luck, key, episodes[b])
 
 
 @compiled

@@ -77,6 +77,7 @@ def test_learners_of_stable_baselines_train_on_it(settings, learner):
         module, numbers = pytest.importorskip("sb3_contrib"), {"n_steps": 250, "batch_size": 125, "n_epochs": 2}
     else:
         module, numbers = pytest.importorskip("stable_baselines3"), {"learning_starts": 500, "train_freq": 8}
+    pytest.importorskip("torch").set_num_threads(1)  # the nets are small, and threads that share cores wait
     env = SingleEnv(**settings)
     model = getattr(module, learner)("MlpPolicy", env, seed=0, **numbers).learn(5_000)
     observation, _ = env.reset(seed=0)
