@@ -60,6 +60,10 @@ OUTCOMES = (
 _SEATS = get_args(Seat)
 _BOTH = len(_SEATS)
 _NONE, _UNIFORM, _BY_ACT = range(3)  # how the opponent replies
+# rows of the arrays of a Lockstep
+_MOVER, _SEAT, _OUTCOME, _OVER, _BEGUN = range(5)
+_STONES, _EPISODE, _SYMMETRY, _ILLEGAL = range(4)
+_KEYS, _LUCK = range(2)
 
 
 def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
@@ -142,33 +146,19 @@ class Lockstep:
         self._seats = _BOTH if self.opponent is None else _SEATS.index(seat)
         self._illegal = get_args(IllegalAction).index(illegal_action)
         self.cells = np.zeros((count, game.cells), np.int8)
-        self.mover = np.zeros(count, np.int8)
-        self.stones = np.zeros(count, np.int64)
-        self.keys = np.zeros(count, np.uint64)
-        self.episode = np.full(count, -1)
-        self.luck = np.zeros(count, np.uint64)
-        self.seat = np.zeros(count, np.int8)
-        self.symmetry = np.zeros(count, np.int64)
-        self.outcome = np.full(count, NOT_OVER, np.int8)
-        self.over = np.ones(count, np.bool_)
-        self.illegal = np.zeros(count, np.int64)
-        self._begun = np.zeros(count, np.bool_)
-        # what kernels take, put together once: looking up twenty attributes is a good part of a step of one game
-        self._arrays = (
-            self.cells,
-            self.mover,
-            self.stones,
-            self.keys,
-            self.episode,
-            self.luck,
-            self.seat,
-            self.symmetry,
-            self.outcome,
-            self.over,
-            self.illegal,
-            self._begun,
-        )
-        self._fixed = (self.permutations, self._seats, self._illegal, self._replies, game.kernel)
+        # Few arrays with rows, because every array costs a kernel's caller as much as a move on a small board.
+        self._small = np.zeros((5, count), np.int8)
+        self._whole = np.zeros((4, count), np.int64)
+        self._chance = np.zeros((2, count), np.uint64)
+        self.mover, self.seat, self.outcome = self._small[_MOVER], self._small[_SEAT], self._small[_OUTCOME]
+        self.over = self._small[_OVER].view(np.bool_)
+        self.stones, self.episode, self.symmetry, self.illegal = self._whole
+        self.keys, self.luck = self._chance
+        self.outcome[:] = NOT_OVER
+        self.over[:] = True
+        self.episode[:] = -1
+        self._state = (self.cells, self._small, self._whole, self._chance)
+        self._fixed: tuple[Any, ...] = (self.permutations, self._seats, self._illegal, self._replies, game.kernel)
 
     def seed(self, rows: Integers, keys: Keys) -> None:
         """Give the games ``rows`` the 64-bit keys of their seeds; their next episode is number 0."""
@@ -177,7 +167,7 @@ class Lockstep:
 
     def begin(self, rows: Integers) -> None:
         """Begin the next episode in the games ``rows``, the opponent's opening moves included."""
-        _begin_rows(rows, *self._arrays[:-1], *self._fixed)
+        _begin_rows(rows, *self._state, *self._fixed)
         if self._replies == _BY_ACT:
             self._reply()
 
@@ -197,12 +187,13 @@ class Lockstep:
             ValueError: an action that is no cell, or an illegal one with ``illegal_action="raise"``; then no game has
                 changed.
         """
-        status = _step(*self._arrays, actions, begin_over, *self._fixed, *out)
+        planes, mask, rewards, terminated, truncated = out
+        status = _step(*self._state, actions, begin_over, *self._fixed, planes, mask, rewards, terminated, truncated)
         if status < 0:
             self._refuse(-1 - status, int(actions[-1 - status]))
         if self._replies == _BY_ACT:
             self._reply()
-            status = _settle(self.outcome, self.seat, self._begun, self.over, *out[2:])
+            status = _settle(self._small, rewards, terminated, truncated)
             self.observe(out)
         elif len(self.permutations) > 1:
             self.observe(out)
@@ -267,7 +258,7 @@ class Lockstep:
         if keys is not None:
             self.seed(np.arange(len(keys)), keys)
             self.episode += 1
-            _luck_of(self.luck, self.keys, self.episode)
+            _luck_of(self._chance, self.episode)
 
     def _refuse(self, row: int, action: int) -> None:
         try:
@@ -280,37 +271,37 @@ class Lockstep:
         raise ValueError(f"game {row}: {message}" if len(self.mover) > 1 else message)
 
 
+# Kernels that are called for every game take the rows that they need, or index single numbers: cutting rows out of an
+# array again for every game would cost more than the game.
+
+
 @inlined
 def _begin(
     b: int,
     cells: Cells,
     mover: Cells,
     stones: Integers,
-    keys: Keys,
-    episode: Integers,
     luck: Keys,
-    seat: Cells,
-    symmetry: Integers,
-    outcome: Cells,
-    over: Flags,
-    illegal: Integers,
+    small: Cells,
+    whole: Integers,
+    chance: Keys,
     seats: int,
     images: int,
 ) -> None:
     """Begin the next episode of game ``b``: an empty board, and the seat and the symmetry of the episode."""
-    episode[b] += 1
-    begin(b, cells, mover, stones, luck, keys[b], episode[b])
+    whole[_EPISODE, b] += 1
+    begin(b, cells, mover, stones, luck, chance[_KEYS, b], whole[_EPISODE, b])
     if seats == 2:  # random
-        seat[b] = int(uniform(luck[b], SEAT, 0) * 2)
+        small[_SEAT, b] = int(uniform(luck[b], SEAT, 0) * 2)
     elif seats == 3:  # alternate
-        seat[b] = episode[b] % 2
+        small[_SEAT, b] = whole[_EPISODE, b] % 2
     else:
-        seat[b] = seats % 2  # first, second; who plays both begins as the first
+        small[_SEAT, b] = seats % 2  # first, second; who plays both begins as the first
     if images > 1:
-        symmetry[b] = int(uniform(luck[b], SYMMETRY, 0) * images)
-    outcome[b] = NOT_OVER
-    over[b] = False
-    illegal[b] = 0
+        whole[_SYMMETRY, b] = int(uniform(luck[b], SYMMETRY, 0) * images)
+    small[_OUTCOME, b] = NOT_OVER
+    small[_OVER, b] = False
+    whole[_ILLEGAL, b] = 0
 
 
 @inlined
@@ -327,20 +318,19 @@ def _reply_uniformly(
 
 
 @compiled
-def _settle(
-    outcome: Cells, seat: Cells, begun: Flags, over: Flags, rewards: Reals, terminated: Flags, truncated: Flags
-) -> int:
+def _settle(small: Cells, rewards: Reals, terminated: Flags, truncated: Flags) -> int:
     """Rewards and flags of games that have ended and have not just begun; what ends is over. Returns how many.
 
     Without a branch on an outcome, which nobody can predict: that halves the cost of a step of many games.
     """
+    seat, outcome, over, begun = small[_SEAT], small[_OUTCOME], small[_OVER], small[_BEGUN]
     ended = 0
     for b in range(len(outcome)):
         result = np.int8(NOT_OVER) if begun[b] else outcome[b]
         over[b] = result != NOT_OVER
         ended += over[b]
         truncated[b] = result == TRUNCATED
-        terminated[b] = over[b] and not truncated[b]
+        terminated[b] = over[b] != 0 and not truncated[b]
         first_won = (result == 0) + (result == FORFEIT + 1)
         second_won = (result == 1) + (result == FORFEIT)
         rewards[b] += (first_won - second_won) * (1 - 2 * seat[b])
@@ -351,16 +341,9 @@ def _settle(
 def _begin_rows(
     rows: Integers,
     cells: Cells,
-    mover: Cells,
-    stones: Integers,
-    keys: Keys,
-    episode: Integers,
-    luck: Keys,
-    seat: Cells,
-    symmetry: Integers,
-    outcome: Cells,
-    over: Flags,
-    illegal: Integers,
+    small: Cells,
+    whole: Integers,
+    chance: Keys,
     permutations: Integers,
     seats: int,
     illegal_action: int,
@@ -368,42 +351,20 @@ def _begin_rows(
     kernel: Kernel,
 ) -> None:
     """Begin games, with the opening moves of an opponent that moves at random."""
-    images = len(permutations)
+    mover, seat, outcome, stones, luck = small[_MOVER], small[_SEAT], small[_OUTCOME], whole[_STONES], chance[_LUCK]
     for i in range(len(rows)):
-        _begin(
-            rows[i],
-            cells,
-            mover,
-            stones,
-            keys,
-            episode,
-            luck,
-            seat,
-            symmetry,
-            outcome,
-            over,
-            illegal,
-            seats,
-            images,
-        )
+        b = rows[i]
+        _begin(b, cells, mover, stones, luck, small, whole, chance, seats, len(permutations))
         if replies == _UNIFORM:
-            _reply_uniformly(rows[i], cells, mover, stones, luck, seat, outcome, kernel)
+            _reply_uniformly(b, cells, mover, stones, luck, seat, outcome, kernel)
 
 
 @compiled
 def _step(
     cells: Cells,
-    mover: Cells,
-    stones: Integers,
-    keys: Keys,
-    episode: Integers,
-    luck: Keys,
-    seat: Cells,
-    symmetry: Integers,
-    outcome: Cells,
-    over: Flags,
-    illegal: Integers,
-    begun: Flags,
+    small: Cells,
+    whole: Integers,
+    chance: Keys,
     actions: Integers,
     begin_over: bool,
     permutations: Integers,
@@ -423,6 +384,8 @@ def _step(
         How many games have ended; or -1 - b for the first game b whose action is to be refused, and then nothing has
         changed.
     """
+    mover, seat, outcome, over, begun = small[_MOVER], small[_SEAT], small[_OUTCOME], small[_OVER], small[_BEGUN]
+    stones, symmetry, illegal, luck = whole[_STONES], whole[_SYMMETRY], whole[_ILLEGAL], chance[_LUCK]
     count, size = cells.shape
     least, most = 0, 0
     for b in range(count):
@@ -441,7 +404,7 @@ def _step(
         rewards[b] = 0.0
         begun[b] = begin_over and over[b]
         if begun[b]:
-            _begin(b, cells, mover, stones, keys, episode, luck, seat, symmetry, outcome, over, illegal, seats, images)
+            _begin(b, cells, mover, stones, luck, small, whole, chance, seats, images)
         elif outcome[b] == NOT_OVER:  # else it is over, or was won by the opponent before the caller's first move
             player = wide(mover[b])
             if seats == _BOTH:
@@ -466,7 +429,7 @@ def _step(
             _reply_uniformly(b, cells, mover, stones, luck, seat, outcome, kernel)
     if images == 1:
         _observe(cells, mover if replies == _NONE else seat, outcome, planes, mask)
-    return _settle(outcome, seat, begun, over, rewards, terminated, truncated)
+    return _settle(small, rewards, terminated, truncated)
 
 
 @compiled
@@ -495,6 +458,8 @@ def _observe(cells: Cells, viewer: Cells, outcome: Cells, planes: Cells, mask: C
 
 
 @compiled
-def _luck_of(luck: Keys, keys: Keys, episode: Integers) -> None:
+def _luck_of(chance: Keys, episode: Integers) -> None:
+    """The luck of the episodes, after their numbers or keys have changed."""
+    keys, luck = chance[_KEYS], chance[_LUCK]
     for b in range(len(luck)):
         luck[b] = splitmix64(keys[b], episode[b])

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -445,14 +446,14 @@ def action_index(game: Game, action: object) -> int:
         TypeError: not a whole number.
         ValueError: no cell of the board.
     """
-    if isinstance(action, np.integer) or (
-        isinstance(action, np.ndarray) and action.shape == () and action.dtype.kind in "iu"
-    ):
-        action = int(action)
-    elif not isinstance(action, int) or isinstance(action, bool):
+    try:
+        if isinstance(action, (bool, np.bool_)):
+            raise TypeError
+        action = operator.index(action)  # type: ignore[arg-type]  # what has no index is refused
+    except TypeError:
         raise TypeError(
             f"action {action!r} is not a whole number: an action is the index of a cell, 0 to {game.cells - 1}"
-        )
+        ) from None
     if not 0 <= action < game.cells:
         raise ValueError(
             f"action {action} is no cell of a board of {game.rows} x {game.columns}: choose 0 to {game.cells - 1}"
