@@ -5,6 +5,7 @@ The two environments only present what this does, so that game i of a batch and 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -187,13 +188,12 @@ class Lockstep:
             ValueError: an action that is no cell, or an illegal one with ``illegal_action="raise"``; then no game has
                 changed.
         """
-        planes, mask, rewards, terminated, truncated = out
-        status = _step(*self._state, actions, begin_over, *self._fixed, planes, mask, rewards, terminated, truncated)
+        status: int = _call_step(*self._state, actions, begin_over, *self._fixed, *out)
         if status < 0:
             self._refuse(-1 - status, int(actions[-1 - status]))
         if self._replies == _BY_ACT:
             self._reply()
-            status = _settle(self._small, rewards, terminated, truncated)
+            status = _settle(self._small, out.rewards, out.terminated, out.truncated)
             self.observe(out)
         elif len(self.permutations) > 1:
             self.observe(out)
@@ -430,6 +430,9 @@ def _step(
     if images == 1:
         _observe(cells, mover if replies == _NONE else seat, outcome, planes, mask)
     return _settle(small, rewards, terminated, truncated)
+
+
+_call_step: Callable[..., int] = _step  # mypy cannot count arguments behind two starred tuples
 
 
 @compiled
