@@ -123,7 +123,7 @@ class RunPolicy:
         return self.learner.probabilities(boards, rng)
 
     def __str__(self) -> str:
-        return f"run:({self.path})" if set(self.path) & set(",:=") else f"run:{self.path}"
+        return f"run:({self.path})" if set(self.path) & set(",:=()") else f"run:{self.path}"
 
 
 def load_policy(game: Game, path: str) -> RunPolicy:

@@ -117,7 +117,7 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         self._outcome = _NOT_BEGUN
         # The cells, the mask, and what each player sees, kept up to date stone by stone: an observation is then a
         # copy, whatever the board. All in one piece of memory, so that one copy begins a game.
-        size = self.game.cells
+        size = self._size = self.game.cells
         self._memory = np.zeros(6 * size, np.int8)
         self._cells, self._mask, self._views = np.split(self._memory, [size, 2 * size])
         self._seen = dict(zip(PLAYERS, self._views.reshape(2, *shape), strict=True))
@@ -190,15 +190,15 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         if kind is not int and kind is not _INT64 and not self.action_spaces[PLAYERS[0]].contains(action):
             self._refuse(action)
         shown = cell = int(action)
-        if self._permutations is not None and 0 <= cell < self.game.cells:
+        if not 0 <= cell < self._size:
+            self._refuse(action)
+        if self._permutations is not None:
             cell = int(self._permutations[self._symmetry, cell])
         mover = self._mover
         outcome, self._mover = _turn(
             self._memory, self._key, mover, cell, shown, self._stones, self._episode, self._kernel
         )
         if outcome == ILLEGAL:
-            if not 0 <= shown < self.game.cells:
-                self._refuse(action)
             EnvLogger.warn_on_illegal_move()
             self._finish(FORFEIT + mover)
             return

@@ -221,7 +221,15 @@ def _split(text: str, at: str) -> list[str]:
 
 
 def _unwrap(value: str) -> str:
-    return value[1:-1] if value.startswith("(") and value.endswith(")") else value
+    """``value`` without the one pair of parentheses that stands around all of it."""
+    inner = value[1:-1]
+    if not (value.startswith("(") and value.endswith(")")):
+        return value
+    try:
+        _split(inner, ",")
+    except ValueError:  # as in (a)(b)
+        return value
+    return inner
 
 
 def parse_spec(spec: str) -> Spec:
@@ -286,8 +294,8 @@ def load_object(path: str) -> Any:
 
 def _converted(name: str, key: str, value: str, kind: Any) -> Any:
     """A value of a spec string as the type that the factory's signature wants."""
-    if isinstance(kind, types.UnionType):  # `int | None`: the first that fits
-        if type(None) in typing.get_args(kind) and value == "none":
+    if isinstance(kind, types.UnionType) or typing.get_origin(kind) is typing.Union:  # as in int | None
+        if type(None) in typing.get_args(kind) and value.lower() == "none":
             return None
         kind = next(arm for arm in typing.get_args(kind) if arm is not type(None))
     if typing.get_origin(kind) is typing.Literal:
@@ -373,6 +381,6 @@ class Named:
             value = getattr(self, field.name)
             if field.init and value != field.default:
                 text = str(value).lower() if isinstance(value, bool) else str(value)
-                wrapped = f"({text})" if set(text) & set(",:=") else text
+                wrapped = f"({text})" if set(text) & set(",:=()") else text
                 changed.append(f"{field.name.replace('_', '-')}={wrapped}")
         return f"{self.name}:{','.join(changed)}" if changed else self.name
