@@ -380,7 +380,7 @@ class Named:
         for field in dataclasses.fields(self)[1:]:  # type: ignore[arg-type]  # every user is a dataclass
             value = getattr(self, field.name)
             if field.init and value != field.default:
-                text = str(value).lower() if isinstance(value, bool) else str(value)
+                text = str(value).lower() if value is None or isinstance(value, bool) else str(value)
                 wrapped = f"({text})" if set(text) & set(",:=()") else text
                 changed.append(f"{field.name.replace('_', '-')}={wrapped}")
         return f"{self.name}:{','.join(changed)}" if changed else self.name

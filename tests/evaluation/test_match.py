@@ -75,7 +75,7 @@ def test_a_policy_that_plays_on_stones_is_named():
 
 @pytest.mark.parametrize(
     ("pairs", "opponent", "message"),
-    [(0, "random", "pairs=0 leaves nothing to play"), (1, "randm", "there is no policy 'randm': did you mean 'random'")],
+    [(0, "random", "pairs=0 leaves nothing to play"), (1, "randm", "no policy 'randm': did you mean 'random'")],
 )
 def test_what_cannot_be_played_is_told(pairs, opponent, message):
     with pytest.raises(ValueError, match=message):

@@ -67,9 +67,7 @@ def test_same_seed_same_learner_and_another_seed_another():
         return learner
 
     assert_same(learned(5), learned(5))
-    assert learned(5).table.size != learned(6).table.size or (
-        learned(5).table.values != learned(6).table.values
-    ).any()
+    assert learned(5).table.size != learned(6).table.size or (learned(5).table.values != learned(6).table.values).any()
 
 
 def test_measuring_draws_nothing_from_the_learner():
@@ -78,9 +76,12 @@ def test_measuring_draws_nothing_from_the_learner():
         learner.probabilities(Boards.start(learner.game, 3))
         return {"measured": 1.0}
 
+    def log(games, row):
+        rows.append((games, row))
+
     rows = []
     watched, alone = build(Game()), build(Game())
-    train(watched, "random", 100, batch=4, every=10, callbacks=[measure], log=lambda games, row: rows.append((games, row)))
+    train(watched, "random", 100, batch=4, every=10, callbacks=[measure], log=log)
     train(alone, "random", 100, batch=4)
     assert_same(watched, alone)
     assert rows[-1][0] == 100

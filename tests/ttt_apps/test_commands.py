@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from learners.checkpoint import load_arrays, load_policy, save_arrays
+from learners.checkpoint import load_arrays, load_policy, save_arrays, write_whole
 from ttt_apps import cli, evaluate, train
 from ttt_envs import Boards, Game, make_policy
 
@@ -18,7 +18,8 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs") / "first"
-    train.main(["--games", "3000", "--skip-chance", "0.1", "--out", str(folder), "--epsilon", "0.2", "--log-every", "500"])
+    options = ["--games", "3000", "--skip-chance", "0.1", "--epsilon", "0.2", "--log-every", "500"]
+    train.main([*options, "--out", str(folder)])
     return folder
 
 
@@ -171,8 +172,6 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path):
     path = tmp_path / "checkpoint.npz"
     save_arrays(path, {"good": np.arange(3)})
     with pytest.raises(AttributeError):
-        from learners.checkpoint import write_whole
-
         write_whole(path, lambda file: file.no_such_method())
     assert load_arrays(path)["good"].tolist() == [0, 1, 2]
     assert list(tmp_path.iterdir()) == [path]

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from ttt_envs import Boards, Game, Policy, act, make_policy
+from ttt_envs import Game, Policy, act, make_policy
 from ttt_envs.policy import POLICIES, Named, Spec, parse_spec, sample
 from ttt_envs.single_env import SingleEnv
 
@@ -119,35 +119,36 @@ def test_a_policy_that_is_not_pure_gets_the_generator():
     assert (actions != act(Restless(), boards, np.random.default_rng(2))).any()
 
 
-class Greedy(Leftmost):
-    """Says that it is pure, and is not."""
+class AtFault(Leftmost):
+    """An opponent whose `act` is given."""
 
-    def __init__(self, ask):
-        self.ask = ask
-
-    def act(self, boards, rng):
-        return self.ask(boards, rng)
+    def __init__(self, act):
+        self.act = act
 
 
-@pytest.mark.parametrize(
-    ("ask", "error", "message"),
-    [
-        (
-            lambda boards, rng: rng.integers(9, size=1),
-            AttributeError,
-            "a policy with pure=True asked its rng for 'integers'",
-        ),
-        (lambda boards, rng: rng.random(3), ValueError, "act must draw one uniform number per position: 1, not 3"),
-        (
-            lambda boards, rng: (boards.cells != 0).argmax(axis=1),
-            ValueError,
-            "moved to a cell that is not empty: it is at fault",
-        ),
-        (lambda boards, rng: np.array([9]), ValueError, "moved to a cell that is not empty: it is at fault"),
-    ],
-)
-def test_an_opponent_at_fault_is_told_from_the_caller(ask, error, message):
-    env = SingleEnv(opponent=Greedy(ask))
+FAULTS = {
+    "asks for more": (
+        lambda boards, rng: rng.integers(9, size=1),
+        AttributeError,
+        "with pure=True asked its rng for 'in",
+    ),
+    "draws too many": (
+        lambda boards, rng: rng.random(3),
+        ValueError,
+        "must draw one uniform number per position: 1, not 3",
+    ),
+    "moves to a stone": (
+        lambda boards, rng: (boards.cells != 0).argmax(axis=1),
+        ValueError,
+        "a cell that is not empty",
+    ),
+    "leaves the board": (lambda boards, rng: np.array([9]), ValueError, "a cell that is not empty: it is at fault"),
+}
+
+
+@pytest.mark.parametrize(("act_at_fault", "error", "message"), FAULTS.values(), ids=FAULTS)
+def test_an_opponent_at_fault_is_told_from_the_caller(act_at_fault, error, message):
+    env = SingleEnv(opponent=AtFault(act_at_fault))
     env.reset(seed=0)
     with pytest.raises(error, match=message):
         env.step(0)
@@ -335,8 +336,3 @@ def test_keys_are_written_with_dashes_or_underscores():
         assert make_policy(f"settings:x,{key}=0.25,fast=True,limit=none", GAME) == Settings(
             GAME, path="x", step_size=0.25, fast=True, limit=None
         )
-
-
-def test_a_batch_of_positions_is_what_a_policy_takes():
-    boards = Boards.start(GAME, 2)
-    assert make_policy("random", GAME).probabilities(boards).shape == (2, 9)

@@ -500,7 +500,7 @@ def play_everything():
                     vector.restore_state(vector.clone_state(True))
         batch, rows = Boards.start(game, 8), np.arange(8)
         count, lucks, outcomes = np.zeros(8, np.int64), np.arange(8, dtype=np.uint64), np.zeros(8, np.int8)
-        rules.begin_rows(batch.cells, batch.mover, count, lucks, rows, rows.copy(), lucks.copy())
+        rules.begin_rows(batch.cells, batch.mover, count, lucks, rules.key_of(rng), rows)
         for name in ("random", "win-or-block"):
             policy = make_policy(name, game)
             for some in (rows, rows[:3]):

@@ -9,7 +9,7 @@ from gymnasium.error import ResetNeeded
 from gymnasium.utils.env_checker import check_env
 from numpy.testing import assert_array_equal
 
-from ttt_envs import mnk_v0
+from ttt_envs import Game, make_policy, mnk_v0
 from ttt_envs.lockstep import OUTCOMES
 from ttt_envs.single_env import SingleEnv
 
@@ -74,7 +74,7 @@ SLOW = [pytest.param(settings_of(*one), marks=pytest.mark.slow) for one in (GAME
 @pytest.mark.parametrize("learner", ["MaskablePPO", "DQN"])
 def test_learners_of_stable_baselines_train_on_it(settings, learner):
     if learner == "MaskablePPO":
-        module, numbers = pytest.importorskip("sb3_contrib"), {"n_steps": 250, "batch_size": 125, "n_epochs": 2}
+        module, numbers = pytest.importorskip("sb3_contrib"), {"n_steps": 500, "batch_size": 250, "n_epochs": 1}
     else:
         module, numbers = pytest.importorskip("stable_baselines3"), {"learning_starts": 500, "train_freq": 8}
     pytest.importorskip("torch").set_num_threads(1)  # the nets are small, and threads that share cores wait
@@ -232,11 +232,13 @@ def test_the_other_seat_has_begun_when_the_caller_is_second():
 
 
 def test_the_opponent_is_a_spec_or_a_policy():
-    assert str(SingleEnv(opponent="win-or-block")._games.opponent) == "win-or-block"
-    opponent = Scripted(*range(9))
-    env = started(opponent=opponent)
-    observation, *_ = env.step(8)
+    observation, *_ = started(opponent=Scripted(*range(9))).step(8)
     assert np.flatnonzero(observation).tolist() == [8, 9]
+    for seed in range(5):
+        named = started(seed, opponent="win-or-block")
+        given = started(seed, opponent=make_policy("win-or-block", Game()))
+        for action in (8, 0):
+            assert_array_equal(named.step(action)[0], given.step(action)[0])
 
 
 # ---------------------------------------------------------------------------------------------------------------------

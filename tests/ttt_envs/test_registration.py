@@ -1,0 +1,98 @@
+"""What importing does and does not do, and the names under which environments are made."""
+
+import gymnasium
+import pytest
+
+import ttt_envs
+from ttt_envs.registration import PRESETS, register_all
+from ttt_envs.rules import Game
+
+GAMES = {
+    "ttt/MNK-v0": Game(),
+    "ttt/TicTacToe-v0": Game(),
+    "ttt/SkipTicTacToe-v0": Game(skip_chance=0.25),
+    "ttt/Gomoku-v0": Game(15, 15, 5),
+}
+
+
+def test_importing_takes_none_of_the_large_libraries(fresh):
+    printed = fresh(
+        "import sys, ttt_envs",
+        "print([name for name in ('tensorflow', 'torch', 'pygame', 'matplotlib') if name in sys.modules])",
+    )
+    assert printed == "[]\n"
+
+
+def test_gymnasium_makes_it_in_a_fresh_process(fresh):
+    printed = fresh(
+        "import gymnasium",
+        "env = gymnasium.make('ttt_envs:ttt/TicTacToe-v0')",
+        "observation, info = env.reset(seed=0)",
+        "print(observation.shape, env.step(4)[1])",
+    )
+    assert printed == "(18,) 0.0\n"
+
+
+def test_the_public_names():
+    names = {}
+    exec("from ttt_envs import *", names)
+    del names["__builtins__"]
+    assert (
+        set(names)
+        == set(ttt_envs.__all__)
+        == {
+            "Game",
+            "Position",
+            "Boards",
+            "Policy",
+            "make_policy",
+            "act",
+            "chance_outcomes",
+            "from_text",
+            "to_text",
+        }
+    )
+    assert ttt_envs.__version__.count(".") == 2
+
+
+@pytest.mark.parametrize("name", sorted(GAMES))
+def test_every_id_is_made(name):
+    assert set(PRESETS) == set(GAMES)
+    env = gymnasium.make(name, opponent="win-or-block", observation="dict")
+    assert env.unwrapped.game == GAMES[name]
+    assert not env.spec.nondeterministic
+    env.reset(seed=0)
+    env.step(0)
+    assert gymnasium.make(name, skip_chance=0.5).unwrapped.game.skip_chance == 0.5  # all keywords stay open
+    assert gymnasium.make(name, size=(19, 7), win_length=7).unwrapped.game.rows == 19
+
+
+@pytest.mark.parametrize("name", sorted(GAMES))
+def test_every_id_is_made_in_vectors(name):
+    env = gymnasium.make_vec(name, num_envs=3, seat="second")
+    assert type(env.unwrapped).__name__ == "MNKVectorEnv"
+    assert env.unwrapped.game == GAMES[name]
+    env.reset(seed=0)
+    observation, *_ = env.step(env.action_space.sample())
+    assert env.observation_space.contains(observation)
+    sync = gymnasium.make_vec(name, num_envs=3, vectorization_mode="sync", seat="second")
+    assert (sync.reset(seed=5)[0] == env.reset(seed=5)[0]).all()
+    for mode in gymnasium.vector.AutoresetMode:
+        assert gymnasium.make_vec(name, num_envs=2, autoreset_mode=mode).metadata["autoreset_mode"] is mode
+
+
+def test_registering_again_changes_nothing():
+    before = dict(gymnasium.registry)
+    register_all()
+    assert dict(gymnasium.registry) == before
+
+
+def test_pettingzoo_makes_it():
+    pettingzoo = pytest.importorskip("pettingzoo")
+    if not hasattr(pettingzoo, "make"):
+        pytest.skip("this PettingZoo has no registry")
+    for name in ("ttt/mnk-v0", "ttt/mnk_v0"):
+        env = pettingzoo.make("aec", name, size=(4, 6), win_length=4, skip_chance=0.1)
+        assert env.unwrapped.game == Game(4, 6, 4, 0.1)
+        env.reset(seed=0)
+        env.step(0)

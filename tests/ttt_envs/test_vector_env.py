@@ -1,0 +1,425 @@
+"""The vector environment beside Gymnasium's own vector of single environments, and what it is told."""
+
+from itertools import combinations, product
+
+import numpy as np
+import plain
+import pytest
+from gymnasium.error import ResetNeeded
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from numpy.testing import assert_array_equal
+
+from ttt_envs import Game, make_policy
+from ttt_envs.single_env import SingleEnv
+from ttt_envs.vector_env import MNKVectorEnv
+
+MODES = list(AutoresetMode)
+SEATS = ("first", "second", "random", "alternate")
+
+
+class Restless:
+    """An opponent that is not pure: it looks at a random part of the board, and draws as it likes."""
+
+    pure = False
+
+    def probabilities(self, boards, rng=None):
+        p = (boards.cells == 0) * rng.random(boards.cells.shape) ** rng.integers(1, 4)
+        return p / p.sum(axis=1, keepdims=True)
+
+
+class Leftmost:
+    """A pure opponent without `act`."""
+
+    pure = True
+
+    def probabilities(self, boards, rng=None):
+        p = (boards.cells == 0) * 0.5 ** np.arange(boards.cells.shape[1])
+        return p / p.sum(axis=1, keepdims=True)
+
+
+def assert_same(ours, theirs, path=""):
+    """Both hold the same, arrays also of the same type; only the words of outcomes are left to single environments."""
+    if isinstance(theirs, dict):
+        theirs = {name: value for name, value in theirs.items() if name.lstrip("_") != "outcome"}
+        assert set(ours) == set(theirs), path
+        for name, value in theirs.items():
+            assert_same(ours[name], value, f"{path}/{name}")
+    elif isinstance(theirs, tuple) or (isinstance(theirs, np.ndarray) and theirs.dtype == object):
+        assert type(ours) is type(theirs), path
+        for index, (one, other) in enumerate(zip(ours, theirs, strict=True)):
+            assert_same(one, other, f"{path}/{index}")
+    elif theirs is None:
+        assert ours is None, path
+    else:
+        assert ours.dtype == theirs.dtype, path
+        assert_array_equal(ours, theirs, err_msg=path)
+
+
+def compare(num_envs, mode, steps, seed=0, **settings):
+    """Play the same actions, legal and not, here and in SyncVectorEnv. Returns how many games ended and were cut."""
+    ours = MNKVectorEnv(num_envs, autoreset_mode=mode, **settings)
+    theirs = SyncVectorEnv([lambda: SingleEnv(**settings)] * num_envs, autoreset_mode=mode)
+    assert ours.observation_space == theirs.observation_space
+    assert ours.action_space == theirs.action_space
+    assert ours.metadata["autoreset_mode"] is mode
+    rng = np.random.default_rng(seed)
+    shown = ours.reset(seed=seed)
+    assert_same(shown, theirs.reset(seed=seed))
+    info, ended = shown[1], np.zeros(2, int)
+    often = 0.8 if settings.get("illegal_action") == "penalize" else 0.07
+    for _ in range(steps):
+        illegal = rng.random((num_envs, 1)) < often
+        actions = (rng.random(info["action_mask"].shape) * (info["action_mask"] != illegal)).argmax(axis=1)
+        shown = ours.step(actions)
+        assert_same(shown, theirs.step(actions))
+        assert ours.observation_space.contains(shown[0])
+        over = shown[2] | shown[3]
+        ended += over.sum(), shown[3].sum()
+        info = shown[4]
+        if mode is AutoresetMode.DISABLED and over.any():
+            seeds = [int(rng.integers(99)) if rng.random() < 0.5 else None for _ in range(num_envs)]
+            shown = ours.reset(seed=seeds, options={"reset_mask": over.copy()})
+            assert_same(shown, theirs.reset(seed=seeds, options={"reset_mask": over.copy()}))
+            info = {"action_mask": np.where(over[:, None], shown[1]["action_mask"], info["action_mask"])}
+    return ended
+
+
+@pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.name)
+@pytest.mark.parametrize("opponent", ["random", "win-or-block", "self"])
+def test_it_is_gymnasiums_vector_of_single_environments(mode, opponent):
+    views = product(("flat", "planes", "dict"), ("int8", "float32"), ("none", "random"))
+    choices = product(SEATS, ("lose", "penalize"), range(3))
+    for (seat, illegal_action, _), (observation, dtype, symmetry) in zip(choices, list(views) * 2, strict=True):
+        ended, truncated = compare(
+            3,
+            mode,
+            steps=90,
+            opponent=opponent,
+            seat=seat,
+            illegal_action=illegal_action,
+            observation=observation,
+            dtype=dtype,
+            symmetry=symmetry,
+            size=(3, 4),
+            skip_chance=0.25,
+        )
+        assert ended > 10
+        assert (truncated > 0) == (illegal_action == "penalize")
+
+
+@pytest.mark.parametrize("num_envs", [1, 3, 64])
+@pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.name)
+def test_game_i_is_the_single_environment_at_any_batch_size(num_envs, mode):
+    settings = {"skip_chance": 0.25, "seat": "second", "symmetry": "random"}
+    assert compare(num_envs, mode, steps=100, opponent="random", **settings)[0] > 10 * num_envs
+
+
+@pytest.mark.parametrize("opponent", [Restless(), Leftmost()], ids=["not pure", "without act"])
+def test_any_policy_is_an_opponent(opponent):
+    for seat in ("first", "second"):
+        assert compare(5, AutoresetMode.SAME_STEP, steps=60, opponent=opponent, seat=seat, skip_chance=0.25)[0] > 40
+
+
+class ByAct:
+    """`random` without the permission to draw its moves in kernels."""
+
+    pure = True
+
+    def __init__(self):
+        self.policy = make_policy("random", Game(3, 4))
+        self.probabilities, self.act = self.policy.probabilities, self.policy.act
+
+
+@pytest.mark.parametrize("seat", SEATS)
+def test_random_moves_are_the_same_in_kernels_and_by_act(seat):
+    settings = {"size": (3, 4), "skip_chance": 0.25, "seat": seat, "symmetry": "random"}
+    in_kernels, by_act = MNKVectorEnv(9, **settings), MNKVectorEnv(9, opponent=ByAct(), **settings)
+    rng = np.random.default_rng(0)
+    assert_same(in_kernels.reset(seed=0), by_act.reset(seed=0))
+    for _ in range(100):
+        actions = rng.integers(0, 12, 9)
+        assert_same(in_kernels.step(actions), by_act.step(actions))
+
+
+def test_what_opponents_move_does_not_depend_on_the_other_games():
+    """Also not for an opponent that is not pure: game 2 of five is game 0 of those with seeds from 2."""
+    some, one = (MNKVectorEnv(count, opponent=Restless(), skip_chance=0.25, size=4) for count in (5, 1))
+    some.reset(seed=0)
+    one.reset(seed=2)
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        actions = rng.integers(0, 16, 5)
+        shown, alone = some.step(actions), one.step(actions[2:3])
+        for several, single in zip(shown[:4], alone[:4], strict=True):
+            assert_array_equal(several[2:3], single)
+
+
+@pytest.mark.parametrize("observation", ["flat", "planes", "dict"])
+def test_every_array_is_fresh(observation):
+    env = MNKVectorEnv(4, observation=observation, symmetry="random")
+
+    def arrays(shown, *rest):
+        shown = shown.values() if observation == "dict" else [shown]
+        return [*shown, *rest[:-1], *(rest[-1][name] for name in ("action_mask", "seat", "mover", "result"))]
+
+    kept = [(array, array.copy()) for array in arrays(*env.reset(seed=0))]
+    for step in range(30):
+        kept += [(array, array.copy()) for array in arrays(*env.step(np.full(4, step % 9)))]
+    for index, (array, copy) in enumerate(kept):
+        assert_array_equal(array, copy)
+        assert not any(np.shares_memory(array, other) for other, _ in kept[max(0, index - 30) : index])
+
+
+def test_masks_are_bools_on_request():
+    env = MNKVectorEnv(3, opponent="self", autoreset_mode=AutoresetMode.DISABLED)
+    env.reset(seed=0)
+    for action in (0, 3, 1, 4, 2):
+        _, _, over, _, info = env.step(np.full(3, action))
+        assert env.action_masks().dtype == np.bool_
+        assert_array_equal(env.action_masks(), info["action_mask"])
+    assert over.all()
+    assert info["action_mask"].all()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Games lost before the first move, and rates
+
+
+@pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.name)
+@pytest.mark.parametrize("illegal_action", ["lose", "penalize", "raise"])
+def test_a_game_lost_before_the_first_move_is_shown_and_then_lost(mode, illegal_action):
+    env = MNKVectorEnv(
+        64, skip_chance=0.25, seat="second", illegal_action=illegal_action, autoreset_mode=mode, opponent="win-or-block"
+    )
+    shown, info = env.reset(seed=0)
+    lost = info["result"] == 0
+    assert 0 < lost.sum() < 10
+    assert info["action_mask"][lost].all()
+    assert (info["result"][~lost] == -1).all()
+    actions = np.where(lost, np.arange(64) % 9, info["action_mask"].argmax(axis=1))
+    after, rewards, terminated, truncated, info = env.step(actions)
+    assert (rewards[lost] == -1).all()
+    assert terminated[lost].all()
+    assert not truncated.any()
+    if mode is AutoresetMode.SAME_STEP:
+        assert_array_equal(np.stack(list(info["final_obs"][lost])), shown[lost])
+        assert (info["final_info"]["result"][lost] == 0).all()
+    else:
+        assert_array_equal(after[lost], shown[lost])
+
+
+def lost_before_the_first_move():
+    """The exact chance that a random first player wins while all other turns are skipped at .25, on 3 x 3."""
+    lines = list(map(set, plain.all_lines(Game())))
+
+    def has_line(stones):
+        sets = [set(cells) for cells in combinations(range(9), stones)]
+        return sum(any(line <= cells for line in lines) for cells in sets) / len(sets)
+
+    return sum(0.25 ** (stones - 1) * (has_line(stones) - has_line(stones - 1)) for stones in range(3, 10))
+
+
+def rates_of_random_play(each, seed, count=4096):
+    """The uniform player in the second seat against `random`: how often it wins, and loses before its first move.
+
+    Every slot plays `each` whole games, so that no game is left out for being long.
+    """
+    env = MNKVectorEnv(count, skip_chance=0.25, seat="second", autoreset_mode=AutoresetMode.SAME_STEP)
+    rng = np.random.default_rng(seed)
+    played, won, lost_at_once = np.zeros(count, int), 0, 0
+    _, info = env.reset(seed=seed)
+    fresh = np.ones(count, bool)
+    while (counting := played < each).any():
+        lost_at_once += (counting & fresh & (info["result"] == 0)).sum()
+        legal = rng.random((count, 9), np.float32) * info["action_mask"]
+        _, rewards, over, _, info = env.step(legal.argmax(axis=1))
+        won += (counting & over & (rewards == 1)).sum()
+        played += counting & over
+        fresh = over
+    return won / (each * count), lost_at_once / (each * count), each * count
+
+
+def test_random_in_the_second_seat_wins_at_its_known_rate():
+    """Over a million games, those lost before the first move included."""
+    won, lost_at_once, games = rates_of_random_play(245, seed=1)
+    assert games > 10**6
+    assert abs(won - 0.334085) < 4 * (0.334085 * (1 - 0.334085) / games) ** 0.5
+    chance = lost_before_the_first_move()
+    assert chance == pytest.approx(0.012, abs=5e-4)
+    assert abs(lost_at_once - chance) < 4 * (chance * (1 - chance) / games) ** 0.5
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What it is told
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"num_envs": 0}, ValueError, "num_envs=0 leaves nothing to play: choose 1 or more games"),
+        ({"num_envs": -1}, ValueError, "num_envs=-1 leaves nothing to play"),
+        ({"num_envs": 2.0}, TypeError, "num_envs=2.0 is not a whole number: write for example num_envs=64"),
+        ({"num_envs": True}, TypeError, "num_envs=True is not a whole number"),
+        (
+            {"autoreset_mode": "next"},
+            ValueError,
+            "autoreset_mode='next' is not known: choose AutoresetMode NEXT_STEP, SAME",
+        ),
+        ({"autoreset_mode": None}, ValueError, "autoreset_mode=None is not known"),
+        ({"render_mode": "human"}, ValueError, "render_mode='human' is not known: choose None, 'ansi', 'rgb_array'"),
+        ({"size": 0}, ValueError, "rows=0 is not the edge of a board"),
+        ({"win_length": 9}, ValueError, "win_length=9 does not fit a board of 3 x 3"),
+        ({"skip_chance": 1.5}, ValueError, "skip_chance=1.5 is not a probability below 1"),
+        ({"opponent": "win-or-blok"}, ValueError, "there is no policy 'win-or-blok': did you mean 'win-or-block'"),
+        ({"seat": "last"}, ValueError, "seat='last' is not known: choose 'first'"),
+        ({"observation": "box"}, ValueError, "observation='box' is not known: choose 'flat'"),
+        ({"dtype": np.int8}, ValueError, "dtype=<class 'numpy.int8'> is not known: choose 'int8'"),
+        ({"illegal_action": "lost"}, ValueError, "illegal_action='lost' is not known: choose 'lose'"),
+        ({"symmetry": True}, ValueError, "symmetry=True is not known: choose 'none'"),
+    ],
+)
+def test_arguments_that_make_no_sense_are_refused(settings, error, message):
+    with pytest.raises(error, match=message):
+        MNKVectorEnv(**settings)
+
+
+def test_modes_may_be_given_by_their_values():
+    for mode in MODES:
+        assert MNKVectorEnv(2, autoreset_mode=mode.value).metadata["autoreset_mode"] is mode
+    env = MNKVectorEnv(2)
+    MNKVectorEnv(2, autoreset_mode=AutoresetMode.DISABLED)
+    assert env.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP  # of the instance, not of the class
+
+
+@pytest.mark.parametrize(
+    ("actions", "error", "message"),
+    [
+        (np.zeros(2, int), ValueError, r"actions of shape \(2,\) do not fit 3 games: give one for each game"),
+        (np.zeros((3, 1), int), ValueError, r"actions of shape \(3, 1\) do not fit 3 games"),
+        (0, ValueError, r"actions of shape \(\) do not fit 3 games"),
+        (
+            np.zeros(3),
+            TypeError,
+            "actions of type float64 are no whole numbers: an action is the index of a cell, 0 to 8",
+        ),
+        (np.zeros(3, bool), TypeError, "actions of type bool are no whole numbers"),
+        (["a", "b", "c"], TypeError, "are no whole numbers"),
+        (None, TypeError, "actions of type object are no whole numbers"),
+        ([0, 9, 0], ValueError, "game 1: action 9 is no cell of a board of 3 x 3: choose 0 to 8"),
+        ([0, 0, -1], ValueError, "game 2: action -1 is no cell of a board of 3 x 3"),
+    ],
+)
+@pytest.mark.parametrize("illegal_action", ["lose", "raise"])
+def test_what_are_no_actions_is_refused(actions, error, message, illegal_action):
+    env = MNKVectorEnv(3, illegal_action=illegal_action)
+    env.reset(seed=0)
+    before = env.clone_state(include_rng=True)
+    with pytest.raises(error, match=message):
+        env.step(actions)
+    for name, array in env.clone_state(include_rng=True).items():
+        assert_array_equal(array, before[name])
+    env.step([0, 1, 2])
+
+
+def test_an_illegal_action_raises_and_no_game_has_changed():
+    env = MNKVectorEnv(3, illegal_action="raise", opponent=Leftmost())
+    env.reset(seed=0)
+    env.step([8, 8, 8])
+    before = env.clone_state(include_rng=True)
+    with pytest.raises(ValueError, match="game 1: action 8 is illegal, the cell holds a stone: choose an empty one"):
+        env.step([7, 8, 7])
+    for name, array in env.clone_state(include_rng=True).items():
+        assert_array_equal(array, before[name])
+    one = MNKVectorEnv(1, illegal_action="raise", opponent=Leftmost())
+    one.reset()
+    one.step([8])
+    with pytest.raises(ValueError, match=r"^action 8 is illegal"):  # there is no other game to tell it from
+        one.step([8])
+
+
+def test_games_begin_with_reset():
+    env = MNKVectorEnv(2, opponent="self", autoreset_mode=AutoresetMode.DISABLED)
+    with pytest.raises(ResetNeeded, match=r"no game has begun: call reset\(\) before step\(\)"):
+        env.step([0, 0])
+    with pytest.raises(ResetNeeded, match=r"call reset\(\) for all games before resetting some"):
+        env.reset(options={"reset_mask": np.array([True, False])})
+    env.reset(seed=0)
+    for actions in ([0, 0], [3, 1], [1, 2], [4, 3], [2, 4]):
+        env.step(actions)
+    with pytest.raises(ResetNeeded, match=r"game 0 is over: call reset\(options=\{'reset_mask': mask\}\)"):
+        env.step([5, 5])
+    env.reset(options={"reset_mask": np.array([True, False])})
+    observation, *_ = env.step([8, 8])
+    assert observation.sum(axis=1).tolist() == [1, 6]
+
+
+@pytest.mark.parametrize(
+    ("mask", "error", "message"),
+    [
+        (np.zeros(2, bool), ValueError, r"options\['reset_mask'\] names no game: set at least one entry to True"),
+        (np.ones(3, bool), TypeError, r"options\['reset_mask'\] must be bool\[2\], True for each game to reset"),
+        (np.ones(2), TypeError, r"must be bool\[2\], True for each game to reset, but is float64\[2\]"),
+        ([True, False], TypeError, r"must be bool\[2\].* but is list\[2\]"),
+    ],
+)
+def test_a_mask_that_names_no_games_is_refused(mask, error, message):
+    env = MNKVectorEnv(2, autoreset_mode=AutoresetMode.DISABLED)
+    env.reset(seed=0)
+    with pytest.raises(error, match=message):
+        env.reset(options={"reset_mask": mask})
+
+
+def test_seeds_are_one_number_or_one_for_each_game():
+    env = MNKVectorEnv(3, seat="second")
+
+    def boards(**arguments):
+        return env.reset(**arguments)[0].tolist()
+
+    assert boards(seed=7) == boards(seed=np.int64(7)) == boards(seed=[7, 8, 9])
+    assert boards(seed=[9, 8, 7]) == boards(seed=[7, 8, 9])[::-1]
+    with pytest.raises(ValueError, match="2 seeds do not fit 3 games: give one number, or one for each game"):
+        env.reset(seed=[1, 2])
+    env.reset(seed=7, options={"unknown": 1})
+    assert env.np_random_seed == 7
+
+
+def future(env, seed=0, steps=40):
+    rng = np.random.default_rng(seed)
+    return [tuple(array.tolist() for array in env.step(rng.integers(0, 16, 4))[:4]) for _ in range(steps)]
+
+
+def test_states_are_kept_with_their_generator_or_without():
+    settings = {"size": 4, "skip_chance": 0.4, "seat": "random", "symmetry": "random", "illegal_action": "penalize"}
+    env = MNKVectorEnv(4, **settings)
+    env.reset(seed=3)
+    env.step([0, 1, 2, 3])
+    kept, bare = env.clone_state(include_rng=True), env.clone_state()
+    first = future(env)
+    for other in (env, MNKVectorEnv(4, **settings)):
+        shown, info = other.restore_state(kept)
+        assert other.observation_space.contains(shown)
+        assert_array_equal(info["action_mask"], other.action_masks())
+        assert future(other) == first
+    assert not {"luck", "keys", "episode"} & set(bare)
+    with pytest.raises(ValueError, match=r"this state was cloned without its generator: restore_state\(state, seed="):
+        env.restore_state(bare)
+    futures = []
+    for seed in (1, 1, 2):
+        env.restore_state(bare, seed=seed)
+        futures.append(future(env))
+    assert futures[0] == futures[1] != futures[2]
+    with pytest.raises(ValueError, match="a state of 4 games does not fit 3"):
+        MNKVectorEnv(3, size=4).restore_state(kept)
+    with pytest.raises(ValueError, match="a state of 16 cells does not fit a board of 3 x 3"):
+        MNKVectorEnv(4).restore_state(kept)
+
+
+def test_outcomes_are_told_without_moving():
+    env = MNKVectorEnv(2, skip_chance=0.25, opponent="self")
+    env.reset(seed=0)
+    env.step([0, 4])
+    mover = int(env.clone_state()["mover"][1])
+    outcomes = env.chance_outcomes(1, 0)
+    assert [(outcome.probability, outcome.position.mover) for outcome in outcomes] == [(0.75, 1 - mover), (0.25, mover)]
+    assert outcomes[0].position.cells.tolist() == [mover + 1, 0, 0, 0, 1, 0, 0, 0, 0]
+    assert env.clone_state()["cells"][1].sum() == 1
