@@ -144,7 +144,8 @@ def train_run(options: Options, settings: Any) -> Path:
     console = Console()
     console.print(
         f"{options.learner} played {done.games:,} games of {game} against {options.opponent}: "
-        f"{done.wins:,} won, {done.draws:,} drawn, {done.losses:,} lost, while exploring"
+        f"{done.wins:,} won, {done.draws:,} drawn, {done.losses:,} lost, while exploring",
+        soft_wrap=True,
     )
     console.print(f"play it as [bold]run:{run}[/bold]", soft_wrap=True)
     return run
