@@ -26,7 +26,7 @@ unit: .venv/.dev
 
 # The AEC environment beside the oldest PettingZoo that is supported
 old-pettingzoo: $(OLD)/.ready
-	$(OLD)/bin/python -m pytest -q tests/ttt_envs/test_mnk_v0.py
+	$(OLD)/bin/python -m pytest -q -m "not slow" tests/ttt_envs/test_mnk_v0.py
 
 slow: .venv/.dev
 	$(BIN)/python -m pytest -m slow
