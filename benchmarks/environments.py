@@ -45,11 +45,11 @@ from rich.box import MARKDOWN
 from rich.console import Console
 from rich.table import Table
 
-import ttt_envs  # noqa: F401  # registers the environments
+import ttt_envs  # registers the environments, too
 from ttt_envs import mnk_v0
 from ttt_envs.rules import Game, random_games
 
-PACKAGES = ("ttt_envs", "numpy", "numba", "gymnasium", "pettingzoo", "open_spiel", "pgx", "jax", "envpool")
+PACKAGES = ("numpy", "numba", "gymnasium", "pettingzoo", "open_spiel", "pgx", "jax", "envpool")
 BOARDS = ((3, 3), (7, 5), (15, 5), (19, 5))
 """edges and win lengths of the table of costs"""
 COSTS = "cost"
@@ -363,7 +363,8 @@ int64_t random_games(
             int64_t cell = empty[chosen];
             empty[chosen] = empty[left - 1];
             cells[cell] = (int8_t)(mover + 1);
-            if (stones + 1 >= win_length && completes_line(cells, cell, game)) outcome = mover;
+            int64_t own = skip_chance > 0 ? stones + 1 : stones / 2 + 1;
+            if (own >= win_length && completes_line(cells, cell, game)) outcome = mover;
             else if (stones + 1 == size) outcome = DRAW;
             else if (!(skip_chance > 0 && uniform(luck, SKIP, stones) < skip_chance)) mover = 1 - mover;
             stones++;
@@ -620,8 +621,8 @@ def cpu() -> str:
 
 
 def versions() -> dict[str, str]:
-    """Of Python, of the packages that are installed and of gcc."""
-    found = {"python": platform.python_version()}
+    """Of Python, of ours, of the packages that are installed and of gcc."""
+    found = {"python": platform.python_version(), "ttt_envs": ttt_envs.__version__}
     for package in PACKAGES:
         try:
             found[package] = importlib.metadata.version(package)

@@ -14,10 +14,13 @@ from numpy.typing import NDArray
 from ttt_envs.boards import Boards
 from ttt_envs.policy import Policy, act_in_episodes, make_policy
 from ttt_envs.rules import (
+    DRAW,
     ILLEGAL,
     NOT_OVER,
     OPPONENT,
     SEAT,
+    SKIP,
+    SMALL,
     SYMMETRY,
     Cells,
     ChanceOutcome,
@@ -32,6 +35,7 @@ from ttt_envs.rules import (
     chance_outcomes,
     compiled,
     inlined,
+    line_in,
     occupied,
     pick,
     play,
@@ -73,10 +77,10 @@ def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
         raise ValueError(f"{name}={value!r} is not known: choose {', '.join(map(repr, choices))}")
 
 
-def check_restored(cells: int, game: Game, has_luck: bool, seed: object) -> None:
+def check_restored(cloned: Game, game: Game, has_luck: bool, seed: object) -> None:
     """Raise ValueError unless a cloned state fits the game and somebody says how chance goes on."""
-    if cells != game.cells:
-        raise ValueError(f"a state of {cells} cells does not fit a board of {game.rows} x {game.columns}")
+    if cloned != game:
+        raise ValueError(f"a state of the game {cloned} cannot be restored in the game {game}: make that game first")
     if not has_luck and seed is None:
         raise ValueError(
             "this state was cloned without its generator: restore_state(state, seed=...) says how chance goes on, "
@@ -158,7 +162,10 @@ class Lockstep:
         self.outcome[:] = NOT_OVER
         self.over[:] = True
         self.episode[:] = -1
-        self._state = (self.cells, self._small, self._whole, self._chance)
+        # The stones as bits, see `_move_both`: kept only where the caller moves for both on a small board.
+        as_bits = self.opponent is None and len(self.permutations) == 1 and game.cells <= SMALL
+        self._bits = np.zeros((2, count if as_bits else 0), np.int64)
+        self._state = (self.cells, self._small, self._whole, self._chance, self._bits)
         self._fixed: tuple[Any, ...] = (self.permutations, self._seats, self._illegal, self._replies, game.kernel)
 
     def seed(self, rows: Integers, keys: Keys) -> None:
@@ -168,7 +175,9 @@ class Lockstep:
 
     def begin(self, rows: Integers) -> None:
         """Begin the next episode in the games ``rows``, the opponent's opening moves included."""
-        _begin_rows(rows, *self._state, *self._fixed)
+        if self._bits.size:
+            self._bits[:, rows] = 0
+        _begin_rows(rows, *self._state[:-1], *self._fixed)
         if self._replies == _BY_ACT:
             self._reply()
 
@@ -242,7 +251,7 @@ class Lockstep:
     def clone(self, include_rng: bool) -> dict[str, Any]:
         """Copies of the arrays; without ``include_rng`` of none that tells the future."""
         names = self._POSITION + (self._LUCK if include_rng else ())
-        return {name: getattr(self, name).copy() for name in names}
+        return {"game": self.game, **{name: getattr(self, name).copy() for name in names}}
 
     def restore(self, state: dict[str, Any], keys: Keys | None) -> None:
         """Take back what :meth:`clone` gave, and with ``keys`` go on with other luck.
@@ -250,11 +259,15 @@ class Lockstep:
         Raises:
             ValueError: arrays of another board or number of games, or neither the state's own luck nor keys.
         """
-        check_restored(state["cells"].shape[1], self.game, "luck" in state, keys)
+        check_restored(state["game"], self.game, "luck" in state, keys)
         if len(state["cells"]) != len(self.cells):
             raise ValueError(f"a state of {len(state['cells'])} games does not fit {len(self.cells)}")
-        for name, array in state.items():
-            getattr(self, name)[...] = array
+        for name in self._POSITION + (self._LUCK if "luck" in state else ()):
+            getattr(self, name)[...] = state[name]
+        if self._bits.size:
+            place = np.arange(self.game.cells) + np.arange(self.game.cells) // self.game.columns
+            for player in range(2):
+                self._bits[player] = ((self.cells == player + 1) << place).sum(axis=1)
         if keys is not None:
             self.seed(np.arange(len(keys)), keys)
             self.episode += 1
@@ -360,11 +373,77 @@ def _begin_rows(
 
 
 @compiled
+def _move_both(
+    cells: Cells,
+    small: Cells,
+    whole: Integers,
+    chance: Keys,
+    bits: Integers,
+    actions: Integers,
+    begin_over: bool,
+    illegal_action: int,
+    kernel: Kernel,
+    rewards: Reals,
+) -> None:
+    """The moves of a caller who plays both sides on a small board: ``rules.play`` for all games without a branch.
+
+    A branch that depends on a game is guessed wrong as often as games differ, and each wrong guess costs as much as a
+    move. So every game computes everything, and keeps what holds for it.
+    """
+    mover, seat, outcome, over, begun = small[_MOVER], small[_SEAT], small[_OUTCOME], small[_OVER], small[_BEGUN]
+    stones, luck = whole[_STONES], chance[_LUCK]
+    first, second = bits[0], bits[1]
+    count, size = cells.shape
+    _, columns, win_length, skip_chance = kernel
+    for b in range(count):
+        begun[b] = begin_over and over[b]
+        if begun[b]:
+            _begin(b, cells, mover, stones, luck, small, whole, chance, _BOTH, 1)
+            first[b] = 0
+            second[b] = 0
+    refused = 0
+    for b in range(count):
+        player = wide(mover[b])
+        cell = actions[b]
+        playing = (outcome[b] == NOT_OVER) & (begun[b] == 0)
+        bit = 1 << (cell + cell // columns)
+        legal = playing & (((first[b] | second[b]) & bit) == 0)
+        own = (second[b] if player else first[b]) | bit
+        line = line_in(own, columns, win_length)
+        result = player if line else (DRAW if stones[b] + 1 == size else NOT_OVER)
+        goes_on = legal & (result == NOT_OVER)
+        if skip_chance > 0:
+            goes_on &= uniform(luck[b], SKIP, stones[b]) >= skip_chance
+        cells[b, cell] = player + 1 if legal else cells[b, cell]
+        first[b] |= bit if legal & (player == 0) else 0
+        second[b] |= bit if legal & (player == 1) else 0
+        stones[b] += legal
+        outcome[b] = result if legal else outcome[b]
+        mover[b] = 1 - player if goes_on else player
+        seat[b] = player if playing else seat[b]
+        bad = playing & (not legal)
+        rewards[b] = -1.0 if bad else 0.0
+        refused += bad
+    if refused > 0:
+        illegal = whole[_ILLEGAL]
+        for b in range(count):
+            if rewards[b] < 0:
+                if illegal_action == 0:  # lose
+                    outcome[b] = FORFEIT + mover[b]
+                    rewards[b] = 0.0
+                else:
+                    illegal[b] += 1
+                    if illegal[b] >= size:
+                        outcome[b] = TRUNCATED
+
+
+@compiled
 def _step(
     cells: Cells,
     small: Cells,
     whole: Integers,
     chance: Keys,
+    bits: Integers,
     actions: Integers,
     begin_over: bool,
     permutations: Integers,
@@ -400,6 +479,10 @@ def _step(
             if outcome[b] == NOT_OVER and cells[b, permutations[symmetry[b], actions[b]]] != 0:
                 return -1 - b
     images = len(permutations)
+    if bits.shape[1] > 0:
+        _move_both(cells, small, whole, chance, bits, actions, begin_over, illegal_action, kernel, rewards)
+        _observe(cells, mover, outcome, planes, mask)
+        return _settle(small, rewards, terminated, truncated)
     for b in range(count):
         rewards[b] = 0.0
         begun[b] = begin_over and over[b]

@@ -109,6 +109,7 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
             for agent in PLAYERS
         }
         self.action_spaces = {agent: spaces.Discrete(self.game.cells) for agent in PLAYERS}
+        self._actions = self.action_spaces[PLAYERS[0]]
         self.state_space = spaces.Box(0, 1, (self.game.rows, self.game.columns, 3), np.int8)
         self._permutations = symmetries(self.game, "all") if symmetry == "random" else None
         self._symmetry = 0
@@ -187,7 +188,7 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
                 self._was_dead_step(action)
             return
         kind = type(action)
-        if kind is not int and kind is not _INT64 and not self.action_spaces[PLAYERS[0]].contains(action):
+        if kind is not int and kind is not _INT64 and (kind is bool or not self._actions.contains(action)):
             self._refuse(action)
         shown = cell = int(action)
         if not 0 <= cell < self._size:
@@ -310,7 +311,7 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         """A copy of the game. Without ``include_rng`` it knows nothing of skips to come."""
         if not self._has_reset:
             EnvLogger.error_state_before_reset()
-        state = {name: getattr(self, name) for name in self._STATE}
+        state: dict[str, Any] = {"game": self.game, **{name: getattr(self, name) for name in self._STATE}}
         state |= {name: getattr(self, name).copy() for name in self._COPIED}
         state["infos"] = {agent: dict(info) for agent, info in self.infos.items()}
         state["_memory"] = self._memory.copy()
@@ -328,7 +329,7 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         Raises:
             ValueError: another board, or neither the state nor the caller says how chance goes on.
         """
-        check_restored(len(state["_memory"]) // 6, self.game, "_key" in state, seed)
+        check_restored(state["game"], self.game, "_key" in state, seed)
         for name in self._STATE:
             setattr(self, name, state[name])
         for name in self._COPIED:

@@ -166,9 +166,6 @@ def act_in_episodes(policy: Policy, boards: Boards, luck: Keys, plies: Integers)
         boards: positions that are not over.
         luck: uint64[B], the episodes' luck.
         plies: int64[B], stones on the boards.
-
-    Raises:
-        ValueError: the policy chose an illegal move.
     """
     if policy.pure:
         actions = act(policy, boards, EpisodeStreams(luck, plies))

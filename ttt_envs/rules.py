@@ -175,12 +175,27 @@ class ChanceOutcome(NamedTuple):
 # ---------------------------------------------------------------------------------------------------------------------
 # Compiled rules
 
-_SMALL = 25  # cells up to which reading the whole board is faster than looking around the last stone
+SMALL = 25  # cells up to which reading the whole board is faster than looking around the last stone
+
+
+@inlined
+def line_in(bits: int, columns: int, win_length: int) -> bool:
+    """Whether stones given as bits hold a line: cell i is bit ``i + i // columns``.
+
+    The bit between two rows is always empty, so that no line runs on from row to row.
+    """
+    across, upright, falling, rising = bits, bits, bits, bits
+    for _ in range(win_length - 1):  # each keeps the bits that begin a run longer by one
+        across &= across >> 1
+        upright &= upright >> (columns + 1)
+        falling &= falling >> (columns + 2)
+        rising &= rising >> columns
+    return (across | upright | falling | rising) != 0
 
 
 @inlined
 def completes_line(cells: Cells, cell: int, kernel: Kernel) -> bool:
-    """Whether the stone on ``cell`` stands in a line of ``win_length`` or more.
+    """Whether the stone on ``cell``, the last that was placed, has completed a line of ``win_length`` or more.
 
     Only lines through the last stone can be new, so the cost does not grow with the board.
 
@@ -191,7 +206,7 @@ def completes_line(cells: Cells, cell: int, kernel: Kernel) -> bool:
     """
     rows, columns, win_length, _ = kernel
     stone = cells[cell]
-    if len(cells) <= _SMALL:
+    if len(cells) <= SMALL:
         # A small board is faster read whole: its bits, with an empty column at the right edge so that no line runs on
         # from row to row, shifted onto themselves. Nothing branches on a stone, which is what costs time below.
         bits = 0
@@ -202,13 +217,7 @@ def completes_line(cells: Cells, cell: int, kernel: Kernel) -> bool:
                 row_bits |= int(cells[start + column] == stone) << column
             bits |= row_bits << (row * (columns + 1))
             start += columns
-        across, upright, falling, rising = bits, bits, bits, bits
-        for _ in range(win_length - 1):  # each keeps the bits that begin a run longer by one
-            across &= across >> 1
-            upright &= upright >> (columns + 1)
-            falling &= falling >> (columns + 2)
-            rising &= rising >> columns
-        return (across | upright | falling | rising) != 0
+        return line_in(bits, columns, win_length)
     up = cell // columns
     left = cell - up * columns
     down = rows - 1 - up

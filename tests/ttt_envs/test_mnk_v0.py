@@ -452,8 +452,10 @@ def test_a_state_is_a_copy():
     leave(env)
     env.restore_state(finished)
     assert [reward for _, (reward, *_), *_ in leave(env)] == [1, -1]
-    with pytest.raises(ValueError, match="a state of 9 cells does not fit a board of 4 x 4"):
+    with pytest.raises(ValueError, match="a state of the game 3 x 3, 3 to win cannot be restored in the game 4 x 4"):
         started(size=4).restore_state(state)
+    with pytest.raises(ValueError, match=r"cannot be restored in the game 3 x 3, 3 to win, skip 0\.5: make that game"):
+        started(skip_chance=0.5).restore_state(state)
 
 
 def test_a_finished_game_is_restored_into_an_environment_that_was_not_reset():

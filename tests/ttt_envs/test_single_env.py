@@ -485,7 +485,7 @@ def test_a_state_without_its_generator_tells_nothing_of_the_future():
     futures = [future(env, *env.restore_state(state, seed=seed)) for seed in (1, 1, 2, 3)]
     assert futures[0] == futures[1]
     assert any(other != futures[0] for other in futures[2:])
-    with pytest.raises(ValueError, match="a state of 16 cells does not fit a board of 3 x 3"):
+    with pytest.raises(ValueError, match=r"a state of the game 4 x 4, .* cannot be restored in the game 3 x 3"):
         SingleEnv().restore_state(state, seed=0)
 
 

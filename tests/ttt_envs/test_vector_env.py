@@ -388,8 +388,18 @@ def future(env, seed=0, steps=40):
     return [tuple(array.tolist() for array in env.step(rng.integers(0, 16, 4))[:4]) for _ in range(steps)]
 
 
-def test_states_are_kept_with_their_generator_or_without():
-    settings = {"size": 4, "skip_chance": 0.4, "seat": "random", "symmetry": "random", "illegal_action": "penalize"}
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"seat": "random", "symmetry": "random", "illegal_action": "penalize"},
+        {"opponent": "self", "illegal_action": "penalize"},
+        {"opponent": "self", "illegal_action": "lose", "win_length": 4},
+        {"opponent": "win-or-block"},
+    ],
+    ids=str,
+)
+def test_states_are_kept_with_their_generator_or_without(settings):
+    settings = {"size": 4, "skip_chance": 0.4, **settings}
     env = MNKVectorEnv(4, **settings)
     env.reset(seed=3)
     env.step([0, 1, 2, 3])
@@ -409,8 +419,8 @@ def test_states_are_kept_with_their_generator_or_without():
         futures.append(future(env))
     assert futures[0] == futures[1] != futures[2]
     with pytest.raises(ValueError, match="a state of 4 games does not fit 3"):
-        MNKVectorEnv(3, size=4).restore_state(kept)
-    with pytest.raises(ValueError, match="a state of 16 cells does not fit a board of 3 x 3"):
+        MNKVectorEnv(3, **settings).restore_state(kept)
+    with pytest.raises(ValueError, match=r"a state of the game 4 x 4, .* cannot be restored in the game 3 x 3"):
         MNKVectorEnv(4).restore_state(kept)
 
 
