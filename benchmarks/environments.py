@@ -320,11 +320,11 @@ static inline int completes_line(const int8_t *cells, int64_t cell, Game game) {
             start += columns;
         }
         int64_t across = bits, upright = bits, falling = bits, rising = bits;
-        for (int64_t distance = 1; distance < win_length; distance++) {
-            across &= bits >> distance;
-            upright &= bits >> smaller(63, distance * (columns + 1));
-            falling &= bits >> smaller(63, distance * (columns + 2));
-            rising &= bits >> smaller(63, distance * columns);
+        for (int64_t length = 1; length < win_length; length++) {
+            across &= across >> 1;
+            upright &= upright >> (columns + 1);
+            falling &= falling >> (columns + 2);
+            rising &= rising >> columns;
         }
         return (across | upright | falling | rising) != 0;
     }
