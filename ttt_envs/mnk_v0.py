@@ -254,13 +254,13 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
 
     def observe(self, agent: str) -> dict[str, Any]:
         """What ``agent`` sees: ``observation`` int8[rows, columns, 2] and ``action_mask`` int8[cells], both fresh."""
-        if not self._has_reset:
+        mask = self._no_mask
+        if self._outcome == NOT_OVER:
+            if agent == self.agent_selection:
+                mask = self._mask
+        elif not self._has_reset:
             EnvLogger.error_observe_before_reset()
-        on_move = self._outcome == NOT_OVER and agent == self.agent_selection
-        return {
-            "observation": self._seen[agent].copy(),
-            "action_mask": (self._mask if on_move else self._no_mask).copy(),
-        }
+        return {"observation": self._seen[agent].copy(), "action_mask": mask.copy()}
 
     def last(self, observe: bool = True) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Observation (or None), cumulative reward, terminated, truncated and info of the selected agent."""
