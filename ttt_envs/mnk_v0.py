@@ -132,6 +132,7 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         self._screen: drawing.Screen | None = None
         self._has_reset = False
         self._has_updated = False
+        self._observes_itself = type(self).observe is raw_env.observe
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
         """The same object at every call."""
@@ -265,8 +266,13 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
     def last(self, observe: bool = True) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Observation (or None), cumulative reward, terminated, truncated and info of the selected agent."""
         agent = self.agent_selection
+        shown: dict[str, Any] | None
+        if observe and self._observes_itself and self._outcome == NOT_OVER:  # what `observe` would return, sooner
+            shown = {"observation": self._seen[agent].copy(), "action_mask": self._mask.copy()}
+        else:
+            shown = self.observe(agent) if observe else None
         return (
-            self.observe(agent) if observe else None,
+            shown,
             self._cumulative_rewards[agent],
             self.terminations[agent],
             self.truncations[agent],
