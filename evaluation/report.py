@@ -8,7 +8,8 @@ from html import escape
 from pathlib import Path
 
 from evaluation.match import Score
-from learners.checkpoint import CONFIG, COST, METRICS, read_config, write_whole
+from learners.checkpoint import CONFIG, COST, METRICS, read_config
+from ttt_envs.files import write_whole
 
 REPORT = "report.html"
 _WIDTH, _HEIGHT, _MARGIN = 640, 240, 40

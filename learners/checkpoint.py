@@ -7,41 +7,20 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any
 
 import numpy as np
 
 from learners import LEARNERS
 from learners.base import Learner, LearnerConfig
+from ttt_envs.files import write_whole
 from ttt_envs.policy import load_object, nearest
 from ttt_envs.rules import Game
 
 CONFIG, CHECKPOINT, METRICS, COST = "config.json", "checkpoint.npz", "metrics.jsonl", "cost.json"
-
-
-def write_whole(path: Path, write: Any) -> None:
-    """Write a file beside ``path`` by ``write(file)``, then put it in the place of ``path`` in one step."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    file = NamedTemporaryFile(dir=path.parent, prefix=path.name, suffix=".tmp", delete=False)  # noqa: SIM115
-    try:
-        with file:
-            write(file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(file.name, path)
-    except BaseException:
-        Path(file.name).unlink(missing_ok=True)
-        raise
-
-
-def write_json(path: Path, data: Any) -> None:
-    """Write JSON, whole or not at all."""
-    write_whole(path, lambda file: file.write(json.dumps(data, indent=2).encode() + b"\n"))
 
 
 def save_arrays(path: Path, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ttt_envs.boards import keys
-from ttt_envs.rules import Cells, Game, Integers, Keys, Reals, compiled, inlined, splitmix64, wide
+from ttt_envs.boards import keys, words_of
+from ttt_envs.index import KeyIndex
+from ttt_envs.rules import Cells, Game, Integers, Keys, Reals, compiled, inlined
 
 
 class PositionTable:
@@ -27,18 +28,18 @@ class PositionTable:
     def __init__(self, game: Game, memory: int) -> None:
         self.game = game
         self.memory = memory
-        self.size = 0
-        self._words = keys(np.zeros((1, game.cells), np.int8)).reshape(1, -1).shape[1]
-        self._row_keys = np.zeros((0, self._words), np.uint64)
+        self._index = KeyIndex(words_of(game))
         self.values = np.zeros((0, game.cells))
         self.counts = np.zeros((0, game.cells), np.int64)
-        self._slots = np.full(16, -1)
+
+    @property
+    def size(self) -> int:
+        """Rows in use."""
+        return self._index.size
 
     def find(self, cells: Cells) -> Integers:
         """int64[B]: the rows of boards int8[B, cells], -1 where a board was not met."""
-        out = np.empty(len(cells), np.int64)
-        _find(self._keys(cells), self._row_keys, self._slots, out)
-        return out
+        return self._index.find(self._keys(cells))
 
     def rows(self, cells: Cells) -> Integers:
         """int64[B]: the rows of boards int8[B, cells], new ones where a board was not met.
@@ -48,21 +49,19 @@ class PositionTable:
         """
         wanted = self._keys(cells)
         self._make_room(len(wanted))
-        out = np.empty(len(wanted), np.int64)
-        self.size = _insert(wanted, self._row_keys, self._slots, self.size, out)
-        return out
+        return self._index.rows(wanted)
 
     def _keys(self, cells: Cells) -> Keys:
-        return keys(cells).reshape(len(cells), self._words)
+        return keys(cells).reshape(len(cells), -1)
 
     def _make_room(self, more: int) -> None:
         needed = self.size + more
-        if needed <= len(self._row_keys):
+        if needed <= len(self.values):
             return
-        capacity = max(1024, 2 * len(self._row_keys))
+        capacity = max(1024, 2 * len(self.values))
         while capacity < needed:
             capacity *= 2
-        row_bytes = 8 * (self._words + 2 * self.game.cells + 2)
+        row_bytes = 8 * (words_of(self.game) + 2 * self.game.cells + 2)
         if capacity * row_bytes > self.memory:
             capacity = self.memory // row_bytes
         if capacity < needed:
@@ -70,24 +69,17 @@ class PositionTable:
                 f"the table holds {self.size:,} positions of {self.game} and may take {self.memory / 2**20:,.0f} MiB: "
                 f"give more with --memory, or learn with a net"
             )
-        for name in ("_row_keys", "values", "counts"):
+        self._index.reserve(capacity)
+        for name in ("values", "counts"):
             old = getattr(self, name)
             new = np.zeros((capacity, old.shape[1]), old.dtype)
             new[: self.size] = old[: self.size]
             setattr(self, name, new)
-        self._index()
-
-    def _index(self) -> None:
-        slots = 16
-        while slots < 2 * len(self._row_keys):
-            slots *= 2
-        self._slots = np.full(slots, -1)
-        _reinsert(self._row_keys, self.size, self._slots)
 
     def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
         """The rows in use, in the order in which positions were met."""
         return {
-            "keys": self._row_keys[: self.size],
+            "keys": self._index.keys[: self.size],
             "values": self.values[: self.size],
             "counts": self.counts[: self.size],
         }
@@ -98,7 +90,8 @@ class PositionTable:
         Raises:
             ValueError: arrays of another game or type.
         """
-        wanted = {"keys": (self._words, "u8"), "values": (self.game.cells, "f8"), "counts": (self.game.cells, "i8")}
+        words = words_of(self.game)
+        wanted = {"keys": (words, "u8"), "values": (self.game.cells, "f8"), "counts": (self.game.cells, "i8")}
         size = len(arrays["keys"]) if "keys" in arrays else 0
         for name, (width, kind) in wanted.items():
             array = arrays.get(name)
@@ -108,58 +101,10 @@ class PositionTable:
                     f"the table of a learner of {self.game} needs {name} as {np.dtype(kind)}[{size}, {width}], "
                     f"but there is {found}: it is another game's, or damaged"
                 )
-        self._row_keys, self.values, self.counts = (arrays[name].copy() for name in wanted)
-        self.size = size
-        self._index()
-
-
-@inlined
-def _slot_of(key: Keys, slots: Integers) -> int:
-    """Where the search for a key begins."""
-    mixed = key[0]
-    for word in range(1, len(key)):
-        mixed = splitmix64(mixed, 0) ^ key[word]
-    return wide(splitmix64(mixed, 0) & np.uint64(len(slots) - 1))
-
-
-@inlined
-def _equal(a: Keys, b: Keys) -> bool:
-    for word in range(len(a)):
-        if a[word] != b[word]:
-            return False
-    return True
-
-
-@compiled
-def _find(wanted: Keys, row_keys: Keys, slots: Integers, out: Integers) -> None:
-    for b in range(len(wanted)):
-        slot = _slot_of(wanted[b], slots)
-        while slots[slot] >= 0 and not _equal(row_keys[slots[slot]], wanted[b]):
-            slot = (slot + 1) & (len(slots) - 1)
-        out[b] = slots[slot]
-
-
-@compiled
-def _insert(wanted: Keys, row_keys: Keys, slots: Integers, size: int, out: Integers) -> int:
-    for b in range(len(wanted)):
-        slot = _slot_of(wanted[b], slots)
-        while slots[slot] >= 0 and not _equal(row_keys[slots[slot]], wanted[b]):
-            slot = (slot + 1) & (len(slots) - 1)
-        if slots[slot] < 0:
-            slots[slot] = size
-            row_keys[size, :] = wanted[b]
-            size += 1
-        out[b] = slots[slot]
-    return size
-
-
-@compiled
-def _reinsert(row_keys: Keys, size: int, slots: Integers) -> None:
-    for row in range(size):
-        slot = _slot_of(row_keys[row], slots)
-        while slots[slot] >= 0:
-            slot = (slot + 1) & (len(slots) - 1)
-        slots[slot] = row
+        self.values, self.counts = arrays["values"].copy(), arrays["counts"].copy()
+        self._index = KeyIndex(words)
+        self._index.reserve(size)
+        self._index.rows(arrays["keys"])
 
 
 @inlined

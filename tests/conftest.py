@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 def _state_of_the_kernels():
     """A hash of all sources with kernels: numba's cache does not see edits in kernels that a kernel imports."""
     digest = hashlib.sha256()
-    for folder in ("ttt_envs", "baselines", "learners"):
+    for folder in ("ttt_envs", "baselines", "learners", "evaluation"):
         for path in sorted((ROOT / folder).glob("*.py")):
             digest.update(path.read_bytes())
     return digest.hexdigest()[:16]

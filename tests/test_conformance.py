@@ -25,7 +25,12 @@ def needs_arguments(name):
 
 @pytest.fixture(params=[name for name in sorted(POLICIES) if not needs_arguments(name)])
 def policy(request, game):
-    return make_policy(request.param, game)
+    try:
+        return make_policy(request.param, game)
+    except ValueError as reason:
+        if game.cells <= 16:  # whatever has a name plays the small boards
+            raise
+        pytest.skip(str(reason))
 
 
 @pytest.fixture

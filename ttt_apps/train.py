@@ -20,9 +20,10 @@ from rich.console import Console
 from evaluation.cost import Meter
 from learners import LEARNERS
 from learners.base import Learner, check_bootstrap
-from learners.checkpoint import CHECKPOINT, CONFIG, COST, METRICS, save_arrays, write_json
+from learners.checkpoint import CHECKPOINT, CONFIG, COST, METRICS, save_arrays
 from learners.training import Progress, check_counts, exploration_rng, train
 from ttt_apps.cli import GameOptions, progress_bar, run_command
+from ttt_envs.files import write_json
 from ttt_envs.lockstep import SELF
 from ttt_envs.policy import load_object, make_policy, nearest
 

@@ -80,12 +80,21 @@ def keys(cells: Cells) -> Keys:
         out = np.empty(len(cells), np.uint64)
         _base_3(np.ascontiguousarray(cells), out)
         return out
-    words = -(-size // 64)
-    planes = np.zeros((len(cells), 2, words * 64), np.bool_)
+    words = _words(size)
+    planes = np.zeros((len(cells), 2, words * 32), np.bool_)
     planes[:, 0, :size] = cells == 1
     planes[:, 1, :size] = cells == 2
     packed = np.packbits(planes, axis=2, bitorder="little")
     return packed.reshape(len(cells), -1).view("<u8").astype(np.uint64, copy=False)
+
+
+def words_of(game: Game) -> int:
+    """64-bit words of a key: 1 up to 40 cells."""
+    return _words(game.cells)
+
+
+def _words(size: int) -> int:
+    return 1 if size <= LARGEST_BASE_3 else 2 * -(-size // 64)
 
 
 @compiled
@@ -98,11 +107,26 @@ def _base_3(cells: Cells, out: Keys) -> None:
 
 
 def cells_of(key: Keys, game: Game) -> Cells:
-    """The boards with the given base-3 keys, int8[B, rows * columns]: the way back from :func:`keys`."""
-    if game.cells > LARGEST_BASE_3:
-        raise ValueError(f"a board of {game.cells} cells has no base-3 key: at most {LARGEST_BASE_3} cells fit")
-    powers = np.uint64(3) ** np.arange(game.cells, dtype=np.uint64)
-    return (key[:, None] // powers % np.uint64(3)).astype(np.int8)
+    """The boards with the given keys, int8[B, rows * columns]: the way back from :func:`keys`."""
+    size = game.cells
+    out = np.empty((len(key), size), np.int8)
+    if size <= LARGEST_BASE_3:
+        _digits(np.ascontiguousarray(key), out)
+        return out
+    octets = np.ascontiguousarray(key).astype("<u8", copy=False).view(np.uint8).reshape(len(key), 2, -1)
+    planes = np.unpackbits(octets, axis=2, count=size, bitorder="little")
+    np.add(planes[:, 0], 2 * planes[:, 1], out=out, casting="unsafe")
+    return out
+
+
+@compiled
+def _digits(key: Keys, out: Cells) -> None:
+    for b in range(len(out)):
+        rest = key[b]
+        for cell in range(out.shape[1]):
+            less = rest // np.uint64(3)
+            out[b, cell] = rest - np.uint64(3) * less
+            rest = less
 
 
 def from_text(text: str, game: Game | None = None) -> Position:

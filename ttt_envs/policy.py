@@ -183,6 +183,7 @@ def act_in_episodes(policy: Policy, boards: Boards, luck: Keys, plies: Integers)
 POLICIES: dict[str, str] = {
     "random": "baselines.simple:Random",
     "win-or-block": "baselines.simple:WinOrBlock",
+    "optimal": "baselines.solver:Optimal",
     "run": "learners.checkpoint:load_policy",
 }
 """built-in names -> "module:factory", imported when asked for and called as ``factory(game, **arguments)``"""

@@ -194,6 +194,20 @@ def line_in(bits: int, columns: int, win_length: int) -> bool:
 
 
 @inlined
+def bits_of(cells: Cells, stone: int, rows: int, columns: int) -> int:
+    """The stones of one kind on a board up to ``SMALL`` cells as :func:`line_in` takes them."""
+    bits = 0
+    start = 0
+    for row in range(rows):
+        row_bits = 0
+        for column in range(columns):
+            row_bits |= int(cells[start + column] == stone) << column
+        bits |= row_bits << (row * (columns + 1))
+        start += columns
+    return bits
+
+
+@inlined
 def completes_line(cells: Cells, cell: int, kernel: Kernel) -> bool:
     """Whether the stone on ``cell``, the last that was placed, has completed a line of ``win_length`` or more.
 
@@ -207,17 +221,8 @@ def completes_line(cells: Cells, cell: int, kernel: Kernel) -> bool:
     rows, columns, win_length, _ = kernel
     stone = cells[cell]
     if len(cells) <= SMALL:
-        # A small board is faster read whole: its bits, with an empty column at the right edge so that no line runs on
-        # from row to row, shifted onto themselves. Nothing branches on a stone, which is what costs time below.
-        bits = 0
-        start = 0
-        for row in range(rows):
-            row_bits = 0
-            for column in range(columns):
-                row_bits |= int(cells[start + column] == stone) << column
-            bits |= row_bits << (row * (columns + 1))
-            start += columns
-        return line_in(bits, columns, win_length)
+        # A small board is faster read whole: nothing branches on a stone, which is what costs time below.
+        return line_in(bits_of(cells, stone, rows, columns), columns, win_length)
     up = cell // columns
     left = cell - up * columns
     down = rows - 1 - up
@@ -332,16 +337,50 @@ def pick(cells: Cells, u: float) -> int:
     return -1
 
 
+@inlined
+def winning_cells(cells: Cells, mover: int, kernel: Kernel, out: Cells) -> None:
+    """Where one stone of ``mover`` wins: 1 into ``out`` int8[rows * columns] for these cells, else 0.
+
+    ``cells`` is scratch and ends unchanged.
+    """
+    rows, columns, win_length, _ = kernel
+    size = len(cells)
+    if size <= SMALL:
+        bits = bits_of(cells, mover + 1, rows, columns)
+        for cell in range(size):
+            more = bits | 1 << (cell + cell // columns)
+            out[cell] = cells[cell] == 0 and line_in(more, columns, win_length)
+        return
+    for cell in range(size):
+        out[cell] = 0
+        if cells[cell] == 0:
+            cells[cell] = mover + 1
+            out[cell] = completes_line(cells, cell, kernel)
+            cells[cell] = 0
+
+
+@inlined
+def standing_of(cells: Cells, kernel: Kernel) -> int:
+    """How a position stands, read from the whole board: the winner, ``DRAW`` or ``NOT_OVER``."""
+    rows, columns, win_length, _ = kernel
+    size = len(cells)
+    outcome = DRAW
+    for cell in range(size):
+        if cells[cell] == 0:
+            outcome = NOT_OVER
+        elif size > SMALL and completes_line(cells, cell, kernel):
+            return wide(cells[cell]) - 1
+    if size <= SMALL:
+        for player in range(2):
+            if line_in(bits_of(cells, player + 1, rows, columns), columns, win_length):
+                return player
+    return outcome
+
+
 @compiled
 def standing(cells: Cells, kernel: Kernel) -> int:
-    """How a position stands, read from the whole board: the winner, ``DRAW`` or ``NOT_OVER``."""
-    full = True
-    for cell in range(len(cells)):
-        if cells[cell] == 0:
-            full = False
-        elif completes_line(cells, cell, kernel):
-            return int(cells[cell]) - 1
-    return DRAW if full else NOT_OVER
+    """:func:`standing_of` for a caller in Python."""
+    return standing_of(cells, kernel)
 
 
 @compiled

@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from learners.checkpoint import load_arrays, load_policy, save_arrays, write_whole
+from learners.checkpoint import load_arrays, load_policy, save_arrays
 from ttt_apps import cli, evaluate, train
 from ttt_envs import Boards, Game, make_policy
+from ttt_envs.files import write_whole
 
 ROOT = Path(__file__).parents[2]
 

@@ -1,0 +1,609 @@
+"""Exact values of every position, by backward induction over the whole game, skips included; and perfect play.
+
+A move leads to an *afterstate*: a stone more, and chance has yet to say who moves. The solver keeps the value of every
+afterstate, ``after[m, b]``: the expected result to player_0, from -1 to 1, once player m has made board b. Then a move
+is worth what stands in one entry, and the best of them is the value of a position. Boards are numbered by their base-3
+keys; a stone only ever increases the key, so one sweep from the highest key to the lowest meets every board after all
+that can follow it (Bellman, 1957; retrograde analysis in the tongue of game programs).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+from weakref import WeakValueDictionary
+
+import numpy as np
+import platformdirs
+from numpy.typing import NDArray
+
+from ttt_envs import rules
+from ttt_envs.boards import Boards
+from ttt_envs.files import write_json, write_whole
+from ttt_envs.policy import Named
+from ttt_envs.rules import (
+    NOT_OVER,
+    Cells,
+    Game,
+    Integers,
+    Kernel,
+    Keys,
+    Reals,
+    compiled,
+    inlined,
+    line_in,
+    standing_of,
+    wide,
+)
+from ttt_envs.symmetry import symmetries
+
+LARGEST = 16
+"""cells up to which a game is solved"""
+TIE = 1e-9
+"""moves whose values differ by no more are equally good"""
+FORMAT = 1
+"""version of a stored table"""
+SMALLEST_KEPT = 1 << 22
+"""bytes from which a table is kept on disk; a smaller one is made faster than it is read"""
+CACHE, CACHE_BYTES = "TTT_ENVS_CACHE", "TTT_ENVS_CACHE_BYTES"
+"""environment variables: the folder of kept tables, and how many bytes they may take in all"""
+MOST_BYTES = 1 << 32
+"""bytes of all kept tables unless the environment says otherwise"""
+LOW = 5
+"""cells in a block of boards, which the sweep works on at once"""
+
+Progress = Callable[[float], None]
+"""called with the share of the work that is done, 0 to 1"""
+
+
+class Counts(NamedTuple):
+    """What can be reached from the empty board."""
+
+    positions_not_over: int
+    """pairs of cells and mover in which somebody is to move"""
+    boards_not_over: int
+    boards_over: int
+    won_by_player_0: int
+    """boards over because player_0 has a line"""
+    won_by_player_1: int
+    drawn: int
+    by_stones: tuple[int, ...]
+    """boards with 0, 1, ... stones, over or not"""
+    classes: int
+    """boards that no symmetry of the board turns into each other"""
+    games: int | None
+    """sequences of moves from the empty board to an end; None with skips, where players do not move by turns"""
+
+    @property
+    def boards(self) -> int:
+        """All boards, over or not."""
+        return self.boards_not_over + self.boards_over
+
+
+class Solution:
+    """The exact values of all positions of a game, made by :func:`solve`."""
+
+    def __init__(self, game: Game, after: Reals, cache: bool) -> None:
+        self.game = game
+        self.after = after
+        """float64[2, 3**cells], read-only: the value to player_0 of board b (second index, by base-3 key) made by
+        player m (first index), before chance says who moves next"""
+        self._cache = cache
+        self.value = float(self.values(Boards.start(game))[0])
+        """of the empty board, to player_0"""
+
+    def values(self, boards: Boards) -> Reals:
+        """The expected result of best play by both, to the mover: float64[B] from -1 to 1.
+
+        A finished board has the result that stands on it.
+        """
+        out = np.empty(len(boards.mover))
+        _values(np.ascontiguousarray(boards.cells), boards.mover, self.after, self.game.kernel, out)
+        return out
+
+    def action_values(self, boards: Boards) -> Reals:
+        """What each move is worth to the mover: float64[B, rows * columns], NaN where illegal."""
+        out = np.empty(boards.cells.shape)
+        _action_values(np.ascontiguousarray(boards.cells), boards.mover, self.after, self.game.kernel, out)
+        return out
+
+    def optimal_actions(self, boards: Boards) -> NDArray[np.bool_]:
+        """bool[B, rows * columns]: the moves within 1e-9 of the best."""
+        values = self.action_values(boards)
+        best = np.max(values, axis=1, initial=-np.inf, where=~np.isnan(values), keepdims=True)
+        optimal: NDArray[np.bool_] = values >= best - TIE
+        return optimal
+
+    def distance(self, boards: Boards) -> Integers:
+        """Plies to the end under best play, int64[B]: the winner is as fast, the loser as slow as can be.
+
+        A drawn position ends with the full board, a finished one is at 0.
+
+        Raises:
+            ValueError: the game has skips, and then no player knows how long it takes.
+        """
+        if self.game.skip_chance > 0:
+            raise ValueError(
+                f"distance is a number of plies only without skips, and this game has skip_chance="
+                f"{self.game.skip_chance:g}: solve the game with skip_chance=0"
+            )
+        cells = np.ascontiguousarray(boards.cells)
+        speed = np.empty(len(cells))
+        _values(cells, boards.mover, self._halved, self.game.kernel, speed)
+        plies = np.count_nonzero(cells == 0, axis=1).astype(np.int64)
+        plies[speed != 0] = 1 - np.log2(np.abs(speed[speed != 0])).astype(np.int64)
+        over = [rules.standing(board, self.game.kernel) != NOT_OVER for board in cells]
+        return np.where(over, 0, plies)
+
+    @cached_property
+    def _halved(self) -> Reals:
+        """The table of a game whose result counts half as much with every ply: a value of 2**-d takes d + 1 plies."""
+        return _table(self.game, 0.5, self._cache, None)
+
+    @cached_property
+    def counts(self) -> Counts:
+        """How many positions there are, counted when first asked."""
+        return _count(self.game)
+
+    def __repr__(self) -> str:
+        return f"Solution({self.game}, value={self.value})"
+
+
+_alive: WeakValueDictionary[Game, Solution] = WeakValueDictionary()
+
+
+def solve(game: Game, *, cache: bool = True, progress: Progress | None = None) -> Solution:
+    """The exact values of all positions of a game.
+
+    A table of more than 4 MiB is kept in the user's cache directory, or in the folder that ``TTT_ENVS_CACHE`` names,
+    checked by its hash, and read back memory-mapped; all of them take at most ``TTT_ENVS_CACHE_BYTES`` (4 GiB), and
+    with 0 nothing is kept.
+
+    Args:
+        game: up to 16 cells, with any skip chance.
+        cache: read and keep the table on disk.
+        progress: called with the share that is done.
+
+    Raises:
+        ValueError: a larger board.
+    """
+    check_size(game)
+    if not cache:
+        return Solution(game, _table(game, 1.0, False, progress), False)
+    found = _alive.get(game)
+    if found is None:
+        found = _alive[game] = Solution(game, _table(game, 1.0, True, progress), True)
+    return found
+
+
+def check_size(game: Game) -> None:
+    """Raise ValueError for a board that :func:`solve` cannot tabulate."""
+    if game.cells > LARGEST:
+        needed = 16 * 3**game.cells
+        size = f"{needed:,}" if needed < 10**15 else f"{needed:.1e}"
+        raise ValueError(
+            f"a board of {game.rows} x {game.columns} is too large to solve: its table of 2 x 3**{game.cells} values "
+            f"would take {size} bytes, and boards up to {LARGEST} cells (689 MB) are solved. Who wins a larger "
+            f"one without skips, evaluate.py prove may tell"
+        )
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The sweep
+
+
+def _table(game: Game, discount: float, cache: bool, progress: Progress | None) -> Reals:
+    """``after`` of a game whose result is multiplied by ``discount`` with every ply, read-only."""
+    wanted = cache and SMALLEST_KEPT <= 16 * 3**game.cells <= cache_limit()
+    after = _read(game, discount) if wanted else None
+    if after is None:
+        after = _sweep(game, discount, progress)
+        if wanted and _keep(game, discount, after):
+            kept = _read(game, discount)
+            after = after if kept is None else kept
+    if progress is not None:
+        progress(1.0)
+    after.flags.writeable = False
+    return after
+
+
+def _sweep(game: Game, discount: float, progress: Progress | None) -> Reals:
+    size = game.cells
+    low = min(LOW, size)
+    after = np.empty((2, 3**size))
+    low_bits, high_bits = _bits(game, 0, low), _bits(game, low, size)
+    blocks = high_bits.shape[1]
+    stretch = max(1, blocks // 100) if size > 12 else blocks  # so that progress is seen and an interrupt is heard
+    for stop in range(blocks, 0, -stretch):
+        start = max(0, stop - stretch)
+        _sweep_blocks(start, stop, size, low, low_bits, high_bits, discount, game.kernel, after)
+        if progress is not None:
+            progress(1 - start / blocks)
+    return after
+
+
+def _bits(game: Game, start: int, stop: int) -> Integers:
+    """int64[2, 3**(stop - start)]: the bits of player_0's and player_1's stones for all contents of some cells."""
+    cells = np.arange(3 ** (stop - start))
+    bits = np.zeros((2, len(cells)), np.int64)
+    for cell in range(start, stop):
+        bit = 1 << (cell + cell // game.columns)
+        bits[0] |= np.where(cells % 3 == 1, bit, 0)
+        bits[1] |= np.where(cells % 3 == 2, bit, 0)
+        cells //= 3
+    return bits
+
+
+@compiled
+def _sweep_blocks(
+    start: int,
+    stop: int,
+    size: int,
+    low: int,
+    low_bits: Integers,
+    high_bits: Integers,
+    discount: float,
+    kernel: Kernel,
+    after: Reals,
+) -> None:
+    """Blocks ``stop - 1`` down to ``start``; all blocks above are done.
+
+    A stone on a high cell leads to the same place in another block: that maximum runs over whole blocks, which the
+    compiler vectorises, as it does the search for lines. Only stones on the few low cells are followed one by one.
+    """
+    _, columns, win_length, skip = kernel
+    block = 3**low
+    first = np.empty(block)  # the best of player_0's moves, then of player_1's
+    second = np.empty(block)
+    lines = np.empty(block, np.int64)
+    steps = np.empty((block, low), np.int64)
+    free = np.zeros(block, np.int64)
+    for i in range(block):
+        step = 1
+        for _ in range(low):
+            if i // step % 3 == 0:
+                steps[i, free[i]] = step
+                free[i] += 1
+            step *= 3
+    for high in range(stop - 1, start - 1, -1):
+        base = high * block
+        first[:] = -2.0
+        second[:] = 2.0
+        step = 1
+        open_high = 0
+        for _ in range(size - low):
+            if high // step % 3 == 0:
+                open_high += 1
+                made = after[0, base + step * block : base + (step + 1) * block]
+                for i in range(block):
+                    first[i] = made[i] if made[i] > first[i] else first[i]
+                made = after[1, base + 2 * step * block : base + (2 * step + 1) * block]
+                for i in range(block):
+                    second[i] = made[i] if made[i] < second[i] else second[i]
+            step *= 3
+        for i in range(block):
+            won = line_in(high_bits[0, high] | low_bits[0, i], columns, win_length)
+            lost = line_in(high_bits[1, high] | low_bits[1, i], columns, win_length)
+            lines[i] = wide(won) + 2 * wide(lost)
+        by_first = after[0, base : base + block]
+        by_second = after[1, base : base + block]
+        for i in range(block - 1, -1, -1):
+            if lines[i] != 0 or open_high + free[i] == 0:
+                # one line: won; none on a full board: drawn; two cannot occur
+                value = 1.0 if lines[i] == 1 else (-1.0 if lines[i] == 2 else 0.0)
+                by_first[i] = value
+                by_second[i] = value
+                continue
+            best = first[i]
+            worst = second[i]
+            for j in range(free[i]):
+                step = steps[i, j]
+                best = max(best, by_first[i + step])
+                worst = min(worst, by_second[i + 2 * step])
+            by_first[i] = discount * (skip * best + (1.0 - skip) * worst)
+            by_second[i] = discount * (skip * worst + (1.0 - skip) * best)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Reading the table
+
+
+@inlined
+def _key(cells: Cells) -> int:
+    """The base-3 key of a board of few cells."""
+    key = 0
+    for cell in range(len(cells) - 1, -1, -1):
+        key = key * 3 + wide(cells[cell])
+    return key
+
+
+@inlined
+def _best(cells: Cells, key: int, mover: int, after: Reals) -> float:
+    """The value of the best move to the mover, on a board that is not full."""
+    best = -2.0
+    step = (mover + 1) * wide(1)
+    sign = 1.0 - 2.0 * mover
+    for cell in range(len(cells)):
+        if cells[cell] == 0:
+            best = max(best, sign * after[mover, key + step])
+        step *= 3
+    return best
+
+
+@compiled
+def _values(cells: Cells, mover: Cells, after: Reals, kernel: Kernel, out: Reals) -> None:
+    for b in range(len(cells)):
+        player = wide(mover[b])
+        if standing_of(cells[b], kernel) == NOT_OVER:
+            out[b] = _best(cells[b], _key(cells[b]), player, after)
+        else:  # chance has no part in a result: both entries hold it
+            out[b] = (1.0 - 2.0 * player) * after[0, _key(cells[b])]
+
+
+@compiled
+def _action_values(cells: Cells, mover: Cells, after: Reals, kernel: Kernel, out: Reals) -> None:
+    for b in range(len(cells)):
+        player = wide(mover[b])
+        over = standing_of(cells[b], kernel) != NOT_OVER
+        key = _key(cells[b])
+        step = player + 1
+        for cell in range(cells.shape[1]):
+            legal = cells[b, cell] == 0 and not over
+            out[b, cell] = (1.0 - 2.0 * player) * after[player, key + step] if legal else np.nan
+            step *= 3
+
+
+@compiled
+def _optimal(cells: Cells, mover: Cells, after: Reals, epsilon: float, out: Reals) -> None:
+    """Equal shares for the best moves, mixed with equal shares for all, on boards that are not finished."""
+    for b in range(len(cells)):
+        player = wide(mover[b])
+        sign = 1.0 - 2.0 * player
+        key = _key(cells[b])
+        least = _best(cells[b], key, player, after) - TIE
+        optimal = 0
+        legal = 0
+        step = player + 1
+        for cell in range(cells.shape[1]):
+            out[b, cell] = 0.0
+            if cells[b, cell] == 0:
+                legal += 1
+                if sign * after[player, key + step] >= least:
+                    optimal += 1
+                    out[b, cell] = 1.0
+            step *= 3
+        for cell in range(cells.shape[1]):
+            if cells[b, cell] == 0:
+                out[b, cell] = (1.0 - epsilon) * out[b, cell] / optimal + epsilon / legal
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Counting
+
+
+def _count(game: Game) -> Counts:
+    """By one sweep upwards, marking what every position leads to."""
+    size = game.cells
+    made = np.zeros(3**size, np.uint8)
+    paths = np.zeros(3**size if game.skip_chance == 0 else 0, np.uint64)
+    by_stones = np.zeros(size + 1, np.int64)
+    totals = np.zeros(6, np.int64)
+    fixed = np.zeros(1, np.int64)
+    images = symmetries(game)
+    games = _count_all(made, paths, images, game.kernel, by_stones, totals, fixed)
+    won, lost, drawn, boards_not_over, positions, _ = map(int, totals)
+    return Counts(
+        positions_not_over=positions,
+        boards_not_over=boards_not_over,
+        boards_over=won + lost + drawn,
+        won_by_player_0=won,
+        won_by_player_1=lost,
+        drawn=drawn,
+        by_stones=tuple(map(int, by_stones)),
+        classes=int(fixed[0]) // len(images),
+        games=int(games) if game.skip_chance == 0 else None,
+    )
+
+
+@compiled
+def _count_all(
+    made: Cells,
+    paths: Keys,
+    images: Integers,
+    kernel: Kernel,
+    by_stones: Integers,
+    totals: Integers,
+    fixed: Integers,
+) -> int:
+    """Visit every board that can be reached, lowest key first.
+
+    Args:
+        made: uint8[3**cells] of zeros: bit m is set where player m may have made the board.
+        paths: uint64[3**cells] of zeros: in how many ways a board is reached; of no length where that is not asked.
+        images: int64[S, cells], the symmetries.
+        kernel: ``Game.kernel``.
+        by_stones: int64[cells + 1], written.
+        totals: int64[6], written: boards won by player_0, by player_1, drawn, not over; positions not over.
+        fixed: int64[1], written: pairs of a board and a symmetry that leaves it as it is. Divided by the number of
+            symmetries that is the number of classes (the lemma of Burnside).
+
+    Returns:
+        The number of games, where ``paths`` is given.
+    """
+    size = images.shape[1]
+    cells = np.zeros(size, np.int8)
+    games = np.uint64(0)
+    made[0] = 2  # as if player_1 had made the empty board: player_0 moves, and the first turn is never skipped
+    if len(paths):
+        paths[0] = 1
+    for board in range(len(made)):
+        if board > 0:  # count up by one in base 3
+            cell = 0
+            while cells[cell] == 2:
+                cells[cell] = 0
+                cell += 1
+            cells[cell] += 1
+        if made[board] == 0:
+            continue
+        stones = 0
+        for cell in range(size):
+            stones += cells[cell] != 0
+        by_stones[stones] += 1
+        for image in range(len(images)):
+            same = True
+            for cell in range(size):
+                if cells[cell] != cells[images[image, cell]]:
+                    same = False
+                    break
+            fixed[0] += same
+        outcome = standing_of(cells, kernel)
+        if outcome != NOT_OVER:
+            totals[outcome] += 1
+            if len(paths):
+                games += paths[board]
+            continue
+        totals[3] += 1
+        for mover in range(2):
+            moves_on = kernel[3] > 0 and board > 0 and made[board] >> mover & 1
+            if not moves_on and not made[board] >> (1 - mover) & 1:
+                continue
+            totals[4] += 1
+            step = mover + 1
+            for cell in range(size):
+                if cells[cell] == 0:
+                    made[board + step] |= 1 << mover
+                    if len(paths):
+                        paths[board + step] += paths[board]
+                step *= 3
+    return wide(games)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Tables on disk
+
+
+def cache_folder() -> Path:
+    """Where tables are kept: ``TTT_ENVS_CACHE``, or else the user's cache directory."""
+    chosen = os.environ.get(CACHE)
+    return Path(chosen) if chosen else platformdirs.user_cache_path("ttt_envs") / "solver"
+
+
+def cache_limit() -> int:
+    """Bytes that kept tables may take in all.
+
+    Raises:
+        ValueError: ``TTT_ENVS_CACHE_BYTES`` is no number of bytes.
+    """
+    text = os.environ.get(CACHE_BYTES, str(MOST_BYTES))
+    if not text.isdecimal():
+        raise ValueError(f"{CACHE_BYTES}={text!r} is no number of bytes: write for example {CACHE_BYTES}={MOST_BYTES}")
+    return int(text)
+
+
+def _paths(game: Game, discount: float) -> tuple[Path, Path]:
+    """The table's file, and beside it the one that says what it is.
+
+    The name holds a hash of the game and of the code that makes the table, so that no version reads another's.
+    """
+    source = "".join(inspect.getsource(module) for module in (rules, sys.modules[__name__]))
+    made_by = json.dumps([FORMAT, game.to_dict(), discount, sys.byteorder, source])
+    digest = hashlib.sha256(made_by.encode()).hexdigest()[:16]
+    name = f"solution-{game.rows}x{game.columns}-{game.win_length}-skip{game.skip_chance:g}-{digest}"
+    folder = cache_folder()
+    return folder / f"{name}.npy", folder / f"{name}.json"
+
+
+def _read(game: Game, discount: float) -> Reals | None:
+    """The kept table, memory-mapped; None where there is none, or one that is damaged."""
+    path, label = _paths(game, discount)
+    try:
+        data = json.loads(label.read_text())
+        with path.open("rb") as file:
+            if hashlib.file_digest(file, "sha256").hexdigest() != data["sha256"]:
+                return None
+        after: Any = np.load(path, mmap_mode="r", allow_pickle=False)
+        os.utime(label)  # read last: the order in which tables make room for others
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return np.asarray(after) if after.shape == (2, 3**game.cells) and after.dtype == np.float64 else None
+
+
+def _keep(game: Game, discount: float, after: Reals) -> bool:
+    """Write the table, older ones making room; a cache that cannot be written is done without."""
+    path, label = _paths(game, discount)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _make_room(path.parent, cache_limit() - after.nbytes)
+        write_whole(path, lambda file: np.lib.format.write_array(file, after, allow_pickle=False))
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        write_json(label, {"format": FORMAT, "game": game.to_dict(), "discount": discount, "sha256": digest})
+    except OSError:
+        return False
+    return True
+
+
+def _make_room(folder: Path, room: int) -> None:
+    """Remove tables, the one unread for longest first, until the others take at most ``room`` bytes."""
+    tables = sorted(folder.glob("solution-*.npy"), key=_last_read, reverse=True)
+    for table in tables:
+        room -= table.stat().st_size
+        if room < 0:
+            table.with_suffix(".json").unlink(missing_ok=True)
+            table.unlink(missing_ok=True)
+
+
+def _last_read(table: Path) -> float:
+    label = table.with_suffix(".json")
+    return label.stat().st_mtime if label.exists() else 0.0
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Perfect play
+
+
+@dataclass(frozen=True)
+class Optimal(Named):
+    """Perfect play, skips included: equal shares for all optimal moves; with probability epsilon any legal move."""
+
+    name: ClassVar[str] = "optimal"
+    pure: ClassVar[bool] = True
+
+    game: Game
+    epsilon: float = 0.0
+    """probability of a random move, 0 to 1: a dial of strength"""
+
+    def __post_init__(self) -> None:
+        check_size(self.game)
+        if not 0 <= self.epsilon <= 1:
+            raise ValueError(f"epsilon={self.epsilon} is no probability of a random move: choose 0 (perfect) to 1")
+
+    @cached_property
+    def solution(self) -> Solution:
+        """What it plays by, solved when first asked."""
+        return solve(self.game)
+
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
+        """float64[B, rows * columns]."""
+        out = np.empty(boards.cells.shape)
+        _optimal(np.ascontiguousarray(boards.cells), boards.mover, self.solution.after, self.epsilon, out)
+        return out
+
+    def values(self, boards: Boards) -> Reals:
+        """Of perfect play, float64[B], to the mover."""
+        return self.solution.values(boards)
+
+    def action_values(self, boards: Boards) -> Reals:
+        """Of perfect play after the move, float64[B, rows * columns], to the mover, NaN where illegal."""
+        return self.solution.action_values(boards)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Optimal, (self.game, self.epsilon)  # without its table, which every process finds for itself
