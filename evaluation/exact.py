@@ -207,6 +207,50 @@ def regret_table(
     return rows
 
 
+def while_training(
+    game: Game, opponent: str | Policy | None, every: int, games: int, *, seat: int | None = None, chunk: int = CHUNK
+) -> Callable[[int, Policy], dict[str, float]]:
+    """A callback for ``learners.training.train`` that measures a learner exactly, in earnest, and draws nothing.
+
+    Args:
+        game: what is learned.
+        opponent: whom the exact result is against; None for none.
+        every: after how many games to measure: at the first mark of the training at or after each multiple.
+        games: of the whole training, after which it is measured in any case.
+        seat: the learner's against the opponent, 0 or 1; None for the mean of both.
+        chunk: positions that the learner is asked about at once.
+
+    Returns:
+        A callback of the number of finished games and the learner. It returns ``exploitability``, and ``regret`` where
+        the board can be solved; against an opponent ``exact_win``, ``exact_draw``, ``exact_loss``; and nothing between
+        two measurements.
+    """
+    if every < 1:
+        raise ValueError(f"every={every} is no number of games between two measurements: choose 1 or more")
+    other = None if opponent is None else _pure(opponent, game)
+    due = every
+
+    def measure(done: int, learner: Policy) -> dict[str, float]:
+        nonlocal due
+        if done < min(due, games):
+            return {}
+        due = done // every * every + every
+        found = {"exploitability": exploitability(game, learner, chunk=chunk)}
+        if game.cells <= LARGEST:
+            found["regret"] = regret(game, learner, chunk=chunk)
+        if other is not None:
+            if seat is None:
+                result = match_outcome(game, learner, other, chunk=chunk)
+            elif seat == 0:
+                result = outcome(game, learner, other, chunk=chunk)
+            else:
+                result = outcome(game, other, learner, chunk=chunk).turned()
+            found |= {f"exact_{name}": share for name, share in result._asdict().items()}
+        return found
+
+    return measure
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # Layers
 

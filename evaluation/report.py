@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 
+from evaluation.exact import Outcome
 from evaluation.match import Score
 from learners.checkpoint import CONFIG, COST, METRICS, read_config
 from ttt_envs.files import write_whole
@@ -21,12 +22,13 @@ pre { background: #faf9f7; padding: .8rem; overflow: auto }
 """
 
 
-def write_report(run: Path, scores: Mapping[str, Score]) -> Path:
+def write_report(run: Path, scores: Mapping[str, Score], exact: Mapping[str, Outcome]) -> Path:
     """Write the report of a run beside its other files.
 
     Args:
         run: the run directory.
         scores: of matches of what was learned, by opponent.
+        exact: its exact results, the mean over both seats, by opponent.
 
     Returns:
         The report's path.
@@ -37,7 +39,9 @@ def write_report(run: Path, scores: Mapping[str, Score]) -> Path:
     cost = json.loads((run / COST).read_text())["phases"] if (run / COST).exists() else {}
     parts = [
         f"<h1>{escape(config['learner'])} against {escape(config['opponent'])}</h1>",
+        _exact(exact),
         _matches(scores),
+        *_distance(rows),
         "<h2>While learning</h2><p>Games won, drawn and lost of those between two marks, exploration included.</p>",
         _curves([row["games"] for row in rows], {name: _rates(rows, name) for name in ("wins", "draws", "losses")}),
         "<h2>Cost</h2>" + _cost(cost),
@@ -58,6 +62,34 @@ def _rates(rows: Sequence[Mapping[str, float]], name: str) -> list[float]:
     return rates
 
 
+def _exact(outcomes: Mapping[str, Outcome]) -> str:
+    head = "".join(f"<th>{name}</th>" for name in ("opponent", "win", "draw", "loss", "value"))
+    body = "".join(
+        f"<tr><td>{escape(opponent)}</td>{''.join(f'<td>{share:.6f}</td>' for share in result)}"
+        f"<td>{result.value:+.6f}</td></tr>"
+        for opponent, result in outcomes.items()
+    )
+    return (
+        f"<h2>What it learned, exactly</h2><p>By dynamic programming over all positions that can be reached, the mean "
+        f"of both seats; nothing is sampled.</p><table><tr>{head}</tr>{body}</table>"
+    )
+
+
+def _distance(rows: Sequence[Mapping[str, float]]) -> list[str]:
+    """How far from perfect play the learner was, where it was measured."""
+    measured = [row for row in rows if "exploitability" in row]
+    if not measured:
+        return []
+    names = [name for name in ("exploitability", "regret") if name in measured[0]]
+    last = ", ".join(f"{name} {measured[-1][name]:.6f}" for name in names)
+    return [
+        f"<h2>How far from perfect play</h2><p>Measured exactly while it learned; at the end {last}. Exploitability is "
+        f"what one who knows it gets beyond the value of the game, the mean of both seats, and 0 for perfect play "
+        f"only; regret is the value lost by an average move.</p>",
+        _curves([row["games"] for row in measured], {name: [row[name] for row in measured] for name in names}),
+    ]
+
+
 def _matches(scores: Mapping[str, Score]) -> str:
     head = "".join(
         f"<th>{name}</th>" for name in ("opponent", "games", "wins", "draws", "losses", "score, 95% interval")
@@ -73,7 +105,7 @@ def _matches(scores: Mapping[str, Score]) -> str:
             f"{total.mean:.3f} ({total.low:.3f} to {total.high:.3f})",
         )
         body.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
-    return f"<h2>What it learned, playing in earnest</h2><table><tr>{head}</tr>{''.join(body)}</table>"
+    return f"<h2>What it learned, in matches</h2><table><tr>{head}</tr>{''.join(body)}</table>"
 
 
 def _curves(x: Sequence[float], curves: Mapping[str, Sequence[float]]) -> str:
@@ -88,13 +120,13 @@ def _curves(x: Sequence[float], curves: Mapping[str, Sequence[float]]) -> str:
     parts.append(
         f'<text x="{_WIDTH - _MARGIN}" y="{_HEIGHT - 12}" font-size="12" text-anchor="end">{x[-1]:,.0f} games</text>'
     )
-    for index, ((name, values), colour) in enumerate(zip(curves.items(), ("#2a7", "#888", "#c43"), strict=True)):
+    for index, ((name, values), colour) in enumerate(zip(curves.items(), ("#2a7", "#888", "#c43"), strict=False)):
         points = " ".join(
             f"{_MARGIN + at / x[-1] * (_WIDTH - 2 * _MARGIN):.1f},{_HEIGHT - _MARGIN - y * (_HEIGHT - 2 * _MARGIN):.1f}"
             for at, y in zip(x, values, strict=True)
         )
         parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.5"/>')
-        parts.append(f'<text x="{_MARGIN + 80 * index}" y="20" font-size="12" fill="{colour}">{name}</text>')
+        parts.append(f'<text x="{_MARGIN + 110 * index}" y="20" font-size="12" fill="{colour}">{name}</text>')
     return f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" width="100%">{"".join(parts)}</svg>'
 
 

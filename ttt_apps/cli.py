@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -12,6 +14,7 @@ import tyro
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from baselines import solver
 from ttt_envs.rules import Game
 
 
@@ -44,6 +47,22 @@ class GameOptions:
         return Game.of_size(parse_size(self.size), self.win_length, self.skip_chance)
 
 
+@dataclass(frozen=True)
+class ExactOptions(GameOptions):
+    """Which game is played, and how exact numbers are had."""
+
+    json: tyro.conf.FlagCreatePairsOff[bool] = False
+    """print JSON instead of tables"""
+    no_cache: tyro.conf.FlagCreatePairsOff[bool] = False
+    """solve anew, and keep no table of a solved game on disk"""
+
+    def game(self) -> Game:
+        """The game, checked; from here on solved games are kept or not, as the options say."""
+        if self.no_cache:
+            os.environ[solver.CACHE_BYTES] = "0"  # for workers, too
+        return super().game()
+
+
 def run_command(command: Callable[[], Any]) -> None:
     """Run a command; a mistake in what was asked for is one sentence and exit code 2, an interrupt 130."""
     try:
@@ -73,3 +92,12 @@ def progress_bar(*fields: str) -> Progress:
         TimeRemainingColumn(),
         console=Console(stderr=True),
     )
+
+
+@contextmanager
+def share_bar(description: str) -> Iterator[Callable[[float], None]]:
+    """A bar for work that tells which share of it is done, 0 to 1."""
+    with progress_bar() as bar:
+        task = bar.add_task(description, total=1.0)
+        yield lambda share: bar.update(task, completed=share)
+        bar.update(task, completed=1.0)

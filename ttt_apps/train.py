@@ -18,10 +18,11 @@ import tyro
 from rich.console import Console
 
 from evaluation.cost import Meter
+from evaluation.exact import while_training
 from learners import LEARNERS
 from learners.base import Learner, check_bootstrap
 from learners.checkpoint import CHECKPOINT, CONFIG, COST, METRICS, save_arrays
-from learners.training import Progress, check_counts, exploration_rng, train
+from learners.training import Callback, Progress, check_counts, exploration_rng, train
 from ttt_apps.cli import GameOptions, progress_bar, run_command
 from ttt_envs.files import write_json
 from ttt_envs.lockstep import SELF
@@ -50,6 +51,9 @@ class Options(GameOptions):
     """replace a run that is already there"""
     log_every: int = 1_000
     """games between two lines of metrics.jsonl"""
+    exact_every: int = 0
+    """games between two exact measurements (exploitability, regret, result against the opponent), at lines of
+    metrics.jsonl and at the end; 0 measures nothing"""
 
     def folder(self) -> Path:
         """Where the run goes."""
@@ -111,6 +115,8 @@ def train_run(options: Options, settings: Any) -> Path:
     check_counts(options.games, options.batch)
     if options.log_every < 1:
         raise ValueError(f"log_every={options.log_every} is no number of games: choose 1 or more")
+    if options.exact_every < 0:
+        raise ValueError(f"exact_every={options.exact_every} is no number of games: choose 0 (never), 1 or more")
     if options.opponent != SELF:
         make_policy(options.opponent, game)
     run = options.folder()
@@ -176,6 +182,7 @@ def _train(options: Options, learner: Learner, run: Path) -> Progress:
             learner,
             options.opponent,
             options.games,
+            callbacks=_callbacks(options, learner),
             batch=options.batch,
             seed=options.seed,
             seat=options.seat,
@@ -183,6 +190,15 @@ def _train(options: Options, learner: Learner, run: Path) -> Progress:
             log=log,
             progress=show,
         )
+
+
+def _callbacks(options: Options, learner: Learner) -> list[Callback]:
+    """What to measure on the way."""
+    if options.exact_every == 0:
+        return []
+    opponent = None if options.opponent == SELF else options.opponent
+    seat = {"first": 0, "second": 1}.get(options.seat)
+    return [while_training(learner.game, opponent, options.exact_every, options.games, seat=seat)]
 
 
 def _versions() -> dict[str, str]:

@@ -596,3 +596,15 @@ def _ways(cells: Cells, mover: int, stones: int, plies: int, kernel: Kernel) -> 
             total += 1
         cells[cell] = 0
     return total
+
+
+def windows(game: Game) -> Integers:
+    """The cells of every line, int64[W, win_length]: rows, columns, diagonals falling and rising, each from its top."""
+    lines = set()  # with one cell to a line, all four directions give the same
+    for row, column in np.ndindex(game.rows, game.columns):
+        for down, right in ((0, 1), (1, 0), (1, 1), (1, -1)):
+            last_row, last_column = row + (game.win_length - 1) * down, column + (game.win_length - 1) * right
+            if last_row < game.rows and 0 <= last_column < game.columns:
+                step = game.columns * down + right
+                lines.add(tuple(row * game.columns + column + i * step for i in range(game.win_length)))
+    return np.array(sorted(lines), np.int64)

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from evaluation.exact import Outcome
 from evaluation.match import Score
 from evaluation.report import write_report
 from ttt_apps import train
@@ -9,10 +10,21 @@ from ttt_apps import train
 
 def test_the_report_shows_matches_curves_and_cost(tmp_path):
     train.main(["--games", "300", "--log-every", "100", "--out", str(tmp_path)])
-    path = write_report(tmp_path, {"random <b>": Score(np.array([[10, 2, 3], [1, 20, 4], [5, 6, 7]]))})
+    score = Score(np.array([[10, 2, 3], [1, 20, 4], [5, 6, 7]]))
+    path = write_report(tmp_path, {"random <b>": score}, {"perfect <i>": Outcome(0.125, 0.5, 0.375)})
     page = path.read_text()
     assert "random &lt;b&gt;" in page
     assert "<b>" not in page
+    assert "perfect &lt;i&gt;</td><td>0.125000</td><td>0.500000</td><td>0.375000</td><td>-0.250000" in page
     assert page.count("<polyline") == 3
+    assert "How far" not in page
     assert "training" in page
     assert "http" not in page
+
+
+def test_the_report_shows_how_far_from_perfect_the_learner_was_while_it_learned(tmp_path):
+    train.main(["--games", "300", "--log-every", "100", "--exact-every", "100", "--out", str(tmp_path)])
+    page = write_report(tmp_path, {}, {}).read_text()
+    assert page.count("<polyline") == 5
+    assert ">exploitability</text>" in page
+    assert ">regret</text>" in page

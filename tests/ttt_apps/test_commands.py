@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from evaluation import exact
 from learners.checkpoint import load_arrays, load_policy, save_arrays
 from ttt_apps import cli, evaluate, train
 from ttt_envs import Boards, Game, make_policy
@@ -191,3 +192,141 @@ def test_the_scripts_at_the_top_start_in_a_fresh_process(script):
     nonsense = subprocess.run([sys.executable, ROOT / script, "--nonsense"], capture_output=True, text=True, cwd=ROOT)
     assert nonsense.returncode == 2
     assert "Traceback" not in nonsense.stderr
+
+
+def metrics(folder):
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+def test_exact_measurements_while_training_change_nothing_that_is_learned(tmp_path):
+    options = ["--games", "900", "--log-every", "200", "--batch", "32", "--skip-chance", "0.25", "--out"]
+    train.main([*options, str(tmp_path / "plain")])
+    train.main([*options, str(tmp_path / "measured"), "--exact-every", "400"])
+    plain, measured = metrics(tmp_path / "plain"), metrics(tmp_path / "measured")
+    wanted = {"exploitability", "regret", "exact_win", "exact_draw", "exact_loss"}
+    assert [wanted <= row.keys() for row in measured] == [False, True, False, True, True]  # 200, 400, ..., and the end
+    for row, other in zip(plain, measured, strict=True):
+        assert {**row, "games_per_s": 0} == {name: 0 if name == "games_per_s" else other[name] for name in row}
+    first, second = (load_arrays(tmp_path / name / "checkpoint.npz") for name in ("plain", "measured"))
+    for name, array in first.items():
+        assert np.array_equal(array, second[name])
+    game, last = Game(skip_chance=0.25), measured[-1]
+    learned = make_policy(f"run:{tmp_path / 'measured'}", game)
+    assert last["exploitability"] == exact.exploitability(game, learned)
+    assert last["regret"] == exact.regret(game, learned)
+    assert last["exact_win"] == exact.match_outcome(game, learned, "random").win
+
+
+def test_in_self_play_there_is_no_opponent_to_measure_against(tmp_path):
+    options = ["--games", "200", "--log-every", "100", "--exact-every", "100", "--opponent", "self"]
+    train.main([*options, "--out", str(tmp_path)])
+    assert "exploitability" in metrics(tmp_path)[0]
+    assert "exact_win" not in metrics(tmp_path)[0]
+
+
+@pytest.mark.parametrize(("seat", "players"), [("first", ("run", "random")), ("second", ("random", "run"))])
+def test_a_learner_of_one_seat_is_measured_in_that_seat(seat, players, tmp_path):
+    options = ["--games", "200", "--log-every", "200", "--exact-every", "200", "--seat", seat]
+    train.main([*options, "--out", str(tmp_path)])
+    first, second = (f"run:{tmp_path}" if player == "run" else player for player in players)
+    result = exact.outcome(Game(), first, second)
+    assert metrics(tmp_path)[-1]["exact_win"] == (result.win if seat == "first" else result.loss)
+
+
+def test_exact_results_as_json(capsys):
+    evaluate.main(["exact", "optimal", "random", "--json"])
+    data = json.loads(capsys.readouterr().out)
+    assert Game.from_dict(data["game"]) == Game()
+    assert (data["a"], data["b"]) == ("optimal", "random")
+    for seat in ("first", "second", "mean"):
+        assert data[seat].keys() == {"win", "draw", "loss", "value"}
+    assert data["first"]["win"] == pytest.approx(0.967811214, abs=1e-9)
+    assert data["second"]["win"] == pytest.approx(0.777483833, abs=1e-9)
+    assert data["mean"]["draw"] == pytest.approx((0.032188786 + 0.222516167) / 2, abs=1e-9)
+
+
+def test_exact_results_as_a_table(capsys):
+    evaluate.main(["exact", "random", "optimal", "--chunk", "100"])
+    shown = capsys.readouterr().out
+    assert "0.222516167" in shown
+    assert "-0.967811214" in shown
+
+
+def test_exploitability_as_json_and_as_tables(capsys):
+    evaluate.main(["exploitability", "random", "--json"])
+    data = json.loads(capsys.readouterr().out)
+    assert data["exploitability"] == pytest.approx((191 / 192 + 874 / 945) / 2, abs=1e-12)
+    assert data["best_response"]["first"]["value"] == pytest.approx(191 / 192, abs=1e-12)
+    assert data["gains"] == pytest.approx({"first": 191 / 192, "second": 874 / 945}, abs=1e-12)
+    assert data["regret"] == pytest.approx(exact.regret(Game(), "random"))
+    assert [row["stones"] for row in data["regret_by_stones"]] == list(range(9))
+    evaluate.main(["exploitability", "random"])
+    shown = capsys.readouterr().out
+    assert f"{data['exploitability']:.9f}" in shown
+    assert f"{data['regret']:.9f}" in shown
+
+
+def test_a_board_too_large_to_solve_still_has_exact_best_responses(capsys):
+    size = ["--size", "1x17", "--win-length", "2"]
+    evaluate.main(["exploitability", "win-or-block", *size, "--json"])
+    data = json.loads(capsys.readouterr().out)
+    assert data["best_response"]["first"]["value"] == 1
+    assert data["gains"] is None
+    assert data["regret"] is None
+    evaluate.main(["exploitability", "win-or-block", *size])
+    assert "too large to solve" in capsys.readouterr().out
+
+
+def test_a_solved_game_as_json_and_as_text(capsys):
+    evaluate.main(["solve", "--skip-chance", "0.25", "--json"])
+    data = json.loads(capsys.readouterr().out)
+    assert data["value"] == 5095 / 16384
+    corner, edge, centre = (int(n) / int(d) for n, d in (("11281", "65536"), ("7285", "65536"), ("5095", "16384")))
+    assert data["moves"] == [[corner, edge, corner], [edge, centre, edge], [corner, edge, corner]]
+    assert data["optimal"] == [4]
+    assert data["distance"] is None
+    assert data["counts"]["positions_not_over"] == 21727
+    evaluate.main(["solve"])
+    shown = capsys.readouterr().out
+    for words in ("5,478 boards", "765 boards up to symmetry", "255,168 games", "ends after 9 more moves"):
+        assert words in shown
+
+
+def test_the_moves_of_any_position(capsys):
+    evaluate.main(["solve", "--position", "oo./xx./... o", "--json"])
+    data = json.loads(capsys.readouterr().out)
+    assert data["value_to_mover"] == 1
+    assert data["optimal"] == [2]
+    assert data["moves"][0] == [None, None, 1.0]
+    assert data["distance"] == 1
+    evaluate.main(["solve", "--position", "oo./xx./... o"])
+    assert "+1.000000*" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["solve", "--size", "5"], "5 x 5 is too large to solve: its table of 2 x 3**25 values would take 13,556,617"),
+        (["solve", "--position", "ooo/xx./... x"], "the game is over"),
+        (["solve", "--position", "oo./xx. o"], "this game needs 3 x 3"),
+        (["exact", "optimal", "random", "--size", "5"], "5 x 5 is too large to solve"),
+        (["exact", "optimal:epsilon=2", "random"], "epsilon=2.0 is no probability of a random move: choose 0"),
+        (["exact", "random", "random", "--chunk", "0"], "chunk=0 leaves nothing to ask: choose 1 or more"),
+        (["exploitability", "optimum"], "did you mean 'optimal'?"),
+    ],
+)
+def test_nonsense_about_exact_numbers_is_answered_by_a_sentence(arguments, said, capsys):
+    assert said in sentence(capsys, evaluate.main, arguments)
+
+
+def test_no_negative_number_of_games_between_measurements(capsys, tmp_path):
+    said = sentence(capsys, train.main, ["--exact-every", "-1", "--out", str(tmp_path)])
+    assert "exact_every=-1 is no number of games: choose 0 (never), 1 or more" in said
+
+
+def test_no_cache_keeps_no_table(capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("TTT_ENVS_CACHE", str(tmp_path))
+    monkeypatch.setenv("TTT_ENVS_CACHE_BYTES", "1000000000")  # is put back when the test ends
+    evaluate.main(["solve", "--size", "3x4", "--no-cache"])
+    assert "worth 1 to the first player" in capsys.readouterr().out
+    assert not list(tmp_path.iterdir())

@@ -9,10 +9,19 @@ from typing import Any
 import tyro
 
 from ttt_apps.cli import run_command
+from ttt_apps.evaluate.exact import Exact
+from ttt_apps.evaluate.exploitability import Exploitability
 from ttt_apps.evaluate.match import Match
 from ttt_apps.evaluate.policies import Policies
+from ttt_apps.evaluate.solve import Solve
 
-COMMANDS: dict[str, Callable[..., Any]] = {"match": Match, "policies": Policies}
+COMMANDS: dict[str, Callable[..., Any]] = {
+    "match": Match,
+    "exact": Exact,
+    "exploitability": Exploitability,
+    "solve": Solve,
+    "policies": Policies,
+}
 
 
 def main(arguments: list[str] | None = None) -> None:

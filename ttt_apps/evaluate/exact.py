@@ -1,0 +1,58 @@
+"""``evaluate.py exact A B``: the exact result of two policies, without a game played."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from evaluation.exact import CHUNK, Outcome, outcome
+from ttt_apps.cli import ExactOptions, share_bar
+from ttt_envs.policy import make_policy
+
+
+@dataclass(frozen=True)
+class Exact(ExactOptions):
+    """The exact probabilities that A wins, draws and loses against B, in either seat."""
+
+    a: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="A")] = tyro.MISSING
+    """a policy, such as random, optimal or run:PATH"""
+    b: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="B")] = tyro.MISSING
+    """another policy"""
+    chunk: int = CHUNK
+    """positions that a policy is asked about at once: memory against speed, never the result"""
+
+    def run(self) -> None:
+        """Compute and print."""
+        game = self.game()
+        a, b = make_policy(self.a, game), make_policy(self.b, game)
+        with share_bar("moving first") as progress:
+            first = outcome(game, a, b, chunk=self.chunk, progress=progress)
+        with share_bar("moving second") as progress:
+            second = outcome(game, b, a, chunk=self.chunk, progress=progress).turned()
+        mean = Outcome(*((x + y) / 2 for x, y in zip(first, second, strict=True)))
+        rows = {"first": first, "second": second, "mean": mean}
+        if self.json:
+            results = {name: as_dict(row) for name, row in rows.items()}
+            print(json.dumps({"game": game.to_dict(), "a": self.a, "b": self.b, **results}))
+            return
+        table = Table(title=f"{self.a} against {self.b}, exactly, {game}", title_justify="left")
+        add_outcomes(table, self.a, {"moving first": first, "moving second": second, "mean": mean})
+        Console().print(table)
+
+
+def as_dict(result: Outcome) -> dict[str, Any]:
+    """As JSON-ready data; the keys are documented in docs/files.md."""
+    return {**result._asdict(), "value": result.value}
+
+
+def add_outcomes(table: Table, title: str, rows: dict[str, Outcome]) -> None:
+    """Columns and rows of a table of outcomes."""
+    for column in (title, "win", "draw", "loss", "value"):
+        table.add_column(column, justify="left" if column == title else "right", no_wrap=column != title)
+    for name, result in rows.items():
+        table.add_row(name, *(f"{share:.9f}" for share in result), f"{result.value:+.9f}")

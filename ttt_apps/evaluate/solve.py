@@ -1,0 +1,88 @@
+"""``evaluate.py solve``: the exact value of a game, of its first moves, and how many positions it has."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+import tyro
+from rich.console import Console
+
+from baselines.solver import check_size, solve
+from ttt_apps.cli import ExactOptions, share_bar
+from ttt_envs.boards import STONES, Boards, from_text
+from ttt_envs.rules import Game, Position, Reals, winner
+
+
+@dataclass(frozen=True)
+class Solve(ExactOptions):
+    """Solve a game on up to 16 cells: the values of all positions under perfect play, skips included."""
+
+    position: Annotated[str | None, tyro.conf.arg(metavar="TEXT")] = None
+    """values from here instead of the empty board: rows from the top, then the mover, as in x.o/.../..o x"""
+
+    def run(self) -> None:
+        """Solve and print."""
+        game = self.game()
+        check_size(game)  # before a bar is drawn
+        at = Boards.start(game).position(0) if self.position is None else from_text(self.position, game)
+        if winner(game, at.cells) is not None:
+            raise ValueError(f"the game is over in {self.position!r}: give a position in which somebody is to move")
+        with share_bar("solving") as progress:
+            solution = solve(game, progress=progress)
+        boards = Boards.of([at])
+        value = float(solution.values(boards)[0])
+        moves = solution.action_values(boards)[0]
+        distance = int(solution.distance(boards)[0]) if game.skip_chance == 0 else None
+        if self.json:
+            shape = (game.rows, game.columns)
+            optimal = np.flatnonzero(solution.optimal_actions(boards)[0])
+            data = {
+                "game": game.to_dict(),
+                "position": self.position,
+                "value": solution.value,
+                "value_to_mover": value,
+                "moves": [[None if np.isnan(v) else float(v) for v in row] for row in moves.reshape(shape)],
+                "optimal": [int(cell) for cell in optimal],
+                "distance": distance,
+                "counts": solution.counts._asdict(),
+            }
+            print(json.dumps(data))
+            return
+        console = Console(highlight=False)
+        console.print(
+            f"{game}: worth {solution.value:.12g} to the first player, with perfect play by both", soft_wrap=True
+        )
+        if self.position is None:
+            console.print("\nits first moves, to the first player")
+        else:
+            console.print(f"\nin {self.position!r} worth {value:.12g} to the mover, whose moves are worth")
+        console.print(board_of(game, at, moves), soft_wrap=True)
+        if distance is not None:
+            console.print(f"\nends after {distance} more moves where the winner hurries and the loser delays")
+        with console.status("counting"):
+            counts = solution.counts
+        console.print(
+            f"\n{counts.boards:,} boards can be reached: {counts.boards_not_over:,} not over, "
+            f"{counts.won_by_player_0:,} won by the first player, {counts.won_by_player_1:,} by the second, "
+            f"{counts.drawn:,} drawn\n{counts.positions_not_over:,} positions (board and mover) not over; "
+            f"{counts.classes:,} boards up to symmetry" + ("" if counts.games is None else f"; {counts.games:,} games"),
+            soft_wrap=True,
+        )
+        by_stones = ", ".join(f"{count:,}" for count in counts.by_stones)
+        console.print(f"boards by number of stones: {by_stones}", soft_wrap=True)
+
+
+def board_of(game: Game, at: Position, values: Reals | Sequence[float], digits: int = 6) -> str:
+    """Numbers as a board, stones where there are stones; the best are marked with a star."""
+    best = np.nanmax(np.asarray(values))
+    words = [
+        STONES[stone] if stone else f"{value:+.{digits}f}" + ("*" if value >= best - 1e-9 else " ")
+        for stone, value in zip(at.cells, values, strict=True)
+    ]
+    width = max(map(len, words))
+    rows = (words[start : start + game.columns] for start in range(0, game.cells, game.columns))
+    return "\n".join("  ".join(f"{word:>{width}}" for word in row) for row in rows)
