@@ -18,15 +18,9 @@ import ctypes
 import dataclasses
 import functools
 import gc
-import importlib.metadata
 import itertools
 import json
 import os
-import platform
-import shutil
-import statistics
-import subprocess
-import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,9 +28,9 @@ from random import random
 from time import process_time
 from typing import Any, NamedTuple
 
+from measuring import SkipRow, Spread, compile_c, cpu, not_installed, versions
+
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
-if hasattr(os, "sched_setaffinity"):  # before the imports, because libraries count the cores when they make threads
-    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 
 import gymnasium
 import numpy as np
@@ -45,7 +39,6 @@ from rich.box import MARKDOWN
 from rich.console import Console
 from rich.table import Table
 
-import ttt_envs  # registers the environments, too
 from ttt_envs import mnk_v0
 from ttt_envs.rules import Game, random_games
 
@@ -68,10 +61,6 @@ class Count(NamedTuple):
 
 Play = Callable[[], Count]
 """plays on for some milliseconds"""
-
-
-class SkipRow(Exception):  # noqa: N818  # no error
-    """A row cannot be measured here; the message says why."""
 
 
 def total(counts: Iterable[Count]) -> Count:
@@ -388,13 +377,7 @@ def games_by_numba(game: Game, games: int, key: int) -> Results:
 
 @functools.cache
 def compiled_c() -> ctypes.CDLL:
-    if shutil.which("gcc") is None:
-        raise SkipRow("there is no gcc: install a C compiler")
-    with tempfile.TemporaryDirectory() as folder:
-        source, library = Path(folder, "random_games.c"), Path(folder, "random_games.so")
-        source.write_text(C_SOURCE)
-        subprocess.run(["gcc", "-O3", "-march=native", "-shared", "-fPIC", "-o", library, source], check=True)
-        loaded = ctypes.CDLL(str(library))
+    loaded = compile_c(C_SOURCE)
     sizes = [ctypes.c_int64] * 3
     loaded.random_games.argtypes = [ctypes.c_int64, ctypes.c_uint64, *sizes, ctypes.c_double, ctypes.c_void_p]
     loaded.random_games.restype = ctypes.c_int64
@@ -483,26 +466,6 @@ KINDS: dict[str, Callable[[int, int], Play]] = {
 
 
 @dataclass(frozen=True)
-class Spread:
-    """Values of several rounds."""
-
-    median: float
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, values: Iterable[float]) -> Spread:
-        """Of at least one value."""
-        values = sorted(values)
-        return cls(statistics.median(values), values[0], values[-1])
-
-    def __str__(self) -> str:
-        scale, unit = next(((s, u) for s, u in ((1e6, " M"), (1e3, " k")) if self.median >= s), (1.0, ""))
-        median, low, high = (f"{value / scale:.3g}" for value in (self.median, self.low, self.high))
-        return f"{median}{unit} ({low} - {high})"
-
-
-@dataclass(frozen=True)
 class Comparison:
     """A measured row."""
 
@@ -554,7 +517,7 @@ def compare(row: Row, rounds: int, seconds: float) -> Comparison:
     try:
         peer = row.peer_play()
     except ImportError as problem:
-        raise SkipRow(f'{problem.name or problem} is not installed: pip install "ttt_envs[bench]"') from None
+        raise not_installed(problem) from None
     counts = rounds_of([row.our_play(), peer], rounds, seconds)
     ours, theirs = ([count.moves / count.seconds for count in side] for side in counts)
     drawn = total(counts[0] + counts[1])
@@ -611,28 +574,6 @@ def table_of_costs(costs: list[Cost]) -> Table:
     return table
 
 
-def cpu() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        lines = []
-    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(names, platform.processor() or platform.machine())
-
-
-def versions() -> dict[str, str]:
-    """Of Python, of ours, of the packages that are installed and of gcc."""
-    found = {"python": platform.python_version(), "ttt_envs": ttt_envs.__version__}
-    for package in PACKAGES:
-        try:
-            found[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    if shutil.which("gcc"):
-        found["gcc"] = subprocess.run(["gcc", "-dumpfullversion"], capture_output=True, text=True).stdout.strip()
-    return found
-
-
 @dataclass(frozen=True)
 class Arguments:
     """Measure the environments beside their peers."""
@@ -668,7 +609,7 @@ def main(arguments: Arguments) -> None:
     with console.status(COSTS):
         costs = measure_costs(rounds, seconds / 4) if COSTS in chosen else []
 
-    here = versions()
+    here = versions(PACKAGES)
     console.print(f"{cpu()}, one core; " + ", ".join(" ".join(pair) for pair in here.items()))
     console.print(f"Medians (min - max) of {rounds} rounds; ratios are taken within each round.")
     if comparisons:

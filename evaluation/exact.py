@@ -105,6 +105,7 @@ def outcome(
     results = np.zeros((3, 2))
     for layer in _forward(game, players, chunk, results=results):
         _tell(progress, layer, 0, 1)
+    _done(progress)
     win, loss, draw = (float(share) for share in results.sum(axis=1))
     return Outcome(win, draw, loss)
 
@@ -152,6 +153,7 @@ def best_response(
         _backward(game, players, chunk, layer, after)
         _tell(progress, layer, 1, 0.5)
         after = layer
+    _done(progress)
     win, loss = (float(share) for share in after.values[0, 0, 1:])
     return Outcome(win, max(0.0, 1 - win - loss), loss)
 
@@ -204,6 +206,7 @@ def regret_table(
     for layer in _forward(game, (asked, asked), chunk, visit=visit):
         rows.append(RegretRow(layer.stones, layer.total, float(lost[layer.stones].sum())))
         _tell(progress, layer, 0, 1)
+    _done(progress)
     return rows
 
 
@@ -642,6 +645,11 @@ def _tell(progress: Progress | None, layer: _Layer, start: float, end: float) ->
         cells = layer.game.cells
         share = sum(math.comb(cells, stones) * 2**stones for stones in range(layer.stones + 1)) / 3**cells
         progress(start + (end - start) * share)
+
+
+def _done(progress: Progress | None) -> None:
+    if progress is not None:
+        progress(1.0)  # games may have ended before the board was full
 
 
 def _part(progress: Progress | None, index: int, count: int) -> Progress | None:

@@ -100,4 +100,3 @@ def share_bar(description: str) -> Iterator[Callable[[float], None]]:
     with progress_bar() as bar:
         task = bar.add_task(description, total=1.0)
         yield lambda share: bar.update(task, completed=share)
-        bar.update(task, completed=1.0)

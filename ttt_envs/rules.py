@@ -36,6 +36,8 @@ inlined = cast(Callable[[Function], Function], njit(cache=True, error_model="num
 """the same for what kernels call at every move"""
 wide = cast(Callable[[Any], int], np.int64)
 """in kernels: one type of number for all callers, so that what they call is compiled once"""
+stone_of = cast(Callable[[Any], int], np.int8)
+"""in kernels: a stone as cells hold it"""
 
 FORMAT = 1
 """version of a stored game"""
@@ -346,7 +348,7 @@ def winning_cells(cells: Cells, mover: int, kernel: Kernel, out: Cells) -> None:
     rows, columns, win_length, _ = kernel
     size = len(cells)
     if size <= SMALL:
-        bits = bits_of(cells, mover + 1, rows, columns)
+        bits = bits_of(cells, stone_of(mover + 1), rows, columns)
         for cell in range(size):
             more = bits | 1 << (cell + cell // columns)
             out[cell] = cells[cell] == 0 and line_in(more, columns, win_length)
@@ -372,7 +374,7 @@ def standing_of(cells: Cells, kernel: Kernel) -> int:
             return wide(cells[cell]) - 1
     if size <= SMALL:
         for player in range(2):
-            if line_in(bits_of(cells, player + 1, rows, columns), columns, win_length):
+            if line_in(bits_of(cells, stone_of(player + 1), rows, columns), columns, win_length):
                 return player
     return outcome
 

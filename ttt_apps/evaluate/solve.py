@@ -85,4 +85,4 @@ def board_of(game: Game, at: Position, values: Reals | Sequence[float], digits: 
     ]
     width = max(map(len, words))
     rows = (words[start : start + game.columns] for start in range(0, game.cells, game.columns))
-    return "\n".join("  ".join(f"{word:>{width}}" for word in row) for row in rows)
+    return "\n".join("  ".join(f"{word:>{width}}" for word in row).rstrip() for row in rows)

@@ -1,0 +1,85 @@
+"""What the benchmarks share. Importing this keeps the process on one core."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.metadata
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import ttt_envs
+
+if hasattr(os, "sched_setaffinity"):  # libraries imported later make threads for the cores they find
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+
+
+class SkipRow(Exception):  # noqa: N818  # no error
+    """A row cannot be measured here; the message says why."""
+
+
+def not_installed(problem: ImportError) -> SkipRow:
+    return SkipRow(f'{problem.name or problem} is not installed: pip install "ttt_envs[bench]"')
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Values of several rounds."""
+
+    median: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, values: Iterable[float]) -> Spread:
+        """Of at least one value."""
+        values = sorted(values)
+        return cls(statistics.median(values), values[0], values[-1])
+
+    def __str__(self) -> str:
+        scale, unit = next(((s, u) for s, u in ((1e6, " M"), (1e3, " k")) if self.median >= s), (1.0, ""))
+        median, low, high = (f"{value / scale:.3g}" for value in (self.median, self.low, self.high))
+        return f"{median}{unit} ({low} - {high})"
+
+
+def compile_c(source: str) -> ctypes.CDLL:
+    """C as a plain programmer would have it compiled.
+
+    Raises:
+        SkipRow: there is no compiler.
+    """
+    if shutil.which("gcc") is None:
+        raise SkipRow("there is no gcc: install a C compiler")
+    with tempfile.TemporaryDirectory() as folder:
+        file, library = Path(folder, "peer.c"), Path(folder, "peer.so")
+        file.write_text(source)
+        subprocess.run(["gcc", "-O3", "-march=native", "-shared", "-fPIC", "-o", library, file], check=True)
+        return ctypes.CDLL(str(library))
+
+
+def cpu() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.processor() or platform.machine())
+
+
+def versions(packages: Iterable[str]) -> dict[str, str]:
+    """Of Python, of ours, of the packages that are installed and of gcc."""
+    found = {"python": platform.python_version(), "ttt_envs": ttt_envs.__version__}
+    for package in packages:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    if shutil.which("gcc"):
+        found["gcc"] = subprocess.run(["gcc", "-dumpfullversion"], capture_output=True, text=True).stdout.strip()
+    return found

@@ -1,0 +1,59 @@
+"""``evaluate.py prove``: who wins without skips, on boards too large to tabulate."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import tyro
+from rich.console import Console
+
+from baselines.proof import prove
+from ttt_apps.cli import GameOptions, progress_bar
+from ttt_envs.rules import DRAW
+
+
+@dataclass(frozen=True)
+class Prove(GameOptions):
+    """Prove who wins a board of up to 64 cells with perfect play, without skips: the first player, or nobody."""
+
+    nodes: int | None = None
+    """give up after so many positions; never by default"""
+    memory: float = 1.0
+    """GiB that the table of positions may take"""
+    json: tyro.conf.FlagCreatePairsOff[bool] = False
+    """print JSON instead of text"""
+
+    def run(self) -> None:
+        """Search and print.
+
+        Raises:
+            ValueError: a game with skips, a board too large, limits that make no sense.
+        """
+        game = self.game()
+        with progress_bar("nodes") as bar:
+            task = bar.add_task("searching", total=self.nodes, nodes="")
+            proof = prove(
+                game,
+                nodes=self.nodes,
+                memory=int(self.memory * 2**30),
+                progress=lambda nodes: bar.update(task, completed=nodes, nodes=f"{nodes:,} positions"),
+            )
+            bar.update(task, completed=proof.nodes, total=proof.nodes, nodes=f"{proof.nodes:,} positions")
+        if self.json:
+            winner = {0: "player_0", DRAW: "draw", None: None}[proof.winner]
+            limits = {"nodes": proof.nodes, "seconds": proof.seconds}
+            print(json.dumps({"game": game.to_dict(), "winner": winner, "move": proof.move, **limits}))
+            return
+        if proof.winner == 0:
+            assert proof.move is not None
+            row, column = divmod(proof.move, game.columns)
+            found = f"the first player wins, for example by the cell in row {row + 1}, column {column + 1}"
+        elif proof.winner == DRAW:
+            found = "a draw with perfect play by both"
+        else:
+            found = f"undecided after {proof.nodes:,} positions: allow more with --nodes"
+        rate = proof.nodes / max(proof.seconds, 1e-9)
+        console = Console(highlight=False, soft_wrap=True)
+        console.print(f"{game}: {found}")
+        console.print(f"{proof.nodes:,} positions in {proof.seconds:.2f} s, {rate:,.0f} a second")
