@@ -313,6 +313,8 @@ def test_the_moves_of_any_position(capsys):
         (["exact", "optimal:epsilon=2", "random"], "epsilon=2.0 is no probability of a random move: choose 0"),
         (["exact", "random", "random", "--chunk", "0"], "chunk=0 leaves nothing to ask: choose 1 or more"),
         (["exploitability", "optimum"], "did you mean 'optimal'?"),
+        (["prove", "--skip-chance", "0.1"], "skip_chance=0.1"),
+        (["prove", "--size", "9"], "64"),
     ],
 )
 def test_nonsense_about_exact_numbers_is_answered_by_a_sentence(arguments, said, capsys):
@@ -322,6 +324,42 @@ def test_nonsense_about_exact_numbers_is_answered_by_a_sentence(arguments, said,
 def test_no_negative_number_of_games_between_measurements(capsys, tmp_path):
     said = sentence(capsys, train.main, ["--exact-every", "-1", "--out", str(tmp_path)])
     assert "exact_every=-1 is no number of games: choose 0 (never), 1 or more" in said
+
+
+def test_a_proof_as_json_and_as_text(capsys):
+    evaluate.main(["prove", "--size", "5x6", "--win-length", "4", "--json"])
+    data = json.loads(capsys.readouterr().out)
+    assert Game.from_dict(data["game"]) == Game(5, 6, 4)
+    assert data["winner"] == "player_0"
+    assert 0 <= data["move"] < 30
+    assert data["nodes"] > 0
+    evaluate.main(["prove", "--size", "5x6", "--win-length", "4"])
+    row, column = divmod(data["move"], 6)
+    assert f"the first player wins, for example by the cell in row {row + 1}, column {column + 1}" in words(capsys)
+    evaluate.main(["prove", "--size", "5", "--win-length", "4"])
+    assert "a draw with perfect play by both" in words(capsys)
+    evaluate.main(["prove", "--size", "5", "--win-length", "4", "--nodes", "10"])
+    assert "allow more with --nodes" in words(capsys)
+
+
+def words(capsys):
+    return " ".join(capsys.readouterr().out.split())
+
+
+def test_the_page_of_ground_truth_is_what_its_command_prints(capsys):
+    page = (ROOT / "docs" / "ground-truth.md").read_text()
+    evaluate.main(["ground-truth", "--largest", "9", "--no-proofs"])
+    head, *sections = capsys.readouterr().out.split("\n## ")
+    assert page.startswith(head)
+    assert len(sections) == 5
+    for section in sections:
+        assert section.strip() in page
+
+
+@pytest.mark.slow
+def test_the_whole_page_of_ground_truth_is_what_its_command_prints(capsys):
+    evaluate.main(["ground-truth"])
+    assert capsys.readouterr().out == (ROOT / "docs" / "ground-truth.md").read_text()
 
 
 def test_no_cache_keeps_no_table(capsys, tmp_path, monkeypatch):

@@ -22,6 +22,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 import ttt_envs
+from baselines.proof import prove
+from baselines.solver import solve
+from evaluation import exact
 from ttt_envs import Boards, Game, Position, act, boards, chance_outcomes, from_text, make_policy, mnk_v0, rules
 from ttt_envs.policy import act_in_episodes, sample
 from ttt_envs.single_env import SingleEnv
@@ -515,6 +518,20 @@ def play_everything():
         rules.random_results(game, 10, 0)
         start = Boards.start(game).position(0)
         chance_outcomes(game, chance_outcomes(game, start, 0)[0].position, 1)
+    for game in (Game(), Game(2, 4, 3, 0.25)):
+        solution = solve(game)
+        for many in (Boards.start(game), Boards.start(game, 8)):
+            solution.values(many)
+            solution.action_values(many)
+        assert solution.counts.boards
+        if game.skip_chance == 0:
+            solution.distance(many)
+        for name in ("optimal", "win-or-block"):
+            exact.match_outcome(game, name, "random", chunk=50)
+            exact.exploitability(game, name)
+            exact.regret(game, name)
+    for game in (Game(), Game(5, 6, 3)):
+        prove(game)
 
 
 def signatures_of_kernels():
@@ -523,7 +540,8 @@ def signatures_of_kernels():
     from numba.types import unliteral
 
     names = [module.name for module in pkgutil.iter_modules(ttt_envs.__path__, "ttt_envs.")]
-    modules = [importlib.import_module(name) for name in (*names, "baselines.simple")]
+    others = ("baselines.simple", "baselines.solver", "baselines.proof", "evaluation.exact")
+    modules = [importlib.import_module(name) for name in (*names, *others)]
     return {
         f"{module.__name__}.{name}": {tuple(map(unliteral, signature)) for signature in kernel.signatures}
         for module in modules

@@ -11,8 +11,10 @@ import tyro
 from ttt_apps.cli import run_command
 from ttt_apps.evaluate.exact import Exact
 from ttt_apps.evaluate.exploitability import Exploitability
+from ttt_apps.evaluate.ground_truth import GroundTruth
 from ttt_apps.evaluate.match import Match
 from ttt_apps.evaluate.policies import Policies
+from ttt_apps.evaluate.prove import Prove
 from ttt_apps.evaluate.solve import Solve
 
 COMMANDS: dict[str, Callable[..., Any]] = {
@@ -20,6 +22,8 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "exact": Exact,
     "exploitability": Exploitability,
     "solve": Solve,
+    "prove": Prove,
+    "ground-truth": GroundTruth,
     "policies": Policies,
 }
 

@@ -19,7 +19,10 @@ BOARDS = (
 )  # fmt: skip
 """rows, columns, win length"""
 SKIPS = (0.0, 0.1, 0.25, 0.5)
-PROVED = ((4, 5, 4), (4, 6, 4), (5, 5, 4), (5, 5, 5), (5, 6, 4), (6, 6, 4), (6, 6, 5))
+PROVED = (
+    (4, 5, 4), (4, 6, 4), (4, 7, 4), (5, 5, 4), (5, 5, 5), (5, 6, 4), (6, 6, 4), (6, 6, 5), (6, 6, 6), (6, 7, 5),
+    (7, 7, 4), (7, 7, 5),
+)  # fmt: skip
 """boards too large to tabulate, without skips"""
 MATCHED = 12
 """cells up to which policies are evaluated, too"""

@@ -1,0 +1,374 @@
+"""Who wins without skips: against plain solving, against the literature, and every shortcut on its own."""
+
+import inspect
+
+import numpy as np
+import plain
+import pytest
+from numba import config, njit
+from numba.core.dispatcher import Dispatcher
+from numba.types import unliteral
+
+from baselines import proof
+from baselines.proof import NO, ONE, UNKNOWN, YES, prove
+from ttt_envs import Game
+from ttt_envs.rules import DRAW, wide, windows
+
+
+def solver(game):
+    """A function that plays a position out: the value to the mover of (own stones, other stones), as sets of cells."""
+    lines = np.array([sum(1 << cell for cell in line) for line in {frozenset(line) for line in plain.all_lines(game)}])
+    seen = np.full(4**game.cells if game.cells <= 12 else 0, 2, np.int8)
+    return lambda own, other: int(played_out(own, other, lines, game.cells, seen))
+
+
+@njit(cache=True)
+def played_out(own, other, lines, cells, seen):
+    """Every move tried; ``seen`` remembers values on small boards, 2 where there is none yet."""
+    place = own << cells | other
+    if len(seen) > 0 and seen[place] != 2:
+        return wide(seen[place])
+    best = -2
+    for cell in range(cells):
+        if not (own | other) >> cell & 1:
+            after = own | 1 << cell
+            for line in lines:
+                if after & line == line:
+                    best = 1
+            if best < 1:
+                best = max(best, -played_out(other, after, lines, cells, seen))
+            if best == 1:
+                break
+    best = 0 if best == -2 else best  # a full board
+    if len(seen) > 0:
+        seen[place] = best
+    return best
+
+
+def random_positions(game, count, empty, seed=0):
+    """(own stones, other stones) without a line, as sets of cells, with at most ``empty`` empty cells of any kind."""
+    rng = np.random.default_rng(seed)
+    lines = [sum(1 << cell for cell in set(line)) for line in plain.all_lines(game)]
+    positions = []
+    while len(positions) < count:
+        order = [int(cell) for cell in rng.permutation(game.cells)[min(empty, game.cells - 1) - int(rng.integers(4)) :]]
+        half = len(order) // 2 + int(rng.integers(-1, 2))
+        own, other = sum(1 << cell for cell in order[:half]), sum(1 << cell for cell in order[half:])
+        if not any(stones & line == line for line in lines for stones in (own, other)):
+            positions.append((own, other))
+    return positions
+
+
+def cells_of(stones):
+    return [cell for cell in range(stones.bit_length()) if stones >> cell & 1]
+
+
+def images_of(board, *sets):
+    """All images of some sets of cells, uint64[S, len(sets)]."""
+    return np.array(
+        [[sum(1 << int(image[cell]) for cell in cells_of(stones)) for stones in sets] for image in board.images],
+        np.uint64,
+    )
+
+
+def winner_from(game, first, second, memory=1 << 24):
+    """Whether player_0, to move, wins from any position, by the whole search."""
+    board = proof._board(game)
+    search = proof._search_from_empty(board)
+    search.stones[0] = images_of(board, first, second)
+    table = proof._grown(np.zeros((0, 3), np.uint64), search.state, memory)
+    proof._run(search, table, board, 1 << 60)
+    return int(search.state[proof.RESULT])
+
+
+MIDDLE = [Game(4, 4, 4), Game(4, 4, 3), Game(3, 5, 3), Game(5, 3, 4), Game(5, 5, 4), Game(4, 6, 4), Game(5, 5, 5)]
+"""boards of which random positions with few empty cells are played out"""
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The whole
+
+
+def boards_up_to(cells):
+    sizes = [(rows, columns) for rows in range(1, 13) for columns in range(1, 13) if rows * columns <= cells]
+    return [Game(*size, win_length) for size in sizes for win_length in range(1, max(size) + 1)]
+
+
+def agrees_with_playing_out(game):
+    value = solver(game)
+    found = prove(game)
+    assert found.winner == (0 if value(0, 0) == 1 else DRAW), game
+    assert (found.move is None) == (found.winner == DRAW)
+    if found.move is not None:
+        after = 1 << found.move
+        lines = [set(line) for line in plain.all_lines(game)]
+        assert {found.move} in lines or value(0, after) == -1, game
+
+
+def test_small_boards_end_as_playing_them_out_says():
+    for game in boards_up_to(10):
+        agrees_with_playing_out(game)
+
+
+@pytest.mark.slow
+def test_all_boards_of_12_cells_end_as_playing_them_out_says():
+    for game in boards_up_to(12):
+        agrees_with_playing_out(game)
+
+
+@pytest.mark.parametrize("empty", [7, pytest.param(9, marks=pytest.mark.slow)])
+def test_any_position_ends_as_playing_it_out_says(empty):
+    for game in MIDDLE:
+        value = solver(game)
+        results = set()
+        for first, second in random_positions(game, 300, empty):
+            result = winner_from(game, first, second)
+            assert result == (YES if value(first, second) == 1 else NO), (game, first, second)
+            results.add(result)
+        assert len(results) == 2 or game == Game(5, 5, 5)
+
+
+def games_of(text):
+    """The games of a line of the literature: ``"5,6,4"``, or a family of boards."""
+    if text == "m,n,3 for m>=3, n>=4":
+        return [Game(rows, columns, 3) for rows in range(3, 9) for columns in range(4, 9)]
+    return [Game(*map(int, text.split(",")))]
+
+
+def test_solved_games_have_their_known_winner(known):
+    literature = known["mnk_no_skip_literature"]
+    for texts, winner in ((literature["draw"], DRAW), (literature["player_0_wins"], 0)):
+        for text in texts:
+            for game in games_of(text):
+                assert prove(game).winner == winner, game
+
+
+@pytest.mark.slow
+def test_a_board_of_49_cells_is_a_draw():
+    """Hsu et al., "On solving the 7,7,5-game and the 8,8,5-game", Theoretical Computer Science 815 (2020)."""
+    assert prove(Game(7, 7, 5)).winner == DRAW
+
+
+@pytest.mark.parametrize(
+    "size", [(1, 1, 1), (1, 19, 1), (1, 19, 3), (19, 1, 19), (2, 2, 2), (8, 8, 1), (8, 8, 8)], ids=str
+)
+def test_odd_boards_have_the_winner_that_anybody_sees(size):
+    assert prove(Game(*size)).winner == (0 if size[2] == 1 or size == (2, 2, 2) else DRAW)
+
+
+def test_rows_and_columns_may_change_places():
+    for size in ((3, 4, 3), (4, 5, 4), (5, 6, 4), (4, 6, 4), (6, 7, 5), (2, 8, 3)):
+        rows, columns, win_length = size
+        assert prove(Game(*size)).winner == prove(Game(columns, rows, win_length)).winner
+
+
+@pytest.mark.parametrize("memory", [0, 96, 5000, 1 << 20])
+def test_the_size_of_the_table_does_not_change_the_winner(memory):
+    for game, winner in ((Game(4, 5, 4), DRAW), (Game(5, 6, 4), 0), (Game(6, 6, 5), DRAW), (Game(6, 6, 4), 0)):
+        assert prove(game, memory=memory).winner == winner
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Every shortcut on its own
+
+
+@pytest.mark.parametrize("empty", [7, pytest.param(9, marks=pytest.mark.slow)])
+def test_threats_and_the_choice_of_moves_lose_nothing(empty):
+    seen = {YES: 0, NO: 0, UNKNOWN: 0}
+    narrowed = 0
+    for game in MIDDLE:
+        value, board = solver(game), proof._board(game)
+        lines = [sum(1 << cell for cell in line) for line in plain.all_lines(game)]
+        for own, other in random_positions(game, 600, empty):
+            verdict, cells = proof._look(np.uint64(own), np.uint64(other), board)
+            seen[verdict] += 1
+            moves = cells_of(int(cells))
+            assert not int(cells) & (own | other)
+            live = any(not line & own or not line & other for line in lines)
+            assert bool(moves) == (live if verdict == UNKNOWN else verdict == YES)
+            if verdict == NO:
+                assert value(own, other) == -1, (game, own, other)
+                continue
+            outcomes = [outcome_of(game, value, own, other, cell) for cell in moves]
+            if verdict == YES:
+                assert set(outcomes) == {1}, (game, own, other)
+            else:
+                assert max(outcomes, default=0) == value(own, other), (game, own, other)
+                narrowed += len(moves) < game.cells - (own | other).bit_count()
+    assert min(seen.values()) > 100
+    assert narrowed > 1000
+
+
+def outcome_of(game, value, own, other, cell):
+    """The value, to the player who moves, of a stone on ``cell``."""
+    after = own | 1 << cell
+    wins = any(all(after >> i & 1 for i in line) for line in plain.all_lines(game))
+    return 1 if wins else -value(other, after)
+
+
+@pytest.mark.parametrize("pairs", [False, True])
+@pytest.mark.parametrize("empty", [7, pytest.param(9, marks=pytest.mark.slow)])
+def test_where_player_1_is_said_to_hold_player_0_does_not_win(pairs, empty):
+    held = 0
+    for game in MIDDLE:
+        value, board = solver(game), proof._board(game)
+        for first, second in random_positions(game, 600, empty, seed=1):
+            for mover in (0, 1):
+                if proof._holds(np.uint64(first), np.uint64(second), mover, pairs, board):
+                    held += 1
+                    outcome = value(first, second) if mover == 0 else -value(second, first)
+                    assert outcome < 1, (game, first, second, mover)
+            assert not board.common.any()
+    assert held > 1000
+
+
+def test_pairs_hold_what_weight_alone_does_not():
+    board = proof._board(Game(4, 4, 4))
+    assert not proof._holds(np.uint64(0), np.uint64(0), 0, False, proof._board(Game(5, 5, 4)))
+    empty = np.uint64(0)
+    assert proof._holds(empty, empty, 0, True, proof._board(Game(5, 5, 5)))
+    assert proof._holds(empty, empty, 1, True, board)
+
+
+def test_the_table_gives_what_was_stored_and_nothing_else():
+    rng = np.random.default_rng(0)
+    table = np.zeros((1 << 12, 3), np.uint64)
+    rows = rng.integers(1, 1 << 63, (1000, 3), dtype=np.uint64)
+    gained = sum(proof._store(*row, table) for row in rows)
+    assert gained > 980
+    larger = np.zeros((1 << 14, 3), np.uint64)
+    assert proof._refill(table, larger) == gained
+    found = [int(proof._stored(first, second, larger)) for first, second, _ in rows]
+    assert sum(number == int(row[2]) for number, row in zip(found, rows, strict=True)) == gained
+    assert all(number in (0, int(row[2])) for number, row in zip(found, rows, strict=True))
+    assert not any(proof._stored(first, second ^ np.uint64(1), larger) for first, second, _ in rows)
+
+
+def test_a_full_table_takes_no_position_for_another():
+    table = np.zeros((proof.BUCKET, 3), np.uint64)
+    for i in range(1, 30):
+        first, second = np.uint64(i), np.uint64(i << 40)
+        proof._store(first, second, np.uint64(i), table)
+        assert proof._stored(first, second, table) == i
+        assert proof._stored(first, second + ONE, table) == 0
+        assert proof._stored(first + ONE, second, table) == 0
+
+
+def test_a_full_bucket_gives_up_what_cost_least():
+    table = np.zeros((proof.BUCKET, 3), np.uint64)
+    for i, digits in enumerate((9, 3, 7, 5)):
+        proof._store(np.uint64(i + 1), ONE, np.uint64(digits << 56 | 1), table)
+    proof._store(np.uint64(5), ONE, np.uint64(4 << 56 | 1), table)
+    assert [bool(proof._stored(np.uint64(i + 1), ONE, table)) for i in range(5)] == [True, False, True, True, True]
+
+
+@pytest.mark.parametrize("size", [(3, 3), (4, 5), (5, 5), (1, 7), (8, 8)], ids=str)
+def test_all_images_of_a_position_have_one_key(size):
+    board = proof._board(Game(*size, 3))
+    rng = np.random.default_rng(0)
+    keys = set()
+    for _ in range(50):
+        cell, *order = map(int, rng.permutation(size[0] * size[1])[:6])
+        position = sum(1 << i for i in order[:3]), sum(1 << i for i in order[3:])
+        for mover in (0, 1):
+            found = set()
+            for image, (first, second) in zip(board.images, images_of(board, *position), strict=True):
+                stones = images_of(board, int(first), int(second))
+                found.add(tuple(map(int, proof._key(stones, mover, int(image[cell]), board.images))))
+            assert len(found) == 1
+            (key,) = found
+            after = [position[0] | (mover == 0) << cell, position[1] | (mover == 1) << cell]
+            assert key in {tuple(map(int, image)) for image in images_of(board, *after)}
+            keys |= found
+    assert len(keys) > 20
+
+
+def test_a_table_keeps_within_its_memory():
+    state = np.zeros(6, np.int64)
+    for memory in (0, 95, 96, 1000, 1 << 20, 1 << 22):
+        table = np.zeros((0, 3), np.uint64)
+        for stored in (0, 10**6, 10**9):
+            state[proof.STORED] = stored
+            before = table.nbytes
+            table = proof._grown(table, state, memory)
+            assert table.nbytes == before or table.nbytes + before <= memory
+        assert len(table) in (0, *(1 << i for i in range(2, 40)))
+        assert (len(table) == 0) == (memory < 96)
+
+
+def test_windows_are_all_lines():
+    for game in (*boards_up_to(12), Game(19, 19, 5), Game(1, 19, 7), Game(8, 8, 8)):
+        found = windows(game)
+        assert found.dtype == np.int64
+        assert found.shape[1] == game.win_length
+        assert len({tuple(line) for line in found}) == len(found)
+        assert {frozenset(line) for line in found.tolist()} == {frozenset(line) for line in plain.all_lines(game)}
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The interface
+
+
+def test_a_search_stops_after_so_many_positions():
+    calls = []
+    found = prove(Game(4, 7, 4), nodes=3000, progress=calls.append)
+    assert (found.winner, found.nodes, found.move) == (None, 3000, None)
+    assert calls == [3000]
+    assert found.game == Game(4, 7, 4)
+    assert found.seconds > 0
+
+
+def test_a_search_in_slices_is_the_same_search(monkeypatch):
+    whole = prove(Game(5, 6, 4), memory=0)
+    monkeypatch.setattr(proof, "SLICE", 100)
+    calls = []
+    sliced = prove(Game(5, 6, 4), memory=0, progress=calls.append)
+    assert (sliced.winner, sliced.nodes, sliced.move) == (whole.winner, whole.nodes, whole.move)
+    assert calls == [*range(100, whole.nodes, 100), whole.nodes]
+
+
+def test_a_small_table_grows(monkeypatch):
+    monkeypatch.setattr(proof, "SLICE", 50)
+    assert prove(Game(4, 6, 4)).winner == DRAW
+
+
+@pytest.mark.parametrize(
+    ("game", "options", "message"),
+    [
+        (
+            Game(skip_chance=0.25),
+            {},
+            "skip_chance=0.25 leaves nothing to prove, .* get the exact values with evaluate.py",
+        ),
+        (Game(5, 13, 5), {}, "a board of 5 x 13 has 65 cells: choose one of at most 64"),
+        (Game(), {"nodes": 0}, "nodes=0 visits no position: choose at least 1, or None"),
+        (Game(), {"memory": -1}, "memory=-1 is negative: choose the bytes of the table, or 0"),
+    ],
+)
+def test_what_cannot_be_proved_is_refused(game, options, message):
+    with pytest.raises(ValueError, match=message):
+        prove(game, **options)
+
+
+def test_the_source_runs_as_plain_python(fresh):
+    printed = fresh(
+        "import os; os.environ['NUMBA_DISABLE_JIT'] = '1'",
+        "import warnings; warnings.simplefilter('ignore')",
+        "from baselines.proof import prove",
+        "from ttt_envs import Game",
+        "print([prove(Game(*size))[1:3] for size in ((3, 3, 3), (3, 4, 3), (4, 4, 4), (2, 2, 1))])",
+    )
+    assert printed.strip() == str([prove(Game(*size))[1:3] for size in ((3, 3, 3), (3, 4, 3), (4, 4, 4), (2, 2, 1))])
+
+
+@pytest.mark.skipif(config.DISABLE_JIT, reason="about machine code")
+def test_every_kernel_is_compiled_for_one_type_of_arguments():
+    prove(Game(4, 5, 4))
+    kernels = {name: kernel for name, kernel in vars(proof).items() if isinstance(kernel, Dispatcher)}
+    assert len(kernels) > 10
+    for name, kernel in kernels.items():
+        assert len({tuple(map(unliteral, signature)) for signature in kernel.signatures}) <= 1, name
+
+
+def test_the_options_are_named():
+    kinds = [parameter.kind.name for parameter in inspect.signature(prove).parameters.values()]
+    assert kinds == ["POSITIONAL_OR_KEYWORD", *["KEYWORD_ONLY"] * 3]
