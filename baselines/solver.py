@@ -9,25 +9,19 @@ that can follow it (Bellman, 1957; retrograde analysis in the tongue of game pro
 
 from __future__ import annotations
 
-import hashlib
-import inspect
-import json
-import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 from weakref import WeakValueDictionary
 
 import numpy as np
-import platformdirs
 from numpy.typing import NDArray
 
 from ttt_envs import rules
 from ttt_envs.boards import Boards
-from ttt_envs.files import write_json, write_whole
+from ttt_envs.kept import Kept
 from ttt_envs.policy import Named
 from ttt_envs.rules import (
     NOT_OVER,
@@ -53,10 +47,6 @@ FORMAT = 1
 """version of a stored table"""
 SMALLEST_KEPT = 1 << 22
 """bytes from which a table is kept on disk; a smaller one is made faster than it is read"""
-CACHE, CACHE_BYTES = "TTT_ENVS_CACHE", "TTT_ENVS_CACHE_BYTES"
-"""environment variables: the folder of kept tables, and how many bytes they may take in all"""
-MOST_BYTES = 1 << 32
-"""bytes of all kept tables unless the environment says otherwise"""
 LOW = 5
 """cells in a block of boards, which the sweep works on at once"""
 
@@ -202,13 +192,19 @@ def check_size(game: Game) -> None:
 
 def _table(game: Game, discount: float, cache: bool, progress: Progress | None) -> Reals:
     """``after`` of a game whose result is multiplied by ``discount`` with every ply, read-only."""
-    wanted = cache and SMALLEST_KEPT <= 16 * 3**game.cells <= cache_limit()
-    after = _read(game, discount) if wanted else None
+    shape = (2, 3**game.cells)
+    kept = Kept(
+        f"solution-{game.rows}x{game.columns}-{game.win_length}-skip{game.skip_chance:g}",
+        {"format": FORMAT, "game": game.to_dict(), "discount": discount},
+        made_by=(rules, sys.modules[__name__]),
+    )
+    wanted = cache and 16 * 3**game.cells >= SMALLEST_KEPT
+    after = kept.read(shape, np.float64) if wanted else None
     if after is None:
         after = _sweep(game, discount, progress)
-        if wanted and _keep(game, discount, after):
-            kept = _read(game, discount)
-            after = after if kept is None else kept
+        if wanted and kept.write(after):
+            read = kept.read(shape, np.float64)  # from here on other processes share its memory
+            after = after if read is None else read
     if progress is not None:
         progress(1.0)
     after.flags.writeable = False
@@ -484,86 +480,6 @@ def _count_all(
                         paths[board + step] += paths[board]
                 step *= 3
     return wide(games)
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Tables on disk
-
-
-def cache_folder() -> Path:
-    """Where tables are kept: ``TTT_ENVS_CACHE``, or else the user's cache directory."""
-    chosen = os.environ.get(CACHE)
-    return Path(chosen) if chosen else platformdirs.user_cache_path("ttt_envs") / "solver"
-
-
-def cache_limit() -> int:
-    """Bytes that kept tables may take in all.
-
-    Raises:
-        ValueError: ``TTT_ENVS_CACHE_BYTES`` is no number of bytes.
-    """
-    text = os.environ.get(CACHE_BYTES, str(MOST_BYTES))
-    if not text.isdecimal():
-        raise ValueError(f"{CACHE_BYTES}={text!r} is no number of bytes: write for example {CACHE_BYTES}={MOST_BYTES}")
-    return int(text)
-
-
-def _paths(game: Game, discount: float) -> tuple[Path, Path]:
-    """The table's file, and beside it the one that says what it is.
-
-    The name holds a hash of the game and of the code that makes the table, so that no version reads another's.
-    """
-    source = "".join(inspect.getsource(module) for module in (rules, sys.modules[__name__]))
-    made_by = json.dumps([FORMAT, game.to_dict(), discount, sys.byteorder, source])
-    digest = hashlib.sha256(made_by.encode()).hexdigest()[:16]
-    name = f"solution-{game.rows}x{game.columns}-{game.win_length}-skip{game.skip_chance:g}-{digest}"
-    folder = cache_folder()
-    return folder / f"{name}.npy", folder / f"{name}.json"
-
-
-def _read(game: Game, discount: float) -> Reals | None:
-    """The kept table, memory-mapped; None where there is none, or one that is damaged."""
-    path, label = _paths(game, discount)
-    try:
-        data = json.loads(label.read_text())
-        with path.open("rb") as file:
-            if hashlib.file_digest(file, "sha256").hexdigest() != data["sha256"]:
-                return None
-        after: Any = np.load(path, mmap_mode="r", allow_pickle=False)
-        os.utime(label)  # read last: the order in which tables make room for others
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    return np.asarray(after) if after.shape == (2, 3**game.cells) and after.dtype == np.float64 else None
-
-
-def _keep(game: Game, discount: float, after: Reals) -> bool:
-    """Write the table, older ones making room; a cache that cannot be written is done without."""
-    path, label = _paths(game, discount)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _make_room(path.parent, cache_limit() - after.nbytes)
-        write_whole(path, lambda file: np.lib.format.write_array(file, after, allow_pickle=False))
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        write_json(label, {"format": FORMAT, "game": game.to_dict(), "discount": discount, "sha256": digest})
-    except OSError:
-        return False
-    return True
-
-
-def _make_room(folder: Path, room: int) -> None:
-    """Remove tables, the one unread for longest first, until the others take at most ``room`` bytes."""
-    tables = sorted(folder.glob("solution-*.npy"), key=_last_read, reverse=True)
-    for table in tables:
-        room -= table.stat().st_size
-        if room < 0:
-            table.with_suffix(".json").unlink(missing_ok=True)
-            table.unlink(missing_ok=True)
-
-
-def _last_read(table: Path) -> float:
-    label = table.with_suffix(".json")
-    return label.stat().st_mtime if label.exists() else 0.0
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -23,12 +23,11 @@ import json
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from random import random
 from time import process_time
 from typing import Any, NamedTuple
 
-from measuring import SkipRow, Spread, compile_c, cpu, not_installed, versions
+from measuring import Arguments, SkipRow, Spread, compile_c, cpu, not_installed, versions
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
@@ -574,25 +573,9 @@ def table_of_costs(costs: list[Cost]) -> Table:
     return table
 
 
-@dataclass(frozen=True)
-class Arguments:
-    """Measure the environments beside their peers."""
-
-    quick: bool = False
-    """fewer and shorter rounds"""
-    rounds: int | None = None
-    """how often everything is measured; 5, or 3 with --quick"""
-    only: str = ""
-    """names of rows with commas between them; "cost" is the table of costs"""
-    json: Path | None = None
-    """where to write the same as JSON"""
-
-
 def main(arguments: Arguments) -> None:
     known = [*(row.name for row in ROWS), COSTS]
-    chosen = arguments.only.split(",") if arguments.only else known
-    if unknown := set(chosen) - set(known):
-        raise SystemExit(f"there are no rows {', '.join(sorted(unknown))}: choose among {', '.join(known)}")
+    chosen = arguments.chosen(known)
     rounds = arguments.rounds or (3 if arguments.quick else 5)
     seconds = 0.1 if arguments.quick else 0.4
     console = Console()
@@ -625,4 +608,4 @@ def main(arguments: Arguments) -> None:
 
 
 if __name__ == "__main__":
-    main(tyro.cli(Arguments))
+    main(tyro.cli(Arguments, description=__doc__))

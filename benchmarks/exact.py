@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import tyro
-from measuring import SkipRow, Spread, compile_c, cpu, not_installed, versions
+from measuring import Arguments, SkipRow, Spread, compile_c, cpu, not_installed, versions
 from rich.box import MARKDOWN
 from rich.console import Console
 from rich.table import Table
@@ -327,25 +327,9 @@ def table_of_alone(rows: list[Alone]) -> Table:
     return table
 
 
-@dataclass(frozen=True)
-class Arguments:
-    """Measure exact answers beside their peers."""
-
-    quick: bool = False
-    """fewer rounds"""
-    rounds: int | None = None
-    """how often everything with a peer is measured; 5, or 2 with --quick"""
-    only: str = ""
-    """names of rows with commas between them"""
-    json: Path | None = None
-    """where to write the same as JSON"""
-
-
 def main(arguments: Arguments) -> None:
     known = [*(row.name for row in ROWS), *ALONE]
-    chosen = arguments.only.split(",") if arguments.only else known
-    if unknown := set(chosen) - set(known):
-        raise SystemExit(f"there are no rows {', '.join(sorted(unknown))}: choose among {', '.join(known)}")
+    chosen = arguments.chosen(known)
     rounds = arguments.rounds or (2 if arguments.quick else 5)
     console = Console()
     console.width = max(console.width, 200)  # a row is a line, in a file too
@@ -379,4 +363,4 @@ def main(arguments: Arguments) -> None:
 
 
 if __name__ == "__main__":
-    main(tyro.cli(Arguments))
+    main(tyro.cli(Arguments, description=__doc__))

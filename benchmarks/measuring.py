@@ -83,3 +83,24 @@ def versions(packages: Iterable[str]) -> dict[str, str]:
     if shutil.which("gcc"):
         found["gcc"] = subprocess.run(["gcc", "-dumpfullversion"], capture_output=True, text=True).stdout.strip()
     return found
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """What every benchmark is asked."""
+
+    quick: bool = False
+    """fewer and shorter rounds"""
+    rounds: int | None = None
+    """how often everything is measured"""
+    only: str = ""
+    """names of rows with commas between them"""
+    json: Path | None = None
+    """where to write the same as JSON"""
+
+    def chosen(self, known: list[str]) -> list[str]:
+        """The rows to measure."""
+        names = self.only.split(",") if self.only else known
+        if unknown := set(names) - set(known):
+            raise SystemExit(f"there are no rows {', '.join(sorted(unknown))}: choose among {', '.join(known)}")
+        return names

@@ -23,6 +23,7 @@ def _state_of_the_kernels():
 
 
 os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".cache" / "numba" / _state_of_the_kernels()))
+os.environ.setdefault("TTT_ENVS_CACHE", str(ROOT / ".cache" / "tables"))
 os.environ["SDL_VIDEODRIVER"] = "dummy"
 os.environ["PYGAME_HIDE_SUPPORT_PROMPT"] = "1"
 

@@ -14,7 +14,7 @@ import tyro
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from baselines import solver
+from ttt_envs.kept import CACHE_BYTES
 from ttt_envs.rules import Game
 
 
@@ -59,7 +59,7 @@ class ExactOptions(GameOptions):
     def game(self) -> Game:
         """The game, checked; from here on solved games are kept or not, as the options say."""
         if self.no_cache:
-            os.environ[solver.CACHE_BYTES] = "0"  # for workers, too
+            os.environ[CACHE_BYTES] = "0"  # for workers, too
         return super().game()
 
 
