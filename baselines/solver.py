@@ -192,17 +192,18 @@ def check_size(game: Game) -> None:
 
 def _table(game: Game, discount: float, cache: bool, progress: Progress | None) -> Reals:
     """``after`` of a game whose result is multiplied by ``discount`` with every ply, read-only."""
+    kept = None
+    if cache and 16 * 3**game.cells >= SMALLEST_KEPT:
+        kept = Kept(
+            f"solution-{game.rows}x{game.columns}-{game.win_length}-skip{game.skip_chance:g}",
+            {"format": FORMAT, "game": game.to_dict(), "discount": discount},
+            made_by=(rules, sys.modules[__name__]),
+        )
     shape = (2, 3**game.cells)
-    kept = Kept(
-        f"solution-{game.rows}x{game.columns}-{game.win_length}-skip{game.skip_chance:g}",
-        {"format": FORMAT, "game": game.to_dict(), "discount": discount},
-        made_by=(rules, sys.modules[__name__]),
-    )
-    wanted = cache and 16 * 3**game.cells >= SMALLEST_KEPT
-    after = kept.read(shape, np.float64) if wanted else None
+    after = kept.read(shape, np.float64) if kept else None
     if after is None:
         after = _sweep(game, discount, progress)
-        if wanted and kept.write(after):
+        if kept and kept.write(after):
             read = kept.read(shape, np.float64)  # from here on other processes share its memory
             after = after if read is None else read
     if progress is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -123,6 +124,24 @@ class Turns:
             if self._by_ply:
                 return
 
+    def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+        """The decisions that are pending, and the state of the exploration's generator."""
+        return {
+            "pending": self._pending,
+            "cells": self._cells,
+            "mover": self._mover,
+            "action": self._action,
+            "rng": to_bytes(self._rng.bit_generator.state),
+            "logged": to_bytes(self.logged),
+        }
+
+    def from_arrays(self, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
+        """Take back what :meth:`to_arrays` gave, of the same board and as many games."""
+        for name in ("pending", "cells", "mover", "action"):
+            getattr(self, f"_{name}")[...] = arrays[name]
+        self._rng.bit_generator.state = from_bytes(arrays["rng"])
+        self.logged = from_bytes(arrays["logged"])
+
     def _close(self, slots: Integers, lane: Integers, boards: Boards, actions: Integers) -> None:
         there = self._pending[lane, slots]
         if there.any():
@@ -137,6 +156,20 @@ class Turns:
         action = self._action[lane, slots]
         self._pending[lane, slots] = False
         self.logged = self.learner.observe(Transition(slots, before, action, reward, discount, after, next_action))
+
+
+def to_bytes(data: Any) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """JSON-ready data as uint8[N], to be stored beside arrays: the state of a generator, for example."""
+    return np.frombuffer(json.dumps(data).encode(), np.uint8)
+
+
+def from_bytes(array: np.ndarray[Any, Any]) -> Any:
+    """What :func:`to_bytes` was given.
+
+    Raises:
+        ValueError: an array that is no JSON.
+    """
+    return json.loads(np.asarray(array, np.uint8).tobytes())
 
 
 class Seat:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from ttt_envs.boards import Boards
 from ttt_envs.lockstep import SELF, Lockstep, Shown
 from ttt_envs.lockstep import Seat as SeatChoice
 from ttt_envs.policy import Policy, act_in_episodes, make_policy
-from ttt_envs.rules import NOT_OVER, SEAT, key_of, splitmix64, uniform
+from ttt_envs.rules import NOT_OVER, SEAT, Game, key_of, splitmix64, uniform
 
 Callback = Callable[[int, Learner], dict[str, float]]
 """called with the number of finished games and the learner; what it returns is logged"""
@@ -39,6 +40,43 @@ class Progress:
         self.wins += int((results > 0).sum())
         self.losses += int((results < 0).sum())
         self.draws += int((results == 0).sum())
+
+
+@dataclass(frozen=True)
+class Task:
+    """A training that a learner with a loop of its own is to do: its config has ``fit`` and ``load``."""
+
+    game: Game
+    opponent: str
+    """a spec string, or ``"self"``"""
+    seat: SeatChoice
+    games: int
+    """how many games to finish, at least"""
+    batch: int
+    """how many games are played side by side"""
+    seed: int
+    run: Path
+    """the run directory, for files of its own"""
+    every: int
+    """games between two lines of the log"""
+    callbacks: tuple[Callable[[int, Policy], dict[str, float]], ...]
+    """what to measure then"""
+    log: Callable[[int, dict[str, float]], None]
+    """takes the number of games and all numbers measured since"""
+    progress: Callable[[Progress], None]
+    """called now and then"""
+
+
+class Fitter(Protocol):
+    """The config of a learner with a loop of its own."""
+
+    def fit(self, task: Task) -> Progress:
+        """Train, and leave in ``task.run`` what :meth:`load` needs."""
+        ...
+
+    def load(self, game: Game, run: Path) -> Policy:
+        """What :meth:`fit` has learned, as a policy."""
+        ...
 
 
 def exploration_rng(seed: int) -> np.random.Generator:

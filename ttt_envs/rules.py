@@ -49,7 +49,7 @@ NOT_OVER = -1
 ILLEGAL = -2
 
 # Independent sequences of uniform numbers within one episode (see `uniform`).
-SKIP, OPPONENT, SEAT, SYMMETRY = range(4)
+SKIP, OPPONENT, SEAT, SYMMETRY, POOL = range(5)
 
 
 @dataclass(frozen=True)
@@ -299,7 +299,8 @@ def splitmix64(state: np.uint64, n: int) -> np.uint64:
 def uniform(luck: np.uint64, stream: int, n: int) -> float:
     """Number ``n`` of a stream of an episode, in [0, 1): ``luck`` is the episode's ``splitmix64(key, episode)``.
 
-    Streams are ``SKIP`` (n the ply), ``OPPONENT`` (n the ply), ``SEAT`` and ``SYMMETRY`` (n = 0): 2**32 numbers each.
+    Streams are ``SKIP`` (n the ply), ``OPPONENT`` (n the ply), ``SEAT``, ``SYMMETRY`` and ``POOL`` (n = 0): 2**32
+    numbers each.
     """
     return float(splitmix64(luck, (stream << 32) + n) >> np.uint64(11)) * (1.0 / (1 << 53))
 
