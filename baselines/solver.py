@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from ttt_envs import rules
 from ttt_envs.boards import Boards
-from ttt_envs.kept import Kept
+from ttt_envs.kept import Kept, source_of
 from ttt_envs.policy import Named
 from ttt_envs.rules import (
     NOT_OVER,
@@ -45,6 +45,7 @@ TIE = 1e-9
 """moves whose values differ by no more are equally good"""
 FORMAT = 1
 """version of a stored table"""
+MADE_BY = source_of(rules, sys.modules[__name__])
 SMALLEST_KEPT = 1 << 22
 """bytes from which a table is kept on disk; a smaller one is made faster than it is read"""
 LOW = 5
@@ -197,7 +198,7 @@ def _table(game: Game, discount: float, cache: bool, progress: Progress | None) 
         kept = Kept(
             f"solution-{game.rows}x{game.columns}-{game.win_length}-skip{game.skip_chance:g}",
             {"format": FORMAT, "game": game.to_dict(), "discount": discount},
-            made_by=(rules, sys.modules[__name__]),
+            MADE_BY,
         )
     shape = (2, 3**game.cells)
     after = kept.read(shape, np.float64) if kept else None

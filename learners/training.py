@@ -6,7 +6,8 @@ seats come from the number of the game, and the learner's exploration from a str
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -18,7 +19,7 @@ from ttt_envs.boards import Boards
 from ttt_envs.lockstep import SELF, Lockstep, Shown
 from ttt_envs.lockstep import Seat as SeatChoice
 from ttt_envs.policy import Policy, act_in_episodes, make_policy
-from ttt_envs.rules import NOT_OVER, SEAT, Game, key_of, splitmix64, uniform
+from ttt_envs.rules import NOT_OVER, SEAT, Game, Integers, key_of, splitmix64, uniform
 
 Callback = Callable[[int, Learner], dict[str, float]]
 """called with the number of finished games and the learner; what it returns is logged"""
@@ -84,6 +85,176 @@ def exploration_rng(seed: int) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,)))
 
 
+class Training:
+    """Games in lockstep that a learner learns from: a state that goes on, can be stored, and goes on from there.
+
+    Games are numbered when they are started, and every started game is finished and counted: stopping at so many
+    finished games would favour short ones.
+
+    Args:
+        learner: who learns, in place.
+        opponent: a spec string, a policy, or ``"self"``: the learner plays both seats.
+        games: how many.
+        batch: how many are played side by side.
+        seed: of skips, opponent, seats and exploration.
+        seat: the learner's, ``"first"``, ``"second"``, ``"random"`` or ``"alternate"``.
+
+    Attributes:
+        done: how far it has come.
+        marked: how many games were finished when it was last measured and logged.
+
+    Raises:
+        ValueError: numbers out of range, an unknown opponent, a learner that cannot learn in this way.
+    """
+
+    def __init__(
+        self,
+        learner: Learner,
+        opponent: str | Policy,
+        games: int,
+        *,
+        batch: int = 1,
+        seed: int = 0,
+        seat: SeatChoice = "alternate",
+    ) -> None:
+        check_counts(games, batch)
+        self._both = opponent == SELF
+        check_bootstrap(learner, self._both)
+        count = min(batch, max(1, games))
+        self.learner = learner
+        self.opponent = opponent
+        self.games = games
+        self.done = Progress()
+        self.marked = 0
+        self._board = Lockstep(learner.game, count, opponent, seat, "raise", "none")
+        self._turns = Turns(learner, count, exploration_rng(seed))
+        self._board.seed(np.arange(count), np.full(count, training_key(seed)))
+        self._started = 0
+        self._live = np.zeros(count, np.bool_)
+        self._actions = np.zeros(count, np.int64)
+        self._shown = Shown.empty(count, learner.game.cells)
+        self._begin(np.arange(count))
+
+    @property
+    def running(self) -> bool:
+        """Whether games are still played."""
+        return bool(self._live.any())
+
+    def step(self) -> None:
+        """One step of all games."""
+        board = self._board
+        rows = np.flatnonzero(self._live & (board.outcome == NOT_OVER))
+        if len(rows):
+            self._actions[rows] = self._turns.take(rows, Boards(board.cells[rows], board.mover[rows]))
+        board.step(self._actions, False, self._shown)
+        ended = np.flatnonzero(self._live & board.over)
+        if len(ended):
+            rewards = self._shown.rewards[ended]
+            self._turns.end(ended, board.seat[ended], rewards)
+            self.done.count(np.where(self._both & (board.seat[ended] == 1), -rewards, rewards))
+            self._live[ended] = False
+            self._begin(ended)
+
+    def _begin(self, slots: Integers) -> None:
+        """Start the next games in these slots, as many as there still are."""
+        slots = slots[: self.games - self._started]
+        if not len(slots):
+            return
+        numbers = self._started + np.arange(len(slots))
+        begin = getattr(self.opponent, "begin", None)
+        if begin is not None:
+            running = self._board.episode[self._live]
+            begin(int(numbers[0]), int(numbers[-1]), int(running.min(initial=numbers[0])), self.learner)
+        self._board.episode[slots] = numbers - 1
+        self._started += len(slots)
+        self._live[slots] = True
+        self._board.begin(slots)
+
+    def run(
+        self,
+        *,
+        every: int | None = None,
+        callbacks: Iterable[Callback] = (),
+        log: Callable[[int, dict[str, float]], None] | None = None,
+        progress: Callable[[Progress], None] | None = None,
+        after_step: Callable[[Training], bool] | None = None,
+    ) -> Progress:
+        """Play to the end.
+
+        Args:
+            every: after how many games to call the callbacks and to log; never by default.
+            callbacks: what to measure then; they must not draw from the learner's randomness.
+            log: takes the number of games and all numbers measured since.
+            progress: called after every step, with the same object.
+            after_step: called after every step; False stops.
+
+        Returns:
+            How far it has come.
+        """
+        every = self.games + 1 if every is None else every
+        going_on = True
+        while going_on and self.running:
+            self.step()
+            done = self.done
+            if progress is not None:
+                progress(done)
+            if done.games // every > self.marked // every or (done.games == self.games and done.games > self.marked):
+                self.marked = done.games
+                if log is not None:
+                    measured = {**self._turns.logged, "wins": done.wins, "draws": done.draws, "losses": done.losses}
+                    for callback in callbacks:
+                        measured |= callback(done.games, self.learner)
+                    log(done.games, measured)
+            if after_step is not None:
+                going_on = after_step(self)
+        return self.done
+
+    def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+        """All that decides how it goes on, the learner's own arrays apart; between two steps."""
+        state = self._board.clone(include_rng=True)
+        del state["game"]
+        counts = (self.games, self._started, self.marked, *dataclasses.astuple(self.done))
+        arrays = {
+            "counts": np.array(counts, np.int64),
+            "live": self._live,
+            **{f"board.{name}": array for name, array in state.items()},
+            **{f"turns.{name}": array for name, array in self._turns.to_arrays().items()},
+        }
+        stored = getattr(self.opponent, "to_arrays", None)
+        return arrays if stored is None else arrays | {f"opponent.{name}": array for name, array in stored().items()}
+
+    def from_arrays(self, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
+        """Take back what :meth:`to_arrays` gave, of the same settings; with more games than then, play them too.
+
+        Raises:
+            ValueError: arrays of a training with other settings, or damaged ones.
+        """
+        mine = self.to_arrays()
+        for name, array in mine.items():
+            other = arrays.get(name)
+            free = name.startswith(("opponent.", "turns.rng", "turns.logged"))  # of no fixed size
+            if other is None or other.dtype != array.dtype or not (free or other.shape == array.shape):
+                if name.startswith("opponent.") and "opponent.made" in arrays:
+                    continue
+                raise ValueError(f"the state of the training lacks {name!r}, or it is another training's")
+        if int(arrays["counts"][0]) > self.games:
+            raise ValueError(f"games={self.games} is fewer than the {int(arrays['counts'][0])} that were to be played")
+        _, self._started, self.marked, *done = (int(count) for count in arrays["counts"])
+        self.done = Progress(*done)
+        self._live[...] = arrays["live"]
+        self._board.restore({"game": self.learner.game, **_named("board.", arrays)}, None)
+        self._turns.from_arrays(_named("turns.", arrays))
+        restore = getattr(self.opponent, "from_arrays", None)
+        if restore is not None:
+            restore(_named("opponent.", arrays))
+        self._begin(np.flatnonzero(~self._live))
+
+
+def _named(prefix: str, arrays: Mapping[str, np.ndarray[Any, Any]]) -> dict[str, np.ndarray[Any, Any]]:
+    """The arrays whose names begin with ``prefix``, without it."""
+    return {name[len(prefix) :]: array for name, array in arrays.items() if name.startswith(prefix)}
+
+
 def train(
     learner: Learner,
     opponent: str | Policy,
@@ -97,71 +268,9 @@ def train(
     log: Callable[[int, dict[str, float]], None] | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Progress:
-    """Play games in lockstep and let the learner learn.
-
-    Games are numbered when they are started, and every started game is finished and counted: stopping at so many
-    finished games would favour short ones.
-
-    Args:
-        learner: who learns, in place.
-        opponent: a spec string, a policy, or ``"self"``: the learner plays both seats.
-        games: how many.
-        batch: how many are played side by side.
-        seed: of skips, opponent, seats and exploration.
-        seat: the learner's, ``"first"``, ``"second"``, ``"random"`` or ``"alternate"``.
-        every: after how many games to call the callbacks and to log; never by default.
-        callbacks: what to measure then; they must not draw from the learner's randomness.
-        log: takes the number of games and all numbers measured since.
-        progress: called after every step, with the same object.
-
-    Returns:
-        The final progress.
-
-    Raises:
-        ValueError: numbers out of range, an unknown opponent, a learner that cannot learn in this way.
-    """
-    check_counts(games, batch)
-    both = opponent == SELF
-    check_bootstrap(learner, both)
-    count = min(batch, max(1, games))
-    board = Lockstep(learner.game, count, opponent, seat, "raise", "none")
-    turns = Turns(learner, count, exploration_rng(seed))
-    done = Progress()
-    every = games + 1 if every is None else every
-    due = every
-    board.seed(np.arange(count), np.full(count, training_key(seed)))
-    started = min(count, games)
-    live = np.arange(count) < started
-    board.episode[:] = np.arange(count) - 1
-    board.begin(np.flatnonzero(live))
-    actions = np.zeros(count, np.int64)
-    shown = Shown.empty(count, learner.game.cells)
-    while live.any():
-        rows = np.flatnonzero(live & (board.outcome == NOT_OVER))
-        if len(rows):
-            actions[rows] = turns.take(rows, Boards(board.cells[rows], board.mover[rows]))
-        board.step(actions, False, shown)
-        ended = np.flatnonzero(live & board.over)
-        if len(ended):
-            rewards = shown.rewards[ended]
-            turns.end(ended, board.seat[ended], rewards)
-            done.count(np.where(both & (board.seat[ended] == 1), -rewards, rewards))
-            again = ended[: games - started]
-            live[ended[len(again) :]] = False
-            if len(again):
-                board.episode[again] = started + np.arange(len(again)) - 1
-                started += len(again)
-                board.begin(again)
-        if progress is not None:
-            progress(done)
-        if done.games >= due or (done.games == games and done.games > due - every):
-            due = done.games // every * every + every
-            if log is not None:
-                measured = {**turns.logged, "wins": done.wins, "draws": done.draws, "losses": done.losses}
-                for callback in callbacks:
-                    measured |= callback(done.games, learner)
-                log(done.games, measured)
-    return done
+    """Play games in lockstep and let the learner learn: :class:`Training`, from the start to the end."""
+    training = Training(learner, opponent, games, batch=batch, seed=seed, seat=seat)
+    return training.run(every=every, callbacks=callbacks, log=log, progress=progress)
 
 
 def train_in(
@@ -207,6 +316,11 @@ def train_in(
         chair.end((rewards[0], rewards[1]))
         done.count(np.array([rewards[players[0]]]))
     return done
+
+
+def initial_rng(seed: int) -> np.random.Generator:
+    """The stream from which a learner draws what it begins with, and what it draws while it learns."""
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))
 
 
 def training_key(seed: int) -> np.uint64:

@@ -1,9 +1,12 @@
 """The game once more, in plain Python and without a line of ours, to compare with; and positions to test on."""
 
+from dataclasses import replace
+from functools import cache
+
 import numpy as np
 from hypothesis import strategies as st
 
-from ttt_envs import Boards, Game
+from ttt_envs import Boards, Game, Position, chance_outcomes
 from ttt_envs.rules import NOT_OVER, place
 
 WORD = (1 << 64) - 1
@@ -91,3 +94,30 @@ def positions_of_random_play(game, count, seed=0):
             mover = mover if rng.random() < game.skip_chance else 1 - mover
     chosen = rng.permutation(len(cells))[:count]
     return Boards(np.stack(cells)[chosen], np.array(movers, np.int8)[chosen])
+
+
+@cache
+def everything(shape):
+    """All positions that can be reached, those with fewer stones first: {state: {action: (winner, next states)}}.
+
+    A state is (cells as bytes, mover); of two next states the first is the other player's turn.
+    """
+    moves, level = {}, {(bytes(shape.cells), 0): None}
+    while level:
+        following = {}
+        for cells, mover in level:
+            position = Position(np.frombuffer(cells, np.int8), mover)
+            moves[cells, mover] = {}
+            for action in np.flatnonzero(position.cells == 0).tolist():
+                outcomes = chance_outcomes(shape, position, action)
+                states = [(after.position.cells.tobytes(), after.position.mover) for after in outcomes]
+                moves[cells, mover][action] = outcomes[0].winner, states
+                if outcomes[0].winner is None:
+                    following |= dict.fromkeys(states)
+        level = following
+    return moves
+
+
+def moves_of(game):
+    """The moves of every position that can be reached: the same ones for all skip chances above 0."""
+    return everything(replace(game, skip_chance=0.5 if game.skip_chance else 0.0))

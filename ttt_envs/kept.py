@@ -6,8 +6,10 @@ import hashlib
 import inspect
 import json
 import os
+import re
 import sys
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,11 +18,19 @@ import numpy as np
 import platformdirs
 
 from ttt_envs.files import write_json, write_whole
+from ttt_envs.version import __version__
 
 CACHE, CACHE_BYTES = "TTT_ENVS_CACHE", "TTT_ENVS_CACHE_BYTES"
 """environment variables: the folder of kept arrays, and how many bytes they may take in all"""
 MOST_BYTES = 1 << 32
 """bytes of all kept arrays unless the environment says otherwise"""
+
+_OURS = re.compile(r"-[0-9a-f]{16}\.json$")
+_UNFINISHED = re.compile(r"-[0-9a-f]{16}\.(npy|json).*\.tmp$")
+_ABANDONED_S = 3600
+"""seconds after which a file that is being written belongs to nobody any more"""
+_BESIDE = 1 << 12
+"""bytes allowed for a file's header and label"""
 
 
 class Kept:
@@ -29,13 +39,12 @@ class Kept:
     Args:
         name: for people.
         content: JSON-ready data that decides what is in the array.
-        made_by: the modules that compute it. The hash is of their source, too: no version reads another's.
+        made_by: :func:`source_of` the modules that compute it. The hash is of it, too: no version reads another's.
     """
 
-    def __init__(self, name: str, content: Mapping[str, Any], made_by: Sequence[ModuleType]) -> None:
+    def __init__(self, name: str, content: Mapping[str, Any], made_by: str) -> None:
         self.content = dict(content)
-        sources = "".join(map(inspect.getsource, made_by))
-        digest = hashlib.sha256(json.dumps([self.content, sys.byteorder, sources]).encode()).hexdigest()[:16]
+        digest = hashlib.sha256(json.dumps([self.content, sys.byteorder, made_by]).encode()).hexdigest()[:16]
         self.path = folder() / f"{name}-{digest}.npy"
         self.label = self.path.with_suffix(".json")
 
@@ -56,7 +65,7 @@ class Kept:
 
     def write(self, array: np.ndarray[Any, Any]) -> bool:
         """Keep the array, older ones making room; False where it does not fit or the folder cannot be written."""
-        room = limit() - array.nbytes
+        room = limit() - array.nbytes - _BESIDE
         if room < 0:
             return False
         try:
@@ -89,15 +98,30 @@ def limit() -> int:
     return int(text)
 
 
+def source_of(*modules: ModuleType) -> str:
+    """A hash of the code of modules. Called while they are imported, for files may change later.
+
+    Without source files, in some installations, it is the version of the package.
+    """
+    try:
+        sources = "".join(map(inspect.getsource, modules))
+    except OSError:
+        sources = __version__
+    return hashlib.sha256(sources.encode()).hexdigest()
+
+
 def _make_room(kept: Path, room: int) -> None:
-    """Remove arrays, the one unread for longest first, until the others take at most ``room`` bytes."""
-    for array in sorted(kept.glob("*-*.npy"), key=_last_read, reverse=True):
-        room -= array.stat().st_size
+    """Remove arrays, the one unread for longest first, until the others take at most ``room`` bytes.
+
+    Only files that this module has written are counted or touched, those of a process that was killed included.
+    """
+    for left in kept.iterdir():
+        if _UNFINISHED.search(left.name) and time.time() - left.stat().st_mtime > _ABANDONED_S:
+            left.unlink(missing_ok=True)
+    labels = [label for label in kept.glob("*.json") if _OURS.search(label.name)]
+    for label in sorted(labels, key=lambda label: label.stat().st_mtime, reverse=True):
+        array = label.with_suffix(".npy")
+        room -= _BESIDE + (array.stat().st_size if array.exists() else 0)
         if room < 0:
-            array.with_suffix(".json").unlink(missing_ok=True)
+            label.unlink(missing_ok=True)
             array.unlink(missing_ok=True)
-
-
-def _last_read(array: Path) -> float:
-    label = array.with_suffix(".json")
-    return label.stat().st_mtime if label.exists() else 0.0

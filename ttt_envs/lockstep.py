@@ -216,7 +216,12 @@ class Lockstep:
             if not len(rows):
                 return
             boards = Boards(self.cells[rows], self.mover[rows])
-            actions = act_in_episodes(self.opponent, boards, self.luck[rows], self.stones[rows])
+            luck, stones = self.luck[rows], self.stones[rows]
+            in_games = getattr(self.opponent, "act_in_games", None)
+            if in_games is not None:  # who plays differently in different games
+                actions = in_games(boards, self.episode[rows], luck, stones)
+            else:
+                actions = act_in_episodes(self.opponent, boards, luck, stones)
             play_rows(self.cells, self.mover, self.stones, self.luck, rows, actions, self.game.kernel, self.outcome)
             illegal = rows[self.outcome[rows] == ILLEGAL]
             if len(illegal):

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from baselines.solver import Optimal, solve
-from ttt_envs import Boards, Game, Position, chance_outcomes, from_text, make_policy
+from ttt_envs import Boards, Game, chance_outcomes, from_text, make_policy
 from ttt_envs.policy import Values
 from ttt_envs.rules import DRAW
 from ttt_envs.symmetry import symmetries
@@ -60,38 +60,11 @@ def solved(game):
 # The same in plain Python
 
 
-@cache
-def everything(shape):
-    """All positions that can be reached, those with fewer stones first: {state: {action: (winner, next states)}}.
-
-    A state is (cells as bytes, mover); of two next states the first is the other player's turn.
-    """
-    moves, level = {}, {(bytes(shape.cells), 0): None}
-    while level:
-        following = {}
-        for cells, mover in level:
-            position = Position(np.frombuffer(cells, np.int8), mover)
-            moves[cells, mover] = {}
-            for action in np.flatnonzero(position.cells == 0).tolist():
-                outcomes = chance_outcomes(shape, position, action)
-                states = [(after.position.cells.tobytes(), after.position.mover) for after in outcomes]
-                moves[cells, mover][action] = outcomes[0].winner, states
-                if outcomes[0].winner is None:
-                    following |= dict.fromkeys(states)
-        level = following
-    return moves
-
-
-def moves_of(game):
-    """The moves of every position that can be reached: the same ones for all skip chances above 0."""
-    return everything(replace(game, skip_chance=0.5 if game.skip_chance else 0.0))
-
-
 def ends_of(game):
     """{cells of a finished board, as bytes: winner}."""
     return {
         states[0][0]: winner
-        for moves in moves_of(game).values()
+        for moves in plain.moves_of(game).values()
         for winner, states in moves.values()
         if winner is not None
     }
@@ -105,14 +78,14 @@ def boards_of(states):
 
 @cache
 def positions_of(game):
-    return boards_of(moves_of(game))
+    return boards_of(plain.moves_of(game))
 
 
 @cache
 def expectimax(game):
     """Values to the mover of all positions that can be reached and of their moves: {state}, {state: {action}}."""
     skip, values, of_moves = game.skip_chance, {}, {}
-    for state, moves in reversed(moves_of(game).items()):
+    for state, moves in reversed(plain.moves_of(game).items()):
         of_moves[state] = {}
         for action, (winner, states) in moves.items():
             if winner is not None:
@@ -129,7 +102,7 @@ def distances(game):
     """Plies to the end of every position: the winner hurries, the loser delays, a draw fills the board."""
     values, of_moves = expectimax(game)
     plies = {}
-    for state, moves in reversed(moves_of(game).items()):
+    for state, moves in reversed(plain.moves_of(game).items()):
         lengths = [
             1 + (0 if winner is not None else plies[states[0]])
             for action, (winner, states) in moves.items()
@@ -409,7 +382,7 @@ def test_tic_tac_toe_with_skips_has_the_known_counts(known, skip_chance):
 @pytest.mark.parametrize("shape", [*SHAPES, Game(2, 4, 3), Game(5, 2, 2)], ids=str)
 def test_counts_are_those_of_a_list_of_all_positions(shape, skip_chance):
     game = replace(shape, skip_chance=skip_chance)
-    moves, ends = moves_of(game), ends_of(game)
+    moves, ends = plain.moves_of(game), ends_of(game)
     not_over = {cells for cells, _ in moves}
     winners = Counter(ends.values())
     counts = solved(game).counts
@@ -663,6 +636,22 @@ def test_a_bound_that_is_no_number_is_refused(folder, monkeypatch):
     monkeypatch.setenv("TTT_ENVS_CACHE_BYTES", "4GB")
     with pytest.raises(ValueError, match="TTT_ENVS_CACHE_BYTES='4GB' is no number of bytes"):
         solve(LARGE)
+
+
+def test_files_of_others_are_left_alone_and_abandoned_ones_of_ours_are_not(folder, monkeypatch):
+    monkeypatch.setenv("TTT_ENVS_CACHE_BYTES", str(TABLE_BYTES + 10**5))
+    np.save(folder / "my-data.npy", np.zeros(10**5))
+    (folder / "my-data.json").write_text("{}")
+    abandoned = folder / "solution-4x4-4-skip0-0123456789abcdef.npyabc.tmp"
+    fresh_one = folder / "solution-4x4-4-skip0-0123456789abcdee.npyabc.tmp"
+    for file in (abandoned, fresh_one):
+        file.write_bytes(bytes(100))
+    os.utime(abandoned, (0, 0))
+    solve(LARGE)
+    assert (folder / "my-data.npy").exists()
+    assert (folder / "my-data.json").exists()
+    assert not abandoned.exists()
+    assert fresh_one.exists()
 
 
 def test_a_folder_that_cannot_be_written_is_done_without(tmp_path, monkeypatch):

@@ -1,0 +1,115 @@
+"""A learner's own earlier copies as its opponent: ``pool:every=5000,size=8``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from learners.base import Learner
+from ttt_envs.boards import Boards
+from ttt_envs.policy import act_in_episodes, parse_spec
+from ttt_envs.rules import POOL, Integers, Keys, Reals, uniforms
+
+NAME = "pool"
+
+
+class Pool:
+    """The last copies of a learner, each equally likely for a whole game.
+
+    A copy is made before the first game, and whenever ``every`` more games have been begun. Game n meets one of the
+    ``size`` newest copies that there were when it began; which, its luck says. So what a game meets does not depend on
+    how many are played beside it, and the copies are all there is to store.
+
+    Args:
+        build: makes a learner of the same kind, to hold a copy.
+        every: games from one copy to the next.
+        size: how many copies a game may meet.
+
+    Raises:
+        ValueError: numbers below 1.
+    """
+
+    pure = False
+
+    def __init__(self, build: Callable[[], Learner], every: int = 5_000, size: int = 8) -> None:
+        for name, value in (("every", every), ("size", size)):
+            if value < 1:
+                raise ValueError(f"pool: {name}={value} does not work: choose 1 or more")
+        self.every = every
+        self.size = size
+        self._build = build
+        self._copies: dict[int, Learner] = {}
+        self._made = 0
+
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
+        """The mean of the newest copies, float64[B, cells]; within a game one of them plays."""
+        newest = [self._copies[number] for number in range(max(0, self._made - self.size), self._made)]
+        mean: Reals = np.mean([copy.probabilities(boards) for copy in newest], axis=0)
+        return mean
+
+    def begin(self, first: int, last: int, running: int, learner: Learner) -> None:
+        """Games ``first`` to ``last`` are about to begin, while ``running`` is the lowest that still runs."""
+        for number in range(self._made, last // self.every + 1):
+            copy = self._build()
+            copy.from_arrays({name: array.copy() for name, array in learner.to_arrays().items()})
+            self._copies[number] = copy
+            self._made = number + 1
+        oldest = min(first, running) // self.every + 1 - self.size
+        self._copies = {number: copy for number, copy in self._copies.items() if number >= oldest}
+
+    def act_in_games(self, boards: Boards, games: Integers, luck: Keys, plies: Integers) -> Integers:
+        """int64[B]: a move in each of the games of these numbers."""
+        u = np.empty(len(games))
+        uniforms(luck, POOL, np.zeros(len(games), np.int64), u)
+        there = games // self.every + 1
+        chosen = there - 1 - (u * np.minimum(there, self.size)).astype(np.int64)
+        actions = np.empty(len(games), np.int64)
+        for number in np.unique(chosen):
+            rows = np.flatnonzero(chosen == number)
+            copy = self._copies[int(number)]
+            actions[rows] = act_in_episodes(copy, boards.take(rows), luck[rows], plies[rows])
+        return actions
+
+    def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+        """All copies."""
+        arrays: dict[str, np.ndarray[Any, Any]] = {"made": np.array([self._made])}
+        for number, copy in self._copies.items():
+            arrays |= {f"{number}.{name}": array for name, array in copy.to_arrays().items()}
+        return arrays
+
+    def from_arrays(self, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
+        """Take back what :meth:`to_arrays` gave."""
+        self._made = int(arrays["made"][0])
+        by_number: dict[int, dict[str, np.ndarray[Any, Any]]] = {}
+        for name, array in arrays.items():
+            number, dot, rest = name.partition(".")
+            if dot:
+                by_number.setdefault(int(number), {})[rest] = array
+        self._copies = {}
+        for copy_number, of_copy in by_number.items():
+            copy = self._copies[copy_number] = self._build()
+            copy.from_arrays(of_copy)
+
+    def __str__(self) -> str:
+        return f"{NAME}:every={self.every},size={self.size}"
+
+
+def parse_pool(spec: str, build: Callable[[], Learner]) -> Pool | None:
+    """The pool that a spec string asks for; None where it asks for something else.
+
+    Raises:
+        ValueError: arguments that a pool does not take.
+    """
+    if spec.partition(":")[0] != NAME:
+        return None
+    asked = parse_spec(spec)
+    numbers = {}
+    for key, value in {**({"every": asked.unkeyed} if asked.unkeyed else {}), **dict(asked.keyed)}.items():
+        if key not in ("every", "size"):
+            raise ValueError(f"pool has no argument {key!r}: write pool:every=5000,size=8")
+        if not value.isdecimal():
+            raise ValueError(f"pool: {key}={value!r} is not a whole number: write pool:every=5000,size=8")
+        numbers[key] = int(value)
+    return Pool(build, **numbers)
