@@ -5,6 +5,8 @@ from __future__ import annotations
 import resource
 import sys
 import time
+from collections.abc import Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 
@@ -20,24 +22,39 @@ class Usage(NamedTuple):
     def now(cls) -> Usage:
         """As the operating system keeps it."""
         usage = resource.getrusage(resource.RUSAGE_SELF)
-        unit = 1 if sys.platform == "darwin" else 1024
-        return cls(usage.ru_utime, usage.ru_stime, time.perf_counter(), usage.ru_maxrss * unit)
+        return cls(usage.ru_utime, usage.ru_stime, time.perf_counter(), _peak_rss(usage))
+
+
+def _peak_rss(usage: resource.struct_rusage) -> int:
+    """The high-water mark of this program: getrusage's may be that of the parent that started it."""
+    try:
+        status = Path("/proc/self/status").read_text()
+        return 1024 * int(status.partition("VmHWM:")[2].split()[0])
+    except (OSError, IndexError):
+        return usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 class Meter:
-    """Differences between the borders of phases; the peak of memory is the highest so far, not the phase's own."""
+    """Differences between the borders of phases; the peak of memory is the highest so far, not the phase's own.
 
-    def __init__(self) -> None:
+    Args:
+        before: phases of an earlier process that did a part of the same work; what follows is added to them.
+    """
+
+    def __init__(self, before: Mapping[str, Mapping[str, float]] | None = None) -> None:
         self._last = Usage.now()
-        self.phases: dict[str, dict[str, float]] = {}
+        self.phases: dict[str, dict[str, float]] = {name: dict(phase) for name, phase in (before or {}).items()}
 
     def end(self, phase: str) -> None:
         """``phase`` ends here, and the next begins."""
         now = Usage.now()
-        self.phases[phase] = {
+        spent = {
             "cpu_user_s": now.user_s - self._last.user_s,
             "cpu_system_s": now.system_s - self._last.system_s,
             "wall_s": now.wall_s - self._last.wall_s,
-            "peak_rss_bytes": now.peak_rss_bytes,
         }
+        before = self.phases.get(phase, {})
+        peak = max(now.peak_rss_bytes, before.get("peak_rss_bytes", 0))
+        self.phases[phase] = {name: before.get(name, 0.0) + amount for name, amount in spent.items()}
+        self.phases[phase]["peak_rss_bytes"] = peak
         self._last = now

@@ -206,7 +206,14 @@ def regret_table(
 
 
 def while_training(
-    game: Game, opponent: str | Policy | None, every: int, games: int, *, seat: int | None = None, chunk: int = CHUNK
+    game: Game,
+    opponent: str | Policy | None,
+    every: int,
+    games: int,
+    *,
+    seat: int | None = None,
+    start: int = 0,
+    chunk: int = CHUNK,
 ) -> Callable[[int, Policy], dict[str, float]]:
     """A callback for ``learners.training.train`` that measures a learner exactly, in earnest, and draws nothing.
 
@@ -216,6 +223,7 @@ def while_training(
         every: after how many games to measure: at the first mark of the training at or after each multiple.
         games: of the whole training, after which it is measured in any case.
         seat: the learner's against the opponent, 0 or 1; None for the mean of both.
+        start: games at the last mark, of a training that goes on.
         chunk: positions that the learner is asked about at once.
 
     Returns:
@@ -226,7 +234,7 @@ def while_training(
     if every < 1:
         raise ValueError(f"every={every} is no number of games between two measurements: choose 1 or more")
     other = None if opponent is None else _pure(opponent, game)
-    due = every
+    due = start // every * every + every
 
     def measure(done: int, learner: Policy) -> dict[str, float]:
         nonlocal due

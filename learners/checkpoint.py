@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from learners import LEARNERS
-from learners.base import Learner, LearnerConfig
+from learners.base import LearnerConfig
 from ttt_envs.files import write_whole
-from ttt_envs.policy import load_object, nearest
+from ttt_envs.policy import Policy, load_object, nearest
 from ttt_envs.rules import Game
 
 CONFIG, CHECKPOINT, METRICS, COST = "config.json", "checkpoint.npz", "metrics.jsonl", "cost.json"
@@ -26,6 +26,32 @@ CONFIG, CHECKPOINT, METRICS, COST = "config.json", "checkpoint.npz", "metrics.js
 def save_arrays(path: Path, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
     """Write arrays, whole or not at all."""
     write_whole(path, lambda file: np.savez(file, allow_pickle=False, **dict(arrays)))
+
+
+def save_checkpoint(run: Path, **parts: Mapping[str, np.ndarray[Any, Any]]) -> None:
+    """Write the ``checkpoint.npz`` of a run, whole or not at all: arrays ``part.name`` of each part.
+
+    The part ``learner`` is what ``run:PATH`` plays.
+    """
+    arrays = {f"{part}.{name}": array for part, named in parts.items() for name, array in named.items()}
+    try:
+        save_arrays(run / CHECKPOINT, arrays)
+    except OSError as problem:
+        kept = "the checkpoint before it is still there" if (run / CHECKPOINT).exists() else "there is none before it"
+        raise OSError(f"{run / CHECKPOINT} cannot be written ({problem.strerror or problem}): {kept}") from None
+
+
+def load_checkpoint(run: Path) -> dict[str, dict[str, np.ndarray[Any, Any]]]:
+    """The parts that :func:`save_checkpoint` wrote, each by name.
+
+    Raises:
+        ValueError: a file that is missing, damaged, too large, or holds anything but arrays.
+    """
+    parts: dict[str, dict[str, np.ndarray[Any, Any]]] = {}
+    for name, array in load_arrays(run / CHECKPOINT).items():
+        part, _, rest = name.partition(".")
+        parts.setdefault(part, {})[rest] = array
+    return parts
 
 
 def load_arrays(path: Path, limit: int = 1 << 34) -> dict[str, np.ndarray[Any, Any]]:
@@ -89,7 +115,7 @@ class RunPolicy:
 
     pure = True
 
-    def __init__(self, path: str, learner: Learner) -> None:
+    def __init__(self, path: str, learner: Policy) -> None:
         self.path = path
         self.learner = learner
         # a learner that thinks in values shows them
@@ -119,6 +145,10 @@ def load_policy(game: Game, path: str) -> RunPolicy:
             f"the run {path} learned on a board of {trained.rows} x {trained.columns}, "
             f"and the game here is {game}: play it on its own board"
         )
-    learner = build_config(config["learner"], config["settings"]).build(trained, np.random.default_rng(0))
-    learner.from_arrays(load_arrays(run / CHECKPOINT))
+    settings = build_config(config["learner"], config["settings"])
+    load = getattr(settings, "load", None)
+    if load is not None:
+        return RunPolicy(path, load(trained, run))
+    learner = settings.build(trained, np.random.default_rng(0))
+    learner.from_arrays(load_checkpoint(run).get("learner", {}))
     return RunPolicy(path, learner)

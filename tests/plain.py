@@ -1,11 +1,13 @@
 """The game once more, in plain Python and without a line of ours, to compare with; and positions to test on."""
 
+import json
 from dataclasses import replace
 from functools import cache
 
 import numpy as np
 from hypothesis import strategies as st
 
+from learners.checkpoint import load_checkpoint
 from ttt_envs import Boards, Game, Position, chance_outcomes
 from ttt_envs.rules import NOT_OVER, place
 
@@ -121,3 +123,17 @@ def everything(shape):
 def moves_of(game):
     """The moves of every position that can be reached: the same ones for all skip chances above 0."""
     return everything(replace(game, skip_chance=0.5 if game.skip_chance else 0.0))
+
+
+def assert_same_runs(run, other):
+    """Two runs have ended with the same learner, the same state of the training and the same measurements."""
+    checkpoints = [load_checkpoint(folder) for folder in (run, other)]
+    for part in ("learner", "training"):
+        first, second = (checkpoint[part] for checkpoint in checkpoints)
+        assert first.keys() == second.keys()
+        for name, array in first.items():
+            assert array.dtype == second[name].dtype, name
+            assert np.array_equal(array, second[name]), name
+    lines = [(folder / "metrics.jsonl").read_text().splitlines() for folder in (run, other)]
+    first, second = ([{**json.loads(line), "games_per_s": 0} for line in of_run] for of_run in lines)
+    assert first == second

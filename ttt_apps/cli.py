@@ -63,14 +63,18 @@ class ExactOptions(GameOptions):
         return super().game()
 
 
+class Stopped(KeyboardInterrupt):
+    """A signal asked to stop, and all that was done is on disk; the message says how to go on."""
+
+
 def run_command(command: Callable[[], Any]) -> None:
     """Run a command; a mistake in what was asked for is one sentence and exit code 2, an interrupt 130."""
     try:
         command()
     except (ValueError, TypeError, MemoryError, OSError) as problem:
         sys.exit(refuse(problem))
-    except KeyboardInterrupt:
-        print("stopped", file=sys.stderr)
+    except KeyboardInterrupt as stop:
+        print(stop if isinstance(stop, Stopped) else "stopped", file=sys.stderr)
         sys.exit(130)
 
 

@@ -6,10 +6,11 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import plain
 import pytest
 
 from evaluation import exact
-from learners.checkpoint import load_arrays, load_policy, save_arrays
+from learners.checkpoint import load_arrays, load_checkpoint, load_policy, save_arrays
 from ttt_apps import cli, evaluate, train
 from ttt_envs import Boards, Game, make_policy
 from ttt_envs.files import write_whole
@@ -57,10 +58,7 @@ def test_a_run_is_a_policy(run):
 
 def test_the_same_command_gives_the_same_learner(run, tmp_path):
     train.main(["--games", "3000", "--skip-chance", "0.1", "--out", str(tmp_path / "again"), "--epsilon", "0.2"])
-    first, again = load_arrays(run / "checkpoint.npz"), load_arrays(tmp_path / "again/checkpoint.npz")
-    assert first.keys() == again.keys()
-    for name, array in first.items():
-        np.testing.assert_array_equal(array, again[name])
+    plain.assert_same_runs(run, tmp_path / "again")
 
 
 def test_a_match_as_json(run, capsys):
@@ -207,7 +205,8 @@ def test_exact_measurements_while_training_change_nothing_that_is_learned(tmp_pa
     assert [wanted <= row.keys() for row in measured] == [False, True, False, True, True]  # 200, 400, ..., and the end
     for row, other in zip(plain, measured, strict=True):
         assert {**row, "games_per_s": 0} == {name: 0 if name == "games_per_s" else other[name] for name in row}
-    first, second = (load_arrays(tmp_path / name / "checkpoint.npz") for name in ("plain", "measured"))
+    first, second = (load_checkpoint(tmp_path / name)["learner"] for name in ("plain", "measured"))
+    assert first.keys() == second.keys()
     for name, array in first.items():
         assert np.array_equal(array, second[name])
     game, last = Game(skip_chance=0.25), measured[-1]

@@ -1,0 +1,240 @@
+"""Runs that are stopped, killed, damaged, or go on."""
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import plain
+import pytest
+
+from learners import LEARNERS
+from learners.checkpoint import load_checkpoint
+from learners.pool import Pool
+from learners.training import Training, exploration_rng, initial_rng
+from ttt_apps import train
+from ttt_envs import Game
+from ttt_envs.policy import load_object
+
+ROOT = Path(__file__).parents[2]
+NEEDS = {"q-net": "tensorflow"}
+OWN = [name for name, config in LEARNERS.items() if not name.startswith("sb3")]
+OPPONENTS = ["random", "win-or-block", "self", "pool:every=40,size=3"]
+
+
+def options(name, out, opponent="random", games=600, **more):
+    if name in NEEDS:
+        pytest.importorskip(NEEDS[name])
+    settings = {"games": games, "batch": 16, "log-every": 50, "skip-chance": 0.25, "seat": "random", **more}
+    words = [f"--{key}={value}" for key, value in settings.items()]
+    return ["--learner", name, "--opponent", opponent, *words, "--out", str(out)]
+
+
+class KilledError(Exception):
+    """In place of a signal."""
+
+
+def killed_after(steps, arguments, monkeypatch):
+    """Train, die after some steps without a chance to write anything, and go on with what is on the disk."""
+    out = Path(arguments[-1])
+    step, count = Training.step, 0
+
+    def counted(self):
+        nonlocal count
+        count += 1
+        if count > steps:
+            raise KilledError
+        step(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Training, "step", counted)
+        with pytest.raises(KilledError):
+            train.main(arguments)
+    train.main(["--resume", str(out)])
+
+
+@pytest.mark.parametrize("opponent", OPPONENTS)
+@pytest.mark.parametrize("name", OWN)
+def test_a_run_that_goes_on_ends_as_if_it_had_never_stopped(name, opponent, tmp_path, monkeypatch):
+    train.main(options(name, tmp_path / "whole", opponent))
+    for steps in (0, 9, 40, 77):
+        folder = tmp_path / str(steps)
+        killed_after(steps, options(name, folder, opponent, **{"checkpoint-games": 1}), monkeypatch)
+        plain.assert_same_runs(tmp_path / "whole", folder)
+
+
+def test_what_was_measured_after_the_last_checkpoint_is_measured_again(tmp_path, monkeypatch):
+    exact = {"exact-every": 120}
+    train.main(options("q-learning", tmp_path / "whole", **exact))
+    killed_after(60, options("q-learning", tmp_path / "killed", **exact, **{"checkpoint-games": 170}), monkeypatch)
+    plain.assert_same_runs(tmp_path / "whole", tmp_path / "killed")
+    rows = [json.loads(line) for line in (tmp_path / "killed" / "metrics.jsonl").read_text().splitlines()]
+    assert sum("exploitability" in row for row in rows) == 5
+    config = json.loads((tmp_path / "killed" / "config.json").read_text())
+    assert 170 <= config["resumed"][0]["games"] < 600
+
+
+@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize("kills", [2, pytest.param(10, marks=pytest.mark.slow)])
+def test_a_run_killed_at_any_instant_ends_as_if_it_had_never_been(name, kills, tmp_path):
+    """SIGKILL after a random time since the first line of metrics, until it gets through."""
+    settings = {"checkpoint-games": 200, "log-every": 500, "batch": 4}
+    arguments = options(name, tmp_path / "whole", "self", 1_000 if name in NEEDS else 8_000, **settings)
+    train.main(arguments)
+    folder = tmp_path / "killed"
+    first = [*arguments[:-1], str(folder)]
+    rng = np.random.default_rng(kills)
+    died = 0
+    for _ in range(kills):
+        words = ["--resume", str(folder)] if (folder / "config.json").exists() else first
+        process = subprocess.Popen([sys.executable, ROOT / "train.py", *words], stderr=subprocess.DEVNULL)
+        before = (folder / "checkpoint.npz").stat().st_mtime_ns if (folder / "checkpoint.npz").exists() else 0
+        while process.poll() is None:  # until it has begun to learn
+            if (folder / "checkpoint.npz").exists() and (folder / "checkpoint.npz").stat().st_mtime_ns > before:
+                break
+            time.sleep(0.01)
+        time.sleep(rng.uniform(0, 0.3))
+        process.kill()
+        died += process.wait() == -signal.SIGKILL
+    assert died >= 1
+    train.main(["--resume", str(folder)])
+    plain.assert_same_runs(tmp_path / "whole", folder)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_cleanly_with_a_checkpoint(number, tmp_path):
+    arguments = options("q-learning", tmp_path / "stopped", games=10**9)
+    process = subprocess.Popen([sys.executable, ROOT / "train.py", *arguments], stderr=subprocess.PIPE, text=True)
+    metrics = tmp_path / "stopped" / "metrics.jsonl"
+    while process.poll() is None and not (metrics.exists() and metrics.stat().st_size):
+        time.sleep(0.05)
+    process.send_signal(number)
+    said = process.communicate()[1]
+    assert process.returncode == 130
+    assert f"go on with train.py --resume {tmp_path / 'stopped'}" in " ".join(said.split())
+    counts = load_checkpoint(tmp_path / "stopped")["training"]["counts"]
+    assert counts[0] == 10**9
+    assert counts[3] > 0
+    assert (tmp_path / "stopped" / "cost.json").exists()
+
+
+def test_a_finished_run_goes_on_to_more_games(tmp_path):
+    train.main(options("q-learning", tmp_path, games=300))
+    train.main(["--resume", str(tmp_path), "--games", "500"])
+    assert json.loads((tmp_path / "config.json").read_text())["games"] == 500
+    rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    assert rows[-1]["games"] == rows[-1]["wins"] + rows[-1]["draws"] + rows[-1]["losses"] == 500
+    train.main(["--resume", str(tmp_path)])  # there is nothing left to do
+    assert len((tmp_path / "metrics.jsonl").read_text().splitlines()) == len(rows)
+
+
+def refused(capsys, arguments):
+    with pytest.raises(SystemExit) as end:
+        train.main(arguments)
+    assert end.value.code == 2
+    said = capsys.readouterr().err
+    assert "Traceback" not in said
+    return " ".join(said.split())
+
+
+def test_what_cannot_go_on_says_why(tmp_path, capsys):
+    run = tmp_path / "run"
+    assert "is no run" in refused(capsys, ["--resume", str(run)])
+    train.main(options("q-learning", run, games=300))
+    assert "--games 200 is fewer than the 300" in refused(capsys, ["--resume", str(run), "--games", "200"])
+    again = refused(capsys, options("q-learning", run))
+    assert f"go on with it by train.py --resume {run}" in again
+    config = json.loads((run / "config.json").read_text())
+    for change, said in (
+        ({"batch": 8}, "or it is another training's"),
+        ({"opponent": "pool"}, "lacks 'opponent."),
+        ({"game": Game(4, 4, 3).to_dict()}, "another game's"),
+        ({"opponent": "randon"}, "did you mean 'random'?"),
+        ({"batch": "many"}, "cannot be read as the settings of a run"),
+    ):
+        (run / "config.json").write_text(json.dumps({**config, **change}))
+        assert said in refused(capsys, ["--resume", str(run), "--games", "400"])
+    (run / "config.json").write_text(json.dumps(config))
+    whole = (run / "checkpoint.npz").read_bytes()
+    (run / "checkpoint.npz").write_bytes(whole[: len(whole) // 2])
+    assert "cannot be read as a checkpoint" in refused(capsys, ["--resume", str(run)])
+
+
+def test_a_full_disk_is_one_sentence_and_the_last_checkpoint_stays(tmp_path):
+    arguments = options("q-learning", tmp_path, games=200_000, **{"checkpoint-games": 1_000, "log-every": 10**6})
+    limit = 600_000  # bytes that a file may have, in place of a disk that is full
+
+    def small_files():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+    environment = {**os.environ, "NUMBA_DISABLE_CACHING": "1"}
+    command = [sys.executable, ROOT / "train.py", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, preexec_fn=small_files, env=environment)
+    said = " ".join(done.stderr.split())
+    assert done.returncode == 2
+    assert "Traceback" not in said
+    assert "checkpoint.npz cannot be written (File too large): the checkpoint before it is still there" in said
+    assert load_checkpoint(tmp_path)["training"]["counts"][3] > 0
+    assert not list(tmp_path.glob("*.tmp"))
+
+
+def test_tensorboard_reads_what_was_measured(tmp_path):
+    loader = pytest.importorskip("tensorboard.backend.event_processing.event_file_loader")
+    train.main(options("q-learning", tmp_path, games=300))
+    train.main(["--resume", str(tmp_path), "--games", "400"])
+    events = list(loader.LegacyEventFileLoader(str(tmp_path / "events.out.tfevents.run")).Load())
+    rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    shown = {event.step: {value.tag: value.simple_value for value in event.summary.value} for event in events[1:]}
+    assert list(shown) == [row["games"] for row in rows]
+    last, before = rows[-1], rows[-2]
+    rate = (last["wins"] - before["wins"]) / (last["games"] - before["games"])
+    assert shown[last["games"]]["rate/wins"] == pytest.approx(rate)
+    assert {"td_error", "epsilon", "games_per_s"} <= shown[last["games"]].keys()
+
+
+def test_a_game_meets_one_copy_of_the_pool_whatever_is_played_beside_it():
+    config = load_object(LEARNERS["q-learning"])()
+    game = Game()
+
+    def build():
+        return config.build(game, initial_rng(0))
+
+    pool = Pool(build, every=10, size=3)
+    training = Training(build(), pool, 200, batch=8, seed=1)
+    seen = {}
+    act = pool.act_in_games
+
+    def watched(boards, games, luck, plies):
+        for game_number, of_game in zip(games.tolist(), luck.tolist(), strict=True):
+            seen.setdefault(game_number, set()).add(of_game)
+        return act(boards, games, luck, plies)
+
+    pool.act_in_games = watched
+    training.run()
+    assert training.done.games == 200
+    assert max(len(lucks) for lucks in seen.values()) == 1
+    assert pool._made == 20
+    assert len(pool._copies) <= 5
+    assert str(pool) == "pool:every=10,size=3"
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ("pool:every=0", "pool: every=0 does not work: choose 1 or more"),
+        ("pool:size=two", "size='two' is not a whole number"),
+        ("pool:age=3", "pool has no argument 'age'"),
+    ],
+)
+def test_a_pool_of_nonsense_is_one_sentence(spec, said, tmp_path, capsys):
+    assert said in refused(capsys, ["--opponent", spec, "--out", str(tmp_path)])
+
+
+def test_exploration_and_the_learner_s_own_draws_are_different_streams():
+    assert exploration_rng(3).random() != initial_rng(3).random()

@@ -1,0 +1,98 @@
+"""What a run measures while it learns: lines of ``metrics.jsonl``, and the same as TensorBoard scalars."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any
+
+from learners.checkpoint import METRICS
+
+EVENTS = "events.out.tfevents.run"
+"""TensorBoard's file in a run"""
+RATES = ("wins", "draws", "losses")
+"""counted since the start; TensorBoard shows their rates since the last mark"""
+
+
+class Metrics:
+    """Writes one line for each mark.
+
+    Args:
+        run: the run directory.
+        size: bytes of ``metrics.jsonl`` to keep, of a run that is resumed; the rest had not been checkpointed.
+        games: finished before; ``games_per_s`` counts those since.
+    """
+
+    def __init__(self, run: Path, size: int = 0, games: int = 0) -> None:
+        self._path = run / METRICS
+        self._began, self._games = time.perf_counter(), games
+        if self._path.exists():
+            os.truncate(self._path, min(size, self._path.stat().st_size))
+        self._lines = self._path.open("a")
+        before = [json.loads(line) for line in self._path.read_text().splitlines()]
+        self._events = _Events(run / EVENTS) if importlib.util.find_spec("tensorboard") else None
+        self._last: Mapping[str, float] = {}
+        for row in before:
+            self._show(row)
+
+    def write(self, games: int, measured: Mapping[str, float]) -> None:
+        """Add a line."""
+        rate = (games - self._games) / max(1e-9, time.perf_counter() - self._began)
+        row = {"games": games, "games_per_s": rate, **measured}
+        self._lines.write(json.dumps(row) + "\n")
+        self._lines.flush()
+        self._show(row)
+
+    def _show(self, row: Mapping[str, float]) -> None:
+        if self._events is not None:
+            games = row["games"] - self._last.get("games", 0)
+            scalars = {name: value for name, value in row.items() if name not in ("games", *RATES)}
+            for name in RATES:
+                scalars[f"rate/{name}"] = (row[name] - self._last.get(name, 0)) / max(1, games)
+            self._events.write(int(row["games"]), scalars)
+        self._last = row
+
+    def size(self) -> int:
+        """Bytes of ``metrics.jsonl``, all of which are on the disk."""
+        os.fsync(self._lines.fileno())
+        return self._lines.tell()
+
+    def close(self) -> None:
+        """Nothing more is measured."""
+        self._lines.close()
+        if self._events is not None:
+            self._events.close()
+
+    def __enter__(self) -> Metrics:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class _Events:
+    """A file of TensorBoard events, written anew: by tensorboard's own records, without importing TensorFlow."""
+
+    def __init__(self, path: Path) -> None:
+        from tensorboard.compat.proto.event_pb2 import Event
+        from tensorboard.compat.proto.summary_pb2 import Summary
+        from tensorboard.summary.writer.record_writer import RecordWriter
+
+        self._event: Any = Event
+        self._summary: Any = Summary
+        self._file: IO[bytes] = path.open("wb")
+        self._records: Any = RecordWriter(self._file)
+        self._records.write(Event(wall_time=time.time(), file_version="brain.Event:2").SerializeToString())
+
+    def write(self, step: int, scalars: Mapping[str, float]) -> None:
+        values = [self._summary.Value(tag=name, simple_value=value) for name, value in scalars.items()]
+        event = self._event(wall_time=time.time(), step=step, summary=self._summary(value=values))
+        self._records.write(event.SerializeToString())
+        self._file.flush()
+
+    def close(self) -> None:
+        self._file.close()
