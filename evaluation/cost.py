@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import resource
+import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -58,3 +61,24 @@ class Meter:
         self.phases[phase] = {name: before.get(name, 0.0) + amount for name, amount in spent.items()}
         self.phases[phase]["peak_rss_bytes"] = peak
         self._last = now
+
+
+def usage_of(command: Sequence[str]) -> Usage:
+    """What a process of its own takes from its start to its end, as the operating system counts it.
+
+    The peak of memory is at least that of this process where the system hands it on to its children.
+
+    Raises:
+        ValueError: the process failed; the last line that it printed says why.
+    """
+    began = time.perf_counter()
+    with tempfile.TemporaryFile() as said:
+        process = subprocess.Popen(command, stdout=said, stderr=subprocess.STDOUT)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            said.seek(0)
+            lines = said.read().decode(errors="replace").strip().splitlines() or ["it said nothing"]
+            raise ValueError(f"{' '.join(command)} failed with exit code {process.returncode}: {lines[-1]}")
+    peak = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    return Usage(usage.ru_utime, usage.ru_stime, time.perf_counter() - began, peak)

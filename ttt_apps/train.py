@@ -207,7 +207,8 @@ def resume_run(run: Path, games: int | None = None) -> Path:
     config = read_config(run)
     game = Game.from_dict(config["game"])
     settings = build_config(config["learner"], config["settings"])
-    if hasattr(settings, "fit"):
+    own_loop = hasattr(settings, "fit")
+    if own_loop and (run / METRICS).exists():
         raise ValueError(
             f"{run} cannot be resumed, because {config['learner']} trains in a loop of its own: train anew, with "
             f"--out {run} --overwrite"
@@ -222,6 +223,8 @@ def resume_run(run: Path, games: int | None = None) -> Path:
             raise ValueError(f"--games {games} is fewer than the {options.games} of the run: choose that or more")
         options = dataclasses.replace(options, games=games)
     meter = Meter(json.loads((run / COST).read_text())["phases"] if (run / COST).is_file() else None)
+    if own_loop:
+        return _told(options, game, run, _fit(settings, options, game, run, meter))
     training = _training(options, settings, game)
     size = 0
     if (run / CHECKPOINT).exists():
@@ -390,3 +393,7 @@ def _revision() -> str | None:
     here = Path(__file__).parent
     answer = subprocess.run([git, "rev-parse", "HEAD"], cwd=here, capture_output=True, text=True, check=False)
     return answer.stdout.strip() or None
+
+
+if __name__ == "__main__":
+    main()

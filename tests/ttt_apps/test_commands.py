@@ -314,6 +314,9 @@ def test_the_moves_of_any_position(capsys):
         (["exploitability", "optimum"], "did you mean 'optimal'?"),
         (["prove", "--skip-chance", "0.1"], "skip_chance=0.1"),
         (["prove", "--size", "9"], "64"),
+        (["cost"], "cost needs runs: write evaluate.py cost RUN..."),
+        (["cost", "nowhere"], "nowhere is no run"),
+        (["cost", "nowhere", "--repeats", "0"], "--repeats 0 measures nothing"),
     ],
 )
 def test_nonsense_about_exact_numbers_is_answered_by_a_sentence(arguments, said, capsys):
@@ -359,6 +362,17 @@ def test_the_page_of_ground_truth_is_what_its_command_prints(capsys):
 def test_the_whole_page_of_ground_truth_is_what_its_command_prints(capsys):
     evaluate.main(["ground-truth"])
     assert capsys.readouterr().out == (ROOT / "docs" / "ground-truth.md").read_text()
+
+
+def test_what_a_run_costs_beside_one_without_games(run, capsys):
+    evaluate.main(["cost", str(run), "--repeats", "1", "--games", "20000", "--json"])
+    data = json.loads(capsys.readouterr().out)[str(run)]
+    assert data["games"] == 20000
+    whole, alone = ({name: spread["median"] for name, spread in data[kind].items()} for kind in ("run", "set_up"))
+    assert whole["cpu_user_s"] > alone["cpu_user_s"] > 0.1  # imports are counted
+    assert whole["peak_rss_bytes"] > alone["peak_rss_bytes"] > 2**25
+    evaluate.main(["cost", str(run), "--repeats", "1", "--games", "100"])
+    assert "above set-up" in capsys.readouterr().out
 
 
 def test_no_cache_keeps_no_table(capsys, tmp_path, monkeypatch):

@@ -9,6 +9,7 @@ from typing import Any
 import tyro
 
 from ttt_apps.cli import run_command
+from ttt_apps.evaluate.cost import Cost
 from ttt_apps.evaluate.exact import Exact
 from ttt_apps.evaluate.exploitability import Exploitability
 from ttt_apps.evaluate.ground_truth import GroundTruth
@@ -23,6 +24,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "exploitability": Exploitability,
     "solve": Solve,
     "prove": Prove,
+    "cost": Cost,
     "ground-truth": GroundTruth,
     "policies": Policies,
 }

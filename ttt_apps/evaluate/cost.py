@@ -1,0 +1,114 @@
+"""``evaluate.py cost RUN...``: what runs cost, repeated in fresh processes."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from evaluation.cost import Usage, usage_of
+from learners.checkpoint import CONFIG, COST, read_config
+from ttt_apps.cli import progress_bar
+from ttt_envs.files import write_json
+
+NAMES = ("cpu_user_s", "cpu_system_s", "wall_s", "peak_rss_bytes")
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Repeat runs in fresh processes, each beside one that sets up the same and plays no game, and say what they cost.
+
+    A repeated run learns the same, from the start, into a folder that is removed again.
+    """
+
+    runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN")] = ()
+    """run directories"""
+    repeats: int = 3
+    """how often each is repeated"""
+    games: int | None = None
+    """how many games to play, in place of the run's own number"""
+    json: tyro.conf.FlagCreatePairsOff[bool] = False
+    """print JSON instead of a table"""
+
+    def run(self) -> None:
+        """Repeat, measure and print.
+
+        Raises:
+            ValueError: no runs, folders that are none, numbers below 1.
+        """
+        if not self.runs:
+            raise ValueError("cost needs runs: write evaluate.py cost RUN..., as in evaluate.py cost runs/*")
+        for name in ("repeats", "games"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"--{name} {value} measures nothing: choose 1 or more")
+        configs = {run: read_config(run) for run in self.runs}
+        measured: dict[str, dict[str, Any]] = {}
+        with progress_bar() as bar:
+            task = bar.add_task("repeating", total=2 * self.repeats * len(configs))
+            for run, config in configs.items():
+                games = self.games or int(config["games"])
+                kinds: dict[str, list[Usage]] = {"run": [], "set_up": []}
+                for _ in range(self.repeats):
+                    for kind, number in (("set_up", 0), ("run", games)):  # by turns: a slow moment hits both
+                        kinds[kind].append(repeat({**config, "games": number}))
+                        bar.advance(task)
+                measured[str(run)] = {
+                    "learner": config["learner"],
+                    "games": games,
+                    **{kind: _medians(usages) for kind, usages in kinds.items()},
+                }
+        if self.json:
+            print(json.dumps(measured))
+            return
+        Console().print(_table(measured))
+
+
+def repeat(config: dict[str, Any]) -> Usage:
+    """What a fresh process takes for a run with these settings, imports included.
+
+    Raises:
+        ValueError: the process failed.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        run = Path(folder, "run")
+        run.mkdir()
+        write_json(run / CONFIG, config)
+        used = usage_of([sys.executable, "-m", "ttt_apps.train", "--resume", str(run)])
+        phases = json.loads((run / COST).read_text())["phases"]
+        return used._replace(peak_rss_bytes=int(max(phase["peak_rss_bytes"] for phase in phases.values())))
+
+
+def _medians(usages: Iterable[Usage]) -> dict[str, dict[str, float]]:
+    columns = dict(zip(NAMES, zip(*usages, strict=True), strict=True))
+    return {
+        name: {"median": statistics.median(values), "low": min(values), "high": max(values)}
+        for name, values in columns.items()
+    }
+
+
+def _table(measured: dict[str, dict[str, Any]]) -> Table:
+    table = Table(title="medians; above set-up is what the games took", title_justify="left")
+    for column in ("run", "games", "CPU user, s", "CPU system, s", "wall, s", "peak RSS, MiB"):
+        table.add_column(column, justify="left" if column == "run" else "right")
+    for run, data in measured.items():
+        total, alone = ({name: data[kind][name]["median"] for name in NAMES} for kind in ("run", "set_up"))
+        above = {name: total[name] - alone[name] for name in NAMES}
+        per_game = 1e6 * (above["cpu_user_s"] + above["cpu_system_s"]) / data["games"]
+        for title, games, row in (
+            (run, f"{data['games']:,}", total),
+            ("  set-up alone", "0", alone),
+            ("  above set-up", f"{per_game:.3g} us each", above),
+        ):
+            memory = f"{row['peak_rss_bytes'] / 2**20:,.0f}"
+            table.add_row(title, games, *(f"{row[name]:.2f}" for name in NAMES[:3]), memory)
+    return table
