@@ -10,7 +10,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .PHONY: demo test lint unit old-pettingzoo slow clean
 
-demo: .venv/.base
+demo: .venv/.demo
 	$(BIN)/python -m ttt_apps.demo
 
 test: lint unit old-pettingzoo
@@ -36,8 +36,12 @@ slow: .venv/.dev
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e .
 	touch $@
 
+.venv/.demo: .venv/.base
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[tf]"
+	touch $@
+
 .venv/.dev: .venv/.base
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev,sb3,render]"
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev,sb3,render,tf]"
 	touch $@
 
 $(OLD)/.ready: setup.cfg constraints.txt

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
+from typing import NamedTuple
 
 from evaluation.exact import Outcome
 from evaluation.match import Score
@@ -15,11 +16,56 @@ from ttt_envs.files import write_whole
 REPORT = "report.html"
 _WIDTH, _HEIGHT, _MARGIN = 640, 240, 40
 _STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 46rem; margin: 2rem auto; padding: 0 1rem; color: #222 }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #222 }
 table { border-collapse: collapse; margin: 1rem 0 } td, th { padding: .25rem .8rem; text-align: right }
 td:first-child, th:first-child { text-align: left } tr { border-bottom: 1px solid #ddd } svg { background: #faf9f7 }
 pre { background: #faf9f7; padding: .8rem; overflow: auto }
 """
+
+
+class Learned(NamedTuple):
+    """A run and what it came to."""
+
+    name: str
+    run: Path
+    games: int
+    cpu_s: float
+    """of training"""
+    peak_rss_bytes: int
+    exploitability: float
+    regret: float
+    exact: Mapping[str, Outcome]
+    """exact results, the mean over both seats, by opponent"""
+
+
+def write_overview(folder: Path, title: str, learned: Sequence[Learned]) -> Path:
+    """Write a page that compares runs below ``folder``, with links to their own reports.
+
+    Returns:
+        The page's path.
+    """
+    opponents = list(learned[0].exact) if learned else []
+    head = ("learner", "games", "CPU", "peak memory", "exploitability", "regret", *(f"against {o}" for o in opponents))
+    body = []
+    for one in learned:
+        link = f'<a href="{escape(str((one.run / REPORT).relative_to(folder)))}">{escape(one.name)}</a>'
+        results = (" / ".join(f"{share:.4f}" for share in one.exact[opponent]) for opponent in opponents)
+        cells = (
+            link,
+            f"{one.games:,}",
+            f"{one.cpu_s:.1f} s",
+            f"{one.peak_rss_bytes / 2**20:.0f} MiB",
+            f"{one.exploitability:.6f}",
+            f"{one.regret:.6f}",
+            *results,
+        )
+        body.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
+    parts = [
+        f"<h1>{escape(title)}</h1><p>Everything here is exact, by dynamic programming over the positions that can be "
+        f"reached: win / draw / loss are means over both seats. Each learner's page shows how it got there.</p>",
+        f"<table><tr>{''.join(f'<th>{name}</th>' for name in head)}</tr>{''.join(body)}</table>",
+    ]
+    return _write_page(folder, title, parts)
 
 
 def write_report(run: Path, scores: Mapping[str, Score], exact: Mapping[str, Outcome]) -> Path:
@@ -39,17 +85,21 @@ def write_report(run: Path, scores: Mapping[str, Score], exact: Mapping[str, Out
     cost = json.loads((run / COST).read_text())["phases"] if (run / COST).exists() else {}
     parts = [
         f"<h1>{escape(config['learner'])} against {escape(config['opponent'])}</h1>",
-        _exact(exact),
-        _matches(scores),
+        *([_exact(exact)] if exact else []),
+        *([_matches(scores)] if scores else []),
         *_distance(rows),
         "<h2>While learning</h2><p>Games won, drawn and lost of those between two marks, exploration included.</p>",
         _curves([row["games"] for row in rows], {name: _rates(rows, name) for name in ("wins", "draws", "losses")}),
         "<h2>Cost</h2>" + _cost(cost),
         f"<h2>Settings</h2><pre>{escape(json.dumps(config, indent=2))}</pre><p>Files: {CONFIG}, {METRICS}, {COST}.</p>",
     ]
-    page = f'<!doctype html><meta charset="utf-8"><title>{escape(str(run))}</title><style>{_STYLE}</style>'
-    write_whole(run / REPORT, lambda file: file.write((page + "\n".join(parts) + "\n").encode()))
-    return run / REPORT
+    return _write_page(run, str(run), parts)
+
+
+def _write_page(folder: Path, title: str, parts: Sequence[str]) -> Path:
+    page = f'<!doctype html><meta charset="utf-8"><title>{escape(title)}</title><style>{_STYLE}</style>'
+    write_whole(folder / REPORT, lambda file: file.write((page + "\n".join(parts) + "\n").encode()))
+    return folder / REPORT
 
 
 def _rates(rows: Sequence[Mapping[str, float]], name: str) -> list[float]:

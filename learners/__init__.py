@@ -1,6 +1,11 @@
 """Policies that learn."""
 
 LEARNERS: dict[str, str] = {
+    "naive-mc": "learners.naive_mc:NaiveMCConfig",
     "q-learning": "learners.q_learning:QLearningConfig",
+    "q-net": "learners.q_net:QNetConfig",
+    "sb3-dqn": "learners.sb3:DQNConfig",
+    "sb3-maskable-ppo": "learners.sb3:MaskablePPOConfig",
+    "sb3-ppo": "learners.sb3:PPOConfig",
 }
 """name -> "module:Config", the frozen dataclass of its settings, imported when asked for"""

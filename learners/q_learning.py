@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from learners.base import Bootstrap, Transition
-from learners.table import PositionTable, best_of, greedy, value_at
-from ttt_envs.boards import Boards
-from ttt_envs.rules import Cells, Game, Integers, Reals, compiled, pick
-from ttt_envs.symmetry import Symmetries, inverse, symmetries
+from learners.table import (
+    PositionTable,
+    TabularLearner,
+    best_of,
+    check_limits,
+    final_rewards,
+    move_towards,
+    value_at,
+)
+from ttt_envs.rules import Cells, Game, Integers, Reals, compiled
+from ttt_envs.symmetry import Symmetries
 
 
 @dataclass(frozen=True)
@@ -36,25 +42,27 @@ class QLearningConfig:
     the next ply, and learn minimax values"""
     target: Literal["max", "chosen"] = "max"
     """value of the next turn: of its best move, or of the move then played, exploratory ones included"""
+    values: Literal["action", "afterstate"] = "action"
+    """what has a value: each action in a position, or the position after it, which is the same for several actions"""
     rewards: Literal["unit", "report"] = "unit"
-    """win, draw, loss: unit is 1, 0, -1; report is 1, 0.5, 0"""
+    """win, draw, loss: unit is 1, 0, -1; report is 1, 0.5, 0. What was never updated has the value of a draw"""
     symmetries: Symmetries = "none"
     """apply every update also to the images of the position under the rotations, or all symmetries"""
     memory: float = 2.0
     """GiB that the table may take"""
 
     def __post_init__(self) -> None:
-        limits = {
-            "step_size": (0 < self.step_size <= 1, "above 0 and at most 1"),
-            "step_size_power": (0 <= self.step_size_power <= 1, "0 to 1"),
-            "gamma": (0 <= self.gamma <= 1, "0 to 1"),
-            "epsilon": (0 <= self.epsilon <= 1, "0 to 1"),
-            "epsilon_step": (0 <= self.epsilon_step <= 1, "0 to 1"),
-            "memory": (self.memory > 0, "above 0"),
-        }
-        for name, (holds, admissible) in limits.items():
-            if not holds:
-                raise ValueError(f"{name}={getattr(self, name)} does not work for q-learning: choose {admissible}")
+        check_limits(
+            self,
+            {
+                "step_size": (0 < self.step_size <= 1, "above 0 and at most 1"),
+                "step_size_power": (0 <= self.step_size_power <= 1, "0 to 1"),
+                "gamma": (0 <= self.gamma <= 1, "0 to 1"),
+                "epsilon": (0 <= self.epsilon <= 1, "0 to 1"),
+                "epsilon_step": (0 <= self.epsilon_step <= 1, "0 to 1"),
+                "memory": (self.memory > 0, "above 0"),
+            },
+        )
         if self.rewards == "report" and self.bootstrap == "ply":
             raise ValueError(
                 'rewards="report" (1, 0.5, 0) has no opposite for the other player, which bootstrap="ply" needs: '
@@ -66,113 +74,43 @@ class QLearningConfig:
         return QLearning(self, game)
 
 
-class QLearning:
-    """The learner of :class:`QLearningConfig`. One table serves both seats: it sees the mover's stones as its own."""
-
-    pure: ClassVar[bool] = True
+class QLearning(TabularLearner):
+    """The learner of :class:`QLearningConfig`."""
 
     def __init__(self, config: QLearningConfig, game: Game) -> None:
+        table = PositionTable(
+            game,
+            int(config.memory * 2**30),
+            afterstates=config.values == "afterstate",
+            initial=0.5 if config.rewards == "report" else 0.0,
+        )
+        super().__init__(config.name, game, table, config.epsilon, config.epsilon_step, config.symmetries)
         self.config = config
-        self.game = game
-        self.bootstrap: Bootstrap = config.bootstrap
+        self.bootstrap = config.bootstrap
         self.wants_next_action = config.target == "chosen"
-        self.table = PositionTable(game, int(config.memory * 2**30))
-        self.epsilon = np.array([config.epsilon])
-        self._permutations = symmetries(game, config.symmetries)
-        self._inverses = inverse(self._permutations)
-
-    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
-        """float64[B, cells]: equal shares for the moves of highest value; all moves where the position is new."""
-        seen = boards.own_first()
-        out = np.empty(seen.shape)
-        greedy(seen, self.table.values, self.table.find(seen), out)
-        return out
-
-    def action_values(self, boards: Boards) -> Reals:
-        """float64[B, cells], to the mover, NaN where illegal; 0 where nothing was learned."""
-        seen = boards.own_first()
-        rows = self.table.find(seen)
-        values = np.zeros(seen.shape)
-        values[rows >= 0] = self.table.values[rows[rows >= 0]]
-        return np.where(seen == 0, values, np.nan)
-
-    def values(self, boards: Boards) -> Reals:
-        """float64[B], to the mover."""
-        return np.asarray(np.nanmax(self.action_values(boards), axis=1))
-
-    def explore(self, boards: Boards, rng: np.random.Generator) -> Integers:
-        """int64[B]: epsilon-greedy."""
-        seen = boards.own_first()
-        out = np.empty(len(seen), np.int64)
-        rows = self.table.find(seen)
-        _explore(seen, rows, self.table.values, rng.random((len(seen), 2)), self.epsilon, self.config.epsilon_step, out)
-        return out
 
     def observe(self, transition: Transition) -> dict[str, float]:
         """Update one entry for each game, one after another, or one for each of its images."""
-        seen = transition.boards.own_first()
-        images = len(self._permutations)
-        count, size = seen.shape
-        # every image of every board, board by board; the first is the board itself
-        rows = self.table.rows(seen[:, self._permutations].reshape(count * images, size)).reshape(count, images)
+        entered = transition.boards.own_first()
+        if self.table.afterstates:
+            entered[np.arange(len(entered)), transition.action] = 1
+        rows = self._image_rows(entered)
         after = transition.next_boards.own_first()
-        reward = transition.reward
-        if self.config.rewards == "report":
-            reward = np.where(transition.discount == 0, (reward + 1) / 2, reward)
         error = _update(
             rows,
             self._inverses,
             transition.action,
-            reward,
+            final_rewards(transition.reward, transition.discount == 0, self.config.rewards),
             transition.discount * self.config.gamma,
             after,
-            self.table.find(after),
+            self.table.of_moves(after),
             transition.next_action,
-            self.config.step_size,
-            self.config.step_size_power,
+            float(self.config.step_size),
+            float(self.config.step_size_power),
             self.table.values,
             self.table.counts,
         )
         return {"td_error": error, "epsilon": float(self.epsilon[0]), "positions": float(self.table.size)}
-
-    def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
-        """The table and epsilon."""
-        return {**self.table.to_arrays(), "epsilon": self.epsilon}
-
-    def from_arrays(self, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
-        """Take back what :meth:`to_arrays` gave.
-
-        Raises:
-            ValueError: arrays of another learner or game.
-        """
-        epsilon = arrays.get("epsilon")
-        if epsilon is None or epsilon.shape != (1,) or epsilon.dtype != np.float64:
-            raise ValueError("a q-learner's arrays need epsilon as float64[1]: these are another learner's, or damaged")
-        self.table.from_arrays(arrays)
-        self.epsilon = epsilon.copy()
-
-    def __str__(self) -> str:
-        return self.config.name
-
-
-@compiled
-def _explore(
-    seen: Cells, rows: Integers, values: Reals, u: Reals, epsilon: Reals, epsilon_step: float, out: Integers
-) -> None:
-    """Epsilon-greedy moves; ``u`` float64[B, 2] decides whether and which."""
-    for b in range(len(out)):
-        if u[b, 0] < epsilon[0]:
-            out[b] = pick(seen[b], u[b, 1])
-            epsilon[0] *= 1.0 - epsilon_step
-            continue
-        best, ties = best_of(seen[b], values, rows[b])
-        skip = int(u[b, 1] * ties)
-        for cell in range(seen.shape[1]):
-            if seen[b, cell] == 0 and value_at(values, rows[b], cell) == best:
-                if skip == 0:
-                    out[b] = cell
-                    break
-                skip -= 1
 
 
 @compiled
@@ -200,17 +138,5 @@ def _update(
             else:
                 ahead = best_of(after[b], values, after_rows[b])[0]
             target += discounts[b] * ahead
-        for image in range(rows.shape[1]):
-            row = rows[b, image]
-            action = inverses[image, actions[b]]
-            again = False  # a position that is its own image must not be updated twice
-            for earlier in range(image):
-                again = again or (rows[b, earlier] == row and inverses[earlier, actions[b]] == action)
-            if again:
-                continue
-            counts[row, action] += 1
-            error = target - values[row, action]
-            values[row, action] += step_size * float(counts[row, action]) ** -power * error
-            if image == 0:
-                total += abs(error)
+        total += abs(move_towards(target, rows[b], inverses, actions[b], step_size, power, values, counts))
     return total / max(1, len(rows))

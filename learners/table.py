@@ -1,36 +1,46 @@
-"""A table over the positions met: key -> row of numbers, growing as positions come."""
+"""Tables over the positions met, key -> row of numbers, growing as positions come; and what learners with one share."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from ttt_envs.boards import keys, words_of
+from learners.base import Bootstrap
+from ttt_envs.boards import Boards, cells_of, keys, words_of
 from ttt_envs.index import KeyIndex
-from ttt_envs.rules import Cells, Game, Integers, Keys, Reals, compiled, inlined
+from ttt_envs.rules import Cells, Game, Integers, Keys, Reals, compiled, inlined, pick
+from ttt_envs.symmetry import Symmetries, inverse, symmetries
+
+Arrays = Mapping[str, np.ndarray[Any, Any]]
 
 
 class PositionTable:
-    """A value and a count for every action in every position met; positions not met hold zeros.
+    """Values and counts for every position met: of every action in it, or in a table of after-states of itself.
 
     Args:
         game: whose positions.
         memory: bytes that the table may take; beyond that :meth:`rows` raises MemoryError.
+        afterstates: rows are positions after a move, as the player who made it sees them, with one value each.
+        initial: the value of what was not updated yet.
 
     Attributes:
-        values: float64[capacity, cells].
-        counts: int64[capacity, cells].
+        values: float64[capacity + 1, width], width 1 for after-states and otherwise an entry for each cell. The last
+            row keeps the initial value, so that row -1, of a position not met, has it.
+        counts: int64[capacity + 1, width].
         size: rows in use.
     """
 
-    def __init__(self, game: Game, memory: int) -> None:
+    def __init__(self, game: Game, memory: int, *, afterstates: bool = False, initial: float = 0.0) -> None:
         self.game = game
         self.memory = memory
+        self.afterstates = afterstates
+        self.initial = initial
         self._index = KeyIndex(words_of(game))
-        self.values = np.zeros((0, game.cells))
-        self.counts = np.zeros((0, game.cells), np.int64)
+        width = 1 if afterstates else game.cells
+        self.values = np.full((1, width), initial)
+        self.counts = np.zeros((1, width), np.int64)
 
     @property
     def size(self) -> int:
@@ -51,17 +61,37 @@ class PositionTable:
         self._make_room(len(wanted))
         return self._index.rows(wanted)
 
+    def cells(self, rows: Integers) -> Cells:
+        """int8[B, cells]: the boards of rows int64[B]."""
+        found = self._index.keys[rows]
+        return cells_of(found[:, 0] if found.shape[1] == 1 else found, self.game)
+
+    def of_moves(self, seen: Cells) -> Integers:
+        """Where the kernels here find the values of the moves on boards int8[B, cells], the mover's stones first.
+
+        Returns:
+            int64[B, 1], the row of the board; of after-states int64[B, cells], the row after each move, meaningless
+            where it is illegal. -1 is a row not met.
+        """
+        if not self.afterstates:
+            return self.find(seen).reshape(-1, 1)
+        count, size = seen.shape
+        after = np.repeat(seen, size, axis=0).reshape(count, size, size)
+        after[:, np.arange(size), np.arange(size)] = 1
+        return self.find(after.reshape(-1, size)).reshape(count, size)
+
     def _keys(self, cells: Cells) -> Keys:
         return keys(cells).reshape(len(cells), -1)
 
     def _make_room(self, more: int) -> None:
         needed = self.size + more
-        if needed <= len(self.values):
+        capacity = len(self.values) - 1
+        if needed <= capacity:
             return
-        capacity = max(1024, 2 * len(self.values))
+        capacity = max(1024, 2 * capacity)
         while capacity < needed:
             capacity *= 2
-        row_bytes = 8 * (words_of(self.game) + 2 * self.game.cells + 2)
+        row_bytes = 8 * (words_of(self.game) + 2 * self.values.shape[1] + 2)
         if capacity * row_bytes > self.memory:
             capacity = self.memory // row_bytes
         if capacity < needed:
@@ -70,57 +100,186 @@ class PositionTable:
                 f"give more with --memory, or learn with a net"
             )
         self._index.reserve(capacity)
-        for name in ("values", "counts"):
-            old = getattr(self, name)
-            new = np.zeros((capacity, old.shape[1]), old.dtype)
-            new[: self.size] = old[: self.size]
-            setattr(self, name, new)
+        self._reserve(capacity, self.values, self.counts)
+
+    def _reserve(self, capacity: int, values: Reals, counts: Integers) -> None:
+        """Room for ``capacity`` rows, of which the first are those given."""
+        width = self.values.shape[1]
+        size = self.size
+        self.values = np.full((capacity + 1, width), self.initial)
+        self.counts = np.zeros((capacity + 1, width), np.int64)
+        self.values[:size] = values[:size]
+        self.counts[:size] = counts[:size]
 
     def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
-        """The rows in use, in the order in which positions were met."""
+        """The rows in use, in the order in which positions were met, and the edges of the board."""
         return {
-            "keys": self._index.keys[: self.size],
-            "values": self.values[: self.size],
-            "counts": self.counts[: self.size],
+            "board": np.array([self.game.rows, self.game.columns]),
+            "keys": self._index.keys[: self.size].copy(),
+            "values": self.values[: self.size].copy(),
+            "counts": self.counts[: self.size].copy(),
         }
 
-    def from_arrays(self, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
+    def from_arrays(self, arrays: Arrays) -> None:
         """Take back what :meth:`to_arrays` gave.
 
         Raises:
-            ValueError: arrays of another game or type.
+            ValueError: arrays of another game or type, or with numbers that no table has.
         """
-        words = words_of(self.game)
-        wanted = {"keys": (words, "u8"), "values": (self.game.cells, "f8"), "counts": (self.game.cells, "i8")}
-        size = len(arrays["keys"]) if "keys" in arrays else 0
-        for name, (width, kind) in wanted.items():
-            array = arrays.get(name)
-            if array is None or array.shape != (size, width) or array.dtype != np.dtype(kind):
-                found = "nothing" if array is None else f"{array.dtype}{list(array.shape)}"
-                raise ValueError(
-                    f"the table of a learner of {self.game} needs {name} as {np.dtype(kind)}[{size}, {width}], "
-                    f"but there is {found}: it is another game's, or damaged"
-                )
-        self.values, self.counts = arrays["values"].copy(), arrays["counts"].copy()
-        self._index = KeyIndex(words)
-        self._index.reserve(size)
-        self._index.rows(arrays["keys"])
+        owner = f"the table of a learner of {self.game}"
+        size = rows_of(arrays, "keys")
+        width = self.values.shape[1]
+        board = checked(arrays, "board", (2,), "i8", owner)
+        if board.tolist() != [self.game.rows, self.game.columns]:
+            raise ValueError(f"{owner} is none of a board of {board[0]} x {board[1]}: these arrays are another game's")
+        met = checked(arrays, "keys", (size, words_of(self.game)), "u8", owner)
+        values = checked(arrays, "values", (size, width), "f8", owner)
+        counts = checked(arrays, "counts", (size, width), "i8", owner)
+        index = KeyIndex(words_of(self.game))
+        index.reserve(size)
+        index.rows(np.ascontiguousarray(met))
+        if index.size != size or not np.isfinite(values).all() or (counts < 0).any():
+            raise ValueError(
+                f"{owner} has each position once, finite values and no negative counts: these arrays are damaged"
+            )
+        self._index = index
+        self._reserve(size, values, counts)
+
+
+def rows_of(arrays: Arrays, name: str) -> int:
+    """The length of an array that may be missing, or have no length: then 0."""
+    return len(arrays[name]) if name in arrays and arrays[name].ndim else 0
+
+
+def checked(arrays: Arrays, name: str, shape: tuple[int, ...], kind: str, owner: str) -> np.ndarray[Any, Any]:
+    """The array ``name``, where it has this shape and dtype.
+
+    Raises:
+        ValueError: it has not.
+    """
+    array = arrays.get(name)
+    if array is None or array.shape != shape or array.dtype != np.dtype(kind):
+        found = "nothing" if array is None else f"{array.dtype}{list(array.shape)}"
+        raise ValueError(
+            f"{owner} needs {name} as {np.dtype(kind)}{list(shape)}, but there is {found}: "
+            f"these are another game's or learner's, or damaged"
+        )
+    return array
+
+
+class TabularLearner:
+    """A learner with a table and epsilon-greedy exploration; what it learns from a transition is its subclass's.
+
+    One table serves both seats: it sees the mover's stones as its own.
+
+    Args:
+        name: of the learner.
+        game: what is learned.
+        table: with nothing in it yet.
+        epsilon: probability of a random move while learning.
+        epsilon_step: epsilon is multiplied by 1 - epsilon_step after each random move.
+        which: the symmetries under whose images every update is repeated.
+    """
+
+    pure: ClassVar[bool] = True
+    bootstrap: Bootstrap = "own-turn"
+    wants_next_action = False
+
+    def __init__(
+        self, name: str, game: Game, table: PositionTable, epsilon: float, epsilon_step: float, which: Symmetries
+    ) -> None:
+        self.name = name
+        self.game = game
+        self.table = table
+        self.epsilon = np.array([epsilon])
+        self._epsilon_step = float(epsilon_step)
+        self._permutations = symmetries(game, which)
+        self._inverses = inverse(self._permutations)
+
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
+        """float64[B, cells]: equal shares for the moves of highest value; all moves where the position is new."""
+        seen = boards.own_first()
+        out = np.empty(seen.shape)
+        _greedy(seen, self.table.values, self.table.of_moves(seen), out)
+        return out
+
+    def action_values(self, boards: Boards) -> Reals:
+        """float64[B, cells], to the mover, NaN where illegal; the initial value where nothing was learned."""
+        seen = boards.own_first()
+        out = np.empty(seen.shape)
+        _action_values(seen, self.table.values, self.table.of_moves(seen), out)
+        return out
+
+    def values(self, boards: Boards) -> Reals:
+        """float64[B], to the mover."""
+        return np.asarray(np.nanmax(self.action_values(boards), axis=1))
+
+    def explore(self, boards: Boards, rng: np.random.Generator) -> Integers:
+        """int64[B]: epsilon-greedy."""
+        seen = boards.own_first()
+        out = np.empty(len(seen), np.int64)
+        rows = self.table.of_moves(seen)
+        _explore(seen, rows, self.table.values, rng.random((len(seen), 2)), self.epsilon, self._epsilon_step, out)
+        return out
+
+    def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+        """The table and epsilon."""
+        return {**self.table.to_arrays(), "epsilon": self.epsilon.copy()}
+
+    def from_arrays(self, arrays: Arrays) -> None:
+        """Take back what :meth:`to_arrays` gave.
+
+        Raises:
+            ValueError: arrays of another learner or game, or damaged ones.
+        """
+        epsilon = checked(arrays, "epsilon", (1,), "f8", self.name)
+        if not 0 <= epsilon[0] <= 1:
+            raise ValueError(f"{self.name} needs epsilon in 0 to 1, but there is {epsilon[0]}: it is damaged")
+        self.table.from_arrays(arrays)
+        self.epsilon = epsilon.copy()
+
+    def _image_rows(self, cells: Cells) -> Integers:
+        """int64[B, images]: rows for all images of boards int8[B, cells], the first for the board itself."""
+        count, size = cells.shape
+        images = len(self._permutations)
+        return self.table.rows(cells[:, self._permutations].reshape(count * images, size)).reshape(count, images)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def check_limits(config: Any, limits: Mapping[str, tuple[bool, str]]) -> None:
+    """Raise ValueError for a setting out of range: for each name whether it holds, and what is admissible."""
+    for name, (holds, admissible) in limits.items():
+        if not holds:
+            raise ValueError(f"{name}={getattr(config, name)} does not work for {config.name}: choose {admissible}")
+
+
+def final_rewards(rewards: Reals, over: Integers | np.ndarray[Any, np.dtype[np.bool_]], kind: str) -> Reals:
+    """Rewards of -1, 0 and 1 as 0, 0.5 and 1 in games that are over, where ``kind`` is "report"."""
+    return np.where(over, (rewards + 1) / 2, rewards) if kind == "report" else rewards
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Kernels. `rows` are those of PositionTable.of_moves, int64[B, 1] beside values[row, cell] or int64[B, cells] beside
+# values[row, 0]: the smaller of a cell and the last index is right for both.
 
 
 @inlined
-def value_at(values: Reals, row: int, cell: int) -> float:
-    """The value of an action; 0 in the row -1, of a position not met."""
-    return values[row, cell] if row >= 0 else 0.0
+def value_at(values: Reals, rows: Integers, cell: int) -> float:
+    """The value of an action, from the rows int64[1 or cells] of its board."""
+    value: float = values[rows[min(cell, len(rows) - 1)], min(cell, values.shape[1] - 1)]
+    return value
 
 
 @inlined
-def best_of(seen: Cells, values: Reals, row: int) -> tuple[float, int]:
+def best_of(seen: Cells, values: Reals, rows: Integers) -> tuple[float, int]:
     """The highest value of the legal actions on a board int8[cells], and how many have it."""
     best = -np.inf
     ties = 0
     for cell in range(len(seen)):
         if seen[cell] == 0:
-            value = value_at(values, row, cell)
+            value = value_at(values, rows, cell)
             if value > best:
                 best = value
                 ties = 0
@@ -128,11 +287,69 @@ def best_of(seen: Cells, values: Reals, row: int) -> tuple[float, int]:
     return best, ties
 
 
+@inlined
+def move_towards(
+    target: float,
+    rows: Integers,
+    inverses: Integers,
+    action: int,
+    step_size: float,
+    power: float,
+    values: Reals,
+    counts: Integers,
+) -> float:
+    """Update the entry of an action in each image of a board, whose rows are int64[images]. Returns the first's error.
+
+    The n-th update of an entry goes step_size / n ** power of the way.
+    """
+    first: float = target - values[rows[0], min(inverses[0, action], values.shape[1] - 1)]
+    for image in range(len(rows)):
+        row = rows[image]
+        column = min(inverses[image, action], values.shape[1] - 1)
+        again = False  # a position that is its own image must not be updated twice
+        for earlier in range(image):
+            same = rows[earlier] == row and min(inverses[earlier, action], values.shape[1] - 1) == column
+            again = again or same
+        if not again:
+            counts[row, column] += 1
+            step = step_size * float(counts[row, column]) ** -power
+            values[row, column] += step * (target - values[row, column])
+    return first
+
+
 @compiled
-def greedy(seen: Cells, values: Reals, rows: Integers, out: Reals) -> None:
+def _greedy(seen: Cells, values: Reals, rows: Integers, out: Reals) -> None:
     """Equal shares, float64[B, cells], for the legal actions with the highest value."""
     for b in range(len(seen)):
         best, ties = best_of(seen[b], values, rows[b])
         for cell in range(seen.shape[1]):
             chosen = seen[b, cell] == 0 and value_at(values, rows[b], cell) == best
             out[b, cell] = 1.0 / ties if chosen else 0.0
+
+
+@compiled
+def _action_values(seen: Cells, values: Reals, rows: Integers, out: Reals) -> None:
+    """The values, float64[B, cells], of the legal actions, and NaN."""
+    for b in range(len(seen)):
+        for cell in range(seen.shape[1]):
+            out[b, cell] = value_at(values, rows[b], cell) if seen[b, cell] == 0 else np.nan
+
+
+@compiled
+def _explore(
+    seen: Cells, rows: Integers, values: Reals, u: Reals, epsilon: Reals, epsilon_step: float, out: Integers
+) -> None:
+    """Epsilon-greedy moves; ``u`` float64[B, 2] decides whether and which."""
+    for b in range(len(out)):
+        if u[b, 0] < epsilon[0]:
+            out[b] = pick(seen[b], u[b, 1])
+            epsilon[0] *= 1.0 - epsilon_step
+            continue
+        best, ties = best_of(seen[b], values, rows[b])
+        skip = int(u[b, 1] * ties)
+        for cell in range(seen.shape[1]):
+            if seen[b, cell] == 0 and value_at(values, rows[b], cell) == best:
+                if skip == 0:
+                    out[b] = cell
+                    break
+                skip -= 1

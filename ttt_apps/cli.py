@@ -14,6 +14,7 @@ import tyro
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from learners.sb3 import TRUST
 from ttt_envs.kept import CACHE_BYTES
 from ttt_envs.rules import Game
 
@@ -41,9 +42,13 @@ class GameOptions:
     """stones in a line that win"""
     skip_chance: float = 0.0
     """probability that a turn is skipped"""
+    trust: tyro.conf.FlagCreatePairsOff[bool] = False
+    """load files that can run code when they are loaded, such as those of sb3:PATH"""
 
     def game(self) -> Game:
-        """The game, checked."""
+        """The game, checked; from here on files are trusted or not, as the options say."""
+        if self.trust:
+            os.environ[TRUST] = "1"  # for workers, too
         return Game.of_size(parse_size(self.size), self.win_length, self.skip_chance)
 
 

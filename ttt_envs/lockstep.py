@@ -353,8 +353,8 @@ def _settle(small: Cells, rewards: Reals, terminated: Flags, truncated: Flags) -
     for b in range(count):
         terminated[b] = over[b] * (outcome[b] != TRUNCATED) != 0
     for b in range(count):
-        first_won = (outcome[b] == 0) + (outcome[b] == FORFEIT + 1)
-        second_won = (outcome[b] == 1) + (outcome[b] == FORFEIT)
+        first_won = wide(outcome[b] == 0) + wide(outcome[b] == FORFEIT + 1)
+        second_won = wide(outcome[b] == 1) + wide(outcome[b] == FORFEIT)
         rewards[b] += over[b] * (first_won - second_won) * (1 - 2 * seat[b])
     return ended
 

@@ -185,6 +185,7 @@ POLICIES: dict[str, str] = {
     "win-or-block": "baselines.simple:WinOrBlock",
     "optimal": "baselines.solver:Optimal",
     "run": "learners.checkpoint:load_policy",
+    "sb3": "learners.sb3:ZipPolicy",
 }
 """built-in names -> "module:factory", imported when asked for and called as ``factory(game, **arguments)``"""
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from evaluation.exact import Outcome
 from evaluation.match import Score
-from evaluation.report import write_report
+from evaluation.report import Learned, write_overview, write_report
 from ttt_apps import train
 
 
@@ -28,3 +28,12 @@ def test_the_report_shows_how_far_from_perfect_the_learner_was_while_it_learned(
     assert page.count("<polyline") == 5
     assert ">exploitability</text>" in page
     assert ">regret</text>" in page
+
+
+def test_the_overview_compares_runs_and_links_to_their_pages(tmp_path):
+    run = tmp_path / "first <i>"
+    found = Learned("q <b>", run, 1_000, 1.25, 2**20, 0.125, 0.0625, {"optimal": Outcome(0.25, 0.5, 0.25)})
+    page = write_overview(tmp_path, "Learners & more", [found]).read_text()
+    assert '<a href="first &lt;i&gt;/report.html">q &lt;b&gt;</a>' in page
+    for words in ("Learners &amp; more", "1,000", "1.2 s", "1 MiB", "0.125000", "0.2500 / 0.5000 / 0.2500"):
+        assert words in page

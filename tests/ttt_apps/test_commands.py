@@ -57,7 +57,8 @@ def test_a_run_is_a_policy(run):
 
 
 def test_the_same_command_gives_the_same_learner(run, tmp_path):
-    train.main(["--games", "3000", "--skip-chance", "0.1", "--out", str(tmp_path / "again"), "--epsilon", "0.2"])
+    options = ["--skip-chance", "0.1", "--log-every", "500", "--epsilon", "0.2"]
+    train.main(["--games", "3000", *options, "--out", str(tmp_path / "again")])
     plain.assert_same_runs(run, tmp_path / "again")
 
 
@@ -97,7 +98,9 @@ def test_all_policies_are_listed(capsys):
         (["--learner", "q-lerning"], "there is no learner 'q-lerning': did you mean 'q-learning'?"),
         (["--games", "-5"], "games=-5 is negative"),
         (["--batch", "0"], "batch=0 leaves nothing to play"),
-        (["--log-every", "0"], "log_every=0 is no number of games"),
+        (["--log-every", "0"], "log_every=0 does not work: choose 1 or more games"),
+        (["--exact-every", "-1"], "exact_every=-1 does not work: choose 0 (never), 1 or more games"),
+        (["--checkpoint-seconds", "0"], "checkpoint_seconds=0.0 does not work: choose more than 0 seconds"),
         (["--epsilon", "2"], "epsilon=2.0 does not work for q-learning: choose 0 to 1"),
         (["--bootstrap", "ply"], "which only self-play shows"),
         (["--games", "many"], "--games"),
@@ -128,7 +131,7 @@ def test_evaluate_says_what_to_type_instead(arguments, message, capsys):
 
 
 def test_a_run_is_not_replaced_unless_asked(run, capsys):
-    assert "holds a run already: choose another --out, or --overwrite" in sentence(
+    assert f"go on with it by train.py --resume {run}, choose another --out, or --overwrite" in sentence(
         capsys, train.main, ["--out", str(run), "--games", "10"]
     )
 
@@ -144,7 +147,7 @@ def test_a_run_of_another_board_is_refused(run):
         (lambda path: path.write_bytes(path.read_bytes()[:100]), "cannot be read as a checkpoint"),
         (lambda path: path.unlink(), "cannot be read as a checkpoint"),
         (lambda path: np.savez(path, values=np.array([{}], dtype=object)), "cannot be read as a checkpoint"),
-        (lambda path: save_arrays(path, {"other": np.zeros(3)}), "need epsilon"),
+        (lambda path: save_arrays(path, {"other": np.zeros(3)}), "q-learning needs epsilon"),
     ],
     ids=["cut off", "gone", "objects", "another learner's"],
 )
@@ -321,11 +324,6 @@ def test_the_moves_of_any_position(capsys):
 )
 def test_nonsense_about_exact_numbers_is_answered_by_a_sentence(arguments, said, capsys):
     assert said in sentence(capsys, evaluate.main, arguments)
-
-
-def test_no_negative_number_of_games_between_measurements(capsys, tmp_path):
-    said = sentence(capsys, train.main, ["--exact-every", "-1", "--out", str(tmp_path)])
-    assert "exact_every=-1 is no number of games: choose 0 (never), 1 or more" in said
 
 
 def test_a_proof_as_json_and_as_text(capsys):

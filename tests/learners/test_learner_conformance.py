@@ -1,0 +1,412 @@
+"""One list of promises for every learner that has a name; a new one is tested the moment it is registered."""
+
+import ast
+import dataclasses
+import importlib
+import io
+from pathlib import Path
+
+import numpy as np
+import plain
+import pytest
+from numba import config as numba_config
+from numpy.testing import assert_allclose, assert_array_equal
+
+from evaluation.exact import exploitability, match_outcome
+from learners import LEARNERS
+from learners.base import Transition
+from learners.training import train, train_in
+from ttt_envs import Boards, Game, act, mnk_v0
+from ttt_envs.policy import Policy, load_object
+
+FORMS = {
+    "naive-mc": ({}, {"symmetries": "all", "rewards": "unit"}),
+    "q-learning": (
+        {},
+        {"bootstrap": "ply", "symmetries": "rotations"},
+        {"values": "afterstate", "rewards": "report", "epsilon_step": 0.01},
+        {"values": "afterstate", "bootstrap": "ply", "target": "chosen", "symmetries": "all"},
+    ),
+}
+"""name -> the settings to test it with, where the defaults alone are too few or too slow"""
+LESSONS: dict[str, int] = {}
+"""name -> games after which it plays clearly better than at random, where LESSON are too many or too few"""
+LESSON = 10_000
+
+TABLES = ("naive-mc", "q-learning")
+"""with kernels of their own, compiled by numba"""
+
+
+def has_its_own_loop(name):
+    """Whether a learner is not taught by our loops; one that cannot be imported is tried, and skipped."""
+    try:
+        return not hasattr(load_object(LEARNERS[name]), "build")
+    except ImportError:
+        return False
+
+
+OWN_LOOPS = [name for name in sorted(LEARNERS) if has_its_own_loop(name)]
+CASES = [
+    pytest.param(name, settings, id=",".join([name, *(f"{key}={value}" for key, value in settings.items())]))
+    for name in sorted(LEARNERS)
+    if name not in OWN_LOOPS
+    for settings in FORMS.get(name, ({},))
+]
+
+
+def or_skip(name, make):
+    """What ``make`` makes; a test of a learner whose package is not installed is skipped."""
+    try:
+        return make()
+    except (ImportError, ValueError) as reason:
+        if isinstance(reason, ValueError) and "install" not in str(reason):
+            raise
+        pytest.skip(f"{name} needs a package that is not installed: {reason}")
+
+
+class Maker:
+    """Makes learners of one kind."""
+
+    def __init__(self, name, settings):
+        self.name = name
+        kind = or_skip(name, lambda: load_object(LEARNERS[name]))
+        self.config = kind(**settings)
+
+    def __call__(self, game, seed=0):
+        return or_skip(self.name, lambda: self.config.build(game, np.random.default_rng(seed)))
+
+    def trained(self, game, opponent="self", games=192, batch=64, seed=0):
+        learner = self(game)
+        train(learner, opponent, games, batch=batch, seed=seed)
+        return learner
+
+
+@pytest.fixture(params=[0.0, 0.25], ids=["", "skip"])
+def game(request):
+    return Game(skip_chance=request.param)
+
+
+@pytest.fixture(params=[case.values for case in CASES], ids=[case.id for case in CASES])
+def make(request):
+    return Maker(*request.param)
+
+
+class Between:
+    """Stands between a learner and the loop that teaches it, and may change what it is taught."""
+
+    pure = True
+
+    def __init__(self, learner):
+        self.learner = learner
+        self.game = learner.game
+        self.bootstrap = learner.bootstrap
+        self.wants_next_action = learner.wants_next_action
+
+    def probabilities(self, boards, rng=None):
+        return self.learner.probabilities(boards, rng)
+
+    def explore(self, boards, rng):
+        return self.learner.explore(boards, rng)
+
+    def observe(self, transition):
+        return self.learner.observe(transition)
+
+
+class Recorder(Between):
+    """Keeps what happens."""
+
+    def __init__(self, learner):
+        super().__init__(learner)
+        self.seen, self.logged = [], []
+
+    def observe(self, transition):
+        self.seen.append(copied(transition))
+        self.logged.append(self.learner.observe(transition))
+        return self.logged[-1]
+
+
+class Backwards(Between):
+    """Teaches the opponent's reward as the learner's own: the mistake of a well-known self-play wrapper."""
+
+    def observe(self, transition):
+        return self.learner.observe(transition._replace(reward=-transition.reward))
+
+
+def copied(transition):
+    return Transition(
+        *(Boards(*(a.copy() for a in part)) if isinstance(part, Boards) else part.copy() for part in transition)
+    )
+
+
+def stored(learner):
+    """The learner's arrays as a file keeps them, which shares nothing with the learner."""
+    file = io.BytesIO()
+    np.savez(file, allow_pickle=False, **learner.to_arrays())
+    file.seek(0)
+    with np.load(file, allow_pickle=False) as arrays:
+        return dict(arrays)
+
+
+def assert_same(a, b):
+    mine, others = stored(a), stored(b)
+    assert mine.keys() == others.keys()
+    for name in mine:
+        assert mine[name].dtype == others[name].dtype, name
+        assert_array_equal(mine[name], others[name], err_msg=name)
+
+
+def assert_it_learned(learner, untrained):
+    """Against random play it gained half of what perfect play wins over both seats; random itself gets 0."""
+    value, before, perfect = (
+        match_outcome(learner.game, one, "random").value for one in (learner, untrained, "optimal")
+    )
+    assert value > max(0.0, before) + perfect / 2
+
+
+@pytest.mark.parametrize("name", sorted(LEARNERS))
+def test_its_settings_are_frozen_data_with_its_name(name):
+    kind = or_skip(name, lambda: load_object(LEARNERS[name]))
+    config = kind()
+    assert config.name == name
+    assert dataclasses.is_dataclass(config)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        setattr(config, dataclasses.fields(config)[0].name, 0)
+    assert config == kind(**dataclasses.asdict(config))
+    assert hasattr(config, "build") or hasattr(config, "fit")
+    if name in OWN_LOOPS:
+        pytest.skip(f"{name} has a training loop of its own: only its settings are tested here")
+
+
+def test_it_has_what_a_learner_has(make, game):
+    learner = make(game)
+    assert isinstance(learner, Policy)
+    assert learner.game == game
+    assert learner.pure
+    assert learner.bootstrap in ("own-turn", "ply")
+    assert isinstance(learner.wants_next_action, bool)
+    assert str(learner) == make.name
+
+
+@pytest.mark.parametrize("game", [Game(), Game(skip_chance=0.25), Game(2, 4, 3, 0.1), Game(7, 7, 5)], ids=str)
+def test_only_legal_moves_and_all_of_the_probability(make, game):
+    learner = make.trained(game)
+    boards = plain.positions_of_random_play(game, 64)
+    frozen = Boards(*(array.copy() for array in boards))
+    p = learner.probabilities(frozen)
+    assert p.dtype == np.float64
+    assert p.shape == (64, game.cells)
+    assert (p >= 0).all()
+    assert (p[boards.cells != 0] == 0).all()
+    assert_allclose(p.sum(axis=1), 1, rtol=1e-12)
+    actions = learner.explore(frozen, np.random.default_rng(0))
+    assert actions.dtype == np.int64
+    assert (boards.cells[np.arange(64), actions] == 0).all()
+    for array, was in zip(frozen, boards, strict=True):
+        assert_array_equal(array, was)
+
+
+def test_what_it_plays_depends_on_the_board_alone(make, game):
+    learner = make.trained(game)
+    boards = plain.positions_of_random_play(game, 64)
+    p = learner.probabilities(boards)
+    assert_array_equal(learner.probabilities(boards), p)
+    order = np.random.default_rng(1).permutation(64)
+    assert_allclose(learner.probabilities(boards.take(order)), p[order], atol=1e-12)
+    assert_allclose(learner.probabilities(boards, np.random.default_rng(2)), p, atol=1e-12)
+
+
+def test_it_sees_the_board_as_its_mover_sees_it(make, game):
+    learner = make.trained(game)
+    boards = plain.positions_of_random_play(game, 64)
+    turned = Boards(((3 - boards.cells) % 3).astype(np.int8), (1 - boards.mover).astype(np.int8))
+    assert_array_equal(learner.probabilities(turned), learner.probabilities(boards))
+
+
+def test_its_values_are_the_mover_s_and_of_legal_moves_only(make, game):
+    learner = make.trained(game)
+    boards = plain.positions_of_random_play(game, 64)
+    if hasattr(learner, "values"):
+        assert learner.values(boards).shape == (64,)
+        assert np.isfinite(learner.values(boards)).all()
+    if hasattr(learner, "action_values"):
+        values = learner.action_values(boards)
+        assert_array_equal(np.isnan(values), boards.cells != 0)
+        best = np.nanmax(values, axis=1)
+        played = learner.probabilities(boards) > 0
+        assert (values == best[:, None])[played].all()
+
+
+def test_same_seed_same_learner(make, game):
+    one, again, other = (make.trained(game, seed=seed) for seed in (5, 5, 6))
+    assert_same(one, again)
+    with pytest.raises(AssertionError):
+        assert_same(one, other)
+
+
+@pytest.mark.parametrize("opponent", ["random", "self"])
+def test_lockstep_with_one_game_and_a_seat_in_pettingzoo_teach_the_same(make, game, opponent):
+    lockstep, seated = make(game), make(game)
+    if lockstep.bootstrap == "ply" and opponent != "self":
+        pytest.skip("learning ply by ply is for self-play")
+    played = train(lockstep, opponent, 24, batch=1, seed=7)
+    env = mnk_v0.env(skip_chance=game.skip_chance)
+    assert played == train_in(env, seated, opponent, 24, seed=7)
+    assert played.games == 24
+    assert_same(lockstep, seated)
+
+
+def test_restored_in_the_middle_of_games_it_goes_on_exactly(make, game):
+    recorder = Recorder(make(game))
+    train(recorder, "self", 96, batch=24, seed=3)
+    half = len(recorder.seen) // 2
+    first = make(game)
+    boards = plain.positions_of_random_play(game, 64)
+    rngs = [np.random.default_rng(4), np.random.default_rng(4)]
+    for transition in recorder.seen[:half]:
+        first.explore(transition.boards, rngs[0])
+        first.observe(transition)
+    rngs[1].bit_generator.state = rngs[0].bit_generator.state
+    second = make(game, seed=1)
+    second.from_arrays(stored(first))
+    assert_same(first, second)
+    assert_array_equal(first.probabilities(boards), second.probabilities(boards))
+    for transition in recorder.seen[half:]:
+        moves = [one.explore(transition.boards, rng) for one, rng in zip((first, second), rngs, strict=True)]
+        assert_array_equal(*moves)
+        logged = [one.observe(transition) for one in (first, second)]
+        assert logged[0] == logged[1]
+    assert_same(first, second)
+    assert_array_equal(first.probabilities(boards), second.probabilities(boards))
+
+
+def test_its_arrays_are_plain(make, game):
+    arrays = make.trained(game, games=8).to_arrays()
+    assert arrays
+    for name, array in arrays.items():
+        assert isinstance(name, str)
+        assert isinstance(array, np.ndarray)
+        assert array.dtype.kind in "biufU", name
+
+
+def test_an_untrained_learner_can_be_stored(make, game):
+    one, other = make(game), make(game, seed=1)
+    other.from_arrays(stored(one))
+    assert_same(one, other)
+
+
+def assert_refused(learner, arrays):
+    with pytest.raises(ValueError, match=r"\w") as caught:
+        learner.from_arrays(arrays)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert len(message.split()) > 5
+
+
+def test_arrays_of_another_game_are_refused(make):
+    arrays = stored(make.trained(Game(4, 4, 3), games=8))
+    assert_refused(make(Game()), arrays)
+
+
+@pytest.mark.parametrize("damage", ["missing", "one dimension more", "a single number", "dtype"])
+def test_damaged_arrays_are_refused(make, damage):
+    arrays = stored(make.trained(Game(), games=8))
+    assert_refused(make(Game()), {})
+    for name, array in arrays.items():
+        broken = dict(arrays)
+        if damage == "missing":
+            del broken[name]
+        elif damage == "one dimension more":
+            broken[name] = array[None]
+        elif damage == "a single number":
+            broken[name] = np.zeros((2, 3) if array.ndim == 0 else (), array.dtype)
+        else:
+            broken[name] = array.astype(np.complex64) if array.dtype.kind != "U" else np.zeros(array.shape)
+        assert_refused(make(Game()), broken)
+
+
+def test_evaluation_changes_nothing(make, game):
+    learner, other = make.trained(game), make.trained(game)
+    boards = plain.positions_of_random_play(game, 64)
+    learner.probabilities(boards)
+    act(learner, boards, np.random.default_rng(0))
+    for name in ("values", "action_values"):
+        if hasattr(learner, name):
+            getattr(learner, name)(boards)
+    exploitability(game, learner)
+    assert_same(learner, other)
+    for one in (learner, other):  # and nothing in what it does next
+        train(one, "self", 8, batch=4, seed=1)
+    assert_same(learner, other)
+
+
+def test_what_it_logs_are_plain_finite_numbers(make, game):
+    recorder = Recorder(make(game))
+    train(recorder, "self", 16, batch=8)
+    assert recorder.logged
+    for logged in recorder.logged:
+        assert all(type(name) is str and type(value) is float for name, value in logged.items())
+        assert np.isfinite(list(logged.values())).all()
+
+
+def opponent_of(learner):
+    return "self" if learner.bootstrap == "ply" else "random"
+
+
+def test_it_learns(make, game):
+    learner = make(game)
+    train(learner, opponent_of(learner), LESSONS.get(make.name, LESSON), batch=32)
+    assert_it_learned(learner, make(game))
+
+
+def test_taught_the_opponent_s_reward_it_does_not_pass_for_one_that_learned(make, game):
+    learner = make(game)
+    train(Backwards(learner), opponent_of(learner), LESSONS.get(make.name, LESSON), batch=32)
+    with pytest.raises(AssertionError):
+        assert_it_learned(learner, make(game))
+    assert match_outcome(game, learner, "random").value < -0.2  # it was not luck: it learned to lose
+
+
+def play_everything():
+    """Let the kernels of all learners work, as all their callers call them."""
+    for case in CASES:
+        make = Maker(*case.values)
+        for game in (Game(skip_chance=0.25), Game(7, 7, 5)):
+            learner = make.trained(game, games=4, batch=2)
+            other = make(game)
+            other.from_arrays(stored(learner))
+            boards = Boards.start(game, 3)
+            for one in (learner, other):
+                one.probabilities(boards)
+                for name in {"values", "action_values"} & set(dir(one)):
+                    getattr(one, name)(boards)
+                train(one, "self", 4, batch=1)
+    train_in(mnk_v0.env(), make(Game()), "self", 2)
+
+
+def signatures_of_kernels():
+    """How many types of arguments each kernel of the learners with a table was compiled for so far."""
+    from numba.core.dispatcher import Dispatcher
+    from numba.types import unliteral
+
+    return {
+        f"{module}.{name}": len({tuple(map(unliteral, signature)) for signature in kernel.signatures})
+        for module in ("learners.table", "learners.q_learning", "learners.naive_mc")
+        for name, kernel in vars(importlib.import_module(module)).items()
+        if isinstance(kernel, Dispatcher)
+    }
+
+
+@pytest.mark.skipif(bool(numba_config.DISABLE_JIT), reason="there is nothing to compile")
+def test_every_kernel_is_compiled_for_one_type_of_arguments(fresh):
+    """A kernel with two signatures was called with two kinds of numbers, and is compiled twice."""
+    here = Path(__file__).parent
+    printed = fresh(
+        f"import sys; sys.path[:0] = {[str(here.parent), str(here)]!r}",
+        "import test_learner_conformance as tests",
+        "tests.CASES = [case for case in tests.CASES if case.values[0] in tests.TABLES]",
+        "tests.play_everything()",
+        "print(tests.signatures_of_kernels())",
+    )
+    counts = ast.literal_eval(printed)
+    assert {name for name, count in counts.items() if count > 1} == set()
+    assert sum(counts.values()) >= 6  # those that are called from Python

@@ -1,0 +1,214 @@
+"""The means by hand, games side by side, and how far it comes."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from evaluation.exact import exploitability
+from learners.base import Transition
+from learners.naive_mc import NaiveMCConfig
+from learners.training import train
+from ttt_envs import Boards, Game, from_text
+
+LINE = Game(1, 3, 2)
+"""Three cells in a row, of which two neighbours win."""
+
+
+def build(game=LINE, **settings):
+    return NaiveMCConfig(**settings).build(game, np.random.default_rng(0))
+
+
+def teach(learner, *moves, slots=(0,)):
+    """Learn from moves (before, action, after or None, final reward), the same in each of the games ``slots``."""
+    count = len(slots)
+    for before, action, after, reward in moves:
+        logged = learner.observe(
+            Transition(
+                np.array(slots),
+                Boards.of([from_text(before)] * count),
+                np.full(count, action),
+                np.full(count, float(reward)),
+                np.full(count, 0.0 if after is None else 1.0),
+                Boards.of([from_text(after or before)] * count),
+                np.full(count, -1),
+            )
+        )
+    return logged
+
+
+def value(learner, text, action):
+    return learner.action_values(Boards.of([from_text(text)]))[0, action]
+
+
+WON = [("... o", 1, "xo. o", 0), ("xo. o", 2, None, 1), (".o. x", 0, None, -1)]
+"""o takes the middle, x the left end, o wins at the right end"""
+SKIPPED = [("... o", 1, None, 0), (".o. x", 0, "xo. x", 0), ("xo. x", 2, None, 0)]
+"""o takes the middle, x the left end, o is skipped, x takes the right end: a draw"""
+LOST = [("... o", 0, None, -1), ("o.. x", 1, "ox. x", 0), ("ox. x", 2, None, 1)]
+"""o takes an end, x the middle, o is skipped, x wins"""
+
+
+@pytest.mark.parametrize(("rewards", "of"), [("report", lambda r: (r + 1) / 2), ("unit", lambda r: r)])
+def test_three_games_by_hand(rewards, of):
+    learner = build(rewards=rewards)
+    assert value(learner, "... o", 1) == of(0)
+    teach(learner, *WON)
+    assert value(learner, "... o", 1) == of(1)
+    assert value(learner, "xo. o", 2) == of(1)
+    assert value(learner, ".o. x", 0) == of(-1)
+    assert value(learner, ".o. x", 2) == of(0)  # never made
+    teach(learner, *SKIPPED)
+    assert value(learner, "... o", 1) == of(1 / 2)  # 1 and 0
+    assert value(learner, "xo. o", 2) == of(1)  # not of this game
+    assert value(learner, ".o. x", 0) == of(-1 / 2)  # -1 and 0
+    assert value(learner, "xo. x", 2) == of(0)
+    teach(learner, *LOST)
+    assert value(learner, "... o", 0) == of(-1)
+    assert value(learner, "o.. x", 1) == of(1)
+    assert value(learner, "ox. x", 2) == of(1)
+    teach(learner, *WON, *WON)
+    assert value(learner, "... o", 1) == of(3 / 4)  # 1, 0, 1, 1
+    assert value(learner, ".o. x", 0) == of(-3 / 4)
+    assert_array_equal(learner.probabilities(Boards.start(LINE))[0], [0, 1, 0])
+
+
+def test_nothing_is_learned_before_the_end_of_the_game():
+    learner = build()
+    logged = teach(learner, ("... o", 1, "xo. o", 0))
+    assert logged == {"epsilon": 1.0, "positions": 1.0}
+    assert (learner.table.counts == 0).all()
+    logged = teach(learner, ("xo. o", 2, None, 1))
+    assert logged == {"error": 0.5, "epsilon": 1.0, "positions": 2.0}
+    assert learner.table.counts.sum() == 2
+
+
+def test_games_side_by_side_and_both_players_are_kept_apart():
+    one, side_by_side = build(), build()
+    for _ in range(3):
+        teach(one, *WON)
+    teach(side_by_side, WON[0], slots=(0, 2, 7))  # the same game in three slots, its moves mixed
+    teach(side_by_side, WON[2], slots=(0, 2, 7))
+    teach(side_by_side, WON[1], slots=(2,))
+    teach(side_by_side, WON[1], slots=(0, 7))
+    assert side_by_side.to_arrays()["lengths"].shape == (2, 8)
+    assert side_by_side.to_arrays()["waiting"].shape == (2, 8, 3)
+    for text, action in (("... o", 1), ("xo. o", 2), (".o. x", 0)):
+        assert value(side_by_side, text, action) == value(one, text, action)
+    assert side_by_side.table.counts.sum() == one.table.counts.sum() == 9
+    assert not side_by_side.to_arrays()["lengths"].any()
+
+
+def test_moves_of_a_game_that_was_left_are_forgotten():
+    learner = build()
+    for _ in range(10):  # more often than a game has moves
+        teach(learner, WON[0])
+    teach(learner, *WON)
+    assert learner.table.counts.sum() == 3
+    assert value(learner, "... o", 1) == 1
+
+
+@pytest.mark.parametrize(("which", "images"), [("none", 1), ("rotations", 4), ("all", 8)])
+def test_a_game_teaches_every_image_once(which, images):
+    learner = build(Game(), symmetries=which)
+    teach(learner, ("ox./.../... o", 8, None, 1))
+    assert learner.table.size == images
+    assert learner.table.counts.sum() == images
+    assert_array_equal(np.sort(learner.table.values[:images].max(axis=1)), np.ones(images))
+    teach(learner, (".../.../... o", 4, None, -1))  # its own image
+    assert learner.table.counts.sum() == images + 1
+    assert value(learner, ".../.../... o", 4) == 0
+
+
+def test_symmetries_all_teach_what_all_images_of_the_games_would():
+    games, images = build(symmetries="all"), build()
+    mirrored = [("... o", 1, ".ox o", 0), (".ox o", 0, None, 1), (".o. x", 2, None, -1)]
+    for moves in (WON, LOST):
+        teach(games, *moves)
+    teach(images, *WON, *mirrored, *LOST)
+    teach(images, ("... o", 2, None, -1), ("..o x", 1, ".xo x", 0), (".xo x", 0, None, 1))
+    for text in ("... o", ".o. x", "xo. o", ".ox o", "o.. x", ".xo x"):
+        boards = Boards.of([from_text(text)])
+        assert_array_equal(games.action_values(boards), images.action_values(boards))
+
+
+def test_epsilon_shrinks_with_every_random_move_as_in_the_report():
+    learner = build(epsilon_step=0.5)
+    learner.explore(Boards.start(LINE), np.random.default_rng(0))
+    assert learner.epsilon[0] == 0.5
+    learner.epsilon[0] = 0.0
+    learner.explore(Boards.start(LINE, 100), np.random.default_rng(0))
+    assert learner.epsilon[0] == 0.0
+
+
+def test_the_moves_that_wait_are_stored():
+    learner, again = build(), build()
+    teach(learner, *WON)
+    teach(learner, WON[0], slots=(3,))
+    again.from_arrays(learner.to_arrays())
+    for one in (learner, again):
+        teach(one, ("xo. o", 2, None, 0), slots=(3,))
+        assert value(one, "... o", 1) == 0.75  # 1, and 0.5 for the draw
+    for name, array in learner.to_arrays().items():
+        assert_array_equal(array, again.to_arrays()[name])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda arrays: arrays.pop("lengths"), r"naive-mc needs lengths as int64\[2, 0\], but there is nothing"),
+        (lambda arrays: arrays.pop("waiting"), r"naive-mc needs waiting as int64\[2, 4, 3\], but there is nothing"),
+        (lambda arrays: arrays["lengths"].fill(4), "up to 3 waiting moves for each player of a game"),
+        (lambda arrays: arrays["lengths"].fill(-1), "up to 3 waiting moves for each player of a game"),
+        (lambda arrays: arrays["waiting"].fill(9), "in positions of its table: these arrays are damaged"),
+        (lambda arrays: arrays["waiting"].fill(-1), "in positions of its table: these arrays are damaged"),
+        (lambda arrays: arrays.pop("keys"), "these arrays are damaged"),
+        (lambda arrays: arrays.pop("epsilon"), r"naive-mc needs epsilon as float64\[1\]"),
+    ],
+)
+def test_arrays_that_no_such_learner_gave_are_refused(change, message):
+    learner = build()
+    teach(learner, *WON)
+    teach(learner, WON[0], slots=(3,))
+    arrays = learner.to_arrays()
+    change(arrays)
+    with pytest.raises(ValueError, match=message):
+        build().from_arrays(arrays)
+
+
+def test_a_table_at_its_limit_says_so():
+    learner = build(Game(5, 5, 4), memory=0.001)
+    with pytest.raises(MemoryError, match=r"may take 1 MiB: give more with --memory"):
+        train(learner, "random", 2000, batch=64)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"epsilon": 1.5}, "epsilon=1.5 does not work for naive-mc: choose 0 to 1"),
+        ({"epsilon": float("nan")}, "epsilon=nan does not work for naive-mc: choose 0 to 1"),
+        ({"epsilon_step": -0.1}, "epsilon_step=-0.1 does not work for naive-mc: choose 0 to 1"),
+        ({"memory": 0}, "memory=0 does not work for naive-mc: choose above 0"),
+    ],
+)
+def test_settings_out_of_range_are_told(settings, message):
+    with pytest.raises(ValueError, match=message):
+        NaiveMCConfig(**settings)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("settings", [{"epsilon_step": 1e-6}, {"epsilon_step": 1e-5, "symmetries": "all"}], ids=str)
+def test_exploring_slowly_it_comes_to_play_perfectly(settings, seed):
+    game = Game()
+    learner = build(game, **settings)
+    train(learner, "self", 1_000_000, batch=256, seed=seed)
+    assert exploitability(game, learner) == 0
+
+
+@pytest.mark.slow
+def test_at_the_program_s_schedule_it_stops_exploring_too_soon():
+    game = Game()
+    learner = build(game)
+    train(learner, "self", 1_000_000, batch=256)
+    assert learner.epsilon[0] < 0.002
+    assert exploitability(game, learner) > 0.3

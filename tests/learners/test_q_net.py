@@ -1,0 +1,450 @@
+"""The update by hand, all of the state, and that it learns."""
+
+import sys
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from evaluation.exact import exploitability, match_outcome
+from learners.base import Transition
+from learners.q_net import QNetConfig
+from learners.training import exploration_rng, train, train_in
+from ttt_envs import Boards, Game, act, from_text, mnk_v0
+from ttt_envs.symmetry import inverse, symmetries
+
+pytest.importorskip("tensorflow", reason="q-net needs TensorFlow, which is an extra: pip install ttt_envs[tf]")
+
+WEIGHTS = ("hidden_kernel", "hidden_bias", "output_kernel", "output_bias")
+REPLAY = {"replay_size": 64, "replay_batch": 16, "updates": 2, "target_every": 3}
+
+
+def build(game=None, seed=0, **settings):
+    return QNetConfig(**{"hidden": 8, **settings}).build(game or Game(), np.random.default_rng(seed))
+
+
+def transition(*rows):
+    """Of (before, action, reward, discount, after)."""
+    before, action, reward, discount, after = zip(*rows, strict=True)
+    return Transition(
+        np.arange(len(rows)),
+        Boards.of([from_text(text) for text in before]),
+        np.array(action),
+        np.array(reward, float),
+        np.array(discount, float),
+        Boards.of([from_text(text) for text in after]),
+        np.full(len(rows), -1),
+    )
+
+
+A, B, C = "oo./xx./... o", "o../xx./..o o", "o../.x./... x"
+ONE_OF_EACH = transition((B, 1, 0, 1, A), (C, 8, 0, -1, A), (A, 2, 1, 0, A), ("oxo/xxo/.ox x", 6, 0, 0, A))
+
+
+def assert_same(a, b, but=()):
+    mine, others = a.to_arrays(), b.to_arrays()
+    assert mine.keys() == others.keys()
+    for name in mine.keys() - set(but):
+        assert_array_equal(mine[name], others[name])
+
+
+def differ(a, b):
+    return (a.to_arrays()["hidden_kernel"] != b.to_arrays()["hidden_kernel"]).any()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The update
+
+
+def planes(boards):
+    own = boards.mover[:, None] + 1
+    return np.concatenate([boards.cells == own, boards.cells == 3 - own], axis=1).astype(float)
+
+
+def forward(weights, x):
+    hidden = np.maximum(0, x @ weights["hidden_kernel"] + weights["hidden_bias"])
+    return hidden, hidden @ weights["output_kernel"] + weights["output_bias"]
+
+
+def plain_gradient(weights, target_weights, seen, gamma):
+    """The loss and its gradient in float64, with the target from the definition, decision by decision."""
+    rows = np.arange(len(seen.action))
+    target = seen.reward.astype(float)
+    for row in rows[seen.discount != 0]:
+        values = forward(target_weights, planes(seen.next_boards))[1][row]
+        target[row] += gamma * seen.discount[row] * values[seen.next_boards.cells[row] == 0].max()
+    x = planes(seen.boards)
+    hidden, values = forward(weights, x)
+    error = values[rows, seen.action] - target
+    by_values = np.zeros_like(values)
+    by_values[rows, seen.action] = 2 * error / len(rows)
+    by_hidden = by_values @ weights["output_kernel"].T * (hidden > 0)
+    gradient = {
+        "hidden_kernel": x.T @ by_hidden,
+        "hidden_bias": by_hidden.sum(axis=0),
+        "output_kernel": hidden.T @ by_values,
+        "output_bias": by_values.sum(axis=0),
+    }
+    return (error**2).mean(), gradient
+
+
+@pytest.mark.parametrize("target_every", [0, 2])
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_the_update_is_the_one_by_hand(optimizer, target_every):
+    rate, decay, gamma = 0.05, 0.5, 0.9
+    learner = build(
+        seed=1,  # with gradients well away from 0: Adam makes a whole step of the rounding of a smaller one
+        hidden=5,
+        optimizer=optimizer,
+        learning_rate=rate,
+        learning_rate_decay=decay,
+        gamma=gamma,
+        target_every=target_every,
+    )
+    weights = {name: learner.to_arrays()[name].astype(float) for name in WEIGHTS}
+    target = dict(weights)
+    mean, square = ({name: np.zeros_like(weights[name]) for name in WEIGHTS} for _ in range(2))
+    for n in range(4):
+        loss, gradient = plain_gradient(weights, target if target_every else weights, ONE_OF_EACH, gamma)
+        for name in WEIGHTS:
+            step = gradient[name]
+            if optimizer == "adam":
+                mean[name] = 0.9 * mean[name] + 0.1 * gradient[name]
+                square[name] = 0.999 * square[name] + 0.001 * gradient[name] ** 2
+                unbiased = np.sqrt(square[name] / (1 - 0.999 ** (n + 1)))
+                step = mean[name] / (1 - 0.9 ** (n + 1)) / (unbiased + 1e-8)
+            weights[name] = weights[name] - rate / (1 + decay * n) * step
+        if target_every and n % target_every == target_every - 1:
+            target = dict(weights)
+        logged = learner.observe(ONE_OF_EACH)
+        assert logged["loss"] == pytest.approx(loss, rel=1e-4)
+        assert logged["updates"] == n + 1
+        for name in WEIGHTS:
+            assert_allclose(learner.to_arrays()[name], weights[name], rtol=1e-4, atol=1e-5)
+
+
+def test_the_gradient_by_hand_is_the_gradient():
+    weights = {name: build().to_arrays()[name].astype(float) for name in WEIGHTS}
+    gradient = plain_gradient(weights, weights, ONE_OF_EACH, 1)[1]
+    for name in WEIGHTS:
+        for index in [(0,) * weights[name].ndim, (-1,) * weights[name].ndim, (3,) * weights[name].ndim]:
+            losses = []
+            for change in (1e-6, -1e-6):
+                moved = {**weights, name: weights[name].copy()}
+                moved[name][index] += change
+                losses.append(plain_gradient(moved, weights, ONE_OF_EACH, 1)[0])
+            assert gradient[name][index] == pytest.approx((losses[0] - losses[1]) / 2e-6, abs=1e-7)
+
+
+def test_the_best_next_move_is_a_legal_one():
+    full = "oxo/xxo/..x o"
+    learner = build(optimizer="sgd")
+    arrays = learner.to_arrays()
+    for name in WEIGHTS:
+        arrays[name][...] = 0
+    arrays["output_bias"][:] = [9, 9, 9, 9, 9, 9, -0.5, -0.25, 9]
+    learner.from_arrays(arrays)
+    assert learner.observe(transition((C, 8, 0, 1, full)))["loss"] == pytest.approx((9 + 0.25) ** 2)
+    learner.from_arrays(arrays)
+    assert learner.observe(transition((C, 8, 0, -1, full)))["loss"] == pytest.approx((9 - 0.25) ** 2)
+
+
+def test_the_report_s_rewards_are_one_half_and_zero():
+    for reward, expected in ((1, 1.0), (0, 0.5), (-1, 0.0)):
+        learner = build(rewards="report", learning_rate=0.01)
+        for _ in range(300):
+            learner.observe(transition((A, 2, reward, 0, A)))
+        assert learner.action_values(Boards.of([from_text(A)]))[0, 2] == pytest.approx(expected, abs=0.02)
+
+
+@pytest.mark.parametrize(("which", "count"), [("rotations", 4), ("all", 8)])
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_an_update_is_one_for_all_images(which, count, optimizer):
+    game = Game(skip_chance=0.25)
+    learner, plain = build(game, symmetries=which, optimizer=optimizer), build(game, optimizer=optimizer)
+    permutations = symmetries(game, which)
+    assert len(permutations) == count
+    ways_back = inverse(permutations)
+    images = [
+        ONE_OF_EACH._replace(
+            boards=Boards(ONE_OF_EACH.boards.cells[:, p], ONE_OF_EACH.boards.mover),
+            action=back[ONE_OF_EACH.action],
+        )
+        for p, back in zip(permutations, ways_back, strict=True)
+    ]
+    joined = Transition(
+        np.arange(4 * count),
+        Boards(*(np.concatenate(parts) for parts in zip(*(image.boards for image in images), strict=True))),
+        np.concatenate([image.action for image in images]),
+        *(np.tile(part, count) for part in (ONE_OF_EACH.reward, ONE_OF_EACH.discount)),
+        Boards(np.tile(ONE_OF_EACH.next_boards.cells, (count, 1)), np.tile(ONE_OF_EACH.next_boards.mover, count)),
+        np.full(4 * count, -1),
+    )
+    for _ in range(3):
+        loss = learner.observe(ONE_OF_EACH)["loss"]
+        assert loss == pytest.approx(plain.observe(joined)["loss"], rel=1e-4)
+    for name in WEIGHTS:
+        assert_allclose(learner.to_arrays()[name], plain.to_arrays()[name], atol=1e-4)
+
+
+def test_what_is_remembered_is_learned_from():
+    learner = build(replay_size=3, replay_batch=200, learning_rate=0.01)
+    for row in ((A, 5, -1, 0, A), (A, 2, 1, 0, A), (B, 1, 0, 1, A), (C, 8, 0, -1, A)):
+        learner.observe(transition(row))
+    arrays = learner.to_arrays()
+    assert arrays["replay_met"] == 4
+    assert arrays["replay"].shape == (3, 21)
+    assert_array_equal(arrays["replay"][:, -3:], [[8, 0, -1], [2, 1, 0], [1, 0, 1]])  # the first made room for the last
+    for _ in range(300):
+        learner.observe(transition((C, 8, 0, -1, A)))
+    values = learner.action_values(Boards.of([from_text(text) for text in (A, B, C)]))
+    assert values[0, 2] != pytest.approx(1, abs=0.05)  # forgotten
+    assert values[2, 8] == pytest.approx(-np.nanmax(values[0]), abs=0.05)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Playing
+
+
+def test_it_explores_as_often_as_epsilon_says_and_epsilon_shrinks():
+    learner = build(epsilon=0.5, epsilon_step=0.0)
+    boards = Boards.of([from_text(C)] * 40_000)
+    best = np.nanargmax(learner.action_values(boards)[0])
+    shares = np.bincount(learner.explore(boards, np.random.default_rng(1)), minlength=9) / 40_000
+    expected = np.where(boards.cells[0] == 0, 0.5 / 7, 0)
+    expected[best] += 0.5
+    assert_allclose(shares, expected, atol=0.01)
+    shrinking = build(epsilon=1.0, epsilon_step=0.5)
+    assert shrinking.explore(Boards.start(Game(), 1), np.random.default_rng(1)).dtype == np.int64
+    assert shrinking.epsilon[0] == 0.5
+
+
+def test_in_earnest_it_never_explores_and_ties_share():
+    learner = build(epsilon=1.0)
+    arrays = learner.to_arrays()
+    arrays["hidden_kernel"][...] = 0
+    arrays["output_bias"][:] = [7, 0, 1, 0, 7, 0, 1, 0, 0]
+    learner.from_arrays(arrays)
+    boards = Boards.of([from_text(C)])
+    assert_array_equal(learner.probabilities(boards), [[0, 0, 0.5, 0, 0, 0, 0.5, 0, 0]])
+    assert_array_equal(learner.values(boards), [1])
+    assert_array_equal(learner.action_values(boards), [[np.nan, 0, 1, 0, np.nan, 0, 1, 0, 0]])
+
+
+@pytest.mark.parametrize("which", ["rotations", "all"])
+@pytest.mark.parametrize("game", [Game(), Game(3, 4, 3)], ids=str)
+def test_images_of_a_position_are_played_alike(game, which):
+    learner = build(game, symmetries=which)
+    train(learner, "random", 20, batch=4)
+    cells = np.random.default_rng(0).integers(0, 3, (50, game.cells)).astype(np.int8)
+    cells[:2] = 0
+    cells[:, 0] = 0
+    movers = np.zeros(50, np.int8)
+    values = learner.action_values(Boards(cells, movers))
+    for permutation in symmetries(game, which):
+        assert_array_equal(learner.action_values(Boards(cells[:, permutation], movers)), values[:, permutation])
+    share = learner.probabilities(Boards.start(game)).max()
+    assert share <= (1 if game.cells % 2 else 1 / 2)  # only the middle of a board is its own image
+    plain = build(game)
+    plain.from_arrays(learner.to_arrays())
+    alone = [np.nansum(plain.action_values(Boards(cells[2:3, p], movers[2:3]))) for p in symmetries(game, which)]
+    assert np.nansum(values[2]) == pytest.approx(np.mean(alone), rel=1e-5)
+
+
+@pytest.mark.parametrize("game", [Game(), Game(4, 6, 4, 0.1)], ids=str)
+@pytest.mark.parametrize("hidden", [20, 128])
+def test_the_values_of_a_position_do_not_depend_on_what_is_asked_with_it(game, hidden):
+    learner = build(game, hidden=hidden)
+    cells = np.random.default_rng(0).integers(0, 3, (700, game.cells)).astype(np.int8)
+    cells[:, 0] = 0
+    boards = Boards(cells, np.random.default_rng(1).integers(0, 2, 700).astype(np.int8))
+    values = learner.action_values(boards)
+    for start, end in ((0, 1), (699, 700), (3, 10), (100, 612)):
+        assert_array_equal(learner.action_values(boards.take(np.arange(start, end))), values[start:end])
+    order = np.random.default_rng(2).permutation(700)
+    assert_array_equal(learner.action_values(boards.take(order)), values[order])
+
+
+def test_playing_and_measuring_change_nothing():
+    learner, alone = build(**REPLAY), build(**REPLAY)
+    for one in (learner, alone):
+        train(one, "random", 30, batch=4)
+    boards = Boards.of([from_text(C), from_text(A)])
+    act(learner, boards, np.random.default_rng(0))
+    learner.values(boards)
+    exploitability(learner.game, learner)
+    assert_same(learner, alone)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Learning
+
+
+@pytest.mark.parametrize(
+    ("opponent", "settings"),
+    [("random", {}), ("self", {"bootstrap": "ply", **REPLAY}), ("self", {"symmetries": "all", "optimizer": "sgd"})],
+)
+def test_lockstep_with_one_game_and_a_seat_in_pettingzoo_teach_the_same(opponent, settings):
+    game = Game(skip_chance=0.25)
+    lockstep, seated = build(game, **settings), build(game, **settings)
+    played = train(lockstep, opponent, 15, batch=1, seed=7)
+    assert played == train_in(mnk_v0.env(skip_chance=0.25), seated, opponent, 15, seed=7)
+    assert lockstep.updates > 15
+    assert_same(lockstep, seated)
+
+
+def test_same_seed_same_learner_and_another_seed_another():
+    def learned(seed):
+        learner = build(seed=seed, **REPLAY)
+        train(learner, "random", 60, batch=16, seed=seed)
+        return learner
+
+    assert_same(learned(5), learned(5))
+    assert differ(learned(5), learned(6))
+
+
+@pytest.mark.parametrize("settings", [{}, {"optimizer": "sgd"}, REPLAY], ids=["adam", "sgd", "replay"])
+def test_to_save_load_and_continue_is_never_to_have_stopped(settings):
+    learner = build(**settings)
+    train(learner, "random", 40, batch=8)
+    again = build(seed=1, **settings)
+    assert differ(learner, again)
+    again.from_arrays(learner.to_arrays())
+    for one in (learner, again):
+        train(one, "random", 40, batch=8, seed=1)
+    assert_same(learner, again)
+
+
+def test_nothing_is_traced_twice():
+    learner = build(symmetries="rotations", **REPLAY)
+    for batch in (1, 3, 16):
+        train(learner, "random", 20, batch=batch)
+    exploitability(learner.game, learner)
+    learner.from_arrays(learner.to_arrays())
+    train(learner, "self", 20, batch=5)
+    assert [function.experimental_get_tracing_count() for function in learner.net.functions] == [1, 1]
+
+
+@pytest.mark.parametrize("skip_chance", [0.0, 0.25])
+def test_it_learns_to_beat_random_play(skip_chance):
+    game = Game(skip_chance=skip_chance)
+    learner = build(game, hidden=64, symmetries="all", learning_rate=0.003, epsilon_step=1e-3)
+    untrained = match_outcome(game, learner, "random").value
+    train(learner, "random", 6_000, batch=64)
+    assert untrained < 0.4
+    assert match_outcome(game, learner, "random").value > untrained + 0.3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_self_play_reaches_perfect_play(seed):
+    learner = QNetConfig(
+        hidden=128,
+        bootstrap="ply",
+        symmetries="all",
+        learning_rate=0.003,
+        learning_rate_decay=0.001,
+        epsilon=0.5,
+        epsilon_step=0,
+        replay_size=50_000,
+        replay_batch=128,
+        updates=4,
+    ).build(Game(), exploration_rng(seed))
+    train(learner, "self", 80_000, batch=256, seed=seed)
+    assert exploitability(learner.game, learner) == 0
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What is refused
+
+
+def test_a_learning_rate_that_leads_nowhere_is_told():
+    learner = build(optimizer="sgd", learning_rate=1e30)
+    with pytest.raises(ValueError, match=r"no numbers any more after \d+ updates: choose a learning_rate below 1e\+30"):
+        train(learner, "random", 50)
+
+
+def test_importing_and_configuring_it_imports_no_tensorflow(fresh):
+    lines = ("import learners.q_net, sys", "learners.q_net.QNetConfig()", "print('tensorflow' in sys.modules)")
+    assert fresh(*lines).strip() == "False"
+
+
+def test_without_tensorflow_it_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorflow", None)
+    with pytest.raises(ValueError, match=r'needs TensorFlow .*: pip install "ttt_envs\[tf\]"'):
+        build()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"hidden": 0}, "hidden=0 does not work for q-net: choose 1 to 65536"),
+        ({"learning_rate": 0}, "learning_rate=0 does not work"),
+        ({"learning_rate": float("nan")}, "learning_rate=nan does not work"),
+        ({"learning_rate_decay": -1}, "learning_rate_decay=-1 does not work"),
+        ({"gamma": 1.5}, "gamma=1.5 does not work"),
+        ({"epsilon": -0.5}, "epsilon=-0.5 does not work"),
+        ({"epsilon_step": 2}, "epsilon_step=2 does not work"),
+        ({"replay_size": -1}, "replay_size=-1 does not work"),
+        ({"replay_batch": 0}, "replay_batch=0 does not work"),
+        ({"updates": 0}, "updates=0 does not work"),
+        ({"target_every": -1}, "target_every=-1 does not work"),
+        ({"updates": 2}, "updates=2 would learn several times .* choose updates=1, or a replay_size above 0"),
+        ({"rewards": "report", "bootstrap": "ply"}, 'choose rewards="unit" or bootstrap="own-turn"'),
+    ],
+)
+def test_settings_out_of_range_are_told(settings, message):
+    with pytest.raises(ValueError, match=message):
+        QNetConfig(**settings)
+
+
+def test_arrays_of_other_boards_and_settings_are_refused():
+    learner = build(**REPLAY)
+    train(learner, "random", 5)
+    arrays = learner.to_arrays()
+    for other, message in (
+        (build(Game(4, 4), **REPLAY), r"q-net needs hidden_kernel as float32\[32, 8\], but there is float32\[18, 8\]"),
+        (build(**{**REPLAY, "hidden": 16}), r"needs hidden_kernel as float32\[18, 16\]"),
+    ):
+        before = other.to_arrays()
+        with pytest.raises(ValueError, match=message):
+            other.from_arrays(arrays)
+        for name, array in other.to_arrays().items():
+            assert_array_equal(array, before[name])
+    with pytest.raises(ValueError, match=r"needs hidden_kernel_mean as .* but there is nothing"):
+        build(**REPLAY).from_arrays(build(optimizer="sgd", **REPLAY).to_arrays())
+    with pytest.raises(ValueError, match=r"needs replay_met as .* but there is nothing"):
+        build(replay_size=64).from_arrays(build().to_arrays())
+
+
+def changed(name, change):
+    def apply(arrays):
+        arrays[name] = arrays[name].copy()
+        change(arrays[name])
+
+    return apply
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda arrays: arrays.clear(), "needs epsilon"),
+        (lambda arrays: arrays.pop("output_bias"), "needs output_bias"),
+        (lambda arrays: arrays.update(hidden_bias=arrays["hidden_bias"].astype(float)), "there is float64"),
+        (changed("hidden_kernel", lambda array: array.fill(np.nan)), "numbers in hidden_kernel, which"),
+        (changed("output_bias_square", lambda array: array.fill(-1)), "numbers in output_bias_square, which"),
+        (changed("epsilon", lambda array: array.fill(2)), "numbers in epsilon, which"),
+        (changed("updates", lambda array: array.fill(-1)), "numbers in updates, which"),
+        (changed("replay", lambda array: array.fill(9)), "numbers in replay, which"),
+        (changed("replay_met", lambda array: array.fill(-1)), "numbers in replay_met, which"),
+        (changed("replay_met", lambda array: array.fill(2**60)), r"needs replay as float32\[64, 21\]"),
+        (lambda arrays: arrays.update(replay_draws=np.zeros(3, np.uint64)), "needs replay_draws"),
+    ],
+)
+def test_damaged_arrays_are_refused(damage, message):
+    learner = build(**REPLAY)
+    train(learner, "random", 5)
+    arrays = learner.to_arrays()
+    damage(arrays)
+    with pytest.raises(ValueError, match=message):
+        build(**REPLAY).from_arrays(arrays)

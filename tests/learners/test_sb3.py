@@ -1,0 +1,517 @@
+"""Learners of Stable-Baselines3: their files are arrays, their policies play what was learned; zips need trust."""
+
+import dataclasses
+import io
+import random
+import zipfile
+from typing import NamedTuple
+
+import numpy as np
+import plain
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from evaluation.exact import match_outcome
+from learners.sb3 import (
+    MODEL,
+    TRUST,
+    DQNConfig,
+    MaskablePPOConfig,
+    PPOConfig,
+    _games,
+    _signed_replay,
+    _signed_rollout,
+    flat,
+)
+from learners.training import Progress, Task
+from ttt_envs import Boards, Game, act, make_policy
+from ttt_envs.policy import Values
+from ttt_envs.single_env import SingleEnv
+
+torch = pytest.importorskip("torch", reason="learners of Stable-Baselines3 need torch")
+sb3 = pytest.importorskip("stable_baselines3", reason="these are its learners")
+sb3_contrib = pytest.importorskip("sb3_contrib", reason="sb3-maskable-ppo is its learner")
+
+CONFIGS = {
+    "sb3-dqn": DQNConfig(hidden=(16,), learning_starts=100, minibatch_size=32),
+    "sb3-ppo": PPOConfig(hidden=(16, 8), rollout=128, minibatch_size=32, epochs=2),
+    "sb3-maskable-ppo": MaskablePPOConfig(hidden=(16,), rollout=128, minibatch_size=32, epochs=2),
+}
+ALGORITHMS = {"dqn": sb3.DQN, "ppo": sb3.PPO, "maskable-ppo": sb3_contrib.MaskablePPO}
+GAME = Game()
+
+
+def boards_of(game, count=64):
+    return plain.positions_of_random_play(game, count)
+
+
+def task(run, game=GAME, **changed):
+    settings = {
+        "opponent": "random",
+        "seat": "alternate",
+        "games": 200,
+        "batch": 16,
+        "seed": 1,
+        "every": 50,
+        "callbacks": (),
+        "log": lambda games, measured: None,
+        "progress": lambda done: None,
+    }
+    return Task(game=game, run=run, **settings | changed)
+
+
+class Trained(NamedTuple):
+    config: object
+    game: Game
+    run: object
+    done: Progress
+    logged: list
+    last: np.ndarray
+
+
+@pytest.fixture(scope="module", params=CONFIGS)
+def trained(request, tmp_path_factory):
+    """A run of a few hundred games, with skips, on a board that is not square."""
+    game, config, run = Game(3, 4, 3, 0.1), CONFIGS[request.param], tmp_path_factory.mktemp("run")
+    boards, logged, seen, marks = boards_of(game), [], [], []
+
+    def measure(games, policy):
+        seen.append(policy.probabilities(boards))
+        return {"measured": float(games)}
+
+    done = config.fit(
+        task(
+            run,
+            game,
+            games=300,
+            callbacks=(measure,),
+            log=lambda games, measured: logged.append((games, measured)),
+            progress=lambda progress: marks.append(progress.games),
+        )
+    )
+    assert marks == sorted(marks)
+    assert marks[-1] == done.games
+    return Trained(config, game, run, done, logged, seen[-1])
+
+
+def weights(run):
+    with np.load(run / MODEL, allow_pickle=False) as file:
+        return {name: file[name] for name in file.files}
+
+
+def assert_same(a, b):
+    assert a.keys() == b.keys()
+    for name in a:
+        assert_array_equal(a[name], b[name])
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Learning
+
+
+def test_every_finished_game_is_counted_and_logged(trained):
+    done = trained.done
+    assert done.games >= 300
+    assert done.wins + done.draws + done.losses == done.games
+    games = [games for games, _ in trained.logged]
+    assert games[-1] == done.games
+    assert [mark // 50 for mark in games[:-1]] == [1, 2, 3, 4, 5]
+    measured = trained.logged[-1][1]
+    assert measured["measured"] == done.games
+    assert (measured["wins"], measured["draws"], measured["losses"]) == (done.wins, done.draws, done.losses)
+    assert {"loss", "learning_rate"} <= measured.keys()
+    assert all(np.isfinite(list(measured.values())))
+
+
+def test_a_run_is_arrays_and_no_pickle(trained):
+    assert [path.name for path in trained.run.iterdir()] == [MODEL]
+    with zipfile.ZipFile(trained.run / MODEL) as archive:
+        for entry in archive.infolist():
+            data = archive.read(entry)
+            assert entry.filename.endswith(".npy")
+            assert data.startswith(b"\x93NUMPY")
+            assert np.lib.format.read_array(io.BytesIO(data), allow_pickle=False).dtype == np.float32
+
+
+def test_what_is_loaded_is_what_was_learned(trained):
+    boards = boards_of(trained.game)
+    p = trained.config.load(trained.game, trained.run).probabilities(boards)
+    assert_array_equal(p, trained.last)
+    assert (p[boards.cells != 0] == 0).all()
+    assert_allclose(p.sum(axis=1), 1, rtol=1e-12)
+
+
+def test_a_position_does_not_depend_on_its_batch(trained):
+    policy, boards = trained.config.load(trained.game, trained.run), boards_of(trained.game)
+    if hasattr(trained.config, "stochastic"):
+        policy.stochastic = True
+    for row in range(0, 64, 9):
+        alone = policy.probabilities(boards.take(np.array([row])))[0]
+        assert_allclose(alone, policy.probabilities(boards)[row], atol=1e-12)
+
+
+def test_the_arrays_are_the_net_s_own_and_play_like_it(trained):
+    """They go back into Stable-Baselines3, whose ``predict`` then chooses the same."""
+    size = (trained.game.rows, trained.game.columns)
+    kind = ALGORITHMS[trained.config.name.removeprefix("sb3-")]
+    model = kind("MlpPolicy", SingleEnv(size), policy_kwargs={"net_arch": list(trained.config.hidden)}, device="cpu")
+    arrays = weights(trained.run)
+    model.policy.load_state_dict({name: torch.tensor(array) for name, array in arrays.items()})
+    boards = boards_of(trained.game)
+    p = trained.config.load(trained.game, trained.run).probabilities(boards)
+    if kind is sb3_contrib.MaskablePPO:
+        moves, _ = model.predict(flat(boards), deterministic=True, action_masks=boards.cells == 0)
+    else:
+        moves, _ = model.predict(flat(boards), deterministic=True)
+    legal = boards.cells[np.arange(64), moves] == 0
+    assert legal.any()
+    assert_array_equal(p.argmax(axis=1)[legal], moves[legal])
+
+
+def test_dqn_thinks_in_values(trained):
+    policy, boards = trained.config.load(trained.game, trained.run), boards_of(trained.game)
+    assert isinstance(policy, Values) == (trained.config.name == "sb3-dqn")
+    if isinstance(policy, Values):
+        values = policy.action_values(boards)
+        assert_array_equal(np.isnan(values), boards.cells != 0)
+        assert_array_equal(np.nanmax(values, axis=1), policy.values(boards))
+        best = (values == policy.values(boards)[:, None]).astype(float)
+        assert_array_equal(policy.probabilities(boards), best / best.sum(axis=1, keepdims=True))
+
+
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+def test_same_seed_same_learner_and_measuring_draws_nothing_from_it(config, tmp_path):
+    def measure(games, policy):
+        np.random.random(games)  # noqa: NPY002
+        return {"drawn": random.random() + float(torch.rand(1))}
+
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    runs = {name: tmp_path / name for name in ("alone", "measured", "other")}
+    alone = config.fit(task(runs["alone"]))
+    assert config.fit(task(runs["measured"], callbacks=(measure,), every=20)) == alone
+    config.fit(task(runs["other"], seed=2))
+    learned = {name: weights(run) for name, run in runs.items()}
+    assert_same(learned["alone"], learned["measured"])
+    assert any((learned["alone"][name] != learned["other"][name]).any() for name in learned["alone"])
+    assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
+
+
+def test_a_distribution_is_what_the_masked_net_draws_from(tmp_path):
+    config = dataclasses.replace(CONFIGS["sb3-maskable-ppo"], stochastic=True)
+    config.fit(task(tmp_path, games=50))
+    boards = boards_of(GAME)
+    p = config.load(GAME, tmp_path).probabilities(boards)
+    assert (p[boards.cells == 0] > 0).all()
+    model = sb3_contrib.MaskablePPO("MlpPolicy", SingleEnv(), policy_kwargs={"net_arch": [16]}, device="cpu")
+    model.policy.load_state_dict({name: torch.tensor(array) for name, array in weights(tmp_path).items()})
+    shown = model.policy.obs_to_tensor(flat(boards))[0]
+    with torch.no_grad():
+        theirs = model.policy.get_distribution(shown, boards.cells == 0).distribution.probs
+    assert_allclose(p, theirs, atol=1e-5)
+
+
+def test_what_is_seen_is_what_the_environment_shows():
+    env = SingleEnv((3, 4), opponent="self")
+    observation, _ = env.reset(seed=0)
+    rng = np.random.default_rng(0)
+    over = False
+    while not over:
+        state = env.clone_state()
+        boards = Boards(state["cells"], state["mover"])
+        assert_array_equal(flat(boards)[0], observation)
+        assert flat(boards).dtype == observation.dtype
+        observation, _, over, _, _ = env.step(act(make_policy("random", env.game), boards, rng)[0])
+
+
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+@pytest.mark.parametrize("batch", [1, 7])
+def test_any_number_of_games_side_by_side(config, batch, tmp_path):
+    done = config.fit(task(tmp_path, games=30, batch=batch, seat="second"))
+    assert done.games >= 30
+    assert config.fit(task(tmp_path, games=0, batch=batch)).games == 0
+    assert weights(tmp_path).keys()
+
+
+def test_an_interrupt_leaves_what_was_learned(tmp_path):
+    def stop(games, policy):
+        if games > 100:
+            raise KeyboardInterrupt
+        return {}
+
+    config = CONFIGS["sb3-ppo"]
+    with pytest.raises(KeyboardInterrupt):
+        config.fit(task(tmp_path, callbacks=(stop,)))
+    config.load(GAME, tmp_path).probabilities(boards_of(GAME))
+
+
+def test_learning_that_diverges_is_said(tmp_path, monkeypatch):
+    model = CONFIGS["sb3-dqn"]._model
+
+    def broken(self, *arguments):
+        made, positions = model(*arguments)
+        with torch.no_grad():
+            made.policy.q_net.q_net[0].bias[0] = np.nan
+        return made, positions
+
+    monkeypatch.setattr(DQNConfig, "_model", broken)
+    with pytest.raises(ValueError, match="sb3-dqn has diverged after 0 games: choose a smaller learning_rate"):
+        CONFIGS["sb3-dqn"].fit(task(tmp_path, games=0))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Self-play
+
+
+@pytest.mark.parametrize("skip_chance", [0.0, 0.4])
+def test_in_self_play_a_step_says_whose_turn_comes(skip_chance, tmp_path):
+    done = Progress()
+    games = _games(task(tmp_path, Game(skip_chance=skip_chance), opponent="self"), "none", "raise", done)
+    seen, signs = games.reset(), set()
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        masks = np.array(games.env_method("action_masks"))
+        actions = (rng.random(masks.shape) * masks).argmax(axis=1)
+        before, (seen, rewards, over, infos) = seen, games.step(actions)
+        signs |= set(games.discount.tolist())
+        assert_array_equal(games.discount == 0, over)
+        assert (rewards[~over] == 0).all()
+        assert (rewards >= 0).all()  # to who moved, who cannot lose by that
+        for row, sign in enumerate(games.discount):
+            after = infos[row]["terminal_observation"] if over[row] else seen[row]
+            own = before[row].copy()
+            own[actions[row]] = 1
+            if sign == 1 or (over[row] and rewards[row]):  # the same mover's view, or the winner's
+                assert sorted((own.reshape(2, 9).tolist(), own.reshape(2, 9)[::-1].tolist()))[0] in (
+                    after.reshape(2, 9).tolist(),
+                    after.reshape(2, 9)[::-1].tolist(),
+                )
+            elif sign == -1:
+                assert_array_equal(own.reshape(2, 9)[::-1].reshape(-1), after)
+    assert signs == ({0, 1, -1} if skip_chance else {0, -1})
+    assert done.games == done.wins + done.draws + done.losses > 50
+    assert done.wins > done.losses  # player_0, who moves first
+
+
+class Fixed:
+    """Stands for the environment of a buffer."""
+
+    discount = np.ones(2, np.float32)
+
+
+def test_what_comes_after_counts_with_its_sign():
+    """Advantages and targets in self-play, against the formulas written out."""
+    from stable_baselines3.common.buffers import RolloutBuffer
+
+    env, games = SingleEnv(), Fixed()
+    spaces = env.observation_space, env.action_space
+    gamma, gae_lambda, steps = 0.9, 0.8, 6
+    rollout = _signed_rollout(games, RolloutBuffer(steps, *spaces, "cpu", gamma=gamma, gae_lambda=gae_lambda, n_envs=2))
+    replay = _signed_replay(games)(100, *spaces, "cpu", n_envs=2)
+    rng = np.random.default_rng(0)
+    discounts = rng.choice([-1, 0, 1], (steps, 2)).astype(np.float32)
+    rewards, values = rng.normal(size=(steps, 2)), rng.normal(size=(steps + 1, 2))
+    seen, actions = np.zeros((2, 18), np.int8), np.zeros((2, 1), np.int64)
+    for step in range(steps):
+        games.discount = discounts[step]
+        over = discounts[step] == 0
+        rollout.add(seen, actions, rewards[step], over, torch.tensor(values[step]), torch.zeros(2))
+        replay.add(seen, seen, actions, rewards[step], over, [{}, {}])
+    rollout.compute_returns_and_advantage(torch.tensor(values[-1]), discounts[-1] == 0)
+    advantage = np.zeros(2)
+    for step in reversed(range(steps)):
+        error = rewards[step] + gamma * discounts[step] * values[step + 1] - values[step]
+        advantage = error + gamma * gae_lambda * discounts[step] * advantage
+        assert_allclose(rollout.advantages[step], advantage, rtol=1e-5)
+    assert_array_equal(1 - replay.dones[:steps], discounts)
+
+
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+def test_self_play_runs(config, tmp_path):
+    done = config.fit(task(tmp_path, Game(skip_chance=0.2), opponent="self", games=100))
+    assert done.games >= 100
+    config.load(Game(skip_chance=0.2), tmp_path)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Files that are not what they should be
+
+
+def test_files_of_other_settings_boards_and_learners_are_refused(trained):
+    config, game, run = trained.config, trained.game, trained.run
+    with pytest.raises(ValueError, match=r"is not of sb3-.* with hidden=\(24,\)"):
+        dataclasses.replace(config, hidden=(24,)).load(game, run)
+    with pytest.raises(ValueError, match=r"is not of sb3-.* on a board of 3 x 3: "):
+        config.load(Game(), run)
+    other = PPOConfig if config.name == "sb3-dqn" else DQNConfig
+    with pytest.raises(ValueError, match=r"is not of sb3-.*: it (lacks|has) "):
+        other(hidden=config.hidden).load(game, run)
+    with pytest.raises(ValueError, match=r"there is no .*model.npz: the run was stopped before"):
+        config.load(game, run / "nowhere")
+
+
+class Code:
+    def __reduce__(self):
+        return exec, ("raise SystemExit('code was run')",)
+
+
+def test_damaged_and_hostile_files_are_refused(trained, tmp_path):
+    arrays = weights(trained.run)
+    data = (trained.run / MODEL).read_bytes()
+    name = next(iter(arrays))
+
+    def saved(**changed):
+        out = io.BytesIO()
+        np.savez(out, **arrays | changed)
+        return out.getvalue()
+
+    hostile = {
+        "empty": b"",
+        "cut": data[: len(data) // 2],
+        "text": b"no zip at all",
+        "pickle": saved(**{name: np.array([Code()], object)}),
+        "large": saved(**{name: np.zeros(1 << 20, np.float32)}),
+        "wide": saved(**{name: arrays[name].astype(np.float64)}),
+        "more": saved(other=np.zeros(1)),
+        "nan": saved(**{name: np.full_like(arrays[name], np.nan)}),
+    }
+    for damage in hostile.values():
+        (tmp_path / MODEL).write_bytes(damage)
+        with pytest.raises(ValueError, match=r"model\.npz (cannot be read as|is not of|is damaged)") as problem:
+            trained.config.load(trained.game, tmp_path)
+        assert "\n" not in str(problem.value)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"learning_rate": 0.0}, "learning_rate=0.0 does not work for .*: choose above 0 and at most 1"),
+        ({"learning_rate": "fast"}, "learning_rate='fast' does not work for .*: it must be a float"),
+        ({"gamma": float("nan")}, "gamma=nan does not work for .*: choose 0 to 1"),
+        ({"hidden": ()}, r"hidden=\(\) does not work for .*: choose 1 to 4 of 1 to 8192 units"),
+        ({"hidden": [16, 0]}, r"hidden=\(16, 0\) does not work"),
+        ({"hidden": 16}, "hidden=16 does not work"),
+        ({"threads": 0}, "threads=0 does not work for .*: choose 1 or more"),
+        ({"minibatch_size": True}, "minibatch_size=True does not work for .*: it must be a int"),
+        ({"symmetry": "some"}, "symmetry=some does not work for .*: choose none or random"),
+    ],
+)
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+def test_settings_that_make_no_sense_are_refused(config, settings, message):
+    with pytest.raises(ValueError, match=message):
+        dataclasses.replace(config, **settings)
+
+
+def test_settings_come_back_from_json():
+    for config in CONFIGS.values():
+        stored = {
+            name: list(value) if name == "hidden" else value for name, value in dataclasses.asdict(config).items()
+        }
+        assert type(config)(**stored) == config
+
+
+def test_a_missing_package_is_named(monkeypatch, tmp_path):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "sb3_contrib" else object())
+    with pytest.raises(ValueError, match=r'needs sb3_contrib, which is not installed: pip install "ttt_envs\[sb3\]"'):
+        CONFIGS["sb3-maskable-ppo"].fit(task(tmp_path))
+
+
+def test_a_task_that_makes_no_sense_is_refused(tmp_path):
+    for changed, message in (({"every": 0}, "every=0"), ({"batch": 0}, "batch=0"), ({"games": -1}, "games=-1")):
+        with pytest.raises(ValueError, match=message):
+            CONFIGS["sb3-ppo"].fit(task(tmp_path, **changed))
+
+
+def test_importing_the_module_imports_neither_torch_nor_stable_baselines(fresh):
+    lines = (
+        "import sys, learners.sb3",
+        "print(sorted({'torch', 'stable_baselines3', 'sb3_contrib'} & set(sys.modules)))",
+    )
+    assert fresh(*lines).strip() == "[]"
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Zips of Stable-Baselines3
+
+
+@pytest.fixture(scope="module", params=ALGORITHMS)
+def zipped(request, tmp_path_factory):
+    """A model and the path of its zip."""
+    torch.set_num_threads(1)
+    numbers = {"learning_starts": 50} if request.param == "dqn" else {"n_steps": 64, "batch_size": 32, "n_epochs": 1}
+    model = ALGORITHMS[request.param]("MlpPolicy", SingleEnv(skip_chance=0.1), seed=0, device="cpu", **numbers)
+    model.learn(256)
+    path = str(tmp_path_factory.mktemp("zip") / "model.zip")
+    model.save(path)
+    return request.param, model, path
+
+
+def test_a_zip_is_not_read_unless_it_is_trusted(zipped, monkeypatch):
+    algorithm, _, path = zipped
+    monkeypatch.delenv(TRUST, raising=False)
+    monkeypatch.setattr(ALGORITHMS[algorithm], "load", lambda *_, **__: pytest.fail("it was read"))
+    for trust in ("", ",trust=false"):
+        with pytest.raises(
+            ValueError, match=r"holds pickles, which can run any code .* set TTT_ENVS_TRUST=1 or write "
+        ):
+            make_policy(f"sb3:{path},algorithm={algorithm}{trust}", GAME)
+
+
+def test_a_zip_plays_what_its_model_predicts(zipped, monkeypatch):
+    algorithm, model, path = zipped
+    before = torch.get_rng_state()
+    policy = make_policy(f"sb3:{path},algorithm={algorithm},trust=true", GAME)
+    assert torch.equal(torch.get_rng_state(), before)
+    boards = boards_of(GAME)
+    p = policy.probabilities(boards)
+    assert p.dtype == np.float64
+    assert (p[boards.cells != 0] == 0).all()
+    assert_allclose(p.sum(axis=1), 1, rtol=1e-12)
+    if algorithm == "maskable-ppo":
+        moves, _ = model.predict(flat(boards), deterministic=True, action_masks=boards.cells == 0)
+    else:
+        moves, _ = model.predict(flat(boards), deterministic=True)
+    legal = boards.cells[np.arange(64), moves] == 0
+    assert legal.any()
+    assert_array_equal(p.argmax(axis=1)[legal], moves[legal])
+    assert (p[legal].max(axis=1) == 1).all()
+    again = make_policy(str(policy), GAME)
+    assert str(again) == str(policy) == f"sb3:path={path},algorithm={algorithm},trust=true"
+    assert_array_equal(again.probabilities(boards), p)
+    monkeypatch.setenv(TRUST, "1")
+    assert_array_equal(make_policy(f"sb3:{path},algorithm={algorithm}", GAME).probabilities(boards), p)
+
+
+def test_a_zip_of_another_algorithm_or_board_is_refused(zipped):
+    algorithm, _, path = zipped
+    for other in ALGORITHMS.keys() - {algorithm}:
+        with pytest.raises(ValueError, match=r"(is it of another algorithm\?|which is not of \w+: name its algorithm)"):
+            make_policy(f"sb3:{path},algorithm={other},trust=true", GAME)
+    with pytest.raises(
+        ValueError, match=r"has flat observations of 24 numbers and 12 actions: play it on its own board"
+    ):
+        make_policy(f"sb3:{path},algorithm={algorithm},trust=true", Game(3, 4))
+    with pytest.raises(ValueError, match="algorithm='a2c' is not known"):
+        make_policy(f"sb3:{path},algorithm=a2c,trust=true", GAME)
+
+
+def test_a_damaged_or_missing_zip_is_refused(tmp_path):
+    path = tmp_path / "model.zip"
+    with pytest.raises(ValueError, match=r"there is no file .*model\.zip: give the path of a zip"):
+        make_policy(f"sb3:{path},algorithm=dqn,trust=true", GAME)
+    for data in (b"", b"no zip"):
+        path.write_bytes(data)
+        with pytest.raises(ValueError, match=r"model\.zip cannot be read as a zip of DQN"):
+            make_policy(f"sb3:{path},algorithm=dqn,trust=true", GAME)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Strength
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("config", "opponent", "games"), [(MaskablePPOConfig(), "random", 200_000), (DQNConfig(), "self", 50_000)]
+)
+def test_a_minute_or_two_of_learning_hardly_ever_loses_to_random_play(config, opponent, games, tmp_path):
+    config.fit(task(tmp_path, opponent=opponent, games=games, batch=256, seed=0, every=games))
+    assert match_outcome(GAME, config.load(GAME, tmp_path), "random").loss < 0.01
