@@ -30,26 +30,26 @@ from rich.table import Table
 
 from learners import LEARNERS
 from learners.training import initial_rng, train
+from ttt_apps.train import BATCH
 from ttt_envs.policy import load_object
 from ttt_envs.rules import Game
 
 PACKAGES = ("numpy", "numba", "tensorflow", "open_spiel")
 BOARDS = ((3, 3), (4, 4), (5, 4), (7, 5))
 """edges and win lengths of the table of boards"""
-BATCH = 256
-"""games side by side, as train.py plays by default"""
 OF_BOARDS = "boards"
 
 Play = Callable[[int], None]
 """plays and learns so many games, from the start"""
 
 
-def our_learner(name: str, opponent: str, batch: int = BATCH, game: Game | None = None, **settings: Any) -> Play:
+def our_learner(name: str, opponent: str, game: Game | None = None, **settings: Any) -> Play:
+    """At the batch that ``train.py`` plays by default."""
     config = load_object(LEARNERS[name])(**settings)
 
     def play(games: int) -> None:
         learner = config.build(game or Game(), initial_rng(0))
-        train(learner, opponent, games, batch=batch, seed=0)
+        train(learner, opponent, games, batch=getattr(config, "batch", BATCH), seed=0)
 
     return play
 
@@ -178,8 +178,8 @@ def q_net_hidden() -> int:
 ROWS = (
     Row(
         "q-learning",
-        "q-learning against random, 256 side by side",
-        "a dictionary in plain Python",
+        "q-learning against random",
+        "plain Python, dictionary",
         8,
         lambda: our_learner("q-learning", "random"),
         50_000,
@@ -198,8 +198,8 @@ ROWS = (
     ),
     Row(
         "q-net",
-        "q-net against random, 256 side by side",
-        "Keras, train_on_batch move by move",
+        "q-net against random",
+        "Keras, train_on_batch",
         300,
         lambda: our_learner("q-net", "random"),
         20_000,
@@ -259,7 +259,7 @@ def rates_of_boards(rounds: int, share: float) -> dict[str, dict[str, Spread]]:
         for size, win_length in BOARDS:
             play = our_learner(name, "random", game=Game(size, size, win_length))
             play(300)
-            games = max(300, int(share * 8_000))
+            games = max(300, int(share * 20_000))
             found[name][f"{size} x {size}, {win_length}"] = Spread.of(rate(play, games) for _ in range(rounds))
     return found
 
@@ -281,7 +281,7 @@ def main(arguments: Arguments) -> None:
     rounds = arguments.rounds or (2 if arguments.quick else 5)
     share = 0.2 if arguments.quick else 1.0
     console = Console()
-    console.width = max(console.width, 160)  # a row is a line, in a file too
+    console.width = max(console.width, 200)  # a row is a line, in a file too
     comparisons, skipped = [], {}
     for row in ROWS:
         if row.name in chosen:

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ttt_envs.boards import Boards
 from ttt_envs.policy import Policy
-from ttt_envs.rules import Cells, Game, Integers, Reals
+from ttt_envs.rules import Cells, Game, Integers, Reals, compiled, inlined, wide
 
 Bootstrap = Literal["own-turn", "ply"]
 
@@ -32,6 +33,24 @@ class Transition(NamedTuple):
     """meaningless where discount is 0"""
     next_action: Integers
     """int64[B]: what was then played; -1 where nothing was, and for learners that do not ask for it"""
+
+    @classmethod
+    def empty(cls, count: int, cells: int) -> Transition:
+        """Arrays to write into."""
+        boards, after = (Boards(np.empty((count, cells), np.int8), np.empty(count, np.int8)) for _ in range(2))
+        slot, action, next_action = np.empty((3, count), np.int64)
+        reward, discount = np.empty((2, count))
+        return cls(slot, boards, action, reward, discount, after, next_action)
+
+    def flat(self) -> tuple[Any, ...]:
+        """The arrays one after another, as kernels take them."""
+        return self.slot, *self.boards, self.action, self.reward, self.discount, *self.next_boards, self.next_action
+
+    def head(self, count: int) -> Transition:
+        """The first ``count`` of them."""
+        boards, after = (Boards(part.cells[:count], part.mover[:count]) for part in (self.boards, self.next_boards))
+        slot, action, next_action = self.slot[:count], self.action[:count], self.next_action[:count]
+        return Transition(slot, boards, action, self.reward[:count], self.discount[:count], after, next_action)
 
 
 class Learner(Policy, Protocol):
@@ -65,7 +84,10 @@ class Learner(Policy, Protocol):
 
 
 class LearnerConfig(Protocol):
-    """A frozen dataclass of settings, from which the command line is made."""
+    """A frozen dataclass of settings, from which the command line is made.
+
+    A class attribute ``batch`` says how many games side by side suit the learner, where that is not 256.
+    """
 
     def build(self, game: Game, rng: np.random.Generator) -> Learner:
         """The learner, with nothing learned yet."""
@@ -93,17 +115,13 @@ class Turns:
 
     def take(self, slots: Integers, boards: Boards) -> Integers:
         """The learner's moves int64[B] in the games ``slots``, in ascending order."""
-        lane = np.zeros(len(slots), np.int64) if self._by_ply else boards.mover.astype(np.int64)
         if self.learner.wants_next_action:
             actions = self.learner.explore(boards, self._rng)
-            self._close(slots, lane, boards, actions)
+            self._close(slots, boards, actions)
         else:
-            self._close(slots, lane, boards, np.full(len(slots), -1))
+            self._close(slots, boards, np.full(len(slots), -1))
             actions = self.learner.explore(boards, self._rng)
-        self._pending[lane, slots] = True
-        self._cells[lane, slots] = boards.cells
-        self._mover[lane, slots] = boards.mover
-        self._action[lane, slots] = actions
+        _hold(slots, self._by_ply, *boards, actions, self._pending, self._cells, self._mover, self._action)
         return actions
 
     def end(self, slots: Integers, last: Cells, rewards: Reals) -> None:
@@ -114,15 +132,24 @@ class Turns:
             last: int8[B]: the learner's seat that moved last.
             rewards: float64[B], to that seat; the other's are the opposite.
         """
-        for lanes, signed in ((last.astype(np.int64), rewards), (1 - last.astype(np.int64), -rewards)):
-            lane = np.zeros_like(lanes) if self._by_ply else lanes
-            there = self._pending[lane, slots]
-            if there.any():
-                rows, lane = slots[there], lane[there]
-                nowhere = Boards(self._cells[lane, rows], self._mover[lane, rows])
-                self._learn(rows, lane, signed[there], np.zeros(len(rows)), nowhere, np.full(len(rows), -1))
-            if self._by_ply:
-                return
+        for other in (False,) if self._by_ply else (False, True):
+            closed = Transition.empty(len(slots), self.learner.game.cells)
+            count = _end(slots, self._by_ply, last, rewards, other, *self._held, *closed.flat())
+            self._learn(closed, count)
+
+    def _close(self, slots: Integers, boards: Boards, actions: Integers) -> None:
+        """The decisions that are pending have led to these positions, and there to these actions."""
+        closed = Transition.empty(len(slots), self.learner.game.cells)
+        count = _close(slots, self._by_ply, *boards, actions, *self._held, *closed.flat())
+        self._learn(closed, count)
+
+    def _learn(self, closed: Transition, count: int) -> None:
+        if count:
+            self.logged = self.learner.observe(closed.head(count))
+
+    @property
+    def _held(self) -> tuple[Any, ...]:
+        return self._pending, self._cells, self._mover, self._action
 
     def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
         """The decisions that are pending, and the state of the exploration's generator."""
@@ -142,20 +169,140 @@ class Turns:
         self._rng.bit_generator.state = from_bytes(arrays["rng"])
         self.logged = from_bytes(arrays["logged"])
 
-    def _close(self, slots: Integers, lane: Integers, boards: Boards, actions: Integers) -> None:
-        there = self._pending[lane, slots]
-        if there.any():
-            rows, lane, after = slots[there], lane[there], boards.take(there)
-            discount = np.where(self._mover[lane, rows] == after.mover, 1.0, -1.0)
-            self._learn(rows, lane, np.zeros(len(rows)), discount, after, actions[there])
 
-    def _learn(
-        self, slots: Integers, lane: Integers, reward: Reals, discount: Reals, after: Boards, next_action: Integers
-    ) -> None:
-        before = Boards(self._cells[lane, slots], self._mover[lane, slots])
-        action = self._action[lane, slots]
-        self._pending[lane, slots] = False
-        self.logged = self.learner.observe(Transition(slots, before, action, reward, discount, after, next_action))
+@inlined
+def _lane(by_ply: bool, mover: int) -> int:
+    """Where a decision waits: one place for each player, or ply by ply one for both."""
+    return 0 if by_ply else mover
+
+
+@compiled
+def _hold(
+    slots: Integers,
+    by_ply: bool,
+    cells: Cells,
+    mover: Cells,
+    actions: Integers,
+    pending: NDArray[np.bool_],
+    held_cells: Cells,
+    held_mover: Cells,
+    held_action: Integers,
+) -> None:
+    """Keep decisions until it is known what they led to."""
+    for i in range(len(slots)):
+        slot = slots[i]
+        lane = _lane(by_ply, wide(mover[i]))
+        pending[lane, slot] = True
+        held_mover[lane, slot] = mover[i]
+        held_action[lane, slot] = actions[i]
+        for cell in range(cells.shape[1]):
+            held_cells[lane, slot, cell] = cells[i, cell]
+
+
+@inlined
+def _release(
+    lane: int,
+    slot: int,
+    k: int,
+    pending: NDArray[np.bool_],
+    held_cells: Cells,
+    held_mover: Cells,
+    held_action: Integers,
+    out_slot: Integers,
+    out_cells: Cells,
+    out_mover: Cells,
+    out_action: Integers,
+) -> None:
+    """Write a decision that was kept as the k-th transition."""
+    pending[lane, slot] = False
+    out_slot[k] = slot
+    out_mover[k] = held_mover[lane, slot]
+    out_action[k] = held_action[lane, slot]
+    for cell in range(out_cells.shape[1]):
+        out_cells[k, cell] = held_cells[lane, slot, cell]
+
+
+@compiled
+def _close(
+    slots: Integers,
+    by_ply: bool,
+    cells: Cells,
+    mover: Cells,
+    actions: Integers,
+    pending: NDArray[np.bool_],
+    held_cells: Cells,
+    held_mover: Cells,
+    held_action: Integers,
+    out_slot: Integers,
+    out_cells: Cells,
+    out_mover: Cells,
+    out_action: Integers,
+    reward: Reals,
+    discount: Reals,
+    next_cells: Cells,
+    next_mover: Cells,
+    next_action: Integers,
+) -> int:
+    """The transitions of decisions that led to positions where the game goes on; returns how many there are."""
+    count = 0
+    for i in range(len(slots)):
+        slot = slots[i]
+        lane = _lane(by_ply, wide(mover[i]))
+        if not pending[lane, slot]:
+            continue
+        _release(
+            lane, slot, count, pending, held_cells, held_mover, held_action, out_slot, out_cells, out_mover, out_action
+        )
+        reward[count] = 0.0
+        discount[count] = 1.0 if out_mover[count] == mover[i] else -1.0
+        next_mover[count] = mover[i]
+        next_action[count] = actions[i]
+        for cell in range(cells.shape[1]):
+            next_cells[count, cell] = cells[i, cell]
+        count += 1
+    return count
+
+
+@compiled
+def _end(
+    slots: Integers,
+    by_ply: bool,
+    last: Cells,
+    rewards: Reals,
+    other: bool,
+    pending: NDArray[np.bool_],
+    held_cells: Cells,
+    held_mover: Cells,
+    held_action: Integers,
+    out_slot: Integers,
+    out_cells: Cells,
+    out_mover: Cells,
+    out_action: Integers,
+    reward: Reals,
+    discount: Reals,
+    next_cells: Cells,
+    next_mover: Cells,
+    next_action: Integers,
+) -> int:
+    """The transitions of decisions that the game's end followed: those of who moved last, or the ``other`` player's."""
+    count = 0
+    for i in range(len(slots)):
+        slot = slots[i]
+        player = 1 - wide(last[i]) if other else wide(last[i])
+        lane = _lane(by_ply, player)
+        if not pending[lane, slot]:
+            continue
+        _release(
+            lane, slot, count, pending, held_cells, held_mover, held_action, out_slot, out_cells, out_mover, out_action
+        )
+        reward[count] = -rewards[i] if other else rewards[i]
+        discount[count] = 0.0
+        next_mover[count] = out_mover[count]
+        next_action[count] = -1
+        for cell in range(next_cells.shape[1]):
+            next_cells[count, cell] = out_cells[count, cell]
+        count += 1
+    return count
 
 
 def to_bytes(data: Any) -> np.ndarray[Any, np.dtype[np.uint8]]:

@@ -19,6 +19,7 @@ class NaiveMCConfig:
     """Monte Carlo control with a table: at the end of a game Q(s, a) <- (Q(s, a) t + r) / (t + 1) for every move."""
 
     name: ClassVar[str] = "naive-mc"
+    batch: ClassVar[int] = 2048
 
     epsilon: float = 1.0
     """probability of a random move at first, 0 to 1"""

@@ -26,6 +26,7 @@ class QLearningConfig:
     """Tabular Q-learning: Q(s, a) <- Q(s, a) + alpha (reward + gamma discount max Q(s', .) - Q(s, a))."""
 
     name: ClassVar[str] = "q-learning"
+    batch: ClassVar[int] = 2048
 
     step_size: float = 1.0
     """alpha of the first update of an entry, above 0 and at most 1"""

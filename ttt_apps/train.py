@@ -46,6 +46,9 @@ from ttt_envs.lockstep import SELF
 from ttt_envs.policy import Policy, load_object, make_policy, nearest
 from ttt_envs.rules import Game
 
+BATCH = 256
+"""games side by side, where a learner says nothing else"""
+
 
 @dataclass(frozen=True)
 class Options(GameOptions):
@@ -63,8 +66,8 @@ class Options(GameOptions):
     """the learner's seat"""
     games: int = 50_000
     """how many games to play"""
-    batch: int = 256
-    """how many games are played side by side"""
+    batch: int | None = None
+    """how many games are played side by side; by default what suits the learner"""
     seed: int = 0
     """of everything random: the same seed and settings give the same learner"""
     out: Path | None = None
@@ -82,7 +85,7 @@ class Options(GameOptions):
     """seconds between two checkpoints; what was learned does not depend on when they are made"""
 
     def __post_init__(self) -> None:
-        check_counts(self.games, self.batch)
+        check_counts(self.games, 1 if self.batch is None else self.batch)
         wanted = {
             "log_every": (self.log_every >= 1, "1 or more games"),
             "exact_every": (self.exact_every >= 0, "0 (never), 1 or more games"),
@@ -169,6 +172,8 @@ def train_run(options: Options, settings: Any) -> Path:
         Stopped: a signal asked to stop; a checkpoint has been written.
     """
     meter = Meter()
+    if options.batch is None:
+        options = dataclasses.replace(options, batch=getattr(settings, "batch", BATCH))
     run, game = options.folder(), options.game()
     if (run / CONFIG).exists() and not options.overwrite:
         raise ValueError(
@@ -250,7 +255,9 @@ def _training(options: Options, settings: Any, game: Game) -> Training:
     opponent: str | Policy = options.opponent
     if opponent != SELF:
         opponent = parse_pool(options.opponent, build) or make_policy(options.opponent, game)
-    return Training(build(), opponent, options.games, batch=options.batch, seed=options.seed, seat=options.seat)
+    return Training(
+        build(), opponent, options.games, batch=options.batch or BATCH, seed=options.seed, seat=options.seat
+    )
 
 
 def _learn(training: Training, options: Options, run: Path, metrics_size: int, meter: Meter) -> Progress:
@@ -294,7 +301,7 @@ def _fit(settings: Any, options: Options, game: Game, run: Path, meter: Meter) -
             opponent=options.opponent,
             seat=options.seat,
             games=options.games,
-            batch=options.batch,
+            batch=options.batch or BATCH,
             seed=options.seed,
             run=run,
             every=options.log_every,
