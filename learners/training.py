@@ -16,7 +16,7 @@ import numpy as np
 
 from learners.base import Learner, Seat, Turns, check_bootstrap, seen_from
 from ttt_envs.boards import Boards
-from ttt_envs.lockstep import SELF, Lockstep, Shown
+from ttt_envs.lockstep import SELF, TRUNCATED, Lockstep, Shown
 from ttt_envs.lockstep import Seat as SeatChoice
 from ttt_envs.policy import Policy, act_in_episodes, make_policy
 from ttt_envs.rules import NOT_OVER, SEAT, Game, Integers, key_of, splitmix64, uniform
@@ -237,16 +237,30 @@ class Training:
                 if name.startswith("opponent.") and "opponent.made" in arrays:
                     continue
                 raise ValueError(f"the state of the training lacks {name!r}, or it is another training's")
+        last_cell = self.learner.game.cells - 1
+        highest = {  # beyond these, kernels would write where nothing is
+            "board.cells": 2, "board.mover": 1, "board.seat": 1, "board.stones": last_cell + 1, "board.symmetry": 0,
+            "board.outcome": TRUNCATED, "turns.cells": 2, "turns.mover": 1, "turns.action": last_cell,
+        }  # fmt: skip
+        for name, most in highest.items():
+            least = NOT_OVER if name == "board.outcome" else 0
+            if ((arrays[name] < least) | (arrays[name] > most)).any():
+                raise ValueError(
+                    f"{name!r} of the state of the training is not within {least} to {most}: it is damaged"
+                )
         if int(arrays["counts"][0]) > self.games:
             raise ValueError(f"games={self.games} is fewer than the {int(arrays['counts'][0])} that were to be played")
-        _, self._started, self.marked, *done = (int(count) for count in arrays["counts"])
-        self.done = Progress(*done)
-        self._live[...] = arrays["live"]
-        self._board.restore({"game": self.learner.game, **_named("board.", arrays)}, None)
-        self._turns.from_arrays(_named("turns.", arrays))
-        restore = getattr(self.opponent, "from_arrays", None)
-        if restore is not None:
-            restore(_named("opponent.", arrays))
+        try:
+            _, self._started, self.marked, *done = (int(count) for count in arrays["counts"])
+            self.done = Progress(*done)
+            self._live[...] = arrays["live"]
+            self._board.restore({"game": self.learner.game, **_named("board.", arrays)}, None)
+            self._turns.from_arrays(_named("turns.", arrays))
+            restore = getattr(self.opponent, "from_arrays", None)
+            if restore is not None:
+                restore(_named("opponent.", arrays))
+        except (KeyError, TypeError, ValueError, IndexError) as problem:
+            raise ValueError(f"the state of the training is damaged: {problem}") from None
         self._begin(np.flatnonzero(~self._live))
 
 

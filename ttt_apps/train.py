@@ -182,8 +182,11 @@ def train_run(options: Options, settings: Any) -> Path:
         )
     own_loop = hasattr(settings, "fit")
     training = None if own_loop else _training(options, settings, game)
-    if own_loop and options.opponent != SELF:
-        make_policy(options.opponent, game)
+    if own_loop:
+        if options.opponent.partition(":")[0] == POOL:
+            raise ValueError(f"{options.learner} trains in a loop of its own, without a pool: choose self or a policy")
+        if options.opponent != SELF:
+            make_policy(options.opponent, game)
     run.mkdir(parents=True, exist_ok=True)
     for old in (CHECKPOINT, METRICS, COST, EVENTS):
         (run / old).unlink(missing_ok=True)

@@ -1,8 +1,10 @@
 """The commands on the real thing: what they write, and what they say to nonsense."""
 
+import io
 import json
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -141,6 +143,14 @@ def test_a_run_of_another_board_is_refused(run):
         load_policy(Game(4, 4), str(run))
 
 
+def absurd(path):
+    """A file of some bytes whose header promises 2**60 numbers."""
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (1 << 60,)})
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("learner.values.npy", header.getvalue() + bytes(80))
+
+
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
@@ -148,8 +158,9 @@ def test_a_run_of_another_board_is_refused(run):
         (lambda path: path.unlink(), "cannot be read as a checkpoint"),
         (lambda path: np.savez(path, values=np.array([{}], dtype=object)), "cannot be read as a checkpoint"),
         (lambda path: save_arrays(path, {"other": np.zeros(3)}), "q-learning needs epsilon"),
+        (absurd, "cannot be read as a checkpoint"),
     ],
-    ids=["cut off", "gone", "objects", "another learner's"],
+    ids=["cut off", "gone", "objects", "another learner's", "absurd header"],
 )
 def test_a_damaged_checkpoint_is_one_sentence(damage, message, tmp_path):
     train.main(["--games", "10", "--out", str(tmp_path)])

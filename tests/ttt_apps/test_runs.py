@@ -14,7 +14,7 @@ import plain
 import pytest
 
 from learners import LEARNERS
-from learners.checkpoint import load_checkpoint
+from learners.checkpoint import load_checkpoint, save_checkpoint
 from learners.pool import Pool
 from learners.training import Training, exploration_rng, initial_rng
 from ttt_apps import train
@@ -163,6 +163,23 @@ def test_what_cannot_go_on_says_why(tmp_path, capsys):
     whole = (run / "checkpoint.npz").read_bytes()
     (run / "checkpoint.npz").write_bytes(whole[: len(whole) // 2])
     assert "cannot be read as a checkpoint" in refused(capsys, ["--resume", str(run)])
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("turns.action", 10**9, "'turns.action' of the state of the training is not within 0 to 8: it is damaged"),
+        ("board.cells", 3, "'board.cells' of the state of the training is not within 0 to 2"),
+        ("board.outcome", -2, "is not within -1 to 5"),
+        ("turns.rng", 0, "the state of the training is damaged"),
+    ],
+)
+def test_a_state_with_numbers_out_of_range_is_one_sentence(name, value, said, tmp_path, capsys):
+    train.main(options("q-learning", tmp_path, games=300))
+    parts = load_checkpoint(tmp_path)
+    parts["training"][name][...] = value
+    save_checkpoint(tmp_path, **parts)
+    assert said in refused(capsys, ["--resume", str(tmp_path), "--games", "400"])
 
 
 def test_a_full_disk_is_one_sentence_and_the_last_checkpoint_stays(tmp_path):
