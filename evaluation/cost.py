@@ -63,7 +63,7 @@ class Meter:
         self._last = now
 
 
-def usage_of(command: Sequence[str]) -> Usage:
+def usage_of(command: Sequence[str], environment: Mapping[str, str] | None = None) -> Usage:
     """What a process of its own takes from its start to its end, as the operating system counts it.
 
     The peak of memory is at least that of this process where the system hands it on to its children.
@@ -73,7 +73,7 @@ def usage_of(command: Sequence[str]) -> Usage:
     """
     began = time.perf_counter()
     with tempfile.TemporaryFile() as said:
-        process = subprocess.Popen(command, stdout=said, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(command, stdout=said, stderr=subprocess.STDOUT, env=environment)
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode:

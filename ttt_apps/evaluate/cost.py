@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import sys
 import tempfile
@@ -83,7 +84,9 @@ def repeat(config: dict[str, Any]) -> Usage:
         run = Path(folder, "run")
         run.mkdir()
         write_json(run / CONFIG, config)
-        used = usage_of([sys.executable, "-m", "ttt_apps.train", "--resume", str(run)])
+        here = str(Path(__file__).parents[2])  # where this is a checkout that is not installed
+        found = {**os.environ, "PYTHONPATH": os.pathsep.join([here, os.environ.get("PYTHONPATH", "")])}
+        used = usage_of([sys.executable, "-m", "ttt_apps.train", "--resume", str(run)], found)
         phases = json.loads((run / COST).read_text())["phases"]
         return used._replace(peak_rss_bytes=int(max(phase["peak_rss_bytes"] for phase in phases.values())))
 
