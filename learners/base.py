@@ -34,24 +34,6 @@ class Transition(NamedTuple):
     next_action: Integers
     """int64[B]: what was then played; -1 where nothing was, and for learners that do not ask for it"""
 
-    @classmethod
-    def empty(cls, count: int, cells: int) -> Transition:
-        """Arrays to write into."""
-        boards, after = (Boards(np.empty((count, cells), np.int8), np.empty(count, np.int8)) for _ in range(2))
-        slot, action, next_action = np.empty((3, count), np.int64)
-        reward, discount = np.empty((2, count))
-        return cls(slot, boards, action, reward, discount, after, next_action)
-
-    def flat(self) -> tuple[Any, ...]:
-        """The arrays one after another, as kernels take them."""
-        return self.slot, *self.boards, self.action, self.reward, self.discount, *self.next_boards, self.next_action
-
-    def head(self, count: int) -> Transition:
-        """The first ``count`` of them."""
-        boards, after = (Boards(part.cells[:count], part.mover[:count]) for part in (self.boards, self.next_boards))
-        slot, action, next_action = self.slot[:count], self.action[:count], self.next_action[:count]
-        return Transition(slot, boards, action, self.reward[:count], self.discount[:count], after, next_action)
-
 
 class Learner(Policy, Protocol):
     """A policy that learns. ``probabilities`` is what it would play in earnest: no exploration, and no learning."""
@@ -115,11 +97,12 @@ class Turns:
 
     def take(self, slots: Integers, boards: Boards) -> Integers:
         """The learner's moves int64[B] in the games ``slots``, in ascending order."""
+        nothing = np.zeros(len(slots))
         if self.learner.wants_next_action:
             actions = self.learner.explore(boards, self._rng)
-            self._close(slots, boards, actions)
+            self._close(slots, boards.mover, nothing, boards, actions)
         else:
-            self._close(slots, boards, np.full(len(slots), -1))
+            self._close(slots, boards.mover, nothing, boards, np.full(len(slots), -1))
             actions = self.learner.explore(boards, self._rng)
         _hold(slots, self._by_ply, *boards, actions, self._pending, self._cells, self._mover, self._action)
         return actions
@@ -132,24 +115,34 @@ class Turns:
             last: int8[B]: the learner's seat that moved last.
             rewards: float64[B], to that seat; the other's are the opposite.
         """
-        for other in (False,) if self._by_ply else (False, True):
-            closed = Transition.empty(len(slots), self.learner.game.cells)
-            count = _end(slots, self._by_ply, last, rewards, other, *self._held, *closed.flat())
-            self._learn(closed, count)
+        for player, signed in ((last, rewards), (1 - last, -rewards))[: 1 if self._by_ply else 2]:
+            nowhere = np.full(len(slots), -1)
+            self._close(slots, player, signed, None, nowhere)
 
-    def _close(self, slots: Integers, boards: Boards, actions: Integers) -> None:
-        """The decisions that are pending have led to these positions, and there to these actions."""
-        closed = Transition.empty(len(slots), self.learner.game.cells)
-        count = _close(slots, self._by_ply, *boards, actions, *self._held, *closed.flat())
-        self._learn(closed, count)
+    def _close(self, slots: Integers, player: Cells, reward: Reals, after: Boards | None, then: Integers) -> None:
+        """What the decisions that are pending for these players led to is known: learn from it.
 
-    def _learn(self, closed: Transition, count: int) -> None:
-        if count:
-            self.logged = self.learner.observe(closed.head(count))
-
-    @property
-    def _held(self) -> tuple[Any, ...]:
-        return self._pending, self._cells, self._mover, self._action
+        Args:
+            slots: int64[B], in ascending order.
+            player: int8[B]: whose decisions.
+            reward: float64[B], to them.
+            after: B positions; None where the games are over.
+            then: int64[B], what is played there.
+        """
+        boards = Boards.start(self.learner.game, len(slots))
+        rows, action = np.empty((2, len(slots)), np.int64)
+        held = self._pending, self._cells, self._mover, self._action
+        count = _release(slots, player, self._by_ply, *held, rows, *boards, action)
+        if count == 0:
+            return
+        rows, before = rows[:count], Boards(boards.cells[:count], boards.mover[:count])
+        if after is None:
+            discount, following = np.zeros(count), before
+        else:
+            following = after.take(rows)
+            discount = np.where(before.mover == following.mover, 1.0, -1.0)
+        transition = Transition(slots[rows], before, action[:count], reward[rows], discount, following, then[rows])
+        self.logged = self.learner.observe(transition)
 
     def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
         """The decisions that are pending, and the state of the exploration's generator."""
@@ -199,109 +192,33 @@ def _hold(
             held_cells[lane, slot, cell] = cells[i, cell]
 
 
-@inlined
+@compiled
 def _release(
-    lane: int,
-    slot: int,
-    k: int,
+    slots: Integers,
+    player: Cells,
+    by_ply: bool,
     pending: NDArray[np.bool_],
     held_cells: Cells,
     held_mover: Cells,
     held_action: Integers,
-    out_slot: Integers,
-    out_cells: Cells,
-    out_mover: Cells,
-    out_action: Integers,
-) -> None:
-    """Write a decision that was kept as the k-th transition."""
-    pending[lane, slot] = False
-    out_slot[k] = slot
-    out_mover[k] = held_mover[lane, slot]
-    out_action[k] = held_action[lane, slot]
-    for cell in range(out_cells.shape[1]):
-        out_cells[k, cell] = held_cells[lane, slot, cell]
-
-
-@compiled
-def _close(
-    slots: Integers,
-    by_ply: bool,
+    rows: Integers,
     cells: Cells,
     mover: Cells,
-    actions: Integers,
-    pending: NDArray[np.bool_],
-    held_cells: Cells,
-    held_mover: Cells,
-    held_action: Integers,
-    out_slot: Integers,
-    out_cells: Cells,
-    out_mover: Cells,
-    out_action: Integers,
-    reward: Reals,
-    discount: Reals,
-    next_cells: Cells,
-    next_mover: Cells,
-    next_action: Integers,
+    action: Integers,
 ) -> int:
-    """The transitions of decisions that led to positions where the game goes on; returns how many there are."""
+    """Write down the decisions that are pending, and from which of ``slots`` they are; returns how many there are."""
     count = 0
     for i in range(len(slots)):
         slot = slots[i]
-        lane = _lane(by_ply, wide(mover[i]))
-        if not pending[lane, slot]:
-            continue
-        _release(
-            lane, slot, count, pending, held_cells, held_mover, held_action, out_slot, out_cells, out_mover, out_action
-        )
-        reward[count] = 0.0
-        discount[count] = 1.0 if out_mover[count] == mover[i] else -1.0
-        next_mover[count] = mover[i]
-        next_action[count] = actions[i]
-        for cell in range(cells.shape[1]):
-            next_cells[count, cell] = cells[i, cell]
-        count += 1
-    return count
-
-
-@compiled
-def _end(
-    slots: Integers,
-    by_ply: bool,
-    last: Cells,
-    rewards: Reals,
-    other: bool,
-    pending: NDArray[np.bool_],
-    held_cells: Cells,
-    held_mover: Cells,
-    held_action: Integers,
-    out_slot: Integers,
-    out_cells: Cells,
-    out_mover: Cells,
-    out_action: Integers,
-    reward: Reals,
-    discount: Reals,
-    next_cells: Cells,
-    next_mover: Cells,
-    next_action: Integers,
-) -> int:
-    """The transitions of decisions that the game's end followed: those of who moved last, or the ``other`` player's."""
-    count = 0
-    for i in range(len(slots)):
-        slot = slots[i]
-        player = 1 - wide(last[i]) if other else wide(last[i])
-        lane = _lane(by_ply, player)
-        if not pending[lane, slot]:
-            continue
-        _release(
-            lane, slot, count, pending, held_cells, held_mover, held_action, out_slot, out_cells, out_mover, out_action
-        )
-        reward[count] = -rewards[i] if other else rewards[i]
-        discount[count] = 0.0
-        next_mover[count] = out_mover[count]
-        next_action[count] = -1
-        for cell in range(next_cells.shape[1]):
-            next_cells[count, cell] = out_cells[count, cell]
-        count += 1
+        lane = _lane(by_ply, wide(player[i]))
+        if pending[lane, slot]:
+            pending[lane, slot] = False
+            rows[count] = i
+            mover[count] = held_mover[lane, slot]
+            action[count] = held_action[lane, slot]
+            for cell in range(cells.shape[1]):
+                cells[count, cell] = held_cells[lane, slot, cell]
+            count += 1
     return count
 
 

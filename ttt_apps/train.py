@@ -58,7 +58,8 @@ class Options(GameOptions):
     """
 
     learner: str = "q-learning"
-    """which learner; its own settings are options too, see --learner NAME --help"""
+    """naive-mc, q-learning, q-net, sb3-dqn, sb3-ppo or sb3-maskable-ppo; its own settings are options too, see
+    --learner NAME --help"""
     opponent: str = "random"
     """who plays against it: a policy such as random or win-or-block; self; or pool:every=5000,size=8, its own earlier
     copies"""

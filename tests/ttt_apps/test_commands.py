@@ -12,6 +12,7 @@ import plain
 import pytest
 
 from evaluation import exact
+from learners import LEARNERS
 from learners.checkpoint import load_arrays, load_checkpoint, load_policy, save_arrays
 from ttt_apps import cli, evaluate, train
 from ttt_envs import Boards, Game, make_policy
@@ -371,6 +372,15 @@ def test_the_page_of_ground_truth_is_what_its_command_prints(capsys):
 def test_the_whole_page_of_ground_truth_is_what_its_command_prints(capsys):
     evaluate.main(["ground-truth"])
     assert capsys.readouterr().out == (ROOT / "docs" / "ground-truth.md").read_text()
+
+
+def test_the_help_names_every_learner(capsys):
+    with pytest.raises(SystemExit) as end:
+        train.main(["--help"])
+    assert end.value.code == 0
+    shown = capsys.readouterr().out
+    for name in LEARNERS:
+        assert name in shown
 
 
 def test_what_a_run_costs_beside_one_without_games(run, capsys):
