@@ -7,7 +7,7 @@ asked about many positions of a layer at once, ``chunk`` at most, and only about
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -42,6 +42,10 @@ class Outcome(NamedTuple):
     def turned(self) -> Outcome:
         """The same from the other player's view."""
         return Outcome(self.loss, self.draw, self.win)
+
+    def mean(self, other: Outcome) -> Outcome:
+        """Of two games, or of both seats."""
+        return Outcome(*((x + y) / 2 for x, y in zip(self, other, strict=True)))
 
 
 class Exploitation(NamedTuple):
@@ -112,7 +116,7 @@ def match_outcome(
     players = (_pure(a, game), _pure(b, game))
     as_first = outcome(game, *players, chunk=chunk, progress=_part(progress, 0, 2))
     as_second = outcome(game, *players[::-1], chunk=chunk, progress=_part(progress, 1, 2)).turned()
-    return Outcome(*((x + y) / 2 for x, y in zip(as_first, as_second, strict=True)))
+    return as_first.mean(as_second)
 
 
 def best_response(
@@ -157,11 +161,9 @@ def exploitation(
     game: Game, policy: str | Policy, *, chunk: int = CHUNK, progress: Progress | None = None
 ) -> Exploitation:
     """What best responders get out of a policy in either seat; see :func:`best_response`."""
-    asked = _pure(policy, game)
-    first, second = (
-        best_response(game, asked, seat, chunk=chunk, progress=_part(progress, seat, 2)) for seat in (0, 1)
-    )
-    return Exploitation(first, second, solve(game).value if game.cells <= LARGEST else None)
+    asked = _pure(policy, game)  # before a game is solved for nothing
+    value = solve(game).value if game.cells <= LARGEST else None
+    return _exploitation(game, asked, value, chunk, progress)
 
 
 def exploitability(game: Game, policy: str | Policy, *, chunk: int = CHUNK, progress: Progress | None = None) -> float:
@@ -169,11 +171,17 @@ def exploitability(game: Game, policy: str | Policy, *, chunk: int = CHUNK, prog
 
     It is (best response value as first + as second) / 2; see :func:`best_response`.
     """
+    return _exploitation(game, policy, None, chunk, progress).exploitability
+
+
+def _exploitation(
+    game: Game, policy: str | Policy, value: float | None, chunk: int, progress: Progress | None
+) -> Exploitation:
     asked = _pure(policy, game)
     first, second = (
         best_response(game, asked, seat, chunk=chunk, progress=_part(progress, seat, 2)) for seat in (0, 1)
     )
-    return Exploitation(first, second, None).exploitability
+    return Exploitation(first, second, value)
 
 
 def regret(game: Game, policy: str | Policy, *, chunk: int = CHUNK, progress: Progress | None = None) -> float:
@@ -183,6 +191,11 @@ def regret(game: Game, policy: str | Policy, *, chunk: int = CHUNK, progress: Pr
         ValueError: as :func:`outcome`; a board too large to solve.
     """
     rows = regret_table(game, policy, chunk=chunk, progress=progress)
+    return mean_loss(rows)
+
+
+def mean_loss(rows: Sequence[RegretRow]) -> float:
+    """The :func:`regret` that a :func:`regret_table` comes to."""
     return sum(row.loss for row in rows) / sum(row.moves for row in rows)
 
 

@@ -85,8 +85,7 @@ def _questions(layer: Layer, chunk: int) -> Iterator[tuple[int, Integers, Boards
         rows = np.flatnonzero(layer.reached[: layer.index.size, mover])
         for start in range(0, len(rows), chunk):
             some = rows[start : start + chunk]
-            key = layer.index.keys[some]
-            cells = cells_of(key[:, 0] if key.shape[1] == 1 else key, layer.game)
+            cells = cells_of(layer.index.keys[some], layer.game)
             yield mover, some, Boards(cells, np.full(len(some), mover, np.int8))
 
 

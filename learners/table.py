@@ -63,8 +63,7 @@ class PositionTable:
 
     def cells(self, rows: Integers) -> Cells:
         """int8[B, cells]: the boards of rows int64[B]."""
-        found = self._index.keys[rows]
-        return cells_of(found[:, 0] if found.shape[1] == 1 else found, self.game)
+        return cells_of(self._index.keys[rows], self.game)
 
     def of_moves(self, seen: Cells) -> Integers:
         """Where the kernels here find the values of the moves on boards int8[B, cells], the mover's stones first.

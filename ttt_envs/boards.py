@@ -107,11 +107,14 @@ def _base_3(cells: Cells, out: Keys) -> None:
 
 
 def cells_of(key: Keys, game: Game) -> Cells:
-    """The boards with the given keys, int8[B, rows * columns]: the way back from :func:`keys`."""
+    """The boards with the given keys, int8[B, rows * columns]: the way back from :func:`keys`.
+
+    Keys of one word may come as uint64[B] or uint64[B, 1].
+    """
     size = game.cells
     out = np.empty((len(key), size), np.int8)
     if size <= LARGEST_BASE_3:
-        _digits(np.ascontiguousarray(key), out)
+        _digits(np.ascontiguousarray(key).reshape(-1), out)
         return out
     octets = np.ascontiguousarray(key).astype("<u8", copy=False).view(np.uint8).reshape(len(key), 2, -1)
     planes = np.unpackbits(octets, axis=2, count=size, bitorder="little")

@@ -34,7 +34,7 @@ class Exact(ExactOptions):
             first = outcome(game, a, b, chunk=self.chunk, progress=progress)
         with share_bar("moving second") as progress:
             second = outcome(game, b, a, chunk=self.chunk, progress=progress).turned()
-        mean = Outcome(*((x + y) / 2 for x, y in zip(first, second, strict=True)))
+        mean = first.mean(second)
         rows = {"first": first, "second": second, "mean": mean}
         if self.json:
             results = {name: as_dict(row) for name, row in rows.items()}
