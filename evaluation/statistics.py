@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import math
+import statistics
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from scipy.stats import norm
+import numpy as np
+from scipy.special import gammaln, xlogy
+from scipy.stats import norm, t
 
 
 class Interval(NamedTuple):
@@ -45,3 +49,30 @@ def of_pairs(mean: float, variance: float, pairs: int, confidence: float = 0.95)
     # where no pair differs from another the data say nothing of their dependence: take the pairs themselves
     effective = pairs * bound / variance if variance > 0 and bound > 0 else float(pairs)
     return wilson(mean, effective, confidence)
+
+
+def of_seeds(values: Sequence[float], confidence: float = 0.95) -> Interval:
+    """The mean of independent runs and its interval by Student's t; nothing but the mean where there is one run."""
+    mean = statistics.fmean(values)
+    if len(values) < 2:
+        return Interval(mean, -math.inf, math.inf)
+    half = float(t.ppf((1 + confidence) / 2, len(values) - 1)) * statistics.stdev(values) / math.sqrt(len(values))
+    return Interval(mean, mean - half, mean + half)
+
+
+def is_sample(counts: Sequence[int], probabilities: Sequence[float], level: float = 0.05) -> bool:
+    """Whether counts of wins, draws and losses may well come from games with these exact probabilities.
+
+    The exact multinomial test: the probability of all results that are no more likely than the one seen is at least
+    ``level``. For up to some thousand games.
+    """
+    games = sum(counts)
+    wins = np.arange(games + 1)
+    draws = wins[:, None]
+    losses = games - wins - draws
+    # the logarithm of the multinomial probability, up to a constant; -inf where there cannot be so many losses
+    parts = [xlogy(wins, p) - gammaln(wins + 1) for p in probabilities]
+    likely = np.where(losses >= 0, parts[0][wins] + parts[1][draws] + parts[2][np.maximum(losses, 0)], -np.inf)
+    seen = likely[counts[1], counts[0]]
+    weights = np.exp(likely - likely.max())
+    return float(weights[likely <= seen + 1e-7].sum() / weights.sum()) >= level

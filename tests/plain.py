@@ -125,15 +125,19 @@ def moves_of(game):
     return everything(replace(game, skip_chance=0.5 if game.skip_chance else 0.0))
 
 
+def assert_same_arrays(arrays, others):
+    """Named arrays are the same, bit for bit."""
+    assert arrays.keys() == others.keys()
+    for name, array in arrays.items():
+        assert array.dtype == others[name].dtype, name
+        assert np.array_equal(array, others[name]), name
+
+
 def assert_same_runs(run, other):
     """Two runs have ended with the same learner, the same state of the training and the same measurements."""
     checkpoints = [load_checkpoint(folder) for folder in (run, other)]
     for part in ("learner", "training"):
-        first, second = (checkpoint[part] for checkpoint in checkpoints)
-        assert first.keys() == second.keys()
-        for name, array in first.items():
-            assert array.dtype == second[name].dtype, name
-            assert np.array_equal(array, second[name]), name
+        assert_same_arrays(*(checkpoint[part] for checkpoint in checkpoints))
     lines = [(folder / "metrics.jsonl").read_text().splitlines() for folder in (run, other)]
     first, second = ([{**json.loads(line), "games_per_s": 0} for line in of_run] for of_run in lines)
     assert first == second

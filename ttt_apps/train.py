@@ -192,7 +192,7 @@ def train_run(options: Options, settings: Any) -> Path:
     for old in (CHECKPOINT, METRICS, COST, EVENTS):
         (run / old).unlink(missing_ok=True)
     config = {"format": 1, "game": game.to_dict(), **options.stored(), "settings": dataclasses.asdict(settings)}
-    write_json(run / CONFIG, {**config, "versions": _versions(), "revision": _revision()})
+    write_json(run / CONFIG, {**config, "versions": versions(), "revision": _revision()})
     meter.end("set-up")
     if training is None:
         return _told(options, game, run, _fit(settings, options, game, run, meter))
@@ -243,7 +243,7 @@ def resume_run(run: Path, games: int | None = None) -> Path:
         training.learner.from_arrays(parts["learner"])
         training.from_arrays(parts["training"])
         size = int(parts["metrics"]["size"][0])
-    here = {"games": training.done.games, "versions": _versions(), "revision": _revision()}
+    here = {"games": training.done.games, "versions": versions(), "revision": _revision()}
     write_json(run / CONFIG, {**config, "games": options.games, "resumed": [*config.get("resumed", []), here]})
     meter.end("set-up")
     return _told(options, game, run, _learn(training, options, run, size, meter))
@@ -385,14 +385,23 @@ def _told(options: Options, game: Game, run: Path, done: Progress) -> Path:
     return run
 
 
-def _versions() -> dict[str, str]:
-    packages = ("ttt_envs", "numpy", "numba", "gymnasium", "pettingzoo")
+def versions() -> dict[str, str]:
+    """Of what results depend on, as far as it is installed."""
     found = {"python": platform.python_version()}
-    for package in packages:
+    for package in (
+        "ttt_envs",
+        "numpy",
+        "numba",
+        "gymnasium",
+        "pettingzoo",
+        "tensorflow",
+        "stable_baselines3",
+        "torch",
+    ):
         try:
             found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:  # run from a checkout that is not installed
-            found[package] = "not installed"
+        except metadata.PackageNotFoundError:  # an extra; or we ourselves, run from a checkout
+            continue
     return found
 
 

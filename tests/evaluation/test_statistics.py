@@ -1,8 +1,11 @@
 """Intervals, against values computed elsewhere."""
 
+import math
+
+import numpy as np
 import pytest
 
-from evaluation.statistics import of_pairs, wilson
+from evaluation.statistics import is_sample, of_pairs, of_seeds, wilson
 
 
 def test_wilson_s_interval_has_its_published_values():
@@ -25,3 +28,38 @@ def test_pairs_count_for_as_many_games_as_their_spread_says(variance, effective)
 def test_pairs_that_never_differ_still_leave_room():
     assert of_pairs(1.0, 0.0, 50) == wilson(1.0, 50)
     assert of_pairs(0.5, 0.0, 50) == wilson(0.5, 50)
+
+
+def test_means_over_seeds_have_student_s_interval():
+    # Student (1908), the additional hours of sleep of ten patients: mean .75, t(9, .975) = 2.262157, s = 1.789010
+    sleep = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0]
+    interval = of_seeds(sleep)
+    assert interval.mean == pytest.approx(0.75)
+    assert interval.high - interval.mean == pytest.approx(2.262157 * 1.789010 / 10**0.5, rel=1e-6)
+    assert interval.mean - interval.low == pytest.approx(interval.high - interval.mean)
+
+
+def test_one_seed_says_nothing_of_the_spread():
+    assert of_seeds([0.25]) == (0.25, -math.inf, math.inf)
+
+
+@pytest.mark.parametrize("probabilities", [(0.5, 0.2, 0.3), (0.9, 0.1, 0.0)])
+def test_a_sample_is_told_from_what_is_none(probabilities):
+    rng = np.random.default_rng(0)
+    samples = rng.multinomial(100, probabilities, 400)
+    told = [is_sample(counts.tolist(), probabilities) for counts in samples]
+    assert 370 <= sum(told) <= 400  # 5% are outside by chance, 380 on average, with a standard deviation of 4.4
+    assert not is_sample([30, 40, 30], probabilities)
+
+
+def test_what_cannot_happen_is_no_sample():
+    assert is_sample([20, 0, 0], (1.0, 0.0, 0.0))
+    assert not is_sample([19, 1, 0], (1.0, 0.0, 0.0))
+
+
+def test_the_multinomial_test_is_exact():
+    # of (2, 0, 0) in two games at 1/2, 1/4, 1/4: no result is more likely than 1/4
+    assert is_sample([2, 0, 0], (0.5, 0.25, 0.25), level=0.999)
+    # (0, 0, 2) has probability 1/16, and with (0, 2, 0) 1/8 together
+    assert is_sample([0, 0, 2], (0.5, 0.25, 0.25), level=0.1249)
+    assert not is_sample([0, 0, 2], (0.5, 0.25, 0.25), level=0.1251)

@@ -1,8 +1,8 @@
 """The two loops teach the same, and transitions say what happened."""
 
 import numpy as np
+import plain
 import pytest
-from numpy.testing import assert_array_equal
 
 from learners.base import Transition, seen_from
 from learners.q_learning import QLearningConfig
@@ -23,10 +23,7 @@ def build(game, **settings):
 
 
 def assert_same(a, b):
-    mine, others = a.to_arrays(), b.to_arrays()
-    assert mine.keys() == others.keys()
-    for name in mine:
-        assert_array_equal(mine[name], others[name])
+    plain.assert_same_arrays(a.to_arrays(), b.to_arrays())
 
 
 @pytest.mark.parametrize("skip_chance", [0.0, 0.25])

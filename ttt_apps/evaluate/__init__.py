@@ -16,6 +16,7 @@ from ttt_apps.evaluate.ground_truth import GroundTruth
 from ttt_apps.evaluate.match import Match
 from ttt_apps.evaluate.policies import Policies
 from ttt_apps.evaluate.prove import Prove
+from ttt_apps.evaluate.reproduce import Reproduce
 from ttt_apps.evaluate.solve import Solve
 
 COMMANDS: dict[str, Callable[..., Any]] = {
@@ -25,6 +26,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "solve": Solve,
     "prove": Prove,
     "cost": Cost,
+    "reproduce": Reproduce,
     "ground-truth": GroundTruth,
     "policies": Policies,
 }

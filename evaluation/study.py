@@ -1,0 +1,205 @@
+"""Studies: published results computed anew. Units of work that can be stopped at any time, and what they show."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from joblib import Parallel, delayed
+
+from ttt_envs.files import write_json, write_whole
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Unit = Mapping[str, Any]
+"""JSON-ready settings of one piece of work"""
+
+UNITS, TABLE, RESULT = "units.jsonl", "table.md", "result.json"
+
+
+class Row(NamedTuple):
+    """A line of a study's table."""
+
+    what: str
+    published: str
+    """empty where the source gives no number"""
+    ours: str
+    exact: str
+    """empty where there is none"""
+    agrees: bool | None = None
+    """whether published and exact (or ours) are within sampling error; None where that cannot be said"""
+
+
+class Claim(NamedTuple):
+    """What a source says in words."""
+
+    words: str
+    holds: bool | None
+    """None where what was measured does not decide it"""
+    evidence: str
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What a study comes to."""
+
+    rows: Sequence[Row]
+    claims: Sequence[Claim]
+    pictures: Mapping[str, Callable[[Figure], None]]
+    """by name; each draws on an empty figure"""
+    ours: str = "ours"
+    """what stands in the column of that name"""
+    data: Any = field(default_factory=dict)
+    """JSON-ready: all numbers that were measured"""
+
+
+@dataclass(frozen=True)
+class Study:
+    """One published table or figure, and what it takes to have it again."""
+
+    title: str
+    source: str
+    """author, year, and which table or figure"""
+    about: str
+    """what was done there, what is done here, and what differs"""
+    units: Callable[[bool], Sequence[Unit]]
+    """the pieces of work; True asks for the quick form"""
+    measure: Callable[[Unit], Any]
+    """does one piece; a function of a module, for it may run in another process. Returns JSON-ready data"""
+    conclude: Callable[[Sequence[tuple[Unit, Any]]], Findings]
+    """what the results of all units, in order, say"""
+    left_out: str
+    """what the quick form leaves out"""
+    alone: bool = False
+    """whether units must not run side by side, because they measure time"""
+
+
+def run_units(
+    study: Study,
+    folder: Path,
+    made_by: Mapping[str, Any],
+    *,
+    quick: bool = False,
+    jobs: int = 1,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[tuple[Unit, Any]]:
+    """Do the pieces of work of a study, but for those that are done already.
+
+    Every result is written to ``units.jsonl`` in the folder as soon as it is there: killed at any time, the same call
+    goes on.
+
+    Args:
+        study: whose.
+        folder: where results are kept; those that something else made are thrown away.
+        made_by: JSON-ready: versions and whatever else decides results.
+        quick: the quick form.
+        jobs: processes.
+        progress: called with how many pieces are done, and how many there are.
+
+    Returns:
+        Each unit with its result, in order.
+    """
+    units = list(study.units(quick))
+    head = json.dumps({"made_by": dict(made_by)})
+    kept = _kept(folder / UNITS, head)
+    names = [json.dumps(unit, sort_keys=True) for unit in units]
+    missing = [index for index, name in enumerate(names) if name not in kept]
+    lines = [head, *(json.dumps({"unit": json.loads(name), "result": kept[name]}) for name in names if name in kept)]
+    write_whole(folder / UNITS, lambda file: file.write(("\n".join(lines) + "\n").encode()))
+    tell = progress or (lambda done, total: None)
+    tell(len(units) - len(missing), len(units))
+    with (folder / UNITS).open("a") as file:
+        work = (delayed(_measured)(study.measure, index, units[index]) for index in missing)
+        results = Parallel(n_jobs=1 if study.alone else jobs, return_as="generator_unordered")(work)
+        for count, (index, result) in enumerate(results):
+            kept[names[index]] = result
+            file.write(json.dumps({"unit": json.loads(names[index]), "result": result}) + "\n")
+            file.flush()
+            tell(len(units) - len(missing) + count + 1, len(units))
+    # as they are read again from the file: an interrupted study and one in a single run conclude from the same
+    return [(unit, json.loads(json.dumps(kept[name]))) for unit, name in zip(units, names, strict=True)]
+
+
+def _measured(measure: Callable[[Unit], Any], index: int, unit: Unit) -> tuple[int, Any]:
+    return index, measure(unit)
+
+
+def _kept(path: Path, head: str) -> dict[str, Any]:
+    """The results in a file, by the unit as JSON; none where its first line is another."""
+    if not path.is_file():
+        return {}
+    lines = path.read_text(errors="replace").splitlines()
+    if not lines or lines[0] != head:
+        return {}
+    kept = {}
+    for line in lines[1:]:
+        try:
+            data = json.loads(line)
+            kept[json.dumps(data["unit"], sort_keys=True)] = data["result"]
+        except (ValueError, KeyError, TypeError):  # the end of a file whose writer was killed
+            continue
+    return kept
+
+
+def check_pictures() -> None:
+    """Raise ValueError where pictures cannot be drawn."""
+    if find_spec("matplotlib") is None:
+        raise ValueError('pictures need matplotlib: pip install "ttt_envs[report]"')
+
+
+def write_findings(study: Study, name: str, findings: Findings, folder: Path, quick: bool) -> list[Path]:
+    """Write ``table.md``, ``result.json`` and a PNG for each picture into a folder, and return the pictures' paths."""
+    write_whole(folder / TABLE, lambda file: file.write(_markdown(study, name, findings, quick).encode()))
+    write_json(
+        folder / RESULT,
+        {
+            "format": 1,
+            "study": name,
+            "quick": quick,
+            "rows": [row._asdict() for row in findings.rows],
+            "claims": [claim._asdict() for claim in findings.claims],
+            "data": findings.data,
+        },
+    )
+    return [save_picture(folder / f"{picture}.png", draw) for picture, draw in findings.pictures.items()]
+
+
+def save_picture(path: Path, draw: Callable[[Figure], None]) -> Path:
+    """Draw on an empty figure and write it as PNG, without a display."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 4.5), layout="constrained")
+    draw(figure)
+    for axes in figure.axes:
+        axes.grid(alpha=0.3)
+        axes.spines[["top", "right"]].set_visible(False)
+    # no date and no version: the same numbers make the same file
+    write_whole(path, lambda file: figure.savefig(file, format="png", dpi=120, metadata={"Software": None}))
+    return path
+
+
+def verdict(holds: bool | None) -> str:
+    """In a word."""
+    return {True: "yes", False: "no", None: ""}[holds]
+
+
+def _markdown(study: Study, name: str, findings: Findings, quick: bool) -> str:
+    lines = [f"# {study.title}", "", f"{study.source}. {study.about}", ""]
+    lines += [f"Quick form: {study.left_out}", ""] if quick else []
+    lines += [f"`python evaluate.py reproduce {name}{' --quick' if quick else ''}`", ""]
+    head = ("", "published", findings.ours, "exact", "agree")
+    lines += [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+    lines += [f"| {' | '.join((*row[:4], verdict(row.agrees)))} |" for row in findings.rows]
+    if findings.claims:
+        lines += ["", "| what the source says | holds | what was found |", "|---|---|---|"]
+        lines += [
+            f"| {claim.words} | {'undecided' if claim.holds is None else verdict(claim.holds)} | {claim.evidence} |"
+            for claim in findings.claims
+        ]
+    lines += ["", *(f"![{picture}]({picture}.png)" for picture in findings.pictures)]
+    return "\n".join(lines) + "\n"

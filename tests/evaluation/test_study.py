@@ -1,0 +1,102 @@
+"""Studies go on where they were stopped, and what they write says what they found."""
+
+import json
+
+import numpy as np
+import pytest
+
+from evaluation.study import UNITS, Claim, Findings, Row, Study, run_units, write_findings
+
+CALLS = []
+
+
+def units(quick):
+    return [{"n": n} for n in range(2 if quick else 5)]
+
+
+def measure(unit):
+    CALLS.append(unit["n"])
+    return {"square": unit["n"] ** 2}
+
+
+def conclude(results):
+    rows = [Row(str(unit["n"]), "", str(result["square"]), "", True) for unit, result in results]
+    return Findings(rows, [Claim("squares grow", True, "they do")], {"squares": draw})
+
+
+def draw(figure):
+    figure.subplots().plot(np.arange(5) ** 2)
+
+
+STUDY = Study("Squares", "Euclid", "Nothing differs.", units, measure, conclude, "three squares")
+SQUARES = [({"n": n}, {"square": n * n}) for n in range(5)]
+
+
+@pytest.fixture(autouse=True)
+def no_calls():
+    CALLS.clear()
+
+
+def test_every_unit_is_measured_once_and_given_back_in_order(tmp_path):
+    told = []
+    assert run_units(STUDY, tmp_path, {}, progress=lambda *done: told.append(done)) == SQUARES
+    assert sorted(CALLS) == [0, 1, 2, 3, 4]
+    assert told == [(done, 5) for done in range(6)]
+    assert run_units(STUDY, tmp_path, {}) == SQUARES
+    assert len(CALLS) == 5
+
+
+def test_the_quick_form_measures_less(tmp_path):
+    assert run_units(STUDY, tmp_path, {}, quick=True) == SQUARES[:2]
+
+
+@pytest.mark.parametrize("after", [1, 3])
+def test_a_study_that_was_stopped_goes_on(tmp_path, after):
+    def stop(done, total):
+        if done == after:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_units(STUDY, tmp_path, {}, progress=stop)
+    with (tmp_path / UNITS).open("a") as file:
+        file.write('{"unit": {"n": 4}, "resu')  # as a kill in the middle of a line leaves it
+    assert run_units(STUDY, tmp_path, {}) == SQUARES
+    assert sorted(CALLS) == [0, 1, 2, 3, 4]
+    assert run_units(STUDY, tmp_path, {}) == SQUARES
+    assert len(CALLS) == 5
+
+
+def test_what_other_code_measured_is_not_taken(tmp_path):
+    run_units(STUDY, tmp_path, {"code": "old"})
+    run_units(STUDY, tmp_path, {"code": "new"})
+    assert len(CALLS) == 10
+
+
+def test_processes_change_nothing(tmp_path):
+    study = Study("Powers", "", "", units, power, conclude, "")
+    assert run_units(study, tmp_path / "two", {}, jobs=2) == run_units(study, tmp_path / "one", {})
+
+
+def power(unit):
+    return 3 ** unit["n"]
+
+
+def test_what_was_found_is_written(tmp_path):
+    findings = conclude(SQUARES)
+    pictures = write_findings(STUDY, "squares", findings, tmp_path, quick=True)
+    table = (tmp_path / "table.md").read_text()
+    assert "| 3 |  | 9 |  | yes |" in table
+    assert "| squares grow | yes | they do |" in table
+    assert "Quick form: three squares" in table
+    result = json.loads((tmp_path / "result.json").read_text())
+    assert result["rows"][2] == {"what": "2", "published": "", "ours": "4", "exact": "", "agrees": True}
+    assert result["claims"][0]["holds"] is True
+    assert [path.name for path in pictures] == ["squares.png"]
+    assert pictures[0].read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_same_numbers_make_the_same_picture(tmp_path):
+    first, second = (
+        write_findings(STUDY, "squares", conclude(SQUARES), tmp_path / name, quick=False)[0] for name in "ab"
+    )
+    assert first.read_bytes() == second.read_bytes()

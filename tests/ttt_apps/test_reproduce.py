@@ -1,0 +1,165 @@
+"""The published results, computed anew: every study runs, and its verdicts follow from what was measured."""
+
+import json
+
+import numpy as np
+import pytest
+
+from evaluation.study import run_units
+from ttt_apps import evaluate
+from ttt_apps.studies import STUDIES, duels, learners_cost, learners_naive, learners_optimizer, learners_qnet
+from ttt_envs.policy import load_object
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_a_study_says_what_it_does(name):
+    study = load_object(STUDIES[name])
+    assert all((study.title, study.source, study.about, study.left_out))
+    for quick in (False, True):
+        units = [json.dumps(unit) for unit in study.units(quick)]
+        assert len(units) == len(set(units)) > 0
+    assert len(study.units(True)) <= len(study.units(False))
+
+
+def test_without_a_name_all_are_listed(capsys):
+    evaluate.main(["reproduce"])
+    shown = capsys.readouterr().out
+    assert all(name in shown for name in STUDIES)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [(["learners-nave"], "did you mean 'learners-naive'?"), (["learners-cost", "--jobs", "0"], "1 or more processes")],
+)
+def test_nonsense_is_told(arguments, says, capsys):
+    with pytest.raises(SystemExit) as end:
+        evaluate.main(["reproduce", *arguments])
+    assert end.value.code == 2
+    assert says in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", STUDIES)
+def test_the_quick_form_runs(name, tmp_path, capsys):
+    evaluate.main(["reproduce", name, "--quick", "--out", str(tmp_path)])
+    shown = capsys.readouterr().out
+    assert "quick form" in shown
+    assert "written" in shown
+    assert (tmp_path / f"{name}.png").stat().st_size > 10_000
+    assert json.loads((tmp_path / "result.json").read_text())["quick"] is True
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The report on learners
+
+
+def duel(challenger=duels.PROGRAM, marks=(0, 30), seed=0):
+    return {"name": "x", "challenger": challenger, "benchmark": duels.NAIVE, "marks": list(marks), "seed": seed}
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_duel_is_measured_from_the_challenger_s_side(seed):
+    untrained, trained = duels.measure(duel(marks=(0, 300), seed=seed))
+    first, draw, second = 737 / 1260, 8 / 63, 121 / 420  # random against random: nothing was learned yet
+    assert untrained["exact"] == pytest.approx([second, draw, first] if seed == 0 else [first, draw, second])
+    for point in (untrained, trained):
+        assert sum(point["sampled"]) == 1_000
+        assert np.abs(np.array(point["sampled"]) / 1_000 - point["exact"]).max() < 0.08
+
+
+def test_the_same_seed_gives_the_same_duel():
+    assert duels.measure(duel()) == duels.measure(duel())
+    assert duels.measure(duel()) != duels.measure(duel(seed=2))
+
+
+def test_a_study_is_written_as_json(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(learners_naive, "MARKS", (0, 20))
+    monkeypatch.setattr(learners_naive, "SEEDS", 2)
+    monkeypatch.setattr(
+        learners_naive, "PAIRS", dict.fromkeys(learners_naive.PAIRS, duels.PROGRAM)
+    )  # the net takes long to start
+    evaluate.main(["reproduce", "learners-naive", "--json", "--out", str(tmp_path)])
+    result = json.loads(capsys.readouterr().out)
+    assert result == json.loads((tmp_path / "result.json").read_text())
+    assert {claim["holds"] for claim in result["claims"]} == {None}  # twenty games decide nothing
+
+
+def results(units, exact):
+    """What a measurement gives where every run of ``units`` has the exact results ``exact(unit, games)``."""
+    return [
+        (
+            unit,
+            [
+                {
+                    "games": games,
+                    "exact": list(exact(unit, games)),
+                    "sampled": [round(1000 * p) for p in exact(unit, games)],
+                }
+                for games in unit["marks"]
+            ],
+        )
+        for unit in units
+    ]
+
+
+def test_the_report_s_words_hold_where_the_numbers_are_so(monkeypatch):
+    monkeypatch.setattr(learners_naive, "SEEDS", 3)
+    units = learners_naive.units(False)
+    found = learners_naive.conclude(results(units, lambda unit, games: (0.8, 0.15, 0.05)))
+    assert [claim.holds for claim in found.claims] == [True] * 5
+    assert all(row.agrees for row in found.rows)
+    found = learners_naive.conclude(results(units, lambda unit, games: (0.1, 0.15, 0.75)))
+    assert [claim.holds for claim in found.claims] == [False] * 5
+
+
+def test_q_learning_is_ahead_until_both_draw(monkeypatch):
+    monkeypatch.setattr(learners_qnet, "SEEDS", 3)
+    units = learners_qnet.units(False)
+    as_told = results(units, lambda unit, games: (0.8, 0.1, 0.1) if games < 20_000 else (0, 1, 0))
+    assert [claim.holds for claim in learners_qnet.conclude(as_told).claims] == [True, True]
+    otherwise = results(units, lambda unit, games: (0.3, 0.1, 0.6))
+    assert [claim.holds for claim in learners_qnet.conclude(otherwise).claims] == [False, False]
+
+
+def test_the_best_optimizer_is_the_one_that_loses_least():
+    units = learners_optimizer.units(False)
+
+    def best(name):
+        return results(units, lambda unit, games: (0.5, 0.3, 0.2) if unit["name"] == name else (0.1, 0.3, 0.6))
+
+    assert learners_optimizer.conclude(best("adam 0.001")).claims[0].holds is True
+    assert learners_optimizer.conclude(best("sgd 0.1")).claims[0].holds is False
+    assert learners_optimizer.conclude(best("none")).claims[0].holds in (True, None)
+
+
+def test_costs_of_a_game_leave_the_start_out():
+    per_game = {"naive-mc": 1e-5, "q-learning": 2e-5, "q-net": 18e-5}
+    memory = {"naive-mc": 1.0, "q-learning": 0.85, "q-net": 7.5}
+    units = learners_cost.units(False)
+    told = [
+        (
+            unit,
+            {
+                "cpu_user_s": 3 + per_game[unit["learner"]] * unit["games"],
+                "cpu_system_s": 0.5,
+                "wall_s": 4.0,
+                "peak_rss_bytes": 1e8 * memory[unit["learner"]],
+            },
+        )
+        for unit in units
+    ]
+    found = learners_cost.conclude(told)
+    assert [claim.holds for claim in found.claims] == [True] * 7
+    assert "10.0 us CPU a game" in found.rows[0].ours
+    assert "18.0 times one game at a time" in found.claims[0].evidence
+
+
+def test_costs_are_measured_in_processes_of_their_own(tmp_path):
+    study = load_object(STUDIES["learners-cost"])
+    assert study.alone
+    unit = {**study.units(True)[0], "games": 5}
+    [(_, measured)] = run_units(
+        learners_cost.Study("", "", "", lambda quick: [unit], study.measure, study.conclude, ""), tmp_path, {}
+    )
+    assert measured["cpu_user_s"] > 0.1
+    assert measured["peak_rss_bytes"] > 2**25

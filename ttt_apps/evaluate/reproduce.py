@@ -1,0 +1,114 @@
+"""``evaluate.py reproduce NAME``: a published table or figure, computed anew."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from evaluation.study import RESULT, TABLE, UNITS, Findings, Study, check_pictures, run_units, verdict, write_findings
+from ttt_apps.cli import Stopped, progress_bar
+from ttt_apps.studies import STUDIES
+from ttt_apps.train import versions
+from ttt_envs.policy import load_object, nearest
+
+
+@dataclass(frozen=True)
+class Reproduce:
+    """Compute a published table or figure anew: table, pictures, and whether what the source says holds."""
+
+    name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME")] = ""
+    """which; without a name all are listed"""
+    quick: tyro.conf.FlagCreatePairsOff[bool] = False
+    """a small form in under a minute, which says what it leaves out"""
+    out: Path | None = None
+    """the folder for table.md, result.json and pictures; by default runs/reproduce/NAME"""
+    jobs: int = 1
+    """processes; studies that measure time take one"""
+    fresh: tyro.conf.FlagCreatePairsOff[bool] = False
+    """do everything anew, also what an earlier call that was stopped has left"""
+    json: tyro.conf.FlagCreatePairsOff[bool] = False
+    """print JSON instead of tables"""
+
+    def run(self) -> None:
+        """Do what is not done yet, write and print.
+
+        Raises:
+            ValueError: an unknown name, no process to work with, no matplotlib.
+            Stopped: an interrupt; what was done is kept.
+        """
+        if not self.name:
+            _list()
+            return
+        if self.name not in STUDIES:
+            raise ValueError(f"there is no study {self.name!r}: {nearest(self.name, STUDIES)}")
+        if self.jobs < 1:
+            raise ValueError(f"--jobs {self.jobs} leaves nobody to work: choose 1 or more processes")
+        check_pictures()
+        study: Study = load_object(STUDIES[self.name])
+        quick = "-quick" if self.quick else ""
+        folder = self.out or Path("runs", "reproduce", f"{self.name}{quick}")
+        if self.fresh:
+            (folder / UNITS).unlink(missing_ok=True)
+        try:
+            with progress_bar("count") as bar:
+                task = bar.add_task(self.name, total=None, count="")
+
+                def show(done: int, total: int) -> None:
+                    bar.update(task, completed=done, total=total, count=f"{done} of {total}")
+
+                results = run_units(study, folder, _made_by(study), quick=self.quick, jobs=self.jobs, progress=show)
+        except KeyboardInterrupt:
+            raise Stopped(f"stopped; what was done is kept in {folder}: the same command goes on") from None
+        findings = study.conclude(results)
+        pictures = write_findings(study, self.name, findings, folder, self.quick)
+        if self.json:
+            print((folder / RESULT).read_text(), end="")
+            return
+        _show(study, findings, self.quick)
+        console = Console(soft_wrap=True, highlight=False)
+        console.print(f"written: {', '.join(map(str, (folder / TABLE, folder / RESULT, *pictures)))}")
+
+
+def _made_by(study: Study) -> dict[str, str]:
+    """What decides the results of a study's units: our code, and the packages that it uses."""
+    here = Path(__file__).parents[2]
+    files = [
+        file
+        for package in ("ttt_envs", "baselines", "learners", "evaluation")
+        for file in (here / package).glob("*.py")
+    ]
+    files.append(Path(str(sys.modules[study.measure.__module__].__file__)))
+    code = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(files)))
+    return {**versions(), "code": code.hexdigest()}
+
+
+def _show(study: Study, findings: Findings, quick: bool) -> None:
+    table = Table(title=f"{study.title}: {study.source}", title_justify="left")
+    for column in ("", "published", findings.ours, "exact", "agree"):
+        table.add_column(column)
+    for row in findings.rows:
+        table.add_row(*row[:4], verdict(row.agrees))
+    console = Console(highlight=False)
+    console.print(table)
+    claims = Table("what the source says", "holds", "what was found", show_lines=True)
+    for claim in findings.claims:
+        claims.add_row(claim.words, "undecided" if claim.holds is None else verdict(claim.holds), claim.evidence)
+    if findings.claims:
+        console.print(claims)
+    if quick:
+        console.print(f"quick form: {study.left_out}")
+
+
+def _list() -> None:
+    table = Table("name", "", "source")
+    for name, path in STUDIES.items():
+        study = load_object(path)
+        table.add_row(name, study.title, study.source)
+    Console().print(table)

@@ -1,0 +1,9 @@
+"""The published tables and figures: one file for each, with what it takes to have them again."""
+
+STUDIES: dict[str, str] = {
+    "learners-optimizer": "ttt_apps.studies.learners_optimizer:STUDY",
+    "learners-cost": "ttt_apps.studies.learners_cost:STUDY",
+    "learners-naive": "ttt_apps.studies.learners_naive:STUDY",
+    "learners-qnet": "ttt_apps.studies.learners_qnet:STUDY",
+}
+"""name -> "module:study", imported when asked for"""

@@ -1,0 +1,60 @@
+"""Figure 14 of the report on learners: Q-learning against the Q-net."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from evaluation.study import Findings, Study, Unit
+from ttt_apps.studies.duels import ABOUT, MARKS, PROGRAM, Q_NET, SEEDS, SOURCE, Curve, duels, measure, shown
+
+NAME = "q-net - q-learning"
+EQUAL = 0.9
+"""the share of draws that is taken for equal play"""
+
+
+def units(quick: bool) -> list[Unit]:
+    """All runs."""
+    return duels(NAME, PROGRAM, Q_NET, *(((0, 250, 500, 1_000), 2) if quick else (MARKS, SEEDS)))
+
+
+def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
+    """The curve, and what becomes of the report's two statements."""
+    curve = Curve(NAME, results)
+    early = [mark for mark, games in enumerate(curve.marks) if 0 < games < 20_000]
+    late = [mark for mark, games in enumerate(curve.marks) if games >= 20_000]
+    values = [curve.value(mark) for mark in early]
+    listed = "; ".join(f"{curve.marks[mark]:,}: {shown(value)}" for mark, value in zip(early, values, strict=True))
+    draws = [curve.mean(mark).draw for mark in late]
+    claims = [
+        curve.claim(
+            "For training sets under 20,000, the Q-Learning algorithm outperforms the Tensorflow algorithm",
+            all(value.low > 0 for value in values),
+            f"wins less losses of Q-learning: {listed}",
+        ),
+        curve.claim(
+            "After the 20,000 training sets, both algorithms perform equally (draw)",
+            min(draws, default=0.0) >= EQUAL,
+            f"exact draws {min(draws):.3f} to {max(draws):.3f}; taken as: {EQUAL} from there on"
+            if draws
+            else "left out by the quick form",
+        ),
+    ]
+    return Findings(
+        curve.rows(),
+        claims,
+        {"learners-qnet": lambda figure: curve.draw(figure.subplots())},
+        ours="1,000 test games a run",
+        data=curve.to_dict(),
+    )
+
+
+STUDY = Study(
+    title="Q-learning against the Q-net",
+    source=f"{SOURCE}, figure 14",
+    about=ABOUT,
+    units=units,
+    measure=measure,
+    conclude=conclude,
+    left_out=f"two seeds in place of {SEEDS}, and 1,000 games of training in place of {MARKS[-1]:,}",
+)
