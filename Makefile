@@ -41,7 +41,7 @@ slow: .venv/.dev
 	touch $@
 
 .venv/.dev: .venv/.base
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev,sb3,render,tf]"
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev,sb3,render,report,tf]"
 	touch $@
 
 $(OLD)/.ready: setup.cfg constraints.txt

@@ -57,6 +57,13 @@ class Findings:
     data: Any = field(default_factory=dict)
     """JSON-ready: all numbers that were measured"""
 
+    def table(self) -> list[list[str]]:
+        """The head and the rows, without columns that are empty everywhere."""
+        lines = [["", "published", self.ours, "exact", "agree"]]
+        lines += [[*row[:4], verdict(row.agrees)] for row in self.rows]
+        columns = [column for column in zip(*lines, strict=True) if any(column[1:])]
+        return [list(line) for line in zip(*columns, strict=True)]
+
 
 @dataclass(frozen=True)
 class Study:
@@ -192,9 +199,8 @@ def _markdown(study: Study, name: str, findings: Findings, quick: bool) -> str:
     lines = [f"# {study.title}", "", f"{study.source}. {study.about}", ""]
     lines += [f"Quick form: {study.left_out}", ""] if quick else []
     lines += [f"`python evaluate.py reproduce {name}{' --quick' if quick else ''}`", ""]
-    head = ("", "published", findings.ours, "exact", "agree")
-    lines += [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
-    lines += [f"| {' | '.join((*row[:4], verdict(row.agrees)))} |" for row in findings.rows]
+    head, *rows = findings.table()
+    lines += [f"| {' | '.join(head)} |", "|---" * len(head) + "|", *(f"| {' | '.join(row)} |" for row in rows)]
     if findings.claims:
         lines += ["", "| what the source says | holds | what was found |", "|---|---|---|"]
         lines += [

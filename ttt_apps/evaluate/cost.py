@@ -75,20 +75,27 @@ class Cost:
 
 
 def repeat(config: dict[str, Any]) -> Usage:
-    """What a fresh process takes for a run with these settings, imports included.
+    """What a fresh process takes for a run with these settings, imports included; see :func:`run_apart`."""
+    with tempfile.TemporaryDirectory() as folder:
+        return run_apart(config, Path(folder, "run"))
+
+
+def run_apart(config: dict[str, Any], run: Path) -> Usage:
+    """Train in a fresh process, into the folder ``run``, which must not be there yet.
+
+    Returns:
+        What the process took, imports included; its peak of memory as it counts that itself.
 
     Raises:
         ValueError: the process failed.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        run = Path(folder, "run")
-        run.mkdir()
-        write_json(run / CONFIG, config)
-        here = str(Path(__file__).parents[2])  # where this is a checkout that is not installed
-        found = {**os.environ, "PYTHONPATH": os.pathsep.join([here, os.environ.get("PYTHONPATH", "")])}
-        used = usage_of([sys.executable, "-m", "ttt_apps.train", "--resume", str(run)], found)
-        phases = json.loads((run / COST).read_text())["phases"]
-        return used._replace(peak_rss_bytes=int(max(phase["peak_rss_bytes"] for phase in phases.values())))
+    run.mkdir()
+    write_json(run / CONFIG, config)
+    here = str(Path(__file__).parents[2])  # where this is a checkout that is not installed
+    found = {**os.environ, "PYTHONPATH": os.pathsep.join([here, os.environ.get("PYTHONPATH", "")])}
+    used = usage_of([sys.executable, "-m", "ttt_apps.train", "--resume", str(run)], found)
+    phases = json.loads((run / COST).read_text())["phases"]
+    return used._replace(peak_rss_bytes=int(max(phase["peak_rss_bytes"] for phase in phases.values())))
 
 
 def _medians(usages: Iterable[Usage]) -> dict[str, dict[str, float]]:

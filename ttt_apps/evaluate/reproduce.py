@@ -91,10 +91,11 @@ def _made_by(study: Study) -> dict[str, str]:
 
 def _show(study: Study, findings: Findings, quick: bool) -> None:
     table = Table(title=f"{study.title}: {study.source}", title_justify="left")
-    for column in ("", "published", findings.ours, "exact", "agree"):
+    head, *rows = findings.table()
+    for column in head:
         table.add_column(column)
-    for row in findings.rows:
-        table.add_row(*row[:4], verdict(row.agrees))
+    for row in rows:
+        table.add_row(*row)
     console = Console(highlight=False)
     console.print(table)
     claims = Table("what the source says", "holds", "what was found", show_lines=True)

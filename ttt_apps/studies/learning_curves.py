@@ -1,0 +1,151 @@
+"""How the learners come to play well: exact exploitability while they learn, several seeds each."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evaluation.study import Findings, Row, Study, Unit
+from learners.checkpoint import COST, METRICS
+from ttt_apps.evaluate.cost import run_apart
+from ttt_envs.lockstep import SELF
+from ttt_envs.rules import Game
+
+SEEDS, POINTS = 3, 20
+_NET = {
+    "bootstrap": "ply", "symmetries": "all", "hidden": 128, "learning_rate": 0.003, "learning_rate_decay": 0.001,
+    "epsilon": 0.5, "epsilon_step": 0.0, "replay_size": 50_000, "replay_batch": 128, "updates": 4,
+}  # fmt: skip
+CURVES: dict[str, tuple[tuple[str, dict[str, Any], int, int, float, str], ...]] = {
+    "naive-mc": (
+        ("epsilon-step 1e-6", {"epsilon_step": 1e-6}, 1_000_000, 256, 0.0, SELF),
+        ("epsilon-step 1e-4, as the program has it", {}, 1_000_000, 256, 0.0, SELF),
+        ("epsilon-step 1e-6, skip 0.25", {"epsilon_step": 1e-6}, 1_000_000, 256, 0.25, SELF),
+    ),
+    "q-learning": (
+        ("bootstrap ply", {"bootstrap": "ply"}, 1_000_000, 256, 0.0, SELF),
+        ("bootstrap ply, skip 0.25", {"bootstrap": "ply"}, 1_000_000, 256, 0.25, SELF),
+        (
+            "bootstrap ply, all symmetries, skip 0.25",
+            {"bootstrap": "ply", "symmetries": "all"},
+            1_000_000,
+            256,
+            0.25,
+            SELF,
+        ),
+    ),
+    "q-net": (
+        ("as below", _NET, 80_000, 256, 0.0, SELF),
+        ("as below, skip 0.25", _NET, 100_000, 256, 0.25, SELF),
+    ),
+    "sb3-maskable-ppo": (("against random", {}, 200_000, 256, 0.0, "random"),),
+}
+"""by learner: label, settings, games, games side by side, skip chance, opponent"""
+
+
+def units(quick: bool) -> list[Unit]:
+    """All runs; the quick form leaves the long ones out."""
+    return [
+        {
+            "learner": learner,
+            "curve": label,
+            "settings": settings,
+            "games": games // 20 if quick else games,
+            "batch": batch,
+            "skip_chance": skip,
+            "opponent": opponent,
+            "seed": seed,
+        }
+        for learner, curves in CURVES.items()
+        for label, settings, games, batch, skip, opponent in curves
+        for seed in range(1 if quick else SEEDS)
+        if not (quick and learner not in ("naive-mc", "q-learning"))
+    ]
+
+
+def measure(unit: Unit) -> dict[str, Any]:
+    """Train in a process of its own, measured exactly on the way; CPU without these measurements is not known."""
+    every = max(1, unit["games"] // POINTS)
+    config = {
+        "format": 1,
+        "game": Game(skip_chance=unit["skip_chance"]).to_dict(),
+        **{name: unit[name] for name in ("learner", "settings", "games", "batch", "opponent", "seed")},
+        "seat": "alternate",
+        "log_every": every,
+        "exact_every": every,
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        run = Path(folder, "run")
+        run_apart(config, run)
+        rows = [json.loads(line) for line in (run / METRICS).read_text().splitlines()]
+        cost = json.loads((run / COST).read_text())["phases"]["training"]
+    rows = [row for row in rows if "exploitability" in row]
+    return {
+        "games": [row["games"] for row in rows],
+        "exploitability": [row["exploitability"] for row in rows],
+        "loses": [row.get("exact_loss") for row in rows],
+        "cpu_s": cost["cpu_user_s"] + cost["cpu_system_s"],
+        "peak_rss_bytes": cost["peak_rss_bytes"],
+    }
+
+
+def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
+    """The ends of all curves, and a picture for each learner."""
+    runs: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for unit, result in results:
+        runs.setdefault((unit["learner"], unit["curve"]), []).append(result)
+    rows = []
+    for (learner, label), mine in runs.items():
+        ends = ", ".join(f"{run['exploitability'][-1]:.4f}" for run in mine)
+        loses = ", ".join(f"{run['loses'][-1]:.2%}" for run in mine if run["loses"][-1] is not None)
+        cpu = ", ".join(f"{run['cpu_s']:.0f}" for run in mine)
+        peak = max(run["peak_rss_bytes"] for run in mine) / 2**20
+        rows.append(
+            Row(
+                f"{learner}, {label}",
+                "",
+                f"{mine[0]['games'][-1]:,} games; {cpu} CPU s; {peak:,.0f} MiB",
+                f"exploitability {ends}" + (f"; loses {loses} against its opponent" if loses else ""),
+            )
+        )
+    pictures = {
+        learner: _picture({label: mine for (other, label), mine in runs.items() if other == learner})
+        for learner in dict.fromkeys(learner for learner, _ in runs)
+    }
+    return Findings(rows, [], pictures, ours="cost", data=[{**unit, **result} for unit, result in results])
+
+
+def _picture(curves: dict[str, list[dict[str, Any]]]) -> Any:
+    def draw(figure: Any) -> None:
+        axes = figure.subplots()
+        for index, (label, runs) in enumerate(curves.items()):
+            for run in runs:
+                axes.plot(run["games"], run["exploitability"], color=f"C{index}", alpha=0.35, lw=1)
+            middle = np.median([run["exploitability"] for run in runs], axis=0)
+            axes.plot(runs[0]["games"], middle, color=f"C{index}", marker=".", label=label)
+        # linear below 0.01, so that 0 has a place
+        axes.set_yscale("symlog", linthresh=0.01)
+        axes.set(xlabel="games", ylabel="exploitability, exact", ylim=(0, 1.5))
+        axes.legend()
+
+    return draw
+
+
+STUDY = Study(
+    title="Learning curves",
+    source="this suite's own",
+    about=(
+        "Exploitability of what would be played in earnest, exact, while learning on 3 x 3; thin lines are seeds, the "
+        "thick one their median. CPU is the training's, exact measurements included."
+    ),
+    units=units,
+    measure=measure,
+    conclude=conclude,
+    left_out=f"the nets, two of {SEEDS} seeds, and all but a twentieth of the games",
+    alone=True,
+)
