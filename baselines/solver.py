@@ -9,6 +9,7 @@ that can follow it (Bellman, 1957; retrograde analysis in the tongue of game pro
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -194,26 +195,43 @@ def check_size(game: Game) -> None:
 def _table(game: Game, discount: float, cache: bool, progress: Progress | None) -> Reals:
     """``after`` of a game whose result is multiplied by ``discount`` with every ply, read-only."""
     kept = None
-    if cache and 16 * 3**game.cells >= SMALLEST_KEPT:
+    if cache:
         kept = Kept(
             f"solution-{game.rows}x{game.columns}-{game.win_length}-skip{game.skip_chance:g}",
             {"format": FORMAT, "game": game.to_dict(), "discount": discount},
             MADE_BY,
         )
-    shape = (2, 3**game.cells)
-    after = kept.read(shape, np.float64) if kept else None
-    if after is None:
-        after = _sweep(game, discount, progress)
-        if kept and kept.write(after):
-            read = kept.read(shape, np.float64)  # from here on other processes share its memory
-            after = after if read is None else read
+    after = kept_or_made(kept, (2, 3**game.cells), lambda: sweep(game, discount=discount, progress=progress))
     if progress is not None:
         progress(1.0)
-    after.flags.writeable = False
     return after
 
 
-def _sweep(game: Game, discount: float, progress: Progress | None) -> Reals:
+def kept_or_made(kept: Kept | None, shape: tuple[int, ...], make: Callable[[], Reals]) -> Reals:
+    """An array float64[shape], read-only: of 4 MiB or more it is read from its place on disk, or made and put there."""
+    if kept is None or 8 * math.prod(shape) < SMALLEST_KEPT:
+        found = make()
+    else:
+        read = kept.read(shape, np.float64)
+        if read is None:
+            found = make()
+            if kept.write(found):
+                read = kept.read(shape, np.float64)  # from here on other processes share its memory
+        if read is not None:
+            found = read
+    found.flags.writeable = False
+    return found
+
+
+def sweep(game: Game, *, discount: float = 1.0, average: bool = False, progress: Progress | None = None) -> Reals:
+    """The values of all afterstates, to player_0: float64[2, 3**cells], as :class:`Solution` keeps them.
+
+    Args:
+        game: up to 16 cells.
+        discount: what a result is multiplied by with every ply.
+        average: both players move at random; else they move at their best.
+        progress: called with the share that is done.
+    """
     size = game.cells
     low = min(LOW, size)
     after = np.empty((2, 3**size))
@@ -222,7 +240,7 @@ def _sweep(game: Game, discount: float, progress: Progress | None) -> Reals:
     stretch = max(1, blocks // 100) if size > 12 else blocks  # so that progress is seen and an interrupt is heard
     for stop in range(blocks, 0, -stretch):
         start = max(0, stop - stretch)
-        _sweep_blocks(start, stop, size, low, low_bits, high_bits, discount, game.kernel, after)
+        _sweep_blocks(start, stop, size, low, low_bits, high_bits, discount, average, game.kernel, after)
         if progress is not None:
             progress(1 - start / blocks)
     return after
@@ -249,17 +267,18 @@ def _sweep_blocks(
     low_bits: Integers,
     high_bits: Integers,
     discount: float,
+    average: bool,
     kernel: Kernel,
     after: Reals,
 ) -> None:
     """Blocks ``stop - 1`` down to ``start``; all blocks above are done.
 
-    A stone on a high cell leads to the same place in another block: that maximum runs over whole blocks, which the
-    compiler vectorises, as it does the search for lines. Only stones on the few low cells are followed one by one.
+    A stone on a high cell leads to the same place in another block: that maximum, or sum, runs over whole blocks, which
+    the compiler vectorises, as it does the search for lines. Only stones on the few low cells are followed one by one.
     """
     _, columns, win_length, skip = kernel
     block = 3**low
-    first = np.empty(block)  # the best of player_0's moves, then of player_1's
+    first = np.empty(block)  # the best of player_0's moves, or their sum, then of player_1's
     second = np.empty(block)
     lines = np.empty(block, np.int64)
     steps = np.empty((block, low), np.int64)
@@ -273,19 +292,24 @@ def _sweep_blocks(
             step *= 3
     for high in range(stop - 1, start - 1, -1):
         base = high * block
-        first[:] = -2.0
-        second[:] = 2.0
+        first[:] = 0.0 if average else -2.0
+        second[:] = 0.0 if average else 2.0
         step = 1
         open_high = 0
         for _ in range(size - low):
             if high // step % 3 == 0:
                 open_high += 1
-                made = after[0, base + step * block : base + (step + 1) * block]
-                for i in range(block):
-                    first[i] = made[i] if made[i] > first[i] else first[i]
-                made = after[1, base + 2 * step * block : base + (2 * step + 1) * block]
-                for i in range(block):
-                    second[i] = made[i] if made[i] < second[i] else second[i]
+                of_first = after[0, base + step * block : base + (step + 1) * block]
+                of_second = after[1, base + 2 * step * block : base + (2 * step + 1) * block]
+                if average:
+                    for i in range(block):
+                        first[i] += of_first[i]
+                        second[i] += of_second[i]
+                else:
+                    for i in range(block):
+                        first[i] = of_first[i] if of_first[i] > first[i] else first[i]
+                    for i in range(block):
+                        second[i] = of_second[i] if of_second[i] < second[i] else second[i]
             step *= 3
         for i in range(block):
             won = line_in(high_bits[0, high] | low_bits[0, i], columns, win_length)
@@ -302,10 +326,18 @@ def _sweep_blocks(
                 continue
             best = first[i]
             worst = second[i]
-            for j in range(free[i]):
-                step = steps[i, j]
-                best = max(best, by_first[i + step])
-                worst = min(worst, by_second[i + 2 * step])
+            if average:
+                for j in range(free[i]):
+                    step = steps[i, j]
+                    best += by_first[i + step]
+                    worst += by_second[i + 2 * step]
+                best /= open_high + free[i]
+                worst /= open_high + free[i]
+            else:
+                for j in range(free[i]):
+                    step = steps[i, j]
+                    best = max(best, by_first[i + step])
+                    worst = min(worst, by_second[i + 2 * step])
             by_first[i] = discount * (skip * best + (1.0 - skip) * worst)
             by_second[i] = discount * (skip * worst + (1.0 - skip) * best)
 
@@ -315,7 +347,7 @@ def _sweep_blocks(
 
 
 @inlined
-def _key(cells: Cells) -> int:
+def table_key(cells: Cells) -> int:
     """The base-3 key of a board of few cells."""
     key = 0
     for cell in range(len(cells) - 1, -1, -1):
@@ -341,9 +373,9 @@ def _values(cells: Cells, mover: Cells, after: Reals, kernel: Kernel, out: Reals
     for b in range(len(cells)):
         player = wide(mover[b])
         if standing_of(cells[b], kernel) == NOT_OVER:
-            out[b] = _best(cells[b], _key(cells[b]), player, after)
+            out[b] = _best(cells[b], table_key(cells[b]), player, after)
         else:  # chance has no part in a result: both entries hold it
-            out[b] = (1.0 - 2.0 * player) * after[0, _key(cells[b])]
+            out[b] = (1.0 - 2.0 * player) * after[0, table_key(cells[b])]
 
 
 @compiled
@@ -351,7 +383,7 @@ def _action_values(cells: Cells, mover: Cells, after: Reals, kernel: Kernel, out
     for b in range(len(cells)):
         player = wide(mover[b])
         over = standing_of(cells[b], kernel) != NOT_OVER
-        key = _key(cells[b])
+        key = table_key(cells[b])
         step = player + 1
         for cell in range(cells.shape[1]):
             legal = cells[b, cell] == 0 and not over
@@ -365,7 +397,7 @@ def _optimal(cells: Cells, mover: Cells, after: Reals, epsilon: float, out: Real
     for b in range(len(cells)):
         player = wide(mover[b])
         sign = 1.0 - 2.0 * player
-        key = _key(cells[b])
+        key = table_key(cells[b])
         least = _best(cells[b], key, player, after) - TIE
         optimal = 0
         legal = 0
@@ -384,7 +416,22 @@ def _optimal(cells: Cells, mover: Cells, after: Reals, epsilon: float, out: Real
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Counting
+# What can be reached
+
+WON, DRAWN = 4, 16
+"""in :func:`reached`: WON << m, player m has a line; the board is full without one"""
+
+
+def reached(game: Game) -> NDArray[np.uint8]:
+    """What every board is, by its key: uint8[3**cells], 0 where no game comes to it.
+
+    Bit m is set where player m may be to move; a board that is over has ``WON << winner`` or ``DRAWN``.
+    """
+    found = np.zeros(3**game.cells, np.uint8)
+    none = np.zeros((0, game.cells), np.int64)
+    scratch = np.zeros(game.cells + 1, np.int64), np.zeros(6, np.int64), np.zeros(1, np.int64)
+    _count_all(found, np.zeros(0, np.uint64), none, game.kernel, *scratch)
+    return found
 
 
 def _count(game: Game) -> Counts:
@@ -411,6 +458,16 @@ def _count(game: Game) -> Counts:
     )
 
 
+@inlined
+def count_up(cells: Cells) -> None:
+    """The board with the next key, in place; there must be one."""
+    cell = 0
+    while cells[cell] == 2:
+        cells[cell] = 0
+        cell += 1
+    cells[cell] += 1
+
+
 @compiled
 def _count_all(
     made: Cells,
@@ -424,7 +481,8 @@ def _count_all(
     """Visit every board that can be reached, lowest key first.
 
     Args:
-        made: uint8[3**cells] of zeros: bit m is set where player m may have made the board.
+        made: uint8[3**cells] of zeros: bit m is set where player m may have made the board, until it is visited;
+            then it holds what :func:`reached` says of it.
         paths: uint64[3**cells] of zeros: in how many ways a board is reached; of no length where that is not asked.
         images: int64[S, cells], the symmetries.
         kernel: ``Game.kernel``.
@@ -443,12 +501,8 @@ def _count_all(
     if len(paths):
         paths[0] = 1
     for board in range(len(made)):
-        if board > 0:  # count up by one in base 3
-            cell = 0
-            while cells[cell] == 2:
-                cells[cell] = 0
-                cell += 1
-            cells[cell] += 1
+        if board > 0:
+            count_up(cells)
         if made[board] == 0:
             continue
         stones = 0
@@ -467,13 +521,16 @@ def _count_all(
             totals[outcome] += 1
             if len(paths):
                 games += paths[board]
+            made[board] = WON << outcome
             continue
         totals[3] += 1
+        movers = 0
         for mover in range(2):
             moves_on = kernel[3] > 0 and board > 0 and made[board] >> mover & 1
             if not moves_on and not made[board] >> (1 - mover) & 1:
                 continue
             totals[4] += 1
+            movers |= 1 << mover
             step = mover + 1
             for cell in range(size):
                 if cells[cell] == 0:
@@ -481,6 +538,7 @@ def _count_all(
                     if len(paths):
                         paths[board + step] += paths[board]
                 step *= 3
+        made[board] = movers
     return wide(games)
 
 

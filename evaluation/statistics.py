@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import gammaln, xlogy
-from scipy.stats import norm, t
+from scipy.stats import binom, norm, t
 
 
 class Interval(NamedTuple):
@@ -76,3 +76,9 @@ def is_sample(counts: Sequence[int], probabilities: Sequence[float], level: floa
     seen = likely[counts[1], counts[0]]
     weights = np.exp(likely - likely.max())
     return float(weights[likely <= seen + 1e-7].sum() / weights.sum()) >= level
+
+
+def are_samples(counts: Iterable[Sequence[int]], probabilities: Iterable[Sequence[float]], level: float = 0.05) -> bool:
+    """Whether :func:`is_sample` says no of no more of many samples than chance brings, but in one study of 200."""
+    told = [is_sample(one, exact, level) for one, exact in zip(counts, probabilities, strict=True)]
+    return bool(told.count(False) <= binom.ppf(0.995, len(told), level))

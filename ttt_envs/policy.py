@@ -44,8 +44,10 @@ class Policy(Protocol):
     ``rules.pick`` in their own kernels.
     """
 
-    pure: bool
-    """whether ``probabilities`` is a function of the boards alone"""
+    @property
+    def pure(self) -> bool:
+        """Whether ``probabilities`` is a function of the boards alone; an attribute of the class will do."""
+        ...
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
         """float64[B, rows * columns]: a distribution over legal moves for each position; rows sum to 1.
@@ -184,6 +186,12 @@ POLICIES: dict[str, str] = {
     "random": "baselines.simple:Random",
     "win-or-block": "baselines.simple:WinOrBlock",
     "optimal": "baselines.solver:Optimal",
+    "table": "baselines.tables:TablePolicy",
+    "svd": "baselines.compression:SVD",
+    "hosvd": "baselines.compression:HOSVD",
+    "hosvd2": "baselines.compression:HOSVD2",
+    "hooi": "baselines.compression:HOOI",
+    "tt": "baselines.compression:TT",
     "run": "learners.checkpoint:load_policy",
     "sb3": "learners.sb3:ZipPolicy",
 }

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from evaluation.statistics import is_sample, of_pairs, of_seeds, wilson
+from evaluation.statistics import are_samples, is_sample, of_pairs, of_seeds, wilson
 
 
 def test_wilson_s_interval_has_its_published_values():
@@ -63,3 +63,12 @@ def test_the_multinomial_test_is_exact():
     # (0, 0, 2) has probability 1/16, and with (0, 2, 0) 1/8 together
     assert is_sample([0, 0, 2], (0.5, 0.25, 0.25), level=0.1249)
     assert not is_sample([0, 0, 2], (0.5, 0.25, 0.25), level=0.1251)
+
+
+def test_of_many_samples_a_few_may_be_outside():
+    rng = np.random.default_rng(1)
+    exact = [(0.2, 0.5, 0.3)] * 40
+    assert are_samples(rng.multinomial(200, exact).tolist(), exact)
+    assert not are_samples(rng.multinomial(200, [(0.3, 0.4, 0.3)] * 40).tolist(), exact)
+    assert are_samples([[1, 2, 3]], [(1 / 6, 2 / 6, 3 / 6)])
+    assert not are_samples([[10, 10, 90]] * 2, exact[:2])

@@ -7,7 +7,17 @@ import pytest
 
 from evaluation.study import run_units
 from ttt_apps import evaluate
-from ttt_apps.studies import STUDIES, duels, learners_cost, learners_naive, learners_optimizer, learners_qnet
+from ttt_apps.studies import (
+    STUDIES,
+    compressed,
+    duels,
+    learners_cost,
+    learners_naive,
+    learners_optimizer,
+    learners_qnet,
+    svd_fig4,
+    svd_fig5,
+)
 from ttt_envs.policy import load_object
 
 
@@ -165,3 +175,48 @@ def test_costs_are_measured_in_processes_of_their_own(tmp_path):
     )
     assert measured["cpu_user_s"] > 0.1
     assert measured["peak_rss_bytes"] > 2**25
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The paper on compressed tables
+
+
+def test_figure_4_is_of_the_table_as_published():
+    [point] = svd_fig4.measure({"terminal": "as_published", "ranks": [18], "batches": 1})
+    assert [round(rate, 4) for rate in compressed.mean(point)] == [0.1284, 0.7933, 0.0783]  # known without us
+    assert point["error"] == pytest.approx(0.41339, abs=5e-6)
+    assert point["numbers"] == 5832
+    assert compressed.agree([point])
+    assert not compressed.agree([{**point, "exact": [[0.3, 0.4, 0.3]] * 2}])
+
+
+@pytest.mark.parametrize(("pair", "rates"), [((3, 7), (0.382, 0.357)), ((12, 14), (0.252, 0.188))])
+def test_figure_5_has_the_known_results(pair, rates):
+    point = svd_fig5.measure({"terminal": "as_published", "method": "hosvd", "pair": pair, "batches": 0})
+    win, _, loss = compressed.mean(point)
+    assert (round(win, 3), round(loss, 3)) == rates
+
+
+def test_the_paper_s_claims_about_table_1(tmp_path, capsys):
+    evaluate.main(["reproduce", "svd-table1", "--out", str(tmp_path), "--json"])
+    result = json.loads(capsys.readouterr().out)
+    assert all(row["agrees"] for row in result["rows"])
+    assert [claim["holds"] for claim in result["claims"]] == [False, False, True]
+
+
+def test_a_dial_goes_from_random_play_to_the_whole_table(capsys):
+    evaluate.main(["dial", "svd", "--ranks", "0", "18", "81", "--json"])
+    dial = json.loads(capsys.readouterr().out)
+    nothing, some, whole = dial["ranks"]
+    first, second = (191 / 192, 874 / 945)  # best responses to random play, known without us
+    assert nothing["exploitability"] == pytest.approx((first + second) / 2)
+    assert nothing["exploitability"] > some["exploitability"] > whole["exploitability"]
+    assert whole["exploitability"] == pytest.approx((0.914598047 + 0.043916719) / 2, abs=1e-8)
+    assert whole["win"] == pytest.approx(whole["loss"])
+    assert (some["stored_numbers"], nothing["stored_numbers"]) == (5832, 0)
+
+
+def test_a_dial_refuses_what_it_has_not(capsys):
+    with pytest.raises(SystemExit):
+        evaluate.main(["dial", "svd", "--ranks", "82"])
+    assert "0 to 81" in capsys.readouterr().err

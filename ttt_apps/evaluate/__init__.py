@@ -10,6 +10,7 @@ import tyro
 
 from ttt_apps.cli import run_command
 from ttt_apps.evaluate.cost import Cost
+from ttt_apps.evaluate.dial import Dial
 from ttt_apps.evaluate.exact import Exact
 from ttt_apps.evaluate.exploitability import Exploitability
 from ttt_apps.evaluate.ground_truth import GroundTruth
@@ -26,6 +27,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "solve": Solve,
     "prove": Prove,
     "cost": Cost,
+    "dial": Dial,
     "reproduce": Reproduce,
     "ground-truth": GroundTruth,
     "policies": Policies,

@@ -1,6 +1,12 @@
 """The published tables and figures, and ours: one file for each, with what it takes to have them again."""
 
 STUDIES: dict[str, str] = {
+    "svd-fig4": "ttt_apps.studies.svd_fig4:STUDY",
+    "svd-fig5": "ttt_apps.studies.svd_fig5:STUDY",
+    "svd-table1": "ttt_apps.studies.svd_table1:STUDY",
+    "compression-methods": "ttt_apps.studies.compression_methods:STUDY",
+    "compression-groupings": "ttt_apps.studies.compression_groupings:STUDY",
+    "compression-4x4": "ttt_apps.studies.compression_4x4:STUDY",
     "learners-optimizer": "ttt_apps.studies.learners_optimizer:STUDY",
     "learners-cost": "ttt_apps.studies.learners_cost:STUDY",
     "learners-naive": "ttt_apps.studies.learners_naive:STUDY",

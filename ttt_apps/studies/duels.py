@@ -9,7 +9,7 @@ import numpy as np
 
 from evaluation.exact import Outcome, outcome
 from evaluation.match import play_pairs
-from evaluation.statistics import Interval, is_sample, of_seeds
+from evaluation.statistics import Interval, are_samples, of_seeds
 from evaluation.study import Claim, Row, Unit
 from learners.base import Learner
 from learners.checkpoint import build_config
@@ -124,23 +124,18 @@ class Curve:
         rows = []
         for mark, games in enumerate(self.marks):
             value = self.value(mark)
-            agree = [
-                is_sample([int(n) for n in counts], [float(p) for p in exact])
-                for counts, exact in zip(self.sampled[:, mark], self.exact[:, mark], strict=True)
-            ]
             rows.append(
                 Row(
                     f"{self.name}, {games:,} games",
                     "",
                     rates(self.sampled[:, mark].sum(axis=0) / self.sampled[:, mark].sum()),
                     f"{rates(self.mean(mark))}; value {value.mean:+.3f} ({value.low:+.3f} to {value.high:+.3f})",
-                    # of samples at the 5% level, one in twenty is outside by chance
-                    agree.count(False) <= max(1, len(agree) // 4),
+                    are_samples(self.sampled[:, mark].tolist(), self.exact[:, mark].tolist()),
                 )
             )
         return rows
 
-    def claim(self, words: str, holds: bool, evidence: str) -> Claim:
+    def claim(self, words: str, holds: bool | None, evidence: str) -> Claim:
         """What becomes of a statement; the quick form decides none."""
         return Claim(words, holds if self.marks[-1] >= self.full else None, evidence)
 
@@ -149,13 +144,20 @@ class Curve:
         return {"games": self.marks, "exact": self.exact.tolist(), "sampled": self.sampled.tolist()}
 
     def draw(self, axes: Any) -> None:
-        """Mean rates by games of training, with the range over seeds."""
+        """Mean rates by games of training, with their standard errors over seeds."""
         for column, (name, colour) in enumerate((("win", "tab:green"), ("draw", "tab:gray"), ("loss", "tab:red"))):
             share = self.exact[:, :, column]
-            axes.plot(self.marks, share.mean(axis=0), color=colour, marker="o", label=name)
-            axes.fill_between(self.marks, share.min(axis=0), share.max(axis=0), color=colour, alpha=0.15, lw=0)
+            error = share.std(axis=0, ddof=1) / np.sqrt(len(share))
+            axes.errorbar(self.marks, share.mean(axis=0), error, color=colour, marker="o", label=name)
         axes.set(title=self.name, xlabel="games of training", ylabel="exact rate", ylim=(-0.02, 1.02))
         axes.legend()
+
+
+def ahead(values: Sequence[Interval]) -> bool | None:
+    """Whether all values are above 0; None where their intervals leave it open."""
+    if any(value.high < 0 for value in values):
+        return False
+    return True if all(value.low > 0 for value in values) else None
 
 
 def rates(result: Any) -> str:

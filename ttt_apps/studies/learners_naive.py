@@ -6,7 +6,20 @@ from collections.abc import Sequence
 from typing import Any
 
 from evaluation.study import Findings, Study, Unit
-from ttt_apps.studies.duels import ABOUT, FORMULA, MARKS, NAIVE, PROGRAM, Q_NET, SEEDS, SOURCE, Curve, measure, shown
+from ttt_apps.studies.duels import (
+    ABOUT,
+    FORMULA,
+    MARKS,
+    NAIVE,
+    PROGRAM,
+    Q_NET,
+    SEEDS,
+    SOURCE,
+    Curve,
+    ahead,
+    measure,
+    shown,
+)
 from ttt_apps.studies.duels import duels as runs
 
 PAIRS = {
@@ -57,7 +70,7 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
     claims.append(
         net.claim(
             "Both algorithms outperform the Naive algorithm",
-            all(value.low > 0 for value in last.values()),
+            ahead(list(last.values())),
             f"wins less losses after {program.marks[-1]:,} games: "
             + "; ".join(f"{name} {shown(value)}" for name, value in last.items()),
         )

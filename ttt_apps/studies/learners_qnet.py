@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from evaluation.study import Findings, Study, Unit
-from ttt_apps.studies.duels import ABOUT, MARKS, PROGRAM, Q_NET, SEEDS, SOURCE, Curve, duels, measure, shown
+from ttt_apps.studies.duels import ABOUT, MARKS, PROGRAM, Q_NET, SEEDS, SOURCE, Curve, ahead, duels, measure, shown
 
 NAME = "q-net - q-learning"
 EQUAL = 0.9
@@ -29,7 +29,7 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
     claims = [
         curve.claim(
             "For training sets under 20,000, the Q-Learning algorithm outperforms the Tensorflow algorithm",
-            all(value.low > 0 for value in values),
+            ahead(values),
             f"wins less losses of Q-learning: {listed}",
         ),
         curve.claim(

@@ -1,0 +1,437 @@
+"""Tables of positions, and the softmax policy that plays by one (Fujita and Watanabe; docs/baselines/table.md).
+
+A table holds an evaluation function: for every board, by its base-3 key, the expected result to player_0, from -1 to 1,
+when both players go on in some way: at random, which is the paper's function, at their best, or as a policy thinks
+that has values. Boards and movers that no game comes to hold 0. With skips the mover is not seen from the board, and a
+table has two halves, one for each player to move.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import sys
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Literal
+from weakref import WeakValueDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from baselines import solver
+from baselines.solver import LARGEST, WON, count_up, kept_or_made, reached, solve, sweep, table_key
+from ttt_envs import rules
+from ttt_envs.boards import Boards, cells_of
+from ttt_envs.kept import Kept, source_of
+from ttt_envs.policy import Named, Policy, Values, make_policy
+from ttt_envs.rules import Cells, Game, Integers, Reals, compiled, wide
+
+Terminal = Literal["equation", "as_published"]
+"""what a won board holds: the result, 1 or -1, as in Eq. (1) of the paper; or 0, as in its published program"""
+
+FORMAT = 1
+"""version of a stored table"""
+MADE_BY = source_of(rules, solver, sys.modules[__name__])
+LARGEST_OF_MOVES = 12
+"""cells up to which a table has a value for every move of every board"""
+CHUNK = 1 << 14
+"""positions that a policy is asked about at once"""
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Making tables
+
+
+def random_play_values(game: Game, terminal: Terminal = "equation") -> Reals:
+    """The paper's evaluation function: the expected result to player_0 when both play at random.
+
+    The mean over all moves of what follows, back to results of +1, -1 and 0 (Eqs. 1 and 2); chance weighs who moves
+    next. This is the value of *random* play, which the paper calls perfect because every position is counted.
+
+    Args:
+        game: up to 16 cells.
+        terminal: ``"equation"``, won boards hold their result; ``"as_published"``, they hold 0, and a move that wins is
+            worth as much as a draw to whoever reads the table. The other values are the same.
+
+    Returns:
+        float64[3**cells] by the key of the board; with skips float64[2, 3**cells], by mover first. Read-only. Where
+        nobody is to move, both halves hold the result. Positions that cannot occur hold 0.
+
+    Raises:
+        ValueError: a larger board, another ``terminal``.
+    """
+    return _table(game, "random", terminal)
+
+
+def optimal_values(game: Game, terminal: Terminal = "equation") -> Reals:
+    """The same of perfect play by both: see :func:`random_play_values`."""
+    return _table(game, "optimal", terminal)
+
+
+def learned_values(game: Game, policy: str | Policy) -> Reals:
+    """What a policy that thinks in values thinks of every move: (board x action), to player_0.
+
+    Args:
+        game: up to 12 cells.
+        policy: a spec string such as ``run:PATH``, or a policy with ``action_values``.
+
+    Returns:
+        float64[3**cells, cells], with skips float64[2, 3**cells, cells]. Read-only. Illegal moves and positions that
+        cannot occur hold 0.
+
+    Raises:
+        ValueError: a larger board; a policy that has no values.
+    """
+    check_size(game, moves=True)
+    thinker = make_policy(policy, game)
+    if not isinstance(thinker, Values):
+        raise ValueError(f"{thinker} does not think in values: take a learner with a table or a net, as in run:PATH")
+    kinds = reached(game)
+    halves = 2 if game.skip_chance > 0 else 1
+    out = np.zeros((halves, len(kinds), game.cells))
+    for mover in (0, 1):
+        found = np.flatnonzero(kinds & (1 << mover)).astype(np.uint64)
+        for start in range(0, len(found), CHUNK):
+            some = found[start : start + CHUNK]
+            boards = Boards(cells_of(some, game), np.full(len(some), mover, np.int8))
+            out[mover % halves, some] = (1 - 2 * mover) * np.nan_to_num(thinker.action_values(boards))
+    out.flags.writeable = False
+    return out if halves == 2 else out[0]
+
+
+def values_of(game: Game, source: str, terminal: Terminal = "equation") -> Reals:
+    """The table of a source: ``"random"``, ``"optimal"``, or the spec string of a policy that thinks in values.
+
+    Returns:
+        As :func:`random_play_values`; of a policy as :func:`learned_values`.
+    """
+    if not is_policy(source):
+        return _table(game, source, terminal)
+    return learned_values(game, source)
+
+
+def is_policy(source: str) -> bool:
+    """Whether a source is the spec string of a policy, and its table one of moves."""
+    return source not in ("random", "optimal")
+
+
+def check_source(game: Game, source: str, terminal: Terminal) -> None:
+    """Raise ValueError where :func:`values_of` makes no table of this source, as far as can be seen at once."""
+    check_size(game, moves=is_policy(source))
+    if terminal not in ("equation", "as_published"):
+        raise ValueError(f"terminal={terminal!r} is not known: choose 'equation' or 'as_published'")
+    if is_policy(source) and terminal != "equation":
+        raise ValueError(
+            f"terminal={terminal} says what won boards hold, and the table of source={source} holds moves: leave it out"
+        )
+
+
+def check_size(game: Game, *, moves: bool = False) -> None:
+    """Raise ValueError for a board too large for a table, of positions or of moves."""
+    largest = LARGEST_OF_MOVES if moves else LARGEST
+    if game.cells > largest:
+        needed = 8 * 3**game.cells * (game.cells if moves else 1) * (2 if game.skip_chance > 0 else 1)
+        size = f"{needed:,}" if needed < 10**15 else f"{needed:.1e}"
+        what = "of moves " if moves else ""
+        raise ValueError(
+            f"a board of {game.rows} x {game.columns} is too large for a table {what}of {size} bytes: "
+            f"boards up to {largest} cells have one"
+        )
+
+
+_alive: WeakValueDictionary[tuple[Game, str, str], Reals] = WeakValueDictionary()
+
+
+def _table(game: Game, source: str, terminal: Terminal) -> Reals:
+    """From memory, from disk, or made."""
+    check_source(game, source, terminal)
+    found = _alive.get((game, source, terminal))
+    if found is not None:
+        return found
+    shape = (2, 3**game.cells) if game.skip_chance > 0 else (3**game.cells,)
+    content = {"format": FORMAT, "game": game.to_dict(), "source": source, "terminal": terminal}
+    name = f"{source}-play-{game.rows}x{game.columns}-{game.win_length}-skip{game.skip_chance:g}"
+    table = kept_or_made(Kept(name, content, MADE_BY), shape, lambda: _made(game, source, terminal))
+    _alive[game, source, terminal] = table
+    return table
+
+
+def _made(game: Game, source: str, terminal: Terminal) -> Reals:
+    average = source == "random"
+    after = sweep(game, average=True) if average else solve(game).after
+    out = np.zeros((2 if game.skip_chance > 0 else 1, 3**game.cells))
+    _fill(reached(game), game.cells, after, average, terminal == "equation", out)
+    return out if len(out) == 2 else out[0]
+
+
+@compiled
+def _fill(kinds: NDArray[np.uint8], size: int, after: Reals, average: bool, results: bool, out: Reals) -> None:
+    """Positions from afterstates: for each mover the mean, or the best, of the moves.
+
+    Args:
+        kinds: uint8[3**cells], of ``solver.reached``.
+        size: cells of the board.
+        after: float64[2, 3**cells], of ``solver.sweep``.
+        average: the mean; else the best.
+        results: won boards hold their result.
+        out: float64[1 or 2, 3**cells] of zeros, written.
+    """
+    cells = np.zeros(size, np.int8)
+    for board in range(len(kinds)):
+        if board > 0:
+            count_up(cells)
+        kind = wide(kinds[board])
+        if kind >= WON:
+            if results:
+                out[:, board] = after[0, board]
+            continue
+        for mover in range(2):
+            if kind >> mover & 1:
+                total, best, empty = 0.0, -2.0, 0
+                sign = 1.0 - 2.0 * mover
+                step = mover + 1
+                for cell in range(size):
+                    if cells[cell] == 0:
+                        value = after[mover, board + step]
+                        total += value
+                        best = max(best, sign * value)
+                        empty += 1
+                    step *= 3
+                out[mover % len(out), board] = total / empty if average else sign * best
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Reading them
+
+
+class Evaluation(ABC):
+    """An evaluation function over the positions of a game, to player_0, however it is stored.
+
+    Attributes:
+        game: the game.
+        of_moves: it has a value for every move of a board; else one for the board.
+        halves: 2 where the mover is not seen from the board, with skips; else 1.
+    """
+
+    game: Game
+    of_moves: bool
+    halves: int
+
+    @abstractmethod
+    def read(self, cells: Cells, actions: Integers | None = None, half: int = 0) -> Reals:
+        """Single entries of a half, float64[B]: of boards int8[B, cells], and actions int64[B] in a table of moves.
+
+        Boards of keys are ``boards.cells_of(keys, game)``.
+        """
+
+    @abstractmethod
+    def _children(self, half: int, cells: Cells, mover: Cells) -> Reals:
+        """What half ``half`` holds after every move, float64[B, cells], NaN where a cell is taken."""
+
+    def after_moves(self, boards: Boards) -> Reals:
+        """What the mover's moves lead to, float64[B, cells], to player_0, NaN where a cell is taken.
+
+        With skips that is (1 - p) f(the other moves) + p f(the same moves).
+        """
+        cells = np.ascontiguousarray(boards.cells)
+        if self.halves == 1:
+            return self._children(0, cells, boards.mover)
+        of_first, of_second = (self._children(half, cells, boards.mover) for half in (0, 1))
+        _mix(boards.mover, 1.0 if self.of_moves else self.game.skip_chance, of_first, of_second)
+        return of_first
+
+    def values(self, boards: Boards) -> Reals:
+        """The position itself, float64[B], to player_0; of a table of moves its best move."""
+        sign = 1.0 - 2.0 * boards.mover
+        if self.of_moves:
+            return np.asarray(sign * np.nanmax(sign[:, None] * self.after_moves(boards), axis=1))
+        of_halves = [self.read(boards.cells, half=half) for half in range(self.halves)]
+        return np.where(boards.mover == 1, of_halves[-1], of_halves[0])
+
+
+@compiled
+def _mix(mover: Cells, share: float, of_first: Reals, of_second: Reals) -> None:
+    """Into ``of_first``: the mover's half by this share, and the other player's by the rest; float64[B, cells] both."""
+    for b in range(len(mover)):
+        first = share if mover[b] == 0 else 1.0 - share
+        for cell in range(of_first.shape[1]):
+            of_first[b, cell] = first * of_first[b, cell] + (1.0 - first) * of_second[b, cell]
+
+
+class Table(Evaluation):
+    """All values as they are.
+
+    Args:
+        game: the game.
+        values: as :func:`values_of` gives them.
+    """
+
+    def __init__(self, game: Game, values: Reals) -> None:
+        self.game = game
+        self.of_moves, self.halves = shape_of(game, values)
+        self.entries = values.reshape(self.halves, 3**game.cells, -1)
+        """float64[halves, 3**cells, 1 or cells]"""
+
+    def read(self, cells: Cells, actions: Integers | None = None, half: int = 0) -> Reals:
+        """Single entries of a half, float64[B]."""
+        out = np.empty(len(cells))
+        _read(np.ascontiguousarray(cells), actions_of(cells, actions), self.entries[half], out)
+        return out
+
+    def _children(self, half: int, cells: Cells, mover: Cells) -> Reals:
+        out = np.empty(cells.shape)
+        _table_children(cells, mover, self.of_moves, self.entries[half], out)
+        return out
+
+
+def shape_of(game: Game, values: Reals) -> tuple[bool, int]:
+    """Whether a table is one of moves, and how many halves it has.
+
+    Raises:
+        ValueError: it is no table of this game.
+    """
+    size = 3**game.cells
+    for of_moves, shape in ((False, (size,)), (True, (size, game.cells))):
+        if values.shape in (shape, (2, *shape)):
+            return of_moves, 1 if values.shape == shape else 2
+    raise ValueError(
+        f"an array of shape {list(values.shape)} is no table of {game}: it must be [{size}], or [{size}, {game.cells}] "
+        f"with a value for every move, and have a first axis of 2, the movers, where there are skips"
+    )
+
+
+def actions_of(cells: Cells, actions: Integers | None) -> Integers:
+    """The actions, or zeros where there are none."""
+    return np.zeros(len(cells), np.int64) if actions is None else np.ascontiguousarray(actions, np.int64)
+
+
+@compiled
+def _read(cells: Cells, actions: Integers, entries: Reals, out: Reals) -> None:
+    for b in range(len(cells)):
+        out[b] = entries[table_key(cells[b]), actions[b]]
+
+
+@compiled
+def _table_children(cells: Cells, mover: Cells, of_moves: bool, entries: Reals, out: Reals) -> None:
+    for b in range(len(cells)):
+        key = table_key(cells[b])
+        step = wide(mover[b]) + 1
+        for cell in range(cells.shape[1]):
+            if cells[b, cell] != 0:
+                out[b, cell] = np.nan
+            else:
+                out[b, cell] = entries[key, cell] if of_moves else entries[key + step, 0]
+            step *= 3
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Playing by them
+
+
+class Softmax:
+    """Plays by an evaluation function f: weight exp(w f) for player_0, exp(-w f) for player_1 (the paper's Eq. 17).
+
+    f is read after every legal move.
+
+    Args:
+        evaluation: what is read.
+        w: how much it weighs, at least 0; 0 is random play. The paper's is 10.
+    """
+
+    pure: ClassVar[bool] = True
+
+    def __init__(self, evaluation: Evaluation, w: float = 10.0) -> None:
+        check_weight(w)
+        self.evaluation = evaluation
+        self.w = w
+
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
+        """float64[B, rows * columns]."""
+        after = self.evaluation.after_moves(boards)
+        _softmax(boards.mover, self.w, after)
+        return after
+
+    def values(self, boards: Boards) -> Reals:
+        """The evaluation of the position, float64[B], to the mover."""
+        return np.asarray((1.0 - 2.0 * boards.mover) * self.evaluation.values(boards))
+
+    def action_values(self, boards: Boards) -> Reals:
+        """The evaluation after each move, float64[B, rows * columns], to the mover, NaN where a cell is taken."""
+        return np.asarray((1.0 - 2.0 * boards.mover)[:, None] * self.evaluation.after_moves(boards))
+
+    def __str__(self) -> str:
+        return f"softmax of {self.evaluation} at w={self.w:g}"
+
+
+def check_weight(w: float) -> None:
+    """Raise ValueError for what :class:`Softmax` cannot weigh with."""
+    if not (math.isfinite(w) and w >= 0):
+        raise ValueError(
+            f"w={w} is no weight of an evaluation function: choose 0 (random play) or more; the paper's is 10"
+        )
+
+
+@compiled
+def _softmax(mover: Cells, w: float, values: Reals) -> None:
+    """Values to player_0, float64[B, cells] with NaN where there is no move, become probabilities."""
+    for b in range(len(values)):
+        weight = w if mover[b] == 0 else -w
+        best = -np.inf
+        for cell in range(values.shape[1]):
+            if not np.isnan(values[b, cell]):
+                best = max(best, weight * values[b, cell])
+        total = 0.0
+        for cell in range(values.shape[1]):
+            share = 0.0 if np.isnan(values[b, cell]) else math.exp(weight * values[b, cell] - best)
+            values[b, cell] = share
+            total += share
+        for cell in range(values.shape[1]):
+            values[b, cell] /= total
+
+
+class NamedSoftmax(Softmax, Named):
+    """For softmax policies with a name: dataclasses of (game, ..., w, terminal, source) that make their evaluation."""
+
+    game: Game
+    w: float
+
+    @cached_property
+    def evaluation(self) -> Evaluation:  # type: ignore[override]  # made when first asked
+        """What is read."""
+        return self._made()
+
+    def _made(self) -> Evaluation:
+        raise NotImplementedError
+
+    __str__ = Named.__str__
+
+    def __reduce__(self) -> tuple[Any, ...]:  # without its evaluation, which every process finds for itself
+        return type(self), tuple(getattr(self, field.name) for field in dataclasses.fields(self))  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class TablePolicy(NamedSoftmax):
+    """Softmax of a table: of random play (the paper's), of perfect play, or of what a run has learned.
+
+    Raises:
+        ValueError: a board too large for a table; a weight or terminal that is none.
+    """
+
+    name: ClassVar[str] = "table"
+
+    game: Game
+    w: float = 10.0
+    """how much the table weighs: exp(w f) after each move"""
+    terminal: Terminal = "equation"
+    """what won boards hold: their result, or 0 as in the paper's program"""
+    source: str = "random"
+    """random, optimal, or the spec string of a policy that thinks in values, as in (run:PATH)"""
+
+    def __post_init__(self) -> None:
+        check_source(self.game, self.source, self.terminal)
+        check_weight(self.w)
+
+    def _made(self) -> Evaluation:
+        return Table(self.game, values_of(self.game, self.source, self.terminal))

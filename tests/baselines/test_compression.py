@@ -1,0 +1,545 @@
+"""Compressed tables: against facts known without us, tensorly, scipy, and the table that the factors make."""
+
+import copy
+import itertools
+import math
+from dataclasses import replace
+
+import numpy as np
+import plain
+import pytest
+import tensorly
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.sparse.linalg import svds
+from scipy.stats import ortho_group
+from tensorly.decomposition import tensor_train, tucker
+
+from baselines import compression
+from baselines.compression import (
+    CompressedPolicy,
+    Grouping,
+    decompose,
+    decomposition,
+    default_rank,
+    grouping_of,
+    hooi,
+    hosvd,
+    hosvd2,
+    largest_rank,
+    split_errors,
+    stored_numbers,
+    svd,
+    tt,
+)
+from baselines.tables import Softmax, Table, optimal_values, random_play_values
+from evaluation.exact import match_outcome, outcome
+from ttt_envs import Boards, Game, make_policy
+from ttt_envs.boards import cells_of
+from ttt_envs.policy import POLICIES, Values
+from ttt_envs.symmetry import symmetries
+
+METHODS = {"svd": svd, "hosvd": hosvd, "hosvd2": hosvd2, "hooi": hooi, "tt": tt}
+SKIP = Game(skip_chance=0.25)
+
+
+@pytest.fixture(autouse=True)
+def _no_tables_of_the_user(tmp_path, monkeypatch):
+    monkeypatch.setenv("TTT_ENVS_CACHE", str(tmp_path / "kept"))
+
+
+def table_of_noise(game, seed=0, of_moves=False):
+    shape = (3**game.cells, game.cells) if of_moves else (3**game.cells,)
+    return np.random.default_rng(seed).standard_normal((2, *shape) if game.skip_chance else shape)
+
+
+def error(compressed, values):
+    return np.linalg.norm(compressed.table() - values) / np.linalg.norm(values)
+
+
+def rank_of(full):
+    """The first rank that misses nothing."""
+    return next(compressed.rank for compressed in full if compressed.relative_error < 1e-12)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Facts known without us
+
+
+@pytest.mark.parametrize("case", ["svd_equation", "svd_as_published", "hosvd_equation", "hosvd2_equation"])
+def test_relative_errors_are_known(known, case):
+    method, terminal = case.split("_", 1)
+    full, values = decomposition(Game(), method, terminal=terminal), random_play_values(Game(), terminal)
+    for rank, fact in known["relative_error_3x3x3"][case].items():
+        compressed = full.at(int(rank))
+        assert compressed.relative_error == pytest.approx(fact, abs=6e-6)
+        assert compressed.relative_error == pytest.approx(error(compressed, values), rel=1e-12)
+
+
+def test_every_known_relative_error_is_tested(known):
+    assert set(known["relative_error_3x3x3"]) == {*test_relative_errors_are_known.pytestmark[0].args[1]}
+
+
+@pytest.mark.parametrize("terminal", ["equation", "as_published"])
+def test_ranks_are_known(known, terminal):
+    facts = known["random_play_values_3x3x3"][terminal]
+    values, grouping = random_play_values(Game(), terminal), grouping_of(Game(), "svd")
+    assert rank_of(svd(values, grouping)) == facts["rank_81x243"]
+    assert np.linalg.matrix_rank(grouping.tensor(values)) == facts["rank_81x243"]
+    tensor = grouping_of(Game(), "hosvd").tensor(values)
+    multilinear = [np.linalg.matrix_rank(np.moveaxis(tensor, axis, 0).reshape(27, -1)) for axis in range(3)]
+    assert multilinear == facts["multilinear_rank"]
+    for method in ("hosvd", "hosvd2", "hooi"):
+        assert rank_of(decomposition(Game(), method, terminal=terminal)) == max(facts["multilinear_rank"])
+
+
+@pytest.mark.parametrize(
+    "match",
+    ["table vs svd rank 18", "table vs svd rank 3", "svd rank 3 vs hosvd rank 7", "svd rank 12 vs hosvd rank 14"],
+)
+def test_matches_have_their_known_results(known, match):
+    a, b = match.replace(" rank ", ":rank=").split(" vs ")
+    facts = known["matches_3x3x3_softmax_w10_equation"][match]
+    assert_allclose(outcome(Game(), a, b), facts["a_as_player_0"], rtol=0, atol=1e-9)
+    assert_allclose(outcome(Game(), b, a).turned(), facts["a_as_player_1"], rtol=0, atol=1e-9)
+
+
+def test_published_matches_have_their_known_results(known):
+    facts = known["matches_3x3x3_softmax_w10_as_published_mean_of_seats"]
+    published = ",terminal=as_published"
+    found = match_outcome(Game(), "table:terminal=as_published", f"svd:18{published}")
+    assert_allclose(found, facts["table vs svd rank 18"], rtol=0, atol=6e-5)
+    pairs = facts["hosvd vs svd at table 1 pairs (3,7),(12,14)"]
+    for (of_svd, of_hosvd), (wins, _, losses) in zip(((3, 7), (12, 14)), pairs, strict=True):
+        found = match_outcome(Game(), f"hosvd:{of_hosvd}{published}", f"svd:{of_svd}{published}")
+        assert_allclose([found.win, found.loss], [wins, losses], rtol=0, atol=6e-4)
+
+
+def test_the_papers_numbers_are_counted():
+    counts = {
+        method: [full.at(rank).stored_numbers for rank in (0, 1, 18, 24)]
+        for method, full in ((method, decomposition(Game(), method)) for method in ("svd", "hosvd", "hosvd2"))
+    }
+    ranks = np.array([0, 1, 18, 24])
+    assert_array_equal(counts["svd"], (3**4 + 3**5) * ranks)  # Eq. 14
+    assert_array_equal(counts["hosvd"], 3**4 * ranks + ranks**3)  # Eq. 15
+    assert_array_equal(counts["hosvd2"], 27 * (ranks**2 + 2 * ranks))  # the older version's Eq. 14
+    assert counts["svd"][2] == 5832
+    assert counts["hosvd"][3] == 15768
+    assert decomposition(Game(), "svd").at(81).compression_ratio == pytest.approx(4 / 3)
+    assert decomposition(SKIP, "svd").at(49).compression_ratio == pytest.approx(0.8065843621)
+    assert decomposition(SKIP, "svd").at(18).stored_numbers == 2 * 5832
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Other libraries
+
+
+BOARD = Game(2, 3, 2)
+THREE_PAIRS = Grouping.parse(BOARD, "03/14/25")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_svd_is_that_of_scipy(seed):
+    grouping, values = Grouping.parse(BOARD, "024/135"), table_of_noise(BOARD, seed)
+    full = svd(values, grouping)
+    for rank in (1, 5, 20):
+        u, s, vt = svds(grouping.tensor(values), rank, v0=np.ones(27))
+        assert_allclose(grouping.tensor(full.at(rank).table()), u * s @ vt, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_hosvd_and_hooi_are_those_of_tensorly(seed):
+    values = table_of_noise(BOARD, seed)
+    tensor = THREE_PAIRS.tensor(values)
+    for rank in (1, 4, 8):
+        theirs = tensorly.tucker_to_tensor(tucker(tensor, [rank] * 3, init="svd", n_iter_max=10000, tol=1e-12))
+        missed = np.linalg.norm(theirs - tensor) / np.linalg.norm(tensor)
+        assert hooi(values, THREE_PAIRS).at(rank).relative_error == pytest.approx(missed, rel=1e-5)
+        matrices = [np.linalg.svd(tensorly.unfold(tensor, axis), full_matrices=False)[0][:, :rank] for axis in range(3)]
+        core = tensorly.tenalg.multi_mode_dot(tensor, matrices, transpose=True)
+        expected = tensorly.tucker_to_tensor((core, matrices))
+        assert_allclose(THREE_PAIRS.tensor(hosvd(values, THREE_PAIRS).at(rank).table()), expected, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("split", ["03/14/25", "0/12/34/5", "cells"])
+def test_the_train_is_that_of_tensorly(split):
+    grouping, values = Grouping.parse(BOARD, split), table_of_noise(BOARD)
+    tensor = grouping.tensor(values)
+    for rank in (1, 4, 9):
+        expected = tensorly.tt_to_tensor(tensor_train(tensor, rank))
+        ours = tt(values, grouping).at(rank)
+        assert_allclose(grouping.tensor(ours.table()), expected, rtol=0, atol=1e-10)
+        assert [core.shape for core in ours.factors[0].arrays] == [core.shape for core in tensor_train(tensor, rank)]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Properties
+
+SMALL = [Game(2, 3, 2), Game(2, 3, 3, 0.25), Game(1, 5, 3), Game(4, 1, 2, 0.5), Game(2, 2, 2)]
+
+
+@st.composite
+def groupings(draw, method):
+    """A grouping of a small board, and whether it is one of moves: any cells in any order."""
+    game, of_moves = draw(st.sampled_from(SMALL)), draw(st.booleans())
+    axes = draw(st.permutations(range(game.cells + of_moves)))
+    count = 2 if method == "svd" else draw(st.integers(2, len(axes)))
+    borders = sorted(draw(st.permutations(range(1, len(axes))))[: count - 1])
+    groups = tuple(tuple(axes[i:j]) for i, j in itertools.pairwise([0, *borders, len(axes)]))
+    return Grouping(game, groups, of_moves)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@settings(max_examples=20)
+@given(st.data())
+def test_what_is_read_from_the_factors_is_the_table_they_make(method, data):
+    grouping = data.draw(groupings(method))
+    game, of_moves = grouping.game, grouping.of_moves
+    values = table_of_noise(game, data.draw(st.integers(0, 9)), of_moves)
+    full = METHODS[method](values, grouping)
+    assert full.largest == largest_rank(method, grouping)
+    rank = data.draw(st.integers(0, full.largest))
+    compressed = full.at(rank)
+    table = compressed.table()
+    assert table.shape == values.shape
+    assert compressed.relative_error == pytest.approx(error(compressed, values), rel=1e-9, abs=1e-12)
+    assert compressed.stored_numbers == compressed.halves * stored_numbers(method, grouping, rank)
+    assert compressed.compression_ratio == pytest.approx(compressed.stored_numbers / values.size, rel=1e-15)
+    cells = cells_of(np.arange(3**game.cells, dtype=np.uint64), game)
+    for half, entries in enumerate(table.reshape(compressed.halves, 3**game.cells, -1)):
+        for action, column in enumerate(entries.T):
+            actions = np.full(len(cells), action)
+            assert_allclose(compressed.read(cells, actions, half=half), column, rtol=0, atol=1e-12)
+    boards = plain.positions_of_random_play(game, 16, rank)
+    rebuilt = Table(game, table)
+    assert_allclose(compressed.after_moves(boards), rebuilt.after_moves(boards), rtol=0, atol=1e-12)
+    assert_allclose(compressed.values(boards), rebuilt.values(boards), rtol=0, atol=1e-12)
+    p = Softmax(compressed, 2.0).probabilities(boards)
+    assert_allclose(p, Softmax(rebuilt, 2.0).probabilities(boards), rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@settings(max_examples=15)
+@given(st.data())
+def test_the_error_falls_from_everything_to_nothing(method, data):
+    grouping = data.draw(groupings(method))
+    values = table_of_noise(grouping.game, of_moves=grouping.of_moves)
+    full = METHODS[method](values, grouping)
+    assert full.at(0).relative_error == pytest.approx(1, rel=1e-14)
+    assert full.at(full.largest).relative_error < 1e-13
+    assert_allclose(full.at(full.largest).table(), values, rtol=0, atol=1e-12)
+    if method == "hooi":  # which finds no best approximation, but one at least as good as that it begins with
+        rank = data.draw(st.integers(1, full.largest))
+        assert full.at(rank).relative_error <= hosvd(values, grouping).at(rank).relative_error + 1e-12
+    else:
+        assert (np.diff([compressed.relative_error for compressed in full]) <= 1e-12).all()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_names_of_the_cells_do_not_matter(method):
+    game, rng = Game(2, 3, 2, 0.25), np.random.default_rng(5)
+    values, grouping = table_of_noise(game), grouping_of(game, method)
+    names = rng.permutation(6)  # cell c becomes cell names[c]
+    cells = cells_of(np.arange(3**6, dtype=np.uint64), game)
+    renamed = np.empty_like(values)
+    renamed[:, cells.astype(np.int64) @ 3**names] = values
+    other = Grouping(game, tuple(tuple(int(names[cell]) for cell in group) for group in grouping.groups))
+    for rank in (1, 3, 7):
+        first, second = METHODS[method](values, grouping).at(rank), METHODS[method](renamed, other).at(rank)
+        assert second.relative_error == pytest.approx(first.relative_error, rel=1e-9)
+        table = second.table()[:, cells.astype(np.int64) @ 3**names]
+        assert_allclose(table, first.table(), rtol=0, atol=1e-8 if method == "hooi" else 1e-11)
+
+
+@pytest.mark.parametrize("game", [Game(), SKIP], ids=str)
+def test_tt_with_two_groups_is_svd_and_hosvd2_is_better_than_hosvd(game):
+    for first, second in zip(decomposition(game, "svd"), decomposition(game, "tt", split="4"), strict=True):
+        assert_array_equal(first.table(), second.table())
+    for two, three in zip(decomposition(game, "hosvd2"), decomposition(game, "hosvd"), strict=True):
+        assert two.relative_error <= three.relative_error + 1e-15
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_past_the_true_rank_the_policy_is_that_of_the_table(method):
+    boards = plain.positions_of_random_play(SKIP, 64)
+    rank = largest_rank(method, grouping_of(SKIP, method))
+    expected = make_policy("table:source=optimal", SKIP).probabilities(boards)
+    ours = make_policy(f"{method}:rank={rank},source=optimal", SKIP).probabilities(boards)
+    assert_allclose(ours, expected, rtol=0, atol=1e-11)
+    nothing = make_policy(f"{method}:rank=0", SKIP)
+    assert_allclose(nothing.probabilities(boards), make_policy("random", SKIP).probabilities(boards), rtol=1e-14)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Equal singular values
+
+
+@pytest.mark.parametrize(("exact", "gram"), [(3**12, 3**7), (0, 3**7), (0, 0)], ids=["SVD", "Gram", "ARPACK"])
+@pytest.mark.parametrize("shape", [(30, 50), (50, 30)], ids=str)
+def test_singular_vectors_do_not_depend_on_how_they_are_found(monkeypatch, exact, gram, shape):
+    """Values that come in pairs and triples have many singular vectors; the ones taken are always the same."""
+    rng = np.random.default_rng(0)
+    u, v = (ortho_group.rvs(size, random_state=rng)[:, :8] for size in shape)
+    matrix = u * [5, 5, 4, 3, 3, 3, 2, 1] @ v.T
+    expected, _ = compression._leading(matrix, 8)
+    monkeypatch.setattr(compression, "EXACT", exact)
+    monkeypatch.setattr(compression, "GRAM", gram)
+    for other in (matrix, matrix @ ortho_group.rvs(shape[1], random_state=rng)):
+        for most in (1, 5, 8):  # 1 and 5 cut through equal values
+            found, missed = compression._leading(other, most)
+            assert_allclose(found, expected[:, :most], rtol=0, atol=1e-6 if exact == 0 else 1e-11)
+            assert missed == pytest.approx(np.square([5, 5, 4, 3, 3, 3, 2, 1][most:]).sum(), abs=1e-10)
+
+
+def test_a_cut_through_equal_values_is_made_in_one_way():
+    """Corners and centre against edges: the symmetries of the board bring singular values in pairs."""
+    grouping, values = Grouping.parse(Game(), "02468/1357"), random_play_values(Game())
+    s = np.linalg.svd(grouping.tensor(values), compute_uv=False)
+    tied = [rank for rank in range(1, 40) if s[rank - 1] - s[rank] < 1e-12]
+    assert tied
+    full = svd(values, grouping)
+    flipped = svd(-values, grouping)  # the same subspaces, found from other numbers
+    for rank in tied[:5]:
+        assert_allclose(flipped.at(rank).table(), -full.at(rank).table(), rtol=0, atol=1e-9)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Large boards
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_gram_matrices_and_truncated_svds_find_the_same(monkeypatch, method):
+    values = random_play_values(Game())
+    grouping = grouping_of(Game(), method, "345/0126/78" if method != "svd" else None)
+    exact = METHODS[method](values, grouping)
+    monkeypatch.setattr(compression, "EXACT", 0)
+    for gram in (3**7, 3**2):
+        monkeypatch.setattr(compression, "GRAM", gram)
+        other = METHODS[method](values, grouping, most=20)
+        for rank in (1, 7, 12, 20):
+            if (method, gram) == ("hooi", 3**2):
+                continue  # it improves what is left of the tensor, and that is less here
+            ours, theirs = other.at(rank), exact.at(rank)
+            assert ours.relative_error == pytest.approx(theirs.relative_error, rel=1e-6)
+            assert_allclose(ours.table(), theirs.table(), rtol=0, atol=1e-4 if method == "hooi" else 1e-7)
+    assert other.largest == 20
+    with pytest.raises(ValueError, match=r"rank=21 is no rank of .* choose 0 to 20"):
+        other.at(21)
+
+
+def test_a_large_decomposition_is_kept_on_disk(tmp_path):
+    game = Game(3, 4, 3)
+    first = decomposition(game, "hosvd").at(9).table()
+    kept = sorted(tmp_path.glob("kept/*-factors-*.npy"))
+    assert len(kept) == 1
+    inode = kept[0].stat().st_ino
+    assert_array_equal(decomposition(game, "hosvd").at(9).table(), first)
+    hooi_error = decomposition(game, "hooi").at(9).relative_error  # begins with the same
+    assert hooi_error < decomposition(game, "hosvd").at(9).relative_error
+    assert [path.stat().st_ino for path in tmp_path.glob("kept/*-factors-*.npy")] == [inode]
+    assert error(decomposition(game, "hosvd").at(9), random_play_values(game)) == pytest.approx(
+        decomposition(game, "hosvd").at(9).relative_error, rel=1e-9
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("spec", ["svd:rank=100", "hosvd:rank=17", "hosvd2:rank=9", "hooi:rank=6", "tt:rank=12"])
+def test_a_board_of_16_cells_is_compressed(spec):
+    game = Game(4, 4, 4)
+    policy, values = make_policy(spec, game), random_play_values(game)
+    compressed = policy.evaluation
+    assert compressed.relative_error == pytest.approx(error(compressed, values), rel=1e-6)
+    keys = np.random.default_rng(0).integers(0, 3**16, 10_000)
+    read = compressed.read(cells_of(keys.astype(np.uint64), game))
+    assert_allclose(read, compressed.table()[keys], rtol=0, atol=1e-9)
+    boards = plain.positions_of_random_play(game, 200)
+    rebuilt = Softmax(Table(game, compressed.table()))
+    assert_allclose(policy.probabilities(boards), rebuilt.probabilities(boards), rtol=0, atol=1e-8)
+
+
+@pytest.mark.slow
+def test_the_truncated_svd_of_16_cells_is_that_of_its_gram_matrix():
+    game = Game(4, 4, 4)
+    matrix = grouping_of(game, "svd").tensor(random_play_values(game))
+    squares = np.linalg.eigvalsh(matrix @ matrix.T)[::-1]
+    full = decomposition(game, "svd")
+    for rank in (1, 50, 128):
+        expected = np.sqrt(squares[rank:].sum() / squares.sum())
+        assert full.at(rank).relative_error == pytest.approx(expected, rel=1e-9)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# All splits
+
+
+def test_all_splits_into_4_and_5_cells_are_compared():
+    values = random_play_values(Game())
+    found, errors = split_errors(values, Game(), 4)
+    assert len(found) == len({str(grouping) for grouping in found}) == 126
+    assert errors.shape == (126, 82)
+    assert_allclose(errors[:, 0], 1, rtol=1e-14)
+    texts = [str(grouping) for grouping in found]
+    for text in ("0123/45678", "1357/02468"):
+        expected = [compressed.relative_error for compressed in svd(values, Grouping.parse(Game(), text))]
+        assert_allclose(errors[texts.index(text)], expected, rtol=1e-9, atol=1e-12)
+    for image in symmetries(Game()):  # which have the same errors
+        other = "".join(sorted(str(image.tolist().index(cell)) for cell in range(4)))
+        row = next(row for row, text in enumerate(texts) if text.startswith(other))
+        assert_allclose(errors[row], errors[texts.index("0123/45678")], rtol=1e-9, atol=1e-12)
+
+
+def test_halves_are_compared_once_and_skips_count():
+    game = Game(2, 3, 2, 0.25)
+    values = random_play_values(game)
+    found, errors = split_errors(values, game, 3)
+    assert len(found) == math.comb(6, 3) / 2
+    for grouping, row in zip(found, errors, strict=True):
+        assert_allclose(row, [c.relative_error for c in svd(values, grouping)], rtol=1e-9, atol=1e-12)
+    with pytest.raises(ValueError, match="1 to 5 cells in the first group"):
+        split_errors(values, game, 6)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Names and refusals
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_policies_have_names_and_think_in_values(name):
+    assert name in POLICIES
+    for spec in (f"{name}:rank=3", f"{name}:rank=2,w=1.0,split=4,terminal=as_published,source=optimal", name):
+        policy = make_policy(spec, SKIP)
+        assert isinstance(policy, CompressedPolicy)
+        assert isinstance(policy, Values)
+        assert policy.pure
+        assert str(policy) == spec
+    boards = plain.positions_of_random_play(SKIP, 32)
+    rank = default_rank(name, grouping_of(SKIP, name))
+    expected = decomposition(SKIP, name).at(rank).after_moves(boards)
+    assert_array_equal(policy.action_values(boards), (1 - 2 * boards.mover)[:, None] * expected)
+    other = copy.deepcopy(policy)
+    assert "evaluation" not in vars(other)
+    assert_array_equal(other.probabilities(boards), policy.probabilities(boards))
+
+
+@pytest.mark.parametrize(
+    ("game", "ranks"),
+    [
+        (Game(), {"svd": 18, "hosvd": 16, "hosvd2": 13, "hooi": 16, "tt": 13}),
+        (Game(4, 4, 4), {"svd": 32, "hosvd": 32, "hosvd2": 32, "hooi": 32, "tt": 32}),
+        (Game(1, 5, 3), {"svd": 2, "hosvd": 2, "hosvd2": 1, "hooi": 2, "tt": 2}),
+    ],
+    ids=str,
+)
+def test_without_a_rank_three_tenths_of_the_numbers_are_kept(game, ranks):
+    for method, rank in ranks.items():
+        grouping = grouping_of(game, method)
+        assert default_rank(method, grouping) == rank
+        share = [stored_numbers(method, grouping, r) / 3**game.cells for r in (rank, rank + 1)]
+        assert share[0] <= 0.3
+        assert rank == 32 or share[1] > 0.3
+
+
+def test_a_table_of_moves_is_one_of_boards_and_actions():
+    game = Game(2, 3, 2)
+    policy = make_policy("svd:rank=4,source=(optimal:epsilon=0)", game)
+    assert str(policy.evaluation.grouping) == "012345/m"
+    assert [array.shape for array in policy.evaluation.factors[0].arrays] == [(1, 729, 4), (4, 6, 1)]
+    assert str(make_policy("hosvd:source=(optimal:epsilon=0)", game).evaluation.grouping) == "012/345/m"
+    whole = make_policy("svd:rank=6,source=(optimal:epsilon=0)", game)
+    boards = plain.positions_of_random_play(game, 64)
+    expected = make_policy("table:source=(optimal:epsilon=0)", game).probabilities(boards)
+    assert_allclose(whole.probabilities(boards), expected, rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("split", "of_moves", "text"),
+    [
+        ("rows", False, "012/345"),
+        ("columns", False, "03/14/25"),
+        ("cells", False, "0/1/2/3/4/5"),
+        ("4", False, "0123/45"),
+        ("4", True, "0123/45m"),
+        ("6", True, "012345/m"),
+        ("rows", True, "012/345/m"),
+        ("50/4231", False, "50/4231"),
+        ("5m/01234", True, "5m/01234"),
+    ],
+)
+def test_groups_are_read_and_written(split, of_moves, text):
+    grouping = Grouping.parse(BOARD, split, of_moves=of_moves)
+    assert str(grouping) == text
+    assert Grouping.parse(BOARD, text, of_moves=of_moves) == grouping
+    assert math.prod(grouping.sizes) == 3**6 * (6 if of_moves else 1)
+    values = table_of_noise(BOARD, of_moves=of_moves)
+    assert_array_equal(grouping.entries(grouping.tensor(values)).reshape(values.shape), values)
+    assert str(Grouping.parse(Game(4, 4, 4), "0123/4567/89ab/cdef")) == str(Grouping.parse(Game(4, 4, 4), "rows"))
+
+
+HOW = "write groups that name each of the cells 0 to 8 once, as in split=0123/45678"
+
+
+@pytest.mark.parametrize(
+    ("spec", "game", "message"),
+    [
+        ("svd:rank=82", Game(), "rank=82 is no rank of svd on a tensor of 81 x 243 (0123/45678): choose 0 to 81"),
+        ("svd:rank=-1", Game(), "rank=-1 is no rank of svd"),
+        ("hosvd:rank=28", Game(), "on a tensor of 27 x 27 x 27 (012/345/678): choose 0 to 27"),
+        ("hosvd:rank=82", Game(4, 4, 4), "choose 0 to 81"),
+        ("svd:rank=1025", Game(4, 4, 4), "choose 0 to 1024"),
+        ("tt:rank=10,split=12/345/678", Game(), f"the grouping 12/345/678 has no place for 0: {HOW}"),
+        ("tt:split=0123/345678", Game(), f"the grouping 0123/345678 names more than once 3: {HOW}"),
+        ("tt:split=0123/45679", Game(), f"split='0123/45679' is no grouping: {HOW}"),
+        ("tt:split=0123//45678", Game(), "is no grouping"),
+        ("tt:split=9", Game(), "split='9' is no grouping"),
+        ("tt:split=0", Game(), "split='0' is no grouping"),
+        ("svd:split=rows", Game(), f"svd needs exactly two groups, and split=rows makes 3: {HOW}"),
+        ("hosvd:split=rows", Game(1, 5, 3), "hosvd needs two groups or more, and split=rows makes 1"),
+        ("svd", Game(1, 1, 1), "svd needs two groups of cells, and a board of 1 x 1 has one cell"),
+        ("svd:w=nan", Game(), "w=nan is no weight"),
+        ("svd", Game(5, 4, 4), "a board of 5 x 4 is too large for a table"),
+        ("hooi:source=(run:nowhere)", Game(4, 4, 4), "too large for a table of moves"),
+        ("svd:split=0123/45678,source=(run:nowhere)", Game(), "has no place for m"),
+    ],
+)
+def test_what_cannot_be_compressed_is_refused(spec, game, message):
+    with pytest.raises(ValueError) as refused:  # noqa: PT011  # the message is compared below
+        make_policy(spec, game)
+    assert message in str(refused.value)
+
+
+def test_tables_and_groups_that_do_not_fit_are_refused():
+    values = optimal_values(Game())
+    with pytest.raises(ValueError, match="the table has one value for every board, and the grouping 0123/45678m is"):
+        svd(values, grouping_of(Game(), "svd", "4", of_moves=True))
+    with pytest.raises(ValueError, match="is no table of 2 x 3"):
+        svd(values, grouping_of(BOARD, "svd"))
+    with pytest.raises(ValueError, match="most=0 singular vectors cannot be computed: choose 1 to 1024"):
+        svd(values, grouping_of(Game(), "svd"), most=0)
+    with pytest.raises(ValueError, match="svd needs exactly two groups"):
+        svd(values, grouping_of(Game(), "tt"))
+    with pytest.raises(ValueError, match="names what is no cell here, 9"):
+        Grouping(Game(), ((0, 1, 2, 3), (4, 5, 6, 7, 8, 9)))
+
+
+def test_a_table_of_zeros_has_no_error():
+    game = Game(1, 3, 3)  # by turns nobody gets three in a row
+    assert not random_play_values(game).any()
+    assert [compressed.relative_error for compressed in decomposition(game, "svd")] == [0.0] * 4
+
+
+def test_reading_does_not_change_boards():
+    boards = plain.positions_of_random_play(SKIP, 16)
+    before = [array.copy() for array in boards]
+    for method in METHODS:
+        policy = make_policy(f"{method}:rank=5", SKIP)
+        policy.probabilities(boards), policy.values(boards)
+    for array, was in zip(boards, before, strict=True):
+        assert_array_equal(array, was)
+    assert policy.probabilities(Boards.start(replace(SKIP), 0)).shape == (0, 9)
+
+
+def test_a_decomposition_says_which_method_it_is():
+    with pytest.raises(ValueError, match="method='hosdv' is not known: did you mean 'hosvd'"):
+        decompose("hosdv", random_play_values(Game()), grouping_of(Game(), "svd"))

@@ -1,0 +1,81 @@
+"""What the studies of compressed tables have in common: the paper's matches, exactly and as it sampled them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from baselines.compression import Method, decomposition
+from baselines.tables import Evaluation, Softmax, Table, Terminal, values_of
+from evaluation.exact import Outcome, outcome
+from evaluation.match import play_pairs
+from evaluation.statistics import are_samples
+from ttt_envs.rules import Game
+
+SOURCE = "Fujita and Watanabe, Information Compression and Performance Evaluation of Tic-Tac-Toe's Evaluation Function"
+TERMINALS: tuple[Terminal, ...] = ("equation", "as_published")
+WEIGHT = 10.0
+"""w of Eq. (17)"""
+GAMES, BATCHES = 500, 5
+"""games in each seat, and how often that was done"""
+PAIRS = ((0, 0), (3, 7), (8, 12), (12, 14), (19, 17), (26, 19), (49, 24), (61, 26))
+"""Table 1: ranks of the SVD and of the HOSVD at about the same compression ratio"""
+RATIOS = (0.0, 0.049, 0.13, 0.20, 0.31, 0.43, 0.80, 1.0)
+"""as Table 1 has them"""
+TOLD = (
+    "Two conventions: by the paper's Eq. (1) a won board is worth 1 or -1; its program stores 0 there, so that a "
+    "winning move looks like any other, and its figures come from that. Exact results are by dynamic programming, w = "
+    "10; rates are means of both seats, as in the paper"
+)
+
+
+def whole(game: Game, terminal: Terminal) -> Table:
+    """The table that is compressed."""
+    return Table(game, values_of(game, "random", terminal))
+
+
+def at_ranks(game: Game, method: Method, terminal: Terminal, ranks: Sequence[int] | None = None) -> list[Any]:
+    """The table at these ranks, or at all."""
+    parts = decomposition(game, method, terminal=terminal)
+    return [parts.at(rank) for rank in (range(parts.largest + 1) if ranks is None else ranks)]
+
+
+def match(game: Game, a: Evaluation, b: Evaluation, batches: int, seed: int = 0) -> dict[str, Any]:
+    """Two tables at play: ``exact`` float[2, 3], of a moving first and second, and ``sampled`` int[batches, 2, 3]."""
+    one, other = Softmax(a, WEIGHT), Softmax(b, WEIGHT)
+    exact = [outcome(game, one, other), outcome(game, other, one).turned()]
+    # both games of a pair draw moves of their own, and without skips they share nothing
+    sampled = [
+        play_pairs(game, one, other, GAMES, seed=batches * seed + batch).table.tolist() for batch in range(batches)
+    ]
+    return {"exact": [list(seat) for seat in exact], "sampled": sampled}
+
+
+def mean(result: dict[str, Any]) -> Outcome:
+    """The exact result, the mean of both seats."""
+    first, second = (Outcome(*seat) for seat in result["exact"])
+    return first.mean(second)
+
+
+def agree(results: Sequence[dict[str, Any]]) -> bool:
+    """Whether the sampled games may well have the exact rates."""
+    both = [
+        (counts, [max(0.0, rate) for rate in exact])  # rounding may leave -1e-17 of nothing
+        for result in results
+        for batch in result["sampled"]
+        for counts, exact in zip(batch, result["exact"], strict=True)
+    ]
+    return are_samples([counts for counts, _ in both], [exact for _, exact in both])
+
+
+def rates(result: Sequence[float]) -> str:
+    """Win / draw / loss."""
+    return " / ".join(f"{rate:.3f}" for rate in result)
+
+
+def published_rates(result: dict[str, Any]) -> list[float]:
+    """Wins, draws and losses as the paper's figures have them: each from a batch of its own, of both seats."""
+    shares = [np.array(batch).sum(axis=0) / np.sum(batch) for batch in result["sampled"]]
+    return [float(shares[index % len(shares)][index]) for index in range(3)]

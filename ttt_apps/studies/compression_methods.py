@@ -1,0 +1,140 @@
+"""Beyond the paper: five decompositions at equal stored numbers, of four tables, by what their play is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from baselines.compression import Method, decompose, grouping_of
+from baselines.tables import Softmax, Table, learned_values, values_of
+from evaluation.study import Claim, Findings, Row, Study, Unit
+from learners.q_learning import QLearningConfig
+from learners.training import initial_rng, train
+from ttt_apps.evaluate.dial import Strength, strength
+from ttt_apps.studies.compressed import SOURCE, WEIGHT
+from ttt_envs.lockstep import SELF
+from ttt_envs.rules import Game
+
+METHODS: tuple[Method, ...] = ("svd", "hosvd", "hosvd2", "hooi", "tt")
+LEARNED = "learned by q-learning"
+TABLES: dict[str, tuple[float, str]] = {
+    "random play": (0.0, "random"),
+    "random play, skip 0.25": (0.25, "random"),
+    "perfect play": (0.0, "optimal"),
+    LEARNED: (0.0, ""),
+}
+"""by name: skip chance, and source"""
+GAMES = 200_000
+"""of self-play, for the learned table of moves"""
+SHARES = (0.05, 0.1, 0.2, 0.3, 0.5, 0.8)
+"""of the whole table's numbers, at which methods are compared: each at its largest rank that keeps no more"""
+
+
+def units(quick: bool) -> list[Unit]:
+    """One for each table and method."""
+    return [
+        {"table": table, "method": method, "dense": not quick}
+        for table in TABLES
+        for method in METHODS
+        if not (quick and table == LEARNED)
+    ]
+
+
+def measure(unit: Unit) -> list[dict[str, Any]]:
+    """Strength by rank: at the ranks of ``SHARES``, or denser."""
+    skip, source = TABLES[unit["table"]]
+    game = Game(skip_chance=skip)
+    method, learned = unit["method"], unit["table"] == LEARNED
+    values = learned_values(game, _learner(game)) if learned else values_of(game, source)
+    parts = decompose(method, values, grouping_of(game, method, of_moves=learned))
+    full = Softmax(Table(game, values), WEIGHT)
+    compressed = list(parts)
+    chosen = {_at(compressed, share) for share in SHARES}
+    if unit["dense"]:
+        chosen |= {rank for rank in range(len(compressed)) if rank % 3 == 0} | {len(compressed) - 1}
+    return [strength(full, compressed[rank])._asdict() for rank in sorted(chosen)]
+
+
+def _learner(game: Game) -> Any:
+    config = QLearningConfig(bootstrap="ply", symmetries="all")
+    learner = config.build(game, initial_rng(0))
+    train(learner, SELF, GAMES, batch=256)
+    return learner
+
+
+def _at(compressed: Sequence[Any], share: float) -> int:
+    """The largest rank that keeps no more than this share of the numbers."""
+    return max(rank for rank, one in enumerate(compressed) if one.compression_ratio <= share)
+
+
+def _kept(curve: Sequence[Strength], share: float) -> Strength:
+    """The largest rank of those measured that keeps no more than this share of the numbers."""
+    return max((one for one in curve if one.compression_ratio <= share), key=lambda one: one.rank)
+
+
+def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
+    """A table at equal numbers, and who is best where."""
+    curves = {(unit["table"], unit["method"]): [Strength(**point) for point in points] for unit, points in results}
+    rows, claims = [], []
+    for table in dict.fromkeys(table for table, _ in curves):
+        best_error, best_play = [], []
+        for share in SHARES:
+            at = {method: _kept(curves[table, method], share) for method in METHODS}
+            for method, one in at.items():
+                rows.append(
+                    Row(
+                        f"{table}, at most {share:.0%} kept, {method}",
+                        "",
+                        f"rank {one.rank}, {one.stored_numbers:,} numbers, error {one.relative_error:.4f}",
+                        f"{one.win:.3f} / {one.draw:.3f} / {one.loss:.3f} against the whole; exploitability "
+                        f"{one.exploitability:.4f}, regret {one.regret:.4f}",
+                    )
+                )
+            best_error.append(min(at, key=lambda method: at[method].relative_error))
+            best_play.append(min(at, key=lambda method: at[method].exploitability))
+        same = sum(a == b for a, b in zip(best_error, best_play, strict=True))
+        claims.append(
+            Claim(
+                f"{table}: the smallest error gives the least exploitable play",
+                same == len(SHARES),
+                f"in {same} of {len(SHARES)} comparisons at equal numbers; smallest error "
+                f"{', '.join(best_error)}; least exploitable {', '.join(best_play)}",
+            )
+        )
+
+    return Findings(
+        rows,
+        claims,
+        {"compression-methods": lambda figure: _draw(figure, curves)},
+        ours="kept",
+        data=[{**unit, "points": points} for unit, points in results],
+    )
+
+
+def _draw(figure: Any, curves: dict[tuple[str, str], list[Strength]]) -> None:
+    tables = list(dict.fromkeys(table for table, _ in curves))
+    figure.set_size_inches(3.6 * len(tables), 7)
+    grid = figure.subplots(2, len(tables), squeeze=False)
+    for column, table in enumerate(tables):
+        for method in METHODS:
+            points = curves[table, method]
+            numbers = [one.compression_ratio for one in points]
+            grid[0, column].plot(numbers, [one.relative_error for one in points], marker=".", ms=4, label=method)
+            grid[1, column].plot(numbers, [one.exploitability for one in points], marker=".", ms=4, label=method)
+        grid[0, column].set(title=table, ylabel="relative error", xlim=(0, 1.35))
+        grid[1, column].set(xlabel="numbers, share of the table's", ylabel="exploitability, exact", xlim=(0, 1.35))
+    grid[0, 0].legend()
+
+
+STUDY = Study(
+    title="Five decompositions of four tables at equal stored numbers",
+    source=f"beyond {SOURCE}",
+    about=(
+        "Softmax play (w = 10) of compressed tables of 3 x 3: values of random play without and with skips, of perfect "
+        "play, and the Q values of every move that q-learning has learned by self-play. Everything is exact."
+    ),
+    units=units,
+    measure=measure,
+    conclude=conclude,
+    left_out="the learned table, and all ranks but those compared",
+)

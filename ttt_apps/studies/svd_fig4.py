@@ -1,0 +1,184 @@
+"""Figure 4 of the paper: the whole table against its SVD, by rank."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from evaluation.study import Claim, Findings, Row, Study, Unit
+from ttt_apps.studies.compressed import (
+    BATCHES,
+    SOURCE,
+    TERMINALS,
+    TOLD,
+    agree,
+    at_ranks,
+    match,
+    mean,
+    published_rates,
+    rates,
+    whole,
+)
+from ttt_envs.rules import Game
+
+KNEE = 18
+"""the rank down to which the paper finds the winning rates almost constant, a compression ratio of 0.3"""
+ALMOST = 0.1
+"""the change of a winning rate that is still taken for almost constant"""
+SHOWN = (0, 1, 2, 3, 5, 8, 12, 15, 18, 26, 49, 61, 69, 75, 81)
+
+
+def units(quick: bool) -> list[Unit]:
+    """One for each convention and each part of the ranks."""
+    return [
+        {"terminal": terminal, "ranks": ranks, "batches": 1 if quick else BATCHES}
+        for terminal in TERMINALS
+        for ranks in ([list(SHOWN)] if quick else [list(range(start, 82, 4)) for start in range(4)])
+    ]
+
+
+def measure(unit: Unit) -> list[dict[str, Any]]:
+    """The whole table against every rank."""
+    game = Game()
+    full = whole(game, unit["terminal"])
+    return [
+        {
+            "rank": one.rank,
+            "ratio": one.compression_ratio,
+            "numbers": one.stored_numbers,
+            "error": one.relative_error,
+            **match(game, full, one, unit["batches"], one.rank),
+        }
+        for one in at_ranks(game, "svd", unit["terminal"], unit["ranks"])
+    ]
+
+
+def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
+    """The curves of both conventions, and the paper's claims about them."""
+    curves = {
+        terminal: {
+            point["rank"]: point
+            for unit, points in results
+            if unit["terminal"] == terminal
+            for point in sorted(points, key=lambda point: point["rank"])
+        }
+        for terminal in TERMINALS
+    }
+    curves = {terminal: dict(sorted(curve.items())) for terminal, curve in curves.items()}
+    rows = [
+        Row(
+            f"{terminal}, rank {rank}, ratio {point['ratio']:.3f}",
+            "",
+            rates(published_rates(point)),
+            f"{rates(mean(point))}, error {point['error']:.4f}",
+            agree([point]),
+        )
+        for terminal, curve in curves.items()
+        for rank, point in curve.items()
+        if rank in SHOWN
+    ]
+    claims = [claim for terminal, curve in curves.items() for claim in _claims(terminal, curve)]
+    numbers = curves["equation"][KNEE]["numbers"]
+    claims.append(
+        Claim(
+            "the data are reduced by 70%, from 154 KB to 46 KB",
+            True,
+            f"{numbers:,} numbers of 19,683: {numbers * 8 / 1000:.1f} KB of {19_683 * 8 / 1000:.1f} KB. But only 4,658 "
+            f"entries of the table are not 0, fewer than the {numbers:,}",
+        )
+    )
+    claims.append(
+        Claim(
+            "the relative error is the sum of the ignored singular values",
+            False,
+            "it is the root of the sum of their squares, over the norm of the table (Eq. 16)",
+        )
+    )
+    full_rank = {
+        terminal: next(r for r, point in curve.items() if point["error"] < 1e-9) for terminal, curve in curves.items()
+    }
+    claims.append(
+        Claim(
+            "the number of singular values is 81",
+            False,
+            f"so many there may be; the rank is {full_rank['equation']} (equation) and {full_rank['as_published']} "
+            f"(as_published), beyond which nothing changes",
+        )
+    )
+
+    def draw(figure: Any) -> None:
+        figure.set_size_inches(11, 4.5)
+        panels = figure.subplots(1, 2, sharey=True)
+        for axes, (terminal, curve) in zip(panels, curves.items(), strict=True):
+            _draw(axes, terminal, list(curve.values()))
+
+    return Findings(
+        rows,
+        claims,
+        {"svd-fig4": draw},
+        ours="500 games a seat, each rate of a batch of its own",
+        data={terminal: list(curve.values()) for terminal, curve in curves.items()},
+    )
+
+
+def _claims(terminal: str, curve: dict[int, dict[str, Any]]) -> list[Claim]:
+    most = max(curve)
+    all_wins = {rank: mean(point).win for rank, point in curve.items()}
+    svd_wins = {rank: mean(point).loss for rank, point in curve.items()}
+    drift = max(abs(wins[rank] - wins[most]) for wins in (all_wins, svd_wins) for rank in curve if rank >= KNEE)
+    below = max(rank for rank in curve if rank < KNEE and all_wins[rank] - all_wins[most] > 2 * ALMOST)
+    end = mean(curve[most])
+    return [
+        Claim(
+            f"{terminal}: two whole tables mostly draw, as the figure's end shows",
+            end.draw > 0.5,
+            f"exactly {end.draw:.4f} of their games are draws",
+        ),
+        Claim(
+            f"{terminal}: the winning rates are almost constant down to a compression ratio of 0.3 (rank 18)",
+            drift <= ALMOST,
+            f"from rank {most} to {KNEE} they move by up to {drift:.3f} (almost constant: up to {ALMOST}); the whole "
+            f"table wins {all_wins[most]:.4f} at rank {most}, {all_wins[KNEE]:.4f} at {KNEE}",
+        ),
+        Claim(
+            f"{terminal}: the winning rate of the whole table increases sharply below 0.3, the error only gradually",
+            all_wins[3] - all_wins[KNEE] > 2 * (all_wins[KNEE] - all_wins[most]),
+            f"{all_wins[KNEE]:.4f} at rank {KNEE}, {all_wins[12]:.4f} at 12, {all_wins[3]:.4f} at 3, and more than "
+            f"{2 * ALMOST} above its end from rank {below} down; the error is {curve[KNEE]['error']:.3f}, "
+            f"{curve[12]['error']:.3f}, {curve[3]['error']:.3f}",
+        ),
+    ]
+
+
+def _draw(axes: Any, terminal: str, points: list[dict[str, Any]]) -> None:
+    ratios = [point["ratio"] for point in points]
+    exact = np.array([mean(point) for point in points])
+    sampled = np.array([published_rates(point) for point in points])
+    for column, label, colour in (
+        (0, "whole table wins", "tab:red"),
+        (2, "SVD wins", "tab:blue"),
+        (1, "draws", "tab:green"),
+    ):
+        axes.plot(ratios, exact[:, column], color=colour, label=label)
+        axes.plot(ratios, sampled[:, column], ".", color=colour, ms=4)
+    axes.plot(ratios, [point["error"] for point in points], color="black", label="relative error")
+    axes.set(
+        title=terminal,
+        xlabel="compression ratio",
+        ylabel="rate; lines exact, dots 500 games a seat",
+        ylim=(-0.02, 1.02),
+    )
+    axes.legend(fontsize="small")
+
+
+STUDY = Study(
+    title="The whole table against its SVD",
+    source=f"{SOURCE}, figure 4",
+    about=f"{TOLD}. The figure's numbers are not in its text, so nothing stands under published.",
+    units=units,
+    measure=measure,
+    conclude=conclude,
+    left_out=f"{82 - len(SHOWN)} of the 82 ranks, and four of the five batches of games",
+)
