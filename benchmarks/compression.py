@@ -13,19 +13,26 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from time import process_time
 from typing import Any
 
 os.environ["OPENBLAS_NUM_THREADS"] = "1"  # before numpy is there: two threads on one core wait for each other
 
 import numpy as np
 import tyro
-from measuring import Arguments, SkipRow, Spread, cpu, not_installed, versions
+from measuring import (
+    Alone,
+    Arguments,
+    SkipRow,
+    Spread,
+    cpu,
+    measure_alone,
+    not_installed,
+    seconds_of,
+    table_of_alone,
+    versions,
+)
 from rich.box import MARKDOWN
 from rich.console import Console
 from rich.table import Table as Rows
@@ -137,8 +144,7 @@ ALONE: dict[str, tuple[str, str]] = {
 SLOW = ("play-4x4", "hosvd-4x4-skip", "svd-4x4-skip")
 """left out of the quick form, unless asked for"""
 
-CHILD = """
-import re, time
+BEFORE = """
 from baselines.compression import decomposition, split_errors
 from baselines.tables import Softmax, Table, random_play_values
 from evaluation.exact import outcome
@@ -155,12 +161,6 @@ def curve(ranks=82):
     return len(results), "exact results"
 
 curve(1), decomposition(Game(), "hosvd").at(1)  # compiles
-wall, cpu = time.perf_counter(), time.process_time()
-found = {expression}
-wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-# not getrusage's, which a child inherits of its parent
-peak = int(re.search(r"VmHWM:\\s*(\\d+) kB", open("/proc/self/status").read())[1])
-print(wall, cpu, peak, found)
 """
 
 
@@ -180,28 +180,6 @@ class Comparison:
     peer_us: Spread
     ratio: Spread
     """the peer's time over ours"""
-
-
-@dataclass(frozen=True)
-class Alone:
-    """What was measured by itself."""
-
-    name: str
-    work: str
-    answer: str
-    cpu_seconds: float
-    wall_seconds: float
-    peak_rss_bytes: int
-
-
-def seconds_of(ask: Ask, least: float) -> float:
-    """CPU seconds of one answer, from as many as fill ``least`` seconds."""
-    begin = process_time()
-    count = 0
-    while count == 0 or process_time() - begin < least:
-        ask()
-        count += 1
-    return (process_time() - begin) / count
 
 
 def measured(asks: dict[str, Ask], rounds: int, least: float) -> dict[str, list[float]]:
@@ -252,18 +230,6 @@ def beside_the_table(name: str, rounds: int, least: float) -> list[Comparison]:
     return found
 
 
-def alone(name: str) -> Alone:
-    work, expression = ALONE[name]
-    root = Path(__file__).parents[1]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])}
-    command = [sys.executable, "-c", CHILD.replace("{expression}", expression)]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-    if done.returncode:
-        raise SkipRow(f"it failed: {done.stderr.strip().splitlines()[-1]}")
-    wall, cpu_seconds, peak, answer = done.stdout.strip().split(" ", 3)
-    return Alone(name, work, answer, float(cpu_seconds), float(wall), 1024 * int(peak))
-
-
 def table_of(comparisons: list[Comparison]) -> Rows:
     table = Rows(box=MARKDOWN)
     for header in ("row", "ours", "beside"):
@@ -273,16 +239,6 @@ def table_of(comparisons: list[Comparison]) -> Rows:
     for c in comparisons:
         rate = f"{1e6 / c.our_us.median:,.0f}"
         table.add_row(c.name, c.ours, c.beside, str(c.batch or ""), str(c.our_us), str(c.peer_us), rate, str(c.ratio))
-    return table
-
-
-def table_of_alone(rows: list[Alone]) -> Rows:
-    table = Rows(box=MARKDOWN)
-    for header in ("row", "work", "CPU s", "wall s", "peak RSS, MiB", "answer"):
-        table.add_column(header, no_wrap=header != "answer", overflow="fold")
-    for row in rows:
-        memory = f"{row.peak_rss_bytes / 2**20:,.0f}"
-        table.add_row(row.name, row.work, f"{row.cpu_seconds:.2f}", f"{row.wall_seconds:.2f}", memory, row.answer)
     return table
 
 
@@ -305,7 +261,8 @@ def main(arguments: Arguments) -> None:
                 elif name in PLAY:
                     comparisons += beside_the_table(name, rounds, least)
                 else:
-                    by_itself.append(alone(name))
+                    work, expression = ALONE[name]
+                    by_itself.append(measure_alone(name, work, BEFORE, expression))
             except SkipRow as reason:
                 skipped[name] = str(reason)
 

@@ -14,18 +14,26 @@ import ctypes
 import dataclasses
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
-from time import process_time
 from typing import Any, NamedTuple
 
 import numpy as np
 import tyro
-from measuring import Arguments, SkipRow, Spread, compile_c, cpu, not_installed, versions
+from measuring import (
+    Alone,
+    Arguments,
+    SkipRow,
+    Spread,
+    compile_c,
+    cpu,
+    measure_alone,
+    not_installed,
+    seconds_of,
+    table_of_alone,
+    versions,
+)
 from rich.box import MARKDOWN
 from rich.console import Console
 from rich.table import Table
@@ -217,19 +225,12 @@ ALONE: dict[str, str] = {
 }
 """what has no peer, as Python"""
 
-CHILD = """
-import re, time
+BEFORE = """
 from baselines.proof import prove
 from baselines.solver import solve
 from evaluation.exact import outcome
 from ttt_envs.rules import Game
 solve(Game()), outcome(Game(), "optimal", "random"), prove(Game())  # compiles
-wall, cpu = time.perf_counter(), time.process_time()
-found = {expression}
-wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-# not getrusage's, which a child inherits of its parent
-peak = int(re.search(r"VmHWM:\\s*(\\d+) kB", open("/proc/self/status").read())[1])
-print(wall, cpu, peak, found)
 """
 
 
@@ -249,28 +250,6 @@ class Comparison:
     ratio: Spread
     """the peer's time over ours"""
     at_least: float
-
-
-@dataclass(frozen=True)
-class Alone:
-    """What was measured by itself."""
-
-    name: str
-    expression: str
-    answer: str
-    cpu_seconds: float
-    wall_seconds: float
-    peak_rss_bytes: int
-
-
-def seconds_of(ask: Ask, least: float) -> float:
-    """CPU seconds of one answer, from as many as fill ``least`` seconds."""
-    begin = process_time()
-    count = 0
-    while count == 0 or process_time() - begin < least:
-        ask()
-        count += 1
-    return (process_time() - begin) / count
 
 
 def compare(row: Row, rounds: int, least: float) -> Comparison:
@@ -293,18 +272,6 @@ def compare(row: Row, rounds: int, least: float) -> Comparison:
     return Comparison(row.name, row.ours, row.beside, *spreads, row.at_least)
 
 
-def alone(name: str) -> Alone:
-    expression = ALONE[name]
-    root = Path(__file__).parents[1]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])}
-    command = [sys.executable, "-c", CHILD.format(expression=expression)]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-    if done.returncode:
-        raise SkipRow(f"it failed: {done.stderr.strip().splitlines()[-1]}")
-    wall, cpu_seconds, peak, answer = done.stdout.strip().split(" ", 3)
-    return Alone(name, expression, answer, float(cpu_seconds), float(wall), 1024 * int(peak))
-
-
 def table_of(comparisons: list[Comparison]) -> Table:
     table = Table(box=MARKDOWN)
     for header in ("row", "ours", "beside"):
@@ -314,16 +281,6 @@ def table_of(comparisons: list[Comparison]) -> Table:
     for c in comparisons:
         goal = f"{c.at_least:g}" if c.ratio.median >= c.at_least else f"{c.at_least:g} missed"
         table.add_row(c.name, c.ours, c.beside, str(c.our_ms), str(c.peer_ms), str(c.ratio), goal)
-    return table
-
-
-def table_of_alone(rows: list[Alone]) -> Table:
-    table = Table(box=MARKDOWN)
-    for header in ("row", "CPU s", "wall s", "peak RSS, MiB", "answer"):
-        table.add_column(header, no_wrap=header != "answer", overflow="fold")
-    for row in rows:
-        memory = f"{row.peak_rss_bytes / 2**20:,.0f}"
-        table.add_row(row.name, f"{row.cpu_seconds:.2f}", f"{row.wall_seconds:.2f}", memory, row.answer)
     return table
 
 
@@ -340,7 +297,7 @@ def main(arguments: Arguments) -> None:
         with console.status(name):
             try:
                 if name in ALONE:
-                    by_itself.append(alone(name))
+                    by_itself.append(measure_alone(name, ALONE[name], BEFORE, ALONE[name]))
                 else:
                     row = next(row for row in ROWS if row.name == name)
                     comparisons.append(compare(row, rounds, 0.1 if arguments.quick else 0.4))

@@ -11,9 +11,13 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from time import process_time
+
+from rich.box import MARKDOWN
+from rich.table import Table
 
 import ttt_envs
 
@@ -87,6 +91,66 @@ def versions(packages: Iterable[str]) -> dict[str, str]:
     if shutil.which("gcc"):
         found["gcc"] = subprocess.run(["gcc", "-dumpfullversion"], capture_output=True, text=True).stdout.strip()
     return found
+
+
+def seconds_of(ask: Callable[[], object], least: float) -> float:
+    """CPU seconds of one answer, from as many as fill ``least`` seconds."""
+    begin = process_time()
+    count = 0
+    while count == 0 or process_time() - begin < least:
+        ask()
+        count += 1
+    return (process_time() - begin) / count
+
+
+@dataclass(frozen=True)
+class Alone:
+    """What was measured by itself, in a fresh process."""
+
+    name: str
+    work: str
+    answer: str
+    cpu_seconds: float
+    wall_seconds: float
+    peak_rss_bytes: int
+
+
+_CHILD = """
+import re, time
+{before}
+wall, cpu = time.perf_counter(), time.process_time()
+found = {expression}
+wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+# not getrusage's, which a child inherits of its parent
+peak = int(re.search(r"VmHWM:\\s*(\\d+) kB", open("/proc/self/status").read())[1])
+print(wall, cpu, peak, found)
+"""
+
+
+def measure_alone(name: str, work: str, before: str, expression: str) -> Alone:
+    """Run Python in a fresh process: ``before``, which is not measured, then ``expression``.
+
+    Raises:
+        SkipRow: it failed.
+    """
+    root = Path(__file__).parents[1]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])}
+    code = _CHILD.replace("{before}", before).replace("{expression}", expression)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)
+    if done.returncode:
+        raise SkipRow(f"it failed: {done.stderr.strip().splitlines()[-1]}")
+    wall, cpu_seconds, peak, answer = done.stdout.strip().split(" ", 3)
+    return Alone(name, work, answer, float(cpu_seconds), float(wall), 1024 * int(peak))
+
+
+def table_of_alone(rows: Iterable[Alone]) -> Table:
+    table = Table(box=MARKDOWN)
+    for header in ("row", "work", "CPU s", "wall s", "peak RSS, MiB", "answer"):
+        table.add_column(header, no_wrap=header != "answer", overflow="fold")
+    for row in rows:
+        memory = f"{row.peak_rss_bytes / 2**20:,.0f}"
+        table.add_row(row.name, row.work, f"{row.cpu_seconds:.2f}", f"{row.wall_seconds:.2f}", memory, row.answer)
+    return table
 
 
 @dataclass(frozen=True)
