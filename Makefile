@@ -7,6 +7,8 @@ OLD := .venv-pettingzoo-1.24
 # numba does not see edits in kernels that a kernel imports: a folder of its own for each state of the sources
 export NUMBA_CACHE_DIR ?= $(CURDIR)/.cache/numba/$(shell cat ttt_envs/*.py baselines/*.py learners/*.py evaluation/*.py | sha256sum | cut -c1-16)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
+# matrices here are small: threads for them only wait for each other, for longest where other work runs beside
+export OPENBLAS_NUM_THREADS ?= 1
 
 .PHONY: demo test lint unit old-pettingzoo slow clean
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from joblib import Parallel, delayed
 
 from evaluation.statistics import Interval, of_pairs
 from ttt_envs.boards import Boards
-from ttt_envs.policy import Policy, act_in_episodes, make_policy
-from ttt_envs.rules import DRAW, ILLEGAL, NOT_OVER, Game, Integers, begin_rows, key_of, play_rows
+from ttt_envs.policy import Player, Policy, act_in_episodes, make_policy
+from ttt_envs.rules import DRAW, ILLEGAL, NOT_OVER, Game, Integers, Keys, Reals, begin_rows, key_of, play_rows
 
 BLOCK = 2048
 """pairs in a block: results depend on the seed and on this, never on the number of workers"""
@@ -105,10 +105,33 @@ def play_pairs(
     return Score(total)
 
 
+@dataclass(frozen=True)
+class WithoutMemory:
+    """A policy as a player: the moves of a game are drawn from the game's own luck, uint64[slots]."""
+
+    policy: Policy
+    luck: Keys
+
+    def begin(self, slots: Integers) -> None:
+        """There is nothing to forget."""
+
+    def act(
+        self, boards: Boards, slots: Integers, rng: np.random.Generator, time_left: Reals | None = None
+    ) -> Integers:
+        """int64[B]; neither ``rng`` nor ``time_left`` is looked at."""
+        return act_in_episodes(self.policy, boards, self.luck[slots], np.count_nonzero(boards.cells, axis=1))
+
+
+def player_of(policy: Policy, luck: Keys) -> Player:
+    """What plays a policy in a match: its own ``player()``, with a memory between moves, where it offers one."""
+    own = getattr(policy, "player", None)
+    return WithoutMemory(policy, luck) if own is None else cast(Player, own())
+
+
 def _play_block(game: Game, a: str | Policy, b: str | Policy, pairs: int, seed: int, block: int) -> Integers:
     """One block of pairs: game i and game pairs + i are a pair, in the second of which b is player_0."""
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(block,)))
-    players = (make_policy(a, game), make_policy(b, game))
+    policies = (make_policy(a, game), make_policy(b, game))
     count = 2 * pairs
     numbers = np.arange(count)
     cells, mover = Boards.start(game, count)
@@ -118,16 +141,20 @@ def _play_block(game: Game, a: str | Policy, b: str | Policy, pairs: int, seed: 
     # the players' moves are drawn for each game by itself: games of one pair share their skips and nothing more
     begin_rows(cells, mover, stones, moves_luck, key_of(rng), numbers)
     swapped = numbers >= pairs
+    players = [player_of(policy, moves_luck) for policy in policies]
+    generators = rng.spawn(2)
+    for player in players:
+        player.begin(numbers)
     while (running := outcome == NOT_OVER).any():
         turn = running & (mover == swapped)  # where a is to move
-        for player, mine in ((players[0], turn), (players[1], running & ~turn)):
+        for which, mine in enumerate((turn, running & ~turn)):
             rows = np.flatnonzero(mine)
             if not len(rows):
                 continue
-            actions = act_in_episodes(player, Boards(cells[rows], mover[rows]), moves_luck[rows], stones[rows])
+            actions = players[which].act(Boards(cells[rows], mover[rows]), rows, generators[which])
             play_rows(cells, mover, stones, luck, rows, actions, game.kernel, outcome)
             if (outcome[rows] == ILLEGAL).any():
-                raise ValueError(f"{player} moved to a cell that is not empty: it is at fault")
+                raise ValueError(f"{policies[which]} moved to a cell that is not empty: it is at fault")
     # a's results: 0 win, 1 draw, 2 loss
     result = np.where(outcome == DRAW, 1, np.where(outcome == swapped, 0, 2))
     pairs_of = np.zeros((3, 3), np.int64)

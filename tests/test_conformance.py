@@ -85,13 +85,14 @@ def test_a_draw_takes_exactly_one_uniform_number_per_position(policy, boards):
 
 def test_moves_are_drawn_from_the_probabilities(policy, boards):
     """The frequencies of `act` are those of drawing from `probabilities`, within 5 standard errors."""
-    count = 2000
+    count = 2000 if policy.pure else 200
     for row in range(4):
         many = boards.take(np.full(count, row))
-        p = probabilities(policy, many).mean(axis=0)
+        many_p = probabilities(policy, many, seed=3)  # of what is not pure, from the numbers that `act` gets
+        p = many_p.mean(axis=0)
         for draws in (
             act(policy, many, np.random.default_rng(3)),
-            sample(probabilities(policy, many), np.random.default_rng(3).random(count)),
+            sample(many_p, np.random.default_rng(3).random(count)),
         ):
             shares = np.bincount(draws, minlength=len(p)) / count
             assert (shares[p == 0] == 0).all()

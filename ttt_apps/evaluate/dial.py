@@ -35,10 +35,16 @@ class Strength(NamedTuple):
     regret: float
 
 
-def strength(full: Softmax, compressed: Compressed) -> Strength:
-    """Measure a compressed table at the weight of the whole one."""
+def strength(full: Softmax, compressed: Compressed, *, made_again: bool = False) -> Strength:
+    """Measure a compressed table at the weight of the whole one.
+
+    Args:
+        full: plays by the whole table.
+        compressed: what is measured.
+        made_again: play by the approximated table and not by the factors: the same, faster where a board is large.
+    """
     game = compressed.game
-    policy = Softmax(compressed, full.w)
+    policy = Softmax(Table(game, compressed.table()) if made_again else compressed, full.w)
     return Strength(
         compressed.rank,
         compressed.stored_numbers,

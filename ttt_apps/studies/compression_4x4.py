@@ -14,7 +14,7 @@ from ttt_apps.studies.compressed import SOURCE, WEIGHT
 from ttt_envs.rules import Game
 
 GAME = Game(4, 4, 4)
-RANKS: dict[Method, tuple[int, ...]] = {"svd": (8, 32, 128), "hosvd": (9, 27, 45), "tt": (32, 128)}
+RANKS: dict[Method, tuple[int, ...]] = {"svd": (8, 32, 128), "hosvd": (9, 27), "tt": (32, 128)}
 QUICK: dict[Method, tuple[int, ...]] = {"hosvd": (9,)}
 
 
@@ -37,7 +37,7 @@ def measure(unit: Unit) -> dict[str, Any]:
     for rank in unit["ranks"]:
         one = parts.at(rank)
         if unit["play"]:
-            points.append(strength(full, one)._asdict())
+            points.append(strength(full, one, made_again=True)._asdict())
         else:
             nothing = dict.fromkeys(("win", "draw", "loss", "exploitability", "regret"))
             kept = (rank, one.stored_numbers, one.compression_ratio, one.relative_error)

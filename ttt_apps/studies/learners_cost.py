@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
 
+from evaluation.cost import Usage
 from evaluation.study import Claim, Findings, Row, Study, Unit
 from learners.checkpoint import build_config
 from ttt_apps.evaluate.cost import NAMES, repeat
@@ -39,6 +41,17 @@ def units(quick: bool) -> list[Unit]:
 
 def measure(unit: Unit) -> dict[str, float]:
     """What a fresh process takes that trains against random, imports included."""
+    _warm(unit["learner"])
+    return dict(zip(NAMES, _repeated(unit), strict=True))
+
+
+@cache
+def _warm(name: str) -> None:
+    """Let the learner's kernels be compiled, or found compiled, before anything is measured."""
+    _repeated({"learner": name, "settings": dict(LEARNERS)[name], "batch": 1, "games": 20, "repeat": 0})
+
+
+def _repeated(unit: Unit) -> Usage:
     name = unit["learner"]
     config = {
         "format": 1,
@@ -51,13 +64,13 @@ def measure(unit: Unit) -> dict[str, float]:
         "batch": unit["batch"] or BATCHES[name],
         "seed": unit["repeat"],
     }
-    return dict(zip(NAMES, repeat(config), strict=True))
+    return repeat(config)
 
 
 def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
     """CPU of each game beyond the start, and memory, beside the report's ratios."""
     costs = {(batch, name): _Cost(results, batch, name) for batch in (1, DEFAULT) for name, _ in LEARNERS}
-    decided = results[-1][0]["games"] >= GAMES[DEFAULT][-1]
+    decided = len(results) == len(units(False))
     rows = []
     for (batch, name), cost in costs.items():
         label = f"{name}, {'one game at a time' if batch == 1 else f'{BATCHES[name]:,} side by side'}"

@@ -1,0 +1,612 @@
+"""The search against its definition in plain Python, against itself without shortcuts, and against perfect play."""
+
+import doctest
+from dataclasses import replace
+
+import numpy as np
+import plain
+import pytest
+from numba import config
+from numba.core.dispatcher import Dispatcher
+from numba.types import unliteral
+from numpy.testing import assert_allclose, assert_array_equal
+
+from baselines import expectiminimax
+from baselines.expectiminimax import Expectiminimax, Search, _ByLeaves
+from baselines.solver import TIE, solve
+from evaluation.exact import exploitability, regret
+from evaluation.match import play_pairs
+from ttt_envs import Boards, Game, Position, act, from_text, make_policy
+from ttt_envs.policy import Values
+from ttt_envs.symmetry import symmetries
+
+HEURISTICS = ("count", "consecutive", "all-diagonals")
+SMALLEST = expectiminimax._bytes_of(expectiminimax.SMALLEST_TABLE, 1)
+"""memory of a table that cannot grow"""
+SEARCHES = [
+    {"pruning": "none"},
+    {"pruning": "alpha-beta", "memory": 0},
+    {"pruning": "star1", "memory": 0},
+    {"pruning": "star1", "memory": SMALLEST},
+    {"pruning": "star1"},
+    {"pruning": "star2"},
+]
+
+
+class Definition:
+    """The value of a position as the report defines it, to player_0."""
+
+    def __init__(self, game, heuristic):
+        self.skip, self.heuristic = game.skip_chance, heuristic
+        lines = plain.all_lines(game)
+        self.through = [[line for line in lines if cell in line] for cell in range(game.cells)]
+        self.compared = lines if heuristic == "all-diagonals" else straight_or_main(game)
+        self.values, self.horizons = {}, {}
+
+    def with_skip(self, skip):
+        self.skip, self.values = skip, {}
+        return self
+
+    def value(self, cells, mover, depth):
+        key = cells, mover, depth
+        if key not in self.values:
+            best = max if mover == 0 else min
+            self.values[key] = best(self.move_values(cells, mover, depth).values())
+        return self.values[key]
+
+    def move_values(self, cells, mover, depth):
+        return {
+            cell: self.after((*cells[:cell], mover + 1, *cells[cell + 1 :]), mover, cell, depth)
+            for cell, stone in enumerate(cells)
+            if stone == 0
+        }
+
+    def after(self, cells, maker, cell, depth):
+        for line in self.through[cell]:
+            if all(cells[i] == maker + 1 for i in line):
+                return depth if maker == 0 else -depth
+        if 0 not in cells:
+            return 0.0
+        if depth == 1:
+            return self.horizon(cells)
+        value = (1 - self.skip) * self.value(cells, 1 - maker, depth - 1)
+        return value + self.skip * self.value(cells, maker, depth - 1) if self.skip else value
+
+    def horizon(self, cells):
+        if cells not in self.horizons:
+            first = second = 0
+            for line in self.compared:
+                stones = bytes([cells[i] for i in line])
+                if 2 not in stones:
+                    first = max(first, self.worth(stones, 1))
+                if 1 not in stones:
+                    second = max(second, self.worth(stones, 2))
+            self.horizons[cells] = 0.5 * ((first > second) - (first < second))
+        return self.horizons[cells]
+
+    def worth(self, stones, own):
+        return max(map(len, stones.split(b"\0"))) if self.heuristic == "consecutive" else stones.count(own)
+
+
+def straight_or_main(game):
+    """Windows in rows, columns and the diagonals that begin in a corner."""
+    rows, columns, length = game.rows, game.columns, game.win_length
+    walks = [[(row, column) for column in range(columns)] for row in range(rows)]
+    walks += [[(row, column) for row in range(rows)] for column in range(columns)]
+    for row, down in ((0, 1), (rows - 1, -1)):
+        for column, right in ((0, 1), (columns - 1, -1)):
+            walks.append([(row + i * down, column + i * right) for i in range(min(rows, columns))])
+    cells = [[row * columns + column for row, column in walk] for walk in walks]
+    return {tuple(sorted(walk[i : i + length])) for walk in cells for i in range(len(walk) - length + 1)}
+
+
+def searched(game, boards, depth, **settings):
+    search = Search(game, boards, **settings)
+    assert search.run(depth)
+    return search.move_values
+
+
+def defined(definition, boards, depth):
+    """float64[B, cells], to the mover, as searches give it."""
+    values = np.full(boards.cells.shape, np.nan)
+    for row, (cells, mover) in enumerate(zip(boards.cells.tolist(), boards.mover.tolist(), strict=True)):
+        for cell, value in definition.move_values(tuple(cells), mover, depth).items():
+            values[row, cell] = value if mover == 0 else -value
+    return values
+
+
+def same(game, values, others):
+    """The same numbers: sums of 1/4 and 1/2 have no rounding."""
+    if game.skip_chance * 4 % 1 == 0:
+        assert_array_equal(values, others)
+    else:
+        assert_allclose(values, others, rtol=0, atol=1e-12)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The values
+
+
+def test_known_values(known):
+    for text, by_depth in known["expectiminimax_skip_quarter_count_reading"].items():
+        if text == "note":
+            continue
+        game = Game(*map(int, text.split()[0].split("x")), 0.25)
+        position = from_text(".../.o./... x") if "centre" in text else Boards.start(game).position(0)
+        for depth, value in by_depth.items():
+            analysis = Expectiminimax(game, int(depth)).analyse(position)
+            assert analysis.value == eval(value), (text, depth)  # a fraction
+
+
+SMALL = [(3, 3, 3), (3, 3, 2), (2, 4, 2), (3, 4, 3), (1, 6, 3), (4, 3, 4), (2, 2, 1), (4, 4, 3), (3, 5, 3)]
+
+
+@pytest.mark.parametrize("heuristic", HEURISTICS)
+@pytest.mark.parametrize("size", SMALL, ids=str)
+def test_every_search_finds_the_value_that_is_defined(size, heuristic):
+    definition = Definition(Game(*size), heuristic)
+    for skip in (0.0, 0.1, 0.25, 0.5):
+        game = Game(*size, skip)
+        boards = plain.positions_of_random_play(replace(game, skip_chance=0.5), 25)
+        for depth in (1, 2, 3) if game.cells > 9 else (1, 2, 3, 4):
+            if depth > 2:
+                boards = boards.take((boards.cells == 0).sum(axis=1) < 10)
+            values = defined(definition.with_skip(skip), boards, depth)
+            for settings in SEARCHES:
+                same(game, searched(game, boards, depth, heuristic=heuristic, **settings), values)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("heuristic", HEURISTICS)
+@pytest.mark.parametrize("size", [*SMALL, (4, 4, 4), (5, 4, 4), (5, 5, 4), (3, 7, 3)], ids=str)
+def test_every_search_finds_the_value_that_is_defined_in_more_positions(size, heuristic):
+    definition = Definition(Game(*size), heuristic)
+    for skip in (0.0, 0.1, 0.25, 0.5):
+        game = Game(*size, skip)
+        boards = plain.positions_of_random_play(replace(game, skip_chance=0.5), 300, seed=1)
+        for depth in (1, 2, 3, 4, 5):
+            if depth > 2:
+                boards = boards.take((boards.cells == 0).sum(axis=1) < 13 - depth)
+            values = defined(definition.with_skip(skip), boards, depth)
+            for settings in SEARCHES:
+                same(game, searched(game, boards, depth, heuristic=heuristic, **settings), values)
+
+
+def test_on_3_x_3_every_search_finds_the_value_to_the_end():
+    for skip in (0.0, 0.25):
+        game = Game(skip_chance=skip)
+        start = Boards.start(game)
+        values = defined(Definition(game, "count"), start, 9)
+        for settings in SEARCHES:
+            if settings["pruning"] != "none":
+                same(game, searched(game, start, 9, **settings), values)
+
+
+LARGE = [
+    (Game(5, 5, 4, 0.25), 40, 3),
+    (Game(4, 6, 4), 10, 4),
+    (Game(7, 7, 5, 0.1), 30, 3),
+    (Game(5, 13, 5, 0.25), 10, 3),
+    (Game(10, 10, 8, 0.25), 4, 3),
+    (Game(13, 13, 5, 0.25), 20, 2),
+    (Game(19, 19, 5, 0.1), 10, 2),
+    (Game(6, 3, 6, 0.25), 30, 4),
+    (Game(5, 5, 2, 0.25), 10, 4),
+]
+"""games, how many positions, depth"""
+
+
+@pytest.mark.parametrize(("game", "count", "depth"), LARGE, ids=str)
+def test_on_larger_boards_nothing_is_lost_by_pruning(game, count, depth):
+    boards = plain.positions_of_random_play(game, count)
+    boards.cells[0], boards.mover[0] = 0, 0
+    for heuristic in HEURISTICS:
+        values = searched(game, boards, depth, pruning="none", heuristic=heuristic)
+        for settings in SEARCHES[1:]:
+            same(game, searched(game, boards, depth, heuristic=heuristic, **settings), values)
+
+
+@pytest.mark.parametrize(("game", "count", "depth"), LARGE[:4], ids=str)
+def test_a_search_for_the_best_moves_finds_all_of_them_and_no_other(game, count, depth):
+    boards = plain.positions_of_random_play(game, count)
+    values = searched(game, boards, depth, pruning="none")
+    best = np.nanmax(values, axis=1, keepdims=True)
+    for settings in SEARCHES:
+        found = searched(game, boards, depth, every_move=False, **settings)
+        assert_allclose(np.nanmax(found, axis=1, keepdims=True), best, rtol=0, atol=1e-12)
+        assert_array_equal(found >= best - TIE, values >= best - TIE)
+        assert_array_equal(np.isnan(found), boards.cells != 0)
+        assert (found[boards.cells == 0] >= values[boards.cells == 0] - 1e-12).all()
+
+
+@pytest.mark.parametrize("heuristic", HEURISTICS)
+def test_players_may_change_places_and_the_board_may_be_turned(heuristic):
+    for game in (Game(skip_chance=0.25), Game(4, 6, 4, 0.25), Game(5, 5, 4)):
+        boards = plain.positions_of_random_play(game, 50)
+        values = searched(game, boards, 3, heuristic=heuristic)
+        swapped = Boards(((3 - boards.cells) % 3).astype(np.int8), 1 - boards.mover)
+        assert_array_equal(searched(game, swapped, 3, heuristic=heuristic), values)
+        for image in symmetries(game):
+            turned = Boards(boards.cells[:, image], boards.mover)
+            assert_array_equal(searched(game, turned, 3, heuristic=heuristic), values[:, image])
+        policy = Expectiminimax(game, heuristic=heuristic)
+        for row in range(3):
+            one, other = (policy.analyse(batch.position(row)) for batch in (boards, swapped))
+            assert one.value == -other.value
+            assert_array_equal(one.move_values, -other.move_values)
+
+
+def test_a_search_that_prunes_looks_at_less():
+    """Fewer nodes, whatever the machine: the numbers of a deterministic search."""
+    game = Game(5, 5, 4, 0.25)
+    nodes = {}
+    for settings in SEARCHES:
+        search = Search(game, Boards.start(game), every_move=False, **settings)
+        search.run(4)
+        nodes[settings["pruning"], settings.get("memory")] = int(search.nodes[0])
+    assert nodes["none", None] == 25 * (1 + 2 * 24 * (1 + 2 * 23 * (1 + 2 * 22)))
+    assert nodes["star1", 0] < nodes["alpha-beta", 0] < nodes["none", None] / 5
+    assert nodes["star1", None] <= nodes["star1", SMALLEST] < nodes["star1", 0]
+    assert nodes["star1", None] < nodes["none", None] / 50
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The moves
+
+
+def all_positions(game):
+    cells, movers = zip(*plain.moves_of(game), strict=True)
+    return Boards(np.array([np.frombuffer(row, np.int8) for row in cells]), np.array(movers, np.int8))
+
+
+def test_without_skips_a_search_to_the_end_plays_perfectly():
+    """A win that comes sooner scores more, so every best move of the search is optimal, and not the reverse."""
+    boards = all_positions(Game())
+    policy = Expectiminimax(Game(), depth=9)
+    optimal = solve(Game()).optimal_actions(boards)
+    assert (policy.probabilities(boards)[~optimal] == 0).all()
+    assert len(boards.mover) == 4520
+    assert exploitability(Game(), policy) == pytest.approx(0, abs=1e-12)
+    assert regret(Game(), policy) == pytest.approx(0, abs=1e-12)
+
+
+def test_with_skips_a_search_to_the_end_wins_sooner_and_less():
+    """Its scores are larger the sooner a win comes, and so it gives up some value to be fast."""
+    game = Game(skip_chance=0.25)
+    losses = [regret(game, Expectiminimax(game, depth)) for depth in (1, 3, 9)]
+    assert losses[0] > losses[1] > losses[2] > 0
+    assert losses[2] < 0.01
+    assert exploitability(game, Expectiminimax(game, 9)) > 0
+
+
+def test_moves_of_equal_value_have_equal_shares():
+    policy = Expectiminimax(Game(skip_chance=0.25), depth=3)
+    boards = plain.positions_of_random_play(policy.game, 100)
+    shares = policy.probabilities(boards)
+    for row in range(100):
+        analysis = policy.analyse(boards.position(row))
+        to_mover = analysis.move_values * (1 - 2 * int(boards.mover[row]))
+        best = to_mover >= np.nanmax(to_mover) - TIE
+        assert_array_equal(shares[row], best / best.sum())
+
+
+def test_spec_strings():
+    game = Game(skip_chance=0.25)
+    for text in (
+        "expectiminimax",
+        "expectiminimax:depth=5",
+        "expectiminimax:depth=2,width=15",
+        "expectiminimax:heuristic=all-diagonals",
+        "expectiminimax:depth=2,leaf=optimal",
+        "expectiminimax:depth=2,leaf=(optimal:epsilon=0.1)",
+    ):
+        assert str(make_policy(text, game)) == text
+    assert make_policy("expectiminimax:5", game) == Expectiminimax(game, 5)
+    assert make_policy("expectiminimax:width=none", game).pure
+    assert not make_policy("expectiminimax:width=3", game).pure
+    assert not isinstance(Expectiminimax(game), Values)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Analyses, and searches that stop
+
+
+@pytest.mark.parametrize("spec", ["depth=3", "depth=4,width=3", "depth=2,leaf=optimal", "depth=9"])
+def test_an_analysis_says_what_is_played_and_what_follows(spec):
+    game = Game(skip_chance=0.25)
+    policy = make_policy(f"expectiminimax:{spec}", game)
+    boards = plain.positions_of_random_play(game, 30)
+    analyses = policy.analyse_all(boards, np.random.default_rng(0))
+    shares = policy.probabilities(boards, np.random.default_rng(0))
+    for row, analysis in enumerate(analyses):
+        cells, mover = boards.position(row)
+        assert analysis.nodes > 0
+        assert_array_equal(np.isnan(analysis.move_values), cells != 0)
+        assert analysis.value == (np.nanmax if mover == 0 else np.nanmin)(analysis.move_values)
+        assert analysis.variation[0] == shares[row].argmax()
+        assert 1 <= len(analysis.variation) <= policy.depth
+        assert len(set(analysis.variation)) == len(analysis.variation)
+        assert (cells[list(analysis.variation)] == 0).all()
+    if policy.pure:
+        alone = [policy.analyse(boards.position(row)) for row in range(30)]
+        for one, other in zip(alone, analyses, strict=True):
+            assert one.value == other.value
+            assert one.variation == other.variation
+
+
+def test_the_principal_variation_is_made_of_best_moves():
+    game = Game(4, 4, 4, 0.25)
+    position, depth = from_text("o..x/.o../.x../.... o"), 4
+    moves = Expectiminimax(game, depth).analyse(position).variation
+    assert len(moves) == depth
+    for plies, cell in enumerate(moves):
+        values = defined(Definition(game, "count"), Boards.of([position]), depth - plies)[0]
+        assert cell == np.flatnonzero(values == np.nanmax(values))[0]
+        cells = position.cells.copy()
+        cells[cell] = position.mover + 1
+        position = Position(cells, 1 - position.mover)
+
+
+@pytest.mark.parametrize("settings", [*SEARCHES, {"width": 3, "luck": np.arange(8, dtype=np.uint64)}], ids=str)
+def test_a_search_that_stops_goes_on_as_if_it_had_not(settings):
+    game = Game(4, 4, 3, 0.25)
+    boards = plain.positions_of_random_play(game, 8)
+    whole = Search(game, boards, **settings)
+    whole.run(4)
+    sliced = Search(game, boards, **settings)
+    slices = 1
+    while not sliced.run(4, nodes=37):
+        slices += 1
+        assert (sliced.nodes.sum() >= 37 * (slices - 1)).all()
+    assert slices > 3
+    assert_array_equal(sliced.move_values, whole.move_values)
+    assert_array_equal(sliced.nodes, whole.nodes)
+    assert sliced.run(4, nodes=1)
+    assert_array_equal(sliced.nodes, whole.nodes)
+
+
+def test_deepening_finds_what_a_fresh_search_finds():
+    game = Game(4, 4, 4, 0.25)
+    boards = plain.positions_of_random_play(game, 8)
+    for settings in SEARCHES:
+        search = Search(game, boards, **settings)
+        for depth in (1, 2, 3, 4, 5, 3, 2, 4):
+            search.run(depth, nodes=100)  # left where it is by the next
+            search.run(depth)
+            assert search.depth == depth
+            assert_array_equal(search.move_values, searched(game, boards, depth))
+
+
+def test_a_search_can_be_left_for_another_depth_at_any_node():
+    game = Game(4, 4, 4, 0.25)
+    boards = plain.positions_of_random_play(game, 8)
+    values = {depth: searched(game, boards, depth) for depth in (2, 3, 4)}
+    rng = np.random.default_rng(0)
+    search = Search(game, boards)
+    for _ in range(100):
+        depth = int(rng.integers(2, 5))
+        if search.run(depth, nodes=int(rng.integers(200))):
+            assert_array_equal(search.move_values, values[depth])
+
+
+def test_a_table_keeps_within_its_memory():
+    game = Game(5, 5, 4, 0.25)
+    for memory in (0, SMALLEST - 1, SMALLEST, 1 << 18, 1 << 22):
+        search = Search(game, Boards.start(game), memory=memory)
+        search.run(4)
+        assert sum(part.nbytes for part in search._table) <= memory
+        assert len(search._table.meta) in (0, *(4**i for i in range(5, 12)))
+
+
+def test_the_example_in_the_documentation_is_true():
+    names = {"Search": Search, "Game": Game, "Boards": Boards}
+    example = doctest.DocTestParser().get_doctest(Search.__doc__, names, "Search", None, None)
+    assert doctest.DocTestRunner().run(example).failed == 0
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Moves drawn at random
+
+
+def test_draws_are_those_of_the_generator():
+    game = Game(5, 5, 4, 0.25)
+    policy = Expectiminimax(game, depth=3, width=2)
+    boards = plain.positions_of_random_play(game, 100)
+    shares = policy.probabilities(boards, np.random.default_rng(1))
+    assert_array_equal(shares, policy.probabilities(boards, np.random.default_rng(1)))
+    assert (shares != policy.probabilities(boards, np.random.default_rng(2))).any()
+    values = [policy.analyse_all(boards, np.random.default_rng(seed)) for seed in (1, 1, 2)]
+    first, again, other = ([analysis.value for analysis in analyses] for analyses in values)
+    assert first == again != other
+    chosen = act(policy, boards, np.random.default_rng(1))
+    assert (shares[np.arange(100), chosen] > 0).all()
+
+
+def test_a_width_of_all_moves_is_no_width():
+    for game in (Game(skip_chance=0.25), Game(4, 4, 4)):
+        boards = plain.positions_of_random_play(game, 50)
+        luck = np.arange(50, dtype=np.uint64)
+        for depth in (1, 2, 3, 4):
+            for pruning in ("none", "star1", "star2"):
+                narrow = searched(game, boards, depth, width=game.cells, luck=luck, pruning=pruning)
+                assert_array_equal(narrow, searched(game, boards, depth))
+        narrow = replace(Expectiminimax(game), width=game.cells)
+        assert_array_equal(
+            narrow.probabilities(boards, np.random.default_rng(0)), Expectiminimax(game).probabilities(boards)
+        )
+
+
+def test_pruning_does_not_change_what_is_drawn():
+    for game in (Game(skip_chance=0.25), Game(7, 7, 5, 0.25), Game(4, 6, 4)):
+        boards = plain.positions_of_random_play(game, 30)
+        luck = np.random.default_rng(0).integers(0, 1 << 64, 30, dtype=np.uint64)
+        for heuristic in HEURISTICS:
+            for depth, width in ((2, 1), (2, 5), (3, 1), (3, 4), (4, 2)):
+                settings = {"width": width, "luck": luck, "heuristic": heuristic}
+                values = searched(game, boards, depth, pruning="none", **settings)
+                for pruning in ("alpha-beta", "star1", "star2"):
+                    assert_array_equal(searched(game, boards, depth, pruning=pruning, **settings), values)
+
+
+def test_moves_are_drawn_with_equal_probability():
+    cells = np.array([0, 1, 0, 0, 2, 0, 0], np.int8)
+    moves = np.empty((1, 7), np.int64)
+    for width in (1, 2, 4):
+        times = np.zeros(7)
+        for luck in range(5000):
+            count = expectiminimax._tried(width, np.uint64(luck), cells, 0, moves)
+            assert count == width == len(set(moves[0, :count]))
+            times[moves[0, :count]] += 1
+        assert (times[cells != 0] == 0).all()
+        share = width / 5
+        assert (abs(times[cells == 0] / 5000 - share) < 5 * np.sqrt(share * (1 - share) / 5000)).all()
+
+
+def test_a_narrow_search_plays_matches():
+    """Each row's draws are its episode's, so that a match is the same in any batch."""
+    game = Game(5, 5, 4, 0.25)
+    score = play_pairs(game, "expectiminimax:depth=2,width=4", "random", 20)
+    assert score.rate("score").mean > 0.8
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Leaves valued by another policy
+
+
+class Horizon:
+    """Values as the search itself compares positions at the horizon."""
+
+    pure = True
+
+    def __init__(self, game, heuristic):
+        self.definition, self.asked = Definition(game, heuristic), []
+
+    def values(self, boards):
+        self.asked.append(len(boards.mover))
+        first = [self.definition.horizon(tuple(cells)) for cells in boards.cells.tolist()]
+        return np.array(first) * (1 - 2 * boards.mover)
+
+    def action_values(self, boards):
+        raise NotImplementedError
+
+    def probabilities(self, boards, rng=None):
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize("width", [None, 1, 3])
+@pytest.mark.parametrize("game", [Game(skip_chance=0.25), Game(), Game(3, 4, 3, 0.5), Game(2, 2, 1)], ids=str)
+def test_with_the_heuristic_as_leaf_policy_it_is_the_same_search(game, width):
+    boards = plain.positions_of_random_play(game, 20)
+    luck = np.random.default_rng(0).integers(0, 1 << 64, 20, dtype=np.uint64)
+    for depth in (1, 2, 3, 4):
+        found = _ByLeaves(game, Horizon(game, "count"), width).move_values(boards, luck, depth)
+        assert_array_equal(found, searched(game, boards, depth, width=width, luck=luck))
+
+
+def test_leaves_are_asked_in_one_batch_and_each_position_once(monkeypatch):
+    game = Game(4, 4, 4, 0.25)
+    leaf = Horizon(game, "count")
+    policy = Expectiminimax(game, depth=2, leaf=leaf)
+    policy.analyse(Boards.start(game).position(0))
+    # two stones: o and o with either mover, o and x with either mover
+    assert leaf.asked[0] == 2 * (16 * 15 // 2 + 16 * 15)
+    monkeypatch.setattr(expectiminimax, "BATCH", 160)
+    in_parts = Horizon(game, "count")
+    boards = plain.positions_of_random_play(game, 5)
+    narrow = _ByLeaves(game, in_parts, None).move_values(boards, np.zeros(5, np.uint64), 3)
+    assert_array_equal(narrow, searched(game, boards, 3))
+    assert len(in_parts.asked) > 5
+    assert max(in_parts.asked) <= 2 * 160
+
+
+@pytest.mark.parametrize("skip", [0.0, 0.25])
+def test_one_ply_above_perfect_values_is_perfect_play(skip):
+    game = Game(skip_chance=skip)
+    boards = all_positions(game)
+    boards = boards.take(np.random.default_rng(0).permutation(len(boards.mover))[:300])
+    policy, optimal = make_policy("expectiminimax:depth=1,leaf=optimal", game), make_policy("optimal", game)
+    assert policy.pure
+    assert_allclose(policy.probabilities(boards), optimal.probabilities(boards), atol=1e-12)
+    for row in range(20):
+        mover = int(boards.mover[row])
+        analysis = policy.analyse(boards.position(row))
+        value = optimal.values(boards.take(np.array([row])))[0]
+        assert analysis.value == pytest.approx(value * (1 - 2 * mover), abs=1e-12)
+
+
+def test_a_win_is_worth_more_than_any_leaf():
+    game = Game(skip_chance=0.25)
+    policy = make_policy("expectiminimax:depth=3,leaf=optimal", game)
+    analysis = policy.analyse(from_text("oo./xx./... x"))
+    assert analysis.value == -3
+    assert analysis.variation == (5,)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The interface
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"depth": 0}, "depth=0 is no number of plies to look ahead: choose 1 to 361"),
+        ({"depth": 362}, "depth=362 is no number of plies"),
+        ({"width": 0}, "width=0 tries no moves: choose how many to draw at a node, or none to try all"),
+        ({"heuristic": "longest"}, "heuristic='longest' is not known: choose one of count, consecutive, all-diagonals"),
+        ({"leaf": "random"}, "leaf=random has no values: choose a policy that has, as optimal or run:PATH"),
+        ({"leaf": "optimum"}, "there is no policy 'optimum': did you mean 'optimal'"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        Expectiminimax(Game(), **settings)
+
+
+def test_searches_that_make_no_sense_are_refused():
+    start = Boards.start(Game())
+    with pytest.raises(ValueError, match="pruning='beta' is not known: choose one of none, alpha-beta, star1, star2"):
+        Search(Game(), start, pruning="beta")
+    with pytest.raises(ValueError, match="memory=-1 is negative: choose the bytes of the table, or 0 for no table"):
+        Search(Game(), start, memory=-1)
+    with pytest.raises(ValueError, match="width=2 draws moves and needs luck"):
+        Search(Game(), start, width=2)
+    with pytest.raises(ValueError, match="depth=0 is no number of plies"):
+        Search(Game(), start).run(0)
+    with pytest.raises(ValueError, match="expectiminimax:width=2 draws moves and needs a generator"):
+        Expectiminimax(Game(), width=2).probabilities(start)
+    with pytest.raises(ValueError, match="the game is over in a position"):
+        Expectiminimax(Game()).analyse(from_text("ooo/xx./... x"))
+    with pytest.raises(ValueError, match="heuristic='counts' is not known, did you mean 'count'"):
+        make_policy("expectiminimax:heuristic=counts", Game())
+
+
+PLAIN_PYTHON = """
+boards = plain.positions_of_random_play(Game(skip_chance=0.25), 5)
+luck = np.arange(5, dtype=np.uint64)
+settings = [{"pruning": "none"}, {"heuristic": "consecutive"}, {"pruning": "star2"}, {"width": 2, "luck": luck}]
+searches = [Search(Game(skip_chance=0.25), boards, **each) for each in settings]
+print([[search.run(3), np.nan_to_num(search.move_values).tolist(), search.nodes.tolist()] for search in searches])
+print(Expectiminimax(Game(skip_chance=0.25), 2, leaf="optimal").analyse(boards.position(0))[2:])
+"""
+
+
+def test_the_source_runs_as_plain_python(fresh):
+    lines = (
+        "import sys, warnings; sys.path.insert(0, 'tests'); warnings.simplefilter('ignore')",
+        "import numpy as np, plain",
+        "from baselines.expectiminimax import Expectiminimax, Search",
+        "from ttt_envs import Game",
+        PLAIN_PYTHON,
+    )
+    assert fresh("import os; os.environ['NUMBA_DISABLE_JIT'] = '1'", *lines) == fresh(*lines)
+
+
+@pytest.mark.skipif(config.DISABLE_JIT, reason="about machine code")
+def test_every_kernel_is_compiled_for_one_type_of_arguments():
+    boards = plain.positions_of_random_play(Game(skip_chance=0.25), 5)
+    for spec in ("depth=4", "depth=3,width=2", "depth=2,leaf=optimal", "depth=2,width=2,leaf=optimal"):
+        make_policy(f"expectiminimax:{spec}", Game(skip_chance=0.25)).analyse_all(boards, np.random.default_rng(0))
+    kernels = {name: kernel for name, kernel in vars(expectiminimax).items() if isinstance(kernel, Dispatcher)}
+    assert len(kernels) > 15
+    for name, kernel in kernels.items():
+        assert len({tuple(map(unliteral, signature)) for signature in kernel.signatures}) <= 1, name
