@@ -40,8 +40,8 @@ CURVES: dict[str, tuple[tuple[str, dict[str, Any], int, int, float, str], ...]] 
         ),
     ),
     "q-net": (
-        ("as below", _NET, 80_000, 256, 0.0, SELF),
-        ("as below, skip 0.25", _NET, 100_000, 256, 0.25, SELF),
+        ("ply to ply, replay, all symmetries", _NET, 80_000, 256, 0.0, SELF),
+        ("ply to ply, replay, all symmetries, skip 0.25", _NET, 100_000, 256, 0.25, SELF),
     ),
     "sb3-maskable-ppo": (("against random", {}, 200_000, 256, 0.0, "random"),),
 }
