@@ -119,15 +119,17 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
 
     def draw(figure: Any) -> None:
         figure.set_size_inches(10, 6)
-        grid = figure.subplots(2, 3, sharex=True)
+        grid = figure.subplots(2, 3, sharex="row")
         for row, batch in zip(grid, (1, DEFAULT), strict=True):
             for axes, (column, name, unit) in zip(row, _COLUMNS, strict=True):
                 for learner, _ in LEARNERS:
                     cost = costs[batch, learner]
-                    axes.plot(cost.games, cost.medians[column] / unit, marker="o", label=learner)
+                    axes.plot(
+                        [games / 1000 for games in cost.games], cost.medians[column] / unit, marker="o", label=learner
+                    )
                 axes.set(title=f"{name}, {'one at a time' if batch == 1 else 'side by side'}", ylim=(0, None))
-        for axes in grid[1]:
-            axes.set_xlabel("games")
+        for axes in grid.flat:
+            axes.set_xlabel("thousands of games")
         grid[0, 0].legend()
 
     return Findings(
