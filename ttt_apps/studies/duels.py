@@ -40,8 +40,8 @@ ABOUT = (
     "Two learners play each other and both learn, one game after another, with an update after every move, as in the "
     "report; alpha, the nets' hidden units and exploration are those of its program. In runs of even seeds the first "
     "named moves first, in the others second, which the report does not control; a learner is measured in the seat in "
-    "which it learned. Evaluation neither explores nor learns, and moves of equal value share their probability: "
-    f"the {SAMPLED:,} test games are different games; the report's were one game repeated. Rates are of the one named "
+    "which it learned. Evaluation neither explores nor learns, and moves of equal value share their probability: the "
+    f"{SAMPLED:,} test games may differ; the report's were one game repeated. Rates are of the one named "
     "last, exact in every run; the interval is of the mean over seeds (95%, Student's t)."
 )
 
