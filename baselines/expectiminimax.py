@@ -17,7 +17,8 @@ Without ``width`` the value is exact, and is found with
   transposition tables in stochastic game tree search", 2007). Entries hold the whole key, so that none is taken for
   another.
 
-With ``width`` every decision node from the second layer on tries so many moves, drawn at random.
+With ``width`` every decision node from the second layer on tries so many moves, drawn at random. A width that leaves
+no node fewer moves than it has is none.
 
 Lines are the windows of ``rules.windows``: a window with stones of one player only is open to that player, and a full
 one is a line. What a stone does to the windows through its cell is counted as it is put down (`_put`).
@@ -1231,9 +1232,14 @@ class Expectiminimax(Named):
 
     def __post_init__(self) -> None:
         check_settings(self.depth, self.width, self.heuristic)
-        object.__setattr__(self, "pure", self.width is None)
+        object.__setattr__(self, "pure", self._drawn is None)
         if self.leaf is not None:
             self._leaf  # noqa: B018  # now, rather than at the first move
+
+    @property
+    def _drawn(self) -> int | None:
+        """How many moves are drawn at a node, None where all are tried: a node below the root has a stone at least."""
+        return None if self.width is None or self.width >= self.game.cells - 1 else self.width
 
     @cached_property
     def _leaf(self) -> Values:
@@ -1245,10 +1251,17 @@ class Expectiminimax(Named):
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
         """float64[B, rows * columns]; with ``width`` it needs ``rng`` and draws one number of 64 bits a position."""
-        values, _ = self._search(boards, self._luck(boards, rng), self.depth, every_move=False)
+        values = self.scores(boards, rng)
         best = values >= np.nanmax(values, axis=1, keepdims=True) - TIE
         shares: Reals = best / best.sum(axis=1, keepdims=True)
         return shares
+
+    def scores(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
+        """Scores of the search, float64[B, rows * columns], to the mover, NaN where illegal.
+
+        The best moves have their values; of others a bound below the best may be all that is known.
+        """
+        return self._search(boards, self._luck(boards, rng), self.depth, every_move=False)[0]
 
     def analyse(self, position: Position, rng: np.random.Generator | None = None) -> Analysis:
         """What the search says of a position; see :meth:`analyse_all`."""
@@ -1281,7 +1294,7 @@ class Expectiminimax(Named):
 
     def _luck(self, boards: Boards, rng: np.random.Generator | None) -> Keys:
         count = len(boards.mover)
-        if self.width is None:
+        if self._drawn is None:
             return np.zeros(count, np.uint64)
         if rng is None:
             raise ValueError(f"{self} draws moves and needs a generator: give rng=np.random.default_rng(seed)")
@@ -1291,7 +1304,7 @@ class Expectiminimax(Named):
         """Values of the moves, float64[B, cells] to the mover, and the positions looked at, int64[B]."""
         if self.leaf is None:
             search = Search(
-                self.game, boards, heuristic=self.heuristic, width=self.width, luck=luck, every_move=every_move
+                self.game, boards, heuristic=self.heuristic, width=self._drawn, luck=luck, every_move=every_move
             )
             search.run(depth)
             return search.move_values, search.nodes
@@ -1299,7 +1312,7 @@ class Expectiminimax(Named):
         rows = 1 if every_move else max(1, BATCH // self.game.cells)  # one by one for an analysis, to count their nodes
         for start in range(0, len(luck), rows):
             part = slice(start, start + rows)
-            by_leaves = _ByLeaves(self.game, self._leaf, self.width)
+            by_leaves = _ByLeaves(self.game, self._leaf, self._drawn)
             values[part] = by_leaves.move_values(Boards(boards.cells[part], boards.mover[part]), luck[part], depth)
             nodes[part] = by_leaves.nodes
         return values, nodes
@@ -1317,9 +1330,9 @@ class Expectiminimax(Named):
             mover = 1 - mover
             luck = np.uint64(_luck_of_turn(np.uint64(_luck_after(luck, cell)), mover))
             after = Boards.of([Position(cells, mover)])
-            narrow = self.width is not None
-            values = self._search(after, np.array([luck]), self.depth - len(moves), every_move=narrow)[0][0]
-            if self.width is not None:  # what the search knows is the moves drawn here
+            width = self._drawn
+            values = self._search(after, np.array([luck]), self.depth - len(moves), every_move=width is not None)[0][0]
+            if width is not None:  # what the search knows is the moves drawn here
                 drawn = np.empty((1, self.game.cells), np.int64)
-                count = _tried(self.width, luck, cells, 0, drawn)
+                count = _tried(width, luck, cells, 0, drawn)
                 values[np.setdiff1d(np.arange(self.game.cells), drawn[0, :count])] = np.nan

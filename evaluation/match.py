@@ -24,9 +24,12 @@ class Score:
 
     Attributes:
         pairs: int64[3, 3]: pairs of games by a's result as player_0 (row) and as player_1 (column): win, draw, loss.
+        lengths: int64[2, 3, cells + 1]: games by a's seat, a's result and the stones on the board at the end; None
+            where nobody counted them.
     """
 
     pairs: Integers
+    lengths: Integers | None = None
 
     @property
     def games(self) -> int:
@@ -94,15 +97,16 @@ def play_pairs(
         raise ValueError(f"pairs={pairs} leaves nothing to play: choose 1 or more")
     make_policy(a, game), make_policy(b, game)  # so that a wrong name is told before workers start
     blocks = [(block, min(BLOCK, pairs - block * BLOCK)) for block in range(-(-pairs // BLOCK))]
-    total = np.zeros((3, 3), np.int64)
+    total, lengths = np.zeros((3, 3), np.int64), np.zeros((2, 3, game.cells + 1), np.int64)
     results = Parallel(n_jobs=jobs, return_as="generator_unordered")(
         delayed(_play_block)(game, a, b, count, seed, block) for block, count in blocks
     )
-    for counts in results:
+    for counts, stones in results:
         total += counts
+        lengths += stones
         if progress is not None:
             progress(int(counts.sum()))
-    return Score(total)
+    return Score(total, lengths)
 
 
 @dataclass(frozen=True)
@@ -128,8 +132,10 @@ def player_of(policy: Policy, luck: Keys) -> Player:
     return WithoutMemory(policy, luck) if own is None else cast(Player, own())
 
 
-def _play_block(game: Game, a: str | Policy, b: str | Policy, pairs: int, seed: int, block: int) -> Integers:
-    """One block of pairs: game i and game pairs + i are a pair, in the second of which b is player_0."""
+def _play_block(
+    game: Game, a: str | Policy, b: str | Policy, pairs: int, seed: int, block: int
+) -> tuple[Integers, Integers]:
+    """``Score.pairs`` and ``lengths`` of one block: game i and game pairs + i are a pair, a first in the former."""
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(block,)))
     policies = (make_policy(a, game), make_policy(b, game))
     count = 2 * pairs
@@ -159,4 +165,6 @@ def _play_block(game: Game, a: str | Policy, b: str | Policy, pairs: int, seed: 
     result = np.where(outcome == DRAW, 1, np.where(outcome == swapped, 0, 2))
     pairs_of = np.zeros((3, 3), np.int64)
     np.add.at(pairs_of, (result[:pairs], result[pairs:]), 1)
-    return pairs_of
+    lengths = np.zeros((2, 3, game.cells + 1), np.int64)
+    np.add.at(lengths, (swapped.astype(np.int64), result, stones), 1)
+    return pairs_of, lengths

@@ -430,9 +430,24 @@ def test_a_width_of_all_moves_is_no_width():
             for pruning in ("none", "star1", "star2"):
                 narrow = searched(game, boards, depth, width=game.cells, luck=luck, pruning=pruning)
                 assert_array_equal(narrow, searched(game, boards, depth))
-        narrow = replace(Expectiminimax(game), width=game.cells)
-        assert_array_equal(
-            narrow.probabilities(boards, np.random.default_rng(0)), Expectiminimax(game).probabilities(boards)
+        narrow = replace(Expectiminimax(game), width=game.cells - 1)  # below the root a cell is taken at least
+        assert narrow.pure
+        assert not replace(narrow, width=game.cells - 2).pure
+        assert_array_equal(narrow.probabilities(boards), Expectiminimax(game).probabilities(boards))
+
+
+def test_scores_of_moves_decide_what_is_played():
+    game = Game(3, 4, 3, 0.25)
+    boards = plain.positions_of_random_play(game, 50)
+    for policy in (Expectiminimax(game), Expectiminimax(game, width=3)):
+        rngs = [np.random.default_rng(0) for _ in range(3)]
+        scores = policy.scores(boards, rngs[0])
+        assert_array_equal(np.isnan(scores), boards.cells != 0)
+        best = np.nanmax(scores, axis=1)
+        assert_array_equal(policy.probabilities(boards, rngs[1]) > 0, scores >= best[:, None] - 1e-9)
+        signs = 1 - 2 * boards.mover
+        assert_allclose(
+            best, [sign * a.value for sign, a in zip(signs, policy.analyse_all(boards, rngs[2]), strict=True)]
         )
 
 

@@ -82,6 +82,17 @@ def test_what_cannot_be_played_is_told(pairs, opponent, message):
         play_pairs(Game(), "random", opponent, pairs)
 
 
+def test_lengths_of_games_are_counted_by_seat_and_result():
+    game = Game(3, 4, 3, 0.25)
+    score = play_pairs(game, "win-or-block", "random", 3000, jobs=2)
+    assert score.lengths.shape == (2, 3, game.cells + 1)
+    assert_array_equal(score.lengths.sum(axis=2), score.table)
+    assert not score.lengths[:, 1, : game.cells].any()  # draws fill the board
+    shortest = [[np.flatnonzero(lengths)[0] for lengths in of_seat[::2]] for of_seat in score.lengths]
+    assert shortest == [[3, 4], [4, 3]]  # after two skips; the other one's first stone came before
+    assert_array_equal(play_pairs(game, "random", "random", 1, seed=1).lengths.sum(), 2)
+
+
 def test_a_score_adds_up():
     score = Score(np.array([[10, 2, 3], [1, 20, 4], [5, 6, 7]]))
     assert score.games == 116
