@@ -34,11 +34,10 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from baselines.solver import TIE
 from ttt_envs.boards import Boards
 from ttt_envs.boards import keys as keys_of
 from ttt_envs.index import KeyIndex
-from ttt_envs.policy import Named, Policy, Values, make_policy
+from ttt_envs.policy import TIE, Named, Policy, Values, best_shares, make_policy
 from ttt_envs.rules import (
     DRAW,
     NOT_OVER,
@@ -1251,10 +1250,7 @@ class Expectiminimax(Named):
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
         """float64[B, rows * columns]; with ``width`` it needs ``rng`` and draws one number of 64 bits a position."""
-        values = self.scores(boards, rng)
-        best = values >= np.nanmax(values, axis=1, keepdims=True) - TIE
-        shares: Reals = best / best.sum(axis=1, keepdims=True)
-        return shares
+        return best_shares(self.scores(boards, rng), TIE)
 
     def scores(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
         """Scores of the search, float64[B, rows * columns], to the mover, NaN where illegal.

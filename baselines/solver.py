@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from ttt_envs import rules
 from ttt_envs.boards import Boards
 from ttt_envs.kept import Kept, source_of
-from ttt_envs.policy import Named
+from ttt_envs.policy import TIE, Named
 from ttt_envs.rules import (
     NOT_OVER,
     Cells,
@@ -42,8 +42,6 @@ from ttt_envs.symmetry import symmetries
 
 LARGEST = 16
 """cells up to which a game is solved"""
-TIE = 1e-9
-"""moves whose values differ by no more are equally good"""
 FORMAT = 1
 """version of a stored table"""
 MADE_BY = source_of(rules, sys.modules[__name__])

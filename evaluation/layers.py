@@ -14,13 +14,11 @@ import numpy as np
 
 from ttt_envs.boards import Boards, cells_of, to_text, words_of
 from ttt_envs.index import KeyIndex
-from ttt_envs.policy import Policy
+from ttt_envs.policy import TIE, Policy
 from ttt_envs.rules import Cells, Game, Integers, Kernel, Keys, Reals, compiled, inlined, winning_cells
 
 MOST = 1 << 27
 """positions of a layer that are evaluated; with more, give up"""
-TIE = 1e-9
-"""moves of a best responder whose values differ by no more share its choice"""
 
 
 class Layer:

@@ -7,5 +7,6 @@ LEARNERS: dict[str, str] = {
     "sb3-dqn": "learners.sb3:DQNConfig",
     "sb3-maskable-ppo": "learners.sb3:MaskablePPOConfig",
     "sb3-ppo": "learners.sb3:PPOConfig",
+    "value-net": "learners.value_net:ValueNetConfig",
 }
 """name -> "module:Config", the frozen dataclass of its settings, imported when asked for"""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,6 +22,10 @@ from ttt_envs.policy import Policy, load_object, nearest
 from ttt_envs.rules import Game
 
 CONFIG, CHECKPOINT, METRICS, COST = "config.json", "checkpoint.npz", "metrics.jsonl", "cost.json"
+MODEL = "model.npz"
+"""weights of a net that a learner with a loop of its own has left, array by array"""
+TAUGHT = "teacher"
+"""the folder of a teacher's games"""
 
 
 def save_arrays(path: Path, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
@@ -73,6 +78,40 @@ def load_arrays(path: Path, limit: int = 1 << 34) -> dict[str, np.ndarray[Any, A
             return {name: file[name] for name in file.files}
     except (ValueError, EOFError, OSError, KeyError, zipfile.BadZipFile, MemoryError) as problem:
         raise ValueError(f"{path} cannot be read as a checkpoint: {problem}") from None
+
+
+def load_weights(
+    path: Path, wanted: Mapping[str, tuple[int, ...]], whose: str, game: Game
+) -> dict[str, np.ndarray[Any, Any]]:
+    """Read the weights of a net: float32 arrays of exactly these names and shapes, all numbers finite.
+
+    Args:
+        path: the file.
+        wanted: name -> shape.
+        whose: what they should be of, for messages.
+        game: on whose board.
+
+    Raises:
+        ValueError: no file, a damaged one, or one of another net.
+    """
+    if not path.is_file():
+        raise ValueError(f"there is no {path}: the run was stopped before it had written what it learned")
+    numbers = sum(math.prod(shape) for shape in wanted.values())
+    arrays = load_arrays(path, limit=4 * numbers + 1024 * len(wanted))
+    if arrays.keys() != wanted.keys():
+        wrong = sorted(arrays.keys() ^ wanted.keys())[0]
+        problem = f"it lacks {wrong}" if wrong in wanted else f"it has {wrong[:80]!r}"
+        raise ValueError(f"{path} is not of {whose}: {problem}")
+    for name, shape in wanted.items():
+        array = arrays[name]
+        if array.dtype != np.float32 or array.shape != shape:
+            raise ValueError(
+                f"{path} is not of {whose} on a board of {game.rows} x {game.columns}: {name} is "
+                f"{array.dtype}{list(array.shape)}, not float32{list(shape)}"
+            )
+        if not np.isfinite(array).all():
+            raise ValueError(f"{path} is damaged: {name} has numbers that are not finite")
+    return arrays
 
 
 def build_config(learner: str, settings: Mapping[str, Any]) -> LearnerConfig:

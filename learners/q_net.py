@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from learners.base import Bootstrap, Transition
 from learners.table import check_limits, checked, final_rewards
 from ttt_envs.boards import Boards
-from ttt_envs.policy import sample
+from ttt_envs.policy import best_shares, sample
 from ttt_envs.rules import Cells, Game, Integers, Reals, compiled, pick
 from ttt_envs.symmetry import Symmetries, inverse, symmetries
 
@@ -319,7 +319,7 @@ class Net:
     """
 
     def __init__(self, config: QNetConfig, game: Game, rng: np.random.Generator) -> None:
-        self._tf = tf = import_tensorflow()
+        self._tf = tf = import_tensorflow(config.name)
         self._config = config
         self._cells = cells = game.cells
         permutations = symmetries(game, config.symmetries)
@@ -470,7 +470,7 @@ def check(
         raise ValueError(f"q-net cannot hold the numbers in {name}, which are out of range: they are damaged")
 
 
-def import_tensorflow() -> Any:
+def import_tensorflow(wanted_by: str) -> Any:
     """The module, told to use one thread where nobody has decided that yet: more threads add up in another order.
 
     Raises:
@@ -480,7 +480,7 @@ def import_tensorflow() -> Any:
     try:
         import tensorflow as tf
     except ImportError as problem:
-        raise ValueError(f'q-net needs TensorFlow ({problem}): pip install "ttt_envs[tf]"') from None
+        raise ValueError(f'{wanted_by} needs TensorFlow ({problem}): pip install "ttt_envs[tf]"') from None
     threads = tf.config.threading
     try:
         if threads.get_intra_op_parallelism_threads() == threads.get_inter_op_parallelism_threads() == 0:
@@ -501,10 +501,7 @@ def _glorot(shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
 
 def _greedy(seen: Cells, values: Reals) -> Reals:
     """Equal shares, float64[B, cells], for the legal actions with the highest value."""
-    legal = np.where(seen == 0, values, -np.inf)
-    best = legal == legal.max(axis=1, keepdims=True)
-    shares: Reals = best / best.sum(axis=1, keepdims=True)
-    return shares
+    return best_shares(np.where(seen == 0, values, np.nan))
 
 
 @compiled

@@ -25,7 +25,8 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode
 
-from learners.checkpoint import load_arrays, save_arrays
+from learners.checkpoint import MODEL, load_weights, save_arrays
+from learners.dense import Activation, Dense, forward
 from learners.training import Progress, Task, check_counts
 from ttt_envs.boards import Boards
 from ttt_envs.lockstep import SELF, IllegalAction, Symmetry
@@ -33,8 +34,6 @@ from ttt_envs.policy import Named, Policy
 from ttt_envs.rules import Cells, Game, Reals
 from ttt_envs.vector_env import MNKVectorEnv
 
-MODEL = "model.npz"
-"""the file of a run: the ``state_dict`` of the policy, array by array"""
 TRUST = "TTT_ENVS_TRUST"
 """the environment variable that, set to 1, trusts every file"""
 SAVE_EVERY = 10.0  # seconds between two writings of MODEL while learning, at lines of the log
@@ -93,23 +92,23 @@ class Net:
 
     pure = True
 
-    def __init__(self, game: Game, layers: list[Layer], arrays: Arrays, activation: str, stochastic: bool) -> None:
+    def __init__(
+        self, game: Game, layers: list[Layer], arrays: Arrays, activation: Activation, stochastic: bool
+    ) -> None:
         self.game = game
         self.stochastic = stochastic
-        self._relu = activation == "relu"
         self._layers = [
-            (arrays[f"{layer.name}.weight"].T.astype(np.float64), arrays[f"{layer.name}.bias"].astype(np.float64))
+            Dense(
+                arrays[f"{layer.name}.weight"].T.astype(np.float64),
+                arrays[f"{layer.name}.bias"].astype(np.float64),
+                "linear" if layer is layers[-1] else activation,
+            )
             for layer in layers
         ]
 
     def scores(self, boards: Boards) -> Reals:
         """float64[B, cells]: the last layer, illegal actions included."""
-        out = flat(boards).astype(np.float64)
-        for index, (weights, bias) in enumerate(self._layers):
-            if index > 0:
-                out = np.maximum(out, 0) if self._relu else np.tanh(out)
-            out = out @ weights + bias
-        return np.asarray(out)
+        return forward(flat(boards), self._layers)
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
         """float64[B, cells]: equal shares for the legal moves of highest score, or the masked distribution."""
@@ -277,7 +276,7 @@ class _Settings(ABC):
 
     name: ClassVar[str]
     packages: ClassVar[tuple[str, ...]] = ()
-    activation: ClassVar[str]
+    activation: ClassVar[Activation]
 
     learning_rate: float = 1e-3
     """step size of Adam at the beginning, above 0 and at most 1"""
@@ -420,27 +419,9 @@ class _Settings(ABC):
         Raises:
             ValueError: no file, a damaged one, or one of other settings.
         """
-        path = run / MODEL
-        if not path.is_file():
-            raise ValueError(f"there is no {path}: the run was stopped before it had written what it learned")
         played, others = self._layers(game)
         wanted = {name: shape for layer in (*played, *others) for name, shape in layer.shapes().items()}
-        numbers = sum(math.prod(shape) for shape in wanted.values())
-        arrays = load_arrays(path, limit=4 * numbers + 1024 * len(wanted))
-        if arrays.keys() != wanted.keys():
-            wrong = sorted(arrays.keys() ^ wanted.keys())[0]
-            problem = f"it lacks {wrong}" if wrong in wanted else f"it has {wrong[:80]!r}"
-            raise ValueError(f"{path} is not of {self.name} with hidden={self.hidden}: {problem}")
-        for name, shape in wanted.items():
-            array = arrays[name]
-            if array.dtype != np.float32 or array.shape != shape:
-                raise ValueError(
-                    f"{path} is not of {self.name} with hidden={self.hidden} on a board of {game.rows} x "
-                    f"{game.columns}: {name} is {array.dtype}{list(array.shape)}, not float32{list(shape)}"
-                )
-            if not np.isfinite(array).all():
-                raise ValueError(f"{path} is damaged: {name} has numbers that are not finite")
-        return self._net(game, arrays)
+        return self._net(game, load_weights(run / MODEL, wanted, f"{self.name} with hidden={self.hidden}", game))
 
 
 def _numbers(logger: Any) -> dict[str, float]:
@@ -459,7 +440,7 @@ class DQNConfig(_Settings):
     """DQN of Stable-Baselines3: Q-learning with a net, a replay buffer and a target net (Mnih et al., 2015)."""
 
     name: ClassVar[str] = "sb3-dqn"
-    activation: ClassVar[str] = "relu"
+    activation: ClassVar[Activation] = "relu"
 
     illegal_action: Literal["lose", "penalize"] = "lose"
     """an illegal action loses the game, or costs as much and changes nothing; in earnest only legal moves are played"""
@@ -528,7 +509,7 @@ class DQNConfig(_Settings):
 class _ProximalSettings(_Settings):
     """What PPO with and without masks have in common."""
 
-    activation: ClassVar[str] = "tanh"
+    activation: ClassVar[Activation] = "tanh"
     learning_rate: float = 3e-3
     """step size of Adam at the beginning, above 0 and at most 1"""
     stochastic: bool = False

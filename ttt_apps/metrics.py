@@ -53,7 +53,7 @@ class Metrics:
             scalars = {name: value for name, value in row.items() if name not in ("games", *RATES)}
             for name in RATES:
                 scalars[f"rate/{name}"] = (row[name] - self._last.get(name, 0)) / max(1, games)
-            self._events.write(int(row["games"]), scalars)
+            self._events.write(int(row.get("iterations", row["games"])), scalars)
         self._last = row
 
     def size(self) -> int:

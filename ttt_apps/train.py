@@ -31,6 +31,8 @@ from learners.checkpoint import (
     CONFIG,
     COST,
     METRICS,
+    MODEL,
+    TAUGHT,
     build_config,
     load_checkpoint,
     read_config,
@@ -48,6 +50,8 @@ from ttt_envs.rules import Game
 
 BATCH = 256
 """games side by side, where a learner says nothing else"""
+TEACHER = "teacher"
+"""what stands for the opponent of a learner that is taught by its teacher's games"""
 
 
 @dataclass(frozen=True)
@@ -58,11 +62,11 @@ class Options(GameOptions):
     """
 
     learner: str = "q-learning"
-    """naive-mc, q-learning, q-net, sb3-dqn, sb3-ppo or sb3-maskable-ppo; its own settings are options too, see
-    --learner NAME --help"""
+    """naive-mc, q-learning, q-net, value-net, sb3-dqn, sb3-ppo or sb3-maskable-ppo; its own settings are options too,
+    see --learner NAME --help"""
     opponent: str = "random"
     """who plays against it: a policy such as random or win-or-block; self; or pool:every=5000,size=8, its own earlier
-    copies"""
+    copies. value-net has none but its teacher, who plays against itself"""
     seat: Literal["first", "second", "random", "alternate"] = "alternate"
     """the learner's seat"""
     games: int = 50_000
@@ -144,7 +148,9 @@ def _main(arguments: list[str]) -> None:
         namespace={"__doc__": Options.__doc__},
         frozen=True,
     )
-    parsed: Any = tyro.cli(joined, args=arguments, prog="train.py")
+    suited = {key: getattr(config, key) for key in ("games", "opponent") if hasattr(config, key)}
+    default = joined(run=Options(learner=name, **suited), settings=config())
+    parsed: Any = tyro.cli(joined, args=arguments, prog="train.py", default=default)
     train_run(parsed.run, parsed.settings)
 
 
@@ -186,11 +192,19 @@ def train_run(options: Options, settings: Any) -> Path:
     if own_loop:
         if options.opponent.partition(":")[0] == POOL:
             raise ValueError(f"{options.learner} trains in a loop of its own, without a pool: choose self or a policy")
-        if options.opponent != SELF:
+        if hasattr(settings, TEACHER):
+            if options.opponent != TEACHER:
+                raise ValueError(
+                    f"{options.learner} has no opponent {options.opponent}, it learns from games of its teacher: "
+                    f"leave --opponent out, and choose a --teacher"
+                )
+            make_policy(settings.teacher, game)
+        elif options.opponent != SELF:
             make_policy(options.opponent, game)
     run.mkdir(parents=True, exist_ok=True)
-    for old in (CHECKPOINT, METRICS, COST, EVENTS):
+    for old in (CHECKPOINT, METRICS, COST, EVENTS, MODEL):
         (run / old).unlink(missing_ok=True)
+    shutil.rmtree(run / TAUGHT, ignore_errors=True)
     config = {"format": 1, "game": game.to_dict(), **options.stored(), "settings": dataclasses.asdict(settings)}
     write_json(run / CONFIG, {**config, "versions": versions(), "revision": _revision()})
     meter.end("set-up")
@@ -217,7 +231,7 @@ def resume_run(run: Path, games: int | None = None) -> Path:
     game = Game.from_dict(config["game"])
     settings = build_config(config["learner"], config["settings"])
     own_loop = hasattr(settings, "fit")
-    if own_loop and (run / METRICS).exists():
+    if own_loop and (run / METRICS).exists() and not hasattr(settings, TEACHER):
         raise ValueError(
             f"{run} cannot be resumed, because {config['learner']} trains in a loop of its own: train anew, with "
             f"--out {run} --overwrite"
@@ -233,6 +247,7 @@ def resume_run(run: Path, games: int | None = None) -> Path:
         options = dataclasses.replace(options, games=games)
     meter = Meter(json.loads((run / COST).read_text())["phases"] if (run / COST).is_file() else None)
     if own_loop:
+        write_json(run / CONFIG, {**config, "games": options.games})
         return _told(options, game, run, _fit(settings, options, game, run, meter))
     training = _training(options, settings, game)
     size = 0
@@ -313,7 +328,12 @@ def _fit(settings: Any, options: Options, game: Game, run: Path, meter: Meter) -
             log=metrics.write,
             progress=show,
         )
-        done: Progress = settings.fit(task)
+        try:
+            done: Progress = settings.fit(task)
+        except KeyboardInterrupt:
+            if not hasattr(settings, TEACHER):
+                raise
+            raise Stopped(f"stopped; the games so far are kept: go on with train.py --resume {run}") from None
     meter.end("training")
     write_json(run / COST, {"format": 1, "phases": meter.phases})
     return done
@@ -323,7 +343,7 @@ def _callbacks(options: Options, game: Game, marked: int) -> list[Callable[[int,
     """What to measure on the way."""
     if options.exact_every == 0:
         return []
-    met = None if options.opponent.partition(":")[0] in (SELF, POOL) else options.opponent
+    met = None if options.opponent.partition(":")[0] in (SELF, POOL, TEACHER) else options.opponent
     seat = {"first": 0, "second": 1}.get(options.seat)
     return [while_training(game, met, options.exact_every, options.games, seat=seat, start=marked)]
 
@@ -378,7 +398,10 @@ def _bar(options: Options) -> Iterator[Callable[[Progress], None]]:
 def _told(options: Options, game: Game, run: Path, done: Progress) -> Path:
     console = Console(soft_wrap=True)
     console.print(
-        f"{options.learner} played {done.games:,} games of {game} against {options.opponent}: "
+        f"{options.learner} learned from {done.games:,} games of {game}: player_0 won {done.wins:,}, "
+        f"{done.draws:,} were drawn, player_1 won {done.losses:,}"
+        if options.opponent == TEACHER
+        else f"{options.learner} played {done.games:,} games of {game} against {options.opponent}: "
         f"{done.wins:,} won, {done.draws:,} drawn, {done.losses:,} lost, while exploring"
     )
     console.print(f"play it as [bold]run:{run}[/bold]")

@@ -87,6 +87,16 @@ class Player(Protocol):
 # ---------------------------------------------------------------------------------------------------------------------
 # Drawing moves
 
+TIE = 1e-9
+"""values that differ by no more are equal, where they were computed in different ways"""
+
+
+def best_shares(values: Reals, tie: float = 0.0) -> Reals:
+    """float64[B, cells]: equal shares for the moves within ``tie`` of the best; ``values`` are NaN where illegal."""
+    best = values >= np.nanmax(values, axis=1, keepdims=True) - tie
+    shares: Reals = best / best.sum(axis=1, keepdims=True)
+    return shares
+
 
 @compiled
 def _sample(probabilities: Reals, u: Reals, out: Integers) -> None:

@@ -1,0 +1,477 @@
+"""A value net taught by search, as in the report on tree search: it learns what positions of the teacher's games are
+worth to the teacher, and plays one ply deep, or serves a search in place of its heuristic.
+
+Input and output are the mover's view. A move is worth p V(after it, same mover) - (1 - p) V(after it, other mover), p
+the skip chance. The net stands for a search of the teacher's depth D, so a move judged by it is a search of depth
+D + 1, in which a win at once scores D + 1: all values are given in parts of that.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+
+from learners.base import from_bytes, to_bytes
+from learners.checkpoint import MODEL, TAUGHT, load_arrays, load_weights, save_arrays
+from learners.dense import Activation, Dense, forward
+from learners.q_net import DEVICE, import_tensorflow
+from learners.table import check_limits
+from learners.training import Progress, Task, check_counts
+from ttt_envs.boards import Boards
+from ttt_envs.policy import TIE, Policy, Values, best_shares, make_policy
+from ttt_envs.rules import DRAW, NOT_OVER, Cells, Game, Reals, next_mover, place, play_rows
+from ttt_envs.symmetry import Symmetries, symmetries
+
+Preset = Literal["40-20", "20", "30-10", "10-20"]
+Floats = NDArray[np.float32]
+
+PRESETS: dict[Preset, tuple[tuple[int, ...], tuple[Activation, ...]]] = {
+    "40-20": ((40, 20), ("linear", "sigmoid")),
+    "20": ((20,), ("sigmoid",)),
+    "30-10": ((30, 10), ("tanh", "tanh")),
+    "10-20": ((10, 20), ("sigmoid", "sigmoid")),
+}
+"""the nets of the report's four authors: units of the hidden layers, and what follows each"""
+LARGEST_LAYER, MOST_LAYERS = 8192, 8
+BLOCK = 4
+"""teacher's games that are played and kept together; what is in a game depends on its number alone"""
+WORTH_WORKERS = 10.0
+"""seconds of games for which processes are started; they take some to begin"""
+CHUNK = 1 << 14
+"""positions that are valued at once"""
+
+
+@dataclass(frozen=True)
+class ValueNetConfig:
+    """A value net in TensorFlow, taught by the games of a search against itself."""
+
+    name: ClassVar[str] = "value-net"
+    games: ClassVar[int] = 25
+    """of the teacher, as in the report"""
+    opponent: ClassVar[str] = "teacher"
+
+    preset: Preset = "40-20"
+    """hidden layers of the report's four nets: 40-20 one sigmoid after the second, 20 sigmoid, 30-10 tanh, 10-20
+    sigmoid"""
+    hidden: tuple[int, ...] | None = None
+    """units of the hidden layers, in place of the preset's"""
+    activations: tuple[Activation, ...] | None = None
+    """what follows each hidden layer, in place of the preset's: linear (nothing), relu, tanh or sigmoid"""
+    teacher: str = "expectiminimax:depth=3,width=15"
+    """who plays both seats of the games: a search, or a policy with values such as optimal"""
+    epsilon: float = 0.0
+    """probability of a random move in the teacher's games, 0 to 1"""
+    iterations: int = 1_000
+    """steps of Adam"""
+    learning_rate: float = 0.01
+    """of Adam, above 0"""
+    minibatch: int = 0
+    """positions drawn for a step; 0: every step learns from all"""
+    held_out: float = 0.1
+    """share of the positions that is not learned from, to see how well the net judges others, 0 to 0.9"""
+    keep: Literal["last", "best"] = "last"
+    """the weights after the last step, or those with the least error on what was held out"""
+    symmetries: Symmetries = "none"
+    """learn also from the images of the positions under the rotations, or all symmetries, and play by the mean of their
+    values"""
+    log_iterations: int = 10
+    """steps between two points of the learning curve"""
+    jobs: int = -1
+    """processes for the teacher's games, -1 one for each core; short work takes none. Results do not depend on it"""
+
+    def __post_init__(self) -> None:
+        for name in ("hidden", "activations"):
+            if isinstance(getattr(self, name), list):  # JSON has no tuples
+                object.__setattr__(self, name, tuple(getattr(self, name)))
+        check_limits(self, {"preset": (self.preset in PRESETS, ", ".join(PRESETS))})
+        hidden, activations = self.layers()
+        limits = {
+            "hidden": (
+                1 <= len(hidden) <= MOST_LAYERS and all(type(n) is int and 1 <= n <= LARGEST_LAYER for n in hidden),
+                f"1 to {MOST_LAYERS} layers of 1 to {LARGEST_LAYER} units",
+            ),
+            "activations": (
+                len(activations) == len(hidden) and set(activations) <= set(get_args(Activation)),
+                f"one of {', '.join(get_args(Activation))} for each of the {len(hidden)} hidden layers",
+            ),
+            "epsilon": (0 <= self.epsilon <= 1, "0 to 1"),
+            "iterations": (self.iterations >= 0, "0 or more"),
+            "learning_rate": (0 < self.learning_rate < math.inf, "above 0"),
+            "minibatch": (self.minibatch >= 0, "0 (all positions), 1 or more"),
+            "held_out": (0 <= self.held_out <= 0.9, "0 to 0.9"),
+            "keep": (self.keep in ("last", "best"), "last or best"),
+            "log_iterations": (self.log_iterations >= 1, "1 or more"),
+            "jobs": (self.jobs == -1 or self.jobs >= 1, "-1 (one for each core), 1 or more"),
+        }
+        check_limits(self, limits)
+        if self.keep == "best" and self.held_out == 0:
+            raise ValueError("keep=best chooses by positions that are held out: choose a held_out above 0")
+
+    def layers(self) -> tuple[tuple[int, ...], tuple[Activation, ...]]:
+        """Units of the hidden layers, and what follows each."""
+        hidden, activations = PRESETS[self.preset]
+        return (
+            hidden if self.hidden is None else self.hidden,
+            activations if self.activations is None else self.activations,
+        )
+
+    def shapes(self, game: Game) -> dict[str, tuple[int, ...]]:
+        """The arrays that a run holds: the layers' float32, and what their output is a part of."""
+        hidden, _ = self.layers()
+        widths = (3 * game.cells, *hidden, 1)
+        shapes: dict[str, tuple[int, ...]] = {"scale": (), "bound": ()}
+        for layer in range(len(widths) - 1):
+            shapes[f"{layer}.weights"] = (widths[layer], widths[layer + 1])
+            shapes[f"{layer}.bias"] = (widths[layer + 1],)
+        return shapes
+
+    def net(self, game: Game, arrays: Mapping[str, np.ndarray[Any, Any]]) -> ValueNet:
+        """The net at play, from arrays of :meth:`shapes`."""
+        activations: tuple[Activation, ...] = (*self.layers()[1], "linear")
+        layers = [
+            Dense(arrays[f"{layer}.weights"].astype(np.float64), arrays[f"{layer}.bias"].astype(np.float64), activation)
+            for layer, activation in enumerate(activations)
+        ]
+        return ValueNet(game, layers, float(arrays["scale"]), float(arrays["bound"]), self.symmetries)
+
+    def fit(self, task: Task) -> Progress:
+        """Let the teacher play ``task.games`` games, teach the net, and leave ``model.npz`` in ``task.run``.
+
+        Games are kept in the run as soon as they are played: the same call, stopped or killed before, goes on.
+        Opponent, seat and batch of the task are not looked at.
+
+        Raises:
+            ValueError: a task that makes no sense, a teacher without scores, no TensorFlow, learning that diverges.
+        """
+        check_counts(task.games, 1)
+        if task.games == 0:
+            raise ValueError("games=0 teaches nothing: choose 1 or more of the teacher's games")
+        teacher = Teacher.of(self.teacher, task.game)
+        import_tensorflow(self.name)  # so that it is missed before games are played
+        done = Progress()
+        taught = self._games(task, done)
+        seen = np.concatenate([lesson.seen for lesson in taught])
+        value = np.concatenate([lesson.value for lesson in taught])
+        started = time.perf_counter()
+
+        def log(iterations: int, losses: dict[str, float]) -> None:
+            counts = {"wins": done.wins, "draws": done.draws, "losses": done.losses, "positions": len(seen)}
+            rate = iterations / max(1e-9, time.perf_counter() - started)
+            task.log(done.games, {"iterations": iterations, "iterations_per_s": rate, **losses, **counts})
+
+        rng = np.random.default_rng(np.random.SeedSequence(task.seed, spawn_key=(1,)))
+        arrays = self._taught(task.game, seen, value, rng, log)
+        arrays |= {"scale": np.array(teacher.scale, np.float32), "bound": np.array(teacher.bound, np.float32)}
+        save_arrays(task.run / MODEL, arrays)
+        net = self.net(task.game, arrays)
+        measured: dict[str, float] = {}
+        for callback in task.callbacks:
+            measured |= callback(done.games, net)
+        if measured:
+            log(self.iterations, measured)
+        return done
+
+    def load(self, game: Game, run: Path) -> ValueNet:
+        """What a run has learned; TensorFlow is not needed.
+
+        Raises:
+            ValueError: no file, a damaged one, or one of other settings.
+        """
+        arrays = load_weights(run / MODEL, self.shapes(game), f"{self.name} with hidden={self.layers()[0]}", game)
+        if not (arrays["scale"] > 0 and 0 < arrays["bound"] <= 1):
+            raise ValueError(f"{run / MODEL} is damaged: it does not say what its values are parts of")
+        return self.net(game, arrays)
+
+    def _games(self, task: Task, done: Progress) -> list[Lesson]:
+        """The teacher's games, block by block in order: those that are kept already, and the others as they come."""
+        made_by = {
+            "game": task.game.to_dict(),
+            "teacher": self.teacher,
+            "epsilon": self.epsilon,
+            "seed": task.seed,
+        }
+        numbers = [range(start, min(start + BLOCK, task.games)) for start in range(0, task.games, BLOCK)]
+        paths = [task.run / TAUGHT / f"{block:06d}.npz" for block in range(len(numbers))]
+        lessons: dict[int, Lesson] = {}
+
+        def add(block: int, lesson: Lesson) -> None:
+            lessons[block] = lesson
+            done.count(lesson.results)
+            task.progress(done)
+
+        missing = []
+        for block, path in enumerate(paths):
+            lesson = _kept(path, task.game, made_by, len(numbers[block]))
+            if lesson is None:
+                missing.append(block)
+            else:
+                add(block, lesson)
+        work = (task.game, self.teacher, self.epsilon, task.seed)
+        seconds: list[float] = []
+        while missing and (len(seconds) < 2 or seconds[-1] * len(missing) < WORTH_WORKERS or self.jobs == 1):
+            begun = time.perf_counter()  # the first block compiles, the second tells how long they take
+            add(missing[0], _play_and_keep(*work, numbers[missing[0]], paths[missing[0]], made_by))
+            seconds.append(time.perf_counter() - begun)
+            del missing[0]
+        results = Parallel(n_jobs=self.jobs, return_as="generator_unordered")(
+            delayed(_numbered)(block, *work, numbers[block], paths[block], made_by) for block in missing
+        )
+        for block, lesson in results:
+            add(block, lesson)
+        return [lessons[block] for block in range(len(numbers))]
+
+    def _taught(
+        self,
+        game: Game,
+        seen: Cells,
+        value: Reals,
+        rng: np.random.Generator,
+        log: Callable[[int, dict[str, float]], None],
+    ) -> dict[str, np.ndarray[Any, Any]]:
+        """The arrays of layers that learned what ``seen`` int8[N, cells], own stones first, is worth, float64[N]."""
+        tf = import_tensorflow(self.name)
+        order = rng.permutation(len(seen))
+        held = order[: round(self.held_out * len(seen))]
+        learned = order[len(held) :]
+        images = symmetries(game, self.symmetries)
+        shown = np.concatenate([planes(seen[learned][:, image]) for image in images])
+        wanted = np.tile(value[learned], len(images)).astype(np.float32)[:, None]
+        shapes = [shape for name, shape in self.shapes(game).items() if name not in ("scale", "bound")]
+
+        def dense(units: int, activation: Activation) -> Any:  # the weights are set below
+            return tf.keras.layers.Dense(units, activation, kernel_initializer="zeros")
+
+        with tf.device(DEVICE):
+            net = tf.keras.Sequential(
+                [tf.keras.Input((3 * game.cells,))]
+                + [dense(units, activation) for units, activation in zip(*self.layers(), strict=True)]
+                + [dense(1, "linear")]
+            )
+            net.set_weights(_initial(shapes, rng))
+            adam = tf.keras.optimizers.Adam(self.learning_rate, epsilon=1e-8)
+            adam.build(net.trainable_variables)
+            x, y = tf.constant(shown), tf.constant(wanted)
+            x_held, y_held = tf.constant(planes(seen[held])), tf.constant(value[held].astype(np.float32)[:, None])
+
+            def error(x: Any, y: Any) -> Any:
+                # the mean of what the report sums: to Adam the two are the same
+                return tf.reduce_mean(tf.square(net(x) - y))
+
+            def steps(rows: Any) -> Any:
+                for chosen in rows:
+                    few = (tf.gather(x, chosen), tf.gather(y, chosen)) if self.minibatch else (x, y)
+                    with tf.GradientTape() as tape:
+                        loss = error(*few)
+                    adam.apply(tape.gradient(loss, net.trainable_variables))
+                return error(x, y), error(x_held, y_held)
+
+            compiled_steps = tf.function(steps, input_signature=[tf.TensorSpec((None, None), tf.int64)])
+            best, kept = math.inf, net.get_weights()
+            whole, rest = divmod(self.iterations, self.log_iterations)
+            iterations = 0
+            for count in (0, *[self.log_iterations] * whole, *[rest] * (rest > 0)):
+                rows = rng.integers(len(shown), size=(count, self.minibatch))
+                loss, held_loss = (float(number) for number in compiled_steps(tf.constant(rows)))
+                iterations += count
+                if not math.isfinite(loss):
+                    raise ValueError(
+                        f"{self.name} has diverged after {iterations} steps: choose a learning_rate below "
+                        f"{self.learning_rate:g}"
+                    )
+                log(iterations, {"loss": loss} | ({"held_out_loss": held_loss} if len(held) else {}))
+                if self.keep == "last" or held_loss < best:
+                    best, kept = held_loss, net.get_weights()
+        names = [name for name in self.shapes(game) if name not in ("scale", "bound")]
+        return dict(zip(names, kept, strict=True))
+
+
+def _initial(shapes: list[tuple[int, ...]], rng: np.random.Generator) -> list[Floats]:
+    """Weights and biases uniform in +-1 / sqrt(inputs), which is what the report's nets begin with."""
+    arrays: list[Floats] = []
+    inputs = 1
+    for shape in shapes:
+        inputs = shape[0] if len(shape) == 2 else inputs  # a bias follows its weights
+        arrays.append(rng.uniform(-1, 1, shape).astype(np.float32) / np.float32(math.sqrt(inputs)))
+    return arrays
+
+
+def planes(seen: Cells) -> Floats:
+    """float32[B, 3 * cells]: where own stones are, where the opponent's, and where none, of boards own stones first."""
+    return np.concatenate([seen == 1, seen == 2, seen == 0], axis=1).astype(np.float32)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The teacher's games
+
+
+class Teacher(NamedTuple):
+    """Whoever judges moves."""
+
+    scores: Callable[[Boards, np.random.Generator], Reals]
+    """of moves, float64[B, cells], to the mover, NaN where illegal; of the best moves they are their values"""
+    scale: float
+    """what a win at once is worth, one ply before the teacher's scores"""
+    bound: float
+    """the largest score, as a part of ``scale``"""
+
+    @classmethod
+    def of(cls, spec: str | Policy, game: Game) -> Teacher:
+        """The teacher that a spec string names.
+
+        Raises:
+            ValueError: no policy, or one that does not judge moves.
+        """
+        policy = make_policy(spec, game)
+        if hasattr(policy, "scores") and hasattr(policy, "depth"):
+            depth = float(policy.depth)
+            return cls(policy.scores, depth + 1, depth / (depth + 1))
+        if isinstance(policy, Values):
+            values = policy
+            return cls(lambda boards, rng: values.action_values(boards), 1.0, 1 - 2.0**-10)
+        raise ValueError(f"teacher={spec} does not judge moves: choose a search, as expectiminimax:depth=3, or optimal")
+
+
+class Lesson(NamedTuple):
+    """Positions of some games, in order."""
+
+    seen: Cells
+    """int8[N, cells], own stones first"""
+    value: Reals
+    """float64[N], the teacher's, to the mover"""
+    results: Reals
+    """float64[games], to player_0"""
+
+
+def _play(game: Game, teacher: Teacher, epsilon: float, rng: np.random.Generator) -> Lesson:
+    """One game of the teacher against itself; moves within 1e-9 of the best have equal shares."""
+    seen, value = [], []
+    boards = Boards.start(game)
+    cells, mover = boards.cells[0], boards.mover
+    outcome = NOT_OVER
+    while outcome == NOT_OVER:
+        scores = teacher.scores(boards, rng)[0]
+        best = np.nanmax(scores)
+        seen.append(boards.own_first()[0])
+        value.append(float(best))
+        good = np.flatnonzero(scores >= best - TIE)
+        if epsilon > 0 and rng.random() < epsilon:
+            good = np.flatnonzero(cells == 0)
+        outcome = place(cells, int(mover[0]), int(rng.choice(good)), len(seen) - 1, game.kernel)
+        mover[0] = next_mover(int(mover[0]), rng.random(), game.kernel)
+    result = 0.0 if outcome == DRAW else 1.0 - 2.0 * outcome
+    return Lesson(np.array(seen, np.int8), np.array(value), np.array([result]))
+
+
+def _play_and_keep(
+    game: Game, teacher: str, epsilon: float, seed: int, numbers: range, path: Path, made_by: Mapping[str, Any]
+) -> Lesson:
+    """Play the games of these numbers, and write them to a file."""
+    judge = Teacher.of(teacher, game)
+    games = [
+        _play(game, judge, epsilon, np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2, number))))
+        for number in numbers
+    ]
+    lesson = Lesson(*(np.concatenate(parts) for parts in zip(*games, strict=True)))
+    save_arrays(path, {**lesson._asdict(), "made_by": to_bytes(made_by)})
+    return lesson
+
+
+def _numbered(block: int, *work: Any) -> tuple[int, Lesson]:
+    return block, _play_and_keep(*work)
+
+
+def _kept(path: Path, game: Game, made_by: Mapping[str, Any], games: int) -> Lesson | None:
+    """The games in a file; None where there is none, or where it holds others.
+
+    Raises:
+        ValueError: a damaged file.
+    """
+    if not path.is_file():
+        return None
+    longest = game.cells * games
+    arrays = load_arrays(path, limit=longest * (game.cells + 8) + 8 * games + (1 << 16))
+    try:
+        if from_bytes(arrays["made_by"]) != made_by or arrays["results"].shape != (games,):
+            return None
+        lesson = Lesson(arrays["seen"], arrays["value"], arrays["results"])
+        count = len(lesson.value)
+        fits = (
+            lesson.seen.shape == (count, game.cells)
+            and [array.dtype.str for array in lesson] == ["|i1", "<f8", "<f8"]
+            and ((lesson.seen >= 0) & (lesson.seen <= 2)).all()
+            and np.isfinite(lesson.value).all()
+        )
+    except (KeyError, TypeError, ValueError, IndexError):
+        fits = False
+    if not fits:
+        raise ValueError(f"{path} is damaged: delete it, and its games are played anew")
+    return lesson
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Playing
+
+
+class ValueNet:
+    """A net at play, one ply deep.
+
+    Args:
+        game: what is played.
+        layers: from :func:`planes` to one number.
+        scale: what that number is a part of: the worth of a win.
+        bound: what no position that is not over is worth more than, in parts of a win.
+        which: symmetries over whose images values are means.
+    """
+
+    pure: ClassVar[bool] = True
+
+    def __init__(self, game: Game, layers: list[Dense], scale: float, bound: float, which: Symmetries = "none") -> None:
+        self.game = game
+        self._layers = layers
+        self._scale, self._bound = scale, bound
+        self._images = symmetries(game, which)
+
+    def values(self, boards: Boards) -> Reals:
+        """float64[B]: what the net says, to the mover, in parts of a win."""
+        seen = boards.own_first()
+        out = np.empty(len(seen))
+        for start in range(0, len(seen), CHUNK):
+            part = seen[start : start + CHUNK]
+            said = sum(forward(planes(part[:, image]), self._layers)[:, 0] for image in self._images)
+            out[start : start + CHUNK] = said / (len(self._images) * self._scale)
+        return np.clip(out, -self._bound, self._bound)
+
+    def action_values(self, boards: Boards) -> Reals:
+        """float64[B, cells], to the mover, NaN where illegal; a win at once is worth 1."""
+        game, skip = self.game, self.game.skip_chance
+        rows, cell = np.nonzero(boards.cells == 0)
+        after, mover = boards.cells[rows], boards.mover[rows]
+        outcome = np.full(len(rows), NOT_OVER, np.int8)
+        stones = np.count_nonzero(after, axis=1)
+        each = np.arange(len(rows))
+        # whose turn is skipped does not matter here: both turns are valued
+        play_rows(after, mover.copy(), stones, np.zeros(len(rows), np.uint64), each, cell, game.kernel, outcome)
+        going_on = outcome == NOT_OVER
+        worth = np.where(outcome == DRAW, 0.0, 1.0)
+        left = Boards(after[going_on], mover[going_on])
+        worth[going_on] = -(1 - skip) * self.values(Boards(left.cells, 1 - left.mover))
+        if skip > 0:
+            worth[going_on] += skip * self.values(left)
+        out = np.full(boards.cells.shape, np.nan)
+        out[rows, cell] = worth
+        return out
+
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
+        """float64[B, cells]: equal shares for the moves of highest value."""
+        return best_shares(self.action_values(boards))
+
+    def __str__(self) -> str:
+        return ValueNetConfig.name

@@ -1,0 +1,369 @@
+"""The value net: what it learns from, that it learns it, how it plays, and that no work is lost."""
+
+import dataclasses
+import json
+from itertools import pairwise
+
+import numpy as np
+import plain
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from evaluation.exact import match_outcome
+from learners import value_net
+from learners.base import to_bytes
+from learners.checkpoint import MODEL, TAUGHT, load_arrays, save_arrays
+from learners.dense import Dense, forward
+from learners.training import Progress, Task
+from learners.value_net import PRESETS, Teacher, ValueNet, ValueNetConfig, planes
+from ttt_apps import train
+from ttt_envs import Boards, Game, make_policy
+from ttt_envs.boards import from_text
+from ttt_envs.policy import Values
+from ttt_envs.rules import winner
+
+SKIP = Game(skip_chance=0.25)
+FAST = {"teacher": "expectiminimax:depth=2", "jobs": 1}
+
+
+def task(run, game=SKIP, games=6, seed=0, log=None):
+    return Task(
+        game=game,
+        opponent="teacher",
+        seat="alternate",
+        games=games,
+        batch=1,
+        seed=seed,
+        run=run,
+        every=1,
+        callbacks=(),
+        log=log or (lambda games, measured: None),
+        progress=lambda done: None,
+    )
+
+
+@pytest.fixture(scope="module")
+def tf():
+    return pytest.importorskip("tensorflow")
+
+
+def games_of(run, config, **settings):
+    return config._games(task(run, **settings), Progress())
+
+
+def joined(lessons):
+    return [np.concatenate(parts) for parts in zip(*lessons, strict=True)]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The teacher's games
+
+
+def test_the_targets_are_the_backed_up_utilities_of_the_teacher(tmp_path):
+    seen, value, results = joined(games_of(tmp_path, ValueNetConfig(**FAST)))
+    assert len(results) == 6
+    assert set(results) <= {-1.0, 0.0, 1.0}
+    search = make_policy(FAST["teacher"], SKIP)
+    for own_first, expected in zip(seen, value, strict=True):
+        position = Boards(own_first[None], np.zeros(1, np.int8)).position(0)
+        assert search.analyse(position).value == pytest.approx(expected)
+
+
+def test_games_are_the_teacher_s_own(tmp_path):
+    """Taught by perfect play without skips every game is a draw, and every position is worth nothing to its mover."""
+    _, value, results = joined(games_of(tmp_path, ValueNetConfig(teacher="optimal", jobs=1), game=Game()))
+    assert not value.any()
+    assert not results.any()
+
+
+def test_random_moves_lead_elsewhere(tmp_path):
+    _, value, _ = joined(games_of(tmp_path, ValueNetConfig(teacher="optimal", epsilon=0.5, jobs=1), game=Game()))
+    assert set(value) == {-1.0, 0.0, 1.0}
+
+
+def test_a_game_depends_on_its_number_alone(tmp_path):
+    config = ValueNetConfig(teacher="expectiminimax:depth=2,width=2", jobs=1)
+    few = joined(games_of(tmp_path / "few", config, games=5))
+    many = joined(games_of(tmp_path / "many", config, games=14))
+    on = joined(games_of(tmp_path / "few", config, games=14))  # with a block that was not full
+    for one, other, part in zip(many, on, few, strict=True):
+        assert_array_equal(one, other)
+        assert_array_equal(one[: len(part)], part)
+    other = joined(games_of(tmp_path / "other", config, games=5, seed=1))
+    assert len(other[0]) != len(few[0]) or (other[0] != few[0]).any()
+
+
+def test_workers_play_the_same_games(tmp_path, monkeypatch):
+    config = ValueNetConfig(teacher="expectiminimax:depth=2,width=2", jobs=1)
+    alone = joined(games_of(tmp_path / "alone", config, games=20))
+    monkeypatch.setattr(value_net, "WORTH_WORKERS", 0.0)
+    together = joined(games_of(tmp_path / "together", dataclasses.replace(config, jobs=2), games=20))
+    for one, other in zip(alone, together, strict=True):
+        assert_array_equal(one, other)
+
+
+def test_games_that_are_kept_are_not_played_again(tmp_path, monkeypatch):
+    config = ValueNetConfig(**FAST)
+    before = joined(games_of(tmp_path, config, games=12))
+    (tmp_path / TAUGHT / "000001.npz").unlink()
+    played = []
+    play = value_net._play_and_keep
+    monkeypatch.setattr(value_net, "_play_and_keep", lambda *work: played.append(work[4]) or play(*work))
+    assert_array_equal(joined(games_of(tmp_path, config, games=12))[0], before[0])
+    assert played == [range(4, 8)]
+    games_of(tmp_path, config, games=12, seed=1)  # those are of another seed
+    assert len(played) == 4
+
+
+@pytest.mark.parametrize("damage", ["cells", "value", "missing", "shape"])
+def test_damaged_games_are_told(tmp_path, damage):
+    config = ValueNetConfig(**FAST)
+    games_of(tmp_path, config, games=2)
+    [path] = (tmp_path / TAUGHT).iterdir()
+    arrays = load_arrays(path)
+    if damage == "cells":
+        arrays["seen"][0, 0] = 3
+    elif damage == "value":
+        arrays["value"][0] = np.nan
+    elif damage == "missing":
+        del arrays["value"]
+    else:
+        arrays["value"] = arrays["value"][1:]
+    save_arrays(path, arrays)
+    with pytest.raises(ValueError, match=r"is damaged: delete it, and its games are played anew"):
+        games_of(tmp_path, config, games=2)
+
+
+def test_a_teacher_must_judge_moves(tmp_path):
+    with pytest.raises(ValueError, match="teacher=random does not judge moves: choose a search"):
+        ValueNetConfig(teacher="random").fit(task(tmp_path))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Learning
+
+
+def taught(run, game=SKIP, seed=0, games=25, **settings):
+    config = ValueNetConfig(**{**FAST, **settings})
+    lines = []
+    config.fit(task(run, game, games, seed, lambda games, measured: lines.append(measured)))
+    return config.load(game, run), lines
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_every_preset_beats_random(tf, tmp_path, preset):
+    """As the report taught them: 25 games of the tree, Adam at 0.01."""
+    net, lines = taught(tmp_path, preset=preset, teacher="expectiminimax:depth=3,width=15")
+    result = match_outcome(SKIP, net, "random")
+    assert result.win > result.loss + 0.1
+    assert lines[-1]["loss"] < lines[0]["loss"] / 5
+
+
+def test_the_presets_are_the_report_s():
+    shapes = {name: ValueNetConfig(preset=name).shapes(Game()) for name in PRESETS}
+    widths = {name: [shape[1] for key, shape in of.items() if key.endswith("weights")] for name, of in shapes.items()}
+    assert widths == {"40-20": [40, 20, 1], "20": [20, 1], "30-10": [30, 10, 1], "10-20": [10, 20, 1]}
+    assert all(of["0.weights"][0] == 27 for of in shapes.values())
+    assert [layers[1] for layers in PRESETS.values()] == [
+        ("linear", "sigmoid"),
+        ("sigmoid",),
+        ("tanh", "tanh"),
+        ("sigmoid", "sigmoid"),
+    ]
+
+
+def test_the_same_seed_teaches_the_same_net(tf, tmp_path):
+    for name, seed in (("one", 0), ("again", 0), ("other", 1)):
+        taught(tmp_path / name, seed=seed, games=4, iterations=20, minibatch=8)
+    one, again, other = (load_arrays(tmp_path / name / MODEL) for name in ("one", "again", "other"))
+    assert all((one[name] == again[name]).all() for name in one)
+    assert (one["0.weights"] != other["0.weights"]).any()
+
+
+def test_it_learns_perfect_values_where_the_teacher_has_them(tf, tmp_path):
+    """Taught all it needs, a net with enough units plays as its teacher: nothing in between is lost or turned round."""
+    net, lines = taught(
+        tmp_path,
+        teacher="optimal",
+        epsilon=0.8,
+        games=300,
+        hidden=(64,),
+        activations=("relu",),
+        iterations=600,
+        learning_rate=0.02,
+        symmetries="all",
+        held_out=0.2,
+        keep="best",
+    )
+    assert match_outcome(SKIP, net, "random").value > 0.9 * match_outcome(SKIP, "optimal", "random").value
+    assert lines[-1]["held_out_loss"] < 0.2
+
+
+def test_the_learning_curve_has_both_errors(tf, tmp_path):
+    _, lines = taught(tmp_path, games=4, iterations=25)
+    assert [line["iterations"] for line in lines] == [0, 10, 20, 25]
+    assert all({"loss", "held_out_loss", "positions", "wins"} <= line.keys() for line in lines)
+    _, lines = taught(tmp_path, games=4, iterations=3, held_out=0.0)
+    assert "held_out_loss" not in lines[-1]
+
+
+def test_learning_that_diverges_is_told(tf, tmp_path):
+    with pytest.raises(
+        ValueError, match=r"value-net has diverged after \d+ steps: choose a learning_rate below 1e\+30"
+    ):
+        taught(tmp_path, games=2, iterations=20, learning_rate=1e30, activations=("relu", "relu"))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Playing
+
+
+def net_of(game, function_of_planes=None, bound=0.75, seed=0):
+    """A net with random weights."""
+    rng = np.random.default_rng(seed)
+    layers = [
+        Dense(rng.normal(size=(3 * game.cells, 8)), rng.normal(size=8), "tanh"),
+        Dense(rng.normal(size=(8, 1)), rng.normal(size=1), "linear"),
+    ]
+    return ValueNet(game, layers, 4.0, bound)
+
+
+@pytest.mark.parametrize("game", [Game(), SKIP, Game(3, 5, 3, 0.1), Game(7, 7, 5, 0.5)], ids=str)
+def test_a_move_is_worth_what_both_turns_after_it_are(game):
+    net = net_of(game)
+    assert isinstance(net, Values)
+    boards = plain.positions_of_random_play(game, 40)
+    found = net.action_values(boards)
+    for row in range(40):
+        cells, mover = boards.position(row)
+        for cell in range(game.cells):
+            if cells[cell]:
+                assert np.isnan(found[row, cell])
+                continue
+            after = cells.copy()
+            after[cell] = mover + 1
+            result = winner(game, after)
+            if result is not None:
+                expected = 1.0 if result == mover else 0.0
+            else:
+                both = net.values(Boards(np.stack([after, after]), np.array([mover, 1 - mover], np.int8)))
+                expected = game.skip_chance * both[0] - (1 - game.skip_chance) * both[1]
+            assert found[row, cell] == pytest.approx(expected)
+    assert_array_equal(net.probabilities(boards) > 0, found == np.nanmax(found, axis=1, keepdims=True))
+
+
+def test_a_win_at_once_is_played_whatever_the_net_says():
+    game = Game()
+    always = ValueNet(game, [Dense(np.zeros((27, 1)), np.array([-1e9]), "linear")], 4.0, 0.75)  # the other is lost
+    position = from_text("oo./xx./... o")
+    assert_array_equal(always.probabilities(Boards.of([position]))[0], np.eye(9)[2])
+
+
+def test_images_share_their_values():
+    game = SKIP
+    plain_net = net_of(game)
+    mean = ValueNet(game, plain_net._layers, 4.0, 0.75, "all")
+    boards = plain.positions_of_random_play(game, 20)
+    turned = Boards(np.rot90(boards.cells.reshape(-1, 3, 3), axes=(1, 2)).reshape(-1, 9).copy(), boards.mover)
+    assert_allclose(mean.values(boards), mean.values(turned))
+    assert (abs(plain_net.values(boards) - plain_net.values(turned)) > 1e-6).any()
+
+
+def test_the_net_is_what_keras_computes(tf):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(5, 6))
+    for hidden, activations in [*PRESETS.values(), ((4,), ("relu",))]:
+        widths = (6, *hidden, 1)
+        weights = [(rng.normal(size=pair), rng.normal(size=pair[1])) for pair in pairwise(widths)]
+        net = tf.keras.Sequential(
+            [
+                tf.keras.Input((6,)),
+                *(tf.keras.layers.Dense(n, a) for n, a in zip(hidden, activations, strict=True)),
+                tf.keras.layers.Dense(1),
+            ]
+        )
+        net.set_weights([array for pair in weights for array in pair])
+        layers = [Dense(*pair, a) for pair, a in zip(weights, (*activations, "linear"), strict=True)]
+        assert_allclose(forward(x, layers), net(x.astype(np.float32)), rtol=1e-4, atol=1e-4)
+
+
+def test_planes_are_own_other_and_empty():
+    assert planes(np.array([[0, 1, 2]], np.int8)).tolist() == [[0, 1, 0, 0, 0, 1, 1, 0, 0]]
+
+
+def test_scores_are_parts_of_a_win():
+    search = Teacher.of("expectiminimax:depth=3", Game())
+    assert (search.scale, search.bound) == (4.0, 0.75)
+    exact = Teacher.of("optimal", Game())
+    assert exact.scale == 1.0
+    assert 0.99 < exact.bound < 1
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Settings, files and the command line
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"preset": "50"}, "preset=50 does not work for value-net: choose 40-20, 20, 30-10, 10-20"),
+        ({"hidden": (3,)}, r"activations=.* choose one of linear, relu, tanh, sigmoid for each of the 1 hidden layers"),
+        ({"hidden": ()}, r"choose 1 to 8 layers of 1 to 8192 units"),
+        ({"iterations": -1}, "iterations=-1 does not work"),
+        ({"held_out": 1.0}, "held_out=1.0 does not work"),
+        ({"keep": "best", "held_out": 0.0}, "choose a held_out above 0"),
+        ({"jobs": 0}, "jobs=0 does not work"),
+    ],
+)
+def test_settings_out_of_range_are_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        ValueNetConfig(**settings)
+
+
+def test_a_run_is_taught_played_and_gone_on_with(tf, tmp_path, capsys):
+    run = tmp_path / "run"
+    arguments = ["--learner", "value-net", "--skip-chance", "0.25", "--teacher", FAST["teacher"], "--jobs", "1"]
+    train.main([*arguments, "--games", "6", "--iterations", "50", "--preset", "20", "--out", str(run)])
+    assert "value-net learned from 6 games of 3 x 3" in " ".join(capsys.readouterr().out.split())
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    assert lines[-1]["iterations"] == 50
+    boards = plain.positions_of_random_play(SKIP, 20)
+    policy = make_policy(f"run:{run}", SKIP)
+    assert_array_equal(np.isnan(policy.action_values(boards)), boards.cells != 0)
+    for spec in (f"expectiminimax:depth=2,leaf=(run:{run})", f"mcts:simulations=20,rollout=(run:{run})"):
+        served = make_policy(spec, SKIP)
+        assert_allclose(served.probabilities(boards, np.random.default_rng(0)).sum(axis=1), 1)
+    model = (run / MODEL).read_bytes()
+    train.main(["--resume", str(run)])
+    assert (run / MODEL).read_bytes() == model
+    train.main(["--resume", str(run), "--games", "9"])
+    assert json.loads((run / "config.json").read_text())["games"] == 9
+    fresh = tmp_path / "fresh"
+    train.main([*arguments, "--games", "9", "--iterations", "50", "--preset", "20", "--out", str(fresh)])
+    assert (fresh / MODEL).read_bytes() == (run / MODEL).read_bytes()
+
+
+def test_an_opponent_is_refused(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        train.main(["--learner", "value-net", "--opponent", "random", "--out", str(tmp_path / "run")])
+    assert "value-net has no opponent random" in " ".join(capsys.readouterr().err.split())
+
+
+def test_weights_of_another_net_are_refused(tmp_path):
+    config = ValueNetConfig()
+    arrays = {name: np.ones(shape, np.float32) for name, shape in config.shapes(Game()).items()}
+    save_arrays(tmp_path / MODEL, arrays)
+    assert isinstance(config.load(Game(), tmp_path), ValueNet)
+    with pytest.raises(ValueError, match=r"model.npz is not of value-net with hidden=\(64, 20\)"):
+        ValueNetConfig(hidden=(64, 20)).load(Game(), tmp_path)
+    for name, value in (("scale", 0.0), ("bound", 2.0), ("0.bias", np.nan)):
+        save_arrays(tmp_path / MODEL, {**arrays, name: np.full_like(arrays[name], value)})
+        with pytest.raises(ValueError, match="is damaged"):
+            config.load(Game(), tmp_path)
+
+
+def test_what_made_the_games_is_kept_with_them(tmp_path):
+    games_of(tmp_path, ValueNetConfig(**FAST), games=2)
+    [path] = (tmp_path / TAUGHT).iterdir()
+    made_by = {"game": SKIP.to_dict(), "teacher": FAST["teacher"], "epsilon": 0.0, "seed": 0}
+    assert_array_equal(load_arrays(path)["made_by"], to_bytes(made_by))
