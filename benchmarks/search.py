@@ -20,7 +20,17 @@ from typing import NamedTuple
 
 import numpy as np
 import tyro
-from measuring import Arguments, SkipRow, Spread, compile_c, cpu, versions
+from measuring import (
+    Alone,
+    Arguments,
+    SkipRow,
+    Spread,
+    compile_c,
+    cpu,
+    measure_alone,
+    table_of_alone,
+    versions,
+)
 from rich.box import MARKDOWN
 from rich.console import Console
 from rich.table import Table
@@ -240,6 +250,21 @@ CHOSEN = "star1, table"
 """what the policy does"""
 
 
+TEACHER = "teacher-6x6"
+"""a row: what the report spent about 8 hours on"""
+
+
+def teacher_data() -> Alone:
+    """25 games of the tree against itself, with kernels that are compiled."""
+    return measure_alone(
+        TEACHER,
+        "25 games of expectiminimax:depth=3,width=15 on 6 x 6, 4 to win, skip 0.25; the report: about 8 hours",
+        "from learners.value_net import lesson_of\nfrom ttt_envs.rules import Game\n"
+        "ask = lambda count: lesson_of(Game(6, 6, 4, 0.25), 'expectiminimax:depth=3,width=15', range(count))\nask(1)",
+        "f'{len(ask(25).value)} positions'",
+    )
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # Measuring
 
@@ -344,7 +369,7 @@ def table_of_counts(counted: list[Counted]) -> Table:
 
 
 def main(arguments: Arguments) -> None:
-    chosen = arguments.chosen([*(row.name for row in ROWS), *(row.name for row in COUNT_ROWS)])
+    chosen = arguments.chosen([*(row.name for row in ROWS), *(row.name for row in COUNT_ROWS), TEACHER])
     rounds = arguments.rounds or (2 if arguments.quick else 5)
     console = Console()
     console.width = max(console.width, 200)  # a row is a line, in a file too
@@ -359,6 +384,8 @@ def main(arguments: Arguments) -> None:
                     skipped[row.name] = str(reason)
     with console.status("counting"):
         counted = [count(row) for row in COUNT_ROWS if row.name in chosen]
+    with console.status(TEACHER):
+        alone = [teacher_data()] if TEACHER in chosen else []
 
     here = versions(PACKAGES)
     console.print(f"{cpu()}, one core; " + ", ".join(" ".join(pair) for pair in here.items()))
@@ -367,10 +394,16 @@ def main(arguments: Arguments) -> None:
         console.print(table_of(comparisons))
     if counted:
         console.print(table_of_counts(counted))
+    if alone:
+        console.print(table_of_alone(alone))
     for name, reason in skipped.items():
         console.print(f"{name} is skipped, {reason}", markup=False)
     if arguments.json is not None:
-        rows = {"rows": list(map(dataclasses.asdict, comparisons)), "counts": list(map(dataclasses.asdict, counted))}
+        rows = {
+            "rows": list(map(dataclasses.asdict, comparisons)),
+            "counts": list(map(dataclasses.asdict, counted)),
+            "alone": list(map(dataclasses.asdict, alone)),
+        }
         data = {"cpu": cpu(), "versions": here, "rounds": rounds, **rows, "skipped": skipped}
         arguments.json.write_text(json.dumps(data, indent=2) + "\n")
 

@@ -370,16 +370,21 @@ def _play(game: Game, teacher: Teacher, epsilon: float, rng: np.random.Generator
     return Lesson(np.array(seen, np.int8), np.array(value), np.array([result]))
 
 
-def _play_and_keep(
-    game: Game, teacher: str, epsilon: float, seed: int, numbers: range, path: Path, made_by: Mapping[str, Any]
-) -> Lesson:
-    """Play the games of these numbers, and write them to a file."""
+def lesson_of(game: Game, teacher: str, numbers: range, *, epsilon: float = 0.0, seed: int = 0) -> Lesson:
+    """What the teacher's games of these numbers teach: each depends on its number and the seed alone."""
     judge = Teacher.of(teacher, game)
     games = [
         _play(game, judge, epsilon, np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2, number))))
         for number in numbers
     ]
-    lesson = Lesson(*(np.concatenate(parts) for parts in zip(*games, strict=True)))
+    return Lesson(*(np.concatenate(parts) for parts in zip(*games, strict=True)))
+
+
+def _play_and_keep(
+    game: Game, teacher: str, epsilon: float, seed: int, numbers: range, path: Path, made_by: Mapping[str, Any]
+) -> Lesson:
+    """Play the games of these numbers, and write them to a file."""
+    lesson = lesson_of(game, teacher, numbers, epsilon=epsilon, seed=seed)
     save_arrays(path, {**lesson._asdict(), "made_by": to_bytes(made_by)})
     return lesson
 

@@ -1,0 +1,289 @@
+"""The report on tree search: its numbers, what our studies make of them, and that the tree beats random."""
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from baselines.expectiminimax import Search
+from evaluation.match import Score, play_pairs
+from evaluation.statistics import wilson
+from ttt_apps.studies import tree_random, tree_search, trees
+from ttt_envs.boards import Boards
+from ttt_envs.policy import act, make_policy
+
+BOARDS = pytest.mark.parametrize("board", trees.BOARDS, ids=lambda board: f"{board.size}x{board.size}")
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What was published
+
+
+@BOARDS
+def test_every_published_match_has_all_of_its_games(board):
+    assert sum(board.random) == sum(board.tree) == trees.GAMES
+
+
+def tree_beats_random(board, games, seed):
+    """Whether the tree, moving second, wins as the published games say: not below their lower limit."""
+    score = play_pairs(board.game, "random", board.spec(), games, seed=seed)
+    _, _, won = score.table[0]
+    limit = wilson(board.tree[0] / trees.GAMES, trees.GAMES).low
+    return won / games >= limit
+
+
+@BOARDS
+def test_the_tree_beats_random_as_it_was_published(board):
+    assert tree_beats_random(board, 100, seed=20)
+
+
+@pytest.mark.slow
+@BOARDS
+def test_the_tree_beats_random_in_many_games(board):
+    assert tree_beats_random(board, 1_000, seed=21)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# How games are counted
+
+
+def test_pieces_are_all_of_the_games_and_share_no_seed():
+    pieces = trees.parts(2_500, 1_000)
+    assert [games for games, _ in pieces] == [1_000, 1_000, 500]
+    assert len({seed for _, seed in pieces}) == 3
+
+
+@pytest.mark.parametrize("study", [tree_random, tree_search])
+def test_no_two_units_play_the_same_games(study):
+    seeds = [(*unit["board"], unit.get("tree"), unit["seed"]) for unit in study.units(False) if "seed" in unit]
+    assert len(seeds) == len(set(seeds))
+    # games that are played one by one have seeds of their own, from the first on
+    assert max(seed for *_, seed in seeds if seed != trees.SAMPLED) < trees.SAMPLED
+
+
+def test_units_hold_as_many_games_as_the_study_says():
+    found = {}
+    for unit in tree_search.units(False):
+        if unit["what"] == "match":
+            assert unit["games"] <= tree_search.PIECE
+            key = (*unit["board"], unit["tree"])
+            found[key] = found.get(key, 0) + unit["games"]
+    for board in trees.BOARDS:
+        assert found.pop((board.size, board.win_length, board.spec())) == trees.SAMPLED
+    assert set(found.values()) == {tree_search.OTHERS}
+
+
+def test_matches_can_be_put_together():
+    game = trees.square(3, 3)
+    one, other = (trees.match(game, "random", "random", 10, seed) for seed in (0, 1))
+    both = trees.total([one, other])
+    assert both.games == 40
+    assert (both.pairs == np.add(one["pairs"], other["pairs"])).all()
+    assert (both.lengths == np.add(one["lengths"], other["lengths"])).all()
+    assert trees.match(game, "random", "random", 10, 0) == one
+
+
+def test_games_one_by_one_are_the_games_of_their_seat():
+    game = trees.square(3, 3)
+    for seat in (0, 1):
+        games = list(trees.one_by_one(game, "optimal", "random", seat, 20, seed=3))
+        scores = [play_pairs(game, "optimal", "random", 1, seed=3 + number) for number in range(20)]
+        assert [result for result, _ in games] == [int(score.table[seat].argmax()) for score in scores]
+        assert all(
+            score.lengths[seat, result, stones] == 1 for (result, stones), score in zip(games, scores, strict=True)
+        )
+
+
+@pytest.mark.parametrize("heuristic", ["count", "consecutive"])
+def test_the_tree_that_counts_plays_as_its_policy(heuristic):
+    board = trees.BOARDS[0]
+    game, policy = board.game, make_policy(board.spec(heuristic), board.game)
+    counting = tree_search.CountingTree(policy)
+    cells = np.zeros((4, game.cells), np.int8)
+    cells[1:, 24], cells[2:, 25], cells[3:, [10, 11, 12, 13]] = 1, 2, 1
+    boards, slots = Boards(cells, np.array([0, 1, 0, 1], np.int8)), np.array([5, 0, 2, 7])
+    counting.begin(slots)
+    one, other = np.random.default_rng(4), np.random.default_rng(4)
+    moves = counting.act(boards, slots, one)
+    assert moves.tolist() == [int(act(policy, boards.take(np.array([row])), other)[0]) for row in range(4)]
+    for slot in slots.tolist():
+        assert 0 < counting.nodes[slot, "star1"] <= counting.nodes[slot, "none"]
+    first = counting.nodes[5, "none"]
+    counting.act(boards.take(np.array([0])), slots[:1], one)
+    assert counting.nodes[5, "none"] == 2 * first == 2 * tree_search.tree_size(board)
+
+
+@BOARDS
+def test_the_report_s_formula_counts_the_nodes_of_the_first_move(board):
+    luck = np.zeros(1, np.uint64)
+    search = Search(board.game, Boards.start(board.game), pruning="none", width=board.width, luck=luck)
+    search.run(trees.DEPTH)
+    assert search.nodes[0] == tree_search.tree_size(board)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What is made of counts
+
+
+def test_who_moves_first_is_seen_from_both_seats():
+    pairs = np.zeros((3, 3), np.int64)
+    pairs[0, 2] = 100  # whoever moves first wins
+    score = Score(pairs)
+    assert trees.first_results(score) == [200, 0, 0]
+    assert trees.edge(score).mean == pytest.approx(1)
+    assert trees.edge(Score(pairs.T)).mean == pytest.approx(-1)
+    assert trees.edge(Score(np.diag([100, 0, 0]))).mean == pytest.approx(0)  # a always wins
+
+
+def test_published_counts_agree_with_rates_like_theirs():
+    assert trees.agree((56, 44, 0), (5_500, 4_500, 0)) is True
+    assert trees.agree((56, 44, 0), (7_000, 3_000, 0)) is False
+    assert trees.agree((98, 0, 2), (10_000, 0, 0)) is False
+    assert trees.agree((100, 0, 0), (10_000, 0, 0)) is True
+    assert trees.agree((100, 0, 0), (999, 0, 0)) is None  # too few to tell
+
+
+def test_what_results_are_worth_has_an_interval():
+    value = trees.worth((600, 100, 300), (1, 0, -1))
+    assert value.mean == pytest.approx(0.3)
+    deviation = np.sqrt((0.9 - 0.09) / 1_000)
+    assert (value.high - value.low) / 2 == pytest.approx(1.96 * deviation, rel=0.01)
+    more = trees.difference(value, trees.worth((300, 100, 600), (1, 0, -1)))
+    assert more.mean == pytest.approx(0.6)
+    assert (more.high - more.low) / 2 == pytest.approx(1.96 * np.sqrt(2) * deviation, rel=0.01)
+
+
+def test_the_middle_length():
+    assert trees.median(np.array([0, 3, 0, 2, 1])) == 1
+    assert trees.median(np.array([0, 3, 0, 3, 1])) == 3
+    assert trees.median(np.zeros(4, np.int64)) == 0
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Verdicts follow from results
+
+
+def counts(game, first, second, games, stones=9):
+    """A match as JSON, of so many games in each seat with these shares of wins, draws and losses."""
+    pairs = np.rint(games * np.outer(first, second)).astype(int)
+    lengths = np.zeros((2, 3, game.cells + 1), np.int64)
+    lengths[0, :, stones], lengths[1, :, stones] = pairs.sum(axis=1), pairs.sum(axis=0)
+    return {"pairs": pairs.tolist(), "lengths": lengths.tolist()}
+
+
+def random_results(first, drawn_when_close=0.7):
+    """What the study of random play measures where who moves first has these wins less losses."""
+    told = []
+    for unit in tree_random.units(False):
+        game = trees.square(*unit["board"])
+        draws = drawn_when_close if game.win_length == 8 else 0.01
+        shares = [(1 - draws + first) / 2, draws, (1 - draws - first) / 2]
+        exact = unit["what"] == "exact"
+        told.append((unit, shares if exact else counts(game, shares, shares[::-1], unit["games"] // 2)))
+    return told
+
+
+def test_the_first_move_is_an_advantage_where_the_counts_say_so():
+    def claims(**settings):
+        return [claim.holds for claim in tree_random.conclude(random_results(**settings)).claims]
+
+    assert claims(first=0.05) == [True, True]
+    assert claims(first=-0.05) == [False, True]
+    assert claims(first=0.0, drawn_when_close=0.001) == [None, False]
+
+
+def test_exact_and_published_rates_of_random_play_are_compared_with_ours():
+    exact, *_, last = tree_random.conclude(random_results(first=0.05)).rows
+    assert exact.agrees is True
+    assert last.published == ""
+    rows = {row.what: row.agrees for row in tree_random.conclude(random_results(first=0.05)).rows if row.published}
+    assert rows["13 x 13 (5), 100 games"] is True
+    assert rows["8 x 8 (8), 100 games"] is False  # 94 draws where 0.7 are drawn
+
+
+def search_results(rates, *, stones=None, wide=None, quick=False):
+    """What the study of the tree measures where it has these wins, draws and losses, by size, in either seat."""
+    told = []
+    for unit in tree_search.units(quick):
+        game = trees.square(*unit["board"])
+        if unit["what"] == "exact":
+            told.append((unit, [[[1, 0, 0]] * 2] * len(tree_search.EXACT)))
+            continue
+        shares = rates[game.rows]
+        if wide is not None and "width" not in unit["tree"]:
+            shares = wide
+        length = (stones or {}).get(game.rows, 9)
+        if unit["what"] == "match":
+            told.append((unit, counts(game, shares, shares, unit["games"], length)))
+            continue
+        [board] = [board for board in trees.BOARDS if board.size == game.rows]
+        results = [result for result, share in enumerate(shares) for _ in range(round(share * unit["games"]))]
+        spent = {pruning: [1_000] * len(results) for pruning in tree_search.SEARCHES}
+        told.append(
+            (
+                unit,
+                {
+                    "results": results,
+                    "stones": [length] * len(results),
+                    "nodes": spent,
+                    "seconds": dict.fromkeys(tree_search.SEARCHES, 1.0),
+                    "first_move": tree_search.tree_size(board),
+                },
+            )
+        )
+    return told
+
+
+AS_TOLD = {7: (1, 0, 0), 8: (0.53, 0.47, 0), 9: (1, 0, 0), 10: (0.9, 0.08, 0.02), 13: (1, 0, 0)}
+
+
+def claims_of(found):
+    return {claim.words: claim.holds for claim in found.claims}
+
+
+def test_the_report_s_words_hold_where_games_go_as_it_says():
+    found = tree_search.conclude(search_results(AS_TOLD, stones={7: 16, 8: 40, 9: 16, 13: 16}, wide=(1, 0, 0)))
+    who_moves_first, *others = claims_of(found).values()
+    assert who_moves_first is None  # both seats are alike
+    assert all(others)
+    assert all(row.agrees for row in found.rows if "/" in row.published)
+
+
+def test_the_report_s_words_do_not_hold_where_games_go_otherwise():
+    rates = {7: (0.9, 0.1, 0), 8: (0.9, 0.1, 0), 9: (0.5, 0.5, 0), 10: (0.5, 0.5, 0), 13: (0.5, 0.5, 0)}
+    found = tree_search.conclude(search_results(rates, stones={7: 20, 8: 10}, wide=(0.2, 0, 0.8)))
+    claims = claims_of(found)
+    formula = [words for words in claims if "number of nodes searched each turn" in words]
+    first = [words for words in claims if "random AI play first" in words]
+    assert [claims.pop(words) for words in (*formula, *first)] == [True, None]
+    assert set(claims.values()) == {False}
+    assert not any(row.agrees for row in found.rows if "/" in row.published)
+
+
+def test_a_seat_that_is_worse_is_seen():
+    results = search_results(AS_TOLD)
+    for unit, result in results:
+        if unit["what"] == "match" and unit["board"][0] == 8:
+            result.update(counts(trees.square(8, 8), (0.7, 0.3, 0), (0.56, 0.44, 0), unit["games"]))
+    assert tree_search.conclude(results).claims[0].holds is True
+    for unit, result in results:
+        if unit["what"] == "match" and unit["board"][0] == 8:
+            result.update(counts(trees.square(8, 8), (0.56, 0.44, 0), (0.7, 0.3, 0), unit["games"]))
+    assert tree_search.conclude(results).claims[0].holds is False
+
+
+@pytest.mark.parametrize("rates", [AS_TOLD, dict.fromkeys(AS_TOLD, (0, 0.5, 0.5))])
+def test_whatever_was_found_can_be_drawn(rates):
+    for found in (
+        tree_search.conclude(search_results(rates, quick=True)),
+        tree_random.conclude(random_results(first=0.05)),
+    ):
+        for draw in found.pictures.values():
+            figure = Figure()
+            draw(figure)
+            assert figure.axes
+
+
+def test_few_games_decide_nothing():
+    found = tree_search.conclude(search_results(AS_TOLD, quick=True))
+    assert {claim.holds for claim in found.claims} == {None}
+    assert {row.agrees for row in found.rows} == {None}

@@ -1,0 +1,158 @@
+"""Random against random with skips: the first table of the report on tree search."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy.stats import binomtest
+
+from evaluation.exact import outcome
+from evaluation.match import Score
+from evaluation.statistics import wilson
+from evaluation.study import Claim, Findings, Row, Study, Unit
+from ttt_apps.studies.duels import ahead
+from ttt_apps.studies.trees import (
+    BOARDS,
+    COLOURS,
+    GAMES,
+    SKIP,
+    SOURCE,
+    agree,
+    apart,
+    counted,
+    edge,
+    first_results,
+    match,
+    name_of,
+    of_first,
+    shown,
+    signed,
+    square,
+    total,
+)
+
+SMALL = ((3, 3), (4, 3))
+"""boards that the report plays later, small enough for exact results"""
+MANY = 100_000
+"""games of ours, enough to see what the first move is worth"""
+SURE = 0.99
+"""confidence with which the exact rates must be in their intervals"""
+
+
+def units(quick: bool) -> list[Unit]:
+    """For each board the games as published and ours, and the exact results."""
+    games = 1_000 if quick else MANY
+    boards = [(board.size, board.win_length) for board in BOARDS]
+    return [
+        *({"what": "published", "board": board, "games": GAMES, "seed": 1} for board in boards),
+        *({"what": "match", "board": board, "games": games, "seed": 0} for board in (*SMALL, *boards)),
+        *({"what": "exact", "board": board} for board in (SMALL[:1] if quick else SMALL)),
+    ]
+
+
+def measure(unit: Unit) -> Any:
+    """Results of who moves first: counted in pairs of games, or exact."""
+    game = square(*unit["board"])
+    if unit["what"] == "exact":
+        return list(outcome(game, "random", "random"))
+    if unit["what"] == "published":  # of its pairs only the first games are looked at
+        return match(game, "random", "random", unit["games"], unit["seed"])
+    return match(game, "random", "random", unit["games"] // 2, unit["seed"])  # both players move first
+
+
+def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
+    """All boards, and whether the first move is worth something between equals."""
+    of = {(unit["what"], *unit["board"]): result for unit, result in results}
+    scores = {key: total([result]) for key, result in of.items() if key[0] != "exact"}
+    rows, exact = [], {size: of.get(("exact", *size)) for size in SMALL}
+    for size, known in exact.items():
+        score = scores["match", *size]
+        sure = known and all(
+            rate.low <= share <= rate.high for share, rate in zip(known, of_first(score, SURE), strict=True)
+        )
+        told = " / ".join(f"{share:.4f}" for share in known or ())
+        rows.append(Row(f"{name_of(square(*size))}, {score.games:,} games", "", shown(of_first(score)), told, sure))
+    for board in BOARDS:
+        few, many = (scores[what, board.size, board.win_length] for what in ("published", "match"))
+        rows += [
+            Row(
+                f"{board.name}, {GAMES} games",
+                counted(board.random),
+                counted(few.table[0]),
+                "",
+                agree(board.random, first_results(many)),
+            ),
+            Row(f"{board.name}, {many.games:,} games", "", shown(of_first(many)), ""),
+        ]
+    ours = {board: scores["match", board.size, board.win_length] for board in BOARDS}
+    full = all(score.games >= MANY for score in ours.values())
+    edges = [edge(score) for score in ours.values()]
+    wins, losses = (sum(board.random[result] for board in BOARDS) for result in (0, 2))
+    draws = {board: of_first(score)[1] for board, score in ours.items()}
+    claims = [
+        Claim(
+            "To show the performance better, we let random AI play first",
+            ahead(edges) if full else None,
+            "taken as: who moves first wins more than it loses, between equals, on every board; wins less losses "
+            + "; ".join(f"{board.name} {signed(value)}" for board, value in zip(BOARDS, edges, strict=True))
+            + f". The published games alone, {wins} against {losses} of {GAMES * len(BOARDS)}, do not tell: equals are "
+            f"so far apart with probability {binomtest(wins, wins + losses).pvalue:.2f}",
+        ),
+        Claim(
+            "where the board sizes and the winning goals are relatively close many draw games come out",
+            apart(draws) if full else None,
+            "said of the tree's games, and of random's: draws "
+            + "; ".join(f"{board.name} {rate.mean:.4f}" for board, rate in draws.items()),
+        ),
+    ]
+
+    def draw(figure: Any) -> None:
+        _drawn(figure.subplots(), scores, exact)
+
+    return Findings(
+        rows,
+        claims,
+        {"tree-random": draw},
+        ours="ours",
+        data=[{**unit, "result": result} for unit, result in results],
+    )
+
+
+def _drawn(axes: Any, scores: dict[Any, Score], exact: dict[Any, Any]) -> None:
+    """Our rates as bars, the published ones and the exact ones as points."""
+    published = {(board.size, board.win_length): board.random for board in BOARDS}
+    boards = [*SMALL, *published]
+    places = np.arange(len(boards))
+    for result, (name, colour) in enumerate(zip(("first wins", "draw", "second wins"), COLOURS, strict=True)):
+        x = places + (result - 1) * 0.27
+        axes.bar(x, [of_first(scores["match", *size])[result].mean for size in boards], 0.25, color=colour, label=name)
+        rates = [wilson(published[size][result] / GAMES, GAMES) for size in boards[len(SMALL) :]]
+        means, lows, highs = np.array(rates).T
+        error = np.maximum(0, [means - lows, highs - means])  # rounding may leave -1e-17 of nothing
+        label = f"published, 95% of {GAMES} games" if result == 2 else None
+        axes.errorbar(x[len(SMALL) :], means, error, fmt="o", ms=4, color="black", label=label)
+        known = [(place, exact[size][result]) for place, size in zip(x, boards, strict=False) if exact.get(size)]
+        label = "exact" if result == 2 else None
+        axes.plot(*zip(*known, strict=True), "_", ms=18, mew=2, color="tab:red", label=label)
+    axes.set(title="random against random, skip chance 0.25", ylabel="rate", ylim=(0, 1.02))
+    axes.set_xticks(places, [name_of(square(*size)) for size in boards])
+    axes.legend(fontsize="small", ncols=2)
+
+
+STUDY = Study(
+    title="Random against random on five boards",
+    source=f"{SOURCE}, milestone 2, first table",
+    about=(
+        f"Turns are skipped with probability {SKIP}. Numbers are wins / draws / losses of who moves first, O in the "
+        f"report. In each row of {GAMES} games stand the published counts and a match of ours like it; they agree "
+        f"where the published counts may well be drawn with the rates of our {MANY:,} games (exact multinomial test, "
+        f"5%). The intervals (95%) are over pairs of games, each player moving first in one. The exact results are by "
+        f"dynamic programming; they agree where all three rates lie in our intervals of {SURE:.0%}."
+    ),
+    units=units,
+    measure=measure,
+    conclude=conclude,
+    left_out=f"99 of 100 games of ours, and the exact result of {name_of(square(*SMALL[1]))}",
+)

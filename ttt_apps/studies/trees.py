@@ -1,0 +1,253 @@
+"""What the studies of the report on tree search have in common: its boards, matches counted by seat, pictures."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from baselines.expectiminimax import Heuristic
+from evaluation.match import Score, play_pairs
+from evaluation.statistics import Interval, is_sample, of_pairs, wilson
+from ttt_apps.studies.duels import ahead
+from ttt_envs.policy import Policy
+from ttt_envs.rules import Game, Integers
+
+SOURCE = "Song, Li, Liu and Cheng, CIS 667 Project Final Report (Syracuse University)"
+SKIP = 0.25
+DEPTH = 3
+GAMES = 100
+"""of each match that it published"""
+SAMPLED = 10_000
+"""games of ours in each seat"""
+CLOSE = 0.8
+"""of the size: a goal from which on the report has them close; it names 8 of 8 and 8 of 10"""
+ENOUGH = 10
+"""times the published games: how many of ours it takes to speak of rates"""
+RESULTS = ("wins", "draws", "losses")
+COLOURS = ("tab:blue", "tab:green", "tab:orange")
+"""of the tree's wins, draws and losses, as in the report's figures"""
+
+
+class Board(NamedTuple):
+    """A board of the report, and what it published of it."""
+
+    size: int
+    win_length: int
+    width: int
+    """the tree's, below its first layer"""
+    random: tuple[int, int, int]
+    """wins, draws and losses of random, moving first, against random"""
+    tree: tuple[int, int, int]
+    """wins, draws and losses of the tree, moving second, against random"""
+
+    @property
+    def game(self) -> Game:
+        """What is played."""
+        return square(self.size, self.win_length)
+
+    @property
+    def name(self) -> str:
+        """The size and how many stones in a row win."""
+        return name_of(self.game)
+
+    @property
+    def close(self) -> bool:
+        """Whether its size and its goal are "relatively close", in the report's words of two of its boards."""
+        return self.win_length >= CLOSE * self.size
+
+    def spec(self, heuristic: Heuristic = "count", *, wide: bool = False) -> str:
+        """The tree as the report set it, or with another heuristic, or ``wide``, trying every move."""
+        width = "" if wide else f",width={self.width}"
+        return f"expectiminimax:depth={DEPTH}{width}" + ("" if heuristic == "count" else f",heuristic={heuristic}")
+
+
+BOARDS = (
+    Board(7, 5, 15, (50, 11, 39), (100, 0, 0)),
+    Board(8, 8, 10, (3, 94, 3), (56, 44, 0)),
+    Board(9, 5, 12, (56, 0, 44), (100, 0, 0)),
+    Board(10, 8, 9, (22, 61, 17), (90, 8, 2)),
+    Board(13, 5, 8, (53, 0, 47), (100, 0, 0)),
+)
+
+
+def square(size: int, win_length: int) -> Game:
+    """A game on a square board with the report's skips."""
+    return Game(size, size, win_length, SKIP)
+
+
+def name_of(game: Game) -> str:
+    """The size and how many stones in a row win."""
+    return f"{game.rows} x {game.columns} ({game.win_length})"
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Matches
+
+
+def match(game: Game, a: str | Policy, b: str | Policy, games: int, seed: int) -> dict[str, Any]:
+    """So many games of a against b in each seat: the fields of a `Score` as JSON-ready data."""
+    score = play_pairs(game, a, b, games, seed=seed)
+    assert score.lengths is not None
+    return {"pairs": score.pairs.tolist(), "lengths": score.lengths.tolist()}
+
+
+def total(results: Sequence[Any]) -> Score:
+    """The matches of one pair of players together."""
+    pairs = np.sum([result["pairs"] for result in results], axis=0)
+    return Score(pairs, np.sum([result["lengths"] for result in results], axis=0))
+
+
+def one_by_one(
+    game: Game, a: str | Policy, b: str | Policy, seat: int, games: int, seed: int
+) -> Iterator[tuple[int, int]]:
+    """Games of a in one seat, each when it is over: a's result, 0 win, 1 draw, 2 loss, and the stones on the board."""
+    for number in range(games):
+        score = play_pairs(game, a, b, 1, seed=seed + number)  # the game of the other seat is left out
+        assert score.lengths is not None
+        result, stones = np.argwhere(score.lengths[seat])[0]
+        yield int(result), int(stones)
+
+
+def parts(games: int, size: int) -> list[tuple[int, int]]:
+    """Games cut into pieces of ``size`` and the rest: how many, and a seed for each that no other piece has."""
+    return [(min(size, games - start), start) for start in range(0, games, size)]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What they say
+
+
+def of_seat(score: Score, seat: int) -> list[Interval]:
+    """Rates of a's wins, draws and losses in one seat, whose games are independent."""
+    counts = score.table[seat]
+    return [wilson(float(count / counts.sum()), int(counts.sum())) for count in counts]
+
+
+def of_first(score: Score, confidence: float = 0.95) -> list[Interval]:
+    """Rates of wins, draws and losses of who moves first, whoever that is."""
+    return [_first(score).rate(result, confidence) for result in RESULTS]
+
+
+def first_results(score: Score) -> list[int]:
+    """Wins, draws and losses of who moves first."""
+    return [int(count) for count in _first(score).table.sum(axis=0)]
+
+
+def edge(score: Score) -> Interval:
+    """Wins less losses of who moves first, the mean over a and b moving first."""
+    return Interval(*(2 * share - 1 for share in _first(score).rate("score")))
+
+
+def _first(score: Score) -> Score:
+    """The results of who moves first: a's loss as player_1 is b's win as player_0."""
+    return Score(score.pairs[:, ::-1])
+
+
+def agree(published: Sequence[int], ours: Sequence[int] | Integers) -> bool | None:
+    """Whether published counts may well come from games with the rates that ours had; None where ours are too few."""
+    if np.sum(ours) < ENOUGH * sum(published):
+        return None
+    # one of each result is added: what did not occur in our games is rare, not impossible
+    counts = np.asarray(ours) + 1
+    return is_sample(published, (counts / counts.sum()).tolist())
+
+
+def worth(counts: Sequence[int] | Integers, weights: Sequence[float]) -> Interval:
+    """The mean of what results are worth, -1 to 1 each, over independent games."""
+    games, weight = np.asarray(counts), np.asarray(weights)
+    mean = float(games @ weight / games.sum())
+    variance = float(games @ (weight - mean) ** 2 / max(1, games.sum() - 1))
+    # from [-1, 1] to [0, 1] and back
+    return Interval(*(2 * share - 1 for share in of_pairs((1 + mean) / 2, variance / 4, int(games.sum()))))
+
+
+def difference(one: Interval, other: Interval) -> Interval:
+    """How much larger one is, where the two are independent (Newcombe, 1998)."""
+    mean = one.mean - other.mean
+    low = math.hypot(one.mean - one.low, other.high - other.mean)
+    return Interval(mean, mean - low, mean + math.hypot(one.high - one.mean, other.mean - other.low))
+
+
+def above(values: Sequence[Interval], bound: float) -> bool | None:
+    """Whether all values are above a bound; None where their intervals leave it open."""
+    return ahead([Interval(*(end - bound for end in value)) for value in values])
+
+
+def inside(value: Interval, bound: float) -> bool | None:
+    """Whether a value is between -bound and bound; None where its interval leaves it open."""
+    if value.low > bound or value.high < -bound:
+        return False
+    return True if -bound <= value.low and value.high <= bound else None
+
+
+def nowhere_below(values: Sequence[Interval]) -> bool | None:
+    """Whether values are above 0 somewhere and below it nowhere; None where their intervals show neither."""
+    if any(value.high < 0 for value in values):
+        return False
+    return True if any(value.low > 0 for value in values) else None
+
+
+def apart(draws: Mapping[Board, Interval]) -> bool | None:
+    """Whether more is drawn on each board whose size and goal are close than on any other.
+
+    None where the intervals leave it open.
+    """
+    close = [rate for board, rate in draws.items() if board.close]
+    other = [rate for board, rate in draws.items() if not board.close]
+    if min(rate.high for rate in close) < max(rate.low for rate in other):
+        return False
+    return True if min(rate.low for rate in close) > max(rate.high for rate in other) else None
+
+
+def counted(counts: Sequence[int] | Integers) -> str:
+    """Win / draw / loss in games."""
+    return " / ".join(f"{count:,}" for count in counts)
+
+
+def shown(intervals: Sequence[Interval]) -> str:
+    """Win / draw / loss as rates with their intervals."""
+    return " / ".join(f"{rate.mean:.4f} ({rate.low:.4f} to {rate.high:.4f})" for rate in intervals)
+
+
+def signed(interval: Interval) -> str:
+    """A difference of rates with its interval."""
+    return f"{interval.mean:+.3f} ({interval.low:+.3f} to {interval.high:+.3f})"
+
+
+def median(lengths: Integers) -> int:
+    """Of games by their length."""
+    return int(np.searchsorted(lengths.cumsum(), lengths.sum() / 2))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Pictures
+
+
+def drawn_bars(axes: Any, heights: Sequence[float], results: Sequence[int], names: Sequence[str]) -> None:
+    """A bar for every game, coloured by its result; ``names`` are of the results 0, 1 and 2."""
+    numbers, of_games, height = np.arange(1, len(results) + 1), np.array(results), np.array(heights)
+    for result, (name, colour) in enumerate(zip(names, COLOURS, strict=True)):
+        mine = of_games == result
+        if mine.any():
+            axes.bar(numbers[mine], height[mine], width=1.0, color=colour, label=f"{name}: {mine.sum()}")
+    axes.set(xlabel="game", xlim=(0, len(results) + 1))
+    axes.locator_params(axis="x", integer=True)
+    axes.legend(fontsize="small", loc="lower right", framealpha=0.9)
+
+
+def drawn_lengths(axes: Any, some: Integers, many: Integers, name: str) -> None:
+    """Games by their length in stones, as shares: bars of a few games, and a line of many."""
+    lengths = np.flatnonzero(some + many)
+    between = np.arange(lengths[0], lengths[-1] + 1) if len(lengths) else lengths
+    if some.sum():
+        shares = some[between] / some.sum()
+        axes.bar(between, shares, width=1.0, color=COLOURS[0], alpha=0.5, label=f"{some.sum():,} {name}")
+    if many.sum():
+        axes.step(between, many[between] / many.sum(), where="mid", color="black", lw=1, label=f"{many.sum():,} {name}")
+    axes.set(xlabel="stones on the board at the end", ylabel="share")
+    axes.locator_params(axis="x", integer=True)
+    if len(lengths):
+        axes.legend(fontsize="small")
