@@ -5,16 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from joblib import Parallel, delayed
 
+from evaluation.drawing import Draw, save_picture
 from ttt_envs.files import write_json, write_whole
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 Unit = Mapping[str, Any]
 """JSON-ready settings of one piece of work"""
@@ -50,7 +47,7 @@ class Findings:
 
     rows: Sequence[Row]
     claims: Sequence[Claim]
-    pictures: Mapping[str, Callable[[Figure], None]]
+    pictures: Mapping[str, Draw]
     """by name; each draws on an empty figure"""
     ours: str = "ours"
     """what stands in the column of that name"""
@@ -153,14 +150,8 @@ def _kept(path: Path, head: str) -> dict[str, Any]:
     return kept
 
 
-def check_pictures() -> None:
-    """Raise ValueError where pictures cannot be drawn."""
-    if find_spec("matplotlib") is None:
-        raise ValueError('pictures need matplotlib: pip install "ttt_envs[report]"')
-
-
 def write_findings(study: Study, name: str, findings: Findings, folder: Path, quick: bool) -> list[Path]:
-    """Write ``table.md``, ``result.json`` and a PNG for each picture into a folder, and return the pictures' paths."""
+    """Write ``table.md``, ``result.json`` and each picture as PNG and SVG into a folder; return the pictures' paths."""
     write_whole(folder / TABLE, lambda file: file.write(_markdown(study, name, findings, quick).encode()))
     write_json(
         folder / RESULT,
@@ -173,21 +164,9 @@ def write_findings(study: Study, name: str, findings: Findings, folder: Path, qu
             "data": findings.data,
         },
     )
-    return [save_picture(folder / f"{picture}.png", draw) for picture, draw in findings.pictures.items()]
-
-
-def save_picture(path: Path, draw: Callable[[Figure], None]) -> Path:
-    """Draw on an empty figure and write it as PNG, without a display."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8, 4.5), layout="constrained")
-    draw(figure)
-    for axes in figure.axes:
-        axes.grid(alpha=0.3)
-        axes.spines[["top", "right"]].set_visible(False)
-    # no date and no version: the same numbers make the same file
-    write_whole(path, lambda file: figure.savefig(file, format="png", dpi=120, metadata={"Software": None}))
-    return path
+    return [
+        path for picture, draw in findings.pictures.items() for path in save_picture(folder / f"{picture}.png", draw)
+    ]
 
 
 def verdict(holds: bool | None) -> str:

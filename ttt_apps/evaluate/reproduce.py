@@ -12,7 +12,8 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from evaluation.study import RESULT, TABLE, UNITS, Findings, Study, check_pictures, run_units, verdict, write_findings
+from evaluation.drawing import check_pictures
+from evaluation.study import RESULT, TABLE, UNITS, Findings, Study, run_units, verdict, write_findings
 from ttt_apps.cli import Stopped, progress_bar
 from ttt_apps.studies import STUDIES
 from ttt_apps.train import versions
