@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -13,6 +14,8 @@ from ttt_envs.rules import Cells, Game, Keys, Position, check_cells, compiled
 STONES = ".ox"
 """how the cells 0, 1 and 2 are written"""
 MOVERS = "ox"
+COLUMNS = "abcdefghijklmnopqrs"
+"""how people name columns, from the left"""
 LARGEST_BASE_3 = 40
 """cells up to which 3**cells fits into 64 bits"""
 
@@ -185,3 +188,31 @@ def to_text(position: Position, game: Game | None = None) -> str:
     line = "".join(STONES[cell] for cell in position.cells)
     rows = (line[start : start + columns] for start in range(0, len(line), columns))
     return f"{'/'.join(rows)} {MOVERS[position.mover]}"
+
+
+def coordinate(cell: int, game: Game) -> str:
+    """A cell as people name it: the letter of its column, from the left, and its row, from the top.
+
+    >>> coordinate(5, Game(3, 3))
+    'c2'
+    """
+    row, column = divmod(cell, game.columns)
+    return f"{COLUMNS[column]}{row + 1}"
+
+
+def cell_at(text: str, game: Game) -> int:
+    """The cell that people name so: the way back from :func:`coordinate`; capitals will do.
+
+    Raises:
+        ValueError: text that names no cell of the board.
+    """
+    match = re.fullmatch(r"([a-s])([1-9][0-9]?)", text.lower())
+    if match is not None:
+        row, column = int(match[2]) - 1, COLUMNS.index(match[1])
+        if row < game.rows and column < game.columns:
+            return row * game.columns + column
+    middle = coordinate(game.rows // 2 * game.columns + game.columns // 2, game)
+    raise ValueError(
+        f"{text[:20]!a} is no cell of a board of {game.rows} x {game.columns}: write its column, "
+        f"a to {COLUMNS[game.columns - 1]}, and its row from the top, 1 to {game.rows}, as in {middle}"
+    )

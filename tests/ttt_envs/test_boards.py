@@ -134,3 +134,24 @@ def test_a_batch_gives_positions_and_rows_of_its_own():
     assert start.cells.shape == (3, 20)
     assert not start.cells.any()
     assert not start.mover.any()
+
+
+@given(plain.games())
+def test_every_cell_has_a_coordinate_of_its_own(game):
+    names = [boards.coordinate(cell, game) for cell in range(game.cells)]
+    assert len(set(names)) == game.cells
+    assert [boards.cell_at(name, game) for name in names] == list(range(game.cells))
+    assert [boards.cell_at(name.upper(), game) for name in names] == list(range(game.cells))
+
+
+def test_coordinates_are_columns_from_the_left_and_rows_from_the_top():
+    game = Game(2, 3)
+    assert [boards.coordinate(cell, game) for cell in range(6)] == ["a1", "b1", "c1", "a2", "b2", "c2"]
+    assert boards.coordinate(360, Game(19, 19, 5)) == "s19"
+
+
+@pytest.mark.parametrize("text", ["", "a", "2", "2,2", "a0", "a02", "a3", "d1", "a1 ", "a1b1", "t1", "a٢", "a" * 99])
+def test_text_that_names_no_cell_is_refused(text):
+    with pytest.raises(ValueError, match="is no cell of a board of 2 x 3: write its column, a to c, and its row") as no:
+        boards.cell_at(text, Game(2, 3))
+    assert len(str(no.value)) < 160

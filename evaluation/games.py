@@ -1,0 +1,481 @@
+"""Games that were played: stored as lines of JSON, or as text that people read, and replayed.
+
+The first line of a file says what it is, every other line is a game, so that games can be added at any time. Files are
+documented in docs/files.md. Whatever is read is replayed through the rules: a game that cannot have been played so is
+refused.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import re
+import textwrap
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass, field
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from ttt_envs.boards import MOVERS, Boards, cell_at, coordinate, from_text
+from ttt_envs.files import write_whole
+from ttt_envs.policy import nearest
+from ttt_envs.rules import DRAW, ILLEGAL, LARGEST_EDGE, NOT_OVER, Game, Position, action_index, place, winner
+
+FORMAT = 1
+"""version of a file of games"""
+LONGEST = 1 << 16
+"""bytes that a line may have"""
+LARGEST = 1 << 30
+"""bytes that a file may have, where the reader says nothing else"""
+HUMAN = "human"
+"""what stands in the place of a policy where a person has played"""
+AGAIN = "+"
+"""behind a move: the other player's turn is skipped, and the same player moves again"""
+RESULTS = ("player_0", "player_1", "draw")
+"""how results 0, 1 and DRAW are stored"""
+
+_HEAD = {"format": FORMAT, "content": "games"}
+_DIGITS = 40
+_OPENING = LARGEST_EDGE * (LARGEST_EDGE + 1) + 1
+
+
+class Move(NamedTuple):
+    """A stone, and what chance said to it."""
+
+    action: int
+    """the index of the cell"""
+    skipped: bool = False
+    """whether the other player's turn was skipped after it"""
+
+
+@dataclass(frozen=True)
+class PlayedGame:
+    """A game from its first position to its end, or as far as it was played.
+
+    Raises:
+        TypeError: moves that are no whole numbers.
+        ValueError: what cannot have been played so: an illegal move, one after the end, a skip where turns are never
+            skipped, a result that is not that of the board.
+    """
+
+    game: Game
+    players: tuple[str, str]
+    """who played player_0 and player_1: spec strings, or ``HUMAN``"""
+    moves: tuple[Move, ...] = ()
+    result: int | None = None
+    """the winner, 0 or 1, ``DRAW``, or None for a game that was not played to its end"""
+    _: KW_ONLY
+    seed: int | None = None
+    """of all chance, where it is known"""
+    episode: int | None = None
+    """which game of that seed"""
+    opening: str | None = None
+    """the first position as text, where the game did not begin with the empty board"""
+    forfeit: str | None = None
+    """why somebody has won on a board where the game goes on: the loser's time, say, or an illegal action"""
+    settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """whatever else is worth keeping, JSON-ready"""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "players", tuple(self.players))
+        moves = tuple(Move(action_index(self.game, action), bool(skipped)) for action, skipped in self.moves)
+        object.__setattr__(self, "moves", moves)
+        if len(self.players) != 2:
+            raise ValueError(f"a game has 2 players, not {len(self.players)}: name player_0, then player_1")
+        for text in (*self.players, self.forfeit):
+            if text is not None and not (isinstance(text, str) and text and text.isprintable()):
+                raise ValueError(f"{_short(text)} names nothing: write words that can be printed, on one line")
+        for name in ("seed", "episode"):
+            number = getattr(self, name)
+            whole = isinstance(number, int) and not isinstance(number, bool)
+            if number is not None and not (whole and 0 <= number < 1 << 64):
+                raise ValueError(f"{name}={_short(number)} is not a whole number from 0 to 2**64 - 1: choose one")
+        if not isinstance(self.settings, Mapping):
+            raise ValueError(f"settings={_short(self.settings)} are no names with values: write a dictionary")
+        if self.opening is not None and not (isinstance(self.opening, str) and len(self.opening) <= _OPENING):
+            raise ValueError(f'opening={_short(self.opening)} is no position: write one as in "x.o/.../..o x"')
+        if self.result is not None and (isinstance(self.result, bool) or self.result not in (0, 1, DRAW)):
+            raise ValueError(f"result={_short(self.result)} is not known: use 0, 1, {DRAW} for a draw, or None")
+        position = self.start()
+        if winner(self.game, position.cells) is not None:
+            raise ValueError(f"the game is over in the opening {self.opening!r}: choose one where somebody is to move")
+        outcome = NOT_OVER
+        for number, move in enumerate(self.moves, 1):
+            if outcome != NOT_OVER:
+                raise ValueError(f"there is a move {number} and the game is over with move {number - 1}")
+            outcome, position = self._after(position, move, number)
+        reached = None if outcome == NOT_OVER else outcome
+        if self.forfeit is not None:
+            if reached is not None or self.result not in (0, 1):
+                raise ValueError("a game that is forfeited has a winner, and a board on which it is not over")
+        elif reached != self.result:
+            raise ValueError(f"its result is {_result(self.result)}, and its moves end with {_result(reached)}")
+
+    def _after(self, position: Position, move: Move, number: int) -> tuple[int, Position]:
+        """The outcome and the next position; of a finished game the one with the last mover."""
+        cell, cells, mover = move.action, position.cells.copy(), position.mover
+        outcome = int(place(cells, mover, cell, self._stones_before(number), self.game.kernel))
+        if outcome == ILLEGAL:
+            raise ValueError(f"move {number}, {coordinate(cell, self.game)}, is illegal: the cell holds a stone")
+        if move.skipped and (self.game.skip_chance == 0 or outcome != NOT_OVER):
+            why = "turns are never skipped in this game" if outcome == NOT_OVER else "the game is over then"
+            raise ValueError(f"a turn is skipped after move {number}, and {why}")
+        return outcome, Position(cells, mover if move.skipped or outcome != NOT_OVER else 1 - mover)
+
+    def _stones_before(self, number: int) -> int:
+        stones = number - 1
+        return stones if self.opening is None else stones + sum(self.opening.count(stone) for stone in MOVERS) - 1
+
+    def start(self) -> Position:
+        """The first position."""
+        if self.opening is None:
+            return Boards.start(self.game).position(0)
+        return from_text(self.opening, self.game)
+
+    def positions(self) -> Iterator[tuple[Position, int, bool]]:
+        """Every position in which somebody moved, the action, and whether the other player's turn was then skipped."""
+        position = self.start()
+        for number, move in enumerate(self.moves, 1):
+            yield position, move.action, move.skipped
+            _, position = self._after(position, move, number)
+
+    def end(self) -> Position:
+        """The last position; where the game is over, the last mover is still its mover."""
+        position = self.start()
+        for number, move in enumerate(self.moves, 1):
+            _, position = self._after(position, move, number)
+        return position
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON-ready data; the keys are documented in docs/files.md. What is not known is left out."""
+        data: dict[str, Any] = {
+            "game": self.game.to_dict(),
+            "players": list(self.players),
+            "moves": " ".join(coordinate(cell, self.game) + AGAIN * skipped for cell, skipped in self.moves),
+            "result": None if self.result is None else RESULTS[self.result],
+        }
+        for name in ("seed", "episode", "opening", "forfeit"):
+            if getattr(self, name) is not None:
+                data[name] = getattr(self, name)
+        if self.settings:
+            data["settings"] = dict(self.settings)
+        return data
+
+    @classmethod
+    def from_dict(cls, data: Any) -> PlayedGame:
+        """The game that :meth:`to_dict` stored.
+
+        Raises:
+            TypeError, ValueError: anything else.
+        """
+        if not isinstance(data, dict):
+            raise ValueError(f"{_short(data)} is no game: write the fields of one")
+        fields = dict(data)
+        known = [each.name for each in dataclasses.fields(cls)]
+        for name in fields:
+            if name not in known:
+                raise ValueError(f"a game has no field {_short(name)}: {nearest(name, known)}")
+        for name, kind, wanted in _TYPES:
+            if name not in fields:
+                raise ValueError(f"the field {name!r} is missing: it is {wanted}")
+            if not isinstance(fields[name], kind):
+                raise ValueError(f"{name}={_short(fields[name])} is not {wanted}")
+        game = Game.from_dict(fields.pop("game"))
+        words = fields.pop("moves").split()
+        moves = [Move(cell_at(word.removesuffix(AGAIN), game), word.endswith(AGAIN)) for word in words]
+        result = fields.pop("result")
+        if result is not None and result not in RESULTS:
+            raise ValueError(f"result={_short(result)} is not known: write {', '.join(RESULTS)} or null")
+        return cls(
+            game,
+            tuple(fields.pop("players")),
+            tuple(moves),
+            None if result is None else RESULTS.index(result),
+            **fields,
+        )
+
+
+_TYPES: tuple[tuple[str, Any, str], ...] = (
+    ("game", dict, "the parameters of a game"),
+    ("players", list, "a list of two names"),
+    ("moves", str, "moves as text, such as 'b2 a1+ c3'"),
+    ("result", (str, type(None)), "a result as text, or null"),
+)
+
+
+def _result(result: int | None) -> str:
+    return "none yet" if result is None else RESULTS[result]
+
+
+def _short(value: object) -> str:
+    """A value for a message, whatever it is."""
+    return _cut(ascii(value), 60)
+
+
+def _cut(text: object, most: int = 400) -> str:
+    words = str(text)
+    return words if len(words) <= most else words[: most - 3] + "..."
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Files
+
+
+def read_games(
+    path: str | Path, *, limit: int = LARGEST, tell: Callable[[str], object] = warnings.warn
+) -> Iterator[PlayedGame]:
+    """The games of a file, one after another; no more than a line is held in memory.
+
+    A last line that was being written when its writer was stopped is left out, and ``tell`` is called with a sentence.
+
+    Args:
+        path: the file.
+        limit: bytes that it may have.
+        tell: what to do with that sentence; by default a warning.
+
+    Raises:
+        ValueError: no file of games, or a line that is none; the message names the file and the line.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise ValueError(f"there is no file {path} with games")
+    if path.stat().st_size > limit:
+        raise ValueError(f"{path} has {path.stat().st_size:,} bytes, and at most {limit:,} are read")
+    with path.open("rb") as file:
+        number = 0
+        while line := file.readline(LONGEST + 1):
+            number += 1
+            try:
+                if not line.endswith(b"\n") and len(line) <= LONGEST and not _is_whole(line):
+                    if number == 1:
+                        _check_torn_head(line)
+                    tell(f"{path}, line {number} was not written to its end, and is left out")
+                    return
+                data = _json(line)
+                if number == 1:
+                    _check_head(data)
+                    continue
+                played = PlayedGame.from_dict(data)
+            except (ValueError, TypeError) as problem:
+                raise ValueError(f"{path}, line {number}: {_cut(problem)}") from None
+            yield played
+
+
+def write_games(path: str | Path, games: Iterable[PlayedGame]) -> None:
+    """Write a file of games, whole or not at all.
+
+    Raises:
+        ValueError: settings that are not JSON-ready or too long.
+    """
+    lines = (_line(played) for played in games)
+    write_whole(Path(path), lambda file: file.writelines([_HEAD_LINE, *lines]))
+
+
+def append_games(path: str | Path, games: Iterable[PlayedGame]) -> None:
+    """Add games to the end of a file, which is made where there is none; they are on the disk when this returns.
+
+    What a writer that was stopped has left of its last line is cut off. Several writers may add to one file.
+
+    Raises:
+        ValueError: a file that is none of games, settings that are not JSON-ready or too long; nothing is changed.
+    """
+    path = Path(path)
+    lines = b"".join(map(_line, games))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a+b") as file:
+        with suppress(ImportError):  # there are systems without
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX)
+        try:
+            size, between = _end_of_the_games(file)
+        except ValueError as problem:
+            raise ValueError(f"no games can be added to {path}: {problem}") from None
+        file.truncate(size)
+        file.write((b"" if size else _HEAD_LINE) + between + lines)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _end_of_the_games(file: IO[bytes]) -> tuple[int, bytes]:
+    """After how many bytes the games of a file end, and what is missing there; 0 where there is not even a head."""
+    file.seek(0)
+    head = file.readline(LONGEST + 1)
+    if not head.endswith(b"\n"):
+        _check_torn_head(head)
+        return 0, b""
+    _check_head(_json(head))
+    size = file.seek(0, os.SEEK_END)
+    start = file.seek(max(0, size - LONGEST))
+    before, end, last = file.read().rpartition(b"\n")
+    if not end:
+        raise ValueError(f"its last line has more than {LONGEST:,} bytes")
+    if not last:
+        return size, b""
+    return (size, b"\n") if _is_whole(last) else (start + len(before) + 1, b"")
+
+
+def _line(played: PlayedGame) -> bytes:
+    try:
+        line = json.dumps(played.to_dict(), allow_nan=False, separators=(",", ":")).encode() + b"\n"
+        _json(line)
+    except (ValueError, TypeError, RecursionError) as problem:
+        raise ValueError(f"a game could not be read again: {_cut(problem)}. Keep other settings with it") from None
+    return line
+
+
+_HEAD_LINE = json.dumps(_HEAD).encode() + b"\n"
+
+
+def _check_head(head: object) -> None:
+    if not isinstance(head, dict) or head.get("content") != _HEAD["content"]:
+        raise ValueError("it is no file of games: the first line of one says " + _HEAD_LINE.decode().strip())
+    if head != _HEAD:
+        raise ValueError(f"format={_short(head.get('format'))} is not known here: this version reads {FORMAT}")
+
+
+def _check_torn_head(line: bytes) -> None:
+    if not _HEAD_LINE.startswith(line):
+        _check_head(None)
+
+
+def _is_whole(line: bytes) -> bool:
+    """Whether a line without its end is all there: no part of a JSON object is a JSON object."""
+    try:
+        _json(line)
+    except ValueError:
+        return False
+    return True
+
+
+def _json(line: bytes | str) -> Any:
+    """Read JSON from anybody.
+
+    Raises:
+        ValueError: no JSON, or what only somebody with bad intentions writes.
+    """
+    if len(line) > LONGEST:
+        raise ValueError(f"it has more than {LONGEST:,} bytes")
+    try:
+        return json.loads(line, parse_int=_whole_number, parse_constant=_no_number)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    except json.JSONDecodeError as problem:
+        raise ValueError(f"it is not JSON: {problem.msg} at character {problem.pos + 1}") from None
+    except UnicodeDecodeError:
+        raise ValueError("it is not JSON: its bytes are not UTF-8") from None
+
+
+def _whole_number(text: str) -> int:
+    if len(text) > _DIGITS:
+        raise ValueError(f"it has a number of {len(text)} digits")
+    return int(text)
+
+
+def _no_number(text: str) -> Any:
+    raise ValueError(f"{text} is no number")
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Text for people
+
+SKIPPED = "(skip)"
+_OF_GAME = tuple(each.name for each in dataclasses.fields(Game))
+_TAGS = (*_OF_GAME, *MOVERS, "seed", "episode", "opening", "settings")
+_WIDTH = 80
+_ENDS = re.compile(r"(?P<winner>[ox]) wins(?:, (?P<loser>[ox]) forfeits: (?P<forfeit>.+))?|draw|unfinished")
+
+
+def to_notation(played: PlayedGame) -> str:
+    """A game as text for people: what was played and by whom, a line each; then the moves, and the result."""
+    o, x = played.players
+    tags: dict[str, Any] = {name: getattr(played.game, name) for name in _OF_GAME} | {"o": o, "x": x}
+    for name in ("seed", "episode", "opening"):
+        if getattr(played, name) is not None:
+            tags[name] = getattr(played, name)
+    if played.settings:
+        tags["settings"] = dict(played.settings)
+    lines = [f"[{name} {json.dumps(value, ensure_ascii=name == 'settings')}]" for name, value in tags.items()]
+    words = [coordinate(cell, played.game) + f" {SKIPPED}" * skipped for cell, skipped in played.moves]
+    lines += ["", *textwrap.wrap(" ".join(words), _WIDTH)]
+    if played.result in (0, 1):
+        forfeits = f", {MOVERS[1 - played.result]} forfeits: {played.forfeit}" if played.forfeit else ""
+        lines.append(f"{MOVERS[played.result]} wins{forfeits}")
+    else:
+        lines.append("unfinished" if played.result is None else "draw")
+    return "\n".join(lines) + "\n"
+
+
+def from_notation(text: str) -> list[PlayedGame]:
+    """The games in a text of :func:`to_notation`, one after another.
+
+    Raises:
+        ValueError: anything else; the message names the line.
+    """
+    games: list[PlayedGame] = []
+    tags: dict[str, Any] = {}
+    moves: list[str] = []
+    number = 0
+    for number, line in enumerate(map(str.strip, text.splitlines()), 1):
+        try:
+            if line.startswith("["):
+                if moves:
+                    raise ValueError("a game begins before the one above has a result")
+                name, value = _tag(line)
+                if name in tags:
+                    raise ValueError(f"{name} is said twice")
+                tags[name] = value
+            elif end := _ENDS.fullmatch(line):
+                games.append(_noted(tags, moves, end))
+                tags, moves = {}, []
+            else:
+                moves += line.split()
+        except (ValueError, TypeError) as problem:
+            raise ValueError(f"line {number}: {_cut(problem)}") from None
+    if tags or moves:
+        raise ValueError(f"line {number}: the last game has no result: write o wins, x wins, draw or unfinished")
+    return games
+
+
+def _tag(line: str) -> tuple[str, Any]:
+    match = re.fullmatch(r"\[(\w+) (.*)\]", line)
+    if match is None:
+        raise ValueError(f'{_short(line)} is no line of a game: write a name and a value, as in [o "human"]')
+    if match[1] not in _TAGS:
+        raise ValueError(f"{_short(match[1])} is not known: {nearest(match[1], _TAGS)}")
+    return match[1], _json(match[2])
+
+
+def _noted(tags: Mapping[str, Any], words: list[str], end: re.Match[str]) -> PlayedGame:
+    """A game of its parts, by way of what a file would hold."""
+    for name in MOVERS:
+        if name not in tags:
+            raise ValueError(f'nobody plays {name}: write [{name} "human"], or the name of a policy')
+    moves: list[str] = []
+    for word in words:
+        if word != SKIPPED:
+            moves.append(word)
+        elif not moves or moves[-1].endswith(AGAIN):
+            raise ValueError(f"{SKIPPED} stands behind no move")
+        else:
+            moves[-1] += AGAIN
+    data: dict[str, Any] = {name: value for name, value in tags.items() if name not in (*_OF_GAME, *MOVERS)}
+    if end["winner"] is not None:
+        if end["loser"] == end["winner"]:
+            raise ValueError(f"{end['winner']} wins and forfeits: only the loser forfeits")
+        data["result"] = RESULTS[MOVERS.index(end["winner"])]
+    else:
+        data["result"] = "draw" if end[0] == "draw" else None
+    if end["forfeit"] is not None:
+        data["forfeit"] = end["forfeit"]
+    return PlayedGame.from_dict(
+        {
+            "game": {name: tags[name] for name in _OF_GAME if name in tags},
+            "players": [tags[stone] for stone in MOVERS],
+            "moves": " ".join(moves),
+            **data,
+        }
+    )
