@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from html import escape
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ttt_envs.files import write_whole
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 Draw = Callable[["Figure"], None]
@@ -26,9 +28,25 @@ RESULTS = (WIN, DRAW, LOSS)
 """of wins, draws and losses"""
 SERIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 """of anything else, in order"""
+STYLES = ("-", "--", ":", "-.")
+"""of lines, in order, for those who see no colours"""
+IN_PAGE = (4.8, 3.0)
+"""inches of a picture in a page: on a narrow screen its text is as large as the page's small print"""
+NEAR_ZERO = 1e-3
+"""below it an axis of distances is linear, so that 0 has a place"""
 
 _INK = "#010203"
 """what is drawn in it takes the colour of the text around the picture"""
+
+
+class Line(NamedTuple):
+    """A curve."""
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[float]
+    colour: str
+    style: str = "-"
 
 
 def check_pictures() -> None:
@@ -38,7 +56,7 @@ def check_pictures() -> None:
 
 
 def save_picture(path: Path, draw: Draw) -> list[Path]:
-    """Draw on an empty figure and write it as PNG and as SVG.
+    """Draw on an empty figure and write it as PNG and as SVG, black on white.
 
     Args:
         path: of both, with whatever suffix.
@@ -46,6 +64,9 @@ def save_picture(path: Path, draw: Draw) -> list[Path]:
 
     Returns:
         The two paths, PNG first. The same numbers make the same files.
+
+    Raises:
+        ValueError: there is no matplotlib.
     """
     figure = _drawn(draw, (8.0, 4.5), "black")
     written = []
@@ -56,12 +77,20 @@ def save_picture(path: Path, draw: Draw) -> list[Path]:
     return written
 
 
-def as_svg(draw: Draw, size: tuple[float, float] = (8.0, 4.0)) -> str:
+def as_svg(draw: Draw, name: str, label: str, size: tuple[float, float] = IN_PAGE) -> str:
     """Draw on an empty figure, as an SVG element for inside a page: transparent, in the page's text colour and font.
 
     Args:
         draw: what to draw.
+        name: letters, digits and hyphens, with which all ids in the picture begin: another for each picture of a page.
+        label: what the picture shows, for those who do not see it.
         size: width and height in inches; in the page it is as wide as there is room.
+
+    Returns:
+        Well-formed XML without namespaces, which HTML does not need. The same numbers make the same text.
+
+    Raises:
+        ValueError: there is no matplotlib.
     """
     figure = _drawn(draw, size, _INK)
     figure.patch.set_alpha(0)
@@ -70,12 +99,85 @@ def as_svg(draw: Draw, size: tuple[float, float] = (8.0, 4.0)) -> str:
     file = io.BytesIO()
     _save(figure, file, "svg")
     text = file.getvalue().decode()
-    text = text[text.index("<svg") :].replace(_INK, "currentColor")
-    head, body = text.split(">", 1)
-    return re.sub(r' (width|height)="[^"]*"', "", head) + ">" + body
+    body = text[text.index(">", text.index("<svg")) + 1 :].replace(_INK, "currentColor")
+    # a style sheet inside a page would be for all of the page
+    body = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", body, flags=re.DOTALL)
+    body = body.replace("xlink:href=", "href=")
+    body = re.sub(r'(\bid="|\bhref="#|url\(#)', rf"\g<1>{name}-", body)
+    width, height = (round(72 * edge, 2) for edge in size)
+    return (
+        f'<svg role="img" aria-label="{escape(label)}" viewBox="0 0 {width:g} {height:g}" stroke-linejoin="round" '
+        f'stroke-linecap="butt">{body.strip()}'
+    )
+
+
+def curves(lines: Sequence[Line], x_label: str, y_label: str, *, distances: bool) -> Draw:
+    """Curves by games, from few to many: a logarithmic axis, and the names above the picture.
+
+    Args:
+        lines: with x of 0 or more.
+        x_label, y_label: what the axes show.
+        distances: y is a distance from 0, shown from 1 to 0.001 by its logarithm and linearly below; else a share,
+            0 to 1.
+    """
+
+    def draw(figure: Figure) -> None:
+        axes: Axes = figure.subplots()
+        for line in lines:
+            few = len(line.x) <= 40
+            axes.plot(
+                line.x, line.y, line.style, color=line.colour, label=line.name, lw=1.6,
+                marker="." if few else None, ms=4,
+            )  # fmt: skip
+        axes.set(xlabel=x_label, ylabel=y_label)
+        _log_axis(axes, [x for line in lines for x in line.x])
+        if distances:
+            top = max((y for line in lines for y in line.y), default=1.0)
+            axes.set_yscale("symlog", linthresh=NEAR_ZERO, linscale=0.5)
+            axes.set_yticks([0, 0.001, 0.01, 0.1, 1], ["0", "0.001", "0.01", "0.1", "1"], minor=False)
+            axes.set_ylim(-NEAR_ZERO / 20, max(1.1, 1.1 * top))
+        else:
+            axes.set_ylim(-0.02, 1.02)
+            axes.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", "0.25", "0.5", "0.75", "1"])
+        columns = max(1, min(len(lines), int(60 // (6 + max((len(line.name) for line in lines), default=1)))))
+        figure.legend(loc="outside upper left", ncols=columns, frameon=False, handlelength=2.4, columnspacing=1.2)
+
+    return draw
+
+
+def _log_axis(axes: Axes, x: Sequence[float]) -> None:
+    """A logarithmic axis that has a place for 0 where it is needed, with whole numbers as marks."""
+    from matplotlib.ticker import FixedLocator, NullLocator
+
+    positive = [value for value in x if value > 0] or [1.0]
+    low, high = min(positive), max(positive)
+    if low == high:
+        low, high = low / 2, high * 2
+    if min(x, default=1) <= 0:
+        axes.set_xscale("symlog", linthresh=low, linscale=0.3)
+        axes.set_xlim(0, high)
+    else:
+        axes.set_xscale("log")
+        axes.set_xlim(low, high)
+    steps: Sequence[float] = (1.0,) if high / low >= 50 else (1.0, 2.0, 5.0)
+    marks = [step * 10.0**power for power in range(20) for step in steps if low <= step * 10.0**power <= high]
+    if min(x, default=1) <= 0:
+        marks = [0.0, *marks]
+    axes.xaxis.set_major_locator(FixedLocator(marks or [low, high]))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(lambda value, _: _short(value))
+
+
+def _short(value: float) -> str:
+    """A number of games in few letters."""
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= size:
+            return f"{value / size:g}{letter}"
+    return f"{value:g}"
 
 
 def _drawn(draw: Draw, size: tuple[float, float], ink: str) -> Figure:
+    check_pictures()
     from cycler import cycler
     from matplotlib import rc_context
     from matplotlib.figure import Figure

@@ -1,190 +1,486 @@
-"""``report.html`` of a run: one file to look at, without a server and without anything to fetch."""
+"""``report.html`` of a run, and of several: one file to look at, without a server and without anything to fetch.
+
+Files of a run are not trusted: what is not as it should be is left out, and a sentence says so. See docs/reports.md.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import shlex
 from collections.abc import Mapping, Sequence
-from html import escape
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
+from baselines.solver import LARGEST, Solution, solve
+from evaluation.drawing import DRAW as DRAWN_COLOUR
+from evaluation.drawing import LOSS, SERIES, STYLES, WIN, Line
+from evaluation.estimate import affordable
 from evaluation.exact import Outcome
-from evaluation.match import Score
-from learners.checkpoint import CONFIG, COST, METRICS, read_config
-from ttt_envs.files import write_whole
+from evaluation.page import (
+    Html,
+    board,
+    element,
+    encoded,
+    folded,
+    has_room,
+    heat_map,
+    number,
+    percent,
+    section,
+    share,
+    signed,
+    table,
+    tiles,
+    write_page,
+)
+from evaluation.report_parts import REPORT as REPORT
+from evaluation.report_parts import (
+    Row,
+    game_of,
+    left_out,
+    line_of,
+    or_why,
+    picture,
+    points,
+    rates,
+    read_cost,
+    read_metrics,
+    results_table,
+    thinned,
+    when_measured,
+    whole,
+)
+from evaluation.strength import Choice, Mistake, PlayedGame, Strength, first_choice, sample_game, worst_positions
+from learners.checkpoint import (
+    CHECKPOINT,
+    CONFIG,
+    COST,
+    METRICS,
+    MODEL,
+    build_config,
+    load_policy,
+    policy_name,
+    read_config,
+)
+from learners.pool import NAME as POOL
+from ttt_envs.boards import STONES, coordinate
+from ttt_envs.lockstep import SELF
+from ttt_envs.policy import Policy, make_policy
+from ttt_envs.rules import DRAW, Game
 
-REPORT = "report.html"
-_WIDTH, _HEIGHT, _MARGIN = 640, 240, 40
-_STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #222 }
-table { border-collapse: collapse; margin: 1rem 0 } td, th { padding: .25rem .8rem; text-align: right }
-td:first-child, th:first-child { text-align: left } tr { border-bottom: 1px solid #ddd } svg { background: #faf9f7 }
-pre { background: #faf9f7; padding: .8rem; overflow: auto }
-"""
+RATES = 30
+"""marks between which results are counted: with more of them the few games between two would say little"""
+SHOWN_MOVES = 36
+"""cells of a board up to which a sample game is shown move by move; on a larger one its stones are numbered"""
+NAMED = 4
+"""moves that are named where a policy chooses among many"""
+PLAYMATES = ("random", "win-or-block", "optimal")
+"""opponents of a run that play it for the sample game: others may be slow, or anything at all"""
 
 
-class Learned(NamedTuple):
-    """A run and what it came to."""
-
-    name: str
-    run: Path
-    games: int
-    cpu_s: float
-    """of training"""
-    peak_rss_bytes: int
-    exploitability: float
-    regret: float
-    exact: Mapping[str, Outcome]
-    """exact results, the mean over both seats, by opponent"""
-
-
-def write_overview(folder: Path, title: str, learned: Sequence[Learned]) -> Path:
-    """Write a page that compares runs below ``folder``, with links to their own reports.
-
-    Returns:
-        The page's path.
-    """
-    opponents = list(learned[0].exact) if learned else []
-    head = ("learner", "games", "CPU", "peak memory", "exploitability", "regret", *(f"against {o}" for o in opponents))
-    body = []
-    for one in learned:
-        link = f'<a href="{escape(str((one.run / REPORT).relative_to(folder)))}">{escape(one.name)}</a>'
-        results = (" / ".join(f"{share:.4f}" for share in one.exact[opponent]) for opponent in opponents)
-        cells = (
-            link,
-            f"{one.games:,}",
-            f"{one.cpu_s:.1f} s",
-            f"{one.peak_rss_bytes / 2**20:.0f} MiB",
-            f"{one.exploitability:.6f}",
-            f"{one.regret:.6f}",
-            *results,
-        )
-        body.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
-    parts = [
-        f"<h1>{escape(title)}</h1><p>Everything here is exact, by dynamic programming over the positions that can be "
-        f"reached: win / draw / loss are means over both seats. Each learner's page shows how it got there.</p>",
-        f"<table><tr>{''.join(f'<th>{name}</th>' for name in head)}</tr>{''.join(body)}</table>",
-    ]
-    return _write_page(folder, title, parts)
-
-
-def write_report(run: Path, scores: Mapping[str, Score], exact: Mapping[str, Outcome]) -> Path:
-    """Write the report of a run beside its other files.
+def write_report(run: Path, strength: Strength | None, *, back: str | None = None) -> Path:
+    """Write ``report.html`` of a run beside its other files.
 
     Args:
         run: the run directory.
-        scores: of matches of what was learned, by opponent.
-        exact: its exact results, the mean over both seats, by opponent.
+        strength: how good it is; None where that was not computed, and then the page says how it can be.
+        back: the relative path, from ``run``, of an overview to link to.
 
     Returns:
-        The report's path.
+        The page's path.
+
+    Raises:
+        ValueError: no run, or one whose ``config.json`` is damaged. Whatever else is damaged is left out of the page.
     """
     config = read_config(run)
-    lines = (run / METRICS).read_text().splitlines() if (run / METRICS).exists() else []
-    rows = [json.loads(line) for line in lines]
-    cost = json.loads((run / COST).read_text())["phases"] if (run / COST).exists() else {}
-    parts = [
-        f"<h1>{escape(config['learner'])} against {escape(config['opponent'])}</h1>",
-        *([_exact(exact)] if exact else []),
-        *([_matches(scores)] if scores else []),
-        *_distance(rows),
-        "<h2>While learning</h2><p>Games won, drawn and lost of those between two marks, exploration included.</p>",
-        _curves([row["games"] for row in rows], {name: _rates(rows, name) for name in ("wins", "draws", "losses")}),
-        "<h2>Cost</h2>" + _cost(cost),
-        f"<h2>Settings</h2><pre>{escape(json.dumps(config, indent=2))}</pre><p>Files: {CONFIG}, {METRICS}, {COST}.</p>",
+    game = game_of(run, config)
+    rows, no_rows = or_why(lambda: read_metrics(run))
+    cost, no_cost = or_why(lambda: read_cost(run))
+    policy, no_policy = or_why(lambda: load_policy(game, str(run)))
+    exact = policy is not None and policy.pure and affordable(game, policy)
+    solution = solve(game) if exact and game.cells <= LARGEST else None
+    sections = [
+        *_headline(run, config, game, rows or [], cost or {}, strength),
+        _learning(config, rows, no_rows),
     ]
-    return _write_page(run, str(run), parts)
+    if policy is None:
+        sections.append(section("How it plays", left_out(f"The boards are left out: {no_policy}.")))
+    else:
+        sections += [
+            _first_move(game, policy, solution),
+            _sample(config, game, policy, solution),
+            _worst(run, game, policy, solution),
+        ]
+    sections += [_cost(cost, no_cost), _settings(run, config, game)]
+    title = f"{config['learner']}, {game}"
+    return write_page(run / REPORT, title, sections, None if back is None else (encoded(back), "all runs"))
 
 
-def _write_page(folder: Path, title: str, parts: Sequence[str]) -> Path:
-    page = f'<!doctype html><meta charset="utf-8"><title>{escape(title)}</title><style>{_STYLE}</style>'
-    write_whole(folder / REPORT, lambda file: file.write((page + "\n".join(parts) + "\n").encode()))
-    return folder / REPORT
+def _met(config: Mapping[str, Any]) -> str:
+    """Whom a run learned from."""
+    opponent, settings = str(config.get("opponent", SELF)), config["settings"]
+    teacher = settings.get("teacher") if isinstance(settings, dict) else None
+    if teacher is not None:
+        return f"from games of its teacher, {teacher},"
+    if opponent == SELF:
+        return "from games against itself"
+    if opponent.partition(":")[0] == POOL:
+        return f"from games against its own earlier copies ({opponent})"
+    seat = {"first": ", moving first", "second": ", moving second"}.get(str(config.get("seat")), "")
+    return f"from games against {opponent}{seat}"
 
 
-def _rates(rows: Sequence[Mapping[str, float]], name: str) -> list[float]:
-    """The share of ``name`` among the games since the mark before."""
-    rates = []
-    before: Mapping[str, float] = {"games": 0, name: 0}
-    for row in rows:
-        rates.append((row[name] - before[name]) / max(1, row["games"] - before["games"]))
-        before = row
-    return rates
-
-
-def _exact(outcomes: Mapping[str, Outcome]) -> str:
-    head = "".join(f"<th>{name}</th>" for name in ("opponent", "win", "draw", "loss", "value"))
-    body = "".join(
-        f"<tr><td>{escape(opponent)}</td>{''.join(f'<td>{share:.6f}</td>' for share in result)}"
-        f"<td>{result.value:+.6f}</td></tr>"
-        for opponent, result in outcomes.items()
+def _headline(
+    run: Path,
+    config: Mapping[str, Any],
+    game: Game,
+    rows: Sequence[Row],
+    cost: Mapping[str, Row],
+    strength: Strength | None,
+) -> list[Html]:
+    """How good it is, in words and numbers."""
+    games = rows[-1]["games"] if rows else config.get("games", 0)
+    learned = f"{config['learner']} learned {game} {_met(config)}"
+    shown = [("games", whole(games), "played to learn from")]
+    training = cost.get("training")
+    if training is not None:
+        seconds = training["cpu_user_s"] + training["cpu_system_s"]
+        shown.append(
+            ("training", f"{seconds:,.1f} s", f"of CPU, {training['peak_rss_bytes'] / 2**20:,.0f} MiB at most")
+        )
+    if strength is None:
+        sentence = "How good it is has not been computed: exact answers would take long here, or cannot be had."
+        return [
+            element("p", f"{learned}.", class_="lead"),
+            tiles(shown),
+            left_out(sentence, _command("exploitability", run, game)),
+            left_out("A match says it with an interval:", _command("match", run, game, "win-or-block")),
+        ]
+    regret = ""
+    if strength.regret is not None:
+        regret = f" Playing itself, it gives away {number(strength.regret)} by an average move."
+    good = (
+        "It plays perfectly: nobody, knowing all that it does, gets more out of it than perfect play allows."
+        if strength.perfect
+        else f"It does not play perfectly: whoever knows it gains {number(strength.exploitability)} a game.{regret}"
     )
-    return (
-        f"<h2>What it learned, exactly</h2><p>By dynamic programming over all positions that can be reached, the mean "
-        f"of both seats; nothing is sampled.</p><table><tr>{head}</tr>{body}</table>"
+    against = "; ".join(
+        f"against {opponent} it wins {percent(one.win)}, draws {percent(one.draw)} and loses {percent(one.loss)}"
+        for opponent, one in strength.results.items()
     )
-
-
-def _distance(rows: Sequence[Mapping[str, float]]) -> list[str]:
-    """How far from perfect play the learner was, where it was measured."""
-    measured = [row for row in rows if "exploitability" in row]
-    if not measured:
-        return []
-    names = [name for name in ("exploitability", "regret") if name in measured[0]]
-    last = ", ".join(f"{name} {measured[-1][name]:.6f}" for name in names)
+    shown = [
+        ("exploitability", number(strength.exploitability), "0 is perfect, 1 is lost always"),
+        *([] if strength.regret is None else [("regret", number(strength.regret), "lost by an average move")]),
+        *shown,
+    ]
     return [
-        f"<h2>How far from perfect play</h2><p>Measured exactly while it learned; at the end {last}. Exploitability is "
-        f"what one who knows it gets beyond the value of the game, the mean of both seats, and 0 for perfect play "
-        f"only; regret is the value lost by an average move.</p>",
-        _curves([row["games"] for row in measured], {name: [row[name] for row in measured] for name in names}),
+        element("p", f"{learned}. {good}", class_="lead"),
+        *([element("p", f"{against[0].upper()}{against[1:]}.")] if against else []),
+        tiles(shown),
+        *([_results(strength, config)] if strength.seats else []),
     ]
 
 
-def _matches(scores: Mapping[str, Score]) -> str:
-    head = "".join(
-        f"<th>{name}</th>" for name in ("opponent", "games", "wins", "draws", "losses", "score, 95% interval")
-    )
-    body = []
-    for opponent, score in scores.items():
-        rates = [f"{score.rate(name).mean:.1%}" for name in ("wins", "draws", "losses")]
-        total = score.rate("score")
-        cells = (
-            escape(opponent),
-            f"{score.games:,}",
-            *rates,
-            f"{total.mean:.3f} ({total.low:.3f} to {total.high:.3f})",
+def _results(strength: Strength, config: Mapping[str, Any]) -> Html:
+    """Exact results by opponent and seat."""
+    rows: list[tuple[object, Outcome]] = []
+    within = []
+    own_seat = {"first": 0, "second": 1}.get(str(config.get("seat")))
+    for opponent, seats in strength.seats.items():
+        rows.append((opponent, strength.results[opponent]))
+        for seat, (name, one) in enumerate(zip(("moving first", "moving second"), seats, strict=True)):
+            within.append(len(rows))
+            rows.append((f"{name}, as it learned" if seat == own_seat else name, one))
+    caption = "Exact results, by dynamic programming: nothing is sampled. Bold rows are the mean of both seats."
+    return results_table(caption, "against", rows, within)
+
+
+def _learning(config: Mapping[str, Any], rows: Sequence[Row] | None, why: str) -> Html:
+    """What it came to, mark by mark."""
+    title = "How it learned"
+    if rows is None:
+        return section(title, left_out(f"The curves are left out: {why}."))
+    if not rows:
+        return section(title, left_out(f"Nothing was logged: there is no line in {METRICS}."))
+    shown = _pictures(config, rows)
+    measured = when_measured(rows)
+    parts = [element("div", *shown, class_="curves")] if shown else []
+    if not measured:
+        parts.append(left_out("It was not measured exactly while it learned: train.py --exact-every N does that."))
+    else:
+        names = [name for name in ("exploitability", "regret", *_EXACT) if name in measured[0]]
+        lines = [
+            (whole(row["games"]), *(share(row[name]) if name in row else "" for name in names)) for row in measured
+        ]
+        head = ("games", *(name.removeprefix("exact_") for name in names))
+        parts.append(folded("The exact points as a table", table("Measured while it learned", head, lines)))
+    return section(title, *parts)
+
+
+_EXACT = ("exact_win", "exact_draw", "exact_loss")
+_EXPLAINED = (
+    "Exact, of what it would play in earnest: how much one who knows it gains a game (exploitability) and what an "
+    "average move of its own gives away (regret). Both axes are logarithmic, that of values down to 0.001."
+)
+
+
+def _pictures(config: Mapping[str, Any], rows: Sequence[Row]) -> list[Html]:
+    """Curves of what was measured, and of what happened while exploring."""
+    found: list[tuple[str, list[Line], str, str, bool]] = []
+    measured = when_measured(rows)
+    if measured:
+        names = [name for name in ("exploitability", "regret") if all(name in row for row in measured)]
+        lines = [line_of(measured, name, name, index) for index, name in enumerate(names)]
+        found.append((_EXPLAINED, lines, "games", "value lost", True))
+    exact = [row for row in measured if all(name in row for name in _EXACT)]
+    results = ("won", "drawn", "lost")
+    colours = (WIN, DRAWN_COLOUR, LOSS)
+    if exact:
+        lines = [
+            Line(word, *points(exact, name), colour, style)
+            for word, name, colour, style in zip(results, _EXACT, colours, STYLES, strict=False)
+        ]
+        words = f"Exact results in earnest against {config.get('opponent')}, of the seat that it learned in."
+        found.append((words, lines, "games", "share of games", False))
+    counted = ("wins", "draws", "losses")
+    if len(rows) > 1 and all(name in row for row in rows for name in counted) and rows[-1]["games"] > rows[0]["games"]:
+        marks = thinned(rows, RATES)
+        who = ("won by o", "drawn", "won by x") if config.get("opponent") == SELF else results
+        lines = [
+            Line(word, *rates(marks, name), colour, style)
+            for word, name, colour, style in zip(who, counted, colours, STYLES, strict=False)
+        ]
+        words = "What happened while it explored: results of the games between two marks, its random moves included."
+        found.append((words, lines, "games", "share of games", False))
+    losses = [row for row in rows if "iterations" in row and "loss" in row]
+    if len(losses) > 1:
+        names = [name for name in ("loss", "held_out_loss") if all(name in row for row in losses)]
+        lines = [
+            Line(name.replace("_", " "), [row["iterations"] for row in losses], [row[name] for row in losses],
+                 SERIES[index], STYLES[index])
+            for index, name in enumerate(names)
+        ]  # fmt: skip
+        words = "The net's error, as it learns: on what it is taught, and on what it is not shown."
+        found.append((words, lines, "steps of the optimizer", "loss", True))
+    return [picture(f"curve{index}", *one) for index, one in enumerate(found)]
+
+
+def _first_move(game: Game, policy: Policy, solution: Solution | None) -> Html:
+    """What it does on the empty board, what it thinks, and what is so."""
+    choice = first_choice(game, policy, solution=solution)
+    maps = [heat_map(game, "What it plays", "the probability of each first move", choice.probabilities, _part)]
+    if choice.own is not None:
+        about = "what it takes each move to be worth, -1 a loss to +1 a win"
+        maps.append(heat_map(game, "What it expects", about, choice.own, signed))
+    if choice.exact is not None:
+        maps.append(
+            heat_map(game, "Exact values", "what each move is worth if both then play perfectly", choice.exact, signed)
         )
-        body.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
-    return f"<h2>What it learned, in matches</h2><table><tr>{head}</tr>{''.join(body)}</table>"
-
-
-def _curves(x: Sequence[float], curves: Mapping[str, Sequence[float]]) -> str:
-    """Curves of rates between 0 and 1 as SVG."""
-    if not x:
-        return "<p>Nothing was logged.</p>"
-    parts = []
-    for share in (0.0, 0.5, 1.0):
-        y = _HEIGHT - _MARGIN - share * (_HEIGHT - 2 * _MARGIN)
-        parts.append(f'<line x1="{_MARGIN}" x2="{_WIDTH - _MARGIN}" y1="{y}" y2="{y}" stroke="#ddd"/>')
-        parts.append(f'<text x="4" y="{y + 4}" font-size="12">{share:.0%}</text>')
-    parts.append(
-        f'<text x="{_WIDTH - _MARGIN}" y="{_HEIGHT - 12}" font-size="12" text-anchor="end">{x[-1]:,.0f} games</text>'
+    missing = (
+        left_out(f"What first moves are worth exactly is known up to {LARGEST} cells, where it is quickly computed.")
+        if choice.exact is None
+        else None
     )
-    for index, ((name, values), colour) in enumerate(zip(curves.items(), ("#2a7", "#888", "#c43"), strict=False)):
-        points = " ".join(
-            f"{_MARGIN + at / x[-1] * (_WIDTH - 2 * _MARGIN):.1f},{_HEIGHT - _MARGIN - y * (_HEIGHT - 2 * _MARGIN):.1f}"
-            for at, y in zip(x, values, strict=True)
+    scale = element("p", element("span", "-1"), element("i", aria_hidden="true"), element("span", "+1"), class_="scale")
+    room = "" if has_room(game) else " Point at a cell to read its number."
+    words = f"The board is empty, and o is to move.{room}"
+    return section("The first move", element("p", words), element("div", *maps, class_="boards maps"), scale, missing)
+
+
+def _part(value: float) -> str:
+    """A probability in a cell."""
+    return share(value) if abs(value - round(value)) <= 1e-9 else f"{value:.2f}"
+
+
+def _sample(config: Mapping[str, Any], game: Game, policy: Policy, solution: Solution | None) -> Html:
+    """A game, move by move."""
+    opponent, seat = str(config.get("opponent")), 1 if config.get("seat") == "second" else 0
+    players, who = (policy, policy), "It plays itself"
+    if opponent in PLAYMATES and (opponent != "optimal" or solution is not None):
+        other = make_policy(opponent, game)
+        players = (policy, other) if seat == 0 else (other, policy)
+        who = f"It has {STONES[seat + 1]} and plays {opponent}, who has {STONES[2 - seat]}"
+    seed = config.get("seed", 0)
+    played = sample_game(game, *players, seed if isinstance(seed, int) and seed >= 0 else 0, solution=solution)
+    end = "the game is drawn" if played.winner == DRAW else f"{STONES[played.winner + 1]} wins"
+    losses = [ply.loss for ply in played.plies if ply.loss is not None]
+    cost = f" Moves give away {number(sum(losses))} in all; 0 is a best move." if losses else ""
+    words = f"{who}; after {len(played.plies)} moves {end}.{cost}"
+    if game.cells > SHOWN_MOVES:
+        numbers = {ply.action: count for count, ply in enumerate(played.plies, 1)}
+        last = board(game, played.last.cells, numbers=numbers, last=played.plies[-1].action, words=f"At the end {end}.")
+        skipped = [str(count) for count, ply in enumerate(played.plies, 1) if ply.skips]
+        more = f" A turn was skipped after {', '.join(skipped)}." if skipped else ""
+        caption = element("figcaption", f"Stones are numbered in the order of the moves.{more}")
+        box = element("div", last, class_="wide", tabindex=0, role="region", aria_label="The board at the end")
+        return section("A game", element("p", words), element("figure", box, caption))
+    return section("A game", element("p", words), element("ol", *_plies(game, played), class_="boards"))
+
+
+def _plies(game: Game, played: PlayedGame) -> list[Html]:
+    """A board after each move."""
+    shown = []
+    for count, ply in enumerate(played.plies, 1):
+        cells = ply.position.cells.copy()
+        cells[ply.action] = ply.position.mover + 1
+        stone, where = STONES[ply.position.mover + 1], coordinate(ply.action, game)
+        after: list[object] = [element("strong", f"{count}. {stone}"), f" {where}"]
+        if ply.loss is not None:
+            after.append(element("br"))
+            worst = ply.loss > 1e-9
+            after.append(element("span", f"gives away {number(ply.loss)}", class_="cost") if worst else "gives away 0")
+        if ply.skips:
+            after += [element("br"), f"{STONES[2 - ply.position.mover]}'s turn is skipped"]
+        if count == len(played.plies):
+            end = "a draw" if played.winner == DRAW else f"{STONES[played.winner + 1]} wins"
+            after += [element("br"), element("strong", end)]
+        picture = board(game, cells, last=ply.action, words=f"Marked is the move to {where}.")
+        shown.append(element("li", element("figure", picture, element("figcaption", *after))))
+    return shown
+
+
+def _worst(run: Path, game: Game, policy: Policy, solution: Solution | None) -> Html:
+    """Where it loses most."""
+    title = "Where it loses most"
+    if solution is None:
+        return section(
+            title,
+            left_out(
+                f"Left out: what moves lose is known up to {LARGEST} cells, and where it is quickly computed.",
+                _command("exploitability", run, game) if game.cells <= LARGEST else "",
+            ),
         )
-        parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.5"/>')
-        parts.append(f'<text x="{_MARGIN + 110 * index}" y="20" font-size="12" fill="{colour}">{name}</text>')
-    return f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" width="100%">{"".join(parts)}</svg>'
+    own, any_ = worst_positions(game, policy), worst_positions(game, policy, "random")
+    words = (
+        "Blue cells are its moves with their probabilities, framed ones are the best moves. Positions are ordered by "
+        "what they cost an average game: the loss of value times the probability of coming there. Of positions that "
+        "are the same but for turning or mirroring the board, one is shown."
+    )
+    return section(
+        title,
+        element("p", words) if own or any_ else None,
+        element("h3", "Playing itself"),
+        _mistakes(game, own) if own else element("p", "It gives nothing away."),
+        element("h3", "Against a player who moves at random, and so leads it anywhere"),
+        _mistakes(game, any_)
+        if any_
+        else element("p", "It gives nothing away in any position that an opponent can lead it to."),
+    )
 
 
-def _cost(phases: Mapping[str, Mapping[str, float]]) -> str:
-    head = "".join(f"<th>{name}</th>" for name in ("phase", "CPU user", "CPU system", "wall", "peak memory"))
-    body = "".join(
-        f"<tr><td>{escape(name)}</td><td>{phase['cpu_user_s']:.2f} s</td><td>{phase['cpu_system_s']:.2f} s</td>"
-        f"<td>{phase['wall_s']:.2f} s</td><td>{phase['peak_rss_bytes'] / 2**20:.0f} MiB</td></tr>"
+def _mistakes(game: Game, found: Sequence[Mistake]) -> Html:
+    return element("ol", *(element("li", _mistake(game, one)) for one in found), class_="boards")
+
+
+def _mistake(game: Game, one: Mistake) -> Html:
+    choice = one.choice
+    mover = STONES[choice.position.mover + 1]
+    plays = f"plays {_listed([_likely_move(game, choice, int(cell)) for cell in choice.played])}"
+    best = f"best: {_listed([coordinate(int(cell), game) for cell in choice.best])}"
+    picture = board(
+        game,
+        choice.position.cells,
+        shares=choice.probabilities,
+        best=[int(cell) for cell in choice.best],
+        words=f"{mover} is to move, {plays}; {best}.",
+    )
+    caption = [element("strong", f"{mover} to move"), ", loses ", element("span", number(one.loss), class_="cost")]
+    caption += [element("br"), f"in {percent(one.likely)} of games"]
+    caption += [element("br"), plays, element("br"), best]
+    return element("figure", picture, element("figcaption", *caption))
+
+
+def _likely_move(game: Game, choice: Choice, cell: int) -> str:
+    """A move with its probability."""
+    return f"{coordinate(cell, game)} ({_part(float(choice.probabilities[cell]))})"
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Some names, and how many more there are."""
+    more = [f"{len(names) - NAMED} more"] if len(names) > NAMED else []
+    return ", ".join([*names[:NAMED], *more])
+
+
+def _cost(phases: Mapping[str, Row] | None, why: str) -> Html:
+    title = "What it cost"
+    if phases is None:
+        return section(title, left_out(f"Left out: {why}."))
+    if not phases:
+        return section(title, left_out(f"Not known: there is no {COST}."))
+    rows = [
+        (
+            name,
+            f"{phase['cpu_user_s']:,.2f} s",
+            f"{phase['cpu_system_s']:,.2f} s",
+            f"{phase['wall_s']:,.2f} s",
+            f"{phase['peak_rss_bytes'] / 2**20:,.0f} MiB",
+        )
         for name, phase in phases.items()
+    ]
+    head = ("phase", "CPU, user", "CPU, system", "wall", "peak memory so far")
+    return section(title, table("By phase, as the operating system counts it", head, rows))
+
+
+def _settings(run: Path, config: Mapping[str, Any], game: Game) -> Html:
+    """The settings, the files, and the commands that have the run again."""
+    kept = [name for name in (CONFIG, CHECKPOINT, MODEL, METRICS, COST) if (run / name).is_file()]
+    again = _again(run, config, game)
+    commands = [
+        *([] if again is None else ["# once more from the start", again]),
+        "# on from its last checkpoint, or to more games by --games N",
+        shlex.join(["python", "train.py", "--resume", str(run)]),
+        "# how good it is",
+        _command("exploitability", run, game),
+        _command("match", run, game, "win-or-block"),
+    ]
+    return section(
+        "Settings",
+        folded("The same again, and on from here", element("pre", element("code", "\n".join(commands)))),
+        folded(f"All settings, as {CONFIG} has them", element("pre", element("code", json.dumps(config, indent=2)))),
+        element("p", f"Files of the run, beside this page: {', '.join(kept)}."),
     )
-    return f"<table><tr>{head}</tr>{body}</table>"
+
+
+def _command(name: str, run: Path, game: Game, *more: str) -> str:
+    """A command of ``evaluate.py`` on the run."""
+    return shlex.join(["python", "evaluate.py", name, policy_name(run), *more, *_game_options(game)])
+
+
+def _game_options(game: Game) -> list[str]:
+    """The game as options of a command, as far as it is not the default."""
+    usual, options = Game(), []
+    if (game.rows, game.columns) != (usual.rows, usual.columns):
+        options += ["--size", str(game.rows) if game.rows == game.columns else f"{game.rows}x{game.columns}"]
+    if game.win_length != usual.win_length:
+        options += ["--win-length", str(game.win_length)]
+    if game.skip_chance != usual.skip_chance:
+        options += ["--skip-chance", str(game.skip_chance)]
+    return options
+
+
+def _again(run: Path, config: Mapping[str, Any], game: Game) -> str | None:
+    """The command that trains the same once more; None where the settings are not those of a learner here."""
+    try:
+        settings = build_config(config["learner"], config["settings"])
+        usual = build_config(config["learner"], {})
+    except (ValueError, TypeError):
+        return None
+    options = ["--learner", str(config["learner"]), *_game_options(game)]
+    for name in ("opponent", "seat", "games", "batch", "seed", "log_every", "exact_every"):
+        if config.get(name) is not None and not (name == "opponent" and _taught(config)):
+            options += [f"--{name.replace('_', '-')}", str(config[name])]
+    for field in dataclasses.fields(settings):  # type: ignore[arg-type]  # every config is a dataclass
+        value = getattr(settings, field.name)
+        option = field.name.replace("_", "-")
+        if value == getattr(usual, field.name):
+            continue
+        if isinstance(value, bool):
+            options.append(f"--{option}" if value else f"--no-{option}")
+        else:
+            options += [f"--{option}", *map(str, value if isinstance(value, list | tuple) else [value])]
+    return shlex.join(["python", "train.py", *options, "--out", f"{run}-again"])
+
+
+def _taught(config: Mapping[str, Any]) -> bool:
+    return "teacher" in config["settings"]

@@ -1,0 +1,186 @@
+"""What pages of runs have in common: files read with care, results in tables, curves.
+
+Files of a run are not trusted: whatever is not as it should be is a ValueError in one sentence, for the page to show.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from evaluation.drawing import SERIES, STYLES, Draw, Line, as_svg, check_pictures, curves
+from evaluation.exact import Outcome
+from evaluation.page import Html, element, joined, share, table
+from learners.checkpoint import CONFIG, COST, METRICS
+from ttt_envs.rules import Game
+
+REPORT = "report.html"
+MARKS = 200
+"""of metrics.jsonl that are drawn at most, as dense at the start as the axis of games is"""
+
+Row = Mapping[str, float]
+Read = TypeVar("Read")
+
+
+def read_metrics(run: Path) -> list[Row]:
+    """The lines of a run's ``metrics.jsonl``, games not falling; none where there is no file.
+
+    Raises:
+        ValueError: a line that is no object of finite numbers with ``games`` among them.
+    """
+    path = run / METRICS
+    rows: list[Row] = []
+    if not path.is_file():
+        return rows
+    for count, line in enumerate(path.read_text("utf-8", "replace").splitlines(), 1):
+        row = _json(path, line)
+        if not isinstance(row, dict) or not all(map(_is_number, row.values())) or "games" not in row:
+            raise ValueError(
+                f"line {count} of {path} is no mark: it must be a JSON object of numbers, games among them"
+            )
+        if row["games"] < (rows[-1]["games"] if rows else 0):
+            raise ValueError(f"line {count} of {path} has fewer games than there were before: they only grow")
+        rows.append(row)
+    return rows
+
+
+def read_cost(run: Path) -> dict[str, Row]:
+    """The phases of a run's ``cost.json``; none where there is no file.
+
+    Raises:
+        ValueError: a file that holds anything else.
+    """
+    path = run / COST
+    if not path.is_file():
+        return {}
+    data = _json(path, path.read_text("utf-8", "replace"))
+    phases = data.get("phases") if isinstance(data, dict) else None
+    names = ("cpu_user_s", "cpu_system_s", "wall_s", "peak_rss_bytes")
+    if not isinstance(phases, dict) or not all(
+        isinstance(phase, dict) and all(_is_number(phase.get(name)) for name in names) for phase in phases.values()
+    ):
+        raise ValueError(f"{path} holds no cost by phase: each must have the numbers {', '.join(names)}")
+    return phases
+
+
+def _json(path: Path, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as problem:
+        raise ValueError(f"{path} cannot be read: {problem}") from None
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300  # NaN is not
+
+
+def game_of(run: Path, config: Mapping[str, Any]) -> Game:
+    """The game of a run.
+
+    Raises:
+        ValueError: a config that has none.
+    """
+    try:
+        return Game.from_dict(config["game"])
+    except (TypeError, ValueError) as problem:
+        raise ValueError(f"{run / CONFIG} cannot be read as the settings of a run: {problem}") from None
+
+
+def or_why(read: Callable[[], Read]) -> tuple[Read | None, str]:
+    """What was read, or None and why not."""
+    try:
+        return read(), ""
+    except (ValueError, TypeError, OSError) as problem:
+        return None, str(problem)
+
+
+def _key() -> Html:
+    """What the colours of bars say."""
+    return joined(
+        part
+        for name in ("win", "draw", "loss")
+        for part in (element("span", class_=f"key {name}"), element("span", name))
+    )
+
+
+def results_table(caption: str, whose: str, rows: Iterable[tuple[object, Outcome]], within: Sequence[int] = ()) -> Html:
+    """Exact results as a table, each as numbers and as a bar; see :func:`evaluation.page.table`."""
+    cells = [(name, *_outcome_cells(one)) for name, one in rows]
+    return table(caption, (whose, "win", "draw", "loss", _key()), cells, within)
+
+
+def _outcome_cells(one: Outcome) -> tuple[object, ...]:
+    bar = (element("span", class_=name, style=f"width:{100 * part:.2f}%") for name, part in one._asdict().items())
+    return (*map(share, one), element("div", *bar, class_="bar", aria_hidden="true"))
+
+
+def picture(name: str, words: str, lines: Sequence[Line], x_label: str, y_label: str, distances: bool) -> Html:
+    """A picture with its caption; without matplotlib its caption alone."""
+    ends = "; ".join(f"{line.name} from {line.y[0]:.4g} to {line.y[-1]:.4g}" for line in lines if line.y)
+    label = f"Curves by {x_label}, up to {max(max(line.x) for line in lines):,.0f}: {ends}."
+    return element(
+        "figure",
+        _drawn(curves(lines, x_label, y_label, distances=distances), name, label),
+        element("figcaption", words),
+    )
+
+
+def _drawn(draw: Draw, name: str, label: str) -> Html:
+    try:
+        check_pictures()
+    except ValueError as problem:
+        return element("p", f"Not drawn: {problem}. {label}", class_="quiet")
+    return Html(as_svg(draw, name, label))
+
+
+def line_of(rows: Sequence[Row], name: str, label: str, index: int) -> Line:
+    """What is called ``name`` in the rows, by games; the index gives colour and style."""
+    return Line(label, *points(rows, name), SERIES[index % len(SERIES)], STYLES[index % len(STYLES)])
+
+
+def points(rows: Sequence[Row], name: str) -> tuple[list[float], list[float]]:
+    """Games, and what is called ``name``."""
+    return [row["games"] for row in rows], [row[name] for row in rows]
+
+
+def rates(rows: Sequence[Row], name: str) -> tuple[list[float], list[float]]:
+    """The share of ``name`` among the games since the mark before, where there were any."""
+    games, shares = [], []
+    before: Row = {"games": 0, name: 0}
+    for row in rows:
+        if row["games"] > before["games"]:
+            games.append(row["games"])
+            shares.append((row[name] - before[name]) / (row["games"] - before["games"]))
+            before = row
+    return games, shares
+
+
+def thinned(rows: Sequence[Row], most: int = MARKS) -> list[Row]:
+    """At most so many of the rows, the first and the last among them, evenly on the logarithmic axis of games."""
+    if len(rows) <= most:
+        return list(rows)
+    games = np.array([max(1.0, row["games"]) for row in rows])
+    wanted = np.geomspace(games[0], games[-1], most)[1:-1]
+    chosen = np.searchsorted(games, wanted).clip(0, len(rows) - 1)
+    return [rows[index] for index in sorted({0, *map(int, chosen), len(rows) - 1})]
+
+
+def whole(value: object) -> str:
+    """A number of games, as a file has it."""
+    return f"{value:,.0f}" if _is_number(value) else "?"
+
+
+def when_measured(rows: Sequence[Row]) -> list[Row]:
+    """The rows that say how far from perfect play the learner was, no more than can be drawn."""
+    return thinned([row for row in rows if "exploitability" in row])
+
+
+def left_out(sentence: str, command: str = "") -> Html:
+    """Why a part is missing, and the command that gives it."""
+    return joined(
+        [element("p", sentence, class_="quiet"), *([element("pre", element("code", command))] if command else [])]
+    )

@@ -1,0 +1,252 @@
+"""How good a policy is, and where it is not: what stands on the page of a run, computed exactly and not drawn.
+
+Only a game played as an example is drawn from a generator; everything else is dynamic programming.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from baselines.solver import LARGEST, Solution, solve
+from evaluation.exact import CHUNK, Outcome, exploitability, outcome, regret
+from evaluation.layers import forward
+from ttt_envs.boards import Boards, keys
+from ttt_envs.policy import TIE, Policy, Values, act, make_policy
+from ttt_envs.rules import Game, Integers, Position, Reals, chance_outcomes
+from ttt_envs.symmetry import symmetries
+
+
+class Strength(NamedTuple):
+    """How good a policy is, exactly."""
+
+    exploitability: float
+    """what one who knows it gets beyond the value of the game, the mean of both seats: 0 is perfect"""
+    regret: float | None
+    """the value that it loses by an average move, playing itself; None where the board is too large to solve"""
+    seats: Mapping[str, tuple[Outcome, Outcome]]
+    """by opponent: its results moving first, and moving second"""
+
+    @property
+    def results(self) -> dict[str, Outcome]:
+        """By opponent: its result, the mean over both seats."""
+        return {opponent: first.mean(second) for opponent, (first, second) in self.seats.items()}
+
+    @property
+    def perfect(self) -> bool:
+        """Whether nobody gets more out of it than perfect play allows, to rounding."""
+        return self.exploitability <= TIE
+
+
+class Choice(NamedTuple):
+    """What a policy does in one position, what it thinks, and what is so."""
+
+    position: Position
+    probabilities: Reals
+    """float64[cells]: of its moves"""
+    own: Reals | None
+    """float64[cells]: what it takes moves to be worth to the mover, NaN where illegal; None where it does not say"""
+    exact: Reals | None
+    """float64[cells]: what the moves are worth, NaN where illegal; None where the game is not solved"""
+
+    @property
+    def best(self) -> Integers:
+        """int64[N]: the cells of the best moves; none where that is not known."""
+        if self.exact is None:
+            return np.zeros(0, np.int64)
+        return np.flatnonzero(self.exact >= np.nanmax(self.exact) - TIE)
+
+    @property
+    def played(self) -> Integers:
+        """int64[N]: the cells that it moves to with some probability, likeliest first."""
+        cells = np.flatnonzero(self.probabilities > 0)
+        return cells[np.argsort(-self.probabilities[cells], kind="stable")]
+
+
+class Mistake(NamedTuple):
+    """A position in which a policy gives value away."""
+
+    choice: Choice
+    loss: float
+    """the value that it is expected to lose by its move there"""
+    likely: float
+    """the probability that a game comes to the position"""
+
+    @property
+    def cost(self) -> float:
+        """What it loses there in an average game."""
+        return self.loss * self.likely
+
+
+class Ply(NamedTuple):
+    """A move of a game."""
+
+    position: Position
+    """before it"""
+    action: int
+    loss: float | None
+    """the value that it gives away, 0 for a best move; None where the game is not solved"""
+    skips: bool
+    """whether the other player's turn is then skipped"""
+
+
+class PlayedGame(NamedTuple):
+    """A game from its first move to its last."""
+
+    plies: Sequence[Ply]
+    last: Position
+    """the finished board"""
+    winner: int
+    """0, 1 or ``rules.DRAW``"""
+
+
+def strength_of(game: Game, policy: str | Policy, opponents: Sequence[str], *, chunk: int = CHUNK) -> Strength:
+    """How good a policy is, exactly.
+
+    Args:
+        game: what is played.
+        policy: a spec string or a pure policy.
+        opponents: spec strings of pure policies to have exact results against.
+        chunk: positions that the policy is asked about at once; the result does not depend on it.
+
+    Raises:
+        ValueError: a policy that is unknown, is not pure, or does not play by the rules.
+        MemoryError: too many positions can be reached.
+    """
+    asked = make_policy(policy, game)
+    return Strength(
+        exploitability(game, asked, chunk=chunk),
+        regret(game, asked, chunk=chunk) if game.cells <= LARGEST else None,
+        {
+            opponent: (
+                outcome(game, asked, opponent, chunk=chunk),
+                outcome(game, opponent, asked, chunk=chunk).turned(),
+            )
+            for opponent in opponents
+        },
+    )
+
+
+def choice_in(policy: Policy, boards: Boards, row: int = 0, *, solution: Solution | None, seed: int = 0) -> Choice:
+    """What a policy does in the position in ``row``.
+
+    Args:
+        policy: whose choice; one that is not pure is asked once.
+        boards: positions that are not over.
+        row: which of them.
+        solution: of the game, where it is solved.
+        seed: of a policy that is not pure.
+    """
+    one = boards.take(np.array([row]))
+    rng = None if policy.pure else np.random.default_rng(seed)
+    own = policy.action_values(one)[0] if isinstance(policy, Values) else None
+    exact = None if solution is None else solution.action_values(one)[0]
+    return Choice(one.position(0), np.asarray(policy.probabilities(one, rng)[0]), own, exact)
+
+
+def first_choice(game: Game, policy: Policy, *, solution: Solution | None) -> Choice:
+    """What a policy does on the empty board; see :func:`choice_in`."""
+    return choice_in(policy, Boards.start(game), solution=solution)
+
+
+def worst_positions(
+    game: Game, policy: str | Policy, opponent: str | Policy | None = None, count: int = 5, *, chunk: int = CHUNK
+) -> list[Mistake]:
+    """The positions in which a policy loses most value, by loss times the probability that a game comes there.
+
+    Args:
+        game: what is played, up to 16 cells.
+        policy: a spec string or a pure policy.
+        opponent: whom it plays, the mean over both seats; None for itself. Against ``random`` it meets every position
+            that any opponent could bring about.
+        count: how many at most. Of positions that turns and mirrors of the board make the same, the worst is taken.
+        chunk: positions that the policy is asked about at once; the result does not depend on it.
+
+    Returns:
+        The worst first; none where it loses nothing.
+
+    Raises:
+        ValueError: a board too large to solve; a policy that is unknown, is not pure, or does not play by the rules.
+        MemoryError: too many positions can be reached.
+    """
+    solution = solve(game)
+    asked = make_policy(policy, game)
+    for player in (asked, *([] if opponent is None else [make_policy(opponent, game)])):
+        if not player.pure:
+            raise ValueError(f"{player} is not pure: what it loses is not exact. Sample it with evaluate.py match")
+    images = symmetries(game)
+    kept = count * len(images)  # so many that, however alike they are, `count` remain
+    worst = _Worst(kept, game)
+
+    def walk(players: tuple[Policy, Policy], seat: int | None, weight: float) -> None:
+        def visit(stones: int, boards: Boards, probabilities: Reals, mass: Reals) -> None:
+            if seat is None or boards.mover[0] == seat:  # boards of one question have one mover
+                worst.add(boards, probabilities, solution.action_values(boards), weight * mass)
+
+        for _ in forward(game, players, chunk, visit=visit):
+            pass
+
+    if opponent is None:
+        walk((asked, asked), None, 1.0)
+    else:
+        other = make_policy(opponent, game)
+        walk((asked, other), 0, 0.5)
+        walk((other, asked), 1, 0.5)
+    found: list[Mistake] = []
+    seen: set[tuple[int, int]] = set()
+    for row in range(len(worst.loss)):
+        cells, mover = worst.boards.position(row)
+        kind = min(int(key) for key in keys(cells[images])), mover
+        if kind not in seen and len(found) < count:
+            seen.add(kind)
+            choice = choice_in(asked, worst.boards, row, solution=solution)
+            found.append(Mistake(choice, float(worst.loss[row]), float(worst.likely[row])))
+    return found
+
+
+class _Worst:
+    """The costliest of the positions that were added, costliest first, in the order of their coming where equal."""
+
+    def __init__(self, most: int, game: Game) -> None:
+        self.most = most
+        self.boards = Boards.start(game, 0)
+        self.loss: Reals = np.zeros(0)
+        self.likely: Reals = np.zeros(0)
+
+    def add(self, boards: Boards, probabilities: Reals, values: Reals, mass: Reals) -> None:
+        loss = np.nanmax(values, axis=1) - np.nansum(probabilities * values, axis=1)
+        rows = np.flatnonzero((loss > TIE) & (mass > 0))
+        loss = np.concatenate([self.loss, loss[rows]])
+        likely = np.concatenate([self.likely, mass[rows]])
+        order = np.argsort(-loss * likely, kind="stable")[: self.most]
+        together = (np.concatenate([old, new[rows]])[order] for old, new in zip(self.boards, boards, strict=True))
+        self.boards, self.loss, self.likely = Boards(*together), loss[order], likely[order]
+
+
+def sample_game(game: Game, first: Policy, second: Policy, seed: int, *, solution: Solution | None) -> PlayedGame:
+    """One game, as it may go.
+
+    Args:
+        game: what is played.
+        first, second: who plays.
+        seed: of the players' draws and of chance.
+        solution: of the game, where it is solved: then the cost of moves is known.
+    """
+    moves, skips = (np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(2))
+    position, plies = Boards.start(game).position(0), []
+    while True:
+        boards = Boards.of([position])
+        action = int(act((first, second)[position.mover], boards, moves)[0])
+        loss = None
+        if solution is not None:
+            values = solution.action_values(boards)[0]
+            loss = float(np.nanmax(values) - values[action])
+        outcomes = chance_outcomes(game, position, action)
+        chosen = outcomes[int(len(outcomes) > 1 and skips.random() < game.skip_chance)]
+        goes_on = chosen.winner is None
+        plies.append(Ply(position, action, loss, goes_on and chosen.position.mover == position.mover))
+        position = chosen.position
+        if chosen.winner is not None:
+            return PlayedGame(plies, position, chosen.winner)
