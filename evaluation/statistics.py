@@ -1,4 +1,4 @@
-"""Intervals for results of games."""
+"""Intervals for results of games, and what they say."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gammaln, xlogy
 from scipy.stats import binom, norm, t
+
+from ttt_envs.rules import Integers
 
 
 class Interval(NamedTuple):
@@ -51,13 +53,71 @@ def of_pairs(mean: float, variance: float, pairs: int, confidence: float = 0.95)
     return wilson(mean, effective, confidence)
 
 
-def of_seeds(values: Sequence[float], confidence: float = 0.95) -> Interval:
-    """The mean of independent runs and its interval by Student's t; nothing but the mean where there is one run."""
-    mean = statistics.fmean(values)
+def of_seeds(
+    values: Sequence[float], confidence: float = 0.95, bounds: tuple[float, float] = (-math.inf, math.inf)
+) -> Interval:
+    """The mean of independent runs and its interval by Student's t; nothing but the mean where there is one run.
+
+    Args:
+        values: of the runs. Where all are alike the interval is a point.
+        confidence: probability that the interval holds the truth.
+        bounds: between which the values can lie; the interval is cut there.
+    """
+    mean, (least, most) = statistics.fmean(values), bounds
     if len(values) < 2:
-        return Interval(mean, -math.inf, math.inf)
+        return Interval(mean, least, most)
     half = float(t.ppf((1 + confidence) / 2, len(values) - 1)) * statistics.stdev(values) / math.sqrt(len(values))
-    return Interval(mean, mean - half, mean + half)
+    return Interval(mean, max(least, mean - half), min(most, mean + half))
+
+
+def difference(one: Interval, other: Interval) -> Interval:
+    """How much larger one is, where the two are independent (Newcombe, 1998)."""
+    mean = one.mean - other.mean
+    low = math.hypot(one.mean - one.low, other.high - other.mean)
+    return Interval(mean, mean - low, mean + math.hypot(one.high - one.mean, other.mean - other.low))
+
+
+def median(counts: Integers, confidence: float = 0.95) -> Interval:
+    """The median of whole numbers 0, 1, ... that occurred so often, and its interval, by order statistics.
+
+    Args:
+        counts: int64[N]: how often each of 0 to N - 1 was seen.
+        confidence: probability that the interval holds the truth, at least.
+    """
+    seen = counts.cumsum()
+    total = int(seen[-1])
+    if not total:
+        return Interval(0.0, 0.0, float(len(counts) - 1))
+    below = max(1.0, float(binom.ppf((1 - confidence) / 2, total, 0.5)))
+    ranks = (total / 2, below, total + 1 - below)
+    return Interval(*(float(np.searchsorted(seen, rank)) for rank in ranks))
+
+
+def above(values: Iterable[Interval], bound: float = 0.0) -> bool | None:
+    """Whether all values are above a bound: no where an interval lies below it, None where intervals leave it open."""
+    values = list(values)
+    if any(value.high < bound for value in values):
+        return False
+    return True if all(value.low > bound for value in values) else None
+
+
+def within(value: Interval, low: float, high: float) -> bool | None:
+    """Whether a value is from ``low`` to ``high``; None where its interval leaves it open."""
+    if value.high < low or value.low > high:
+        return False
+    return True if low <= value.low and value.high <= high else None
+
+
+def all_of(verdicts: Iterable[bool | None]) -> bool | None:
+    """Whether all hold; None where none fails and one is open."""
+    verdicts = set(verdicts)
+    return False if False in verdicts else None if None in verdicts else True
+
+
+def any_of(verdicts: Iterable[bool | None]) -> bool | None:
+    """Whether one holds; None where none does and one is open."""
+    verdicts = set(verdicts)
+    return True if True in verdicts else None if None in verdicts else False
 
 
 def is_sample(counts: Sequence[int], probabilities: Sequence[float], level: float = 0.05) -> bool:

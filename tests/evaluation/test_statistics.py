@@ -5,7 +5,20 @@ import math
 import numpy as np
 import pytest
 
-from evaluation.statistics import are_samples, is_sample, of_pairs, of_seeds, wilson
+from evaluation.statistics import (
+    Interval,
+    above,
+    all_of,
+    any_of,
+    are_samples,
+    difference,
+    is_sample,
+    median,
+    of_pairs,
+    of_seeds,
+    wilson,
+    within,
+)
 
 
 def test_wilson_s_interval_has_its_published_values():
@@ -41,6 +54,48 @@ def test_means_over_seeds_have_student_s_interval():
 
 def test_one_seed_says_nothing_of_the_spread():
     assert of_seeds([0.25]) == (0.25, -math.inf, math.inf)
+    assert of_seeds([0.25], bounds=(0, 1)) == (0.25, 0, 1)
+
+
+def test_intervals_of_rates_stay_where_rates_can_be():
+    assert of_seeds([0, 0, 1, 1], bounds=(0, 1)) == (0.5, 0, 1)  # Student's t would say -0.42 to 1.42
+    assert of_seeds([0.4, 0.5], bounds=(0, 1)).high == 1
+    assert of_seeds([1, 1, 1]) == (1, 1, 1)
+
+
+def test_differences_have_their_published_interval():
+    # Newcombe (1998), Statistics in Medicine 17, 873-890, table II, method 10: 56/70 - 48/80
+    found = difference(wilson(56 / 70, 70), wilson(48 / 80, 80))
+    assert [round(end, 4) for end in found] == [0.2, 0.0524, 0.3339]
+
+
+def test_medians_have_the_interval_of_order_statistics():
+    # of 100 numbers, the 40th and the 61st: Conover (1999), Practical Nonparametric Statistics
+    assert median(np.ones(100, int)) == (49, 39, 60)
+    assert median(np.array([0, 3, 0, 2, 1])).mean == 1
+    assert median(np.array([0, 3, 0, 3, 1])).mean == 3
+    assert median(np.zeros(4, int)) == (0, 0, 3)
+    rng = np.random.default_rng(0)
+    held = 0
+    for _ in range(400):
+        found = median(np.bincount(rng.poisson(10, 500), minlength=40))
+        held += found.low <= 10 <= found.high  # the median of this distribution
+    assert held >= 380
+
+
+def test_a_verdict_is_what_its_interval_says():
+    yes, no, may_be = Interval(0.2, 0.1, 0.3), Interval(-0.2, -0.3, -0.1), Interval(0.2, -0.1, 0.5)
+    assert [above([value]) for value in (yes, no, may_be)] == [True, False, None]
+    assert above([yes, may_be]) is None
+    assert above([yes, may_be, no]) is False
+    assert above([yes], 0.15) is None
+    assert above([Interval(0.0, 0.0, 0.0)]) is None
+    assert within(yes, 0, 1) is True
+    assert within(yes, 0.25, 1) is None
+    assert within(yes, 0.4, 1) is False
+    assert within(no, 0, 1) is False
+    assert (all_of([True, None]), all_of([False, None]), all_of([True, True])) == (None, False, True)
+    assert (any_of([True, None]), any_of([False, None]), any_of([False, False])) == (True, None, False)
 
 
 @pytest.mark.parametrize("probabilities", [(0.5, 0.2, 0.3), (0.9, 0.1, 0.0)])

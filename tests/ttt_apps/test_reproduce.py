@@ -1,12 +1,14 @@
 """The published results, computed anew: every study runs, and its verdicts follow from what was measured."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from evaluation.study import run_units
 from ttt_apps import evaluate
+from ttt_apps.evaluate import reproduce
 from ttt_apps.studies import (
     STUDIES,
     compressed,
@@ -59,6 +61,36 @@ def test_the_quick_form_runs(name, tmp_path, capsys):
     assert pictures
     assert all(picture.stat().st_size > 10_000 for picture in pictures)
     assert json.loads((tmp_path / "result.json").read_text())["quick"] is True
+
+
+def test_results_are_kept_until_what_made_them_changes(monkeypatch):
+    def made_by(study, changed):
+        """What is said to have made the results of a study where these files have other contents."""
+        read = Path.read_bytes
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "read_bytes", lambda path: read(path) + b"#" * path.as_posix().endswith(changed))
+            return reproduce._made_by(load_object(STUDIES[study]))
+
+    for study, changed in (
+        ("svd-fig4", "ttt_apps/studies/svd_fig4.py"),
+        ("svd-fig4", "ttt_apps/studies/compressed.py"),
+        ("compression-methods", "ttt_apps/evaluate/dial.py"),
+        ("learners-naive", "ttt_apps/studies/duels.py"),
+        ("learners-cost", "ttt_apps/evaluate/cost.py"),
+        ("learning-curves", "ttt_apps/train.py"),
+        ("tree-search", "ttt_apps/studies/trees.py"),
+        ("tree-search", "evaluation/match.py"),
+        ("tree-net", "baselines/expectiminimax.py"),
+        ("svd-fig4", "learners/q_net.py"),
+    ):
+        assert made_by(study, changed) != made_by(study, "nothing"), (study, changed)
+    for study, changed in (
+        ("svd-fig4", "evaluation/drawing.py"),
+        ("svd-fig4", "evaluation/report.py"),
+        ("tree-search", "ttt_apps/studies/svd_fig4.py"),
+        ("tree-search", "ttt_apps/evaluate/solve.py"),
+    ):
+        assert made_by(study, changed) == made_by(study, "nothing"), (study, changed)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -133,6 +165,44 @@ def test_q_learning_is_ahead_until_both_draw(monkeypatch):
     assert [claim.holds for claim in learners_qnet.conclude(otherwise).claims] == [False, False]
 
 
+def spread(mean, run, runs, width):
+    """Shares of wins of ``runs`` runs around a mean, so far apart."""
+    return mean + width * (2 * run / (runs - 1) - 1)
+
+
+def test_means_that_runs_leave_open_decide_nothing(monkeypatch):
+    monkeypatch.setattr(learners_naive, "SEEDS", 4)
+    units = learners_naive.units(False)
+
+    def exact(unit, games):  # 0.95 wins and draws, 0.6 more wins than draws and losses, of runs that differ
+        win = spread(0.75, unit["seed"], 4, 0.25)
+        return (win, 0.05 + (1 - win) / 2 - 0.025, (1 - win) / 2 - 0.025)
+
+    def as_far_apart(unit, games):
+        lost = unit["seed"] % 4 == 0  # one run of four loses all, three draw
+        return (0.0, 0.0, 1.0) if lost else (0.05, 0.95, 0.0)
+
+    found = learners_naive.conclude(results(units, as_far_apart))
+    assert [claim.holds for claim in found.claims[:3]] == [None] * 3  # 0.75 on the mean, in an interval to 1
+    assert "0.750 (0.000 to 1.000)" in found.claims[0].evidence
+    assert found.claims[4].holds is None
+    assert learners_naive.conclude(results(units, exact)).claims[3].holds is True
+    net = results(learners_qnet.units(False), lambda unit, games: (0.0, 1.0, 0.0) if unit["seed"] else (1.0, 0.0, 0.0))
+    assert learners_qnet.conclude(net).claims[1].holds is None  # 0.9 of ten runs drawn: more than 0.9, or less
+
+
+def test_a_better_mean_alone_is_not_the_best_optimizer():
+    units = learners_optimizer.units(False)
+
+    def exact(unit, games):
+        ours = unit["name"] == "adam 0.001"
+        win = spread(0.5 if ours else 0.45, unit["seed"] * (1 if ours else -1) % 3, 3, 0.3)
+        return (win, 0.0, 1 - win)
+
+    [claim] = learners_optimizer.conclude(results(units, exact)).claims
+    assert claim.holds is None
+
+
 def test_the_best_optimizer_is_the_one_that_loses_least():
     units = learners_optimizer.units(False)
 
@@ -144,26 +214,56 @@ def test_the_best_optimizer_is_the_one_that_loses_least():
     assert learners_optimizer.conclude(best("none")).claims[0].holds is None  # all alike
 
 
-def test_costs_of_a_game_leave_the_start_out():
-    per_game = {"naive-mc": 1e-5, "q-learning": 2e-5, "q-net": 18e-5}
+def costs(q_net=18e-5, bend=0.0, noise=0.02):
+    """What processes took where a game costs this much of user's CPU, and q-net's learning slows down by ``bend``."""
+    per_game = {"naive-mc": 1e-5, "q-learning": 2e-5, "q-net": q_net}
     memory = {"naive-mc": 1.0, "q-learning": 0.85, "q-net": 7.5}
-    units = learners_cost.units(False)
-    told = [
-        (
-            unit,
-            {
-                "cpu_user_s": 3 + per_game[unit["learner"]] * unit["games"],
-                "cpu_system_s": 0.5,
-                "wall_s": 4.0,
-                "peak_rss_bytes": 1e8 * memory[unit["learner"]],
-            },
+    told = []
+    for unit in learners_cost.units(False):
+        name, games = unit["learner"], unit["games"]
+        most = max(learners_cost.GAMES[unit["batch"]][name])
+        user = per_game[name] * games * (1 + noise * (unit["repeat"] - 2))
+        user += (games / most) ** 2 * per_game[name] * most * (bend if name == "q-net" else 0.0)
+        told.append(
+            (
+                unit,
+                {
+                    "cpu_user_s": 3 + user,
+                    "cpu_system_s": 0.5 + user / 100,
+                    "wall_s": 4.0,
+                    "peak_rss_bytes": 1e8 * memory[name] * (1 + 0.001 * unit["repeat"]),
+                },
+            )
         )
-        for unit in units
-    ]
-    found = learners_cost.conclude(told)
+    return told
+
+
+def test_costs_of_a_game_leave_the_start_out():
+    found = learners_cost.conclude(costs())
     assert [claim.holds for claim in found.claims] == [True] * 7
-    assert "10.0 us CPU a game" in found.rows[0].ours
-    assert "18.0 times one game at a time" in found.claims[0].evidence
+    assert found.rows[0].ours.startswith("10.1 (9.7 to 10.5) us CPU a game, of it system 1 (1 to 1)%")
+    assert "18.0 (18.0 to 18.0) times one game at a time" in found.claims[0].evidence
+
+
+def test_costs_that_differ_too_much_decide_nothing():
+    far = costs(q_net=20e-5)
+    for unit, result in far:
+        if unit["learner"] == "q-net":
+            result["cpu_user_s"] += unit["games"] * 5e-5 * (unit["repeat"] - 2)
+    assert learners_cost.conclude(far).claims[0].holds is None  # 20 times on the mean, 10 to 30
+    assert learners_cost.conclude(costs(q_net=60e-5)).claims[0].holds is False
+
+
+def test_costs_are_linear_where_a_parabola_says_so():
+    linear = 5
+    assert learners_cost.conclude(costs(bend=0.1)).claims[linear].holds is True
+    assert learners_cost.conclude(costs(bend=4.0)).claims[linear].holds is False
+    rough = costs()
+    for unit, result in rough:  # one repeat of five bends
+        if unit["repeat"] == 0 and unit["learner"] == "q-net":
+            most = max(learners_cost.GAMES[unit["batch"]]["q-net"])
+            result["cpu_user_s"] += 10 * 18e-5 * unit["games"] ** 2 / most
+    assert learners_cost.conclude(rough).claims[linear].holds is None
 
 
 def test_costs_are_measured_in_processes_of_their_own(tmp_path):

@@ -14,7 +14,10 @@ from evaluation.match import play_pairs
 from evaluation.statistics import are_samples
 from ttt_envs.rules import Game
 
-SOURCE = "Fujita and Watanabe, Information Compression and Performance Evaluation of Tic-Tac-Toe's Evaluation Function"
+SOURCE = (
+    "Fujita and Watanabe (2022), Information Compression and Performance Evaluation of Tic-Tac-Toe's Evaluation "
+    "Function Using Singular Value Decomposition (https://arxiv.org/abs/2207.02449)"
+)
 TERMINALS: tuple[Terminal, ...] = ("equation", "as_published")
 WEIGHT = 10.0
 """w of Eq. (17)"""

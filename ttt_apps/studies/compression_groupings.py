@@ -9,10 +9,12 @@ import numpy as np
 
 from baselines.compression import decompose, split_errors
 from baselines.tables import Softmax, Table
+from evaluation.drawing import DRAW, SERIES
 from evaluation.study import Claim, Findings, Row, Study, Unit
 from ttt_apps.evaluate.dial import Strength, strength
 from ttt_apps.studies.compressed import SOURCE, TERMINALS, WEIGHT, whole
-from ttt_envs.rules import Game
+from ttt_apps.studies.pictures import legend
+from ttt_envs.rules import Game, Reals
 
 FIRST = 4
 """cells in the first group"""
@@ -56,16 +58,15 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
                     f"{unit['terminal']}, rank {rank}",
                     "",
                     f"{OURS}: {at[mine]:.4f}, {better} of {len(names)} are better",
-                    f"best {names[int(at.argmin())]} {at.min():.4f}, worst {names[int(at.argmax())]} {at.max():.4f}",
+                    f"best {_first(names, at)} {at.min():.4f}, worst {_first(names, -at)} {at.max():.4f}",
                 )
             )
         strengths = {name: Strength(**one) for name, one in result["strengths"].items()}
-        # images of a grouping under the board's symmetries are worth the same: the first of each
-        least = {
-            (round(one.exploitability, 9), round(one.relative_error, 9)): name
-            for name, one in sorted(strengths.items(), key=lambda item: -item[1].exploitability)
-        }
-        for name in dict.fromkeys([*list(least.values())[-5:][::-1], OURS]):
+        # images of a grouping under the board's symmetries are worth the same but for rounding: the first of each
+        kinds: dict[tuple[float, float], str] = {}
+        for name, one in sorted(strengths.items()):
+            kinds.setdefault((round(one.exploitability, 6), round(one.relative_error, 6)), name)
+        for name in dict.fromkeys([*(name for _, name in sorted(kinds.items())[:5]), OURS]):
             one = strengths[name]
             rows.append(
                 Row(
@@ -76,7 +77,7 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
                     f"{one.exploitability:.4f}",
                 )
             )
-        best = names[int(errors[:, PLAYED].argmin())]
+        best = _first(names, errors[:, PLAYED])
         claims.append(
             Claim(
                 f"{unit['terminal']}: the grouping with the shortest cut, (1,2,3,4) and (5,6,7,8,9), is the best",
@@ -88,15 +89,19 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
         )
 
     def draw(figure: Any) -> None:
-        for axes, (unit, result) in zip(figure.subplots(1, len(results), sharey=True), results, strict=True):
+        panels = figure.subplots(1, len(results), sharey=True, squeeze=False)[0]
+        for axes, (unit, result) in zip(panels, results, strict=True):
             errors = np.array(result["errors"])
-            for row in errors:
-                axes.plot(row, color="tab:gray", alpha=0.15, lw=0.7)
-            axes.plot(errors[result["names"].index(OURS)], color="tab:red", label=f"{OURS}, the paper's")
+            for index, row in enumerate(errors):
+                label = f"all {len(errors)} splits" if index == 0 else None
+                axes.plot(row, color=DRAW, alpha=0.2, lw=0.7, label=label)
             best = int(errors[:, PLAYED].argmin())
-            axes.plot(errors[best], color="tab:green", label=f"{result['names'][best]}, best at rank {PLAYED}")
-            axes.set(title=f"{unit['terminal']}: all {len(errors)} splits", xlabel="rank", ylabel="relative error")
-            axes.legend()
+            axes.plot(errors[best], color=SERIES[0], label=f"{result['names'][best]}, best at rank {PLAYED}")
+            axes.plot(errors[result["names"].index(OURS)], "--", color=SERIES[1], label=f"{OURS}, the paper's")
+            axes.axvline(PLAYED, color="black", lw=0.8, ls=":")
+            axes.set(title=unit["terminal"], xlabel="rank", ylim=(0, 1.02))
+        panels[0].set_ylabel("relative error")
+        legend(figure, panels[0], 3)
 
     return Findings(
         rows,
@@ -105,6 +110,11 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
         ours="error",
         data=[{**unit, **result} for unit, result in results],
     )
+
+
+def _first(names: Sequence[str], errors: Reals) -> str:
+    """The first of those with the smallest error, whatever rounding makes of images of one another."""
+    return names[int(np.flatnonzero(errors < errors.min() + 1e-9)[0])]
 
 
 STUDY = Study(

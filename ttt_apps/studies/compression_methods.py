@@ -7,11 +7,13 @@ from typing import Any
 
 from baselines.compression import Method, decompose, grouping_of
 from baselines.tables import Softmax, Table, learned_values, values_of
+from evaluation.drawing import SERIES
 from evaluation.study import Claim, Findings, Row, Study, Unit
 from learners.q_learning import QLearningConfig
 from learners.training import initial_rng, train
 from ttt_apps.evaluate.dial import Strength, strength
 from ttt_apps.studies.compressed import SOURCE, WEIGHT
+from ttt_apps.studies.pictures import legend
 from ttt_envs.lockstep import SELF
 from ttt_envs.rules import Game
 
@@ -56,7 +58,9 @@ def measure(unit: Unit) -> list[dict[str, Any]]:
 
 
 def _learner(game: Game) -> Any:
-    config = QLearningConfig(bootstrap="ply", symmetries="all")
+    config = QLearningConfig(  # all that decides is said, whatever the defaults are
+        step_size=1.0, step_size_power=0.7, epsilon=0.3, epsilon_step=0.0, bootstrap="ply", symmetries="all"
+    )
     learner = config.build(game, initial_rng(0))
     train(learner, SELF, GAMES, batch=256)
     return learner
@@ -113,17 +117,22 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
 
 def _draw(figure: Any, curves: dict[tuple[str, str], list[Strength]]) -> None:
     tables = list(dict.fromkeys(table for table, _ in curves))
-    figure.set_size_inches(3.6 * len(tables), 7)
-    grid = figure.subplots(2, len(tables), squeeze=False)
+    figure.set_size_inches(8.5, 5.5)
+    grid = figure.subplots(2, len(tables), sharex=True, sharey="row", squeeze=False)
     for column, table in enumerate(tables):
-        for method in METHODS:
-            points = curves[table, method]
+        for index, method in enumerate(METHODS):
+            points = [one for one in curves[table, method] if one.compression_ratio <= 1]
             numbers = [one.compression_ratio for one in points]
-            grid[0, column].plot(numbers, [one.relative_error for one in points], marker=".", ms=4, label=method)
-            grid[1, column].plot(numbers, [one.exploitability for one in points], marker=".", ms=4, label=method)
-        grid[0, column].set(title=table, ylabel="relative error", xlim=(0, 1.35))
-        grid[1, column].set(xlabel="numbers, share of the table's", ylabel="exploitability, exact", xlim=(0, 1.35))
-    grid[0, 0].legend()
+            drawn = {"color": SERIES[index], "marker": "os^Dv"[index], "ms": 3, "lw": 1, "label": method}
+            grid[0, column].plot(numbers, [one.relative_error for one in points], **drawn)
+            grid[1, column].plot(numbers, [one.exploitability for one in points], **drawn)
+        grid[0, column].set_title(table, fontsize="small")
+        grid[0, column].set(xlim=(0, 1.02), ylim=(0, 1.02))
+        grid[1, column].set_ylim(0, 1.02)
+    grid[0, 0].set_ylabel("relative error")
+    grid[1, 0].set_ylabel("exploitability, exact")
+    figure.supxlabel("numbers kept, share of the table's", fontsize="medium")
+    legend(figure, grid[0, 0], len(METHODS))
 
 
 STUDY = Study(

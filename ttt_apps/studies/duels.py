@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from evaluation.drawing import RESULTS
 from evaluation.exact import Outcome, outcome
 from evaluation.match import play_pairs
 from evaluation.statistics import Interval, are_samples, of_seeds
@@ -15,26 +16,45 @@ from learners.base import Learner
 from learners.checkpoint import build_config
 from learners.duel import Duel
 from learners.training import Training
+from ttt_apps.studies.pictures import arms, means
 from ttt_envs.lockstep import SELF
 from ttt_envs.rules import Game
 
-SOURCE = "Vassiliades (2017), Implementation of Tic-Tac-Toe Agents using Reinforcement Learning techniques"
+SOURCE = (
+    "Vassiliades (2017), Implementation of Tic-Tac-Toe Agents using Reinforcement Learning techniques "
+    "(https://github.com/dimivas/tictactoe)"
+)
 MARKS = (0, 1_000, 2_000, 5_000, 10_000, 20_000, 30_000, 40_000, 50_000)
 """games of training after which the learners are measured"""
 SEEDS = 10
 SAMPLED = 1_000
 """test games"""
 
-_REPORT = {"epsilon": 1.0, "epsilon_step": 1e-4, "rewards": "report"}
+# all that decides is said, whatever the defaults of the learners are
+_REPORT = {"epsilon": 1.0, "epsilon_step": 1e-4, "rewards": "report", "symmetries": "none"}
 NAIVE = ("naive-mc", _REPORT)
-FORMULA = ("q-learning", {**_REPORT, "step_size": 1.0, "step_size_power": 0.0})
+_Q: dict[str, Any] = {**_REPORT, "bootstrap": "own-turn", "gamma": 1.0}
+FORMULA = ("q-learning", {**_Q, "step_size": 1.0, "step_size_power": 0.0, "values": "action", "target": "max"})
 """as the report's text has it"""
 PROGRAM = (
     "q-learning",
-    {**_REPORT, "step_size": 0.99, "step_size_power": 0.0, "values": "afterstate", "target": "chosen"},
+    {**_Q, "step_size": 0.99, "step_size_power": 0.0, "values": "afterstate", "target": "chosen"},
 )
 """as the report's program has it"""
-Q_NET = ("q-net", {**_REPORT, "hidden": 20, "learning_rate": 0.001, "gamma": 0.999})
+Q_NET = (
+    "q-net",
+    {
+        **_Q,
+        "gamma": 0.999,
+        "hidden": 20,
+        "optimizer": "adam",
+        "learning_rate": 0.001,
+        "learning_rate_decay": 0.0,
+        "replay_size": 0,
+        "updates": 1,
+        "target_every": 0,
+    },
+)
 
 ABOUT = (
     "Two learners play each other and both learn, one game after another, with an update after every move, as in the "
@@ -42,7 +62,8 @@ ABOUT = (
     "named moves first, in the others second, which the report does not control; a learner is measured in the seat in "
     "which it learned. Evaluation neither explores nor learns, and moves of equal value share their probability: the "
     f"{SAMPLED:,} test games may differ; the report's were one game repeated. Rates are of the one named "
-    "last, exact in every run; the interval is of the mean over seeds (95%, Student's t)."
+    "last, exact in every run; the interval is of the mean over seeds (95%, Student's t), and a point where all runs "
+    "ended alike."
 )
 
 
@@ -114,10 +135,13 @@ class Curve:
         """Over seeds."""
         return Outcome(*(float(x) for x in self.exact[:, mark].mean(axis=0)))
 
+    def share(self, mark: int, weights: Sequence[float], bounds: tuple[float, float] = (0.0, 1.0)) -> Interval:
+        """What results are worth, over seeds: ``weights`` of wins, draws and losses."""
+        return of_seeds((self.exact[:, mark] @ np.asarray(weights)).tolist(), bounds=bounds)
+
     def value(self, mark: int) -> Interval:
         """Wins less losses, over seeds."""
-        found = of_seeds([float(x) for x in self.exact[:, mark, 0] - self.exact[:, mark, 2]])
-        return Interval(found.mean, max(-1.0, found.low), min(1.0, found.high))
+        return self.share(mark, (1, 0, -1), (-1.0, 1.0))
 
     def rows(self) -> list[Row]:
         """A line for each mark: exact results, and whether the test games agree with them in all runs but few."""
@@ -144,20 +168,24 @@ class Curve:
         return {"games": self.marks, "exact": self.exact.tolist(), "sampled": self.sampled.tolist()}
 
     def draw(self, axes: Any) -> None:
-        """Mean rates by games of training, with their standard errors over seeds."""
-        for column, (name, colour) in enumerate((("win", "tab:green"), ("draw", "tab:gray"), ("loss", "tab:red"))):
-            share = self.exact[:, :, column]
-            error = share.std(axis=0, ddof=1) / np.sqrt(len(share))
-            axes.errorbar(self.marks, share.mean(axis=0), error, color=colour, marker="o", label=name)
-        axes.set(title=self.name, xlabel="games of training", ylabel="exact rate", ylim=(-0.02, 1.02))
-        axes.legend()
-
-
-def ahead(values: Sequence[Interval]) -> bool | None:
-    """Whether all values are above 0; None where their intervals leave it open."""
-    if any(value.high < 0 for value in values):
-        return False
-    return True if all(value.low > 0 for value in values) else None
+        """Mean rates by games of training, and 95% intervals of the means over runs."""
+        places = np.arange(len(self.marks))
+        for column, (name, colour) in enumerate(zip(("wins", "draws", "losses"), RESULTS, strict=True)):
+            shares = [self.share(mark, np.eye(3)[column].tolist()) for mark in range(len(self.marks))]
+            axes.errorbar(
+                places + 0.16 * (column - 1),
+                means(shares),
+                arms(shares),
+                color=colour,
+                marker="os^"[column],
+                ms=5,
+                lw=1,
+                capsize=3,
+                label=name,
+            )
+        axes.set_xticks(places, [f"{games:,}" for games in self.marks])
+        axes.set_title(f"{self.name}: rates of the last named (95%, n = {len(self.exact)} runs)", fontsize="medium")
+        axes.set(ylabel="rate, exact", ylim=(-0.02, 1.02))
 
 
 def rates(result: Any) -> str:

@@ -2,39 +2,55 @@
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
 
 from evaluation.cost import Usage
+from evaluation.drawing import SERIES
+from evaluation.statistics import Interval, all_of, of_seeds, within
 from evaluation.study import Claim, Findings, Row, Study, Unit
 from learners.checkpoint import build_config
 from ttt_apps.evaluate.cost import NAMES, repeat
 from ttt_apps.studies.duels import NAIVE, PROGRAM, Q_NET, SOURCE
+from ttt_apps.studies.pictures import legend
 from ttt_apps.train import BATCH
-from ttt_envs.rules import Game
+from ttt_envs.rules import Game, Reals
 
 LEARNERS = (NAIVE, PROGRAM, Q_NET)
 DEFAULT = 0
 """stands for the batch that suits the learner"""
-GAMES = {1: (0, 1_000, 20_000, 50_000), DEFAULT: (0, 50_000, 100_000, 300_000, 500_000)}
-"""by games side by side: ten times as many where a game takes microseconds; the report plays one at a time"""
-REPEATS = {1: 1, DEFAULT: 3}
+GAMES: dict[int, dict[str, tuple[int, ...]]] = {
+    1: {name: (0, 2_000, 6_000, 10_000) for name, _ in LEARNERS},
+    DEFAULT: {
+        name: (0, 100_000, 200_000, 300_000) if name == "q-net" else (0, 400_000, 1_200_000, 2_000_000)
+        for name, _ in LEARNERS
+    },
+}
+"""by games side by side and learner, so many that they show beside the start; the report plays one at a time"""
+QUICK: dict[int, dict[str, tuple[int, ...]]] = {
+    1: {name: (0, 100, 600) for name, _ in LEARNERS},
+    DEFAULT: {name: (0, 20_000, 100_000) for name, _ in LEARNERS},
+}
+REPEATS = 5
+BENT = 0.1
+"""of what all games cost: how much less or more half of them may cost than half of it, where that is called linear"""
+STABLE = 0.2
+"""of the peak: how much more memory may be taken than after the first games, where that is called stable"""
 BATCHES = {name: getattr(build_config(name, settings), "batch", BATCH) for name, settings in LEARNERS}
 MIB = 2**20
 
 
 def units(quick: bool) -> list[Unit]:
     """Processes to run, repeats in the outer loop, so that a slow moment hits all alike."""
-    games = {1: (100, 600), DEFAULT: (50_000, 300_000)} if quick else GAMES
+    games = QUICK if quick else GAMES
     return [
-        {"learner": name, "settings": settings, "batch": batch, "games": number, "repeat": again}
-        for batch in (1, DEFAULT)
-        for again in range(1 if quick else REPEATS[batch])
-        for number in games[batch]
+        {"learner": name, "settings": settings, "batch": batch, "games": games[batch][name][step], "repeat": again}
+        for again in range(1 if quick else REPEATS)
+        for batch, of_learner in games.items()
+        for step in range(len(of_learner["q-net"]))
         for name, settings in LEARNERS
     ]
 
@@ -69,7 +85,7 @@ def _repeated(unit: Unit) -> Usage:
 
 def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
     """CPU of each game beyond the start, and memory, beside the report's ratios."""
-    costs = {(batch, name): _Cost(results, batch, name) for batch in (1, DEFAULT) for name, _ in LEARNERS}
+    costs = {(batch, name): _Cost(results, batch, name) for batch in GAMES for name, _ in LEARNERS}
     decided = len(results) == len(units(False))
     rows = []
     for (batch, name), cost in costs.items():
@@ -78,8 +94,8 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
             Row(
                 label,
                 "",
-                f"{1e6 * cost.per_game:,.1f} us CPU a game, {100 * cost.system:.0f}% of it system; "
-                f"{cost.peak / MIB:,.0f} MiB, {cost.above / MIB:,.0f} above the first games",
+                f"{_shown(cost.per_game, 1, 1e6)} us CPU a game, of it system {_share(cost.system)}; "
+                f"{_shown(cost.peak, 0, 1 / MIB)} MiB, {_shown(cost.above, 0, 1 / MIB)} above the first games",
                 "",
             )
         )
@@ -89,100 +105,142 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
         ("Tensorflow requires 10 times more CPU than Q-Learning", "q-net", "q-learning", 8, 12),
         ("Q-Learning requires 2 times more CPU than Naive", "q-learning", "naive-mc", 1.6, 2.4),
     ):
-        one, many = (costs[batch, over].per_game / costs[batch, under].per_game for batch in (1, DEFAULT))
-        found = f"{one:.1f} times one game at a time, {many:.1f} times side by side"
-        holds = low <= one <= high if decided else None
+        one, many = (_ratio(costs[batch, over].per_game, costs[batch, under].per_game) for batch in GAMES)
+        found = f"{_shown(one, 1)} times one game at a time, {_shown(many, 1)} times side by side"
+        holds = within(one, low, high) if decided else None
         claims.append(Claim(words, holds, f"{found}; taken as {low} to {high} for one at a time"))
     for words, over, under, low, high in (
         ("The memory of Tensorflow is 7 to 8 times bigger than Naive's", "q-net", "naive-mc", 7, 8),
         ("approximately 9 times bigger than Q-Learning's", "q-net", "q-learning", 8, 10),
     ):
-        times = costs[1, over].peak / costs[1, under].peak
-        holds = low <= times <= high if decided else None
-        claims.append(Claim(words, holds, f"{times:.1f} times, of which most is there before a game"))
-    straight = min(cost.linear for cost in costs.values())
+        times = _ratio(costs[1, over].peak, costs[1, under].peak)
+        before = of_seeds((costs[1, over].start / costs[1, over].peak).tolist())
+        holds = within(times, low, high) if decided else None
+        claims.append(
+            Claim(
+                words,
+                holds,
+                f"{_shown(times, 1)} times, and {_shown(before, 0, 100)}% of {over}'s is there before a game; taken as "
+                f"{low} to {high}",
+            )
+        )
+    bends = {key: of_seeds(cost.bend.tolist()) for key, cost in costs.items()}
+    most = max(bends, key=lambda key: abs(bends[key].mean))
     claims.append(
         Claim(
             "For all algorithms, the CPU time has a linear increase as the number of games increases",
-            straight > 0.98 if decided else None,
-            f"a straight line explains at least {straight:.1%} of the variance",
+            all_of(within(bend, -BENT, BENT) for bend in bends.values()) if decided else None,
+            f"a parabola through all numbers of games bends away from the straight line through its ends, half way, by "
+            f"{_shown(bends[most], 0, 100)}% of what all games cost at most ({most[1]}, "
+            f"{'one at a time' if most[0] == 1 else 'side by side'}); taken as: by no more than {BENT:.0%} for all",
         )
     )
-    grown = max(cost.above / cost.peak for cost in costs.values())
+    grown = {key: of_seeds((cost.above / cost.peak).tolist()) for key, cost in costs.items()}
+    largest = max(grown, key=lambda key: grown[key].mean)
     claims.append(
         Claim(
             "The memory usage remains almost stable as the number of games increases",
-            grown < 0.2 if decided else None,
-            f"at most {grown:.0%} of the peak is more than after the first games",
+            all_of(within(share, -1.0, STABLE) for share in grown.values()) if decided else None,
+            f"at most {_shown(grown[largest], 1, 100)}% of the peak is more than after the first games ({largest[1]}); "
+            f"taken as: no more than {STABLE:.0%}",
         )
     )
-
-    def draw(figure: Any) -> None:
-        figure.set_size_inches(10, 6)
-        grid = figure.subplots(2, 3, sharex="row")
-        for row, batch in zip(grid, (1, DEFAULT), strict=True):
-            for axes, (column, name, unit) in zip(row, _COLUMNS, strict=True):
-                for learner, _ in LEARNERS:
-                    cost = costs[batch, learner]
-                    axes.plot(
-                        [games / 1000 for games in cost.games], cost.medians[column] / unit, marker="o", label=learner
-                    )
-                axes.set(title=f"{name}, {'one at a time' if batch == 1 else 'side by side'}", ylim=(0, None))
-        for axes in grid.flat:
-            axes.set_xlabel("thousands of games")
-        grid[0, 0].legend()
-
     return Findings(
         rows,
         claims,
-        {"learners-cost": draw},
-        ours="medians",
+        {"learners-cost": lambda figure: _drawn(figure, costs)},
+        ours=f"mean of {len(costs[1, 'q-net'].peak)} processes, and its 95% interval",
         data=[{**unit, **result} for unit, result in results],
     )
 
 
-_COLUMNS = (
-    ("cpu_user_s", "CPU user, s", 1.0),
-    ("cpu_system_s", "CPU system, s", 1.0),
-    ("peak_rss_bytes", "peak RSS, MiB", MIB),
-)
+def _drawn(figure: Any, costs: Mapping[tuple[int, str], _Cost]) -> None:
+    """CPU time and memory by games: every process, and the straight line."""
+    figure.set_size_inches(8, 6)
+    grid = figure.subplots(2, 2, sharex="col", sharey="row")
+    for column, batch in enumerate(GAMES):
+        for index, (learner, _) in enumerate(LEARNERS):
+            cost, colour = costs[batch, learner], SERIES[index]
+            games = np.broadcast_to(cost.games / 1000, cost.cpu.shape)
+            for axes, of in zip(grid[:, column], (cost.cpu, cost.memory / MIB), strict=True):
+                axes.plot(games.ravel(), of.ravel(), "os^"[index], ms=4, color=colour)
+                axes.plot(games[0], of.mean(axis=0), color=colour, lw=1, marker="os^"[index], ms=4, label=learner)
+        grid[0, column].set_title("one game at a time" if batch == 1 else "side by side", fontsize="medium")
+        grid[1, column].set_xlabel("thousands of games")
+    grid[0, 0].set(ylabel="CPU of the process, s", ylim=(0, None))
+    grid[1, 0].set(ylabel="peak memory, MiB", ylim=(0, None))
+    legend(figure, grid[0, 0], len(LEARNERS))
+
+
+def _shown(values: Interval | Reals, digits: int, scale: float = 1.0) -> str:
+    """The mean over processes and its interval, none where there is one."""
+    found = values if isinstance(values, Interval) else of_seeds(values.tolist())
+    mean, low, high = (f"{scale * end:,.{digits}f}" for end in found)
+    return f"{mean} ({low} to {high})" if np.isfinite(found.high) else mean
+
+
+def _share(values: Reals) -> str:
+    """In percent; a difference through noise says nothing without its interval."""
+    return f"{_shown(values, 0, 100)}%" if len(values) > 1 else "not measured"
+
+
+def _ratio(over: Reals, under: Reals) -> Interval:
+    """How many times more, repeat by repeat: the geometric mean and its interval."""
+    found = of_seeds(np.log(over / under).tolist())
+    return Interval(*(float(np.exp(end)) for end in found))
 
 
 class _Cost:
-    """Medians over repeats, by number of games, of one learner."""
+    """What one learner took, by repeat.
+
+    Attributes:
+        games: int64[N], rising from 0.
+        cpu: float64[repeats, N], seconds of user and system.
+        memory: float64[repeats, N], bytes at the peak.
+        per_game: float64[repeats], CPU seconds: the slope of the straight line through all numbers of games.
+        system: float64[repeats], the part of the largest number of games' CPU above the start that is the system's.
+        bend: float64[repeats], see the claim on straight lines.
+        start, peak, above: float64[repeats], bytes: without a game, at most, and above the fewest games.
+    """
 
     def __init__(self, results: Sequence[tuple[Unit, Any]], batch: int, name: str) -> None:
-        mine = [
-            (unit["games"], result) for unit, result in results if (unit["batch"], unit["learner"]) == (batch, name)
-        ]
-        self.games = sorted({games for games, _ in mine})
-        self.medians = {
-            column: np.array([statistics.median(r[column] for g, r in mine if g == games) for games in self.games])
-            for column in NAMES
+        mine = {
+            (unit["repeat"], unit["games"]): result
+            for unit, result in results
+            if (unit["batch"], unit["learner"]) == (batch, name)
         }
-        played = [index for index, games in enumerate(self.games) if games]  # without a game no kernel is loaded
-        games = np.array(self.games)[played]
-        user, system, peak = (
-            self.medians[column][played] for column in ("cpu_user_s", "cpu_system_s", "peak_rss_bytes")
-        )
-        self.per_game = float(np.polyfit(games, user + system, 1)[0])
-        """CPU seconds: the slope of the straight line through all numbers of games"""
-        self.linear = float(np.corrcoef(games, user + system)[0, 1] ** 2)
-        self.system = float(np.polyfit(games, system, 1)[0]) / self.per_game
-        self.peak, self.above = float(peak.max()), float(peak.max() - peak[0])
+        repeats = sorted({again for again, _ in mine})
+        self.games = np.array(sorted({games for _, games in mine}))
+
+        def column(name: str) -> Reals:
+            return np.array([[mine[again, int(games)][name] for games in self.games] for again in repeats])
+
+        system = column("cpu_system_s")
+        self.cpu, self.memory = column("cpu_user_s") + system, column("peak_rss_bytes")
+        played = self.games > 0  # without a game no kernel is loaded
+        games, cpu = self.games[played], self.cpu[:, played]
+        self.per_game = np.polyfit(games, cpu.T, 1)[0]
+        self.system = (system[:, -1] - system[:, 0]) / (self.cpu[:, -1] - self.cpu[:, 0])
+        wide = float(games[-1] - games[0])
+        square = np.polyfit(games, cpu.T, 2)[0] if len(games) > 2 else np.zeros(len(repeats))
+        self.bend = square * (wide / 2) ** 2 / (cpu[:, -1] - cpu[:, 0])
+        self.start, self.peak = self.memory[:, 0], self.memory.max(axis=1)
+        self.above = self.peak - self.memory[:, played][:, 0]
 
 
 STUDY = Study(
     title="What learners cost against random",
     source=f"{SOURCE}, figures 9 to 11",
     about=(
-        "Every run is a process of its own, imports included; CPU of a game is the slope over numbers of games, which "
-        "leaves the start out. The report measured with the command time, one game at a time, in Python and "
-        "TensorFlow before 1.0; here tables are compiled. Side by side is how training runs by default."
+        "Every run is a process of its own, imports included, with a seed for each repeat. CPU of a game is the slope "
+        "over numbers of games, which leaves the start out; the system's part is of what the largest number of games "
+        "takes above none. Intervals (95%, Student's t) are over repeats. The report measured with the command time, "
+        "one game at a time, in Python and TensorFlow before 1.0; here tables are compiled. Side by side is how "
+        "training runs by default."
     ),
     units=units,
     measure=measure,
     conclude=conclude,
-    left_out="600 games one at a time, and fewer repeats side by side: noisy",
+    left_out="most games, and all repeats but one: no intervals",
     alone=True,
 )

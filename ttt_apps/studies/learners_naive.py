@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from evaluation.statistics import Interval, above
 from evaluation.study import Findings, Study, Unit
 from ttt_apps.studies.duels import (
     ABOUT,
@@ -16,11 +17,11 @@ from ttt_apps.studies.duels import (
     SEEDS,
     SOURCE,
     Curve,
-    ahead,
     measure,
     shown,
 )
 from ttt_apps.studies.duels import duels as runs
+from ttt_apps.studies.pictures import legend
 
 PAIRS = {
     "naive-mc - q-learning": PROGRAM,
@@ -53,32 +54,37 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
         (formula, "the same, of the formula in the report's text"),
         (net, "The Tensorflow algorithm has also a very high number of wins and draws against the Naive algorithm"),
     ):
-        shares = [curve.mean(mark).win + curve.mean(mark).draw for mark, games in enumerate(curve.marks) if games]
-        found = f"wins and draws {min(shares):.3f} to {max(shares):.3f} over all numbers of games"
-        claims.append(curve.claim(words, min(shares) >= HIGH, f"{found}; taken as: {HIGH} everywhere"))
+        shares = {games: curve.share(mark, (1, 1, 0)) for mark, games in enumerate(curve.marks) if games}
+        least = min(shares, key=lambda games: shares[games].mean)
+        found = f"wins and draws at least {_rate(shares[least])}, after {least:,} games"
+        claims.append(curve.claim(words, above(shares.values(), HIGH), f"{found}; taken as: above {HIGH} everywhere"))
     early = [mark for mark, games in enumerate(net.marks) if 0 < games < 10_000]
-    more = [net.mean(mark).win > net.mean(mark).draw for mark in early]
-    pairs = ", ".join(f"{net.mean(mark).win:.2f} / {net.mean(mark).draw:.2f}" for mark in early)
+    more = {mark: net.share(mark, (1, -1, 0), (-1.0, 1.0)) for mark in early}
     claims.append(
         net.claim(
             "Under 10,000 training games the wins of the Tensorflow algorithm are significantly more than the draws",
-            all(more),
-            f"exact wins / draws after {', '.join(f'{net.marks[mark]:,}' for mark in early)} games: {pairs}",
+            above(more.values()),
+            "wins less draws after "
+            + "; ".join(f"{net.marks[mark]:,} games {shown(value)}" for mark, value in more.items()),
         )
     )
     last = {curve.name: curve.value(len(curve.marks) - 1) for curve in (program, net)}
     claims.append(
         net.claim(
             "Both algorithms outperform the Naive algorithm",
-            ahead(list(last.values())),
+            above(last.values()),
             f"wins less losses after {program.marks[-1]:,} games: "
             + "; ".join(f"{name} {shown(value)}" for name, value in last.items()),
         )
     )
 
     def draw(figure: Any) -> None:
-        for axes, curve in zip(figure.subplots(1, 3, sharey=True), curves.values(), strict=True):
+        figure.set_size_inches(8, 8)
+        panels = figure.subplots(3, sharex=True)
+        for axes, curve in zip(panels, curves.values(), strict=True):
             curve.draw(axes)
+        panels[-1].set_xlabel("games of training")
+        legend(figure, panels[-1], 3)
 
     return Findings(
         [row for curve in curves.values() for row in curve.rows()],
@@ -87,6 +93,10 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
         ours="1,000 test games a run",
         data={name: curve.to_dict() for name, curve in curves.items()},
     )
+
+
+def _rate(share: Interval) -> str:
+    return f"{share.mean:.3f} ({share.low:.3f} to {share.high:.3f})"
 
 
 STUDY = Study(

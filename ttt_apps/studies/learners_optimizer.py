@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from evaluation.drawing import SERIES
+from evaluation.statistics import above, of_seeds
 from evaluation.study import Claim, Findings, Row, Study, Unit
 from ttt_apps.studies.duels import ABOUT, PROGRAM, Q_NET, SOURCE, Curve, duels, measure, rates, shown
+from ttt_apps.studies.pictures import arms, legend, means
 
 GAMES, SEEDS = 10_000, 3
 RATES = (0.0001, 0.001, 0.01, 0.1)
@@ -43,27 +48,49 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
         for name, curve in curves.items()
         for row in curve.rows()
     ]
-    best = max(values, key=lambda name: values[name].mean)
-    theirs, ours = values[BEST], values[best]
-    # where intervals overlap, neither is the best for certain
-    decided = curves[best].marks[-1] == GAMES and (best == BEST or theirs.high < ours.low)
+    of_run = {name: curve.exact[:, 0, 0] - curve.exact[:, 0, 2] for name, curve in curves.items()}
+    ahead = {
+        name: of_seeds((of_run[BEST] - other).tolist(), bounds=(-2.0, 2.0))
+        for name, other in of_run.items()
+        if name != BEST
+    }
+    close = min(ahead, key=lambda name: ahead[name].mean)
+    games = results[0][0]["marks"][0]
     claim = Claim(
         "The optimal combination of optimizer and learning rate is AdamOptimizer and 0.001",
-        best == BEST if decided else None,
-        f"the q-net's wins less losses after {results[0][0]['marks'][0]:,} games: {BEST} {shown(theirs)}; best here: "
-        f"{best} {shown(ours)}, {rates(curves[best].mean(0))}",
+        above(ahead.values()) if curves[BEST].marks[-1] == GAMES else None,
+        f"the q-net's wins less losses after {games:,} games: {BEST} {shown(values[BEST])}; next or better: {close} "
+        f"{shown(values[close])}, {rates(curves[close].mean(0))}; {BEST} less {close}, run by run: "
+        f"{shown(ahead[close])}",
     )
 
     def draw(figure: Any) -> None:
-        for axes, optimizer in zip(figure.subplots(1, 2, sharey=True), OPTIMIZERS, strict=True):
-            mine = [name for name in names if name.startswith(optimizer)]
-            below = [0.0] * len(mine)
-            for column, (label, colour) in enumerate((("win", "tab:green"), ("draw", "tab:gray"), ("loss", "tab:red"))):
-                share = [curves[name].mean(0)[column] for name in mine]
-                axes.bar([name.split()[1] for name in mine], share, bottom=below, color=colour, label=label)
-                below = [x + y for x, y in zip(below, share, strict=True)]
-            axes.set(title=optimizer, xlabel="learning rate", ylabel="exact rate of the q-net")
-            axes.legend()
+        axes = figure.subplots()
+        some = list(dict.fromkeys(name.split()[1] for name in names))
+        for index, optimizer in enumerate(OPTIMIZERS):
+            places = np.arange(len(some)) + 0.24 * (index - 0.5)
+            found = [values[f"{optimizer} {rate}"] for rate in some]
+            axes.errorbar(
+                places,
+                means(found),
+                arms(found),
+                fmt="os"[index],
+                color=SERIES[index],
+                capsize=4,
+                label=f"{optimizer}, mean of {len(of_run[BEST])} runs and its 95% interval",
+            )
+            for place, rate in zip(places, some, strict=True):
+                runs = of_run[f"{optimizer} {rate}"]
+                axes.plot([place + 0.08] * len(runs), runs, "_", ms=11, color=SERIES[index])
+        axes.plot([], [], "_", ms=11, color="black", label="single runs")
+        axes.set_xticks(range(len(some)), some)
+        axes.set(
+            xlabel="learning rate",
+            ylabel="the q-net's wins less losses, exact",
+            ylim=(-1.05, 1.05),
+            title=f"against Q-learning, after {games:,} games",
+        )
+        legend(figure, axes, 3)
 
     return Findings(
         rows,

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from evaluation.statistics import above
 from evaluation.study import Findings, Study, Unit
-from ttt_apps.studies.duels import ABOUT, MARKS, PROGRAM, Q_NET, SEEDS, SOURCE, Curve, ahead, duels, measure, shown
+from ttt_apps.studies.duels import ABOUT, MARKS, PROGRAM, Q_NET, SEEDS, SOURCE, Curve, duels, measure, shown
+from ttt_apps.studies.pictures import legend
 
 NAME = "q-net - q-learning"
 EQUAL = 0.9
-"""the share of draws that is taken for equal play"""
+"""the share of draws above which play is taken for equal"""
 
 
 def units(quick: bool) -> list[Unit]:
@@ -25,25 +27,34 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
     late = [mark for mark, games in enumerate(curve.marks) if games >= 20_000]
     values = [curve.value(mark) for mark in early]
     listed = "; ".join(f"{curve.marks[mark]:,}: {shown(value)}" for mark, value in zip(early, values, strict=True))
-    draws = [curve.mean(mark).draw for mark in late]
+    draws = {curve.marks[mark]: curve.share(mark, (0, 1, 0)) for mark in late}
+    least = min(draws, key=lambda games: draws[games].mean, default=0)
     claims = [
         curve.claim(
             "For training sets under 20,000, the Q-Learning algorithm outperforms the Tensorflow algorithm",
-            ahead(values),
+            above(values),
             f"wins less losses of Q-learning: {listed}",
         ),
         curve.claim(
             "After the 20,000 training sets, both algorithms perform equally (draw)",
-            min(draws, default=0.0) >= EQUAL,
-            f"exact draws {min(draws):.3f} to {max(draws):.3f}; taken as: {EQUAL} from there on"
+            above(draws.values(), EQUAL),
+            f"draws at least {draws[least].mean:.3f} ({draws[least].low:.3f} to {draws[least].high:.3f}), after "
+            f"{least:,} games; taken as: above {EQUAL} from there on"
             if draws
             else "left out by the quick form",
         ),
     ]
+
+    def draw(figure: Any) -> None:
+        axes = figure.subplots()
+        curve.draw(axes)
+        axes.set_xlabel("games of training")
+        legend(figure, axes, 3)
+
     return Findings(
         curve.rows(),
         claims,
-        {"learners-qnet": lambda figure: curve.draw(figure.subplots())},
+        {"learners-qnet": draw},
         ours="1,000 test games a run",
         data=curve.to_dict(),
     )

@@ -10,34 +10,38 @@ from typing import Any
 
 import numpy as np
 
+from evaluation.drawing import SERIES
 from evaluation.study import Findings, Row, Study, Unit
 from learners.checkpoint import COST, METRICS
 from ttt_apps.evaluate.cost import run_apart
+from ttt_apps.studies.pictures import legend
 from ttt_envs.lockstep import SELF
 from ttt_envs.rules import Game
 
 SEEDS, POINTS = 3, 20
-_NET = {
-    "bootstrap": "ply", "symmetries": "all", "hidden": 128, "learning_rate": 0.003, "learning_rate_decay": 0.001,
-    "epsilon": 0.5, "epsilon_step": 0.0, "replay_size": 50_000, "replay_batch": 128, "updates": 4,
+# all that decides is said, whatever the defaults of the learners are
+_MEAN = {"epsilon": 1.0, "rewards": "report", "symmetries": "none"}
+_SLOW, _PROGRAM = {**_MEAN, "epsilon_step": 1e-6}, {**_MEAN, "epsilon_step": 1e-4}
+_TABLE = {
+    "bootstrap": "ply", "symmetries": "none", "step_size": 1.0, "step_size_power": 0.7, "gamma": 1.0,
+    "epsilon": 0.3, "epsilon_step": 0.0, "target": "max", "values": "action", "rewards": "unit",
 }  # fmt: skip
+_NET = {
+    "bootstrap": "ply", "symmetries": "all", "hidden": 128, "optimizer": "adam", "learning_rate": 0.003,
+    "learning_rate_decay": 0.001, "gamma": 1.0, "rewards": "unit", "epsilon": 0.5, "epsilon_step": 0.0,
+    "replay_size": 50_000, "replay_batch": 128, "updates": 4, "target_every": 0,
+}  # fmt: skip
+MANY = 1_000_000
 CURVES: dict[str, tuple[tuple[str, dict[str, Any], int, int, float, str], ...]] = {
     "naive-mc": (
-        ("epsilon-step 1e-6", {"epsilon_step": 1e-6}, 1_000_000, 256, 0.0, SELF),
-        ("epsilon-step 1e-4, as the program has it", {}, 1_000_000, 256, 0.0, SELF),
-        ("epsilon-step 1e-6, skip 0.25", {"epsilon_step": 1e-6}, 1_000_000, 256, 0.25, SELF),
+        ("epsilon-step 1e-6", _SLOW, MANY, 256, 0.0, SELF),
+        ("epsilon-step 1e-4, as the program has it", _PROGRAM, MANY, 256, 0.0, SELF),
+        ("epsilon-step 1e-6, skip 0.25", _SLOW, MANY, 256, 0.25, SELF),
     ),
     "q-learning": (
-        ("bootstrap ply", {"bootstrap": "ply"}, 1_000_000, 256, 0.0, SELF),
-        ("bootstrap ply, skip 0.25", {"bootstrap": "ply"}, 1_000_000, 256, 0.25, SELF),
-        (
-            "bootstrap ply, all symmetries, skip 0.25",
-            {"bootstrap": "ply", "symmetries": "all"},
-            1_000_000,
-            256,
-            0.25,
-            SELF,
-        ),
+        ("bootstrap ply", _TABLE, MANY, 256, 0.0, SELF),
+        ("bootstrap ply, skip 0.25", _TABLE, MANY, 256, 0.25, SELF),
+        ("bootstrap ply, all symmetries, skip 0.25", {**_TABLE, "symmetries": "all"}, MANY, 256, 0.25, SELF),
     ),
     "q-net": (
         ("ply to ply, replay, all symmetries", _NET, 80_000, 256, 0.0, SELF),
@@ -125,13 +129,16 @@ def _picture(curves: dict[str, list[dict[str, Any]]]) -> Any:
         axes = figure.subplots()
         for index, (label, runs) in enumerate(curves.items()):
             for run in runs:
-                axes.plot(run["games"], run["exploitability"], color=f"C{index}", alpha=0.35, lw=1)
+                axes.plot(run["games"], run["exploitability"], color=SERIES[index], alpha=0.4, lw=1)
             middle = np.median([run["exploitability"] for run in runs], axis=0)
-            axes.plot(runs[0]["games"], middle, color=f"C{index}", marker=".", label=label)
+            axes.plot(runs[0]["games"], middle, color=SERIES[index], marker="os^"[index], ms=4, lw=2, label=label)
         # linear below 0.01, so that 0 has a place
         axes.set_yscale("symlog", linthresh=0.01)
-        axes.set(xlabel="games", ylabel="exploitability, exact", ylim=(0, 1.5))
-        axes.legend()
+        axes.set_yticks([0, 0.01, 0.1, 1], ["0", "0.01", "0.1", "1"])
+        axes.set(xlabel="games of training", ylabel="exploitability, exact", ylim=(-0.001, 1.5), xlim=(0, None))
+        axes.xaxis.set_major_formatter("{x:,.0f}")
+        axes.set_title(f"thick: median of {len(runs)} runs; thin: each of them", fontsize="medium")
+        legend(figure, axes, 1)
 
     return draw
 

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from evaluation.drawing import DRAW, LOSS, WIN
 from evaluation.study import Claim, Findings, Row, Study, Unit
 from ttt_apps.studies.compressed import (
     BATCHES,
+    GAMES,
     SOURCE,
     TERMINALS,
     TOLD,
@@ -21,6 +23,7 @@ from ttt_apps.studies.compressed import (
     rates,
     whole,
 )
+from ttt_apps.studies.pictures import legend
 from ttt_envs.rules import Game
 
 KNEE = 18
@@ -113,10 +116,11 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
     )
 
     def draw(figure: Any) -> None:
-        figure.set_size_inches(11, 4.5)
         panels = figure.subplots(1, 2, sharey=True)
         for axes, (terminal, curve) in zip(panels, curves.items(), strict=True):
             _draw(axes, terminal, list(curve.values()))
+        panels[0].set_ylabel("rate; relative error")
+        legend(figure, panels[0], 4)
 
     return Findings(
         rows,
@@ -170,20 +174,15 @@ def _draw(axes: Any, terminal: str, points: list[dict[str, Any]]) -> None:
     exact = np.array([mean(point) for point in points])
     sampled = np.array([published_rates(point) for point in points])
     for column, label, colour in (
-        (0, "whole table wins", "tab:red"),
-        (2, "SVD wins", "tab:blue"),
-        (1, "draws", "tab:green"),
+        (0, "whole table wins", WIN),
+        (2, "SVD wins", LOSS),
+        (1, "draws", DRAW),
     ):
         axes.plot(ratios, exact[:, column], color=colour, label=label)
         axes.plot(ratios, sampled[:, column], ".", color=colour, ms=4)
-    axes.plot(ratios, [point["error"] for point in points], color="black", label="relative error")
-    axes.set(
-        title=terminal,
-        xlabel="compression ratio",
-        ylabel="rate; lines exact, dots 500 games a seat",
-        ylim=(-0.02, 1.02),
-    )
-    axes.legend(fontsize="small")
+    axes.plot(ratios, [point["error"] for point in points], "--", color="black", label="relative error")
+    axes.set_title(f"{terminal}: lines exact, dots {GAMES} games a seat", fontsize="medium")
+    axes.set(xlabel="compression ratio: share of the numbers kept", ylim=(-0.02, 1.02))
 
 
 STUDY = Study(

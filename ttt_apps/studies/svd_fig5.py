@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from baselines.compression import Method
+from evaluation.drawing import DRAW, LOSS, WIN
 from evaluation.study import Claim, Findings, Row, Study, Unit
 from ttt_apps.studies.compressed import (
     BATCHES,
+    GAMES,
     PAIRS,
     RATIOS,
     SOURCE,
@@ -23,6 +25,7 @@ from ttt_apps.studies.compressed import (
     published_rates,
     rates,
 )
+from ttt_apps.studies.pictures import legend
 from ttt_envs.rules import Game
 
 METHODS: tuple[Method, ...] = ("hosvd", "hosvd2")
@@ -82,21 +85,27 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
     )
 
     def draw(figure: Any) -> None:
-        figure.set_size_inches(11, 8)
-        panels = figure.subplots(2, 2, sharey=True)
+        figure.set_size_inches(8, 6.5)
+        panels = figure.subplots(2, 2, sharex=True, sharey=True)
         for axes, ((terminal, method), points) in zip(panels.flat, curves.items(), strict=True):
             ratios = [point["ratios"][0] for point in points]
             exact = np.array([mean(point) for point in points])
             sampled = np.array([published_rates(point) for point in points])
             for column, label, colour in (
-                (0, f"{method} wins", "tab:red"),
-                (2, "svd wins", "tab:blue"),
-                (1, "draws", "tab:green"),
+                (0, "HOSVD wins", WIN),
+                (2, "SVD wins", LOSS),
+                (1, "draws", DRAW),
             ):
                 axes.plot(ratios, exact[:, column], color=colour, label=label)
                 axes.plot(ratios, sampled[:, column], "o", color=colour, ms=4)
-            axes.set(title=f"{terminal}, {method}", xlabel="compression ratio of the SVD", ylim=(-0.02, 1.02))
-            axes.legend(fontsize="small")
+            older = " (older version's)" if method == "hosvd2" else ""
+            axes.set_title(f"{terminal}, {method}{older}", fontsize="medium")
+            axes.set_ylim(-0.02, 1.02)
+        for axes in panels[-1]:
+            axes.set_xlabel("compression ratio of the SVD")
+        for axes in panels[:, 0]:
+            axes.set_ylabel(f"rate; dots {GAMES} games a seat")
+        legend(figure, panels[0, 0], 3)
 
     return Findings(
         rows,

@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from evaluation.drawing import SERIES
 from evaluation.exact import outcome
 from evaluation.match import Score
-from evaluation.statistics import Interval, is_sample, of_seeds
+from evaluation.statistics import Interval, above, all_of, is_sample, of_seeds, within
 from evaluation.study import Claim, Findings, Row, Study, Unit
 from learners.training import Task
-from learners.value_net import PRESETS, Preset, ValueNetConfig
+from learners.value_net import Preset, ValueNetConfig
+from ttt_apps.studies.pictures import arms, means
 from ttt_apps.studies.trees import (
     DEPTH,
     GAMES,
     SOURCE,
+    VALUE,
     counted,
-    drawn_bars,
-    drawn_lengths,
     match,
     name_of,
     of_seat,
     one_by_one,
+    shown,
     signed,
     square,
     total,
+    worth,
 )
 from ttt_envs.rules import Game
 
@@ -39,6 +42,8 @@ EXACT = 9
 """cells up to which results of a net against the tree are exact"""
 SOLVED = 16
 """cells up to which optimal play is known"""
+FIFTH = (0.15, 0.25)
+"""what is taken for "about a fifth\""""
 AUTHORS: dict[Preset, str] = {"40-20": "Song", "20": "Li", "30-10": "Liu", "10-20": "Cheng"}
 
 
@@ -170,8 +175,12 @@ class Nets:
     def lead(self, *seats: int) -> Interval:
         """Wins less losses, the mean over seats and nets."""
         rates = self.rates[list(seats)].mean(axis=0)
-        found = of_seeds((rates[:, 0] - rates[:, 2]).tolist())
-        return Interval(found.mean, max(-1.0, found.low), min(1.0, found.high))
+        return of_seeds((rates[:, 0] - rates[:, 2]).tolist(), bounds=(-1.0, 1.0))
+
+    @property
+    def drawn(self) -> Interval:
+        """Draws where the net moves first, the mean over nets."""
+        return of_seeds(self.rates[0, :, 1].tolist(), bounds=(0.0, 1.0))
 
     def rows(self) -> list[Row]:
         """First as published, then the other way round."""
@@ -192,13 +201,6 @@ def _rates(result: Any) -> str:
     return " / ".join(f"{share:.3f}" for share in result)
 
 
-def _all(leads: Sequence[Interval]) -> bool | None:
-    """Whether all are above 0; None where their intervals leave it open."""
-    if any(lead.high < 0 for lead in leads):
-        return False
-    return True if all(lead.low > 0 for lead in leads) else None
-
-
 def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
     """All rows, and what becomes of the report's statements."""
     optimal = {tuple(unit["optimal"]): result for unit, result in results if "optimal" in unit}
@@ -213,46 +215,55 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
         for board, result in optimal.items()
     ]
 
-    def draw_bars(figure: Any) -> None:
-        for axes, one in _panels(figure, nets):
-            games = one.runs[0]["single"]
-            drawn_bars(axes, [stones for _, stones in games], [result for result, _ in games], ("net", "draw", "tree"))
-
-    def draw_lengths(figure: Any) -> None:
-        for axes, one in _panels(figure, nets):
-            assert one.score.lengths is not None
-            first, second = one.score.lengths.sum(axis=1)
-            drawn_lengths(axes, first, second, "games")
-
-    def draw_curves(figure: Any) -> None:
-        for axes, one in _panels(figure, nets):
-            iterations, loss, held_out = np.array(one.runs[0]["curve"]).T
-            axes.semilogy(iterations, loss, label="learned from")
-            axes.semilogy(iterations, held_out, label="held out")
-            axes.set(xlabel="step")
-            axes.legend(fontsize="small")
-
     return Findings(
         rows,
         _claims(nets, optimal),
-        {"tree-net": draw_bars, "tree-net-lengths": draw_lengths, "tree-net-learning": draw_curves},
+        {"tree-net": lambda figure: _drawn(figure, sorted(nets.values(), key=lambda one: one.entry.size))},
         ours=f"ours, {len(next(iter(of_entry.values())))} nets",
         data=[{**unit, "result": result} for unit, result in results],
     )
 
 
-def _panels(figure: Any, nets: Mapping[Entry, Nets]) -> Iterator[tuple[Any, Nets]]:
-    """A panel for each net, a row for each author."""
-    presets = [[one for entry, one in nets.items() if entry.preset == preset] for preset in PRESETS]
-    width = max(map(len, presets))
-    figure.set_size_inches(3.2 * width, 2.8 * len(presets))
-    grid = figure.subplots(len(presets), width, squeeze=False)
-    for row, mine in zip(grid, presets, strict=True):
-        for axes, one in zip(row, mine, strict=False):
-            axes.set_title(one.entry.name, fontsize="small")
-            yield axes, one
-        for axes in row[len(mine) :]:
-            axes.remove()
+def _drawn(figure: Any, nets: Sequence[Nets]) -> None:
+    """The leads, published and ours, a line for each net; and the errors on what was learned and what was not."""
+    figure.set_size_inches(8, 1.6 + 0.3 * len(nets))
+    left, right = figure.subplots(1, 2, sharey=True, width_ratios=(3, 2))
+    places, row = [], 0.0
+    for index, one in enumerate(nets):
+        row += 1.0 if index and one.entry.size == nets[index - 1].entry.size else 1.7
+        places.append(row)
+    count = len(nets[0].runs)
+    published = [worth(one.entry.published, VALUE) for one in nets]
+    for shift, marker, colour, name, leads in (
+        (-0.22, "D", "black", f"published, net first ({GAMES} games)", published),
+        (0.0, "o", SERIES[0], f"ours, net first ({count} nets)", [one.lead(0) for one in nets]),
+        (0.22, "s", SERIES[1], "ours, both seats", [one.lead(0, 1) for one in nets]),
+    ):
+        left.errorbar(
+            means(leads),
+            np.array(places) + shift,
+            xerr=arms(leads),
+            fmt=marker,
+            ms=4,
+            lw=1,
+            capsize=2,
+            color=colour,
+            label=name,
+        )
+    left.axvline(0, color="black", lw=0.8)
+    left.set(xlabel="the net's wins less losses, 95% intervals", xlim=(-1.05, 1.05))
+    left.set_yticks(
+        places, [f"{name_of(one.entry.game)}  {AUTHORS[one.entry.preset]}, {one.entry.iterations:,}" for one in nets]
+    )
+    left.invert_yaxis()
+    for key, marker, colour, name in (
+        ("loss", "v", SERIES[2], "error on positions learned from"),
+        ("held_out_loss", "^", SERIES[4], "on positions held out"),
+    ):
+        errors = [np.mean([run[key] for run in one.runs]) for one in nets]
+        right.plot(errors, places, marker, ms=6, color=colour, label=name)
+    right.set(xscale="log", xlabel="mean squared error, in the tree's\nscores; means of all nets")
+    figure.legend(loc="outside upper center", ncols=3, frameon=False, fontsize="small")
 
 
 def _claims(nets: Mapping[Entry, Nets], optimal: Mapping[tuple[int, ...], Sequence[float]]) -> list[Claim]:
@@ -270,16 +281,16 @@ def _claims(nets: Mapping[Entry, Nets], optimal: Mapping[tuple[int, ...], Sequen
                 f"{name_of(one.entry.game)}, {one.entry.iterations:,}: {signed(lead)}"
                 for one, lead in zip(mine, leads, strict=True)
             )
-            claims.append(Claim(words, _all(leads) if full else None, f"wins less losses {told}"))
+            claims.append(Claim(words, above(leads) if full else None, f"wins less losses {told}"))
     small = [one for entry, one in nets.items() if entry.size == 3]
     if small and (3, 3) in optimal:
-        drawn = [float(one.rates[0, :, 1].mean()) for one in small]
+        drawn = [one.drawn for one in small]
         claims.append(
             Claim(
                 "3 x 3: about a fifth of the games is drawn",
-                all(0.15 <= share <= 0.25 for share in drawn),
-                f"exactly {min(drawn):.3f} to {max(drawn):.3f} by net; with optimal play of both "
-                f"{optimal[3, 3][1]:.3f}. Taken as 0.15 to 0.25",
+                all_of(within(share, *FIFTH) for share in drawn),
+                f"exactly {shown(drawn)} by net; with optimal play of both {optimal[3, 3][1]:.3f}. Taken as "
+                f"{FIFTH[0]} to {FIFTH[1]}",
             )
         )
     for words, before, after in (
@@ -297,7 +308,7 @@ def _claims(nets: Mapping[Entry, Nets], optimal: Mapping[tuple[int, ...], Sequen
             for net in (one, other)
         )
         claims.append(
-            Claim(words, _all([gain]), f"wins of the better less the other's {signed(gain)}; mean errors {losses}")
+            Claim(words, above([gain]), f"wins of the better less the other's {signed(gain)}; mean errors {losses}")
         )
     return claims
 
@@ -313,8 +324,9 @@ STUDY = Study(
         "either seat each. Rates are of the net's wins, draws and losses; lead is wins less losses, its interval "
         "that of the mean over nets (95%, Student's t), and on 3 x 3 exact for every net. Published and ours "
         "agree where the published counts may be a sample of one of our nets. Li's text says that his net wins "
-        "more on 7 x 7; his table has 38 of 100, and is what stands here. In the pictures of lengths bars are "
-        "games in which the net moves first, lines those in which the tree does."
+        "more on 7 x 7; his table has 38 of 100, and is what stands here. The report's figures have a bar for each "
+        "of its games and a curve for each net's learning; those of our first nets are in result.json, and the picture "
+        "has all nets: their lead, and what their errors came to."
     ),
     units=units,
     measure=measure,

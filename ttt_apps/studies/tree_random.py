@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from scipy.stats import binomtest
 
+from evaluation.drawing import RESULTS
 from evaluation.exact import outcome
 from evaluation.match import Score
-from evaluation.statistics import wilson
+from evaluation.statistics import above, wilson
 from evaluation.study import Claim, Findings, Row, Study, Unit
-from ttt_apps.studies.duels import ahead
+from ttt_apps.studies.pictures import arms, legend, means
 from ttt_apps.studies.trees import (
     BOARDS,
-    COLOURS,
     GAMES,
     SKIP,
     SOURCE,
@@ -94,7 +94,7 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
     claims = [
         Claim(
             "To show the performance better, we let random AI play first",
-            ahead(edges) if full else None,
+            above(edges) if full else None,
             "taken as: who moves first wins more than it loses, between equals, on every board; wins less losses "
             + "; ".join(f"{board.name} {signed(value)}" for board, value in zip(BOARDS, edges, strict=True))
             + f". The published games alone, {wins} against {losses} of {GAMES * len(BOARDS)}, do not tell: equals are "
@@ -109,7 +109,7 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
     ]
 
     def draw(figure: Any) -> None:
-        _drawn(figure.subplots(), scores, exact)
+        _drawn(figure, scores, exact)
 
     return Findings(
         rows,
@@ -120,25 +120,30 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
     )
 
 
-def _drawn(axes: Any, scores: dict[Any, Score], exact: dict[Any, Any]) -> None:
+def _drawn(figure: Any, scores: dict[Any, Score], exact: dict[Any, Any]) -> None:
     """Our rates as bars, the published ones and the exact ones as points."""
+    axes = figure.subplots()
     published = {(board.size, board.win_length): board.random for board in BOARDS}
     boards = [*SMALL, *published]
     places = np.arange(len(boards))
-    for result, (name, colour) in enumerate(zip(("first wins", "draw", "second wins"), COLOURS, strict=True)):
+    for result, (name, colour) in enumerate(zip(("first wins", "draw", "second wins"), RESULTS, strict=True)):
         x = places + (result - 1) * 0.27
         axes.bar(x, [of_first(scores["match", *size])[result].mean for size in boards], 0.25, color=colour, label=name)
         rates = [wilson(published[size][result] / GAMES, GAMES) for size in boards[len(SMALL) :]]
-        means, lows, highs = np.array(rates).T
-        error = np.maximum(0, [means - lows, highs - means])  # rounding may leave -1e-17 of nothing
         label = f"published, 95% of {GAMES} games" if result == 2 else None
-        axes.errorbar(x[len(SMALL) :], means, error, fmt="o", ms=4, color="black", label=label)
+        axes.errorbar(x[len(SMALL) :], means(rates), arms(rates), fmt="o", ms=4, capsize=3, color="black", label=label)
         known = [(place, exact[size][result]) for place, size in zip(x, boards, strict=False) if exact.get(size)]
         label = "exact" if result == 2 else None
-        axes.plot(*zip(*known, strict=True), "_", ms=18, mew=2, color="tab:red", label=label)
-    axes.set(title="random against random, skip chance 0.25", ylabel="rate", ylim=(0, 1.02))
+        axes.plot(*zip(*known, strict=True), "x", ms=8, mew=2, color="black", label=label)
+    games = scores["match", *SMALL[0]].games
+    axes.set(
+        title=f"random against random, skip chance {SKIP}; bars are {games:,} games of ours",
+        xlabel="board (stones in a row that win)",
+        ylabel="rate",
+        ylim=(0, 1.02),
+    )
     axes.set_xticks(places, [name_of(square(*size)) for size in boards])
-    axes.legend(fontsize="small", ncols=2)
+    legend(figure, axes, 5)
 
 
 STUDY = Study(

@@ -11,10 +11,12 @@ import numpy as np
 from scipy.stats import binom
 
 from baselines.expectiminimax import Expectiminimax, Pruning, Search
+from evaluation.drawing import SERIES
 from evaluation.exact import outcome
 from evaluation.match import Score
-from evaluation.statistics import Interval
+from evaluation.statistics import Interval, above, all_of, any_of, difference, median, wilson, within
 from evaluation.study import Claim, Findings, Row, Study, Unit
+from ttt_apps.studies.pictures import arms, legend, means
 from ttt_apps.studies.trees import (
     BOARDS,
     DEPTH,
@@ -22,20 +24,14 @@ from ttt_apps.studies.trees import (
     SAMPLED,
     SKIP,
     SOURCE,
+    VALUE,
     Board,
-    above,
     agree,
     apart,
     counted,
-    difference,
-    drawn_bars,
-    drawn_lengths,
     edge,
-    inside,
     match,
-    median,
     name_of,
-    nowhere_below,
     of_seat,
     one_by_one,
     parts,
@@ -61,8 +57,6 @@ PIECE = 1_000
 """games in each seat that are a unit"""
 OTHERS = 2_000
 """games in each seat of trees that are not the report's as we read it"""
-VALUE = (1, 0, -1)
-"""of a win, a draw and a loss"""
 TURNS = 16
 TIMES = {10: "almost 10 hours"}
 """that the published games took, by size"""
@@ -295,8 +289,9 @@ def _claims(found: Mapping[Board, Found]) -> list[Claim]:
     claims = [
         Claim(
             "To show the performance better, we let random AI play first and tree-based AI go second",
-            nowhere_below(edges),
-            "taken as: the tree does worse second; wins less losses of who moves first, the mean of both seats: "
+            above(edges),
+            "taken as: the tree does worse second, on every board; wins less losses of who moves first, the mean of "
+            "both seats: "
             + "; ".join(f"{board.name} {signed(value)}" for board, value in zip(found, edges, strict=True)),
         ),
         Claim(
@@ -310,15 +305,15 @@ def _claims(found: Mapping[Board, Found]) -> list[Claim]:
         *_turns(seven, found[seven].won),
     ]
     for board in (nine, thirteen):
-        rates = abs(second[board][0].mean - second[seven][0].mean)
-        stones = abs(lengths[board] - lengths[seven])
+        rates = difference(second[board][0], second[seven][0])
+        stones = _longer(lengths[board], lengths[seven])
         claims.append(
             Claim(
                 f"{board.name}: the result is very close to the previous one",
-                rates <= CLOSE_RATES and stones <= CLOSE_LENGTHS,
-                f"the tree wins {shown(second[board][:1])}, half of its wins by {lengths[board]} stones; {seven.name}: "
-                f"{shown(second[seven][:1])}, {lengths[seven]} stones; taken as: rates within {CLOSE_RATES}, stones "
-                f"within {CLOSE_LENGTHS}",
+                all_of([within(rates, -CLOSE_RATES, CLOSE_RATES), within(stones, -CLOSE_LENGTHS, CLOSE_LENGTHS)]),
+                f"the tree wins {shown(second[board][:1])}, half of its wins by {_stones(lengths[board])} stones; "
+                f"{seven.name}: {shown(second[seven][:1])}, {_stones(lengths[seven])} stones; taken as: rates within "
+                f"{CLOSE_RATES}, stones within {CLOSE_LENGTHS}",
             )
         )
     far = [second[board][0] for board in found if not board.close]
@@ -336,20 +331,36 @@ def _claims(found: Mapping[Board, Found]) -> list[Claim]:
         ),
         Claim(
             f"{eight.name}: AI needs more turns to win the game",
-            lengths[eight] > max(lengths[board] for board in found if not board.close),
+            above(_longer(lengths[eight], lengths[board]) for board in found if not board.close),
             "half of its wins by so many stones: "
-            + "; ".join(f"{board.name} {stones}" for board, stones in lengths.items()),
+            + "; ".join(f"{board.name} {_stones(middle)}" for board, middle in lengths.items()),
         ),
         _as_many_draws(eight, found[eight]),
         _lost(ten, found[ten]),
         _few_nodes(ten, found[ten], eight, found[eight]),
         Claim(
             "Our tree-based AI has a wonderful winning rate for most cases",
-            sum(rates[0].low > WONDERFUL for rates in second.values()) > len(found) / 2,
+            _mostly([above(rates[:1], WONDERFUL) for rates in second.values()]),
             f"taken as: it wins more than {WONDERFUL} on most of the boards; " + _wins(second, found),
         ),
     ]
     return claims
+
+
+def _longer(one: Interval, other: Interval) -> Interval:
+    """How much larger a median is than another, from the ends of both intervals."""
+    return Interval(one.mean - other.mean, one.low - other.high, one.high - other.low)
+
+
+def _stones(middle: Interval) -> str:
+    ends = "" if middle.low == middle.high else f" ({middle.low:.0f} to {middle.high:.0f})"
+    return f"{middle.mean:.0f}{ends}"
+
+
+def _mostly(verdicts: Sequence[bool | None]) -> bool | None:
+    """Whether more than half hold; None where those that are open decide it."""
+    half = len(verdicts) / 2
+    return True if verdicts.count(True) > half else None if len(verdicts) - verdicts.count(False) > half else False
 
 
 def tree_size(board: Board) -> int:
@@ -362,26 +373,28 @@ def _wins(second: Mapping[Board, Sequence[Interval]], boards: Iterable[Board]) -
 
 
 def _won_all(board: Board, rate: Interval) -> Claim:
-    matches = [share**GAMES for share in rate]
+    matches = Interval(*(share**GAMES for share in rate))
     return Claim(
         f"{board.name}: the tree-based AI won all the games",
-        None if matches[1] < MOST < matches[2] else matches[0] > MOST,
+        above([matches], MOST),
         f"it wins {shown([rate])}; taken as: it wins most matches of {GAMES} games so, here a share of "
-        f"{shown([Interval(*matches)])}",
+        f"{shown([matches])}",
     )
 
 
 def _turns(board: Board, won: Integers) -> list[Claim]:
     """Two readings of one sentence."""
     found = f"stones on the board at the end of the games that the tree won: most often {won.argmax()}, median "
+    total = max(1, int(won.sum()))
     claims = []
     for reading, games in (("exactly", won[TURNS]), ("at most", won[: TURNS + 1].sum())):
-        share = float(games / max(1, won.sum()))
+        share = wilson(float(games / total), total)
         claims.append(
             Claim(
                 f"{board.name}: most of the games were ended in {TURNS} turns (in {reading} so many)",
-                share > MOST,
-                f"{found}{median(won)}; {share:.3f} of them end with {reading} {TURNS}",
+                above([share], MOST),
+                f"{found}{_stones(median(won))}; {shown([share])} of them end with {reading} {TURNS}; taken as: more "
+                f"than {MOST}",
             )
         )
     return claims
@@ -393,7 +406,7 @@ def _as_many_draws(board: Board, one: Found) -> Claim:
     more = worth(one.tree.table[SECOND], (1, -1, 0))
     return Claim(
         f"{board.name}: the number of draw games is very close to AI winning games",
-        inside(more, told),
+        within(more, -told, told),
         f"wins less draws {signed(more)}; taken as: no further apart than the {won - drawn} of {GAMES} of which the "
         f"report says so",
     )
@@ -403,16 +416,15 @@ def _lost(board: Board, one: Found) -> Claim:
     lost, holds, said = board.tree[2], [], []
     for reading, score in (("", one.tree), ("comparing runs ", one.consecutive)):
         losses, games = int(score.table[SECOND, 2]), int(score.table[SECOND].sum())
-        # one is added: what did not occur in our games is rare, not impossible
-        chance = float(binom.sf(lost - 1, GAMES, (losses + 1) / (games + 3)))
-        holds.append(chance >= RARE)
+        chance = Interval(*(float(binom.sf(lost - 1, GAMES, rate)) for rate in wilson(losses / games, games)))
+        holds.append(above([chance], RARE))
         said.append(
-            f"{reading}it loses {losses:,} of {games:,}, and {lost} or more of {GAMES} with chance {chance:.4f}"
+            f"{reading}it loses {losses:,} of {games:,}, and {lost} or more of {GAMES} with chance {shown([chance])}"
         )
     return Claim(
         f"{board.name}: tree-based AI lost {lost} games this time",
-        any(holds),
-        f"{'; '.join(said)}; taken as: with a chance of {RARE} or more, by either reading",
+        any_of(holds),
+        f"{'; '.join(said)}; taken as: with a chance above {RARE}, by either reading",
     )
 
 
@@ -426,7 +438,7 @@ def _few_nodes(board: Board, one: Found, other: Board, other_one: Found) -> Clai
     more = told[0][1]
     return Claim(
         f"{board.name}: the reason is probably that we searched a relatively small number of nodes each layer",
-        None if more.low <= 0 <= more.high else more.low > 0,
+        above([more]),
         "taken as: a tree that tries every move does better; its wins less losses are higher by "
         + "; ".join(
             f"{signed(value)} on {name}, {counted(wide)} against {counted(narrow)}"
@@ -436,21 +448,47 @@ def _few_nodes(board: Board, one: Found, other: Board, other_one: Found) -> Clai
 
 
 def _drawn(figure: Any, found: Mapping[Board, Found]) -> None:
-    """A row for each board: nodes of every game like the published ones, and how long the tree's wins were."""
-    figure.set_size_inches(11, 3.1 * len(found))
-    for (left, right), (board, one) in zip(figure.subplots(len(found), 2), found.items(), strict=True):
-        results = one.published["results"]
-        drawn_bars(
-            left,
-            [nodes / 1e6 for nodes in one.published["nodes"]["none"]],
-            results,
-            ("tree wins", "draws", "random wins"),
+    """How often the tree wins on each board, published and ours, and how long these games are."""
+    figure.set_size_inches(8, 6)
+    left, right = figure.subplots(1, 2, sharey=True, width_ratios=(3, 2))
+    boards = list(found)
+    few, many = GAMES, found[boards[0]].tree.games // 2
+    kinds: list[tuple[str, list[Interval | None]]] = [
+        (f"published, second ({few} games)", [wilson(board.tree[0] / few, few) for board in boards]),
+        (f"ours, second ({many:,})", [of_seat(found[board].tree, SECOND)[0] for board in boards]),
+        ("ours, first", [of_seat(found[board].tree, FIRST)[0] for board in boards]),
+        ("comparing runs, second", [of_seat(found[board].consecutive, SECOND)[0] for board in boards]),
+        (
+            "trying every move, second",
+            [None if wide is None else of_seat(wide, SECOND)[0] for wide in (found[board].wide for board in boards)],
+        ),
+    ]
+    for index, ((name, rates), marker) in enumerate(zip(kinds, "Do^sv", strict=True)):
+        known = [(place, rate) for place, rate in enumerate(rates) if rate is not None]
+        left.errorbar(
+            means([rate for _, rate in known]),
+            [place + 0.15 * (index - 2) for place, _ in known],
+            xerr=arms([rate for _, rate in known]),
+            fmt=marker,
+            ms=5,
+            capsize=3,
+            color="black" if index == 0 else SERIES[index - 1],
+            label=name,
         )
-        left.set(title=f"{board.name}, width {board.width}", ylabel="nodes, million")
-        stones = [stones for stones, result in zip(one.published["stones"], results, strict=True) if result == 0]
-        few = np.bincount(np.array(stones, np.int64), minlength=len(one.won))
-        drawn_lengths(right, few, one.won, "wins of the tree")
-        right.set(title=f"{board.name}, how long the tree's wins are")
+    left.set(xlabel="share of games that the tree wins, with 95% interval", xlim=(0, 1.02))
+    left.set_yticks(range(len(boards)), [f"{board.name}\nwidth {board.width}" for board in boards])
+    left.invert_yaxis()
+    for place, board in enumerate(boards):
+        lengths = np.repeat(np.arange(len(found[board].won)), found[board].won)
+        if len(lengths):
+            low, quarter, middle, more, high = np.quantile(lengths, (0.05, 0.25, 0.5, 0.75, 0.95))
+            right.plot([low, high], [place, place], color=SERIES[0], lw=1)
+            right.plot([quarter, more], [place, place], color=SERIES[0], lw=6, solid_capstyle="butt")
+            right.plot(middle, place, "o", color="white", mec=SERIES[0], ms=6)
+    right.plot(TURNS, 0, "D", color="black", ms=5)
+    right.annotate(f'published:\n"{TURNS} turns"', (TURNS, 0), (8, -4), textcoords="offset points", fontsize="small")
+    right.set(xlabel="stones at the end of its wins, second:\nmedian, middle half, middle 90%", xlim=(0, None))
+    legend(figure, left, 3)
 
 
 STUDY = Study(
@@ -464,8 +502,9 @@ STUDY = Study(
         f'rates of our games (exact multinomial test, 5%). At the horizon the report compares "the maximum pieces in '
         f'a row that have potential to win", which we read as stones in one open window; comparing runs is the other '
         f"reading, the longest chain in one. The {GAMES} games as published are searched twice, with pruning and "
-        f"without, which looks at all of the tree, as the report's did; the picture's nodes are of that. Times are of "
-        f"one core."
+        f"without, which looks at all of the tree, as the report's did. Times are of one core. The report's figures "
+        f"have a bar for each of {GAMES} games, its nodes or its turns; these numbers of single games of ours are in "
+        f"result.json, and the picture has all games together."
     ),
     units=units,
     measure=measure,

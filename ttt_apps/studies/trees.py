@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -11,11 +10,10 @@ import numpy as np
 from baselines.expectiminimax import Heuristic
 from evaluation.match import Score, play_pairs
 from evaluation.statistics import Interval, is_sample, of_pairs, wilson
-from ttt_apps.studies.duels import ahead
 from ttt_envs.policy import Policy
 from ttt_envs.rules import Game, Integers
 
-SOURCE = "Song, Li, Liu and Cheng, CIS 667 Project Final Report (Syracuse University)"
+SOURCE = "Song, Li, Liu and Cheng, CIS 667 Project Final Report (Syracuse University; https://github.com/JiaxinSong/tictactoe)"
 SKIP = 0.25
 DEPTH = 3
 GAMES = 100
@@ -27,8 +25,9 @@ CLOSE = 0.8
 ENOUGH = 10
 """times the published games: how many of ours it takes to speak of rates"""
 RESULTS = ("wins", "draws", "losses")
-COLOURS = ("tab:blue", "tab:green", "tab:orange")
-"""of the tree's wins, draws and losses, as in the report's figures"""
+
+VALUE = (1, 0, -1)
+"""of a win, a draw and a loss"""
 
 
 class Board(NamedTuple):
@@ -164,32 +163,6 @@ def worth(counts: Sequence[int] | Integers, weights: Sequence[float]) -> Interva
     return Interval(*(2 * share - 1 for share in of_pairs((1 + mean) / 2, variance / 4, int(games.sum()))))
 
 
-def difference(one: Interval, other: Interval) -> Interval:
-    """How much larger one is, where the two are independent (Newcombe, 1998)."""
-    mean = one.mean - other.mean
-    low = math.hypot(one.mean - one.low, other.high - other.mean)
-    return Interval(mean, mean - low, mean + math.hypot(one.high - one.mean, other.mean - other.low))
-
-
-def above(values: Sequence[Interval], bound: float) -> bool | None:
-    """Whether all values are above a bound; None where their intervals leave it open."""
-    return ahead([Interval(*(end - bound for end in value)) for value in values])
-
-
-def inside(value: Interval, bound: float) -> bool | None:
-    """Whether a value is between -bound and bound; None where its interval leaves it open."""
-    if value.low > bound or value.high < -bound:
-        return False
-    return True if -bound <= value.low and value.high <= bound else None
-
-
-def nowhere_below(values: Sequence[Interval]) -> bool | None:
-    """Whether values are above 0 somewhere and below it nowhere; None where their intervals show neither."""
-    if any(value.high < 0 for value in values):
-        return False
-    return True if any(value.low > 0 for value in values) else None
-
-
 def apart(draws: Mapping[Board, Interval]) -> bool | None:
     """Whether more is drawn on each board whose size and goal are close than on any other.
 
@@ -215,39 +188,3 @@ def shown(intervals: Sequence[Interval]) -> str:
 def signed(interval: Interval) -> str:
     """A difference of rates with its interval."""
     return f"{interval.mean:+.3f} ({interval.low:+.3f} to {interval.high:+.3f})"
-
-
-def median(lengths: Integers) -> int:
-    """Of games by their length."""
-    return int(np.searchsorted(lengths.cumsum(), lengths.sum() / 2))
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Pictures
-
-
-def drawn_bars(axes: Any, heights: Sequence[float], results: Sequence[int], names: Sequence[str]) -> None:
-    """A bar for every game, coloured by its result; ``names`` are of the results 0, 1 and 2."""
-    numbers, of_games, height = np.arange(1, len(results) + 1), np.array(results), np.array(heights)
-    for result, (name, colour) in enumerate(zip(names, COLOURS, strict=True)):
-        mine = of_games == result
-        if mine.any():
-            axes.bar(numbers[mine], height[mine], width=1.0, color=colour, label=f"{name}: {mine.sum()}")
-    axes.set(xlabel="game", xlim=(0, len(results) + 1))
-    axes.locator_params(axis="x", integer=True)
-    axes.legend(fontsize="small", loc="lower right", framealpha=0.9)
-
-
-def drawn_lengths(axes: Any, some: Integers, many: Integers, name: str) -> None:
-    """Games by their length in stones, as shares: bars of a few games, and a line of many."""
-    lengths = np.flatnonzero(some + many)
-    between = np.arange(lengths[0], lengths[-1] + 1) if len(lengths) else lengths
-    if some.sum():
-        shares = some[between] / some.sum()
-        axes.bar(between, shares, width=1.0, color=COLOURS[0], alpha=0.5, label=f"{some.sum():,} {name}")
-    if many.sum():
-        axes.step(between, many[between] / many.sum(), where="mid", color="black", lw=1, label=f"{many.sum():,} {name}")
-    axes.set(xlabel="stones on the board at the end", ylabel="share")
-    axes.locator_params(axis="x", integer=True)
-    if len(lengths):
-        axes.legend(fontsize="small")
