@@ -1,11 +1,161 @@
-"""What exact answers will take, known before any work is done."""
+"""What exact answers will take, known before the work is done: positions, seconds and bytes.
+
+A walk over a game meets at most as many boards with s stones as there are arrangements of them. The first layers show
+how far below that a pair of players stays, and by how much more with every ply; that is carried on to the last layer.
+"""
 
 from __future__ import annotations
 
+import math
+import time
+from typing import NamedTuple
+
+import numpy as np
+import psutil
+
+from evaluation.layers import MOST, Players, forward
+from ttt_envs.boards import Boards, words_of
 from ttt_envs.policy import Policy
 from ttt_envs.rules import Game
+
+SMALL = 1 << 21
+"""boards in all up to which nothing need be estimated: they take seconds and some hundred MiB"""
+MOVES, SECONDS = 1 << 21, 3.0
+"""how much of a walk is done to see what the rest will take"""
+ENOUGH = 16
+"""boards of a layer from which on its time tells something"""
+BATCH = 256
+"""positions that a policy is timed with"""
+
+
+class Estimate(NamedTuple):
+    """What a walk will take."""
+
+    positions: float
+    """boards that will be met"""
+    largest: float
+    """boards in the largest layer"""
+    seconds: float
+    bytes: float
+
+    def __str__(self) -> str:
+        return f"about {_rounded(self.positions)} positions, {duration(self.seconds)} and {gib(self.bytes)}"
+
+
+def boards_by_stones(game: Game) -> list[int]:
+    """How many arrangements of 0, 1, ... stones there are; without skips the players have as many, or one more."""
+    cells = game.cells
+    return [
+        math.comb(cells, stones) * (2**stones if game.skip_chance else math.comb(stones, stones // 2))
+        for stones in range(cells)
+    ]
+
+
+def estimate(game: Game, players: Players, chunk: int, *, backward: bool) -> Estimate:
+    """What a walk will take, from its first layers.
+
+    Args:
+        game: what is played.
+        players: who plays, None a best responder.
+        chunk: positions in a question.
+        backward: whether the walk also goes back, for which all layers are kept.
+    """
+    bound = boards_by_stones(game)
+    sizes: list[float] = []
+    moves, each = 0, math.inf
+    last = time.perf_counter()
+    for layer in forward(game, players, chunk):
+        now = time.perf_counter()
+        sizes.append(layer.index.size)
+        each = min(each, (now - last) / layer.index.size)  # the first layers load compiled code, or solve a game
+        last = now
+        moves += layer.index.size * (game.cells - layer.stones)
+        if layer.following == 0:
+            break
+        slow = layer.index.size >= ENOUGH and each * layer.following > SECONDS
+        if slow or moves + layer.following * (game.cells - layer.stones) > MOVES:
+            sizes.append(layer.following)
+            sizes += _carried_on(sizes, bound)
+            break
+    words = words_of(game)
+    peak = max(sizes) * (16 * words + 160)  # keys, masses, hash table, and values on the way back
+    kept = sum(sizes) * (8 * words + 2) if backward else peak / 2
+    return Estimate(sum(sizes), max(sizes), each * sum(sizes) * (2 if backward else 1), peak + kept)
+
+
+def _carried_on(sizes: list[float], bound: list[int]) -> list[float]:
+    """The sizes of the layers that are left; both players' last plies say how the share of the bound falls."""
+    shares = [math.log(size / most) for size, most in zip(sizes, bound, strict=False)]
+    back = min(2, len(shares) - 1)
+    fall = min(0.0, (shares[-1] - shares[-1 - back]) / back)
+    ahead = range(1, len(bound) - len(sizes) + 1)
+    return [most * math.exp(shares[-1] + fall * ply) for ply, most in zip(ahead, bound[len(sizes) :], strict=True)]
+
+
+def free_bytes() -> int:
+    """Memory that is free, in bytes."""
+    return int(psutil.virtual_memory().available)
+
+
+def check_fits(
+    game: Game, players: Players, chunk: int, *, backward: bool, memory: int | None = None
+) -> Estimate | None:
+    """Make sure that a walk will fit into memory.
+
+    Args:
+        game, players, chunk, backward: of the walk, see :func:`estimate`.
+        memory: bytes that may be used; by default what is free.
+
+    Returns:
+        What it will take; None where that is next to nothing.
+
+    Raises:
+        MemoryError: it will not fit.
+    """
+    if sum(boards_by_stones(game)) <= SMALL:
+        return None
+    found = estimate(game, players, chunk, backward=backward)
+    allowed = free_bytes() if memory is None else memory
+    if found.bytes > allowed or found.largest > MOST:
+        raise MemoryError(
+            f"exact numbers of {game} would take {found}, and {gib(allowed)} may be used: sample them with evaluate.py "
+            f"match, take a smaller board or players with fewer moves, or allow more with --memory"
+        )
+    return found
 
 
 def affordable(game: Game, policy: Policy, seconds: float = 5.0) -> bool:
     """Whether exploitability, regret and an exact result of ``policy`` take no more than ``seconds``, or so."""
-    return 3**game.cells <= 3**10
+    boards = sum(boards_by_stones(game))
+    if not policy.pure or boards > SMALL:
+        return False
+    asked = Boards.start(game, BATCH)
+    policy.probabilities(asked.take(np.arange(1)))  # what is compiled or loaded at the first call
+    began = time.perf_counter()
+    policy.probabilities(asked)
+    each = (time.perf_counter() - began) / BATCH
+    positions = boards * (2 if game.skip_chance else 1)
+    return 5 * positions * (each + 2e-6) <= seconds  # two best responses, regret, and a result in either seat
+
+
+def duration(seconds: float) -> str:
+    """In words."""
+    if seconds > 100 * 365 * 86400:
+        return "more than a century"
+    for size, name in ((86400.0, "days"), (3600.0, "hours"), (60.0, "minutes")):
+        if seconds >= 2 * size:
+            return f"{_rounded(seconds / size)} {name}"
+    return f"{_rounded(seconds)} seconds"
+
+
+def gib(amount: float) -> str:
+    """Bytes, for people."""
+    return f"{_rounded(amount / 2**30)} GiB"
+
+
+def _rounded(number: float) -> str:
+    """Two digits, for people."""
+    if number >= 1e15:
+        return f"{number:.0e}"
+    digits = max(0, int(math.log10(max(number, 1))) - 1)
+    return f"{round(number, -digits):,.0f}" if number >= 10 else f"{number:.2g}"

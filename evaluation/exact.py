@@ -6,13 +6,13 @@ asked about many positions of a layer at once, ``chunk`` at most, and only about
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from baselines.solver import LARGEST, solve
+from evaluation.estimate import boards_by_stones, check_fits
 from evaluation.layers import Layer, add_losses, backward, forward
 from ttt_envs.boards import Boards
 from ttt_envs.policy import Policy, make_policy
@@ -86,7 +86,13 @@ class RegretRow(NamedTuple):
 
 
 def outcome(
-    game: Game, first: str | Policy, second: str | Policy, *, chunk: int = CHUNK, progress: Progress | None = None
+    game: Game,
+    first: str | Policy,
+    second: str | Policy,
+    *,
+    chunk: int = CHUNK,
+    memory: int | None = None,
+    progress: Progress | None = None,
 ) -> Outcome:
     """The exact result of ``first``, who is player_0, against ``second``.
 
@@ -94,13 +100,15 @@ def outcome(
         game: what is played.
         first, second: spec strings or pure policies.
         chunk: positions that a policy is asked about at once; the result does not depend on it.
+        memory: bytes that may be used; by default what is free.
         progress: called with the share that is done.
 
     Raises:
         ValueError: a policy that is unknown, is not pure, or does not play by the rules.
-        MemoryError: too many positions can be reached.
+        MemoryError: too many positions can be reached; told after the first of them.
     """
     players = (_pure(first, game), _pure(second, game))
+    check_fits(game, players, chunk, backward=False, memory=memory)
     results = np.zeros((3, 2))
     for layer in forward(game, players, chunk, results=results):
         _tell(progress, layer, 0, 1)
@@ -110,17 +118,29 @@ def outcome(
 
 
 def match_outcome(
-    game: Game, a: str | Policy, b: str | Policy, *, chunk: int = CHUNK, progress: Progress | None = None
+    game: Game,
+    a: str | Policy,
+    b: str | Policy,
+    *,
+    chunk: int = CHUNK,
+    memory: int | None = None,
+    progress: Progress | None = None,
 ) -> Outcome:
     """The exact result of a against b, the mean over both seats; see :func:`outcome`."""
     players = (_pure(a, game), _pure(b, game))
-    as_first = outcome(game, *players, chunk=chunk, progress=_part(progress, 0, 2))
-    as_second = outcome(game, *players[::-1], chunk=chunk, progress=_part(progress, 1, 2)).turned()
-    return as_first.mean(as_second)
+    as_first = outcome(game, *players, chunk=chunk, memory=memory, progress=_part(progress, 0, 2))
+    as_second = outcome(game, *players[::-1], chunk=chunk, memory=memory, progress=_part(progress, 1, 2))
+    return as_first.mean(as_second.turned())
 
 
 def best_response(
-    game: Game, policy: str | Policy, seat: int, *, chunk: int = CHUNK, progress: Progress | None = None
+    game: Game,
+    policy: str | Policy,
+    seat: int,
+    *,
+    chunk: int = CHUNK,
+    memory: int | None = None,
+    progress: Progress | None = None,
 ) -> Outcome:
     """The exact result of a player who knows ``policy`` and makes the most of it, from that player's view.
 
@@ -131,16 +151,18 @@ def best_response(
         policy: a spec string or a pure policy, in the other seat.
         seat: the responder's: 0 moves first, 1 second.
         chunk: positions that the policy is asked about at once; the result does not depend on it.
+        memory: bytes that may be used; by default what is free.
         progress: called with the share that is done.
 
     Raises:
         ValueError: another seat; a policy that is unknown, is not pure, or does not play by the rules.
-        MemoryError: too many positions can be reached.
+        MemoryError: too many positions can be reached; told after the first of them.
     """
     if seat not in (0, 1):
         raise ValueError(f"seat={seat!r} is no seat: choose 0 (the responder moves first) or 1 (second)")
     asked = _pure(policy, game)
     players = (None, asked) if seat == 0 else (asked, None)
+    check_fits(game, players, chunk, backward=True, memory=memory)
     layers = []
     for layer in forward(game, players, chunk, kept=[KEPT]):
         layer.index.pack()
@@ -158,40 +180,59 @@ def best_response(
 
 
 def exploitation(
-    game: Game, policy: str | Policy, *, chunk: int = CHUNK, progress: Progress | None = None
+    game: Game,
+    policy: str | Policy,
+    *,
+    chunk: int = CHUNK,
+    memory: int | None = None,
+    progress: Progress | None = None,
 ) -> Exploitation:
     """What best responders get out of a policy in either seat; see :func:`best_response`."""
     asked = _pure(policy, game)  # before a game is solved for nothing
     value = solve(game).value if game.cells <= LARGEST else None
-    return _exploitation(game, asked, value, chunk, progress)
+    return _exploitation(game, asked, value, chunk, memory, progress)
 
 
-def exploitability(game: Game, policy: str | Policy, *, chunk: int = CHUNK, progress: Progress | None = None) -> float:
+def exploitability(
+    game: Game,
+    policy: str | Policy,
+    *,
+    chunk: int = CHUNK,
+    memory: int | None = None,
+    progress: Progress | None = None,
+) -> float:
     """NashConv / 2 of a policy that plays both seats (Lanctot et al., 2017): 0 for perfect play only, skips or not.
 
     It is (best response value as first + as second) / 2; see :func:`best_response`.
     """
-    return _exploitation(game, policy, None, chunk, progress).exploitability
+    return _exploitation(game, policy, None, chunk, memory, progress).exploitability
 
 
 def _exploitation(
-    game: Game, policy: str | Policy, value: float | None, chunk: int, progress: Progress | None
+    game: Game, policy: str | Policy, value: float | None, chunk: int, memory: int | None, progress: Progress | None
 ) -> Exploitation:
     asked = _pure(policy, game)
     first, second = (
-        best_response(game, asked, seat, chunk=chunk, progress=_part(progress, seat, 2)) for seat in (0, 1)
+        best_response(game, asked, seat, chunk=chunk, memory=memory, progress=_part(progress, seat, 2))
+        for seat in (0, 1)
     )
     return Exploitation(first, second, value)
 
 
-def regret(game: Game, policy: str | Policy, *, chunk: int = CHUNK, progress: Progress | None = None) -> float:
+def regret(
+    game: Game,
+    policy: str | Policy,
+    *,
+    chunk: int = CHUNK,
+    memory: int | None = None,
+    progress: Progress | None = None,
+) -> float:
     """The value that a policy loses by an average move: E[sum of losses] / E[number of moves] when it plays itself.
 
     Raises:
         ValueError: as :func:`outcome`; a board too large to solve.
     """
-    rows = regret_table(game, policy, chunk=chunk, progress=progress)
-    return mean_loss(rows)
+    return mean_loss(regret_table(game, policy, chunk=chunk, memory=memory, progress=progress))
 
 
 def mean_loss(rows: Sequence[RegretRow]) -> float:
@@ -200,11 +241,17 @@ def mean_loss(rows: Sequence[RegretRow]) -> float:
 
 
 def regret_table(
-    game: Game, policy: str | Policy, *, chunk: int = CHUNK, progress: Progress | None = None
+    game: Game,
+    policy: str | Policy,
+    *,
+    chunk: int = CHUNK,
+    memory: int | None = None,
+    progress: Progress | None = None,
 ) -> list[RegretRow]:
     """:func:`regret` by the number of stones on the board, for as long as games may last."""
     asked = _pure(policy, game)
     solution = solve(game)
+    check_fits(game, (asked, asked), chunk, backward=False, memory=memory)
     lost = np.zeros((game.cells + 1, 2))
 
     def visit(stones: int, boards: Boards, probabilities: Reals, mass: Reals) -> None:
@@ -288,8 +335,8 @@ def _pure(spec: str | Policy, game: Game) -> Policy:
 def _tell(progress: Progress | None, layer: Layer, start: float, end: float) -> None:
     """Progress from ``start`` to ``end`` as the layers up to this one take of it, if all boards could be reached."""
     if progress is not None:
-        cells = layer.game.cells
-        share = sum(math.comb(cells, stones) * 2**stones for stones in range(layer.stones + 1)) / 3**cells
+        bound = boards_by_stones(layer.game)
+        share = sum(bound[: layer.stones + 1]) / sum(bound)
         progress(start + (end - start) * share)
 
 

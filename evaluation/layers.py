@@ -30,6 +30,7 @@ class Layer:
         mass: float64[capacity, 2]: with what probability.
         answers: of policies, in the order of :func:`_questions`, as far as they are kept.
         values: float64[size, 2, 3]: value, wins and losses of the best responder, on the way back.
+        following: how many boards of the next layer can be reached.
     """
 
     def __init__(self, game: Game, stones: int) -> None:
@@ -41,6 +42,7 @@ class Layer:
         self.answers: list[Reals | None] = []
         self.values: Reals = np.zeros((0, 2, 3))
         self.total = 0.0
+        self.following = 0
 
     @classmethod
     def start(cls, game: Game) -> Layer:
@@ -59,8 +61,8 @@ class Layer:
             capacity = max(needed, 2 * capacity, 64)
             if self.index.size > MOST:
                 raise MemoryError(
-                    f"more than {MOST:,} positions of {self.game} with {self.stones} stones can be reached: too many "
-                    f"to evaluate exactly, so sample them with evaluate.py match, or take a smaller board"
+                    f"more than {MOST:,} positions of {self.game} with {self.stones} stones can be reached, too many "
+                    f"to evaluate exactly: sample them with evaluate.py match, or take a smaller board"
                 )
             self.index.reserve(capacity)
             for name in ("reached", "mass"):
@@ -182,6 +184,7 @@ def forward(
                 after.mass, after.reached,
             )  # fmt: skip
         layer.mass = layer.mass[:0]
+        layer.following = after.index.size
         yield layer
         layer = after
 

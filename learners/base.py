@@ -68,7 +68,8 @@ class Learner(Policy, Protocol):
 class LearnerConfig(Protocol):
     """A frozen dataclass of settings, from which the command line is made.
 
-    A class attribute ``batch`` says how many games side by side suit the learner, where that is not 256.
+    Attributes of the class say what suits the learner where it is not what ``train.py`` has: ``batch``, how many games
+    side by side; ``self_play``, settings in self-play; ``self_play_games``, how many games that takes.
     """
 
     def build(self, game: Game, rng: np.random.Generator) -> Learner:
@@ -282,3 +283,8 @@ def check_bootstrap(learner: Learner, both: bool) -> None:
             'bootstrap="ply" learns from every ply of a game, which only self-play shows: '
             'choose opponent "self", or bootstrap="own-turn" against another opponent'
         )
+
+
+def self_play_of(config: Any) -> Mapping[str, Any]:
+    """The settings of a learner's config that suit self-play, where they are not the defaults."""
+    return getattr(config, "self_play", {})

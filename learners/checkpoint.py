@@ -8,8 +8,10 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import warnings
 import zipfile
 from collections.abc import Mapping
+from multiprocessing import current_process
 from pathlib import Path
 from typing import Any
 
@@ -149,6 +151,10 @@ def read_config(run: Path) -> dict[str, Any]:
     return data
 
 
+class OtherGame(UserWarning):
+    """A run plays a game that it did not learn, on the same board."""
+
+
 class RunPolicy:
     """What a run has learned, as a policy: ``run:PATH``."""
 
@@ -167,11 +173,16 @@ class RunPolicy:
         return self.learner.probabilities(boards, rng)
 
     def __str__(self) -> str:
-        return f"run:({self.path})" if set(self.path) & set(",:=()") else f"run:{self.path}"
+        return policy_name(self.path)
+
+
+def policy_name(run: str | Path) -> str:
+    """The spec string of a run."""
+    return f"run:({run})" if set(str(run)) & set(",:=()") else f"run:{run}"
 
 
 def load_policy(game: Game, path: str) -> RunPolicy:
-    """The policy of the run in the folder ``path``.
+    """The policy of the run in the folder ``path``. Of a game on its board that it did not learn it warns: OtherGame.
 
     Raises:
         ValueError: no such run, a run of another game, a damaged file.
@@ -183,6 +194,10 @@ def load_policy(game: Game, path: str) -> RunPolicy:
         raise ValueError(
             f"the run {path} learned on a board of {trained.rows} x {trained.columns}, "
             f"and the game here is {game}: play it on its own board"
+        )
+    if trained != game and current_process().name == "MainProcess":  # workers would say it again
+        warnings.warn(
+            f"run:{path} learned {trained}, and plays {game} here, which it has never seen", OtherGame, stacklevel=2
         )
     settings = build_config(config["learner"], config["settings"])
     load = getattr(settings, "load", None)

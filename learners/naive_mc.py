@@ -20,6 +20,8 @@ class NaiveMCConfig:
 
     name: ClassVar[str] = "naive-mc"
     batch: ClassVar[int] = 2048
+    self_play: ClassVar[Mapping[str, Any]] = {"epsilon_step": 1e-5, "symmetries": "all"}
+    self_play_games: ClassVar[int] = 300_000
 
     epsilon: float = 1.0
     """probability of a random move at first, 0 to 1"""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -27,6 +28,8 @@ class QLearningConfig:
 
     name: ClassVar[str] = "q-learning"
     batch: ClassVar[int] = 2048
+    self_play: ClassVar[Mapping[str, Any]] = {"bootstrap": "ply", "symmetries": "all"}
+    self_play_games: ClassVar[int] = 300_000
 
     step_size: float = 1.0
     """alpha of the first update of an entry, above 0 and at most 1"""

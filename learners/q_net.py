@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from learners.base import Bootstrap, Transition
+from learners.quiet import without_chatter
 from learners.table import check_limits, checked, final_rewards
 from ttt_envs.boards import Boards
 from ttt_envs.policy import best_shares, sample
@@ -35,6 +35,19 @@ class QNetConfig:
     """A Q-network: one hidden layer of ReLU units, from the stones of both players to a value for each cell."""
 
     name: ClassVar[str] = "q-net"
+    self_play: ClassVar[Mapping[str, Any]] = {
+        "bootstrap": "ply",
+        "symmetries": "all",
+        "hidden": 128,
+        "learning_rate": 0.003,
+        "learning_rate_decay": 0.001,
+        "epsilon": 0.5,
+        "epsilon_step": 0.0,
+        "replay_size": 50_000,
+        "replay_batch": 128,
+        "updates": 4,
+    }
+    self_play_games: ClassVar[int] = 30_000
 
     hidden: int = 64
     """units of the hidden layer, 1 to 65536"""
@@ -476,9 +489,9 @@ def import_tensorflow(wanted_by: str) -> Any:
     Raises:
         ValueError: it is not installed.
     """
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # it tells of graphics cards that it did not find
     try:
-        import tensorflow as tf
+        with without_chatter():
+            import tensorflow as tf
     except ImportError as problem:
         raise ValueError(f'{wanted_by} needs TensorFlow ({problem}): pip install "ttt_envs[tf]"') from None
     threads = tf.config.threading

@@ -27,7 +27,8 @@ from gymnasium.vector import AutoresetMode
 
 from learners.checkpoint import MODEL, load_weights, save_arrays
 from learners.dense import Activation, Dense, forward
-from learners.training import Progress, Task, check_counts
+from learners.quiet import without_chatter
+from learners.training import Progress, Task, check_counts, marks_of
 from ttt_envs.boards import Boards
 from ttt_envs.lockstep import SELF, IllegalAction, Symmetry
 from ttt_envs.policy import Named, Policy
@@ -152,6 +153,8 @@ def _check_packages(wanted: str, *packages: str) -> None:
     for package in ("torch", "stable_baselines3", *packages):
         if importlib.util.find_spec(package) is None:
             raise ValueError(f'{wanted} needs {package}, which is not installed: pip install "ttt_envs[sb3]"')
+        with without_chatter():  # Stable-Baselines3 imports TensorFlow where it is installed
+            importlib.import_module(package)
 
 
 def _games(task: Task, symmetry: Symmetry, illegal_action: IllegalAction, done: Progress) -> Any:
@@ -344,7 +347,7 @@ class _Settings(ABC):
             ValueError: a task that makes no sense, a package that is missing, learning that diverges.
         """
         check_counts(task.games, task.batch)
-        if task.every < 1:
+        if not callable(task.every) and task.every < 1:
             raise ValueError(f"every={task.every} is no number of games: choose 1 or more")
         _check_packages(self.name, *self.packages)
         (task.run / MODEL).unlink(missing_ok=True)  # of an earlier run
@@ -373,7 +376,8 @@ class _Settings(ABC):
         }
         model, positions = self._model(games, common, task.opponent == SELF, left)
         model.set_logger(Logger(folder=None, output_formats=[]))  # its own would make a folder
-        due, saved = task.every, time.monotonic()
+        following = marks_of(task.every)
+        due, saved = following(0), time.monotonic()
 
         def arrays() -> Arrays:
             found = {name: tensor.detach().numpy().copy() for name, tensor in model.policy.state_dict().items()}
@@ -383,7 +387,7 @@ class _Settings(ABC):
 
         def log() -> None:
             nonlocal due
-            due = done.games // task.every * task.every + task.every
+            due = following(done.games)
             measured = _numbers(model.logger) | {"wins": done.wins, "draws": done.draws, "losses": done.losses}
             with _randomness_kept():
                 for callback in task.callbacks:

@@ -25,6 +25,20 @@ Callback = Callable[[int, Learner], dict[str, float]]
 """called with the number of finished games and the learner; what it returns is logged"""
 
 
+Marks = Callable[[int], int]
+"""from the number of games at the last mark, where a training is measured and logged, to that of the next"""
+
+
+def dense_first(games: int) -> Marks:
+    """Marks that come often at first, where most is learned: a quarter more games each, up to a fiftieth of all."""
+    return lambda marked: marked + max(1, min(marked // 4, games // 50))
+
+
+def marks_of(every: int | Marks) -> Marks:
+    """Marks themselves, or one at every multiple of a number of games."""
+    return every if callable(every) else lambda marked: (marked // every + 1) * every
+
+
 @dataclass
 class Progress:
     """How far a training has come, counted for the learner's seat; in self-play for player_0."""
@@ -58,7 +72,7 @@ class Task:
     seed: int
     run: Path
     """the run directory, for files of its own"""
-    every: int
+    every: int | Marks
     """games between two lines of the log"""
     callbacks: tuple[Callable[[int, Policy], dict[str, float]], ...]
     """what to measure then"""
@@ -173,7 +187,7 @@ class Training:
     def run(
         self,
         *,
-        every: int | None = None,
+        every: int | Marks | None = None,
         callbacks: Iterable[Callback] = (),
         log: Callable[[int, dict[str, float]], None] | None = None,
         progress: Callable[[Progress], None] | None = None,
@@ -182,7 +196,7 @@ class Training:
         """Play to the end.
 
         Args:
-            every: after how many games to call the callbacks and to log; never by default.
+            every: after how many games to call the callbacks and to log, or at which; never by default.
             callbacks: what to measure then; they must not draw from the learner's randomness.
             log: takes the number of games and all numbers measured since.
             progress: called after every step, with the same object.
@@ -191,14 +205,14 @@ class Training:
         Returns:
             How far it has come.
         """
-        every = self.games + 1 if every is None else every
+        following = marks_of(self.games + 1 if every is None else every)
         going_on = True
         while going_on and self.running:
             self.step()
             done = self.done
             if progress is not None:
                 progress(done)
-            if done.games // every > self.marked // every or (done.games == self.games and done.games > self.marked):
+            if done.games >= following(self.marked) or (done.games == self.games and done.games > self.marked):
                 self.marked = done.games
                 if log is not None:
                     measured = {**self._turns.logged, "wins": done.wins, "draws": done.draws, "losses": done.losses}
@@ -277,7 +291,7 @@ def train(
     batch: int = 1,
     seed: int = 0,
     seat: SeatChoice = "alternate",
-    every: int | None = None,
+    every: int | Marks | None = None,
     callbacks: Iterable[Callback] = (),
     log: Callable[[int, dict[str, float]], None] | None = None,
     progress: Callable[[Progress], None] | None = None,

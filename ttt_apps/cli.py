@@ -1,22 +1,42 @@
-"""What the commands share: reading sizes, saying what is wrong, progress."""
+"""What the commands share: reading arguments, saying what is wrong, progress and tables."""
 
 from __future__ import annotations
 
+import dataclasses
+import difflib
+import io
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr
 from dataclasses import dataclass
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
 
 import tyro
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from tyro.constructors import PrimitiveConstructorSpec
 
+from learners.checkpoint import OtherGame
 from learners.sb3 import TRUST
 from ttt_envs.kept import CACHE_BYTES
 from ttt_envs.rules import Game
+from ttt_envs.version import __version__
+
+MOST = 10**15
+"""the largest count that is taken"""
+GLOBAL = "--quiet shows no progress and says only results and what is wrong; --version prints the version."
+
+_quiet = False
+Parsed = TypeVar("Parsed")
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Reading arguments
 
 
 def parse_size(text: str) -> tuple[int, int]:
@@ -25,11 +45,61 @@ def parse_size(text: str) -> tuple[int, int]:
     Raises:
         ValueError: anything else.
     """
-    match = re.fullmatch(r"(\d+)(?:x(\d+))?", text.strip().lower())
+    match = re.fullmatch(r"(\d{1,9})(?:x(\d{1,9}))?", text.strip().lower())
     if match is None:
         raise ValueError(f"--size {text} is not a board: write an edge such as 3, or rows x columns such as 5x6")
     rows = int(match[1])
     return rows, int(match[2] or rows)
+
+
+def parse_count(text: str) -> int:
+    """A whole number: ``"10000"``, ``"10_000"``, ``"10,000"`` or ``"1e4"``.
+
+    Raises:
+        ValueError: anything else, or one that is too large.
+    """
+    match = re.fullmatch(r"-?\d{1,3}(,\d{3})+|-?\d[\d_]*|(-?\d+(?:\.\d+)?)e\+?(\d{1,2})", text.strip().lower())
+    if match is None or len(text) > 40:
+        raise ValueError(f"{text[:40]} is not a whole number: write for example 10000, 10_000 or 1e4")
+    if match[2] is None:
+        number = int(text.strip().replace(",", "").replace("_", ""))
+    else:
+        whole, _, part = match[2].partition(".")
+        places = int(match[3])
+        if len(part.rstrip("0")) > places:
+            raise ValueError(f"{text} is not a whole number: write for example 10000, 10_000 or 1e4")
+        number = int(whole + part.ljust(places, "0")[:places])
+    if abs(number) > MOST:
+        raise ValueError(f"{text} is more than anybody can wait for: choose up to {MOST:.0e}")
+    return number
+
+
+def _parse_counts(words: list[str]) -> tuple[int, ...]:
+    return tuple(parse_count(part) for word in words for part in word.split(",") if part)
+
+
+Count = Annotated[
+    int,
+    PrimitiveConstructorSpec(
+        nargs=1,
+        metavar="N",
+        instance_from_str=lambda words: parse_count(words[0]),
+        is_instance=lambda value: isinstance(value, int),
+        str_from_instance=lambda value: [str(value)],
+    ),
+]
+"""a whole number of something, which may be written 1e5"""
+Counts = Annotated[
+    tuple[int, ...],
+    PrimitiveConstructorSpec(
+        nargs="*",
+        metavar="N,N,...",
+        instance_from_str=_parse_counts,
+        is_instance=lambda value: isinstance(value, tuple),
+        str_from_instance=lambda value: [str(number) for number in value],
+    ),
+]
+"""several, with commas or spaces between them"""
 
 
 @dataclass(frozen=True)
@@ -60,6 +130,8 @@ class ExactOptions(GameOptions):
     """print JSON instead of tables"""
     no_cache: tyro.conf.FlagCreatePairsOff[bool] = False
     """solve anew, and keep no table of a solved game on disk"""
+    memory: Annotated[float | None, tyro.conf.arg(metavar="GIB")] = None
+    """GiB that may be used; by default what is free. What is estimated to need more is not begun"""
 
     def game(self) -> Game:
         """The game, checked; from here on solved games are kept or not, as the options say."""
@@ -67,26 +139,198 @@ class ExactOptions(GameOptions):
             os.environ[CACHE_BYTES] = "0"  # for workers, too
         return super().game()
 
+    def memory_bytes(self) -> int | None:
+        """The bytes that may be used, None for what is free.
+
+        Raises:
+            ValueError: no amount of memory.
+        """
+        if self.memory is None:
+            return None
+        if not 0 < self.memory <= 2**20:
+            raise ValueError(f"--memory {self.memory:g} is no amount of GiB: choose more than 0, up to {2**20:,}")
+        return int(self.memory * 2**30)
+
+
+def check_seed(seed: int) -> None:
+    """Raise ValueError for what no generator can be seeded with."""
+    if not 0 <= seed < 2**63:
+        raise ValueError(f"--seed {seed} is no seed: choose 0 or more, below 2**63")
+
+
+def parse(
+    kind: type[Parsed],
+    arguments: Sequence[str],
+    prog: str,
+    *,
+    default: Parsed | None = None,
+    elsewhere: Callable[[], Mapping[str, Sequence[str]]] = dict,
+) -> Parsed:
+    """Read a command line by tyro; what is wrong with it is one sentence.
+
+    Args:
+        kind: a dataclass of options.
+        arguments: the words.
+        prog: what the command is called.
+        default: values of options that are not given.
+        elsewhere: for messages: options of others -> whose they are.
+
+    Raises:
+        ValueError: arguments that make no sense.
+        SystemExit: help was asked for.
+    """
+    said = io.StringIO()
+    given: dict[str, Any] = {} if default is None else {"default": default}
+    try:
+        with redirect_stderr(said):
+            found: tuple[Parsed, list[str]] = tyro.cli(
+                kind,
+                args=list(arguments),
+                prog=prog,
+                return_unknown_args=True,
+                config=(tyro.conf.OmitArgPrefixes,),
+                **given,
+            )
+    except SystemExit as end:
+        if end.code in (0, None):
+            raise
+        raise ValueError(f"{_sentence(said.getvalue())}. See {prog} --help") from None
+    parsed, unknown = found
+    if unknown:
+        raise ValueError(_unknown(unknown, kind, prog, elsewhere()))
+    return parsed
+
+
+def _sentence(box: str) -> str:
+    """What a box of tyro's says, up to its first line across."""
+    lines: list[str] = []
+    for line in box.splitlines():
+        text = line.strip("│╭╮╰╯ ")
+        if text.startswith("─"):
+            if lines:
+                break
+            continue
+        lines.append(text)
+    return " ".join(" ".join(lines).split()).rstrip(".").removesuffix("(required)").rstrip()
+
+
+def _unknown(unknown: Sequence[str], kind: Any, prog: str, elsewhere: Mapping[str, Sequence[str]]) -> str:
+    """What to say of words that no option takes."""
+    word = unknown[0].partition("=")[0]
+    if not word.startswith("-"):
+        return f"{word!r} is one word too many. See {prog} --help"
+    name = word.replace("_", "-")
+    if name in elsewhere:
+        return f"{word} is an option of {', '.join(elsewhere[name])}, and this is not. See {prog} --help"
+    near = difflib.get_close_matches(name, option_names(kind), 1, 0.6)
+    return f"there is no option {word}{f': did you mean {near[0]}?' if near else '.'} See {prog} --help"
+
+
+def option_names(kind: Any) -> list[str]:
+    """The options that a dataclass of options, or of such dataclasses, makes."""
+    names = []
+    for field in dataclasses.fields(kind):
+        inner = field.type.__origin__ if hasattr(field.type, "__origin__") else field.type
+        names += option_names(inner) if dataclasses.is_dataclass(inner) else [f"--{field.name.replace('_', '-')}"]
+    return names
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Running
+
 
 class Stopped(KeyboardInterrupt):
     """A signal asked to stop, and all that was done is on disk; the message says how to go on."""
 
 
+def words_of(arguments: Sequence[str] | None) -> list[str]:
+    """The words of a command line, sys.argv's by default, without --quiet, which is obeyed from here on.
+
+    Raises:
+        SystemExit: --version was asked for, and is printed.
+    """
+    global _quiet
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if "--version" in words:
+        print(f"ttt_envs {__version__}")
+        raise SystemExit(0)
+    _quiet = "--quiet" in words
+    return [word for word in words if word != "--quiet"]
+
+
 def run_command(command: Callable[[], Any]) -> None:
-    """Run a command; a mistake in what was asked for is one sentence and exit code 2, an interrupt 130."""
+    """Run a command; a mistake in what was asked for is one sentence and exit code 2, an interrupt 130.
+
+    Classes of modules in the current folder can be named, as with ``python -m``.
+    """
+    if not {"", os.getcwd()} & set(sys.path):
+        sys.path.append(os.getcwd())
     try:
-        command()
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", OtherGame)
+            shown = warnings.showwarning
+            warnings.showwarning = lambda message, category, *rest, **more: (
+                note(str(message)) if issubclass(category, OtherGame) else shown(message, category, *rest, **more)
+            )
+            command()
+    except BrokenPipeError:  # whoever reads our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (ValueError, TypeError, MemoryError, OSError) as problem:
         sys.exit(refuse(problem))
     except KeyboardInterrupt as stop:
-        print(stop if isinstance(stop, Stopped) else "stopped", file=sys.stderr)
+        print(as_called(str(stop)) if isinstance(stop, Stopped) else "stopped", file=sys.stderr)
         sys.exit(130)
 
 
 def refuse(problem: BaseException) -> int:
     """Print why, and return the exit code for it."""
-    print(f"error: {problem}", file=sys.stderr)
+    print(f"error: {as_called(str(problem))}", file=sys.stderr)
     return 2
+
+
+def as_called(text: str) -> str:
+    """Commands in ``text`` under the names that they have here: an installed package has no train.py."""
+    if Path(sys.argv[0]).name.startswith("ttt-"):
+        return re.sub(r"\b(?:python )?(train|evaluate|play)\.py\b", r"ttt-\1", text)
+    return text
+
+
+def program(script: str) -> str:
+    """What a command of ours is called here: ``script``, such as train.py, or its console script."""
+    return as_called(script)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Showing
+
+
+def say(text: str) -> None:
+    """Print prose: broken between words on a terminal, unbroken where a program reads it."""
+    console = Console(highlight=False)
+    if console.is_terminal:
+        console.print(as_called(text), markup=False)
+    else:
+        print(as_called(text))
+
+
+def tell(text: str) -> None:
+    """:func:`say` what is no result: nothing with --quiet."""
+    if not _quiet:
+        say(text)
+
+
+def note(text: str) -> None:
+    """Say something on standard error that should be known, and stops nothing."""
+    if not _quiet:
+        print(f"note: {as_called(text)}", file=sys.stderr)
+
+
+def show(what: RenderableType) -> None:
+    """Print a table; where a program reads it, as wide as it likes."""
+    console = Console(highlight=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console = Console(highlight=False, width=200)
+    console.print(what)
 
 
 def progress_bar(*fields: str) -> Progress:
@@ -100,6 +344,7 @@ def progress_bar(*fields: str) -> Progress:
         TextColumn("left"),
         TimeRemainingColumn(),
         console=Console(stderr=True),
+        disable=_quiet,
     )
 
 
@@ -109,3 +354,18 @@ def share_bar(description: str) -> Iterator[Callable[[float], None]]:
     with progress_bar() as bar:
         task = bar.add_task(description, total=1.0)
         yield lambda share: bar.update(task, completed=share)
+
+
+@contextmanager
+def slow_status(words: str, after_s: float = 1.0) -> Iterator[None]:
+    """Show what is being done where it takes more than a moment."""
+    console = Console(stderr=True)
+    status = console.status(words)
+    timer = threading.Timer(after_s, status.start)
+    if console.is_terminal and not _quiet:
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        status.stop()

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import platform
 import shutil
 import signal
 import subprocess
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import metadata
@@ -20,12 +20,14 @@ from typing import Any, Literal
 
 import numpy as np
 import tyro
-from rich.console import Console
 
 from evaluation.cost import Meter
+from evaluation.estimate import affordable, boards_by_stones
 from evaluation.exact import while_training
+from evaluation.report import REPORT, write_report
+from evaluation.strength import Strength, strength_of
 from learners import LEARNERS
-from learners.base import Learner
+from learners.base import Learner, self_play_of
 from learners.checkpoint import (
     CHECKPOINT,
     CONFIG,
@@ -35,13 +37,29 @@ from learners.checkpoint import (
     TAUGHT,
     build_config,
     load_checkpoint,
+    policy_name,
     read_config,
     save_checkpoint,
 )
 from learners.pool import NAME as POOL
 from learners.pool import parse_pool
-from learners.training import Progress, Task, Training, check_counts, initial_rng
-from ttt_apps.cli import GameOptions, Stopped, progress_bar, run_command
+from learners.training import Marks, Progress, Task, Training, check_counts, dense_first, initial_rng
+from ttt_apps.cli import (
+    GLOBAL,
+    Count,
+    GameOptions,
+    Stopped,
+    check_seed,
+    option_names,
+    parse,
+    program,
+    progress_bar,
+    run_command,
+    say,
+    slow_status,
+    tell,
+    words_of,
+)
 from ttt_apps.metrics import EVENTS, Metrics
 from ttt_envs.files import write_json
 from ttt_envs.lockstep import SELF
@@ -50,50 +68,63 @@ from ttt_envs.rules import Game
 
 BATCH = 256
 """games side by side, where a learner says nothing else"""
+MEASURED = 20_000
+"""arrangements of stones up to which a learner is measured exactly at every line of its log: 3 x 3, skips or not"""
+WARM = 4
+"""games that are played to have everything compiled"""
+COMPARED = ("random", "optimal")
+"""whom a learner is measured against at the end, beside its own opponent"""
+LONGEST = 100
+"""letters of the name of a run, its seed apart"""
 TEACHER = "teacher"
 """what stands for the opponent of a learner that is taught by its teacher's games"""
 
 
 @dataclass(frozen=True)
 class Options(GameOptions):
-    """Train a learner by playing, and write a run directory that can be played as run:PATH.
+    """Train a learner by playing, and write a run directory that can be played as run:PATH, with a report to look at.
 
     A run that was stopped, or killed, goes on with train.py --resume PATH, and ends as if nothing had happened.
     """
 
     learner: str = "q-learning"
     """naive-mc, q-learning, q-net, value-net, sb3-dqn, sb3-ppo or sb3-maskable-ppo; its own settings are options too,
-    see --learner NAME --help"""
+    see --learner NAME --help, and evaluate.py learners"""
     opponent: str = "random"
-    """who plays against it: a policy such as random or win-or-block; self; or pool:every=5000,size=8, its own earlier
-    copies. value-net has none but its teacher, who plays against itself"""
+    """who plays against it: a policy such as random or win-or-block; self, with settings and games that suit self-play
+    by default; or pool:every=5000,size=8, its own earlier copies. value-net has none but its teacher, who plays against
+    itself"""
     seat: Literal["first", "second", "random", "alternate"] = "alternate"
     """the learner's seat"""
-    games: int = 50_000
+    games: Count = 50_000
     """how many games to play"""
-    batch: int | None = None
+    batch: Count | None = None
     """how many games are played side by side; by default what suits the learner"""
-    seed: int = 0
+    seed: Count = 0
     """of everything random: the same seed and settings give the same learner"""
     out: Path | None = None
-    """the run directory; by default runs/ and a name made of learner, game, opponent and seed"""
+    """the run directory; by default runs/ and a name made of learner, game, opponent, what is not as by default, and
+    seed"""
     overwrite: tyro.conf.FlagCreatePairsOff[bool] = False
     """replace a run that is already there"""
-    log_every: int = 1_000
-    """games between two lines of metrics.jsonl"""
-    exact_every: int = 0
+    log_every: Count | None = None
+    """games between two lines of metrics.jsonl; by default few at first, up to a fiftieth of all"""
+    exact_every: Count | None = None
     """games between two exact measurements (exploitability, regret, result against the opponent), at lines of
-    metrics.jsonl and at the end; 0 measures nothing"""
-    checkpoint_games: int = 0
+    metrics.jsonl and at the end; 0 measures nothing. By default at every line on boards up to 3 x 3, else never"""
+    checkpoint_games: Count = 0
     """games between two checkpoints; 0 for as many as --checkpoint-seconds brings"""
     checkpoint_seconds: float = 30.0
     """seconds between two checkpoints; what was learned does not depend on when they are made"""
+    no_report: tyro.conf.FlagCreatePairsOff[bool] = False
+    """do not say at the end how good it is, and write no report.html"""
 
     def __post_init__(self) -> None:
         check_counts(self.games, 1 if self.batch is None else self.batch)
+        check_seed(self.seed)
         wanted = {
-            "log_every": (self.log_every >= 1, "1 or more games"),
-            "exact_every": (self.exact_every >= 0, "0 (never), 1 or more games"),
+            "log_every": (self.log_every is None or self.log_every >= 1, "1 or more games"),
+            "exact_every": (self.exact_every is None or self.exact_every >= 0, "0 (never), 1 or more games"),
             "checkpoint_games": (self.checkpoint_games >= 0, "0 (by time), 1 or more games"),
             "checkpoint_seconds": (self.checkpoint_seconds > 0, "more than 0 seconds"),
         }
@@ -101,15 +132,15 @@ class Options(GameOptions):
             if not holds:
                 raise ValueError(f"{name}={getattr(self, name)} does not work: choose {admissible}")
 
-    def folder(self) -> Path:
-        """Where the run goes."""
-        if self.out is not None:
-            return self.out
-        game = self.game()
-        skip = f"-skip{game.skip_chance:g}" if game.skip_chance else ""
-        opponent = "".join(letter if letter.isalnum() or letter in "-." else "_" for letter in self.opponent)
-        board = f"{game.rows}x{game.columns}-{game.win_length}{skip}"
-        return Path("runs") / f"{self.learner}-{board}-{opponent}-seed{self.seed}"
+    def marks(self) -> int | Marks:
+        """When a line is written."""
+        return dense_first(self.games) if self.log_every is None else self.log_every
+
+    def exact_games(self, game: Game) -> int:
+        """Games between two exact measurements, 0 for none."""
+        if self.exact_every is None:
+            return 1 if sum(boards_by_stones(game)) <= MEASURED else 0
+        return self.exact_every
 
     def stored(self) -> dict[str, Any]:
         """What ``config.json`` keeps, the game and the learner's settings apart."""
@@ -123,45 +154,86 @@ class Resume:
 
     resume: Path
     """the run directory"""
-    games: int | None = None
+    games: Count | None = None
     """how many games in all; as many as were asked for at first, or more"""
 
 
-def main(arguments: list[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """The command ``ttt-train``."""
-    run_command(lambda: _main(sys.argv[1:] if arguments is None else arguments))
+    run_command(lambda: _main(words_of(arguments)))
 
 
 def _main(arguments: list[str]) -> None:
+    prog = program("train.py")
     if any(argument.partition("=")[0] == "--resume" for argument in arguments):
-        asked = tyro.cli(Resume, args=arguments, prog="train.py")
-        resume_run(asked.resume, asked.games)
+        old = parse(Resume, arguments, prog)
+        resume_run(old.resume, old.games)
         return
-    name = _learner_named(arguments)
+    name = _named(arguments, "--learner") or Options.learner
     if name not in LEARNERS:
         raise ValueError(f"there is no learner {name!r}: {nearest(name, LEARNERS)}")
-    config = load_object(LEARNERS[name])
+    default = defaults_of(name, _named(arguments, "--opponent"))
     flat: Any = tyro.conf.OmitArgPrefixes
-    joined = dataclasses.make_dataclass(
+    joined: Any = dataclasses.make_dataclass(
         "Train",
-        [("run", flat[Options]), ("settings", flat[config])],
-        namespace={"__doc__": Options.__doc__},
+        [("run", flat[Options]), ("settings", flat[load_object(LEARNERS[name])])],
+        namespace={"__doc__": f"{Options.__doc__}\n\n    {GLOBAL}"},
         frozen=True,
     )
-    suited = {key: getattr(config, key) for key in ("games", "opponent") if hasattr(config, key)}
-    default = joined(run=Options(learner=name, **suited), settings=config())
-    parsed: Any = tyro.cli(joined, args=arguments, prog="train.py", default=default)
-    train_run(parsed.run, parsed.settings)
+    asked = parse(joined, arguments, prog, default=joined(*default), elsewhere=lambda: _settings_of_others(name))
+    train_run(asked.run, asked.settings)
 
 
-def _learner_named(arguments: list[str]) -> str:
-    """The learner that a command line names, before its other options can be read."""
+def _named(arguments: Sequence[str], option: str) -> str | None:
+    """What a command line gives for an option on which the defaults of others depend; None where it does not."""
     for index, argument in enumerate(arguments):
-        if argument == "--learner" and index + 1 < len(arguments):
+        if argument == option and index + 1 < len(arguments):
             return arguments[index + 1]
-        if argument.startswith("--learner="):
+        if argument.startswith(f"{option}="):
             return argument.partition("=")[2]
-    return Options.learner
+    return None
+
+
+def defaults_of(learner: str, opponent: str | None = None) -> tuple[Options, Any]:
+    """What a learner is trained with where nothing is said: in self-play what suits self-play."""
+    config = load_object(LEARNERS[learner])
+    suited = {key: getattr(config, key) for key in ("games", "opponent") if hasattr(config, key)}
+    if opponent != SELF:
+        return Options(learner=learner, **suited), config()
+    games = {"games": getattr(config, "self_play_games", Options.games)}
+    return Options(learner=learner, **{**suited, **games}), config(**self_play_of(config))
+
+
+def _settings_of_others(learner: str) -> dict[str, list[str]]:
+    """Options that are settings of other learners, and of which."""
+    found: dict[str, list[str]] = {}
+    for other in sorted(LEARNERS):
+        if other != learner:
+            for option in option_names(load_object(LEARNERS[other])):
+                found.setdefault(option, []).append(other)
+    return found
+
+
+def folder_of(options: Options, settings: Any) -> Path:
+    """Where a run goes: a name that tells it from runs of another game, opponent, seed or of other settings."""
+    if options.out is not None:
+        return options.out
+    game = options.game()
+    parts = [options.learner, game.slug, options.opponent]
+    usual, usual_settings = defaults_of(options.learner, options.opponent)
+    for mine, theirs, names in (
+        (settings, usual_settings, [field.name for field in dataclasses.fields(settings)]),
+        (options, usual, ("seat", "games", "batch")),
+    ):
+        for name in names:
+            value = getattr(mine, name)
+            if value != getattr(theirs, name):
+                parts.append(f"{name}{'x'.join(map(str, value)) if isinstance(value, tuple) else value}")
+    name = "-".join(parts)
+    name = "".join(letter if letter.isascii() and (letter.isalnum() or letter in "-.") else "_" for letter in name)
+    if len(name) > LONGEST:
+        name = f"{name[:LONGEST]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+    return Path("runs") / f"{name}-seed{options.seed}"
 
 
 def train_run(options: Options, settings: Any) -> Path:
@@ -179,9 +251,9 @@ def train_run(options: Options, settings: Any) -> Path:
         Stopped: a signal asked to stop; a checkpoint has been written.
     """
     meter = Meter()
+    run, game = folder_of(options, settings), options.game()
     if options.batch is None:
         options = dataclasses.replace(options, batch=getattr(settings, "batch", BATCH))
-    run, game = options.folder(), options.game()
     if (run / CONFIG).exists() and not options.overwrite:
         raise ValueError(
             f"{run} holds a run already: go on with it by train.py --resume {run}, choose another --out, or "
@@ -202,15 +274,18 @@ def train_run(options: Options, settings: Any) -> Path:
         elif options.opponent != SELF:
             make_policy(options.opponent, game)
     run.mkdir(parents=True, exist_ok=True)
-    for old in (CHECKPOINT, METRICS, COST, EVENTS, MODEL):
+    for old in (CHECKPOINT, METRICS, COST, EVENTS, MODEL, REPORT):
         (run / old).unlink(missing_ok=True)
     shutil.rmtree(run / TAUGHT, ignore_errors=True)
     config = {"format": 1, "game": game.to_dict(), **options.stored(), "settings": dataclasses.asdict(settings)}
     write_json(run / CONFIG, {**config, "versions": versions(), "revision": _revision()})
     meter.end("set-up")
     if training is None:
-        return _told(options, game, run, _fit(settings, options, game, run, meter))
-    return _told(options, game, run, _learn(training, options, run, 0, meter))
+        done = _fit(settings, options, game, run, meter)
+    else:
+        warm(settings, options, game, meter)
+        done = _learn(training, options, run, 0, meter)
+    return _ended(options, game, run, done, meter)
 
 
 def resume_run(run: Path, games: int | None = None) -> Path:
@@ -247,8 +322,10 @@ def resume_run(run: Path, games: int | None = None) -> Path:
         options = dataclasses.replace(options, games=games)
     meter = Meter(json.loads((run / COST).read_text())["phases"] if (run / COST).is_file() else None)
     if own_loop:
+        if (run / MODEL).exists() and options.games == config["games"]:
+            return _finished(options, run)
         write_json(run / CONFIG, {**config, "games": options.games})
-        return _told(options, game, run, _fit(settings, options, game, run, meter))
+        return _ended(options, game, run, _fit(settings, options, game, run, meter), meter)
     training = _training(options, settings, game)
     size = 0
     if (run / CHECKPOINT).exists():
@@ -258,10 +335,13 @@ def resume_run(run: Path, games: int | None = None) -> Path:
         training.learner.from_arrays(parts["learner"])
         training.from_arrays(parts["training"])
         size = int(parts["metrics"]["size"][0])
+        if not training.running:
+            return _finished(options, run)
     here = {"games": training.done.games, "versions": versions(), "revision": _revision()}
     write_json(run / CONFIG, {**config, "games": options.games, "resumed": [*config.get("resumed", []), here]})
     meter.end("set-up")
-    return _told(options, game, run, _learn(training, options, run, size, meter))
+    warm(settings, options, game, meter)
+    return _ended(options, game, run, _learn(training, options, run, size, meter), meter)
 
 
 def _training(options: Options, settings: Any, game: Game) -> Training:
@@ -300,8 +380,8 @@ def _learn(training: Training, options: Options, run: Path, metrics_size: int, m
             return not interrupt.asked
 
         done = training.run(
-            every=options.log_every,
-            callbacks=_callbacks(options, training.learner.game, training.marked),
+            every=options.marks(),
+            callbacks=_callbacks(options, training.learner.game, training.marked, meter),
             log=metrics.write,
             progress=show,
             after_step=after_step,
@@ -323,8 +403,8 @@ def _fit(settings: Any, options: Options, game: Game, run: Path, meter: Meter) -
             batch=options.batch or BATCH,
             seed=options.seed,
             run=run,
-            every=options.log_every,
-            callbacks=tuple(_callbacks(options, game, 0)),
+            every=options.marks(),
+            callbacks=tuple(_callbacks(options, game, 0, meter)),
             log=metrics.write,
             progress=show,
         )
@@ -339,13 +419,38 @@ def _fit(settings: Any, options: Options, game: Game, run: Path, meter: Meter) -
     return done
 
 
-def _callbacks(options: Options, game: Game, marked: int) -> list[Callable[[int, Policy], dict[str, float]]]:
-    """What to measure on the way."""
-    if options.exact_every == 0:
+def _callbacks(
+    options: Options, game: Game, marked: int, meter: Meter
+) -> list[Callable[[int, Policy], dict[str, float]]]:
+    """What to measure on the way, which is a phase of its own."""
+    every = options.exact_games(game)
+    if every == 0:
         return []
-    met = None if options.opponent.partition(":")[0] in (SELF, POOL, TEACHER) else options.opponent
     seat = {"first": 0, "second": 1}.get(options.seat)
-    return [while_training(game, met, options.exact_every, options.games, seat=seat, start=marked)]
+    measure = while_training(game, met(options), every, options.games, seat=seat, start=marked)
+
+    def measured(games: int, learner: Policy) -> dict[str, float]:
+        meter.end("training")
+        found = measure(games, learner)
+        meter.end("evaluation")
+        return found
+
+    return [measured]
+
+
+def met(options: Options) -> str | None:
+    """The opponent that a learner can be measured against; None in self-play."""
+    return None if options.opponent.partition(":")[0] in (SELF, POOL, TEACHER) else options.opponent
+
+
+def warm(settings: Any, options: Options, game: Game, meter: Meter) -> None:
+    """Have compiled what a learner will use, so that it does not count as learning: a few games that nobody keeps."""
+    with slow_status("compiling, once"):
+        few = dataclasses.replace(options, games=WARM, batch=WARM // 2)
+        _training(few, settings, game).run()
+        if options.exact_games(game):
+            strength_of(Game(2, 2, 2), "random", ["random"])
+    meter.end("compiling")
 
 
 class Interrupt:
@@ -395,17 +500,49 @@ def _bar(options: Options) -> Iterator[Callable[[Progress], None]]:
         yield show
 
 
-def _told(options: Options, game: Game, run: Path, done: Progress) -> Path:
-    console = Console(soft_wrap=True)
-    console.print(
+def _finished(options: Options, run: Path) -> Path:
+    more = f"train.py --resume {run} --games {max(1, 2 * options.games)}"
+    say(f"{run} is finished, all {options.games:,} games are played: nothing was done. It goes on to more with {more}")
+    return run
+
+
+def _ended(options: Options, game: Game, run: Path, done: Progress, meter: Meter) -> Path:
+    """Say what became of it, and write the report."""
+    tell(
         f"{options.learner} learned from {done.games:,} games of {game}: player_0 won {done.wins:,}, "
         f"{done.draws:,} were drawn, player_1 won {done.losses:,}"
         if options.opponent == TEACHER
         else f"{options.learner} played {done.games:,} games of {game} against {options.opponent}: "
         f"{done.wins:,} won, {done.draws:,} drawn, {done.losses:,} lost, while exploring"
     )
-    console.print(f"play it as [bold]run:{run}[/bold]")
+    if not options.no_report:
+        policy = make_policy(policy_name(run), game)
+        strength = None
+        if affordable(game, policy):
+            strength = strength_of(game, policy, list(dict.fromkeys([met(options) or "random", *COMPARED])))
+            say(told(strength, options))
+        else:
+            match = f"evaluate.py match {policy_name(run)} random"
+            tell(f"how good it is exactly takes long to compute on {game}; {match} samples it")
+        meter.end("evaluation")
+        write_json(run / COST, {"format": 1, "phases": meter.phases})
+        tell(f"a report to look at: {write_report(run, strength)}")
+    tell(f"play it as {policy_name(run)}")
     return run
+
+
+def told(strength: Strength, options: Options) -> str:
+    """How good a learner is, in a sentence."""
+    opponent = met(options) or "random"
+    first, second = strength.seats[opponent]
+    seat = {"first": (first, "moving first"), "second": (second, "moving second")}
+    result, where = seat.get(options.seat, (first.mean(second), "the mean of both seats"))
+    regret = "" if strength.regret is None else f", regret {strength.regret:.6f}"
+    perfect = " (perfect play)" if strength.perfect else ""
+    return (
+        f"exactly: exploitability {strength.exploitability:.6f}{perfect}{regret}; "
+        f"against {opponent} it wins {result.win:.2%}, draws {result.draw:.2%}, loses {result.loss:.2%}, {where}"
+    )
 
 
 def versions() -> dict[str, str]:

@@ -4,6 +4,11 @@ Importing this package registers the Gymnasium ids ``ttt/MNK-v0``, ``ttt/TicTacT
 ``ttt/Gomoku-v0``, and PettingZoo's ``ttt/mnk-v0`` where PettingZoo has a registry.
 """
 
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
 from ttt_envs.boards import Boards, from_text, to_text
 from ttt_envs.policy import Policy, act, make_policy
 from ttt_envs.registration import register_all
@@ -11,6 +16,13 @@ from ttt_envs.rules import Game, Position, chance_outcomes
 from ttt_envs.version import __version__ as __version__
 
 __all__ = ["Boards", "Game", "Policy", "Position", "act", "chance_outcomes", "from_text", "make_policy", "to_text"]
+
+
+def __getattr__(name: str) -> Any:
+    """``ttt_envs.mnk_v0``, the PettingZoo environment, imported when asked for."""
+    if name == "mnk_v0":
+        return importlib.import_module("ttt_envs.mnk_v0")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 register_all()

@@ -5,8 +5,8 @@ key; a value that contains ``,`` or ``:`` stands in parentheses::
 
     random      optimal:epsilon=0.1      run:runs/first      book:path=b.npz,then=(expectiminimax:depth=4)
 
-A name with a dot is a class of yours: ``package.module:Class`` or ``package.module:Class:key=value`` is called as
-``Class(game, key=value)``.
+Any other name is a module, and a class of yours in it: ``module:Class`` or ``package.module:Class:key=value`` is called
+as ``Class(game, key=value)``.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import importlib
+import importlib.util
 import inspect
 import types
 import typing
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -209,6 +211,18 @@ POLICIES: dict[str, str] = {
 }
 """built-in names -> "module:factory", imported when asked for and called as ``factory(game, **arguments)``"""
 
+OTHER_NAMES: dict[str, tuple[str, ...]] = {
+    "minimax": ("optimal", "expectiminimax"),
+    "negamax": ("optimal", "expectiminimax"),
+    "alpha-beta": ("expectiminimax",),
+    "alphabeta": ("expectiminimax",),
+    "perfect": ("optimal",),
+    "solver": ("optimal",),
+    "uct": ("mcts",),
+    "uniform": ("random",),
+}
+"""what others call the built-in ones"""
+
 GRAMMAR = 'write name or name:key=value,..., as in "random" or "run:PATH"'
 
 
@@ -262,7 +276,8 @@ def parse_spec(spec: str) -> Spec:
         raise TypeError(f"{spec!r} is neither a policy nor the name of one: {GRAMMAR}")
     try:
         head, *rest = _split(spec, ":")
-        if "." in head and rest:  # package.module:Class[:arguments]
+        # [package.]module:Class[:arguments]
+        if rest and ("." in head or (head and head not in POLICIES and rest[0].isidentifier())):
             head, rest = f"{head}:{rest[0]}", rest[1:]
         if not head or head != head.strip():
             raise ValueError("its name is missing")
@@ -346,21 +361,33 @@ def make_policy(spec: str | Policy, game: Game) -> Policy:
     if not isinstance(spec, str) and isinstance(spec, Policy):
         return spec
     parsed = parse_spec(spec)
-    if ":" in parsed.name:
+    module, _, inside = parsed.name.partition(":")
+    if inside and ("." in module or importlib.util.find_spec(module) is not None):
         factory = load_object(parsed.name)
     elif parsed.name in POLICIES:
         factory = load_object(POLICIES[parsed.name])
     else:
-        raise ValueError(
-            f"there is no policy {parsed.name!r}: {nearest(parsed.name, POLICIES)} "
-            f"A class of your own is written package.module:Class"
-        )
+        raise ValueError(_unknown(spec, module))
     if not callable(factory):
         raise ValueError(f"{parsed.name} is not a class or function that makes policies: it is {factory!r}")
     policy = factory(game, **_arguments(parsed, factory))
     if not isinstance(policy, Policy):
         raise ValueError(f"{parsed.name} made {policy!r}, which is no policy: it needs `pure` and `probabilities`")
     return policy
+
+
+def _unknown(spec: str, name: str) -> str:
+    """What to say of a spec whose name is neither a policy nor a module."""
+    if "/" in name or Path(name).is_dir():
+        return f"there is no policy {name!r}: what the run in a folder has learned is written 'run:{spec}'"
+    if name in OTHER_NAMES:
+        meant = " or ".join(map(repr, OTHER_NAMES[name]))
+        return f"there is no policy {name!r}: did you mean {meant}?"
+    near = nearest(name, POLICIES)
+    return (
+        f"there is no policy {name!r}: {near}{'' if near.endswith('?') else '.'} "
+        f"A class of your own is written module:Class, with its module where python finds it"
+    )
 
 
 def _arguments(spec: Spec, factory: Callable[..., Any]) -> Mapping[str, Any]:

@@ -155,6 +155,12 @@ class Game:
         skip = f", skip {self.skip_chance:g}" if self.skip_chance else ""
         return f"{self.rows} x {self.columns}, {self.win_length} to win{skip}"
 
+    @property
+    def slug(self) -> str:
+        """For names of files, as in ``3x3-3-skip0.25``."""
+        skip = f"-skip{self.skip_chance:g}" if self.skip_chance else ""
+        return f"{self.rows}x{self.columns}-{self.win_length}{skip}"
+
 
 class Position(NamedTuple):
     """One position of a game."""

@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
-from rich.console import Console
 from rich.table import Table
 
 from evaluation.cost import Usage, usage_of
 from learners.checkpoint import CONFIG, COST, read_config
-from ttt_apps.cli import progress_bar
+from ttt_apps.cli import Count, progress_bar, show
 from ttt_envs.files import write_json
 
 NAMES = ("cpu_user_s", "cpu_system_s", "wall_s", "peak_rss_bytes")
@@ -33,9 +32,9 @@ class Cost:
 
     runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN")] = ()
     """run directories"""
-    repeats: int = 3
+    repeats: Count = 3
     """how often each is repeated"""
-    games: int | None = None
+    games: Count | None = None
     """how many games to play, in place of the run's own number"""
     json: tyro.conf.FlagCreatePairsOff[bool] = False
     """print JSON instead of a table"""
@@ -71,7 +70,7 @@ class Cost:
         if self.json:
             print(json.dumps(measured))
             return
-        Console().print(_table(measured))
+        show(_table(measured))
 
 
 def repeat(config: dict[str, Any]) -> Usage:

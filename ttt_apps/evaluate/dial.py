@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from typing import Annotated, NamedTuple
 
 import tyro
-from rich.console import Console
 from rich.table import Table as Shown
 
 from baselines.compression import Compressed, Method, decomposition
 from baselines.solver import LARGEST
 from baselines.tables import Softmax, Table, Terminal, values_of
-from evaluation.exact import exploitability, match_outcome, regret
-from ttt_apps.cli import ExactOptions, progress_bar
+from evaluation.exact import CHUNK, exploitability, match_outcome, regret
+from ttt_apps.cli import Counts, ExactOptions, progress_bar, show
+from ttt_apps.evaluate.exact import announce
 from ttt_envs.rules import Game
 
 
@@ -65,8 +65,8 @@ class Dial(ExactOptions):
 
     method: Annotated[Method, tyro.conf.Positional, tyro.conf.arg(metavar="METHOD")] = "svd"
     """svd, hosvd, hosvd2, hooi or tt"""
-    ranks: tuple[int, ...] = ()
-    """which; by default a dozen from 0 to the largest"""
+    ranks: Counts = ()
+    """which, as in 0,18,81; by default a dozen from 0 to the largest"""
     w: float = 10.0
     """how much the table weighs: exp(w f) after each move"""
     split: str | None = None
@@ -84,6 +84,7 @@ class Dial(ExactOptions):
         full = Softmax(Table(game, values_of(game, self.source, self.terminal)), self.w)
         ranks = self.ranks or spread(parts.largest)
         compressed = [parts.at(rank) for rank in ranks]  # a rank that there is not is told before anything is measured
+        announce(game, (full, full), CHUNK, self.memory_bytes(), walks=7 * len(compressed), backward=True)
         found = []
         with progress_bar() as bar:
             for one in bar.track(compressed, description=f"{self.method} of {game}"):
@@ -92,7 +93,7 @@ class Dial(ExactOptions):
             settings = {name: getattr(self, name) for name in ("method", "w", "split", "terminal", "source")}
             print(json.dumps({"game": game.to_dict(), **settings, "ranks": [one._asdict() for one in found]}))
             return
-        Console(highlight=False, soft_wrap=True).print(_table(self, game, found))
+        show(_table(self, game, found))
 
 
 def spread(largest: int, count: int = 12) -> list[int]:

@@ -7,12 +7,17 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 import tyro
-from rich.console import Console
 from rich.table import Table
 
+from evaluation.estimate import check_fits
 from evaluation.exact import CHUNK, Outcome, outcome
-from ttt_apps.cli import ExactOptions, share_bar
+from evaluation.layers import Players
+from ttt_apps.cli import Count, ExactOptions, note, share_bar, show
 from ttt_envs.policy import make_policy
+from ttt_envs.rules import Game
+
+LONG = 10.0
+"""seconds from which on it is said beforehand how long something takes"""
 
 
 @dataclass(frozen=True)
@@ -23,17 +28,19 @@ class Exact(ExactOptions):
     """a policy, such as random, optimal or run:PATH"""
     b: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="B")] = tyro.MISSING
     """another policy"""
-    chunk: int = CHUNK
+    chunk: Count = CHUNK
     """positions that a policy is asked about at once: memory against speed, never the result"""
 
     def run(self) -> None:
         """Compute and print."""
         game = self.game()
         a, b = make_policy(self.a, game), make_policy(self.b, game)
+        memory = self.memory_bytes()
+        announce(game, (a, b), self.chunk, memory, walks=2)
         with share_bar("moving first") as progress:
-            first = outcome(game, a, b, chunk=self.chunk, progress=progress)
+            first = outcome(game, a, b, chunk=self.chunk, memory=memory, progress=progress)
         with share_bar("moving second") as progress:
-            second = outcome(game, b, a, chunk=self.chunk, progress=progress).turned()
+            second = outcome(game, b, a, chunk=self.chunk, memory=memory, progress=progress).turned()
         mean = first.mean(second)
         rows = {"first": first, "second": second, "mean": mean}
         if self.json:
@@ -42,7 +49,23 @@ class Exact(ExactOptions):
             return
         table = Table(title=f"{self.a} against {self.b}, exactly, {game}", title_justify="left")
         add_outcomes(table, self.a, {"moving first": first, "moving second": second, "mean": mean})
-        Console().print(table)
+        show(table)
+
+
+def announce(
+    game: Game, players: Players, chunk: int, memory: int | None, *, walks: int, backward: bool = False
+) -> None:
+    """Say what work like this will take, where it is much.
+
+    Raises:
+        MemoryError: it will not fit.
+    """
+    for player in players:
+        if player is not None and not player.pure:
+            return  # refused by the work itself
+    found = check_fits(game, players, chunk, backward=backward, memory=memory)
+    if found is not None and walks * found.seconds > LONG:
+        note(f"this takes {found._replace(seconds=walks * found.seconds)}")
 
 
 def as_dict(result: Outcome) -> dict[str, Any]:

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import tyro
-from rich.console import Console
 from rich.table import Table
 
 from evaluation.match import Score, play_pairs
-from ttt_apps.cli import GameOptions, progress_bar
+from ttt_apps.cli import Count, GameOptions, check_seed, progress_bar, show
 from ttt_envs.policy import make_policy
 from ttt_envs.rules import Game
 
@@ -24,11 +23,11 @@ class Match(GameOptions):
     """a policy, such as random or run:PATH"""
     b: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="B")] = tyro.MISSING
     """another policy"""
-    games: int = 1_000
+    games: Count = 1_000
     """how many games, an even number"""
-    seed: int = 0
+    seed: Count = 0
     """of all chance"""
-    jobs: int = 1
+    jobs: Count = 1
     """processes that play"""
     json: tyro.conf.FlagCreatePairsOff[bool] = False
     """print JSON instead of a table"""
@@ -40,7 +39,7 @@ class Match(GameOptions):
         if self.json:
             print(json.dumps({"game": game.to_dict(), "a": self.a, "b": self.b, "seed": self.seed, **score.to_dict()}))
         else:
-            show(game, self.a, self.b, score)
+            show(score_table(game, self.a, self.b, score))
 
     def play(self, game: Game) -> Score:
         """Play with a progress bar.
@@ -53,6 +52,9 @@ class Match(GameOptions):
                 f"--games {self.games} makes no pairs: every pair is two games with the seats swapped, "
                 f"choose an even number such as {max(2, self.games + 1)}"
             )
+        check_seed(self.seed)
+        if self.jobs < 1:
+            raise ValueError(f"--jobs {self.jobs} leaves nobody to play: choose 1 or more processes")
         make_policy(self.a, game), make_policy(self.b, game)  # a wrong name is told before a bar is drawn
         with progress_bar() as bar:
             task = bar.add_task("playing", total=self.games)
@@ -67,8 +69,8 @@ class Match(GameOptions):
             )
 
 
-def show(game: Game, a: str, b: str, score: Score) -> None:
-    """Print a score as a table."""
+def score_table(game: Game, a: str, b: str, score: Score) -> Table:
+    """A score as a table."""
     table = Table(title=f"{a} against {b}, {score.games:,} games of {game}", title_justify="left")
     for column in (a, "wins", "draws", "losses", "score"):
         table.add_column(column, justify="left" if column == a else "right", no_wrap=column != a)
@@ -80,4 +82,4 @@ def show(game: Game, a: str, b: str, score: Score) -> None:
     rates = [score.rate(name) for name in ("wins", "draws", "losses", "score")]
     table.add_row("of all games", *(f"{rate.mean:.3f}" for rate in rates))
     table.add_row("95% interval", *(f"{rate.low:.3f}-{rate.high:.3f}" for rate in rates))
-    Console().print(table)
+    return table

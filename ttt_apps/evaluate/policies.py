@@ -1,25 +1,140 @@
-"""``evaluate.py policies``: everything that plays, by name."""
+"""``evaluate.py policies`` and ``learners``: everything that plays or learns, by name, with its arguments."""
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
+import json
+import re
+import types
+import typing
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from rich.console import Console
+import tyro
 from rich.table import Table
+from rich.text import Text
 
+from learners import LEARNERS
+from learners.base import self_play_of
+from ttt_apps.cli import say, show
 from ttt_envs.policy import POLICIES, load_object
 
 
 @dataclass(frozen=True)
 class Policies:
-    """List everything that plays and can be named."""
+    """List everything that plays and can be named, with its arguments and their defaults."""
+
+    json: tyro.conf.FlagCreatePairsOff[bool] = False
+    """print JSON instead of a table"""
 
     def run(self) -> None:
         """Print the list."""
-        table = Table()
-        table.add_column("name")
-        table.add_column("what it does")
-        for name, factory in sorted(POLICIES.items()):
-            table.add_row(name, (inspect.getdoc(load_object(factory)) or "").split("\n")[0])
-        Console().print(table)
+        found = {name: _described(load_object(path)) for name, path in sorted(POLICIES.items())}
+        if self.json:
+            print(json.dumps(found))
+            return
+        show(_table(found))
+        say(
+            "\nArguments are written behind the name, as in optimal:epsilon=0.1 or mcts:simulations=500,c=1; a value "
+            "with commas or colons in it stands in parentheses, as in expectiminimax:depth=2,leaf=(run:runs/first). "
+            "A class of your own is module:Class or module:Class:key=value."
+        )
+
+
+@dataclass(frozen=True)
+class Learners:
+    """List everything that learns, with its settings, their defaults, and those in self-play where they differ."""
+
+    json: tyro.conf.FlagCreatePairsOff[bool] = False
+    """print JSON instead of a table"""
+
+    def run(self) -> None:
+        """Print the list."""
+        found: dict[str, dict[str, Any]] = {}
+        for name, path in sorted(LEARNERS.items()):
+            config = load_object(path)
+            found[name] = {**_described(config), "self_play": dict(self_play_of(config))}
+        if self.json:
+            print(json.dumps(found))
+            return
+        show(_table(found))
+        say(
+            "\nSettings are options of train.py: python train.py --learner q-learning --epsilon 0.2. Behind a stroke "
+            "stands the default in self-play (--opponent self or pool) where it is another one."
+        )
+
+
+def _described(factory: Callable[..., Any]) -> dict[str, Any]:
+    """What a factory makes, and its arguments: name -> kind and default, null and "needed" where there is none."""
+    first = (inspect.getdoc(factory) or "").split("\n\n")[0]
+    if dataclasses.is_dataclass(factory):
+        kinds = typing.get_type_hints(factory)
+        parameters = [
+            (field.name, kinds[field.name], field.default)
+            for field in dataclasses.fields(factory)
+            if field.init and field.name != "game"
+        ]
+        missing: Any = dataclasses.MISSING
+    else:
+        signature = list(inspect.signature(factory, eval_str=True).parameters.values())[1:]
+        parameters = [(parameter.name, parameter.annotation, parameter.default) for parameter in signature]
+        missing = inspect.Parameter.empty
+    return {
+        "what": _plain(first),
+        "arguments": {
+            name.replace("_", "-"): {
+                "kind": _kind(kind),
+                "default": None if default is missing else default,
+                "needed": default is missing,
+            }
+            for name, kind, default in parameters
+        },
+    }
+
+
+def _plain(docstring: str) -> str:
+    """Prose without the marks of documentation."""
+    text = re.sub(r":\w+:`~?([^`]*)`", r"\1", " ".join(docstring.split()))
+    return text.replace("`", "")
+
+
+def _kind(kind: Any) -> str:
+    """The type of an argument, in a word or its choices."""
+    if isinstance(kind, types.UnionType) or typing.get_origin(kind) is typing.Union:
+        return " or ".join(_kind(arm) for arm in typing.get_args(kind))
+    if typing.get_origin(kind) is typing.Literal:
+        return "|".join(map(str, typing.get_args(kind)))
+    if typing.get_origin(kind) is tuple:
+        return f"{_kind(typing.get_args(kind)[0])}s"
+    return {int: "whole number", float: "number", str: "text", bool: "true|false", type(None): "none"}.get(
+        kind, getattr(kind, "__name__", str(kind))
+    )
+
+
+def _table(found: Mapping[str, Mapping[str, Any]]) -> Table:
+    table = Table(padding=(0, 1), show_lines=True)
+    table.add_column("name", no_wrap=True)
+    table.add_column("what it is, and its arguments with their defaults")
+    for name, one in found.items():
+        own: Mapping[str, Any] = one.get("self_play", {})
+        arguments = []
+        for key, argument in one["arguments"].items():
+            value = "(needed)" if argument["needed"] else _shown(argument["default"])
+            other = own.get(key.replace("-", "_"), argument["default"])
+            arguments.append(f"{key}={value}" + (f" | {_shown(other)}" if other != argument["default"] else ""))
+        text = Text(one["what"])
+        if arguments:
+            text.append("\n" + "   ".join(part.replace(" ", "\u00a0") for part in arguments), style="dim")
+        table.add_row(name, text)
+    return table
+
+
+def _shown(value: Any) -> str:
+    """As it is written in a spec string or on a command line."""
+    if isinstance(value, bool) or value is None:
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return " ".join(map(str, value))
+    return f"{value:g}" if isinstance(value, float) else str(value)

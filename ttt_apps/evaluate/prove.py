@@ -6,10 +6,9 @@ import json
 from dataclasses import dataclass
 
 import tyro
-from rich.console import Console
 
 from baselines.proof import prove
-from ttt_apps.cli import GameOptions, progress_bar
+from ttt_apps.cli import Count, GameOptions, progress_bar, say
 from ttt_envs.rules import DRAW
 
 
@@ -17,7 +16,7 @@ from ttt_envs.rules import DRAW
 class Prove(GameOptions):
     """Prove who wins a board of up to 64 cells with perfect play, without skips: the first player, or nobody."""
 
-    nodes: int | None = None
+    nodes: Count | None = None
     """give up after so many positions; never by default"""
     memory: float = 1.0
     """GiB that the table of positions may take"""
@@ -54,6 +53,5 @@ class Prove(GameOptions):
         else:
             found = f"undecided after {proof.nodes:,} positions: allow more with --nodes"
         rate = proof.nodes / max(proof.seconds, 1e-9)
-        console = Console(highlight=False, soft_wrap=True)
-        console.print(f"{game}: {found}")
-        console.print(f"{proof.nodes:,} positions in {proof.seconds:.2f} s, {rate:,.0f} a second")
+        say(f"{game}: {found}")
+        say(f"{proof.nodes:,} positions in {proof.seconds:.2f} s, {rate:,.0f} a second")

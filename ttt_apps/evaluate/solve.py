@@ -12,7 +12,7 @@ import tyro
 from rich.console import Console
 
 from baselines.solver import check_size, solve
-from ttt_apps.cli import ExactOptions, share_bar
+from ttt_apps.cli import ExactOptions, say, share_bar
 from ttt_envs.boards import STONES, Boards, from_text
 from ttt_envs.rules import Game, Position, Reals, winner
 
@@ -52,28 +52,24 @@ class Solve(ExactOptions):
             }
             print(json.dumps(data))
             return
-        console = Console(highlight=False)
-        console.print(
-            f"{game}: worth {solution.value:.12g} to the first player, with perfect play by both", soft_wrap=True
-        )
+        say(f"{game}: worth {solution.value:.12g} to the first player, with perfect play by both")
         if self.position is None:
-            console.print("\nits first moves, to the first player")
+            say("\nits first moves, to the first player")
         else:
-            console.print(f"\nin {self.position!r} worth {value:.12g} to the mover, whose moves are worth")
-        console.print(board_of(game, at, moves), soft_wrap=True)
+            say(f"\nin {self.position!r} worth {value:.12g} to the mover, whose moves are worth")
+        print(board_of(game, at, moves))
         if distance is not None:
-            console.print(f"\nends after {distance} more moves where the winner hurries and the loser delays")
-        with console.status("counting"):
+            say(f"\nends after {distance} more moves where the winner hurries and the loser delays")
+        with Console(stderr=True).status("counting"):
             counts = solution.counts
-        console.print(
+        say(
             f"\n{counts.boards:,} boards can be reached: {counts.boards_not_over:,} not over, "
             f"{counts.won_by_player_0:,} won by the first player, {counts.won_by_player_1:,} by the second, "
             f"{counts.drawn:,} drawn\n{counts.positions_not_over:,} positions (board and mover) not over; "
-            f"{counts.classes:,} boards up to symmetry" + ("" if counts.games is None else f"; {counts.games:,} games"),
-            soft_wrap=True,
+            f"{counts.classes:,} boards up to symmetry" + ("" if counts.games is None else f"; {counts.games:,} games")
         )
         by_stones = ", ".join(f"{count:,}" for count in counts.by_stones)
-        console.print(f"boards by number of stones: {by_stones}", soft_wrap=True)
+        say(f"boards by number of stones: {by_stones}")
 
 
 def board_of(game: Game, at: Position, values: Reals | Sequence[float], digits: int = 6) -> str:

@@ -1,0 +1,80 @@
+"""What the documents show runs as it stands, from a fresh shell, with only what the page has told so far."""
+
+import itertools
+import re
+import shlex
+
+import pytest
+from documents import ROOT, Shell, blocks, pages
+
+from learners import LEARNERS
+from ttt_apps.evaluate import COMMANDS
+
+PAGES = pages()
+QUICK = ("README.md", "CONTRIBUTING.md")
+"""whose blocks are run by default"""
+
+
+def name_of(page):
+    return str(page.relative_to(ROOT))
+
+
+def test_the_readme_names_the_two_commands_first():
+    first = next(block for block in blocks(ROOT / "README.md"))
+    assert [line.split("#")[0].strip() for line in first.text.splitlines()] == ["make demo", "make test"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_block_says_what_it_is(page):
+    for block in blocks(page):
+        assert block.kind in ("sh", "python", "text"), f"{name_of(page)}:{block.line} is {block.kind or 'nothing'!r}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_commands_and_learners_are_there(page):
+    for script, rest in re.findall(r"python (train|evaluate)\.py ([^`\n|]*)", page.read_text()):
+        words = shlex.split(rest.replace("'", " "), comments=True)
+        if script == "evaluate" and words and words[0].isidentifier() and words[0].islower():
+            assert words[0] in COMMANDS, f"{name_of(page)} names evaluate.py {words[0]}"
+        for option, value in itertools.pairwise(words):
+            if option == "--learner" and value != "NAME":
+                assert value in LEARNERS, f"{name_of(page)} names the learner {value}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_lead_somewhere(page):
+    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.S)
+    for target in re.findall(r"\]\(([^)#\s]+)", text):
+        if not re.match(r"https?://|mailto:", target):
+            assert (page.parent / target).exists(), f"{name_of(page)} links to {target}"
+
+
+@pytest.mark.parametrize(
+    "page",
+    [page if name_of(page) in QUICK else pytest.param(page, marks=pytest.mark.slow) for page in PAGES],
+    ids=name_of,
+)
+def test_its_blocks_run(page, tmp_path, request):
+    slow_too = request.config.getoption("markexpr") == "slow"
+    shell = Shell(tmp_path, active=page.name != "README.md")
+    try:
+        for block in blocks(page):
+            if block.kind in ("sh", "python") and (slow_too or not block.slow):
+                shell.run(block)
+    finally:
+        shell.close()
+
+
+def test_a_block_that_fails_is_told(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("```python\nnumber = 3\n```\n\n```python\nprint(number + unheard_of)\n```\n\n```sh\nfalse\n```\n")
+    first, second, third = blocks(page)
+    shell = Shell(tmp_path, active=True)
+    try:
+        shell.run(first)
+        with pytest.raises(AssertionError, match="unheard_of"):
+            shell.run(second)
+        with pytest.raises(AssertionError, match="printed"):
+            shell.run(third)
+    finally:
+        shell.close()
