@@ -9,7 +9,7 @@ import numpy as np
 
 from baselines.compression import decompose, split_errors
 from baselines.tables import Softmax, Table
-from evaluation.drawing import DRAW, SERIES
+from evaluation.drawing import SERIES
 from evaluation.study import Claim, Findings, Row, Study, Unit
 from ttt_apps.evaluate.dial import Strength, strength
 from ttt_apps.studies.compressed import SOURCE, TERMINALS, WEIGHT, whole
@@ -18,6 +18,8 @@ from ttt_envs.rules import Game, Reals
 
 FIRST = 4
 """cells in the first group"""
+BAND = "#D0D0D0"
+"""the colour of what all splits have"""
 RANKS = (3, 8, 12, 18, 26, 49)
 OURS, PLAYED = "0123/45678", 18
 """the paper's grouping, and the rank at which all groupings are played"""
@@ -92,9 +94,10 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
         panels = figure.subplots(1, len(results), sharey=True, squeeze=False)[0]
         for axes, (unit, result) in zip(panels, results, strict=True):
             errors = np.array(result["errors"])
-            for index, row in enumerate(errors):
-                label = f"all {len(errors)} splits" if index == 0 else None
-                axes.plot(row, color=DRAW, alpha=0.2, lw=0.7, label=label)
+            label = f"from the best to the worst of {len(errors)} splits, at each rank"
+            axes.fill_between(
+                np.arange(errors.shape[1]), errors.min(axis=0), errors.max(axis=0), color=BAND, label=label
+            )
             best = int(errors[:, PLAYED].argmin())
             axes.plot(errors[best], color=SERIES[0], label=f"{result['names'][best]}, best at rank {PLAYED}")
             axes.plot(errors[result["names"].index(OURS)], "--", color=SERIES[1], label=f"{OURS}, the paper's")

@@ -79,6 +79,8 @@ def _repeated(unit: Unit) -> Usage:
         "games": unit["games"],
         "batch": unit["batch"] or BATCHES[name],
         "seed": unit["repeat"],
+        "exact_every": 0,
+        "no_report": True,
     }
     return repeat(config)
 

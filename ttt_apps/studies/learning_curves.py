@@ -82,19 +82,21 @@ def measure(unit: Unit) -> dict[str, Any]:
         "seat": "alternate",
         "log_every": every,
         "exact_every": every,
+        "no_report": True,
     }
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder, "run")
         run_apart(config, run)
         rows = [json.loads(line) for line in (run / METRICS).read_text().splitlines()]
-        cost = json.loads((run / COST).read_text())["phases"]["training"]
+        phases = json.loads((run / COST).read_text())["phases"]
+    spent = [phases[phase] for phase in ("training", "evaluation") if phase in phases]
     rows = [row for row in rows if "exploitability" in row]
     return {
         "games": [row["games"] for row in rows],
         "exploitability": [row["exploitability"] for row in rows],
         "loses": [row.get("exact_loss") for row in rows],
-        "cpu_s": cost["cpu_user_s"] + cost["cpu_system_s"],
-        "peak_rss_bytes": cost["peak_rss_bytes"],
+        "cpu_s": sum(phase["cpu_user_s"] + phase["cpu_system_s"] for phase in spent),
+        "peak_rss_bytes": max(phase["peak_rss_bytes"] for phase in spent),
     }
 
 

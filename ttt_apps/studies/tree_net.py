@@ -226,7 +226,7 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
 
 def _drawn(figure: Any, nets: Sequence[Nets]) -> None:
     """The leads, published and ours, a line for each net; and the errors on what was learned and what was not."""
-    figure.set_size_inches(8, 1.6 + 0.3 * len(nets))
+    figure.set_size_inches(8, 1.8 + 0.27 * len(nets))
     left, right = figure.subplots(1, 2, sharey=True, width_ratios=(3, 2))
     places, row = [], 0.0
     for index, one in enumerate(nets):
@@ -252,13 +252,15 @@ def _drawn(figure: Any, nets: Sequence[Nets]) -> None:
         )
     left.axvline(0, color="black", lw=0.8)
     left.set(xlabel="the net's wins less losses, 95% intervals", xlim=(-1.05, 1.05))
+    left.set_ylabel("board (stones in a row that win), whose net, steps of learning")
+    left.set_ylim(places[0] - 0.8, places[-1] + 0.8)
     left.set_yticks(
         places, [f"{name_of(one.entry.game)}  {AUTHORS[one.entry.preset]}, {one.entry.iterations:,}" for one in nets]
     )
     left.invert_yaxis()
     for key, marker, colour, name in (
-        ("loss", "v", SERIES[2], "error on positions learned from"),
-        ("held_out_loss", "^", SERIES[4], "on positions held out"),
+        ("loss", "v", SERIES[2], "error, positions learned from"),
+        ("held_out_loss", "^", SERIES[4], "error, positions held out"),
     ):
         errors = [np.mean([run[key] for run in one.runs]) for one in nets]
         right.plot(errors, places, marker, ms=6, color=colour, label=name)
