@@ -77,13 +77,13 @@ def write_overview(folder: Path, title: str, runs: Sequence[Compared], scores: S
         rows.append(
             (
                 element("a", one.name, href=link_to(one.run / REPORT, folder)),
+                *_strength_cells(one.strength),
                 whole(marks[-1]["games"] if marks else config.get("games", 0)),
                 *_spent((phases or {}).get("training")),
-                *_strength_cells(one.strength),
             )
         )
     results = [_against(opponent, runs) for opponent in opponents]
-    head = ("learner", "games", "CPU of training", "peak memory", "exploitability", "regret")
+    head = ("learner", "exploitability", "regret", "games", "CPU of training", "peak memory")
     perfect = [one.name for one in runs if one.strength is not None and one.strength.perfect]
     says = f"Perfect at the end: {', '.join(perfect)}." if perfect else "None of them plays perfectly."
     about = "Everything but matches is exact, by dynamic programming over the positions that can be reached."

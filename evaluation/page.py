@@ -96,20 +96,31 @@ def folded(title: str, *content: object) -> Html:
 
 
 def number(value: float) -> str:
-    """A distance: 0 to rounding is 0, and a small one has an exponent."""
-    if abs(value) <= TIE:
-        return "0"
+    """A distance: what is whole to rounding has no digits, and a small one has an exponent."""
+    if _is_whole(value):
+        return f"{round(value)}"
     return f"{value:.4f}" if abs(value) >= 1e-3 else f"{value:.1e}"
 
 
 def share(value: float) -> str:
     """A probability with four digits; 0 and 1 only where it is that to rounding."""
-    return f"{round(value)}" if abs(value - round(value)) <= TIE else f"{value:.4f}"
+    return f"{round(value)}" if _is_whole(value) else f"{value:.4f}"
+
+
+def short(value: float) -> str:
+    """A probability for a cell of a board."""
+    if _is_whole(value):
+        return f"{round(value)}"
+    return f"{value:.2f}" if value >= 0.01 else f"{value:.1g}"
+
+
+def _is_whole(value: float) -> bool:
+    return abs(value - round(value)) <= TIE
 
 
 def percent(value: float) -> str:
     """A probability in words; none and all only where it is that to rounding."""
-    if abs(value - round(value)) <= TIE:
+    if _is_whole(value):
         return f"{100 * round(value)}%"
     return "below 0.1%" if value < 0.0005 else ("over 99.9%" if value > 0.9995 else f"{value:.1%}")
 
@@ -179,7 +190,7 @@ def board(
             shade = _shade(float(shares[cell]))
             names += [str(shade["class_"])] if shade else []
             style = shade.get("style")
-            text = f"{shares[cell]:.2f}" if has_room(game) else ""
+            text = short(float(shares[cell])) if has_room(game) else ""
         names += ["last"] * (cell == last) + ["best"] * (cell in best)
         shown.append(element("span", text, class_=" ".join(names) or None, style=style))
     return element(
@@ -192,7 +203,9 @@ def board(
     )
 
 
-def heat_map(game: Game, title: str, about: str, values: Reals, written: Callable[[float], str]) -> Html:
+def heat_map(
+    game: Game, title: str, about: str, values: Reals, written: Callable[[float], str], largest: float = 1.0
+) -> Html:
     """A table in the form of the board, coloured by its numbers.
 
     Args:
@@ -202,6 +215,7 @@ def heat_map(game: Game, title: str, about: str, values: Reals, written: Callabl
         values: float64[cells], -1 to 1, NaN where there is none.
         written: a number as text; it stands in the cell where there is room, and is shown by pointing at it in any
             case.
+        largest: the number that has the strongest colour.
     """
     grid: NDArray[np.float64] = values.reshape(game.rows, game.columns)
     names = (element("th", COLUMNS[column], scope="col") for column in range(game.columns))
@@ -211,7 +225,7 @@ def heat_map(game: Game, title: str, about: str, values: Reals, written: Callabl
         shown = []
         for value in map(float, grid[row]):
             text = "" if np.isnan(value) else written(value)
-            colours = {} if np.isnan(value) else _shade(value)
+            colours = {} if np.isnan(value) else _shade(value / largest)
             shown.append(element("td", text if has_room(game) else None, title=text or None, **colours))
         body.append(element("tr", element("th", row + 1, scope="row"), *shown))
     caption = element("caption", element("strong", title), element("br"), about)

@@ -29,6 +29,7 @@ from evaluation.page import (
     percent,
     section,
     share,
+    short,
     signed,
     table,
     tiles,
@@ -73,6 +74,8 @@ RATES = 30
 """marks between which results are counted: with more of them the few games between two would say little"""
 SHOWN_MOVES = 36
 """cells of a board up to which a sample game is shown move by move; on a larger one its stones are numbered"""
+FEW = 2
+"""moves that are named even where a board shows them"""
 NAMED = 4
 """moves that are named where a policy chooses among many"""
 PLAYMATES = ("random", "win-or-block", "optimal")
@@ -122,7 +125,7 @@ def _met(config: Mapping[str, Any]) -> str:
     opponent, settings = str(config.get("opponent", SELF)), config["settings"]
     teacher = settings.get("teacher") if isinstance(settings, dict) else None
     if teacher is not None:
-        return f"from games of its teacher, {teacher},"
+        return f"from games of its teacher {teacher}"
     if opponent == SELF:
         return "from games against itself"
     if opponent.partition(":")[0] == POOL:
@@ -229,14 +232,14 @@ def _pictures(config: Mapping[str, Any], rows: Sequence[Row]) -> list[Html]:
     """Curves of what was measured, and of what happened while exploring."""
     found: list[tuple[str, list[Line], str, str, bool]] = []
     measured = when_measured(rows)
-    if measured:
+    if len({row["games"] for row in measured}) > 1:
         names = [name for name in ("exploitability", "regret") if all(name in row for row in measured)]
         lines = [line_of(measured, name, name, index) for index, name in enumerate(names)]
         found.append((_EXPLAINED, lines, "games", "value lost", True))
     exact = [row for row in measured if all(name in row for name in _EXACT)]
     results = ("won", "drawn", "lost")
     colours = (WIN, DRAWN_COLOUR, LOSS)
-    if exact:
+    if len({row["games"] for row in exact}) > 1:
         lines = [
             Line(word, *points(exact, name), colour, style)
             for word, name, colour, style in zip(results, _EXACT, colours, STYLES, strict=False)
@@ -269,7 +272,13 @@ def _pictures(config: Mapping[str, Any], rows: Sequence[Row]) -> list[Html]:
 def _first_move(game: Game, policy: Policy, solution: Solution | None) -> Html:
     """What it does on the empty board, what it thinks, and what is so."""
     choice = first_choice(game, policy, solution=solution)
-    maps = [heat_map(game, "What it plays", "the probability of each first move", choice.probabilities, _part)]
+    largest = float(choice.probabilities.max())
+    about = "the probability of each first move"
+    if has_room(game):
+        largest = 1.0
+    else:  # many moves share it, and none would be seen
+        about += f", {short(largest)} the darkest"
+    maps = [heat_map(game, "What it plays", about, choice.probabilities, short, largest)]
     if choice.own is not None:
         about = "what it takes each move to be worth, -1 a loss to +1 a win"
         maps.append(heat_map(game, "What it expects", about, choice.own, signed))
@@ -286,11 +295,6 @@ def _first_move(game: Game, policy: Policy, solution: Solution | None) -> Html:
     room = "" if has_room(game) else " Point at a cell to read its number."
     words = f"The board is empty, and o is to move.{room}"
     return section("The first move", element("p", words), element("div", *maps, class_="boards maps"), scale, missing)
-
-
-def _part(value: float) -> str:
-    """A probability in a cell."""
-    return share(value) if abs(value - round(value)) <= 1e-9 else f"{value:.2f}"
 
 
 def _sample(config: Mapping[str, Any], game: Game, policy: Policy, solution: Solution | None) -> Html:
@@ -376,24 +380,26 @@ def _mistakes(game: Game, found: Sequence[Mistake]) -> Html:
 def _mistake(game: Game, one: Mistake) -> Html:
     choice = one.choice
     mover = STONES[choice.position.mover + 1]
-    plays = f"plays {_listed([_likely_move(game, choice, int(cell)) for cell in choice.played])}"
-    best = f"best: {_listed([coordinate(int(cell), game) for cell in choice.best])}"
+    plays = [_likely_move(game, choice, int(cell)) for cell in choice.played]
+    best = [coordinate(int(cell), game) for cell in choice.best]
     picture = board(
         game,
         choice.position.cells,
         shares=choice.probabilities,
         best=[int(cell) for cell in choice.best],
-        words=f"{mover} is to move, {plays}; {best}.",
+        words=f"{mover} is to move, plays {_listed(plays)}; best: {_listed(best)}.",
     )
-    caption = [element("strong", f"{mover} to move"), ", loses ", element("span", number(one.loss), class_="cost")]
-    caption += [element("br"), f"in {percent(one.likely)} of games"]
-    caption += [element("br"), plays, element("br"), best]
+    caption: list[object] = [element("strong", f"{mover} to move"), element("br"), "loses "]
+    caption += [element("span", number(one.loss), class_="cost"), f" in {percent(one.likely)} of games"]
+    for words, moves in (("plays", plays), ("best:", best)):
+        if len(moves) <= FEW or not has_room(game):  # many are seen faster than read
+            caption += [element("br"), f"{words} {_listed(moves)}"]
     return element("figure", picture, element("figcaption", *caption))
 
 
 def _likely_move(game: Game, choice: Choice, cell: int) -> str:
     """A move with its probability."""
-    return f"{coordinate(cell, game)} ({_part(float(choice.probabilities[cell]))})"
+    return f"{coordinate(cell, game)} ({short(float(choice.probabilities[cell]))})"
 
 
 def _listed(names: Sequence[str]) -> str:

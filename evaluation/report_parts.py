@@ -85,7 +85,7 @@ def game_of(run: Path, config: Mapping[str, Any]) -> Game:
         ValueError: a config that has none.
     """
     try:
-        return Game.from_dict(config["game"])
+        return Game.from_dict(dict(**config["game"]))
     except (TypeError, ValueError) as problem:
         raise ValueError(f"{run / CONFIG} cannot be read as the settings of a run: {problem}") from None
 

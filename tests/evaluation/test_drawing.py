@@ -1,0 +1,75 @@
+"""Pictures: the same numbers make the same picture, and several of them can stand in one page."""
+
+import re
+from xml.etree import ElementTree
+
+import pytest
+
+from evaluation import drawing
+from evaluation.drawing import LOSS, WIN, Line, as_svg, check_pictures, curves, save_picture
+
+LINES = [
+    Line("exploitability", [100, 1_000, 50_000], [1.0, 0.02, 0.0], WIN),
+    Line("regret <&>", [100, 1_000, 50_000], [0.5, 0.001, 0.0], LOSS, "--"),
+]
+
+
+def drawn(name="one", lines=LINES, distances=True):
+    return as_svg(curves(lines, "games", "value lost", distances=distances), name, f"a <picture> & {name}")
+
+
+def texts(svg):
+    return ["".join(text.itertext()) for text in ElementTree.fromstring(svg).iter("text")]
+
+
+def test_a_picture_in_a_page_is_one_element_that_says_what_it_shows_and_takes_the_text_s_colour():
+    root = ElementTree.fromstring(drawn())
+    assert (root.tag, root.get("role"), root.get("aria-label")) == ("svg", "img", "a <picture> & one")
+    assert root.get("width") is None
+    assert "currentColor" in drawn()
+    assert drawing._INK not in drawn()
+    assert "http" not in drawn()
+    assert not {"style", "metadata", "script", "image"} & {element.tag for element in root.iter()}
+    assert drawn() == drawn()
+
+
+def test_ids_of_two_pictures_differ_and_references_stay_within_a_picture():
+    ids = [set(re.findall(r'\bid="([^"]*)"', drawn(name))) for name in ("one", "two")]
+    assert ids[0]
+    assert not ids[0] & ids[1]
+    for name, known in zip(("one", "two"), ids, strict=True):
+        used = re.findall(r'href="#([^"]*)"|url\(#([^)]*)\)', drawn(name))
+        assert used
+        assert {a or b for a, b in used} <= known
+
+
+def test_distances_have_a_place_for_one_a_thousandth_and_nothing():
+    assert {"0", "0.001", "0.01", "0.1", "1"} <= set(texts(drawn()))
+    assert {"exploitability", "regret <&>", "games", "value lost", "100", "1k", "10k"} <= set(texts(drawn()))
+
+
+@pytest.mark.parametrize(
+    ("x", "marks"),
+    [([0, 10, 10_000], {"0", "10", "1k", "10k"}), ([300, 400], {"300", "400"}), ([7], set()), ([0], set())],
+)
+def test_games_may_be_none_few_or_alike(x, marks):
+    shown = texts(drawn(lines=[Line("won", x, [0.5] * len(x), WIN)], distances=False))
+    assert marks <= set(shown) | ({"300", "400"} if x == [300, 400] else set())
+    assert {"0", "0.25", "0.5", "0.75", "1"} <= set(shown)
+
+
+def test_a_picture_of_a_study_is_the_same_files_each_time(tmp_path):
+    draw = curves(LINES, "games", "value lost", distances=True)
+    png, svg = save_picture(tmp_path / "a", draw)
+    again = save_picture(tmp_path / "b.png", draw)
+    assert (png.name, svg.name) == ("a.png", "a.svg")
+    assert png.read_bytes()[:4] == b"\x89PNG"
+    assert [path.read_bytes() for path in again] == [png.read_bytes(), svg.read_bytes()]
+
+
+def test_without_matplotlib_it_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setattr(drawing, "find_spec", lambda name: None)
+    for call in (check_pictures, drawn, lambda: save_picture(tmp_path / "a", lambda figure: None)):
+        with pytest.raises(ValueError, match=r'pip install "ttt_envs\[report\]"'):
+            call()
+    assert not list(tmp_path.iterdir())

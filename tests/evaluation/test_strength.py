@@ -1,0 +1,160 @@
+"""What stands on a run's page, against exact functions and a walk in plain Python."""
+
+import numpy as np
+import pytest
+
+from baselines.solver import solve
+from evaluation.exact import exploitability, match_outcome, outcome, regret, regret_table
+from evaluation.strength import choice_in, first_choice, sample_game, strength_of, worst_positions
+from ttt_envs.boards import Boards, from_text, to_text
+from ttt_envs.policy import make_policy
+from ttt_envs.rules import DRAW, Game, chance_outcomes, winner
+from ttt_envs.symmetry import symmetries
+
+SKIP = Game(3, 3, 3, 0.25)
+SMALL = Game(2, 3, 3, 0.25)
+
+
+class Corner:
+    """Moves to the first empty cell."""
+
+    pure = True
+
+    def probabilities(self, boards, rng=None):
+        return np.eye(boards.cells.shape[1])[(boards.cells == 0).argmax(axis=1)]
+
+
+class Moody(Corner):
+    pure = False
+
+    def probabilities(self, boards, rng=None):
+        return rng.permuted(np.eye(boards.cells.shape[1])[:1].repeat(len(boards.mover), 0), axis=1)
+
+
+def walked(game, players):
+    """By position as text: the probability that a game comes to it."""
+    found = {}
+    waiting = {to_text(Boards.start(game).position(0), game): 1.0}
+    while waiting:
+        after = {}
+        for text, mass in waiting.items():
+            found[text] = found.get(text, 0.0) + mass
+            position = from_text(text, game)
+            shares = players[position.mover].probabilities(Boards.of([position]))[0]
+            for action in np.flatnonzero(shares):
+                for one in chance_outcomes(game, position, int(action)):
+                    if one.winner is None:
+                        key = to_text(one.position, game)
+                        after[key] = after.get(key, 0.0) + mass * shares[action] * one.probability
+        waiting = after
+    return found
+
+
+def loss_in(game, policy, text):
+    boards = Boards.of([from_text(text, game)])
+    values, shares = solve(game).action_values(boards)[0], policy.probabilities(boards)[0]
+    return np.nanmax(values) - np.nansum(values * shares)
+
+
+def test_strength_is_what_the_exact_functions_say():
+    found = strength_of(SKIP, "win-or-block", ["random", "optimal"])
+    assert found.exploitability == exploitability(SKIP, "win-or-block")
+    assert found.regret == regret(SKIP, "win-or-block")
+    assert found.seats["random"][0] == outcome(SKIP, "win-or-block", "random")
+    assert found.results["optimal"] == match_outcome(SKIP, "win-or-block", "optimal")
+    assert list(found.results) == ["random", "optimal"]
+    assert not found.perfect
+
+
+def test_perfect_play_is_called_perfect_and_loses_nothing_anywhere():
+    assert strength_of(SKIP, "optimal", []).perfect
+    assert worst_positions(SKIP, "optimal") == worst_positions(SKIP, "optimal", "random") == []
+
+
+@pytest.mark.parametrize("against", [None, "random"])
+@pytest.mark.parametrize("game", [SMALL, Game(3, 3, 3)])
+def test_the_worst_positions_are_those_of_a_walk_in_plain_python(game, against):
+    policy = Corner()
+    other = policy if against is None else make_policy(against, game)
+    met = {}
+    for seat, players in enumerate(((policy, other), (other, policy))):
+        for text, mass in walked(game, players).items():
+            if against is None or from_text(text, game).mover == seat:
+                met[text] = met.get(text, 0.0) + mass / 2
+    costs = sorted((loss_in(game, policy, text) * mass for text, mass in met.items()), reverse=True)
+    found = worst_positions(game, policy, against, 4)
+    assert found
+    for one in found:
+        text = to_text(one.choice.position, game)
+        assert one.loss == pytest.approx(loss_in(game, policy, text), abs=1e-12)
+        assert one.likely == pytest.approx(met[text], abs=1e-12)
+        assert one.choice.played == [text.replace("/", "").index(".")]
+        assert one.choice.exact[one.choice.best] == pytest.approx(np.nanmax(one.choice.exact))
+    assert found[0].cost == pytest.approx(costs[0])
+    assert [one.cost for one in found] == sorted((one.cost for one in found), reverse=True)
+
+
+def test_losses_of_all_positions_add_up_to_those_of_the_regret_table():
+    found = worst_positions(SMALL, Corner(), count=10_000)
+    images = symmetries(SMALL)
+    seen = {(min(map(bytes, one.choice.position.cells[images])), one.choice.position.mover) for one in found}
+    assert len(seen) == len(found)  # no two that a turn or a mirror makes the same
+    total = sum(row.loss for row in regret_table(SMALL, Corner()))
+    alike = sum(
+        loss_in(SMALL, Corner(), text) * mass
+        for text, mass in walked(SMALL, (Corner(), Corner())).items()
+        if text not in {to_text(one.choice.position, SMALL) for one in found}
+    )
+    assert sum(one.cost for one in found) + alike == pytest.approx(total)
+
+
+def test_the_worst_positions_do_not_depend_on_how_many_are_asked_about_at_once():
+    told = [
+        [
+            (to_text(one.choice.position), one.loss)
+            for one in worst_positions(SKIP, "win-or-block", "random", chunk=chunk)
+        ]
+        for chunk in (7, 1 << 14)
+    ]
+    assert told[0] == told[1]
+    assert len(told[0]) == 5
+
+
+def test_what_has_no_exact_answer_is_refused():
+    with pytest.raises(ValueError, match="is not pure"):
+        worst_positions(SKIP, Moody())
+    with pytest.raises(ValueError, match="16"):
+        worst_positions(Game(5, 5, 4), "random")
+
+
+def test_a_choice_is_what_a_policy_does_thinks_and_what_is_so():
+    optimal, solution = make_policy("optimal", SKIP), solve(SKIP)
+    choice = first_choice(SKIP, optimal, solution=solution)
+    np.testing.assert_array_equal(choice.own, choice.exact)
+    assert list(choice.best) == sorted(choice.played)
+    plain = first_choice(SKIP, Corner(), solution=None)
+    assert (plain.own, plain.exact, len(plain.best)) == (None, None, 0)
+    assert choice_in(Moody(), Boards.start(SKIP, 2), 1, solution=None).probabilities.sum() == 1
+
+
+@pytest.mark.parametrize("game", [Game(), SKIP, Game(5, 6, 4)])
+def test_a_sample_game_is_a_game_by_the_rules_with_the_cost_of_every_move(game):
+    solution = solve(game) if game.cells <= 16 else None
+    random = make_policy("random", game)
+    for seed in range(20):
+        played = sample_game(game, random, random, seed, solution=solution)
+        again = sample_game(game, random, random, seed, solution=solution)
+        assert [ply.action for ply in played.plies] == [ply.action for ply in again.plies]
+        follows = [*(ply.position for ply in played.plies[1:]), played.last]
+        for ply, after in zip(played.plies, follows, strict=True):
+            ways = chance_outcomes(game, ply.position, ply.action)
+            assert any(np.array_equal(after.cells, way.position.cells) for way in ways)
+            if after is not played.last:
+                assert ply.skips == (after.mover == ply.position.mover)
+            if solution is not None:
+                values = solution.action_values(Boards.of([ply.position]))[0]
+                assert ply.loss == pytest.approx(np.nanmax(values) - values[ply.action])
+        assert winner(game, played.last.cells) == played.winner
+        assert played.winner in (0, 1, DRAW)
+    skips = [ply.skips for seed in range(20) for ply in sample_game(game, random, random, seed, solution=None).plies]
+    assert any(skips) == (game.skip_chance > 0)
