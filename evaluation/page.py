@@ -96,10 +96,12 @@ def folded(title: str, *content: object) -> Html:
 
 
 def number(value: float) -> str:
-    """A distance: what is whole to rounding has no digits, and a small one has an exponent."""
+    """A distance: what is whole to rounding has no digits, and a small one has more."""
     if _is_whole(value):
         return f"{round(value)}"
-    return f"{value:.4f}" if abs(value) >= 1e-3 else f"{value:.1e}"
+    if abs(value) >= 1e-3:
+        return f"{value:.4f}"
+    return f"{value:.6f}" if abs(value) >= 1e-5 else f"{value:.1e}"
 
 
 def share(value: float) -> str:

@@ -136,7 +136,7 @@ def test_the_page_says_how_good_the_run_is_as_the_exact_functions_do(run):
     strength = strength_of(SKIP, policy, ["random", "optimal"])
     page = looked_at(write_report(run, strength))
     words = page.text()
-    assert f"whoever knows it gains {strength.exploitability:.4f} a game" in words
+    assert f"whoever knows it gets {strength.exploitability:.4f} a game more than perfect play allows" in words
     assert f"it gives away {strength.regret:.4f} by an average move" in words
     results = next(table["cells"] for table in page.tables if table["class"] == "data")
     wanted = []
