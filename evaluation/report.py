@@ -166,8 +166,8 @@ def _headline(
     good = (
         "It plays perfectly: nobody, knowing all that it does, gets more out of it than perfect play allows."
         if strength.perfect
-        else f"It does not play perfectly: whoever knows it gets {number(strength.exploitability)} a game more than perfect "
-        f"play allows.{regret}"
+        else f"It does not play perfectly: whoever knows it gets {number(strength.exploitability)} a game more than "
+        f"perfect play allows.{regret}"
     )
     against = "; ".join(
         f"against {opponent} it wins {percent(one.win)}, draws {percent(one.draw)} and loses {percent(one.loss)}"
