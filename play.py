@@ -1,0 +1,3 @@
+from ttt_apps.play import main
+
+main()

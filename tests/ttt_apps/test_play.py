@@ -1,0 +1,566 @@
+"""Play at the terminal: what is typed, what is shown, what is saved, and how it ends."""
+
+import fcntl
+import io
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from baselines.solver import solve
+from evaluation.games import HUMAN, PlayedGame, read_games, write_games
+from ttt_apps import play
+from ttt_apps.board import LiveGame, board_text, line_of
+from ttt_apps.cli import Stopped
+from ttt_apps.play import Sitting, new_console, replay
+from ttt_envs import Boards, Game, from_text, make_policy
+from ttt_envs.boards import cell_at, coordinate
+from ttt_envs.rules import DRAW, key_of
+from ttt_envs.single_env import SingleEnv
+
+ROOT = Path(__file__).parents[2]
+SKIPPING = Game(skip_chance=0.25)
+GOLDEN = """\
+3 x 3, 3 to win, skip 0.25, against win-or-block, seed 0. help tells what can be typed.
+
+Game 1: you are o and move first.
+
+   a  b  c
+1  .  .  .
+2  .  .  .
+3  .  .  .
+
+o, your move (a1 to c3, or help): b2
+o: you play b2.
+x: win-or-block plays c3.
+
+   a  b  c
+1  .  .  .
+2  .  o  .
+3  .  . [x]
+
+o, your move (a1 to c3, or help): b2
+b2 holds a stone: choose an empty cell.
+o, your move (a1 to c3, or help): a1
+o: you play a1.
+x: win-or-block plays c1.
+o's turn is skipped: x moves again.
+x: win-or-block plays c2.
+
+   a  b  c
+1  o  . *x*
+2  .  o *x*
+3  .  . *x*
+
+win-or-block wins. So far you have won 0, drawn 0 and lost 1.
+Another game? (yes, swap seats, quit) no
+Goodbye: you have won 0, drawn 0 and lost 1.
+"""
+
+
+class Person:
+    """Types the lines that ``lines(sitting)`` yields, looking at the sitting."""
+
+    def __init__(self, lines):
+        self.lines = lines
+
+    def sees(self, sitting):
+        self.typed = self.lines(sitting)
+
+    def isatty(self):
+        return False
+
+    def readline(self, limit=-1):
+        return next(self.typed) + "\n"
+
+
+def sit(lines, game=SKIPPING, opponent="random", width=80, **settings):
+    """A sitting of a person, whose lines may be a list, and what it printed."""
+    out = io.StringIO()
+    if isinstance(lines, list):
+        lines = io.StringIO("".join(f"{line}\n" for line in lines))
+    console = new_console(file=out, width=width)
+    sitting = Sitting(game, make_policy(opponent, game), opponent, console, lines, **settings)
+    if isinstance(lines, Person):
+        lines.sees(sitting)
+    try:
+        sitting.run()
+    finally:
+        sitting.shown = out.getvalue()
+    return sitting
+
+
+def free_cells(sitting):
+    return np.flatnonzero(sitting.live.cells == 0)
+
+
+def first_free(sitting):
+    """A person who takes the first empty cell, and never has enough."""
+    while True:
+        yield coordinate(int(free_cells(sitting)[0]), sitting.game)
+
+
+def varied(number):
+    """A person who takes now this empty cell and now that."""
+
+    def lines(sitting):
+        while True:
+            free = free_cells(sitting)
+            yield coordinate(int(free[(number * 7 + len(free) * 5) % len(free)]), sitting.game)
+
+    return lines
+
+
+def test_a_game_as_it_is_seen():
+    assert sit(["b2", "b2", "a1", "no"], opponent="win-or-block", seed=0).shown == GOLDEN
+
+
+@pytest.mark.parametrize("seat", ["first", "second", "alternate", "random"])
+@pytest.mark.parametrize("opponent", ["random", "win-or-block"])
+def test_games_are_those_of_the_environment(seat, opponent, tmp_path):
+    game, seed, count = Game(3, 4, 3, 0.25), 5, 6
+    log = tmp_path / "log.jsonl"
+    sitting = sit(Person(first_free), game, opponent, seat=seat, seed=seed, games=count, log=log)
+    played = list(read_games(log))
+    env = SingleEnv((3, 4), 3, 0.25, opponent=opponent, seat=seat)
+    score = [0, 0, 0]
+    for episode, one in enumerate(played):
+        env.reset(seed=seed if episode == 0 else None)
+        reward, done = 0.0, False
+        while not done:
+            _, reward, done, _, info = env.step(int(np.flatnonzero(env.action_masks())[0]))
+        assert one.players[info["seat"]] == HUMAN
+        assert one.players[1 - info["seat"]] == opponent
+        assert one.end().cells.tolist() == env._games.cells[0].tolist()
+        assert one.result == info["result"]
+        assert (one.seed, one.episode) == (seed, episode)
+        score[1 - int(reward)] += 1
+    assert len(played) == count
+    assert sitting.score == score
+
+
+@pytest.mark.parametrize("opponent", ["win-or-block", "expectiminimax:depth=2,width=2", "mcts:simulations=30"])
+def test_undo_brings_back_the_same_luck(opponent, tmp_path):
+    """Whoever takes every move back and makes it again plays the same game, against an opponent with a memory too."""
+    for seed in range(3):
+        straight, wavering_log = tmp_path / f"{seed}", tmp_path / f"{seed}-undone"
+        sit(Person(varied(seed)), opponent=opponent, seed=seed, seat="alternate", games=2, log=straight)
+
+        def wavering(sitting, lines=varied(seed)):  # noqa: B008
+            for move in lines(sitting):
+                live = sitting.live
+                yield move
+                if sitting.live is live:
+                    yield "undo"
+                    yield move
+
+        sit(Person(wavering), opponent=opponent, seed=seed, seat="alternate", games=2, log=wavering_log)
+        undone = [one.settings.get("undone", 0) for one in read_games(wavering_log)]
+        assert sum(undone) > 0
+        assert [one.moves for one in read_games(wavering_log)] == [one.moves for one in read_games(straight)]
+
+
+def test_undo_takes_back_the_replies_too():
+    for seed in range(20):
+        live = LiveGame(SKIPPING, key_of(np.random.default_rng(seed)), 0)
+        for action in (4, 0, 8, 2):
+            live.move(action)
+        before = [ply for ply in live.plies if ply.position.mover == 0][-1]
+        taken = live.take_back(0)
+        assert taken[0] is before
+        assert all(ply.position.mover == 1 for ply in taken[1:])
+        assert live.cells.tolist() == before.position.cells.tolist()
+        again = [live.move(ply.action) for ply in taken]
+        assert [ply.skipped for ply in again] == [ply.skipped for ply in taken]
+    assert "nothing can be taken back" in sit(["undo"]).shown
+
+
+def test_undo_says_what_it_takes_back():
+    assert "Taken back: b2 and c3." in sit(["b2", "undo"], seed=0, opponent="win-or-block").shown
+
+
+def moves_in(text, word):
+    return re.findall(rf"^(\w\d+) {word}", text, re.M)
+
+
+def test_a_hint_is_exactly_a_best_move():
+    asked = 0
+    for seed in range(4):
+        boards = []
+
+        def ask(sitting, boards=boards, lines=varied(seed)):  # noqa: B008
+            for move in lines(sitting):
+                boards.append(sitting.live.boards)
+                yield "hint"
+                yield move
+
+        shown = sit(Person(ask), seed=seed, games=2, seat="alternate").shown
+        hints = moves_in(shown, "is best")
+        for hint, board in zip(hints, boards, strict=True):
+            assert solve(SKIPPING).optimal_actions(board)[0, cell_at(hint, SKIPPING)]
+            value = solve(SKIPPING).values(board)[0]
+            assert f"worth {value + 0.0:+.3f} to you" in shown
+        asked += len(hints)
+    assert asked > 20
+
+
+def test_a_hint_on_a_large_board_is_what_a_search_finds():
+    game = Game(5, 5, 4)
+    typed = ["b2", "b3", "b4", "hint"]
+    shown = sit(typed, game, seed=1).shown
+    assert shown.count("plays") == 3
+    assert re.search(r"^b[15], says a search \(expectiminimax\) that looks \d+ plies ahead", shown, re.M)
+    values, depth = play.search(game, Boards.of([from_text("xxx../...../.oo../...../..... x", game)]))
+    assert int(np.nanargmax(values)) == 3
+    assert depth >= 3
+
+
+def test_explain_tells_exact_values_and_what_the_opponent_thinks():
+    policy = make_policy("svd:rank=18", SKIPPING)
+    sitting = sit(["b2", "explain"], opponent="svd:rank=18", seed=3)
+    boards = sitting.live.boards
+    exact, own = solve(SKIPPING).action_values(boards)[0], policy.action_values(boards)[0]
+    likely = policy.probabilities(boards)[0]
+    rows = dict(re.findall(r"^(\w\d)\s+(\d.*)$", sitting.shown, re.M))
+    assert {cell_at(name, SKIPPING) for name in rows} == set(np.flatnonzero(boards.cells[0] == 0))
+    for name, words in rows.items():
+        cell = cell_at(name, SKIPPING)
+        star = "*" if exact[cell] >= np.nanmax(exact) - 1e-9 else ""
+        assert words.split() == [f"{likely[cell]:.3f}", f"{own[cell]:+.3f}", f"{exact[cell]:+.3f}{star}"]
+    values = [float(words.split()[2].rstrip("*")) for words in rows.values()]
+    assert values == sorted(values, reverse=True)
+
+
+def test_explain_leaves_out_what_nobody_knows():
+    shown = sit(["explain"], Game(5, 5, 4), "win-or-block").shown
+    assert "it would\n" in shown
+    assert "exactly" not in shown.split("explain\n")[1]
+    assert "and 13 more" in shown
+
+
+SCRIPT = ["b2", "undo", "hint", "explain", "board", "help", "new", "a1", "swap", "c3", "undo", "c3", "quit"]
+
+
+def test_the_end_of_input_ends_it_at_every_prompt(tmp_path):
+    for count in range(len(SCRIPT) + 1):
+        log = tmp_path / f"{count}.jsonl"
+        write_games(log, [])
+        sitting = sit(SCRIPT[:count], seed=4, log=log)
+        assert re.search(r"Goodbye: you have won 0, drawn 0 and lost 0. \d saved in ", sitting.shown)
+        begun = list(read_games(log))
+        assert all(one.result is None and one.moves for one in begun)
+        assert f" {len(begun)} saved in {log}" in sitting.shown.replace("\n", " ")
+    for words in (["b2", "a1"], ["b2", "a1", "what"]):  # at the question for another game
+        shown = sit(words, opponent="win-or-block", seed=0).shown
+        assert shown.endswith("Another game? (yes, swap seats, quit) \nGoodbye: you have won 0, drawn 0 and lost 1.\n")
+
+
+@pytest.mark.parametrize(
+    ("nonsense", "message"),
+    [
+        ("2,2", "'2,2' is no cell of a board of 3 x 3: write its column, a to c, and its row from the top, 1 to 3"),
+        ("5", "'5' is no cell"),
+        ("d1", "'d1' is no cell"),
+        ("a4", "'a4' is no cell"),
+        ("b2 a1", "'b2 a1' is no cell"),
+        ("\x1b[A", r"'\x1b[a' is no cell"),
+        ("\0", r"'\x00' is no cell"),
+        ("b٢", r"'b\u0662' is no cell"),
+        ("\ufffd\ufffd\ufffd", r"'\ufffd\ufffd\ufffd' is no cell"),
+        ("undoo", "'undoo' is no move and no command: did you mean 'undo'?"),
+        ("resign", "'resign' is no move and no command: choose one of 'board', 'explain'"),
+        ("h", "h may be hint or help: type more of it."),
+        ("[red]b2[/red]", "'[red]b2[/red]' is no cell"),
+        ("x" * 200_000, f"'{'x' * 20}' is no move and no command"),
+        ("undo", "you have not moved yet, and nothing can be taken back."),
+    ],
+)
+def test_nonsense_gets_one_sentence(nonsense, message):
+    sitting = sit([nonsense, "  ", "b2"])
+    said = sitting.shown.split("or help): ")[2 if nonsense == "  " else 1]
+    assert message in said
+    assert said.count("\n") <= 3
+    assert "\x1b" not in sitting.shown
+    assert "o: you play b2." in sitting.shown
+
+
+def test_the_first_letters_of_a_command_will_do():
+    shown = sit(["b2", "u", "b", "hi", "?", "e", "exit"], seed=0, opponent="win-or-block").shown
+    for words in ("Taken back: b2", "is best", "Stop playing.", "Your moves, as win-or-block", "Goodbye"):
+        assert words in shown
+
+
+def test_the_log_holds_what_was_played(tmp_path):
+    log = tmp_path / "log.jsonl"
+    sit(["b2", "a1", "yes", "hint", "a1", "swap", "b2", "quit"], opponent="win-or-block", seed=0, log=log)
+    lost, left, swapped = read_games(log)
+    assert lost.players == (HUMAN, "win-or-block")
+    assert lost.result == 1
+    assert [coordinate(cell, SKIPPING) for cell, _ in lost.moves] == ["b2", "c3", "a1", "c1", "c2"]
+    assert [skipped for _, skipped in lost.moves] == [False, False, False, True, False]
+    assert (lost.seed, lost.episode, lost.settings) == (0, 0, {})
+    assert (left.result, left.episode, left.settings) == (None, 1, {"hints": 1})
+    assert (swapped.result, swapped.episode, swapped.players) == (None, 2, ("win-or-block", HUMAN))
+
+
+def test_as_many_games_as_were_asked_for(tmp_path):
+    log = tmp_path / "log.jsonl"
+    sitting = sit(Person(first_free), games=3, log=log)
+    assert sum(sitting.score) == 3
+    assert sitting.shown.count("Game ") == 3
+    assert "Another game?" not in sitting.shown
+    won, drawn, lost = sitting.score
+    assert sitting.shown.rstrip().endswith(f"you have won {won}, drawn {drawn} and lost {lost}. 3 saved in {log}.")
+    by_hand = [one.players.index(HUMAN) == one.result for one in read_games(log)]
+    assert sum(by_hand) == won
+
+
+def test_an_interrupt_says_goodbye_and_saves(tmp_path):
+    log = tmp_path / "log.jsonl"
+
+    def lines(sitting):
+        yield "b2"
+        raise KeyboardInterrupt
+
+    with pytest.raises(Stopped, match=r"Goodbye: you have won 0, drawn 0 and lost 0\. 1 saved in"):
+        sit(Person(lines), log=log)
+    (left,) = read_games(log)
+    assert left.result is None
+    assert left.moves[0].action == 4
+
+
+def test_a_move_to_a_taken_cell_is_the_opponents_fault(monkeypatch):
+    class Stubborn:
+        pure = True
+
+        def probabilities(self, boards, rng=None):
+            return np.tile(np.eye(9)[4], (len(boards.mover), 1))
+
+    sitting = Sitting(Game(), Stubborn(), "stubborn", new_console(file=io.StringIO()), io.StringIO("b2\n"))
+    with pytest.raises(ValueError, match="stubborn moved to a cell that is not empty: it is at fault"):
+        sitting.run()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The board
+
+
+def test_the_board_is_as_wide_as_there_is_room():
+    game = Game(2, 4, 2)
+    cells = np.array([1, 2, 2, 0, 1, 0, 0, 0], np.int8)
+    wide = "   a  b  c  d\n1 *o* x [x] .\n2 *o* .  .  ."
+    assert board_text(game, cells, 14, [2], [0, 4]).plain == wide
+    for narrow in (13, 9):
+        assert board_text(game, cells, narrow, [2], [0, 4]).plain == "  a b c d\n1 O x X .\n2 O . . ."
+    assert board_text(game, cells, 8, [2], [0, 4]).plain == "  abcd\n1 OxX.\n2 O..."
+
+
+@pytest.mark.parametrize(("width", "edge"), [(80, 60), (60, 60), (59, 40), (40, 40), (39, 22), (20, 22)])
+def test_the_largest_board_fits_into_a_narrow_terminal(width, edge):
+    game = Game(19, 19, 5)
+    text = board_text(game, np.ones(361, np.int8), width, [18])
+    assert max(map(len, text.plain.splitlines())) == edge
+    assert [line.split()[0] for line in text.plain.splitlines()[1:]] == [str(row + 1) for row in range(19)]
+    shown = sit([], game, width=width).shown
+    assert ("The board takes 22 columns of the terminal: make it wider." in shown) == (width == 20)
+
+
+def test_lines_that_won_are_all_cells_of_all_lines():
+    cells = from_text("ooox/oxx./o..x/.... o").cells
+    assert line_of(Game(4, 4, 3), cells, 0) == [0, 1, 2, 4, 8]
+    assert line_of(Game(4, 4, 3), cells, None) == line_of(Game(4, 4, 3), cells, DRAW) == []
+
+
+def test_colours_are_blue_and_vermilion_and_nothing_is_said_by_colour_alone():
+    out = io.StringIO()
+    console = new_console(file=out, force_terminal=True, color_system="truecolor", width=80)
+    text = board_text(Game(), np.array([1, 2, 0, 1, 2, 0, 1, 0, 0], np.int8), 80, [6], [0, 3, 6])
+    console.print(text)
+    colours = set(re.findall(r"38;2;(\d+;\d+;\d+)", out.getvalue()))
+    assert colours == {"0;114;178", "213;94;0"}
+    assert re.sub(r"\x1b\[[0-9;]*m", "", out.getvalue()) == text.plain + "\n"
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Saved games
+
+
+def test_saved_games_are_listed_and_shown(tmp_path):
+    log, out = tmp_path / "log.jsonl", io.StringIO()
+    sit(["b2", "a1", "yes", "a1", "quit"], opponent="win-or-block", seed=0, log=log)
+    log.write_bytes(log.read_bytes() + b'{"game":')
+    console = new_console(file=out, width=200)
+    replay(console, log)
+    assert out.getvalue().splitlines()[0] == "1: 3 x 3, 3 to win, skip 0.25; o human, x win-or-block; x wins, moves: 5"
+    assert "o human, x win-or-block; unfinished, moves: " in out.getvalue().splitlines()[1]
+    assert "line 4 was not written to its end, and is left out" in out.getvalue()
+    replay(console, log, 1)
+    assert out.getvalue().endswith("5. x c2\n   a  b  c\n1  o  . *x*\n2  .  o *x*\n3  .  . *x*\n\n")
+    assert "4. x c1 (skip)\n" in out.getvalue()
+    with pytest.raises(ValueError, match=r"--number 3 is not in .*: it has 2 games"):
+        replay(console, log, 3)
+    write_games(log, [PlayedGame(Game(), ("a", "b"), ((0, False),), 1, forfeit="time")])
+    replay(console, log, 1)
+    assert "x wins, o forfeits: time" in out.getvalue()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The command
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--opponent", "optimall"], "there is no policy 'optimall': did you mean 'optimal'?"),
+        (["--opponent", "optimal", "--size", "5"], "is too large to solve"),
+        (["--games", "0"], "--games 0 leaves nothing to play: choose 1 or more"),
+        (["--seed", "-1"], "--seed -1 is no seed"),
+        (["--seat", "third"], "--seat"),
+        (["--number", "1"], "--number 1 names no game: choose 1 or more, with --replay FILE"),
+        (["--replay", "nowhere.jsonl"], "there is no file nowhere.jsonl with games"),
+        (["--log", "notes.txt"], "no games can be added to notes.txt: it is not JSON"),
+        (["--size", "20"], "rows=20 is not the edge of a board"),
+    ],
+)
+def test_the_command_says_what_to_type_instead(arguments, message, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("notes.txt").write_text("my notes\n")
+    monkeypatch.setattr(sys, "stdin", io.StringIO(""))
+    with pytest.raises(SystemExit) as end:
+        play.main(arguments)
+    assert end.value.code == 2
+    said = capsys.readouterr()
+    assert message in " ".join((said.err + said.out).split())
+    assert Path("notes.txt").read_text() == "my notes\n"
+
+
+@pytest.mark.parametrize(
+    ("size", "named"), [("3", "it is optimal, which plays perfectly"), ("6", "it is mcts:simulations=2000, which")]
+)
+def test_whoever_names_no_opponent_is_told_who_it_is(size, named, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.StringIO("quit\n"))
+    play.main(["--size", size])
+    assert named in " ".join(capsys.readouterr().out.split())
+
+
+def test_another_seed_each_time_and_it_is_told(capsys, monkeypatch):
+    seeds = set()
+    for _ in range(4):
+        monkeypatch.setattr(sys, "stdin", io.StringIO(""))
+        play.main(["--opponent", "random"])
+        seeds.add(re.search(r"seed (\d+)", capsys.readouterr().out)[1])
+    assert len(seeds) > 1
+
+
+def test_help_needs_neither_tensorflow_nor_matplotlib(fresh):
+    said = fresh(
+        "import sys",
+        "from ttt_apps.play import main",
+        "try: main(['--help'])",
+        "except SystemExit as end: print('code', end.code)",
+        "print(sorted({'tensorflow', 'matplotlib', 'torch', 'pygame'} & set(sys.modules)))",
+    )
+    assert said.endswith("code 0\n[]\n")
+    for option in ("--opponent", "--seat", "--skip-chance", "--log", "--replay", "--seed", "--games"):
+        assert option in said
+
+
+class Terminal:
+    """``play.py`` in a terminal of its own."""
+
+    def __init__(self, *arguments, rows=24, columns=80):
+        self.shown = ""
+        self.child, self.file = pty.fork()
+        if self.child == 0:
+            os.chdir(ROOT)
+            # by hand, for readline, which pytest imports, writes COLUMNS where os.environ does not see it
+            environment = {**os.environ, "TERM": "xterm-256color"}
+            environment.pop("COLUMNS", None)
+            os.execve(sys.executable, [sys.executable, "play.py", *arguments], environment)
+        self.resize(rows, columns)
+
+    def resize(self, rows, columns):
+        fcntl.ioctl(self.file, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        os.kill(self.child, signal.SIGWINCH)
+
+    def until(self, words):
+        """Read until ``words`` are shown since the last call, and return that; it fails where nothing more comes."""
+        seen = ""
+        while words not in seen:
+            assert select.select([self.file], [], [], 120)[0], seen
+            seen += self._read()
+        self.shown += seen
+        return seen
+
+    def _read(self):
+        try:
+            return os.read(self.file, 4096).decode(errors="replace")
+        except OSError:  # the other end is closed
+            raise AssertionError("it has ended: " + self.shown) from None
+
+    def type(self, text):
+        os.write(self.file, text.encode("latin-1"))
+
+    def end(self):
+        """The exit code."""
+        try:
+            while True:
+                self.shown += self._read()
+        except AssertionError:
+            os.close(self.file)
+            return os.waitstatus_to_exitcode(os.waitpid(self.child, 0)[1])
+
+
+def test_in_a_terminal_with_nonsense_another_width_and_an_interrupt(tmp_path):
+    log = tmp_path / "log.jsonl"
+    terminal = Terminal("--opponent", "win-or-block", "--size", "7", "--win-length", "4", "--log", str(log))
+    first = terminal.until("or help): ")
+    assert "   a  b  c  d  e  f  g" in first
+    for nonsense in ("\n", "zz9\n", "\xff\xfe\n", "\x1b[A\x1b[B\n", "\t\n", "9" * 3000 + "\n"):
+        terminal.type(nonsense)
+        terminal.until("or help): ")
+    terminal.resize(10, 20)
+    terminal.type("d4\n")
+    assert "  a b c d e f g" in terminal.until("or help): ")
+    terminal.type("\x03")
+    assert terminal.end() == 130
+    assert "Traceback" not in terminal.shown
+    assert "Goodbye: you have won 0, drawn 0 and lost 0. 1 saved in" in " ".join(terminal.shown.split())
+    (left,) = read_games(log)
+    assert coordinate(left.moves[0].action, left.game) == "d4"
+    assert left.result is None
+
+
+def test_in_a_terminal_the_end_of_input_is_a_goodbye():
+    terminal = Terminal("--opponent", "random", columns=40)
+    terminal.until("or help): ")
+    terminal.type("\x04")
+    assert terminal.end() == 0
+    assert "Goodbye: you have won 0, drawn 0 and" in terminal.shown
+    assert "Traceback" not in terminal.shown
+
+
+def test_in_a_pipe_it_is_plain_text_and_may_be_cut_off():
+    command = [sys.executable, "-m", "ttt_apps.play", "--opponent", "win-or-block", "--seed", "0"]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    typed = b"b2\n\xff\xfe\nhelp\nexplain\nquit\n"
+    done = subprocess.run(
+        [*command, "--skip-chance", "0.25"], cwd=ROOT, input=typed, capture_output=True, env=environment, check=True
+    )
+    assert done.stdout.decode("ascii").startswith(GOLDEN.split("o, your move (a1 to c3, or help): b2\nb2 holds")[0])
+    assert b"\x1b" not in done.stdout
+    assert done.stderr == b""
+    cut = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    cut.stdout.close()
+    _, said = cut.communicate(b"b2\nquit\n")
+    assert b"Traceback" not in said
+    assert b"Exception" not in said
