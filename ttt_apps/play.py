@@ -105,22 +105,38 @@ def new_console(**settings: Any) -> Console:
     return Console(markup=False, highlight=False, emoji=False, **settings)
 
 
+ENDS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+"""a request to stop, and a terminal that is closed"""
+
+
 @contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """A closed terminal and a request to stop end a game as Ctrl-C does, so that it is saved."""
+    """Other signals end a game as Ctrl-C does, so that it is saved."""
     before: dict[int, Any] = {}
 
     def stop(*_: object) -> NoReturn:
         raise KeyboardInterrupt
 
     if threading.current_thread() is threading.main_thread():
-        ends = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-        before = {number: signal.signal(number, stop) for number in ends}
+        before = {number: signal.signal(number, stop) for number in ENDS}
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Signals wait until it is done."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, *ENDS])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class Quit(Exception):  # noqa: N818  # nothing is wrong
@@ -183,6 +199,7 @@ class Sitting:
         Raises:
             Stopped: a signal asked to stop.
         """
+        stopped = False
         self.say(f"{self.game}, against {self.name}, seed {self.seed}. help tells what can be typed.")
         try:
             while True:
@@ -201,10 +218,15 @@ class Sitting:
             if isinstance(end, EOFError):
                 self.console.print()
         except KeyboardInterrupt:
-            self._save()
-            raise Stopped("\n" + self._goodbye()) from None
+            stopped = True
         finally:
-            self._save()
+            try:
+                self._save()
+            except KeyboardInterrupt:  # a terminal that is closed ends the input, and sends a signal just then
+                stopped = True
+                self._save()
+        if stopped:
+            raise Stopped("\n" + self._goodbye())
         self.say(self._goodbye())
 
     def _goodbye(self) -> str:
@@ -225,9 +247,10 @@ class Sitting:
         if self.log is not None and self.live.plies:
             players = (HUMAN, self.name) if self.seat == 0 else (self.name, HUMAN)
             played = self.live.played(players, self.seed, self._settings)
-            self.live = LiveGame(self.game, self._key, self.live.episode)  # saved once
-            append_games(self.log, [played])
-            self._saved += 1
+            with _undisturbed():
+                append_games(self.log, [played])
+                self.live = LiveGame(self.game, self._key, self.live.episode)  # saved once
+                self._saved += 1
 
     def _play(self) -> None:
         first = "you are o and move first" if self.seat == 0 else f"you are x, {self.name} moves first"
@@ -353,7 +376,7 @@ class Sitting:
                 assert self.solution is not None
                 values = self.solution.action_values(self.live.boards)[0]
             best = self._best(values)
-            others = f" So are {_listed(best[1:])}." if len(best) > 1 else ""
+            others = f" {_listed(best[1:])} {'is' if len(best) == 2 else 'are'} as good." if len(best) > 1 else ""
             self.say(f"{best[0]} is best, worth {_number(np.nanmax(values))} to you with perfect play.{others}")
             return
         with self.thinking("searching"):

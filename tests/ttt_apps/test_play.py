@@ -540,6 +540,18 @@ def test_in_a_terminal_with_nonsense_another_width_and_an_interrupt(tmp_path):
     assert left.result is None
 
 
+def test_a_terminal_that_is_closed_leaves_the_game_in_the_log(tmp_path):
+    log = tmp_path / "log.jsonl"
+    terminal = Terminal("--opponent", "random", "--log", str(log))
+    terminal.until("or help): ")
+    terminal.type("b2\n")
+    terminal.until("or help): ")
+    os.close(terminal.file)
+    os.waitpid(terminal.child, 0)
+    (left,) = read_games(log)
+    assert [left.moves[0].action, left.result] == [4, None]
+
+
 def test_in_a_terminal_the_end_of_input_is_a_goodbye():
     terminal = Terminal("--opponent", "random", columns=40)
     terminal.until("or help): ")
