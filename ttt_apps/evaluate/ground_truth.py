@@ -33,10 +33,10 @@ HEAD = """\
 Everything here is computed, nothing is sampled or quoted, and nothing was typed: this page is what
 `python evaluate.py ground-truth` prints. A value is the expected result of perfect play by both sides, to the player
 who moves first: 1 a win, 0 a draw, -1 a loss. Where the skip chance is 0, 1/4 or 1/2 the arithmetic is exact, and
-values are given as fractions too; at 1/10 rounding stays below 1e-12. A star marks the best first moves. *Boards* are arrangements of stones that
-can be reached; *positions* also say who is to move, and are not over. *Ends after* counts plies where the winner
-hurries and the loser delays. Every row can be had again by the command above its table, with `--skip-chance` as in
-the row.
+values are given as fractions too; at 1/10 rounding stays below 1e-12. A star marks the best first moves. *Boards* are
+arrangements of stones that can be reached; *positions* also say who is to move, and are not over. *Ends after* counts
+plies where the winner hurries and the loser delays. Every row can be had again by the command above its table, with
+`--skip-chance` as in the row.
 """
 
 
