@@ -320,10 +320,10 @@ STUDY = Study(
     source=f"{SOURCE}, part three",
     about=(
         "For each of the report's nets and boards the tree (depth 3, 15 moves drawn at each node, 8 on 7 x 7) "
-        "plays 25 games against itself, the net learns the backed-up utilities of their positions for as many "
-        f"steps as in the report, and plays the tree one ply deep. The report has one net each and {GAMES} games, "
-        f"the net moving first; here are {SEEDS} nets, each taught by games of its own, with {PAIRS:,} games in "
-        "either seat each. Rates are of the net's wins, draws and losses; lead is wins less losses, its interval "
+        "plays 25 games against itself, the net learns what the tree's search from each of their positions finds it "
+        "worth, for as many steps as in the report, and plays the tree one ply deep. The report has one net each and "
+        f"{GAMES} games, the net moving first; here are {SEEDS} nets, each taught by games of its own, with {PAIRS:,} "
+        "games in either seat each. Rates are of the net's wins, draws and losses; lead is wins less losses, its interval "
         "that of the mean over nets (95%, Student's t), and on 3 x 3 exact for every net. Published and ours "
         "agree where the published counts may be a sample of one of our nets. Li's text says that his net wins "
         "more on 7 x 7; his table has 38 of 100, and is what stands here. The report's figures have a bar for each "
