@@ -166,8 +166,8 @@ def _header(names: str) -> list[str]:
 _PROOFS = """\
 ## Larger boards, without skips
 
-`python evaluate.py prove --size ROWSxCOLUMNS --win-length N` ([how](baselines/proof.md)). The second player never wins with
-perfect play by both: a stone more never harms, so the first could take the second's plan over.
+`python evaluate.py prove --size ROWSxCOLUMNS --win-length N` ([how](baselines/proof.md)). The second player never wins
+with perfect play by both: a stone more never harms, so the first could take the second's plan over.
 
 | board | to win | with perfect play |
 |---|---|---|"""
