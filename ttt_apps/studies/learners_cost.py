@@ -177,7 +177,7 @@ def _drawn(figure: Any, costs: Mapping[tuple[int, str], _Cost]) -> None:
 def _shown(values: Interval | Reals, digits: int, scale: float = 1.0) -> str:
     """The mean over processes and its interval, none where there is one."""
     found = values if isinstance(values, Interval) else of_seeds(values.tolist())
-    mean, low, high = (f"{scale * end:,.{digits}f}" for end in found)
+    mean, low, high = (f"{round(scale * end, digits) + 0.0:,.{digits}f}" for end in found)  # and not -0
     return f"{mean} ({low} to {high})" if np.isfinite(found.high) else mean
 
 
