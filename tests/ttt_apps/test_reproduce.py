@@ -2,6 +2,7 @@
 
 import json
 import re
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -68,6 +69,7 @@ def test_the_quick_form_runs(name, tmp_path, capsys):
 
 
 def test_results_are_kept_until_what_made_them_changes(monkeypatch):
+    @cache
     def made_by(study, changed):
         """What is said to have made the results of a study where these files have other contents."""
         read = Path.read_bytes
