@@ -205,12 +205,11 @@ def _sentence(box: str) -> str:
     """What a box of tyro's says, up to its first line across."""
     lines: list[str] = []
     for line in box.splitlines():
-        text = line.strip("│╭╮╰╯ ")
-        if text.startswith("─"):
-            if lines:
-                break
-            continue
-        lines.append(text)
+        text = line.strip("│| ")
+        if text and set(text) <= set("─-"):
+            break
+        if not text.startswith(("╭", "╰", "+")):  # the edges, with the title
+            lines.append(text)
     return " ".join(" ".join(lines).split()).rstrip(".").removesuffix("(required)").rstrip()
 
 

@@ -326,12 +326,16 @@ def resume_run(run: Path, games: int | None = None) -> Path:
             return _finished(options, run)
         write_json(run / CONFIG, {**config, "games": options.games})
         return _ended(options, game, run, _fit(settings, options, game, run, meter), meter)
-    training = _training(options, settings, game)
     size = 0
-    if (run / CHECKPOINT).exists():
+    if not (run / CHECKPOINT).exists():
+        training = _training(options, settings, game)
+    else:
         parts = load_checkpoint(run)
-        if {"learner", "training", "metrics"} - parts.keys():
+        if {"learner", "training", "metrics"} - parts.keys() or "live" not in parts["training"]:
             raise ValueError(f"{run / CHECKPOINT} is no checkpoint of a training that can go on: train anew")
+        # a run of fewer games than its batch played so many side by side, and goes on so
+        side_by_side = max(1, min(options.batch or BATCH, parts["training"]["live"].size))
+        training = _training(dataclasses.replace(options, batch=side_by_side), settings, game)
         training.learner.from_arrays(parts["learner"])
         training.from_arrays(parts["training"])
         size = int(parts["metrics"]["size"][0])

@@ -48,7 +48,7 @@ def test_training_writes_a_run(run):
     assert rows[-1]["games"] == 3000
     assert rows[-1]["wins"] + rows[-1]["draws"] + rows[-1]["losses"] == 3000
     cost = json.loads((run / "cost.json").read_text())
-    assert list(cost["phases"]) == ["set-up", "training"]
+    assert list(cost["phases"]) == ["set-up", "compiling", "training", "evaluation"]
     assert not list(run.glob("*.tmp"))
 
 
@@ -106,8 +106,12 @@ def test_all_policies_are_listed(capsys):
         (["--checkpoint-seconds", "0"], "checkpoint_seconds=0.0 does not work: choose more than 0 seconds"),
         (["--epsilon", "2"], "epsilon=2.0 does not work for q-learning: choose 0 to 1"),
         (["--bootstrap", "ply"], "which only self-play shows"),
-        (["--games", "many"], "--games"),
-        (["--gamse", "5"], "--gamse"),
+        (["--games", "many"], "many is not a whole number: write for example 10000"),
+        (["--gamse", "5"], "there is no option --gamse: did you mean --games? See train.py --help"),
+        (["--hidden", "5"], "--hidden is an option of q-net, sb3-dqn, sb3-maskable-ppo, sb3-ppo, value-net, and this"),
+        (["--seed", "-1"], "--seed -1 is no seed: choose 0 or more"),
+        (["--opponent", "minimax"], "there is no policy 'minimax': did you mean 'optimal' or 'expectiminimax'?"),
+        (["--opponent", "runs/first"], "what the run in a folder has learned is written 'run:runs/first'"),
     ],
 )
 def test_train_says_what_to_type_instead(arguments, message, capsys, tmp_path):
@@ -124,9 +128,11 @@ def test_train_says_what_to_type_instead(arguments, message, capsys, tmp_path):
         (["match", "random", "random", "--size", "0"], "rows=0 is not the edge of a board"),
         (["match", "random", "run:nowhere"], "nowhere is no run: there is no config.json in it"),
         (["match", "random", "run"], "run needs its argument path: write run:path=..."),
-        (["match", "random"], "B"),
-        (["mtach", "random", "random"], "match"),
-        ([], "match"),
+        (["match", "random", "random", "--seed", "-1"], "--seed -1 is no seed: choose 0 or more"),
+        (["match", "random", "random", "--jobs", "0"], "--jobs 0 leaves nobody to play"),
+        (["match", "random"], "B another policy. See evaluate.py match --help"),
+        (["mtach", "random", "random"], "there is no command 'mtach': did you mean 'match'?"),
+        ([], "a command is missing: choose one of 'cost'"),
     ],
 )
 def test_evaluate_says_what_to_type_instead(arguments, message, capsys):
@@ -164,7 +170,7 @@ def absurd(path):
     ids=["cut off", "gone", "objects", "another learner's", "absurd header"],
 )
 def test_a_damaged_checkpoint_is_one_sentence(damage, message, tmp_path):
-    train.main(["--games", "10", "--out", str(tmp_path)])
+    train.main(["--games", "10", "--no-report", "--out", str(tmp_path)])
     damage(tmp_path / "checkpoint.npz")
     with pytest.raises(ValueError, match=message):
         load_policy(Game(), str(tmp_path))
@@ -207,13 +213,54 @@ def test_the_scripts_at_the_top_start_in_a_fresh_process(script):
     assert "Traceback" not in nonsense.stderr
 
 
+def test_a_finished_run_is_told_to_be_finished(tmp_path, capsys):
+    train.main(["--games", "50", "--no-report", "--out", str(tmp_path)])
+    before = (tmp_path / "checkpoint.npz").read_bytes()
+    capsys.readouterr()
+    train.main(["--resume", str(tmp_path)])
+    assert "is finished, all 50 games are played: nothing was done" in capsys.readouterr().out
+    assert (tmp_path / "checkpoint.npz").read_bytes() == before
+    train.main(["--resume", str(tmp_path), "--games", "80"])
+    assert metrics(tmp_path)[-1]["games"] == 80
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        ([], "q-learning-3x3-3-random-seed0"),
+        (["--opponent", "self"], "q-learning-3x3-3-self-seed0"),
+        (["--epsilon", "0.2", "--seed", "3"], "q-learning-3x3-3-random-epsilon0.2-seed3"),
+        (["--epsilon", "0.3"], "q-learning-3x3-3-random-seed0"),
+        (["--games", "70", "--skip-chance", "0.25"], "q-learning-3x3-3-skip0.25-random-games70-seed0"),
+        (["--opponent", "pool:every=50,size=2"], "q-learning-3x3-3-pool_every_50_size_2-seed0"),
+        (["--opponent", "self", "--symmetries", "none"], "q-learning-3x3-3-self-symmetriesnone-seed0"),
+        (["--learner", "naive-mc", "--seat", "first"], "naive-mc-3x3-3-random-seatfirst-seed0"),
+    ],
+)
+def test_other_settings_go_to_another_folder(words, name, monkeypatch):
+    asked = []
+    monkeypatch.setattr(train, "train_run", lambda options, settings: asked.append((options, settings)))
+    train.main(words)
+    assert str(train.folder_of(*asked[0])) == f"runs/{name}"
+
+
+def test_long_names_of_folders_are_cut_and_still_differ(monkeypatch):
+    asked = []
+    monkeypatch.setattr(train, "train_run", lambda options, settings: asked.append((options, settings)))
+    for depth in (3, 4):
+        train.main(["--opponent", f"expectiminimax:depth=2,leaf=(run:{'long' * 40}{depth})"])
+    names = [train.folder_of(*one).name for one in asked]
+    assert names[0] != names[1]
+    assert max(map(len, names)) < 130
+
+
 def metrics(folder):
     return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
 
 
 def test_exact_measurements_while_training_change_nothing_that_is_learned(tmp_path):
-    options = ["--games", "900", "--log-every", "200", "--batch", "32", "--skip-chance", "0.25", "--out"]
-    train.main([*options, str(tmp_path / "plain")])
+    options = ["--games", "900", "--log-every", "200", "--batch", "32", "--skip-chance", "0.25", "--no-report", "--out"]
+    train.main([*options, str(tmp_path / "plain"), "--exact-every", "0"])
     train.main([*options, str(tmp_path / "measured"), "--exact-every", "400"])
     plain, measured = metrics(tmp_path / "plain"), metrics(tmp_path / "measured")
     wanted = {"exploitability", "regret", "exact_win", "exact_draw", "exact_loss"}

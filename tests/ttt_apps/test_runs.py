@@ -31,8 +31,9 @@ def options(name, out, opponent="random", games=600, **more):
     if name in NEEDS:
         pytest.importorskip(NEEDS[name])
     settings = {"games": games, "batch": 16, "log-every": 50, "skip-chance": 0.25, "seat": "random", **more}
+    settings = {"exact-every": 0, **settings}
     words = [f"--{key}={value}" for key, value in settings.items()]
-    return ["--learner", name, "--opponent", opponent, *words, "--out", str(out)]
+    return ["--learner", name, "--opponent", opponent, *words, "--no-report", "--out", str(out)]
 
 
 class KilledError(Exception):
@@ -46,7 +47,7 @@ def killed_after(steps, arguments, monkeypatch):
 
     def counted(self):
         nonlocal count
-        count += 1
+        count += self.games > train.WARM
         if count > steps:
             raise KilledError
         step(self)

@@ -1,0 +1,96 @@
+"""What exact answers will take is known before, near enough to decide by."""
+
+import numpy as np
+import pytest
+
+from baselines.solver import reached
+from evaluation.estimate import affordable, boards_by_stones, check_fits, duration, estimate, free_bytes
+from evaluation.exact import CHUNK, best_response, outcome
+from evaluation.layers import forward
+from ttt_envs import Game, make_policy
+from ttt_envs.boards import cells_of
+
+
+@pytest.mark.parametrize("skip", [0.0, 0.25])
+def test_no_board_is_met_that_is_not_counted(skip):
+    game = Game(skip_chance=skip)
+    cells = cells_of(np.flatnonzero(reached(game)).astype(np.uint64), game)
+    met = np.bincount(np.count_nonzero(cells, axis=1), minlength=game.cells)[: game.cells]
+    bound = boards_by_stones(game)
+    assert (met <= bound).all()
+    if not skip:
+        assert met[:5].tolist() == bound[:5]  # nobody can have won
+
+
+@pytest.mark.parametrize(
+    ("game", "spec"),
+    [
+        (Game(3, 4, 3), "random"),
+        (Game(3, 4, 4, 0.25), "random"),
+        (Game(3, 4, 3), "win-or-block"),
+        (Game(3, 4, 3, 0.1), "optimal"),
+    ],
+    ids=str,
+)
+def test_the_first_layers_tell_how_many_boards_are_met(game, spec, monkeypatch):
+    players = (None, make_policy(spec, game))
+    sizes = [layer.index.size for layer in forward(game, players, CHUNK)]
+    monkeypatch.setattr("evaluation.estimate.MOVES", 1 << 14)  # of some hundred thousand
+    found = estimate(game, players, CHUNK, backward=True)
+    assert sum(sizes) / 3 <= found.positions <= sum(sizes) * 4
+    assert max(sizes) / 3 <= found.largest <= max(sizes) * 4
+    assert found.seconds > 0
+
+
+def test_a_walk_that_ends_within_its_first_layers_is_known_exactly():
+    game = Game(1, 17, 2)
+    players = (None, make_policy("win-or-block", game))
+    found = estimate(game, players, CHUNK, backward=True)
+    assert found.positions == sum(layer.index.size for layer in forward(game, players, CHUNK))
+
+
+@pytest.mark.parametrize(
+    ("game", "spec"),
+    [
+        (Game(5, 5, 3), "random"),
+        (Game(5, 6, 4), "random"),
+        (Game(19, 19, 5), "win-or-block"),
+        (Game(6, 6, 4, 0.25), "random"),
+    ],
+    ids=str,
+)
+def test_what_does_not_fit_is_refused_before_work(game, spec):
+    policy = make_policy(spec, game)
+    for work in (lambda: best_response(game, policy, 0), lambda: outcome(game, policy, policy)):
+        with pytest.raises(MemoryError, match=r"would take about .* positions, .* GiB may be used: sample them with"):
+            work()
+
+
+def test_memory_is_what_was_allowed():
+    game = Game(4, 4, 4)
+    players = (make_policy("random", game),) * 2
+    assert check_fits(game, players, CHUNK, backward=True).bytes < free_bytes()
+    with pytest.raises(MemoryError, match=r"and 0\.01 GiB may be used"):
+        check_fits(game, players, CHUNK, backward=True, memory=2**30 // 100)
+    assert check_fits(Game(), (None, None), CHUNK, backward=True, memory=1) is None  # next to nothing
+
+
+def test_small_games_of_pure_policies_are_affordable():
+    assert affordable(Game(skip_chance=0.25), make_policy("random", Game(skip_chance=0.25)))
+    assert not affordable(Game(), make_policy("random", Game()), seconds=1e-6)
+    assert not affordable(Game(5, 5, 4), make_policy("random", Game(5, 5, 4)))
+    assert not affordable(Game(), make_policy("mcts", Game()))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [
+        (0.5, "0.5 seconds"),
+        (90, "90 seconds"),
+        (150, "2.5 minutes"),
+        (86400, "24 hours"),
+        (1e30, "more than a century"),
+    ],
+)
+def test_durations_are_words(seconds, told):
+    assert duration(seconds) == told

@@ -1,0 +1,187 @@
+"""What all commands share: numbers, unknown words, names of commands, quiet and version."""
+
+import dataclasses
+import json
+import sys
+import warnings
+
+import pytest
+
+from learners.checkpoint import OtherGame
+from ttt_apps import cli, evaluate, train
+from ttt_apps.evaluate import COMMANDS
+from ttt_envs import Game, make_policy
+from ttt_envs.policy import load_object
+from ttt_envs.version import __version__
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("10000", 10_000), ("10_000", 10_000), ("10,000", 10_000), ("1e4", 10_000), ("1.5e3", 1_500), ("2E+2", 200),
+        ("-5", -5), ("0", 0), ("1,234,567", 1_234_567),
+    ],
+)  # fmt: skip
+def test_whole_numbers_are_read(text, number):
+    assert cli.parse_count(text) == number
+
+
+@pytest.mark.parametrize("text", ["many", "", "1.5", "1.25e1", "1,00", "1e", "e4", "0x10", "9" * 100, "nan", "inf"])
+def test_what_is_no_whole_number_is_told(text):
+    with pytest.raises(ValueError, match="is not a whole number: write for example 10000, 10_000 or 1e4"):
+        cli.parse_count(text)
+
+
+def test_nobody_waits_for_so_many():
+    with pytest.raises(ValueError, match="more than anybody can wait for"):
+        cli.parse_count("1e20")
+
+
+@dataclasses.dataclass(frozen=True)
+class Some:
+    """Options of a test."""
+
+    games: cli.Count = 5
+    """how many"""
+    ranks: cli.Counts = ()
+    """which"""
+    steady: float = 1.0
+    """how steady"""
+
+
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [
+        ([], Some()),
+        (["--games", "1e3"], Some(games=1000)),
+        (["--ranks", "0,18,81"], Some(ranks=(0, 18, 81))),
+        (["--ranks", "0", "18", "81"], Some(ranks=(0, 18, 81))),
+        (["--ranks=0,18"], Some(ranks=(0, 18))),
+    ],
+)
+def test_a_command_line_is_read(words, options):
+    assert cli.parse(Some, words, "some.py") == options
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--gamse", "5"], "there is no option --gamse: did you mean --games? See some.py --help"),
+        (["--zzz"], "there is no option --zzz. See some.py --help"),
+        (["--hidden=5"], "--hidden is an option of q-net, sb3-dqn, and this is not. See some.py --help"),
+        (["three"], "'three' is one word too many. See some.py --help"),
+        (["--games", "many"], "Error parsing --games: many is not a whole number: write for example 10000"),
+        (["--steady"], "--steady"),
+    ],
+)
+def test_what_is_wrong_with_a_command_line_is_one_sentence(words, message, capsys):
+    with pytest.raises(ValueError, match=r"See some\.py --help") as refused:
+        cli.parse(Some, words, "some.py", elsewhere=lambda: {"--hidden": ["q-net", "sb3-dqn"]})
+    assert message in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert not set("│╭╯") & set(str(refused.value))
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("command", [train.main, evaluate.main])
+def test_the_version_is_told(command, capsys):
+    with pytest.raises(SystemExit) as end:
+        command(["--version"])
+    assert not end.value.code
+    assert capsys.readouterr().out == f"ttt_envs {__version__}\n"
+
+
+def test_quiet_leaves_results_alone(tmp_path, capsys):
+    train.main(["--games", "50", "--quiet", "--out", str(tmp_path / "run")])
+    said = capsys.readouterr()
+    assert said.err == ""
+    [line] = said.out.splitlines()
+    assert line.startswith("exactly: exploitability")
+    train.main(["--games", "50", "--out", str(tmp_path / "other")])
+    assert "a report to look at" in capsys.readouterr().out
+
+
+def test_commands_have_the_names_of_an_installed_package(monkeypatch):
+    text = "go on with train.py --resume x, or python evaluate.py match a b"
+    assert cli.as_called(text) == text
+    monkeypatch.setattr(sys, "argv", ["/usr/bin/ttt-train"])
+    assert cli.as_called(text) == "go on with ttt-train --resume x, or ttt-evaluate match a b"
+
+
+def test_every_command_is_described_as_it_describes_itself():
+    for path, what in COMMANDS.values():
+        assert what.endswith(".")
+        assert load_object(path).__doc__
+
+
+@pytest.mark.parametrize("words", [["--help"], ["-h"]])
+def test_the_help_lists_all_commands(words, capsys):
+    evaluate.main(words)
+    shown = capsys.readouterr().out
+    for name in COMMANDS:
+        assert f"\n{name} " in shown
+    assert "--quiet" in shown
+
+
+def test_completion_knows_all_commands(capsys):
+    with pytest.raises(SystemExit):
+        evaluate.main(["--tyro-print-completion", "bash"])
+    shown = capsys.readouterr().out
+    for name in COMMANDS:
+        assert name in shown
+
+
+def test_a_run_that_plays_another_game_is_told_so(tmp_path, capsys):
+    train.main(["--games", "20", "--no-report", "--out", str(tmp_path)])
+    capsys.readouterr()
+    with pytest.warns(OtherGame, match=r"learned 3 x 3, 3 to win, and plays 3 x 3, 3 to win, skip 0\.1 here"):
+        make_policy(f"run:{tmp_path}", Game(skip_chance=0.1))
+    evaluate.main(["exact", f"run:{tmp_path}", "random", "--skip-chance", "0.1"])
+    said = capsys.readouterr().err
+    assert said.count("note: run:") == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        make_policy(f"run:{tmp_path}", Game())
+
+
+def test_a_class_of_a_module_in_the_current_folder_plays(tmp_path, monkeypatch, capsys):
+    (tmp_path / "mine_of_a_test.py").write_text(
+        "class Corner:\n"
+        "    pure = True\n"
+        "    def __init__(self, game, firmly: float = 1.0):\n"
+        "        self.firmly = firmly\n"
+        "    def probabilities(self, boards, rng=None):\n"
+        "        empty = boards.cells == 0\n"
+        "        return empty / empty.sum(axis=1, keepdims=True)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [folder for folder in sys.path if folder])
+    evaluate.main(["exact", "mine_of_a_test:Corner:firmly=0.5", "random", "--json"])
+    assert '"mean"' in capsys.readouterr().out
+
+
+def test_a_refused_estimate_says_the_way_out(capsys):
+    with pytest.raises(SystemExit) as end:
+        evaluate.main(["exploitability", "random", "--size", "5"])
+    assert end.value.code == 2
+    assert "allow more with --memory" in capsys.readouterr().err
+
+
+def test_what_learners_and_policies_take_is_listed(capsys):
+    evaluate.main(["learners", "--json"])
+    learners = cli_json(capsys)
+    assert learners["q-learning"]["arguments"]["epsilon"] == {"kind": "number", "default": 0.3, "needed": False}
+    assert learners["q-learning"]["self_play"] == {"bootstrap": "ply", "symmetries": "all"}
+    evaluate.main(["policies", "--json"])
+    policies = cli_json(capsys)
+    assert policies["run"]["arguments"]["path"]["needed"]
+    assert policies["optimal"]["arguments"]["epsilon"]["default"] == 0.0
+    for command in ("learners", "policies"):
+        evaluate.main([command])
+        shown = capsys.readouterr().out
+        assert "epsilon=" in shown
+        assert "`" not in shown
+
+
+def cli_json(capsys):
+    return json.loads(capsys.readouterr().out)
