@@ -202,15 +202,19 @@ def parse(
 
 
 def _sentence(box: str) -> str:
-    """What a box of tyro's says, up to its first line across."""
-    lines: list[str] = []
+    """What a box of tyro's says: the part below its title, up to the next line across."""
+    parts: list[list[str]] = [[]]
+    framed = box.lstrip().startswith(("╭", "+"))
     for line in box.splitlines():
         text = line.strip("│| ")
-        if text and set(text) <= set("─-"):
-            break
-        if not text.startswith(("╭", "╰", "+")):  # the edges, with the title
-            lines.append(text)
-    return " ".join(" ".join(lines).split()).rstrip(".").removesuffix("(required)").rstrip()
+        if text.startswith(("╭", "╰", "+")) or (text and set(text) <= set("─-")):
+            parts.append([])
+        else:
+            parts[-1].append(text)
+    said = [" ".join(" ".join(part).split()) for part in parts]
+    said = [part for part in said if part]
+    message = said[0 if framed or len(said) == 1 else 1]  # without a frame the title is a part of its own
+    return message.rstrip(".").removesuffix("(required)").rstrip()
 
 
 def _unknown(unknown: Sequence[str], kind: Any, prog: str, elsewhere: Mapping[str, Sequence[str]]) -> str:
