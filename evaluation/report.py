@@ -52,7 +52,7 @@ from evaluation.report_parts import (
     when_measured,
     whole,
 )
-from evaluation.strength import Choice, Mistake, PlayedGame, Strength, first_choice, sample_game, worst_positions
+from evaluation.strength import Choice, Mistake, SampleGame, Strength, first_choice, sample_game, worst_positions
 from learners.checkpoint import (
     CHECKPOINT,
     CONFIG,
@@ -323,7 +323,7 @@ def _sample(config: Mapping[str, Any], game: Game, policy: Policy, solution: Sol
     return section("A game", element("p", words), element("ol", *_plies(game, played), class_="boards"))
 
 
-def _plies(game: Game, played: PlayedGame) -> list[Html]:
+def _plies(game: Game, played: SampleGame) -> list[Html]:
     """A board after each move."""
     shown = []
     for count, ply in enumerate(played.plies, 1):

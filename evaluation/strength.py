@@ -92,7 +92,7 @@ class Ply(NamedTuple):
     """whether the other player's turn is then skipped"""
 
 
-class PlayedGame(NamedTuple):
+class SampleGame(NamedTuple):
     """A game from its first move to its last."""
 
     plies: Sequence[Ply]
@@ -225,7 +225,7 @@ class _Worst:
         self.boards, self.loss, self.likely = Boards(*together), loss[order], likely[order]
 
 
-def sample_game(game: Game, first: Policy, second: Policy, seed: int, *, solution: Solution | None) -> PlayedGame:
+def sample_game(game: Game, first: Policy, second: Policy, seed: int, *, solution: Solution | None) -> SampleGame:
     """One game, as it may go.
 
     Args:
@@ -249,4 +249,4 @@ def sample_game(game: Game, first: Policy, second: Policy, seed: int, *, solutio
         plies.append(Ply(position, action, loss, goes_on and chosen.position.mover == position.mover))
         position = chosen.position
         if chosen.winner is not None:
-            return PlayedGame(plies, position, chosen.winner)
+            return SampleGame(plies, position, chosen.winner)

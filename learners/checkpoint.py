@@ -182,7 +182,9 @@ def policy_name(run: str | Path) -> str:
 
 
 def load_policy(game: Game, path: str) -> RunPolicy:
-    """The policy of the run in the folder ``path``. Of a game on its board that it did not learn it warns: OtherGame.
+    """What the run in the folder ``path`` has learned.
+
+    Of a game on its board that it did not learn it warns: OtherGame.
 
     Raises:
         ValueError: no such run, a run of another game, a damaged file.

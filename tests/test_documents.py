@@ -33,7 +33,7 @@ def test_every_block_says_what_it_is(page):
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_commands_and_learners_are_there(page):
     for script, rest in re.findall(r"python (train|evaluate)\.py ([^`\n|]*)", page.read_text()):
-        words = shlex.split(rest.replace("'", " "), comments=True)
+        words = shlex.split(rest.replace("'", " ").removesuffix("\\"), comments=True)
         if script == "evaluate" and words and words[0].isidentifier() and words[0].islower():
             assert words[0] in COMMANDS, f"{name_of(page)} names evaluate.py {words[0]}"
         for option, value in itertools.pairwise(words):

@@ -17,8 +17,10 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import tyro
+from rich import box
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
 from tyro.constructors import PrimitiveConstructorSpec
 
 from learners.checkpoint import OtherGame
@@ -326,6 +328,17 @@ def note(text: str) -> None:
     """Say something on standard error that should be known, and stops nothing."""
     if not _quiet:
         print(f"note: {as_called(text)}", file=sys.stderr)
+
+
+def new_table(*columns: str, title: str = "") -> Table:
+    """A table that is narrow enough for many columns; the first one is words, the others are numbers."""
+    table = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for index, column in enumerate(columns):
+        if index == 0:
+            table.add_column(column, overflow="fold")
+        else:
+            table.add_column(column, justify="right", no_wrap=True)
+    return table
 
 
 def show(what: RenderableType) -> None:

@@ -17,7 +17,7 @@ from rich.table import Table
 
 from evaluation.cost import Usage, usage_of
 from learners.checkpoint import CONFIG, COST, read_config
-from ttt_apps.cli import Count, progress_bar, show
+from ttt_apps.cli import Count, new_table, progress_bar, show
 from ttt_envs.files import write_json
 
 NAMES = ("cpu_user_s", "cpu_system_s", "wall_s", "peak_rss_bytes")
@@ -106,9 +106,8 @@ def _medians(usages: Iterable[Usage]) -> dict[str, dict[str, float]]:
 
 
 def _table(measured: dict[str, dict[str, Any]]) -> Table:
-    table = Table(title="medians; above set-up is what the games took", title_justify="left")
-    for column in ("run", "games", "CPU user, s", "CPU system, s", "wall, s", "peak RSS, MiB"):
-        table.add_column(column, justify="left" if column == "run" else "right")
+    title = "medians: seconds of CPU and of the clock, peak of resident memory; above set-up is what the games took"
+    table = new_table("run", "games", "user, s", "system, s", "wall, s", "RSS, MiB", title=title)
     for run, data in measured.items():
         total, alone = ({name: data[kind][name]["median"] for name in NAMES} for kind in ("run", "set_up"))
         above = {name: total[name] - alone[name] for name in NAMES}

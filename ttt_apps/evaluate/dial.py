@@ -15,7 +15,7 @@ from baselines.compression import Compressed, Method, decomposition
 from baselines.solver import LARGEST
 from baselines.tables import Softmax, Table, Terminal, values_of
 from evaluation.exact import CHUNK, exploitability, match_outcome, regret
-from ttt_apps.cli import Counts, ExactOptions, progress_bar, show
+from ttt_apps.cli import Counts, ExactOptions, new_table, progress_bar, show
 from ttt_apps.evaluate.exact import announce
 from ttt_envs.rules import Game
 
@@ -113,9 +113,9 @@ def _table(dial: Dial, game: Game, found: Sequence[Strength]) -> Shown:
         if field.name in ("w", "split", "terminal", "source") and getattr(dial, field.name) != field.default
     ]
     title = f"{dial.method} of {game}{''.join(', ' + text for text in changed)}; results against the whole table"
-    table = Shown(title=title, title_justify="left")
-    for column in ("rank", "numbers", "ratio", "error", "win", "draw", "loss", "exploitability", "regret"):
-        table.add_column(column, justify="right")
+    table = new_table(
+        "rank", "numbers", "ratio", "error", "win", "draw", "loss", "exploitability", "regret", title=title
+    )
     for one in found:
         rates = (f"{rate:.4f}" for rate in one[2:])
         table.add_row(str(one.rank), f"{one.stored_numbers:,}", *rates)

@@ -12,7 +12,7 @@ from rich.table import Table
 from evaluation.estimate import check_fits
 from evaluation.exact import CHUNK, Outcome, outcome
 from evaluation.layers import Players
-from ttt_apps.cli import Count, ExactOptions, note, share_bar, show
+from ttt_apps.cli import Count, ExactOptions, new_table, note, share_bar, show
 from ttt_envs.policy import make_policy
 from ttt_envs.rules import Game
 
@@ -47,9 +47,8 @@ class Exact(ExactOptions):
             results = {name: as_dict(row) for name, row in rows.items()}
             print(json.dumps({"game": game.to_dict(), "a": self.a, "b": self.b, **results}))
             return
-        table = Table(title=f"{self.a} against {self.b}, exactly, {game}", title_justify="left")
-        add_outcomes(table, self.a, {"moving first": first, "moving second": second, "mean": mean})
-        show(table)
+        title = f"{self.a} against {self.b}, exactly, {game}"
+        show(outcomes_table(title, self.a, {"moving first": first, "moving second": second, "mean": mean}))
 
 
 def announce(
@@ -73,9 +72,9 @@ def as_dict(result: Outcome) -> dict[str, Any]:
     return {**result._asdict(), "value": result.value}
 
 
-def add_outcomes(table: Table, title: str, rows: dict[str, Outcome]) -> None:
-    """Columns and rows of a table of outcomes."""
-    for column in (title, "win", "draw", "loss", "value"):
-        table.add_column(column, justify="left" if column == title else "right", no_wrap=column != title)
+def outcomes_table(title: str, whose: str, rows: dict[str, Outcome]) -> Table:
+    """Outcomes as a table."""
+    table = new_table(whose, "win", "draw", "loss", "value", title=title)
     for name, result in rows.items():
         table.add_row(name, *(f"{share:.9f}" for share in result), f"{result.value:+.9f}")
+    return table

@@ -10,7 +10,7 @@ import tyro
 from rich.table import Table
 
 from evaluation.match import Score, play_pairs
-from ttt_apps.cli import Count, GameOptions, check_seed, progress_bar, show
+from ttt_apps.cli import Count, GameOptions, check_seed, new_table, progress_bar, show
 from ttt_envs.policy import make_policy
 from ttt_envs.rules import Game
 
@@ -71,9 +71,8 @@ class Match(GameOptions):
 
 def score_table(game: Game, a: str, b: str, score: Score) -> Table:
     """A score as a table."""
-    table = Table(title=f"{a} against {b}, {score.games:,} games of {game}", title_justify="left")
-    for column in (a, "wins", "draws", "losses", "score"):
-        table.add_column(column, justify="left" if column == a else "right", no_wrap=column != a)
+    title = f"{a} against {b}, {score.games:,} games of {game}"
+    table = new_table(a, "wins", "draws", "losses", "score", title=title)
     for seat, counts in zip(("first", "second"), score.table, strict=True):
         wins, draws, losses = (int(count) for count in counts)
         table.add_row(

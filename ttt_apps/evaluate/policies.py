@@ -123,7 +123,7 @@ def _table(found: Mapping[str, Mapping[str, Any]]) -> Table:
         for key, argument in one["arguments"].items():
             value = "(needed)" if argument["needed"] else _shown(argument["default"])
             other = own.get(key.replace("-", "_"), argument["default"])
-            arguments.append(f"{key}={value}" + (f" | {_shown(other)}" if other != argument["default"] else ""))
+            arguments.append(f"{key}={value}" + (f"|{_shown(other)}" if other != argument["default"] else ""))
         text = Text(one["what"])
         if arguments:
             text.append("\n" + "   ".join(part.replace(" ", "\u00a0") for part in arguments), style="dim")

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import re
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
 import tyro
-from rich.console import Console
+from rich import box
 from rich.table import Table
+from rich.text import Text
 
 from evaluation.drawing import check_pictures
 from evaluation.study import RESULT, TABLE, UNITS, Findings, Study, run_units, verdict, write_findings
-from ttt_apps.cli import Stopped, progress_bar
+from ttt_apps.cli import Count, Stopped, progress_bar, say, show, tell
 from ttt_apps.studies import STUDIES
 from ttt_apps.train import versions
 from ttt_envs.policy import load_object, nearest
@@ -31,7 +33,7 @@ class Reproduce:
     """a small form in under a minute, which says what it leaves out"""
     out: Path | None = None
     """the folder for table.md, result.json and pictures; by default runs/reproduce/NAME"""
-    jobs: int = 1
+    jobs: Count = 1
     """processes; studies that measure time take one"""
     fresh: tyro.conf.FlagCreatePairsOff[bool] = False
     """do everything anew, also what an earlier call that was stopped has left"""
@@ -74,8 +76,7 @@ class Reproduce:
             print((folder / RESULT).read_text(), end="")
             return
         _show(study, findings, self.quick)
-        console = Console(soft_wrap=True, highlight=False)
-        console.print(f"written: {', '.join(map(str, (folder / TABLE, folder / RESULT, *pictures)))}")
+        tell(f"written: {', '.join(map(str, (folder / TABLE, folder / RESULT, *pictures)))}")
 
 
 SHOWS = {
@@ -138,20 +139,21 @@ def _show(study: Study, findings: Findings, quick: bool) -> None:
         table.add_column(column)
     for row in rows:
         table.add_row(*row)
-    console = Console(highlight=False)
-    console.print(table)
+    show(table)
     claims = Table("what the source says", "holds", "what was found", show_lines=True)
     for claim in findings.claims:
         claims.add_row(claim.words, "undecided" if claim.holds is None else verdict(claim.holds), claim.evidence)
     if findings.claims:
-        console.print(claims)
+        show(claims)
     if quick:
-        console.print(f"quick form: {study.left_out}")
+        say(f"quick form: {study.left_out}")
 
 
 def _list() -> None:
-    table = Table("name", "", "source")
+    table = Table("name", "what, and where it was published", box=box.SIMPLE_HEAD, pad_edge=False)
     for name, path in STUDIES.items():
         study = load_object(path)
-        table.add_row(name, study.title, study.source)
-    Console().print(table)
+        source = re.sub(r" \(https?://[^)]*\)|; https?://[^),]*", "", study.source)  # its page has the address
+        table.add_row(name, Text.assemble(study.title, "\n", (source, "dim")))
+    show(table)
+    say("evaluate.py reproduce NAME computes one anew, with --quick a small form of it")
