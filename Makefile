@@ -39,7 +39,7 @@ slow: .venv/.dev
 	touch $@
 
 .venv/.demo: .venv/.base
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[tf]"
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[report,tf]"
 	touch $@
 
 .venv/.dev: .venv/.base
