@@ -52,7 +52,7 @@ class Line(NamedTuple):
 def check_pictures() -> None:
     """Raise ValueError where pictures cannot be drawn."""
     if find_spec("matplotlib") is None:
-        raise ValueError('pictures need matplotlib: pip install "ttt_envs[report]"')
+        raise ValueError("pictures need matplotlib: pip install matplotlib")
 
 
 def save_picture(path: Path, draw: Draw) -> list[Path]:

@@ -493,7 +493,7 @@ def import_tensorflow(wanted_by: str) -> Any:
         with without_chatter():
             import tensorflow as tf
     except ImportError as problem:
-        raise ValueError(f'{wanted_by} needs TensorFlow ({problem}): pip install "ttt_envs[tf]"') from None
+        raise ValueError(f"{wanted_by} needs TensorFlow ({problem}): pip install tensorflow") from None
     threads = tf.config.threading
     try:
         if threads.get_intra_op_parallelism_threads() == threads.get_inter_op_parallelism_threads() == 0:

@@ -152,7 +152,9 @@ def _randomness_kept(threads: int | None = None) -> Iterator[None]:
 def _check_packages(wanted: str, *packages: str) -> None:
     for package in ("torch", "stable_baselines3", *packages):
         if importlib.util.find_spec(package) is None:
-            raise ValueError(f'{wanted} needs {package}, which is not installed: pip install "ttt_envs[sb3]"')
+            raise ValueError(
+                f"{wanted} needs {package}, which is not installed: pip install stable-baselines3 sb3-contrib"
+            )
         with without_chatter():  # Stable-Baselines3 imports TensorFlow where it is installed
             importlib.import_module(package)
 

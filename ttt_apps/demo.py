@@ -42,7 +42,7 @@ def _demo(words: list[str]) -> None:
     for name in LEARNERS:
         Console().rule(f"{name} learns 3 x 3 tic-tac-toe by playing itself")
         if name == "q-net" and importlib.util.find_spec("tensorflow") is None:
-            say('left out: there is no tensorflow. pip install "ttt_envs[tf]"')
+            say("left out: there is no TensorFlow: pip install tensorflow")
             continue
         run = OUT / name
         # a process each, so that CPU time and peak memory are the run's own

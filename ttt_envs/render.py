@@ -64,8 +64,7 @@ class Screen:
             import pygame
         except ImportError:
             raise gymnasium.error.DependencyNotInstalled(
-                'render_mode="human" needs pygame: pip install "ttt_envs[render]", '
-                'or take render_mode="ansi" or "rgb_array"'
+                'render_mode="human" needs pygame: pip install pygame-ce, or take render_mode="ansi" or "rgb_array"'
             ) from None
         self._pygame = pygame
         pygame.display.init()

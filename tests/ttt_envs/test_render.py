@@ -96,7 +96,7 @@ def test_a_window_without_pygame_says_how_to_get_it(monkeypatch):
         return original(name, *rest, **keywords)
 
     monkeypatch.setattr(builtins, "__import__", without_pygame)
-    with pytest.raises(gymnasium.error.DependencyNotInstalled, match=r'pip install "ttt_envs\[render\]"'):
+    with pytest.raises(gymnasium.error.DependencyNotInstalled, match=r"pip install pygame-ce"):
         SingleEnv(render_mode="human").reset()
 
 
