@@ -155,18 +155,26 @@ class Lockstep:
         self._small = np.zeros((5, count), np.int8)
         self._whole = np.zeros((4, count), np.int64)
         self._chance = np.zeros((2, count), np.uint64)
+        # The stones as bits, see `_move_both`: kept only where the caller moves for both on a small board.
+        as_bits = self.opponent is None and len(self.permutations) == 1 and game.cells <= SMALL
+        self._bits = np.zeros((2, count if as_bits else 0), np.int64)
+        self._name_rows()
+        self.outcome[:] = NOT_OVER
+        self.over[:] = True
+        self.episode[:] = -1
+
+    def _name_rows(self) -> None:
+        """Make the views of the arrays: a copy of a view is none, so copies make them anew."""
         self.mover, self.seat, self.outcome = self._small[_MOVER], self._small[_SEAT], self._small[_OUTCOME]
         self.over = self._small[_OVER].view(np.bool_)
         self.stones, self.episode, self.symmetry, self.illegal = self._whole
         self.keys, self.luck = self._chance
-        self.outcome[:] = NOT_OVER
-        self.over[:] = True
-        self.episode[:] = -1
-        # The stones as bits, see `_move_both`: kept only where the caller moves for both on a small board.
-        as_bits = self.opponent is None and len(self.permutations) == 1 and game.cells <= SMALL
-        self._bits = np.zeros((2, count if as_bits else 0), np.int64)
         self._state = (self.cells, self._small, self._whole, self._chance, self._bits)
-        self._fixed: tuple[Any, ...] = (self.permutations, self._seats, self._illegal, self._replies, game.kernel)
+        self._fixed: tuple[Any, ...] = (self.permutations, self._seats, self._illegal, self._replies, self.game.kernel)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._name_rows()
 
     def seed(self, rows: Integers, keys: Keys) -> None:
         """Give the games ``rows`` the 64-bit keys of their seeds; their next episode is number 0."""

@@ -120,8 +120,7 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         # copy, whatever the board. All in one piece of memory, so that one copy begins a game.
         size = self._size = self.game.cells
         self._memory = np.zeros(6 * size, np.int8)
-        self._cells, self._mask, self._views = np.split(self._memory, [size, 2 * size])
-        self._seen = dict(zip(PLAYERS, self._views.reshape(2, *shape), strict=True))
+        self._name_views()
         self._mask.fill(1)
         self._no_mask = np.zeros(size, np.int8)
         self._start = self._memory.copy()
@@ -133,6 +132,19 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         self._has_reset = False
         self._has_updated = False
         self._observes_itself = type(self).observe is raw_env.observe
+
+    def _name_views(self) -> None:
+        """Make the views of the memory: a copy of a view is none, so copies make them anew."""
+        self._cells, self._mask, self._views = np.split(self._memory, [self._size, 2 * self._size])
+        shape = (2, self.game.rows, self.game.columns, 2)
+        self._seen = dict(zip(PLAYERS, self._views.reshape(shape), strict=True))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_screen": None}  # a copy goes on with the game, in a window of its own
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._name_views()
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
         """The same object at every call."""

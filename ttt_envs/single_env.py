@@ -112,8 +112,20 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         self._action = np.zeros(1, np.int64)
         self._row = np.zeros(1, np.int64)
         self._out = Shown.empty(1, self.game.cells)
+        self._name_views()
+
+    def _name_views(self) -> None:
+        """Make the views of arrays: a copy of a view is none, so copies make them anew."""
         self._mask = self._out.mask[0]
-        self._flat = self._out.planes.reshape(-1) if observation == "flat" and dtype == "int8" else None
+        as_it_is = self._views.kind == "flat" and self._views.dtype == np.int8
+        self._flat = self._out.planes.reshape(-1) if as_it_is else None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_screen": None}  # a copy opens a window of its own
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._name_views()
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begin the next episode, or with ``seed`` the first of that seed. ``options`` are ignored."""

@@ -74,7 +74,11 @@ class Cost:
 
 
 def repeat(config: dict[str, Any]) -> Usage:
-    """What a fresh process takes for a run with these settings, imports included; see :func:`run_apart`."""
+    """What a fresh process takes to learn with these settings, imports included; see :func:`run_apart`.
+
+    Nothing is measured on the way, and no report is written.
+    """
+    config = {**config, "exact_every": 0, "no_report": True}
     with tempfile.TemporaryDirectory() as folder:
         return run_apart(config, Path(folder, "run"))
 
