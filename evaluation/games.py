@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from ttt_envs.boards import MOVERS, Boards, cell_at, coordinate, from_text
-from ttt_envs.files import write_whole
+from ttt_envs.files import parse_json, write_whole
 from ttt_envs.policy import nearest
 from ttt_envs.rules import DRAW, ILLEGAL, LARGEST_EDGE, NOT_OVER, Game, Position, action_index, place, winner
 
@@ -38,7 +38,6 @@ RESULTS = ("player_0", "player_1", "draw")
 """how results 0, 1 and DRAW are stored"""
 
 _HEAD = {"format": FORMAT, "content": "games"}
-_DIGITS = 40
 _OPENING = LARGEST_EDGE * (LARGEST_EDGE + 1) + 1
 
 
@@ -352,31 +351,7 @@ def _is_whole(line: bytes) -> bool:
 
 
 def _json(line: bytes | str) -> Any:
-    """Read JSON from anybody.
-
-    Raises:
-        ValueError: no JSON, or what only somebody with bad intentions writes.
-    """
-    if len(line) > LONGEST:
-        raise ValueError(f"it has more than {LONGEST:,} bytes")
-    try:
-        return json.loads(line, parse_int=_whole_number, parse_constant=_no_number)
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
-    except json.JSONDecodeError as problem:
-        raise ValueError(f"it is not JSON: {problem.msg} at character {problem.pos + 1}") from None
-    except UnicodeDecodeError:
-        raise ValueError("it is not JSON: its bytes are not UTF-8") from None
-
-
-def _whole_number(text: str) -> int:
-    if len(text) > _DIGITS:
-        raise ValueError(f"it has a number of {len(text)} digits")
-    return int(text)
-
-
-def _no_number(text: str) -> Any:
-    raise ValueError(f"{text} is no number")
+    return parse_json(line, LONGEST)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

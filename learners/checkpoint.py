@@ -6,8 +6,8 @@ No file here can run code when it is loaded: arrays are read with ``allow_pickle
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
+import os
 import warnings
 import zipfile
 from collections.abc import Mapping
@@ -19,8 +19,8 @@ import numpy as np
 
 from learners import LEARNERS
 from learners.base import LearnerConfig
-from ttt_envs.files import write_whole
-from ttt_envs.policy import Policy, load_object, nearest
+from ttt_envs.files import parse_json, read_bounded, write_whole
+from ttt_envs.policy import FromFile, Policy, from_file, load_object, nearest
 from ttt_envs.rules import Game
 
 CONFIG, CHECKPOINT, METRICS, COST = "config.json", "checkpoint.npz", "metrics.jsonl", "cost.json"
@@ -28,6 +28,35 @@ MODEL = "model.npz"
 """weights of a net that a learner with a loop of its own has left, array by array"""
 TAUGHT = "teacher"
 """the folder of a teacher's games"""
+LARGEST_CONFIG = 1 << 22
+"""bytes that a config.json may have"""
+
+KINDS: dict[type, str] = {
+    dict: "an object",
+    list: "a list",
+    str: "a word",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    type(None): "null",
+}
+"""kinds of JSON, for messages"""
+SHAPE: dict[str, tuple[type, ...]] = {
+    "opponent": (str,),
+    "seat": (str,),
+    "games": (int,),
+    "batch": (int, type(None)),
+    "seed": (int,),
+    "log_every": (int, type(None)),
+    "exact_every": (int, type(None)),
+    "checkpoint_games": (int,),
+    "checkpoint_seconds": (int, float),
+    "no_report": (bool,),
+    "resumed": (list,),
+}
+"""what a config.json says of a training: name -> of which kinds it may be"""
+NEEDED = ("opponent", "games", "seed")
+"""without which no training goes on"""
 
 
 def save_arrays(path: Path, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
@@ -129,26 +158,60 @@ def build_config(learner: str, settings: Mapping[str, Any]) -> LearnerConfig:
     for name in settings:
         if name not in known:
             raise ValueError(f"{learner} has no setting {name!r}: {nearest(name, known)}")
-    made: LearnerConfig = config(**settings)
+    try:
+        made: LearnerConfig = config(**settings)
+    except TypeError as problem:  # a word where a number should be
+        raise ValueError(f"the settings of {learner} do not work: {problem}") from None
     return made
 
 
 def read_config(run: Path) -> dict[str, Any]:
-    """The ``config.json`` of a run.
+    """The ``config.json`` of a run; its words are :class:`~ttt_envs.policy.FromFile`.
 
     Raises:
         ValueError: no such run, or a damaged file.
     """
     path = run / CONFIG
-    if not path.is_file():
+    if not os.path.lexists(path):
         raise ValueError(f"{run} is no run: there is no {CONFIG} in it. Make one with train.py --out {run}")
+    content = read_bounded(path, LARGEST_CONFIG)
     try:
-        data = json.loads(path.read_text())
+        data: dict[str, Any] = from_file(parse_json(content))
         if not isinstance(data, dict) or not {"game", "learner", "settings"} <= data.keys():
             raise ValueError("it does not say which game and learner")
-    except ValueError as problem:
+        for name, kind in (("game", dict), ("learner", str), ("settings", dict)):
+            if not isinstance(data[name], kind):
+                raise ValueError(f"{name} is {short(data[name])}, and must be {KINDS[kind]}")
+        Game.from_dict(data["game"])
+    except (ValueError, TypeError) as problem:
         raise ValueError(f"{path} cannot be read as the settings of a run: {problem}") from None
     return data
+
+
+def read_training(run: Path) -> dict[str, Any]:
+    """The ``config.json`` of a run, of a shape from which it can go on, or be repeated.
+
+    Raises:
+        ValueError: no such run, or a damaged file.
+    """
+    config = read_config(run)
+    for name, kinds in SHAPE.items():
+        if name not in config:
+            if name in NEEDED:
+                raise ValueError(f"{run / CONFIG} cannot be read as the settings of a run: it does not say its {name}")
+        elif type(config[name]) not in (kinds if str not in kinds else {*kinds, FromFile}):
+            wanted = " or ".join(KINDS[kind] for kind in kinds)
+            raise ValueError(
+                f"{run / CONFIG} cannot be read as the settings of a run: {name} is {short(config[name])}, and must "
+                f"be {wanted}"
+            )
+    return config
+
+
+def short(value: object) -> str:
+    """A value of a file for a message, whatever it is."""
+    words = ascii(value)
+    return words if len(words) <= 60 else f"{words[:57]}..."
 
 
 class OtherGame(UserWarning):

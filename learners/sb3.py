@@ -10,7 +10,6 @@ import dataclasses
 import importlib
 import importlib.util
 import math
-import os
 import random
 import time
 from abc import ABC, abstractmethod
@@ -31,12 +30,10 @@ from learners.quiet import without_chatter
 from learners.training import Progress, Task, check_counts, marks_of
 from ttt_envs.boards import Boards
 from ttt_envs.lockstep import SELF, IllegalAction, Symmetry
-from ttt_envs.policy import Named, Policy
+from ttt_envs.policy import TRUST, Named, Policy, trusted
 from ttt_envs.rules import Cells, Game, Reals
 from ttt_envs.vector_env import MNKVectorEnv
 
-TRUST = "TTT_ENVS_TRUST"
-"""the environment variable that, set to 1, trusts every file"""
 SAVE_EVERY = 10.0  # seconds between two writings of MODEL while learning, at lines of the log
 LARGEST_LAYER, MOST_LAYERS = 8192, 4
 
@@ -177,6 +174,7 @@ def _games(task: Task, symmetry: Symmetry, illegal_action: IllegalAction, done: 
         seat=task.seat,
         illegal_action=illegal_action,
         symmetry=symmetry,
+        dtype="int8",  # what buffers keep
         autoreset_mode=AutoresetMode.SAME_STEP,
     )
     both = task.opponent == SELF
@@ -619,7 +617,7 @@ class ZipPolicy(Named):
         game: what is played, on the board on which the model was trained with flat observations.
         path: the zip.
         algorithm: that trained it.
-        trust: whether the file may run code; the environment variable :data:`TRUST` = 1 trusts every file.
+        trust: whether the file may run code; the environment variable ``TTT_ENVS_TRUST`` = 1 trusts every file.
 
     Raises:
         ValueError: a file that is missing, not trusted, damaged, of another algorithm or another board.
@@ -639,7 +637,7 @@ class ZipPolicy(Named):
             raise ValueError(f"algorithm={self.algorithm!r} is not known: choose one of {', '.join(_ALGORITHMS)}")
         if not Path(self.path).is_file():
             raise ValueError(f"there is no file {self.path}: give the path of a zip that Stable-Baselines3 has saved")
-        if not self.trust and os.environ.get(TRUST) != "1":
+        if not (self.trust or trusted()):
             raise ValueError(
                 f"{self.path} is not read: a zip of Stable-Baselines3 holds pickles, which can run any code when they "
                 f"are loaded. If you trust whoever made it, set {TRUST}=1 or write "

@@ -24,8 +24,8 @@ from rich.table import Table
 from tyro.constructors import PrimitiveConstructorSpec
 
 from learners.checkpoint import OtherGame
-from learners.sb3 import TRUST
 from ttt_envs.kept import CACHE_BYTES
+from ttt_envs.policy import TRUST
 from ttt_envs.rules import Game
 from ttt_envs.version import __version__
 
@@ -120,7 +120,7 @@ class GameOptions:
     def game(self) -> Game:
         """The game, checked; from here on files are trusted or not, as the options say."""
         if self.trust:
-            os.environ[TRUST] = "1"  # for workers, too
+            trust_files()
         return Game.of_size(parse_size(self.size), self.win_length, self.skip_chance)
 
 
@@ -152,6 +152,11 @@ class ExactOptions(GameOptions):
         if not 0 < self.memory <= 2**20:
             raise ValueError(f"--memory {self.memory:g} is no amount of GiB: choose more than 0, up to {2**20:,}")
         return int(self.memory * 2**30)
+
+
+def trust_files() -> None:
+    """From here on files may run code: zips that hold pickles, and classes that files name."""
+    os.environ[TRUST] = "1"  # for workers, too
 
 
 def check_seed(seed: int) -> None:

@@ -38,7 +38,7 @@ from learners.checkpoint import (
     build_config,
     load_checkpoint,
     policy_name,
-    read_config,
+    read_training,
     save_checkpoint,
 )
 from learners.pool import NAME as POOL
@@ -58,6 +58,7 @@ from ttt_apps.cli import (
     say,
     slow_status,
     tell,
+    trust_files,
     words_of,
 )
 from ttt_apps.metrics import EVENTS, Metrics
@@ -156,6 +157,9 @@ class Resume:
     """the run directory"""
     games: Count | None = None
     """how many games in all; as many as were asked for at first, or more"""
+    trust: tyro.conf.FlagCreatePairsOff[bool] = False
+    """run code that the files of the run name: an opponent or a teacher that is a class of yours, or a zip of sb3:PATH.
+    Without it they may name built-in policies only"""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -167,6 +171,8 @@ def _main(arguments: list[str]) -> None:
     prog = program("train.py")
     if any(argument.partition("=")[0] == "--resume" for argument in arguments):
         old = parse(Resume, arguments, prog)
+        if old.trust:
+            trust_files()
         resume_run(old.resume, old.games)
         return
     name = _named(arguments, "--learner") or Options.learner
@@ -262,17 +268,7 @@ def train_run(options: Options, settings: Any) -> Path:
     own_loop = hasattr(settings, "fit")
     training = None if own_loop else _training(options, settings, game)
     if own_loop:
-        if options.opponent.partition(":")[0] == POOL:
-            raise ValueError(f"{options.learner} trains in a loop of its own, without a pool: choose self or a policy")
-        if hasattr(settings, TEACHER):
-            if options.opponent != TEACHER:
-                raise ValueError(
-                    f"{options.learner} has no opponent {options.opponent}, it learns from games of its teacher: "
-                    f"leave --opponent out, and choose a --teacher"
-                )
-            make_policy(settings.teacher, game)
-        elif options.opponent != SELF:
-            make_policy(options.opponent, game)
+        _check_own_loop(options, settings, game)
     run.mkdir(parents=True, exist_ok=True)
     for old in (CHECKPOINT, METRICS, COST, EVENTS, MODEL, REPORT):
         (run / old).unlink(missing_ok=True)
@@ -286,6 +282,21 @@ def train_run(options: Options, settings: Any) -> Path:
         warm(settings, options, game, meter)
         done = _learn(training, options, run, 0, meter)
     return _ended(options, game, run, done, meter)
+
+
+def _check_own_loop(options: Options, settings: Any, game: Game) -> None:
+    """Raise ValueError for whom a learner with a loop of its own cannot learn from, before anything is done."""
+    if options.opponent.partition(":")[0] == POOL:
+        raise ValueError(f"{options.learner} trains in a loop of its own, without a pool: choose self or a policy")
+    if hasattr(settings, TEACHER):
+        if options.opponent != TEACHER:
+            raise ValueError(
+                f"{options.learner} has no opponent {options.opponent}, it learns from games of its teacher: "
+                f"leave --opponent out, and choose a --teacher"
+            )
+        make_policy(settings.teacher, game)
+    elif options.opponent != SELF:
+        make_policy(options.opponent, game)
 
 
 def resume_run(run: Path, games: int | None = None) -> Path:
@@ -302,7 +313,7 @@ def resume_run(run: Path, games: int | None = None) -> Path:
         ValueError: no run, a damaged one, one that cannot be resumed, or fewer games than were asked for at first.
         Stopped: a signal asked to stop; a checkpoint has been written.
     """
-    config = read_config(run)
+    config = read_training(run)
     game = Game.from_dict(config["game"])
     settings = build_config(config["learner"], config["settings"])
     own_loop = hasattr(settings, "fit")
@@ -324,6 +335,7 @@ def resume_run(run: Path, games: int | None = None) -> Path:
     if own_loop:
         if (run / MODEL).exists() and options.games == config["games"]:
             return _finished(options, run)
+        _check_own_loop(options, settings, game)
         write_json(run / CONFIG, {**config, "games": options.games})
         return _ended(options, game, run, _fit(settings, options, game, run, meter), meter)
     size = 0

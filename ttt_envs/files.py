@@ -1,29 +1,229 @@
-"""Files that are written whole or not at all."""
+"""Files that are written whole or not at all, and files of others that are read and written with care.
+
+Whoever may write in a folder may put anything in the place of a file: a link to another place, a device that never
+ends, a pipe that waits for ever, JSON that is nested a million times. All of that is refused in one sentence.
+"""
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import re
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Any
+from typing import IO, Any
+
+LARGEST = 1 << 30
+"""bytes that a file of JSON may have, where the reader says nothing else"""
+DEEPEST = 64
+"""how deep JSON may be nested"""
+DIGITS = 40
+"""digits that a whole number in JSON may have"""
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Writing
 
 
 def write_whole(path: Path, write: Any) -> None:
-    """Write a file beside ``path`` by ``write(file)``, then put it in the place of ``path`` in one step."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    file = NamedTemporaryFile(dir=path.parent, prefix=path.name, suffix=".tmp", delete=False)  # noqa: SIM115
+    """Write a file beside ``path`` by ``write(file)``, then put it in the place of ``path`` in one step.
+
+    A link in the place of ``path`` is replaced; what it leads to is left alone.
+
+    Raises:
+        OSError: it cannot be written; the error names ``path``.
+    """
     try:
-        with file:
-            write(file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(file.name, path)
-    except BaseException:
-        Path(file.name).unlink(missing_ok=True)
-        raise
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = NamedTemporaryFile(dir=path.parent, prefix=path.name, suffix=".tmp", delete=False)  # noqa: SIM115
+        try:
+            with file:
+                write(file)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(file.name, path)
+        except BaseException:
+            Path(file.name).unlink(missing_ok=True)
+            raise
+    except OSError as problem:
+        raise OSError(problem.errno, problem.strerror or str(problem), str(path)) from None
 
 
 def write_json(path: Path, data: Any) -> None:
     """Write JSON, whole or not at all."""
     write_whole(path, lambda file: file.write(json.dumps(data, indent=2).encode() + b"\n"))
+
+
+def tidy(folder: Path, names: Iterable[str]) -> None:
+    """Remove what a process that was killed while it wrote the files of these names has left in a folder.
+
+    Nobody else may write there meanwhile: see :func:`held`.
+    """
+    unfinished = re.compile(rf"(?:{'|'.join(map(re.escape, names))})[a-z0-9_]{{8}}\.tmp")
+    for path in folder.iterdir() if folder.is_dir() else ():
+        if unfinished.fullmatch(path.name):
+            path.unlink(missing_ok=True)
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Hold a folder that is there, so that no two processes write in it at once. No file is made for it.
+
+    Raises:
+        ValueError: somebody else holds it.
+    """
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(ImportError):  # there are systems without
+            import fcntl
+
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise ValueError(
+                    f"another process is writing in {folder}: wait until it has ended, or choose another folder"
+                ) from None
+            except OSError:  # a file system without locks
+                pass
+        yield
+    finally:
+        os.close(descriptor)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Opening
+
+
+def open_to_read(path: Path, most: int = LARGEST) -> IO[bytes]:
+    """Open a regular file for reading.
+
+    Args:
+        path: the file.
+        most: bytes that it may have.
+
+    Raises:
+        OSError: no file, or one that cannot be opened.
+        ValueError: a link, a device, a pipe, a folder, or a larger file.
+    """
+    return os.fdopen(_opened(path, os.O_RDONLY, most), "rb")
+
+
+def open_to_write(path: Path) -> IO[bytes]:
+    """Open a regular file for reading and writing, from its start, with what it holds; it is made where there is none.
+
+    Raises:
+        OSError: it cannot be opened.
+        ValueError: a link, a device, a pipe or a folder.
+    """
+    return os.fdopen(_opened(path, os.O_RDWR | os.O_CREAT, None), "r+b")
+
+
+def read_bounded(path: Path, most: int = LARGEST) -> bytes:
+    """All bytes of a regular file; see :func:`open_to_read`."""
+    with open_to_read(path, most) as file:
+        content = file.read(most + 1)
+    if len(content) > most:  # it has grown since it was opened
+        raise ValueError(f"{path} has more than {most:,} bytes, which is more than is read")
+    return content
+
+
+def _opened(path: Path, flags: int, most: int | None) -> int:
+    """The descriptor of a regular file."""
+    with suppress(FileNotFoundError):
+        _check_kind(path, os.lstat(path))  # before it is opened: to open a device may do something
+    # not there on every system; the kind is looked at again below, for the file may have been exchanged
+    flags |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    try:
+        descriptor = os.open(path, flags | getattr(os, "O_CLOEXEC", 0), 0o666)
+    except OSError as problem:
+        if problem.errno in (errno.ELOOP, errno.EMLINK):
+            raise ValueError(_no_file(path, "a link")) from None
+        raise
+    try:
+        found = os.fstat(descriptor)
+        _check_kind(path, found)
+        if most is not None and found.st_size > most:
+            raise ValueError(f"{path} has {found.st_size:,} bytes, and at most {most:,} are read")
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _check_kind(path: Path, found: os.stat_result) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        kinds = {stat.S_IFLNK: "a link", stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
+        raise ValueError(_no_file(path, kinds.get(stat.S_IFMT(found.st_mode), "a device")))
+
+
+def _no_file(path: Path, kind: str) -> str:
+    return f"{path} is {kind}, and neither read nor written: put the file itself there"
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# JSON
+
+
+def read_json(path: Path, most: int = LARGEST) -> Any:
+    """The JSON in a regular file; see :func:`open_to_read` and :func:`parse_json`.
+
+    Raises:
+        OSError: no file, or one that cannot be opened.
+        ValueError: anything else; the message names the file.
+    """
+    content = read_bounded(path, most)
+    try:
+        return parse_json(content, most)
+    except ValueError as problem:
+        raise ValueError(f"{path} cannot be read: {problem}") from None
+
+
+def parse_json(text: bytes | str, most: int = LARGEST, *, nan: bool = False) -> Any:
+    """Read JSON from anybody.
+
+    Args:
+        text: the JSON.
+        most: bytes, or letters, that it may have.
+        nan: take NaN and Infinity for numbers, as Python writes them.
+
+    Raises:
+        ValueError: no JSON, or what only somebody with bad intentions writes.
+    """
+    if len(text) > most:
+        raise ValueError(f"it has more than {most:,} bytes")
+    try:
+        words = text.decode() if isinstance(text, bytes) else text
+        data = json.loads(words, parse_int=_whole_number, parse_constant=float if nan else _no_number)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    except json.JSONDecodeError as problem:
+        raise ValueError(f"it is not JSON: {problem.msg} at character {problem.pos + 1}") from None
+    except UnicodeDecodeError:
+        raise ValueError("it is not JSON: its bytes are not UTF-8") from None
+    if words.count("[") + words.count("{") > DEEPEST and _is_deep(data):
+        raise ValueError("it is nested too deeply")
+    return data
+
+
+def _is_deep(data: Any) -> bool:
+    level = [data]
+    for _ in range(DEEPEST + 1):
+        parts = [each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list)]
+        if not parts:
+            return False
+        level = [each for part in parts for each in part]
+    return True
+
+
+def _whole_number(text: str) -> int:
+    if len(text) > DIGITS:
+        raise ValueError(f"it has a number of {len(text)} digits")
+    return int(text)
+
+
+def _no_number(text: str) -> Any:
+    raise ValueError(f"{text} is no number")

@@ -6,7 +6,8 @@ key; a value that contains ``,`` or ``:`` stands in parentheses::
     random      optimal:epsilon=0.1      run:runs/first      book:path=b.npz,then=(expectiminimax:depth=4)
 
 Any other name is a module, and a class of yours in it: ``module:Class`` or ``package.module:Class:key=value`` is called
-as ``Class(game, key=value)``.
+as ``Class(game, key=value)``. A spec string that was read from a file is a :class:`FromFile`, which names built-in
+policies only, unless files are trusted.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import difflib
 import importlib
 import importlib.util
 import inspect
+import os
 import types
 import typing
 from collections.abc import Callable, Mapping
@@ -226,12 +228,48 @@ OTHER_NAMES: dict[str, tuple[str, ...]] = {
 GRAMMAR = 'write name or name:key=value,..., as in "random" or "run:PATH"'
 
 
+TRUST = "TTT_ENVS_TRUST"
+"""the environment variable that, set to 1, trusts every file: those that can run code when they are loaded, and the
+classes that files name. The commands' --trust sets it"""
+LONGEST, DEEPEST = 4096, 16
+"""letters that a spec string may have, and how deep its parentheses may be nested"""
+
+
+class FromFile(str):
+    """A word that was read from a file, which anybody may have written.
+
+    As a spec string it names built-in policies only, and so do the spec strings inside it, however deep; it stays what
+    it is on its way to other processes. See :data:`TRUST`.
+    """
+
+    __slots__ = ()
+
+
+def from_file(data: Any) -> Any:
+    """JSON-ready data that was read from a file: every word in it, keys apart, becomes a :class:`FromFile`."""
+    if isinstance(data, dict):
+        return {key: from_file(value) for key, value in data.items()}
+    if isinstance(data, list):
+        return [from_file(value) for value in data]
+    return FromFile(data) if isinstance(data, str) else data
+
+
+def trusted() -> bool:
+    """Whether files are trusted: see :data:`TRUST`."""
+    return os.environ.get(TRUST) == "1"
+
+
 class Spec(NamedTuple):
     """A spec string, taken apart."""
 
     name: str
     unkeyed: str | None
     keyed: dict[str, str]
+
+    def from_file(self) -> Spec:
+        """The same with values that were read from a file."""
+        keyed: dict[str, str] = {key: FromFile(value) for key, value in self.keyed.items()}
+        return Spec(self.name, None if self.unkeyed is None else FromFile(self.unkeyed), keyed)
 
 
 def _split(text: str, at: str) -> list[str]:
@@ -245,6 +283,8 @@ def _split(text: str, at: str) -> list[str]:
         depth += (letter == "(") - (letter == ")")
         if depth < 0:
             break
+        if depth > DEEPEST:
+            raise ValueError(f"its parentheses are nested more than {DEEPEST} deep")
         if letter == at and depth == 0:
             parts.append(text[start:index])
             start = index + 1
@@ -274,6 +314,8 @@ def parse_spec(spec: str) -> Spec:
     """
     if not isinstance(spec, str):
         raise TypeError(f"{spec!r} is neither a policy nor the name of one: {GRAMMAR}")
+    if len(spec) > LONGEST:
+        raise ValueError(f"{spec[:40]!r}... is no policy, it has {len(spec):,} letters: {LONGEST:,} are the most")
     try:
         head, *rest = _split(spec, ":")
         # [package.]module:Class[:arguments]
@@ -356,12 +398,16 @@ def make_policy(spec: str | Policy, game: Game) -> Policy:
 
     Raises:
         TypeError: neither a string nor a policy.
-        ValueError: a malformed spec, an unknown name or key (with the nearest known one), a value that does not fit.
+        ValueError: a malformed spec, an unknown name or key (with the nearest known one), a value that does not fit; in
+            a :class:`FromFile` that is not trusted, any name but a built-in one's.
     """
     if not isinstance(spec, str) and isinstance(spec, Policy):
         return spec
     parsed = parse_spec(spec)
     module, _, inside = parsed.name.partition(":")
+    if isinstance(spec, FromFile):
+        _check_from_file(parsed)
+        parsed = parsed.from_file()
     if inside and ("." in module or importlib.util.find_spec(module) is not None):
         factory = load_object(parsed.name)
     elif parsed.name in POLICIES:
@@ -370,10 +416,37 @@ def make_policy(spec: str | Policy, game: Game) -> Policy:
         raise ValueError(_unknown(spec, module))
     if not callable(factory):
         raise ValueError(f"{parsed.name} is not a class or function that makes policies: it is {factory!r}")
-    policy = factory(game, **_arguments(parsed, factory))
+    try:
+        policy = factory(game, **_arguments(parsed, factory))
+    except (ValueError, TypeError, OSError, MemoryError, ImportError):
+        raise
+    except Exception as problem:
+        if parsed.name in POLICIES:
+            raise
+        raise ValueError(f"{parsed.name} made no policy of {game}: {type(problem).__name__}: {problem}") from problem
     if not isinstance(policy, Policy):
         raise ValueError(f"{parsed.name} made {policy!r}, which is no policy: it needs `pure` and `probabilities`")
     return policy
+
+
+def _check_from_file(spec: Spec) -> None:
+    """Raise ValueError for what a file may only name where files are trusted."""
+    if trusted():
+        return
+    if ":" in spec.name:
+        raise ValueError(
+            f"{_cut(spec.name)!r} was read from a file, which may name built-in policies only, for any other can "
+            f"run code: if you trust whoever wrote it, say --trust or set {TRUST}=1"
+        )
+    if spec.keyed.get("trust", "false").lower() != "false":
+        raise ValueError(
+            f"trust={_cut(spec.keyed['trust'])} of {spec.name} was read from a file, which cannot say that it is to be "
+            f"trusted: if you trust whoever wrote it, say --trust or set {TRUST}=1"
+        )
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def _unknown(spec: str, name: str) -> str:

@@ -14,7 +14,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from evaluation.exact import match_outcome
 from learners.sb3 import (
     MODEL,
-    TRUST,
     DQNConfig,
     MaskablePPOConfig,
     PPOConfig,
@@ -25,7 +24,7 @@ from learners.sb3 import (
 )
 from learners.training import Progress, Task
 from ttt_envs import Boards, Game, act, make_policy
-from ttt_envs.policy import Values
+from ttt_envs.policy import TRUST, Values
 from ttt_envs.single_env import SingleEnv
 
 torch = pytest.importorskip("torch", reason="learners of Stable-Baselines3 need torch")

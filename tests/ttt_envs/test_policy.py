@@ -1,6 +1,8 @@
 """Drawing moves, and the spec strings that name what plays."""
 
+import copy
 import dataclasses
+import pickle
 import sys
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Optional
@@ -13,7 +15,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from ttt_envs import Game, Policy, act, make_policy
-from ttt_envs.policy import POLICIES, Named, Spec, parse_spec, sample
+from ttt_envs.policy import DEEPEST, LONGEST, POLICIES, TRUST, FromFile, Named, Spec, from_file, parse_spec, sample
 from ttt_envs.single_env import SingleEnv
 
 GAME = Game(skip_chance=0.25)
@@ -336,3 +338,51 @@ def test_keys_are_written_with_dashes_or_underscores():
         assert make_policy(f"settings:x,{key}=0.25,fast=True,limit=none", GAME) == Settings(
             GAME, path="x", step_size=0.25, fast=True, limit=None
         )
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Spec strings of others
+
+
+def nested(depth):
+    spec = "optimal"
+    for _ in range(depth):
+        spec = f"expectiminimax:depth=1,leaf=({spec})"
+    return spec
+
+
+def test_a_spec_is_bounded_in_length_and_in_depth():
+    assert str(make_policy(nested(1), Game())) == "expectiminimax:depth=1,leaf=optimal"
+    parse_spec(nested(DEEPEST))
+    for spec in (nested(DEEPEST + 1), nested(80)):
+        with pytest.raises(ValueError, match=f"its parentheses are nested more than {DEEPEST} deep"):
+            make_policy(spec, Game())
+    with pytest.raises(ValueError, match=rf"has {LONGEST + 1:,} letters: {LONGEST:,} are the most") as refused:
+        make_policy("x" * (LONGEST + 1), Game())
+    assert len(str(refused.value)) < 200
+
+
+@pytest.mark.parametrize("sent", [pickle.dumps, copy.deepcopy, lambda spec: spec], ids=["pickle", "copy", "as it is"])
+def test_a_spec_from_a_file_names_built_in_policies_only(sent, monkeypatch):
+    monkeypatch.setenv(TRUST, "0")
+    for text in ("uuid:uuid4", "expectiminimax:depth=1,leaf=(uuid:uuid4)", "xml.dom:minidom"):
+        spec = sent(FromFile(text))
+        spec = pickle.loads(spec) if isinstance(spec, bytes) else spec
+        monkeypatch.delitem(sys.modules, "xml.dom", raising=False)
+        with pytest.raises(ValueError, match="was read from a file, which may name built-in policies only"):
+            make_policy(spec, Game())
+        assert "xml.dom" not in sys.modules
+    assert str(make_policy(FromFile("optimal:epsilon=0.1"), Game())) == "optimal:epsilon=0.1"
+
+
+def test_every_word_of_a_file_is_from_a_file():
+    data = from_file({"a": ["b", {"c": "d"}], "e": 5, "f": None, "g": True})
+    assert data == {"a": ["b", {"c": "d"}], "e": 5, "f": None, "g": True}
+    assert [type(word) for word in (data["a"][0], data["a"][1]["c"])] == [FromFile, FromFile]
+
+
+def test_a_function_that_makes_no_policies_is_one_sentence():
+    with pytest.raises(
+        ValueError, match=r"importlib\.util:find_spec made no policy of 3 x 3, 3 to win: AttributeError"
+    ):
+        make_policy("importlib.util:find_spec", Game())

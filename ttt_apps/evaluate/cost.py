@@ -16,8 +16,8 @@ import tyro
 from rich.table import Table
 
 from evaluation.cost import Usage, usage_of
-from learners.checkpoint import CONFIG, COST, read_config
-from ttt_apps.cli import Count, new_table, progress_bar, show
+from learners.checkpoint import CONFIG, COST, read_training
+from ttt_apps.cli import Count, new_table, progress_bar, show, trust_files
 from ttt_envs.files import write_json
 
 NAMES = ("cpu_user_s", "cpu_system_s", "wall_s", "peak_rss_bytes")
@@ -36,6 +36,8 @@ class Cost:
     """how often each is repeated"""
     games: Count | None = None
     """how many games to play, in place of the run's own number"""
+    trust: tyro.conf.FlagCreatePairsOff[bool] = False
+    """run code that the files of the runs name, as train.py --resume --trust does"""
     json: tyro.conf.FlagCreatePairsOff[bool] = False
     """print JSON instead of a table"""
 
@@ -51,12 +53,14 @@ class Cost:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"--{name} {value} measures nothing: choose 1 or more")
-        configs = {run: read_config(run) for run in self.runs}
+        if self.trust:
+            trust_files()  # of the processes below, too
+        configs = {run: read_training(run) for run in self.runs}
         measured: dict[str, dict[str, Any]] = {}
         with progress_bar() as bar:
             task = bar.add_task("repeating", total=2 * self.repeats * len(configs))
             for run, config in configs.items():
-                games = self.games or int(config["games"])
+                games = self.games or config["games"]
                 kinds: dict[str, list[Usage]] = {"run": [], "set_up": []}
                 for _ in range(self.repeats):
                     for kind, number in (("set_up", 0), ("run", games)):  # by turns: a slow moment hits both

@@ -1,0 +1,168 @@
+"""Files that are written whole or not at all, and files of others."""
+
+import json
+import os
+import stat
+
+import pytest
+
+from ttt_envs import files
+from ttt_envs.files import (
+    DEEPEST,
+    DIGITS,
+    held,
+    open_to_read,
+    open_to_write,
+    parse_json,
+    read_bounded,
+    read_json,
+    tidy,
+    write_json,
+    write_whole,
+)
+
+OPENED = [open_to_read, open_to_write, read_bounded, read_json]
+
+
+@pytest.fixture
+def odd(tmp_path):
+    """Whatever may stand in the place of a file, by kind."""
+    (tmp_path / "target").write_text("1")
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "zero").symlink_to("/dev/zero")
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    return tmp_path
+
+
+@pytest.mark.parametrize("opened", OPENED)
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("link", "a link"), ("dangling", "a link"), ("zero", "a link"), ("folder", "a folder"), ("pipe", "a pipe")],
+)
+def test_what_is_no_file_is_neither_read_nor_written_and_nobody_waits(opened, name, kind, odd):
+    with pytest.raises(ValueError, match=f"{name} is {kind}, and neither read nor written"):
+        opened(odd / name)
+    assert (odd / "target").read_text() == "1"
+    assert not (odd / "nowhere").exists()
+
+
+@pytest.mark.parametrize("opened", OPENED)
+def test_a_device_is_neither_read_nor_written(opened):
+    with pytest.raises(ValueError, match="/dev/zero is a device"):
+        opened(files.Path("/dev/zero"))
+
+
+def test_a_link_that_comes_between_the_look_and_the_opening_is_refused(odd, monkeypatch):
+    file = os.lstat(odd / "target")
+    monkeypatch.setattr(files.os, "lstat", lambda path: file)
+    for name, kind in (("link", "a link"), ("pipe", "a pipe"), ("zero", "a link")):
+        for opened in OPENED:
+            with pytest.raises(ValueError, match=f"{name} is {kind}"):
+                opened(odd / name)
+
+
+def test_reading_is_bounded(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"[1, 2, 3]")
+    assert read_bounded(path, 9) == b"[1, 2, 3]"
+    assert read_json(path, 9) == [1, 2, 3]
+    for opened in (open_to_read, read_bounded, read_json):
+        with pytest.raises(ValueError, match="file has 9 bytes, and at most 8 are read"):
+            opened(path, 8)
+    with pytest.raises(FileNotFoundError):
+        open_to_read(tmp_path / "none")
+
+
+def test_a_file_is_opened_for_writing_with_what_it_holds(tmp_path):
+    with open_to_write(tmp_path / "file") as file:
+        file.write(b"one")
+    with open_to_write(tmp_path / "file") as file:
+        assert file.read() == b"one"
+        file.write(b" two")
+    assert (tmp_path / "file").read_bytes() == b"one two"
+    assert not (tmp_path / "file").stat().st_mode & stat.S_IXUSR
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (b"{", "it is not JSON: .* at character 2"),
+        (b"\xff", "its bytes are not UTF-8"),
+        ("[" * 100_000, "it is nested too deeply"),
+        ("[" * 100_000 + "]" * 100_000, "it is nested too deeply"),
+        ("[" * (DEEPEST + 1) + "]" * (DEEPEST + 1), "it is nested too deeply"),
+        ('{"a":' * (DEEPEST + 1) + "1" + "}" * (DEEPEST + 1), "it is nested too deeply"),
+        ("9" * (DIGITS + 1), "it has a number of 41 digits"),
+        ("9" * 10_000, "it has a number of 10000 digits"),
+        ("[NaN]", "NaN is no number"),
+        ("-Infinity", "-Infinity is no number"),
+        (b"1" * 10, "it has more than 8 bytes"),
+    ],
+)
+def test_what_is_no_json_is_one_sentence(text, problem, tmp_path):
+    most = 8 if "8 bytes" in problem else 10**6
+    with pytest.raises(ValueError, match=problem):
+        parse_json(text, most)
+    if most > 8:
+        (tmp_path / "file").write_bytes(text if isinstance(text, bytes) else text.encode())
+        with pytest.raises(ValueError, match=f"file cannot be read: {problem}"):
+            read_json(tmp_path / "file")
+
+
+def test_json_is_read_as_it_was_written(tmp_path):
+    data = {"a": [1.5, -2, None, True, "[[[" * 99], "b": [[]] * 999}
+    for _ in range(DEEPEST - 3):
+        data = [data]
+    write_json(tmp_path / "file", data)
+    assert read_json(tmp_path / "file") == data
+    assert parse_json("[Infinity, -Infinity]", nan=True) == [float("inf"), -float("inf")]
+
+
+def test_a_link_is_replaced_and_what_it_leads_to_is_left_alone(odd):
+    write_json(odd / "link", [5])
+    assert not (odd / "link").is_symlink()
+    assert json.loads((odd / "link").read_text()) == [5]
+    assert (odd / "target").read_text() == "1"
+
+
+def test_what_cannot_be_written_names_the_file_asked_for(tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+
+        def read_only(**asked):
+            raise PermissionError(13, "Permission denied", f"{asked['dir']}/{asked['prefix']}abcdefgh.tmp")
+
+        patch.setattr(files, "NamedTemporaryFile", read_only)
+        with pytest.raises(PermissionError, match=r"Permission denied: '[^']*/wanted\.json'$"):
+            write_json(tmp_path / "wanted.json", [])
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError, match=r"file/wanted\.json'$"):
+        write_json(tmp_path / "file" / "wanted.json", [])
+
+
+def test_what_killed_writers_left_is_removed_and_nothing_else(tmp_path):
+    keep = ["a.json", "a.jsonabcdefg.tmp", "b.jsonabcdefgh.tmp", "my a.jsonabcdefgh.tmp", "a.jsonabcdefgh.tmp.txt"]
+    for name in (*keep, "a.jsonabc_ef9h.tmp", "x.npz01234567.tmp"):
+        (tmp_path / name).touch()
+    tidy(tmp_path, ("a.json", "x.npz"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(keep)
+    tidy(tmp_path / "nowhere", ("a",))
+
+
+def test_a_killed_writer_leaves_what_is_tidied(fresh, tmp_path):
+    write = f"write_whole(Path({str(tmp_path)!r}) / 'a.json', lambda file: os._exit(0))"
+    fresh("import os", "from pathlib import Path", "from ttt_envs.files import write_whole", write)
+    assert len(list(tmp_path.iterdir())) == 1
+    tidy(tmp_path, ("a.json",))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_is_held_by_one_at_a_time(tmp_path):
+    with held(tmp_path):
+        with pytest.raises(ValueError, match=f"another process is writing in {tmp_path}: wait until"), held(tmp_path):
+            pass
+        write_whole(tmp_path / "file", lambda file: file.write(b"1"))
+        assert [path.name for path in tmp_path.iterdir()] == ["file"]
+    with held(tmp_path):
+        pass
