@@ -121,8 +121,8 @@ def pettingzoo_raw_aec() -> Play:
     return aec_games(tictactoe_v3.raw_env())
 
 
-def our_single(size: int = 3, win_length: int = 3) -> Play:
-    env = gymnasium.make("ttt/TicTacToe-v0", size=size, win_length=win_length, opponent="random")
+def our_single(size: int = 3, win_length: int = 3, dtype: str = "int8") -> Play:
+    env = gymnasium.make("ttt/TicTacToe-v0", size=size, win_length=win_length, opponent="random", dtype=dtype)
 
     def play_game() -> int:
         _, info = env.reset()
@@ -218,9 +218,11 @@ def batch_games(
     return lambda: total(turn() for _ in range(turns))
 
 
-def our_batch(opponent: str, count: int = 1024, size: int = 3, win_length: int = 3) -> Play:
+def our_batch(opponent: str, count: int = 1024, size: int = 3, win_length: int = 3, dtype: str = "int8") -> Play:
     """Our vector environment, which begins the next game in a step of its own."""
-    env = gymnasium.make_vec("ttt/TicTacToe-v0", num_envs=count, size=size, win_length=win_length, opponent=opponent)
+    env = gymnasium.make_vec(
+        "ttt/TicTacToe-v0", num_envs=count, size=size, win_length=win_length, opponent=opponent, dtype=dtype
+    )
     going_on = 0  # stones in the games that go on
 
     def read(shown: Any) -> tuple[Any, int]:
@@ -425,15 +427,25 @@ def kernel_row(name: str, game: Game) -> Row:
     return Row(name, f"numba, {game}", "gcc -O3", 0.5, *sides)
 
 
-def vector_row(name: str, opponent: str, at_least: float) -> Row:
-    return Row(name, f"vector env, 1024, {opponent}", "pgx, 1024", at_least, lambda: our_batch(opponent), pgx_batch)
+def vector_row(name: str, opponent: str, at_least: float, dtype: str = "int8") -> Row:
+    ours = f"vector env, 1024, {opponent}" + (f", {dtype}" if dtype != "int8" else "")
+    return Row(name, ours, "pgx, 1024", at_least, lambda: our_batch(opponent, dtype=dtype), pgx_batch)
 
 
 ROWS = (
     Row("aec", "mnk_v0.env()", "tictactoe_v3.env()", 10, our_aec, pettingzoo_aec),
     Row("aec-raw", "mnk_v0.raw_env()", "tictactoe_v3.raw_env()", 2.5, our_raw_aec, pettingzoo_raw_aec),
     Row("single", "single env, random", "OpenSpiel rl_environment", 2, our_single, open_spiel_environment),
+    Row(
+        "single-float32",
+        "single env, random, float32",
+        "OpenSpiel rl_environment",
+        2,
+        lambda: our_single(dtype="float32"),
+        open_spiel_environment,
+    ),
     vector_row("vector-random", "random", 3),
+    vector_row("vector-random-float32", "random", 3, "float32"),
     vector_row("vector-self", "self", 5),
     vector_row("vector-win-or-block", "win-or-block", 1.2),
     Row(

@@ -62,6 +62,8 @@ OUTCOMES = (
     "player_1 lost by an illegal action",
     "truncated after too many illegal actions",
 )
+WINNERS = (0, 1, -1, 1, 0, -1, -1)
+"""of each outcome the player who has won, -1 for nobody; the last is that of ``NOT_OVER``, -1"""
 _SEATS = get_args(Seat)
 _BOTH = len(_SEATS)
 _NONE, _UNIFORM, _BY_ACT = range(3)  # how the opponent replies
@@ -126,6 +128,7 @@ class Lockstep:
         symmetry: int64[B]: which of ``permutations`` int64[S, cells] the caller sees the board through.
         outcome: int8[B]: ``NOT_OVER``, a winner, ``DRAW``, ``FORFEIT`` + the loser, or ``TRUNCATED``.
         over: bool[B]: the end of the game has been shown, and the game must begin anew.
+        small: int8[5, B]: mover, seat, outcome, over, and what only steps use.
         illegal: int64[B]: illegal actions so far.
     """
 
@@ -152,7 +155,7 @@ class Lockstep:
         self._illegal = get_args(IllegalAction).index(illegal_action)
         self.cells = np.zeros((count, game.cells), np.int8)
         # Few arrays with rows, because every array costs a kernel's caller as much as a move on a small board.
-        self._small = np.zeros((5, count), np.int8)
+        self.small = np.zeros((5, count), np.int8)
         self._whole = np.zeros((4, count), np.int64)
         self._chance = np.zeros((2, count), np.uint64)
         # The stones as bits, see `_move_both`: kept only where the caller moves for both on a small board.
@@ -165,11 +168,11 @@ class Lockstep:
 
     def _name_rows(self) -> None:
         """Make the views of the arrays: a copy of a view is none, so copies make them anew."""
-        self.mover, self.seat, self.outcome = self._small[_MOVER], self._small[_SEAT], self._small[_OUTCOME]
-        self.over = self._small[_OVER].view(np.bool_)
+        self.mover, self.seat, self.outcome = self.small[_MOVER], self.small[_SEAT], self.small[_OUTCOME]
+        self.over = self.small[_OVER].view(np.bool_)
         self.stones, self.episode, self.symmetry, self.illegal = self._whole
         self.keys, self.luck = self._chance
-        self._state = (self.cells, self._small, self._whole, self._chance, self._bits)
+        self._state = (self.cells, self.small, self._whole, self._chance, self._bits)
         self._fixed: tuple[Any, ...] = (self.permutations, self._seats, self._illegal, self._replies, self.game.kernel)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -210,7 +213,7 @@ class Lockstep:
             self._refuse(-1 - status, int(actions[-1 - status]))
         if self._replies == _BY_ACT:
             self._reply()
-            status = _settle(self._small, out.rewards, out.terminated, out.truncated)
+            status = _settle(self.small, out.rewards, out.terminated, out.truncated)
             self.observe(out)
         elif len(self.permutations) > 1:
             self.observe(out)
@@ -247,6 +250,12 @@ class Lockstep:
         """``planes`` and ``mask`` in fresh arrays; the rest is not written."""
         out = Shown.empty(*self.cells.shape)
         self.observe(out)
+        return out
+
+    def told(self) -> Integers:
+        """int64[4, B], fresh: mover, seat, outcome and winner (-1 for nobody) of each game."""
+        out = np.empty((4, len(self.mover)), np.int64)
+        _tell(self.small, out)
         return out
 
     def words(self, row: int) -> str | None:
@@ -558,6 +567,22 @@ def _observe(cells: Cells, viewer: Cells, outcome: Cells, planes: Cells, mask: C
             for cell in range(size):
                 legal[start + cell] = 1
         start += size
+
+
+@compiled
+def _tell(small: Cells, out: Integers) -> None:
+    """``Lockstep.told``, without a branch on an outcome."""
+    mover, seat, outcome = small[_MOVER], small[_SEAT], small[_OUTCOME]
+    for b in range(len(mover)):
+        out[0, b] = mover[b]
+    for b in range(len(mover)):
+        out[1, b] = seat[b]
+    for b in range(len(mover)):
+        out[2, b] = outcome[b]
+    for b in range(len(mover)):
+        first = wide(outcome[b] == 0) + wide(outcome[b] == FORFEIT + 1)
+        second = wide(outcome[b] == 1) + wide(outcome[b] == FORFEIT)
+        out[3, b] = first + 2 * second - 1
 
 
 @compiled

@@ -17,7 +17,7 @@ from pettingzoo import AECEnv
 from pettingzoo.utils.env_logger import EnvLogger
 
 from ttt_envs import render as drawing
-from ttt_envs.lockstep import FORFEIT, OUTCOMES, Symmetry, check_choice, check_restored
+from ttt_envs.lockstep import FORFEIT, OUTCOMES, WINNERS, Symmetry, check_choice, check_restored
 from ttt_envs.rules import (
     ILLEGAL,
     NOT_OVER,
@@ -41,8 +41,12 @@ from ttt_envs.symmetry import symmetries
 __all__ = ["env", "raw_env"]
 
 PLAYERS = ("player_0", "player_1")
-# of each outcome: the two rewards, and the winner
-_ENDS = ((1.0, -1.0, 0), (-1.0, 1.0, 1), (0.0, 0.0, None), (-1.0, 0.0, 1), (0.0, -1.0, 0))
+_ENDS = ((1.0, -1.0), (-1.0, 1.0), (0.0, 0.0), (-1.0, 0.0), (0.0, -1.0))  # the two rewards of each outcome
+# what infos tell while the game goes on, to each agent when it is on move
+_ON_MOVE: dict[str, dict[str, Any]] = {
+    agent: {"action_mask": None, "seat": seat, "mover": seat, "result": NOT_OVER, "winner": -1, "outcome": ""}
+    for seat, agent in enumerate(PLAYERS)
+}
 _INT64 = np.int64  # a global, because it is asked for at every step
 _NOT_BEGUN = -3  # an outcome beside those of the rules: no reset yet
 _AFTER_RESET = frozenset(
@@ -65,8 +69,14 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
     A skipped turn is no event of its own: the same agent simply stays selected. An observation is a dict of
     ``observation`` int8[rows, columns, 2], own stones first, and ``action_mask`` int8[rows * columns], all zeros for
     the agent not on move and after the end. An action is the index of a cell, row by row. Rewards come at the end: +1
-    and -1, or 0 and 0; an illegal action ends the game with -1 for its player and 0 for the other. ``infos`` then hold
-    ``outcome`` in words and ``winner`` (0, 1 or None).
+    and -1, or 0 and 0; an illegal action ends the game with -1 for its player and 0 for the other.
+
+    ``infos`` hold the same for both agents at every step: ``action_mask`` as in the observation, ``seat`` (the agent's
+    own, 0 or 1), ``mover``, ``result`` (-1 while the game goes on, else the index of ``lockstep.OUTCOMES``), ``winner``
+    (0 or 1; -1 while there is none, and in a draw) and ``outcome``, the result in words, empty while the game goes on.
+
+    After the end the opponent of the last mover is selected first, as in ``pettingzoo.classic.tictactoe_v3``; after an
+    illegal action player_0 is, as ``TerminateIllegalWrapper`` does.
 
     Args:
         size: edge of the board, or (rows, columns), 1 to 19.
@@ -103,8 +113,10 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         shape = (self.game.rows, self.game.columns, 2)
         self.observation_spaces = {
             agent: spaces.Dict(
-                observation=spaces.Box(0, 1, shape, np.int8),
-                action_mask=spaces.Box(0, 1, (self.game.cells,), np.int8),
+                {
+                    "observation": spaces.Box(0, 1, shape, np.int8),
+                    "action_mask": spaces.Box(0, 1, (self.game.cells,), np.int8),
+                }
             )
             for agent in PLAYERS
         }
@@ -129,6 +141,7 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         self._episode = -1
         self._seeded = False
         self._screen: drawing.Screen | None = None
+        self._infos: dict[str, dict[str, Any]] = {}
         self._has_reset = False
         self._has_updated = False
         self._observes_itself = type(self).observe is raw_env.observe
@@ -178,7 +191,7 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         self._cumulative_rewards = {"player_0": 0.0, "player_1": 0.0}
         self.terminations = {"player_0": False, "player_1": False}
         self.truncations = {"player_0": False, "player_1": False}
-        self.infos: dict[str, dict[str, Any]] = {"player_0": {}, "player_1": {}}
+        self._infos = {}
         self._skip_agent_selection: str | None = None
         self._has_reset = self._has_updated = True
         if self._human:
@@ -218,6 +231,7 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
             return
         self._stones += 1
         if outcome == NOT_OVER:
+            self._infos = {}
             self.agent_selection = PLAYERS[self._mover]
         else:
             self._finish(outcome)
@@ -231,21 +245,20 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         )
 
     def _finish(self, outcome: int) -> None:
-        """Both agents are done; ``agent_selection`` goes to the first of them."""
+        """Both agents are done; ``agent_selection`` goes to the one that takes leave first."""
         self._outcome = outcome
-        first, second, winner = _ENDS[outcome]
+        first, second = _ENDS[outcome]
         self.rewards = {"player_0": first, "player_1": second}
         self._cumulative_rewards = {"player_0": first, "player_1": second}
         self.terminations = {"player_0": True, "player_1": True}
+        self._infos = {}
+        self._skip_agent_selection = self.agent_selection
         if outcome >= FORFEIT:
             self.truncations = {"player_0": True, "player_1": True}
-        words = OUTCOMES[outcome]
-        self.infos = {
-            "player_0": {"outcome": words, "winner": winner},
-            "player_1": {"outcome": words, "winner": winner},
-        }
-        self._skip_agent_selection = self.agent_selection
-        self.agent_selection = PLAYERS[0]
+            self.agent_selection = PLAYERS[0]
+        else:
+            self.agent_selection = PLAYERS[1 - self._mover]
+            self._skip_agent_selection = self.agent_selection
 
     def _was_dead_step(self, action: Any) -> None:
         """Take leave of the selected agent: what the base class does, for two agents that end together."""
@@ -256,7 +269,6 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         del self.truncations[agent]
         del self.rewards[agent]
         del self._cumulative_rewards[agent]
-        del self.infos[agent]
         self.agents.remove(agent)
         if self.agents:
             self.agent_selection = self.agents[0]
@@ -264,6 +276,34 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         else:
             self.agent_selection = self._skip_agent_selection or agent
             self._skip_agent_selection = None
+
+    # The infos of an agent are made when they are asked for, because loops ask for one agent's.
+
+    @property
+    def infos(self) -> dict[str, dict[str, Any]]:
+        """What is told to each of ``agents``: see :class:`raw_env`."""
+        if not self._has_reset:
+            raise AttributeError("infos")  # goes on in __getattr__
+        return {agent: self._info(agent) for agent in self.agents}
+
+    @infos.setter
+    def infos(self, infos: dict[str, dict[str, Any]]) -> None:
+        self._infos = infos
+
+    def _info(self, agent: str) -> dict[str, Any]:
+        """What is told to ``agent``: the same object until the next step."""
+        info = self._infos.get(agent)
+        if info is None:
+            info = self._infos[agent] = _ON_MOVE[agent].copy()
+            outcome = self._outcome
+            if outcome == NOT_OVER and agent == self.agent_selection:
+                info["action_mask"] = self._mask.copy()
+            else:
+                info["action_mask"] = self._no_mask.copy()
+                info["mover"] = self._mover
+                if outcome != NOT_OVER:
+                    info |= {"result": outcome, "winner": WINNERS[outcome], "outcome": OUTCOMES[outcome]}
+        return info
 
     def observe(self, agent: str) -> dict[str, Any]:
         """What ``agent`` sees: ``observation`` int8[rows, columns, 2] and ``action_mask`` int8[cells], both fresh."""
@@ -279,16 +319,26 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         """Observation (or None), cumulative reward, terminated, truncated and info of the selected agent."""
         agent = self.agent_selection
         shown: dict[str, Any] | None
-        if observe and self._observes_itself and self._outcome == NOT_OVER:  # what `observe` would return, sooner
-            shown = {"observation": self._seen[agent].copy(), "action_mask": self._mask.copy()}
-        else:
-            shown = self.observe(agent) if observe else None
+        if observe and self._observes_itself and self._outcome == NOT_OVER:  # what is returned below, sooner
+            mask = self._mask
+            info = self._infos.get(agent)
+            if info is None:
+                self._infos[agent] = info = _ON_MOVE[agent].copy()
+                info["action_mask"] = mask.copy()
+            return (
+                {"observation": self._seen[agent].copy(), "action_mask": mask.copy()},
+                self._cumulative_rewards[agent],
+                self.terminations[agent],
+                self.truncations[agent],
+                info,
+            )
+        shown = self.observe(agent) if observe else None
         return (
             shown,
             self._cumulative_rewards[agent],
             self.terminations[agent],
             self.truncations[agent],
-            self.infos[agent],
+            self._info(agent),
         )
 
     def agent_iter(self, max_iter: int = 2**63) -> Iterator[str]:
@@ -331,7 +381,6 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
             EnvLogger.error_state_before_reset()
         state: dict[str, Any] = {"game": self.game, **{name: getattr(self, name) for name in self._STATE}}
         state |= {name: getattr(self, name).copy() for name in self._COPIED}
-        state["infos"] = {agent: dict(info) for agent, info in self.infos.items()}
         state["_memory"] = self._memory.copy()
         if include_rng:
             state |= {"_key": self._key.copy(), "_episode": self._episode}
@@ -352,7 +401,7 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
             setattr(self, name, state[name])
         for name in self._COPIED:
             setattr(self, name, state[name].copy())
-        self.infos = {agent: dict(info) for agent, info in state["infos"].items()}
+        self._infos = {}
         self._memory[:] = state["_memory"]
         if seed is None:
             self._key[:] = state["_key"]

@@ -10,13 +10,26 @@ from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 
 from ttt_envs import render
-from ttt_envs.lockstep import Flags, IllegalAction, Lockstep, Seat, Shown, Symmetry, check_choice
+from ttt_envs.lockstep import (
+    OUTCOMES,
+    WINNERS,
+    Flags,
+    IllegalAction,
+    Lockstep,
+    Seat,
+    Shown,
+    Symmetry,
+    check_choice,
+)
 from ttt_envs.policy import Policy
 from ttt_envs.rules import Cells, ChanceOutcome, Game, action_index, key_of
 
-Observation = Literal["flat", "planes", "dict"]
+Observation = Literal["flat", "planes", "channels", "dict"]
 DType = Literal["int8", "float32"]
 RenderMode = Literal["ansi", "rgb_array", "human"]
+
+
+_WORDS = (*OUTCOMES, "")  # of each outcome; the last is that of NOT_OVER, -1
 
 
 class Views:
@@ -27,7 +40,7 @@ class Views:
         check_choice("dtype", dtype, get_args(DType))
         self.kind = observation
         self.dtype: np.dtype[Any] = np.dtype(dtype)
-        self.shape = (game.rows, game.columns, 2)
+        self.shape = (2, game.rows, game.columns) if observation == "channels" else (game.rows, game.columns, 2)
         self.action_space = spaces.Discrete(game.cells)
         self.observation_space: spaces.Space[Any]
         if observation == "flat":
@@ -35,8 +48,8 @@ class Views:
         else:
             planes = spaces.Box(0, 1, self.shape, self.dtype)
             mask = spaces.Box(0, 1, (game.cells,), np.int8)
-            is_dict = observation == "dict"
-            self.observation_space = spaces.Dict(observation=planes, action_mask=mask) if is_dict else planes
+            both: dict[str, spaces.Space[Any]] = {"observation": planes, "action_mask": mask}
+            self.observation_space = spaces.Dict(both) if observation == "dict" else planes
 
     def show(self, planes: Cells, mask: Cells) -> Any:
         """The batched observation; it shares no memory with ``mask``."""
@@ -44,6 +57,8 @@ class Views:
         shown: np.ndarray[Any, Any]
         if self.kind == "flat":
             shown = planes.reshape(count, -1)
+        elif self.kind == "channels":
+            shown = planes.reshape(count, *self.shape)
         else:
             shown = np.ascontiguousarray(planes.transpose(0, 2, 1)).reshape(count, *self.shape)
         if self.dtype != np.int8:
@@ -61,10 +76,11 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
     With skips, an opponent who begins may win before the caller's first move. Resetting never draws again: that
     position is returned, and the next ``step``, whatever its action, returns -1, terminated.
 
-    ``info`` holds ``action_mask`` int8[cells] (all ones when the game is over), ``seat`` the caller's seat (with
-    ``"self"`` the seat that moved last), ``mover``, ``result`` (-1 while the game goes on, else the index of
-    ``lockstep.OUTCOMES``: 0 or 1 the winner, 2 a draw, 3 or 4 the player who lost by an illegal action, 5 truncated),
-    and at the end ``outcome``, the same in words.
+    ``info`` holds the same at every step: ``action_mask`` int8[cells] (all ones when the game is over), and as Python's
+    numbers ``seat`` the caller's seat (with ``"self"`` the seat that moved last), ``mover``, ``result`` (-1 while the
+    game goes on, else the index of ``lockstep.OUTCOMES``: 0 or 1 the winner, 2 a draw, 3 or 4 the player who lost by an
+    illegal action, 5 truncated) and ``winner`` (0 or 1; -1 while there is none, and where nobody wins), and
+    ``outcome``, the result in words, empty while the game goes on.
 
     Args:
         size: edge of the board, or (rows, columns), 1 to 19.
@@ -72,9 +88,9 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         skip_chance: probability that a turn is skipped, in [0, 1).
         opponent: a spec string such as ``"random"``, a Policy, or ``"self"``.
         seat: the caller's: ``"first"``, ``"second"``, ``"random"`` or ``"alternate"`` (first, then by turns).
-        observation: ``"flat"`` [2 * cells] own stones then the opponent's, ``"planes"`` [rows, columns, 2], or
-            ``"dict"`` with ``observation`` (planes) and ``action_mask``.
-        dtype: of the stones, ``"int8"`` or ``"float32"``.
+        observation: ``"flat"`` [2 * cells] own stones then the opponent's, ``"planes"`` [rows, columns, 2],
+            ``"channels"`` [2, rows, columns], or ``"dict"`` with ``observation`` (planes) and ``action_mask``.
+        dtype: of the stones, ``"float32"`` as nets take them, or ``"int8"``.
         illegal_action: ``"lose"`` (-1, terminated), ``"penalize"`` (-1, nothing changes; truncated after as many as
             there are cells) or ``"raise"``.
         symmetry: ``"random"`` shows each episode through a random symmetry of the board; actions are mapped back.
@@ -95,7 +111,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         opponent: str | Policy = "random",
         seat: Seat = "first",
         observation: Observation = "flat",
-        dtype: DType = "int8",
+        dtype: DType = "float32",
         illegal_action: IllegalAction = "lose",
         symmetry: Symmetry = "none",
         render_mode: RenderMode | None = None,
@@ -117,8 +133,8 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
     def _name_views(self) -> None:
         """Make the views of arrays: a copy of a view is none, so copies make them anew."""
         self._mask = self._out.mask[0]
-        as_it_is = self._views.kind == "flat" and self._views.dtype == np.int8
-        self._flat = self._out.planes.reshape(-1) if as_it_is else None
+        self._numbers = self._games.small.reshape(-1)
+        self._flat = self._out.planes.reshape(-1) if self._views.kind == "flat" else None
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_screen": None}  # a copy opens a window of its own
@@ -167,18 +183,17 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
 
     def _seen(self) -> tuple[Any, dict[str, Any]]:
         """What ``_out`` holds, in fresh arrays."""
-        games = self._games
-        mask = self._mask.copy()
+        mover, seat, result, _, _ = self._numbers.tolist()
         info: dict[str, Any] = {
-            "action_mask": mask,
-            "seat": games.seat[0],
-            "mover": games.mover[0],
-            "result": games.outcome[0],
+            "action_mask": self._mask.copy(),
+            "seat": seat,
+            "mover": mover,
+            "result": result,
+            "winner": WINNERS[result],
+            "outcome": _WORDS[result],
         }
-        if games.over[0]:
-            info["outcome"] = games.words(0)
         if self._flat is not None:  # the common case, quickly
-            return self._flat.copy(), info
+            return self._flat.astype(self._views.dtype), info
         shown = self._views.show(self._out.planes.copy(), self._out.mask)
         if isinstance(shown, dict):
             return {name: array[0] for name, array in shown.items()}, info

@@ -22,7 +22,8 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
     """``num_envs`` games side by side; game i is :class:`ttt_envs.single_env.SingleEnv` seeded ``seed + i``.
 
     Observations, rewards, flags and infos are what ``gymnasium.vector.SyncVectorEnv`` of such environments gives, all
-    arrays fresh at every call; only the words, ``info["outcome"]``, are left out (see ``lockstep.OUTCOMES``).
+    arrays fresh at every call; only the words, ``info["outcome"]``, are left out (``lockstep.OUTCOMES`` has them for
+    ``info["result"]``).
 
     Args:
         num_envs: B, at least 1.
@@ -47,7 +48,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         opponent: str | Policy = "random",
         seat: Seat = "first",
         observation: Observation = "flat",
-        dtype: DType = "int8",
+        dtype: DType = "float32",
         illegal_action: IllegalAction = "lose",
         symmetry: Symmetry = "none",
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
@@ -151,15 +152,16 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
 
         The arrays of ``out`` become part of what is returned.
         """
-        games = self._games
         mask = out.mask
         shown = self._views.show(out.planes, mask)
-        seat, mover, result = games.seat.copy(), games.mover.copy(), games.outcome.copy()
+        told = self._games.told()
         if rows is None:
             there = self._every.copy()
         else:
             there = rows
-            mask, seat, mover, result = mask * rows[:, None], seat * rows, mover * rows, result * rows
+            mask = mask * rows[:, None]
+            told *= rows
+        mover, seat, result, winner = told
         info = {
             "action_mask": mask,
             "_action_mask": there,
@@ -169,6 +171,8 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
             "_mover": there,
             "result": result,
             "_result": there,
+            "winner": winner,
+            "_winner": there,
         }
         return shown, info
 

@@ -210,7 +210,7 @@ def test_a_distribution_is_what_the_masked_net_draws_from(tmp_path):
 
 
 def test_what_is_seen_is_what_the_environment_shows():
-    env = SingleEnv((3, 4), opponent="self")
+    env = SingleEnv((3, 4), opponent="self", dtype="int8")
     observation, _ = env.reset(seed=0)
     rng = np.random.default_rng(0)
     over = False

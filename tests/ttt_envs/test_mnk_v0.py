@@ -1,5 +1,6 @@
 """The PettingZoo environment: its checkers, its wrappers' guards, OpenSpiel, and a plain reading of the board."""
 
+import json
 import pickle
 import warnings
 from itertools import pairwise
@@ -8,6 +9,7 @@ import numpy as np
 import plain
 import pytest
 from gymnasium.utils import seeding
+from gymnasium.utils.env_checker import data_equivalence
 from numpy.testing import assert_array_equal
 from pettingzoo.utils import wrappers
 from pettingzoo.utils.conversions import turn_based_aec_to_parallel
@@ -238,7 +240,7 @@ def test_a_game_ends_as_in_the_wrappers(moves):
         env.reset()
         assert env.agents == AGENTS
         seen.append(steps)
-    assert seen[0] == seen[1]
+    assert data_equivalence(*seen)
 
 
 def test_after_the_end_only_none_is_an_action(guarded):
@@ -271,14 +273,85 @@ def test_both_agents_are_told_the_outcome():
     for moves, outcome, winner in (
         ((0, 3, 1, 4, 2), "player_0 won", 0),
         ((0, 3, 1, 4, 8, 5), "player_1 won", 1),
-        ((0, 1, 2, 4, 3, 5, 7, 6, 8), "draw", None),
+        ((0, 1, 2, 4, 3, 5, 7, 6, 8), "draw", -1),
         ((0, 0), "player_1 lost by an illegal action", 0),
     ):
         env = started()
-        assert env.infos == {agent: {} for agent in AGENTS}
+        assert [(info["outcome"], info["winner"]) for info in env.infos.values()] == [("", -1)] * 2
         play(env, *moves)
-        assert env.infos == {agent: {"outcome": outcome, "winner": winner} for agent in AGENTS}
+        assert [(info["outcome"], info["winner"]) for info in env.infos.values()] == [(outcome, winner)] * 2
         assert env.infos["player_0"] is not env.infos["player_1"]
+
+
+def test_infos_are_of_one_kind_at_every_step():
+    env = mnk_v0.env(skip_chance=0.25)
+    env.reset(seed=0)
+    rng = np.random.default_rng(0)
+    kinds = set()
+    for episode in range(30):
+        for agent in env.agent_iter():
+            observation, _, terminated, _, info = env.last()
+            assert info is env.infos[agent]
+            assert list(env.infos) == env.agents
+            for name, told in env.infos.items():
+                mask = env.observe(name)["action_mask"]
+                assert_array_equal(told["action_mask"], mask)
+                assert not np.shares_memory(told["action_mask"], observation["action_mask"])
+                kinds.add(tuple((key, type(value)) for key, value in told.items()))
+                numbers = {key: value for key, value in told.items() if key != "action_mask"}
+                assert json.loads(json.dumps(numbers)) == numbers
+                assert name == AGENTS[told["seat"]]
+                assert (told["result"] == -1) == (told["outcome"] == "") == (not terminated)
+            assert terminated or agent == AGENTS[info["mover"]]
+            legal = np.flatnonzero(observation["action_mask"])
+            env.step(None if terminated else int(rng.choice(legal)) if rng.random() < 0.9 else episode % 9)
+        env.reset()
+    [kind] = kinds
+    assert dict(kind) == {
+        "action_mask": np.ndarray,
+        "seat": int,
+        "mover": int,
+        "result": int,
+        "winner": int,
+        "outcome": str,
+    }
+
+
+def ending_of(env, actions, other):
+    """What is seen until both agents have left, step by step, agents named after ``other``'s."""
+    names = dict(zip(AGENTS, other.possible_agents, strict=True))
+    seen = []
+    for one, name in ((env, names), (other, {agent: agent for agent in other.possible_agents})):
+        one.reset(seed=0)
+        left, steps = list(actions), []
+        while one.agents:
+            agent = one.agent_selection
+            observation, reward, terminated, truncated, _ = one.last()
+            mask = observation["action_mask"] * (not terminated)  # theirs lists the empty cells of finished games
+            steps.append((name[agent], list(observation), observation["observation"].tolist(), mask.tolist()))
+            steps.append((reward, terminated, truncated, {name[key]: value for key, value in one.rewards.items()}))
+            one.step(None if terminated or truncated else left.pop(0))
+        steps.append(name[one.agent_selection])
+        seen.append(steps)
+    return seen
+
+
+@pytest.mark.parametrize("games", [200, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_games_end_as_in_pettingzoos_tictactoe(games):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        tictactoe = pytest.importorskip("pettingzoo.classic.tictactoe_v3")
+    env, other = mnk_v0.env(), tictactoe.raw_env()
+    rng = np.random.default_rng(0)
+    ours, theirs = ending_of(env, (0, 3, 1, 4, 2), other)
+    assert ours == theirs
+    assert theirs[10][0] == "player_2"  # the opponent of the last mover
+    spaces = env.observation_space("player_0"), other.observation_space("player_1")
+    assert list(spaces[0]) == list(spaces[1])
+    assert spaces[0] == spaces[1]
+    for _ in range(games):
+        ours, theirs = ending_of(env, rng.permutation(9).tolist(), other)
+        assert ours == theirs
 
 
 def test_own_stones_come_first_and_only_the_mover_has_a_mask():
@@ -409,6 +482,7 @@ def future(env, seed=0):
     for _ in range(2):
         for agent in env.agent_iter():
             observation, reward, terminated, truncated, info = env.last()
+            info["action_mask"] = info["action_mask"].tolist()
             seen.append((agent, observation["observation"].tolist(), reward, terminated, truncated, info))
             env.step(None if terminated else int(rng.choice(np.flatnonzero(observation["action_mask"]))))
         env.reset()
@@ -446,12 +520,13 @@ def test_a_state_is_a_copy():
     play(env, 2)
     env.restore_state(state)
     assert env.terminations == dict.fromkeys(AGENTS, False)
-    assert env.infos == {agent: {} for agent in AGENTS}
+    assert env.infos["player_0"]["outcome"] == ""
     play(env, 2)
     finished = env.clone_state(include_rng=True)
     leave(env)
     env.restore_state(finished)
-    assert [reward for _, (reward, *_), *_ in leave(env)] == [1, -1]
+    assert env.infos["player_0"]["outcome"] == "player_0 won"
+    assert [reward for _, (reward, *_), *_ in leave(env)] == [-1, 1]
     with pytest.raises(ValueError, match="a state of the game 3 x 3, 3 to win cannot be restored in the game 4 x 4"):
         started(size=4).restore_state(state)
     with pytest.raises(ValueError, match=r"cannot be restored in the game 3 x 3, 3 to win, skip 0\.5: make that game"):
@@ -461,7 +536,7 @@ def test_a_state_is_a_copy():
 def test_a_finished_game_is_restored_into_an_environment_that_was_not_reset():
     env = mnk_v0.env()
     env.restore_state(play(started(), 0, 3, 1, 4, 2).clone_state(), seed=0)
-    assert [reward for _, (reward, *_), *_ in leave(env)] == [1, -1]
+    assert [reward for _, (reward, *_), *_ in leave(env)] == [-1, 1]
 
 
 def test_outcomes_are_told_without_moving():

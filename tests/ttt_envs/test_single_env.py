@@ -1,5 +1,6 @@
 """The Gymnasium environment: the checkers of Gymnasium and SB3, and what rewards, masks, seats and copies mean."""
 
+import json
 import pickle
 
 import gymnasium
@@ -11,7 +12,9 @@ from numpy.testing import assert_array_equal
 
 from ttt_envs import Game, make_policy, mnk_v0
 from ttt_envs.lockstep import OUTCOMES
+from ttt_envs.registration import PRESETS
 from ttt_envs.single_env import SingleEnv
+from ttt_envs.vector_env import MNKVectorEnv
 
 # rows, columns, win_length, skip_chance
 GAMES = [(3, 3, 3, 0), (3, 3, 3, 0.25), (4, 6, 4, 0.1), (15, 15, 5, 0)]
@@ -40,7 +43,7 @@ def game(request):
 # Checkers, and learners of others
 
 
-@pytest.mark.parametrize("observation", ["flat", "planes", "dict"])
+@pytest.mark.parametrize("observation", ["flat", "planes", "channels", "dict"])
 @pytest.mark.parametrize("dtype", ["int8", "float32"])
 def test_it_passes_gymnasiums_checker(game, observation, dtype, monkeypatch):
     monkeypatch.setattr("ttt_envs.render.FPS", 1000)
@@ -58,6 +61,7 @@ def test_it_passes_gymnasiums_checker(game, observation, dtype, monkeypatch):
         "flat",
         # SB3 takes three axes for an image
         pytest.param("planes", marks=pytest.mark.filterwarnings("ignore::UserWarning:stable_baselines3")),
+        pytest.param("channels", marks=pytest.mark.filterwarnings("ignore::UserWarning:stable_baselines3")),
         pytest.param("dict", marks=pytest.mark.filterwarnings("ignore::UserWarning:stable_baselines3")),
     ],
 )
@@ -114,17 +118,45 @@ def test_own_stones_come_first_then_the_opponents():
         assert (type(reward), type(terminated), type(truncated)) == (float, bool, bool)
 
 
-def test_the_stones_may_be_floats():
-    for observation in ("flat", "planes", "dict"):
-        env = SingleEnv(observation=observation, dtype="float32")
-        shown, info = env.reset(seed=0)
-        assert env.observation_space.contains(shown)
-        stones = shown["observation"] if observation == "dict" else shown
-        assert stones.dtype == np.float32
-        assert info["action_mask"].dtype == np.int8
+def test_the_stones_are_floats_or_bytes():
+    for observation in ("flat", "planes", "channels", "dict"):
+        for options, dtype in (({}, np.float32), ({"dtype": "float32"}, np.float32), ({"dtype": "int8"}, np.int8)):
+            env = SingleEnv(observation=observation, seat="second", **options)
+            shown, info = env.reset(seed=0)
+            assert env.observation_space.contains(shown)
+            stones = shown["observation"] if observation == "dict" else shown
+            assert stones.dtype == dtype
+            assert stones.sum() == 1
+            assert info["action_mask"].dtype == np.int8
 
 
-@pytest.mark.parametrize("observation", ["flat", "planes", "dict"])
+@pytest.mark.parametrize("name", sorted(PRESETS))
+def test_a_linear_layer_takes_what_an_id_shows(name):
+    """As in scripts of which only the id is changed."""
+    torch = pytest.importorskip("torch")
+    env = gymnasium.make(name)
+    layer = torch.nn.Linear(int(np.prod(env.observation_space.shape)), env.action_space.n)
+    assert layer(torch.as_tensor(env.reset(seed=0)[0])).shape == (env.action_space.n,)
+    envs = gymnasium.make_vec(name, num_envs=4)
+    assert layer(torch.as_tensor(envs.reset(seed=0)[0])).shape == (4, env.action_space.n)
+
+
+def test_a_convolution_takes_channels_first():
+    torch = pytest.importorskip("torch")
+    layer = torch.nn.Conv2d(2, 5, 2)
+    env = SingleEnv((3, 4), observation="channels", opponent="self")
+    env.reset(seed=0)
+    shown, *_ = env.step(5)
+    planes = SingleEnv((3, 4), observation="planes", opponent="self")
+    planes.reset(seed=0)
+    assert_array_equal(shown, planes.step(5)[0].transpose(2, 0, 1))
+    assert env.observation_space == gymnasium.spaces.Box(0, 1, (2, 3, 4), np.float32)
+    assert layer(torch.as_tensor(shown)).shape == (5, 2, 3)
+    envs = MNKVectorEnv(6, (3, 4), observation="channels")
+    assert layer(torch.as_tensor(envs.reset(seed=0)[0])).shape == (6, 5, 2, 3)
+
+
+@pytest.mark.parametrize("observation", ["flat", "planes", "channels", "dict"])
 def test_every_array_is_fresh(observation):
     env = SingleEnv(observation=observation, opponent="win-or-block", symmetry="random")
 
@@ -190,11 +222,41 @@ def test_the_reward_is_the_callers_own(seat, opponent, moves, reward, result):
     for action in moves[:-1]:
         _, got, terminated, truncated, info = env.step(action)
         assert (got, terminated, truncated, info["result"]) == (0, False, False, -1)
-        assert "outcome" not in info
+        assert (info["outcome"], info["winner"]) == ("", -1)
         assert info["mover"] == info["seat"] == ("first", "second").index(seat)
     _, got, terminated, truncated, info = env.step(moves[-1])
     assert (got, terminated, truncated, info["result"]) == (reward, True, False, result)
-    assert info["outcome"] == OUTCOMES[result]
+    assert (info["outcome"], info["winner"]) == (OUTCOMES[result], result if result < 2 else -1)
+
+
+def test_infos_are_of_one_kind_at_every_step():
+    kinds, winners = set(), set()
+    for options in ({}, {"opponent": "self"}, {"illegal_action": "penalize"}, {"seat": "second"}):
+        env = SingleEnv(skip_chance=0.25, **options)
+        env.action_space.seed(0)
+        for episode in range(60):
+            _, info = env.reset(seed=0 if episode == 0 else None)
+            over = False
+            while True:
+                kinds.add(tuple((name, type(value)) for name, value in info.items()))
+                numbers = {name: value for name, value in info.items() if name != "action_mask"}
+                assert json.loads(json.dumps(numbers)) == numbers
+                assert (info["result"] == -1) == (info["outcome"] == "")
+                winners.add((info["result"], info["winner"]))
+                if over:
+                    break
+                _, _, terminated, truncated, info = env.step(env.action_space.sample())
+                over = terminated or truncated
+    [kind] = kinds
+    assert dict(kind) == {
+        "action_mask": np.ndarray,
+        "seat": int,
+        "mover": int,
+        "result": int,
+        "winner": int,
+        "outcome": str,
+    }
+    assert winners == {(-1, -1), (0, 0), (1, 1), (2, -1), (3, 1), (4, 0), (5, -1)}
 
 
 def test_against_oneself_the_reward_goes_to_who_just_moved():
@@ -266,7 +328,7 @@ def test_an_illegal_action_costs_and_changes_nothing():
         assert_array_equal(observation, before)
         if count < 9:
             assert_array_equal(info["action_mask"], info_before["action_mask"])
-            assert "outcome" not in info
+            assert info["outcome"] == ""
     assert info["outcome"] == "truncated after too many illegal actions"
     assert info["action_mask"].all()
     env.reset()
@@ -349,7 +411,11 @@ def test_a_game_begins_with_reset():
         ({"opponent": None}, TypeError, "None is neither a policy nor the name of one"),
         ({"seat": "third"}, ValueError, "seat='third' is not known: choose 'first', 'second', 'random', 'alternate'"),
         ({"seat": 1}, ValueError, "seat=1 is not known: choose 'first', 'second'"),
-        ({"observation": "image"}, ValueError, "observation='image' is not known: choose 'flat', 'planes', 'dict'"),
+        (
+            {"observation": "image"},
+            ValueError,
+            "observation='image' is not known: choose 'flat', 'planes', 'channels', 'dict'",
+        ),
         ({"dtype": "float64"}, ValueError, "dtype='float64' is not known: choose 'int8', 'float32'"),
         (
             {"illegal_action": "ignore"},

@@ -87,9 +87,10 @@ def compare(num_envs, mode, steps, seed=0, **settings):
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.name)
 @pytest.mark.parametrize("opponent", ["random", "win-or-block", "self"])
 def test_it_is_gymnasiums_vector_of_single_environments(mode, opponent):
-    views = product(("flat", "planes", "dict"), ("int8", "float32"), ("none", "random"))
-    choices = product(SEATS, ("lose", "penalize"), range(3))
-    for (seat, illegal_action, _), (observation, dtype, symmetry) in zip(choices, list(views) * 2, strict=True):
+    views = list(product(("flat", "planes", "channels", "dict"), ("int8", "float32"), ("none", "random")))
+    views = [views[5 * index % 16] for index in range(16)]  # so that every seat meets every observation
+    choices = product(SEATS, ("lose", "penalize"), range(2))
+    for (seat, illegal_action, _), (observation, dtype, symmetry) in zip(choices, views, strict=True):
         ended, truncated = compare(
             3,
             mode,
@@ -154,13 +155,13 @@ def test_what_opponents_move_does_not_depend_on_the_other_games():
             assert_array_equal(several[2:3], single)
 
 
-@pytest.mark.parametrize("observation", ["flat", "planes", "dict"])
+@pytest.mark.parametrize("observation", ["flat", "planes", "channels", "dict"])
 def test_every_array_is_fresh(observation):
     env = MNKVectorEnv(4, observation=observation, symmetry="random")
 
     def arrays(shown, *rest):
         shown = shown.values() if observation == "dict" else [shown]
-        return [*shown, *rest[:-1], *(rest[-1][name] for name in ("action_mask", "seat", "mover", "result"))]
+        return [*shown, *rest[:-1], *(rest[-1][name] for name in ("action_mask", "seat", "mover", "result", "winner"))]
 
     kept = [(array, array.copy()) for array in arrays(*env.reset(seed=0))]
     for step in range(30):
