@@ -5,7 +5,6 @@ Files of a run are not trusted: whatever is not as it should be is a ValueError 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,11 +15,14 @@ from evaluation.drawing import SERIES, STYLES, Draw, Line, as_svg, check_picture
 from evaluation.exact import Outcome
 from evaluation.page import Html, element, joined, share, table
 from learners.checkpoint import CONFIG, COST, METRICS
+from ttt_envs.files import parse_json, read_bounded, read_json
 from ttt_envs.rules import Game
 
 REPORT = "report.html"
 MARKS = 200
 """of metrics.jsonl that are drawn at most, as dense at the start as the axis of games is"""
+LARGEST_COST = 1 << 22
+"""bytes that a cost.json may have"""
 
 Row = Mapping[str, float]
 Read = TypeVar("Read")
@@ -34,10 +36,15 @@ def read_metrics(run: Path) -> list[Row]:
     """
     path = run / METRICS
     rows: list[Row] = []
-    if not path.is_file():
+    try:
+        content = read_bounded(path)
+    except FileNotFoundError:
         return rows
-    for count, line in enumerate(path.read_text("utf-8", "replace").splitlines(), 1):
-        row = _json(path, line)
+    for count, line in enumerate(content.decode("utf-8", "replace").splitlines(), 1):
+        try:
+            row = parse_json(line)
+        except ValueError as problem:
+            raise ValueError(f"line {count} of {path} cannot be read: {problem}") from None
         if not isinstance(row, dict) or not all(map(_is_number, row.values())) or "games" not in row:
             raise ValueError(
                 f"line {count} of {path} is no mark: it must be a JSON object of numbers, games among them"
@@ -55,9 +62,10 @@ def read_cost(run: Path) -> dict[str, Row]:
         ValueError: a file that holds anything else.
     """
     path = run / COST
-    if not path.is_file():
+    try:
+        data = read_json(path, LARGEST_COST)
+    except FileNotFoundError:
         return {}
-    data = _json(path, path.read_text("utf-8", "replace"))
     phases = data.get("phases") if isinstance(data, dict) else None
     names = ("cpu_user_s", "cpu_system_s", "wall_s", "peak_rss_bytes")
     if not isinstance(phases, dict) or not all(
@@ -65,13 +73,6 @@ def read_cost(run: Path) -> dict[str, Row]:
     ):
         raise ValueError(f"{path} holds no cost by phase: each must have the numbers {', '.join(names)}")
     return phases
-
-
-def _json(path: Path, text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as problem:
-        raise ValueError(f"{path} cannot be read: {problem}") from None
 
 
 def _is_number(value: object) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttt_envs.boards import Boards
+from ttt_envs.files import parse_json
 from ttt_envs.policy import Policy
 from ttt_envs.rules import Cells, Game, Integers, Reals, compiled, inlined, wide
 
@@ -234,7 +235,7 @@ def from_bytes(array: np.ndarray[Any, Any]) -> Any:
     Raises:
         ValueError: an array that is no JSON.
     """
-    return json.loads(np.asarray(array, np.uint8).tobytes())
+    return parse_json(np.asarray(array, np.uint8).tobytes())
 
 
 class Seat:

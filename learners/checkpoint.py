@@ -6,6 +6,7 @@ No file here can run code when it is loaded: arrays are read with ``allow_pickle
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import math
 import os
 import warnings
@@ -13,13 +14,13 @@ import zipfile
 from collections.abc import Mapping
 from multiprocessing import current_process
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
 from learners import LEARNERS
 from learners.base import LearnerConfig
-from ttt_envs.files import parse_json, read_bounded, write_whole
+from ttt_envs.files import open_to_read, parse_json, read_bounded, write_whole
 from ttt_envs.policy import FromFile, Policy, from_file, load_object, nearest
 from ttt_envs.rules import Game
 
@@ -28,6 +29,10 @@ MODEL = "model.npz"
 """weights of a net that a learner with a loop of its own has left, array by array"""
 TAUGHT = "teacher"
 """the folder of a teacher's games"""
+HASH = "sha256"
+"""the array beside all others that holds their hash"""
+ROOM = 1 << 20
+"""bytes that a file of arrays may have beyond those of its arrays"""
 LARGEST_CONFIG = 1 << 22
 """bytes that a config.json may have"""
 
@@ -60,8 +65,19 @@ NEEDED = ("opponent", "games", "seed")
 
 
 def save_arrays(path: Path, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
-    """Write arrays, whole or not at all."""
-    write_whole(path, lambda file: np.savez(file, allow_pickle=False, **dict(arrays)))
+    """Write arrays, whole or not at all, and beside them a hash of them all and their names."""
+    stored = {HASH: _hash(arrays), **arrays}  # first: damage can swallow entries, but not the first one
+    write_whole(path, lambda file: np.savez(file, allow_pickle=False, **stored))
+
+
+def _hash(arrays: Mapping[str, np.ndarray[Any, Any]]) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """uint8[32]: SHA-256 of arrays, their names, kinds and shapes."""
+    digest = hashlib.sha256()
+    for name in sorted(arrays):
+        array = np.asarray(arrays[name])
+        digest.update(repr((name, array.dtype.str, array.shape)).encode())
+        digest.update(np.ascontiguousarray(array).data if array.size else b"")
+    return np.frombuffer(digest.digest(), np.uint8)
 
 
 def save_checkpoint(run: Path, **parts: Mapping[str, np.ndarray[Any, Any]]) -> None:
@@ -91,24 +107,68 @@ def load_checkpoint(run: Path) -> dict[str, dict[str, np.ndarray[Any, Any]]]:
 
 
 def load_arrays(path: Path, limit: int = 1 << 34) -> dict[str, np.ndarray[Any, Any]]:
-    """Read arrays that :func:`save_arrays` wrote.
+    """Read arrays that :func:`save_arrays` wrote; their hash is checked where there is one, as in all new files.
+
+    What is read takes no more memory than the file has bytes: nothing in it is compressed, and nothing is there twice.
 
     Args:
         path: the file.
-        limit: bytes that the arrays may take, so that a small file cannot unpack to more than the memory.
+        limit: bytes that it may have, and so the arrays.
 
     Raises:
-        ValueError: a file that is damaged, too large, or holds anything but arrays.
+        ValueError: a file that is damaged, too large, or holds anything but arrays of numbers.
     """
     try:
-        with zipfile.ZipFile(path) as archive:
-            stored = sum(entry.file_size for entry in archive.infolist())
-            if stored > limit:
-                raise ValueError(f"it unpacks to {stored:,} bytes, and at most {limit:,} are read")
-        with np.load(path, allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
-    except (ValueError, EOFError, OSError, KeyError, zipfile.BadZipFile, MemoryError) as problem:
-        raise ValueError(f"{path} cannot be read as a checkpoint: {problem}") from None
+        with open_to_read(path, limit + ROOM) as file, warnings.catch_warnings():
+            warnings.simplefilter("error")  # numpy warns of old headers, which nobody has written here
+            arrays = _unpacked(file, limit)
+        said = arrays.pop(HASH, None)
+        if said is not None and not np.array_equal(said, _hash(arrays)):
+            raise ValueError("its arrays are not those that were written")
+    except Exception as problem:  # there is no end of ways in which a zip, or the header of an array, can be wrong
+        why = str(problem).partition("\n")[0] or type(problem).__name__
+        raise ValueError(f"{path} cannot be read as a checkpoint: {why}") from None
+    return arrays
+
+
+def _unpacked(file: IO[bytes], limit: int) -> dict[str, np.ndarray[Any, Any]]:
+    """The arrays in a zip of them; whatever is wrong with it is any exception."""
+    arrays: dict[str, np.ndarray[Any, Any]] = {}
+    with zipfile.ZipFile(file) as archive:
+        entries = archive.infolist()
+        stored = sum(entry.file_size for entry in entries)
+        if stored > limit:
+            raise ValueError(f"it unpacks to {stored:,} bytes, and at most {limit:,} are read")
+        if stored > file.seek(0, os.SEEK_END):
+            raise ValueError(f"it unpacks to {stored:,} bytes, which are more than it has")
+        for entry in entries:
+            name = entry.filename.removesuffix(".npy")
+            if name == entry.filename or name in arrays or entry.comment or entry.compress_type != zipfile.ZIP_STORED:
+                raise ValueError(f"{short(entry.filename)} in it is no array as it is written here")
+            with archive.open(entry) as part:
+                arrays[name] = _array(part, entry.file_size)
+    return arrays
+
+
+def _array(part: IO[bytes], size: int) -> np.ndarray[Any, Any]:
+    """An array of numbers from its ``size`` bytes; whatever is wrong with it is any exception."""
+    major, _ = np.lib.format.read_magic(part)
+    read = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
+    shape, by_columns, dtype = read(part)
+    if dtype.kind not in "biuf":
+        raise ValueError(f"it holds {dtype}, and not only numbers")
+    if math.prod(shape) * dtype.itemsize != size - part.tell():
+        raise ValueError("the size of an array is not what its header says")
+    array: np.ndarray[Any, Any] = np.empty(shape[::-1] if by_columns else shape, dtype)
+    left = array.reshape(-1).view(np.uint8).data
+    while left:
+        count = part.readinto(left)  # type: ignore[attr-defined]
+        if not count:
+            raise ValueError("it is cut off")
+        left = left[count:]
+    if part.read(1):  # at the end its checksum is looked at
+        raise ValueError("an array has more bytes than its header says")
+    return array.T if by_columns else array
 
 
 def load_weights(
@@ -125,7 +185,7 @@ def load_weights(
     Raises:
         ValueError: no file, a damaged one, or one of another net.
     """
-    if not path.is_file():
+    if not os.path.lexists(path):
         raise ValueError(f"there is no {path}: the run was stopped before it had written what it learned")
     numbers = sum(math.prod(shape) for shape in wanted.values())
     arrays = load_arrays(path, limit=4 * numbers + 1024 * len(wanted))

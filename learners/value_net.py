@@ -9,6 +9,7 @@ D + 1, in which a win at once scores D + 1: all values are given in parts of tha
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -214,6 +215,8 @@ class ValueNetConfig:
                 missing.append(block)
             else:
                 add(block, lesson)
+        if (task.run / TAUGHT).is_symlink():
+            raise ValueError(f"{task.run / TAUGHT} is a link, and nothing is written through it: put a folder there")
         work = (task.game, self.teacher, self.epsilon, task.seed)
         seconds: list[float] = []
         while missing and (len(seconds) < 2 or seconds[-1] * len(missing) < WORTH_WORKERS or self.jobs == 1):
@@ -399,7 +402,7 @@ def _kept(path: Path, game: Game, made_by: Mapping[str, Any], games: int) -> Les
     Raises:
         ValueError: a damaged file.
     """
-    if not path.is_file():
+    if not os.path.lexists(path):
         return None
     longest = game.cells * games
     arrays = load_arrays(path, limit=longest * (game.cells + 8) + 8 * games + (1 << 16))

@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
+from evaluation.report_parts import read_metrics
 from learners.checkpoint import METRICS
+from ttt_envs.files import open_to_write
 
 EVENTS = "events.out.tfevents.run"
 """TensorBoard's file in a run"""
@@ -25,25 +27,35 @@ class Metrics:
         run: the run directory.
         size: bytes of ``metrics.jsonl`` to keep, of a run that is resumed; the rest had not been checkpointed.
         games: finished before; ``games_per_s`` counts those since.
+
+    Raises:
+        ValueError: a link in the place of a file, or a ``metrics.jsonl`` that is damaged.
     """
 
     def __init__(self, run: Path, size: int = 0, games: int = 0) -> None:
-        self._path = run / METRICS
         self._began, self._games = time.perf_counter(), games
-        if self._path.exists():
-            os.truncate(self._path, min(size, self._path.stat().st_size))
-        self._lines = self._path.open("a")
-        before = [json.loads(line) for line in self._path.read_text().splitlines()]
-        self._events = _Events(run / EVENTS) if importlib.util.find_spec("tensorboard") else None
-        self._last: Mapping[str, float] = {}
-        for row in before:
-            self._show(row)
+        self._events: _Events | None = None
+        self._lines = open_to_write(run / METRICS)
+        try:
+            self._lines.truncate(max(0, min(size, self._lines.seek(0, os.SEEK_END))))
+            self._lines.seek(0, os.SEEK_END)
+            before = read_metrics(run)
+            for row in before:
+                if not row.keys() >= set(RATES):
+                    raise ValueError(f"{run / METRICS} is damaged: each line must have {', '.join(RATES)}")
+            self._events = _Events(run / EVENTS) if importlib.util.find_spec("tensorboard") else None
+            self._last: Mapping[str, float] = {}
+            for row in before:
+                self._show(row)
+        except BaseException:
+            self.close()
+            raise
 
     def write(self, games: int, measured: Mapping[str, float]) -> None:
         """Add a line."""
         rate = (games - self._games) / max(1e-9, time.perf_counter() - self._began)
         row = {"games": games, "games_per_s": rate, **measured}
-        self._lines.write(json.dumps(row) + "\n")
+        self._lines.write(json.dumps(row).encode() + b"\n")
         self._lines.flush()
         self._show(row)
 
@@ -84,7 +96,8 @@ class _Events:
 
         self._event: Any = Event
         self._summary: Any = Summary
-        self._file: IO[bytes] = path.open("wb")
+        self._file: IO[bytes] = open_to_write(path)
+        self._file.truncate(0)
         self._records: Any = RecordWriter(self._file)
         self._records.write(Event(wall_time=time.time(), file_version="brain.Event:2").SerializeToString())
 

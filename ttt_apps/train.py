@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import json
 import platform
 import shutil
 import signal
@@ -25,6 +24,7 @@ from evaluation.cost import Meter
 from evaluation.estimate import affordable, boards_by_stones
 from evaluation.exact import while_training
 from evaluation.report import REPORT, write_report
+from evaluation.report_parts import read_cost
 from evaluation.strength import Strength, strength_of
 from learners import LEARNERS
 from learners.base import Learner, self_play_of
@@ -331,7 +331,7 @@ def resume_run(run: Path, games: int | None = None) -> Path:
         if games < options.games:
             raise ValueError(f"--games {games} is fewer than the {options.games} of the run: choose that or more")
         options = dataclasses.replace(options, games=games)
-    meter = Meter(json.loads((run / COST).read_text())["phases"] if (run / COST).is_file() else None)
+    meter = Meter(read_cost(run))
     if own_loop:
         if (run / MODEL).exists() and options.games == config["games"]:
             return _finished(options, run)

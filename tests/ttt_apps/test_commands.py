@@ -178,8 +178,13 @@ def test_a_damaged_checkpoint_is_one_sentence(damage, message, tmp_path):
 
 def test_a_checkpoint_that_would_fill_the_memory_is_not_unpacked(tmp_path):
     np.savez_compressed(tmp_path / "bomb.npz", zeros=np.zeros(1_000_000))
-    with pytest.raises(ValueError, match="it unpacks to 8,000,"):
+    with pytest.raises(ValueError, match="it unpacks to 8,000,128 bytes, and at most 1,000,000 are read"):
         load_arrays(tmp_path / "bomb.npz", limit=1_000_000)
+    with pytest.raises(ValueError, match="it unpacks to 8,000,128 bytes, which are more than it has"):
+        load_arrays(tmp_path / "bomb.npz")
+    save_arrays(tmp_path / "large.npz", {"zeros": np.zeros(1_000_000)})
+    with pytest.raises(ValueError, match=r"large.npz has 8,\d+,\d+ bytes, and at most 2,048,576 are read"):
+        load_arrays(tmp_path / "large.npz", limit=1_000_000)
 
 
 @pytest.mark.parametrize("config", ["{", "[]", "{}", '{"game": {}, "learner": "q", "settings": {}}'])

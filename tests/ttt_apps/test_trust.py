@@ -1,13 +1,17 @@
 """What somebody else's run folder may not do: run code, write elsewhere, wait for ever, or go on with damaged files."""
 
 import json
+import os
 import sys
 
 import pytest
 
 from learners.checkpoint import read_config
+from learners.training import Progress, Task
+from learners.value_net import ValueNetConfig
 from ttt_apps import train
 from ttt_apps.evaluate import main as evaluate
+from ttt_envs import Game
 from ttt_envs.policy import TRUST, FromFile
 
 EVIL = """
@@ -125,3 +129,101 @@ def test_what_stands_on_the_command_line_is_trusted_there(evil):
     run = made(evil.parent / "y", "--opponent=runs.x.evil:Policy")
     assert (evil / "evil.ran").exists()
     assert isinstance(read_config(run)["opponent"], FromFile)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Files
+
+
+@pytest.mark.parametrize("name", ["metrics.jsonl", "events.out.tfevents.run"])
+def test_nothing_is_written_through_a_link(name, tmp_path, capsys):
+    if name != "metrics.jsonl":
+        pytest.importorskip("tensorboard")
+    run = made(tmp_path / "run")
+    outside = tmp_path / "outside"
+    outside.write_text("precious")
+    (run / name).unlink()
+    (run / name).symlink_to(outside)
+    assert f"{name} is a link" in refused(capsys, train.main, ["--resume", run, "--games=80"])
+    assert outside.read_text() == "precious"
+
+
+@pytest.mark.parametrize("name", ["config.json", "checkpoint.npz", "cost.json", "metrics.jsonl"])
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_what_is_no_file_is_not_read_and_nobody_waits(name, kind, tmp_path, capsys):
+    run = made(tmp_path / "run")
+    (run / name).unlink()
+    if kind == "pipe":
+        os.mkfifo(run / name)
+    else:
+        (run / name).symlink_to("/dev/zero")
+    said = refused(capsys, train.main, ["--resume", run, "--games=80"])
+    assert f"{name} is a {'pipe' if kind == 'pipe' else 'link'}, and neither read nor written" in said
+
+
+def test_a_teacher_s_games_are_not_written_through_a_link(tmp_path):
+    config = ValueNetConfig(teacher="expectiminimax:depth=1", jobs=1)
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "teacher").symlink_to(tmp_path / "elsewhere")
+    nothing = Task(Game(), "teacher", "first", 1, 1, 0, tmp_path, 1, (), lambda *_: None, lambda *_: None)
+    with pytest.raises(ValueError, match="teacher is a link, and nothing is written through it"):
+        config._games(nothing, Progress())
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"opponent": 5}, "opponent is 5, and must be a word"),
+        ({"games": "many"}, "games is 'many', and must be a whole number"),
+        ({"games": True}, "games is True, and must be a whole number"),
+        ({"games": None}, "games is None, and must be a whole number"),
+        ({"batch": 1.5}, "batch is 1.5, and must be a whole number or null"),
+        ({"seed": []}, "seed is [], and must be a whole number"),
+        ({"resumed": 5}, "resumed is 5, and must be a list"),
+        ({"settings": []}, "settings is [], and must be an object"),
+        ({"settings": {"epsilon": "x"}}, "the settings of q-learning do not work"),
+        ({"settings": {"epsilon": []}}, "the settings of q-learning do not work"),
+        ({"learner": []}, "learner is [], and must be a word"),
+        ({"game": {"rows": []}}, "config.json"),
+        ({"game": 5}, "game is 5, and must be an object"),
+        ({"seat": "third"}, "seat"),
+    ],
+)
+def test_a_config_of_another_shape_is_one_sentence(change, said, tmp_path, capsys):
+    run = changed(made(tmp_path / "run"), **change)
+    assert said in refused(capsys, train.main, ["--resume", run, "--games=80"])
+
+
+@pytest.mark.parametrize("name", ["games", "opponent", "seed"])
+@pytest.mark.parametrize("command", [train.main, evaluate])
+def test_a_config_that_lacks_something_is_one_sentence(command, name, tmp_path, capsys):
+    run = made(tmp_path / "run")
+    config = json.loads((run / "config.json").read_text())
+    del config[name]
+    (run / "config.json").write_text(json.dumps(config))
+    words = ["--resume", run] if command == train.main else ["cost", run]
+    assert f"it does not say its {name}" in refused(capsys, command, words)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("config.json", "[" * 100_000),
+        ("config.json", '{"a":' * 500 + "1" + "}" * 500),
+        ("config.json", "9" * 5_000_000),
+        ("cost.json", '{"phases": 5}'),
+        ("cost.json", '{"phases": {"training": 5}}'),
+        ("cost.json", "{"),
+        ("cost.json", "[" * 100_000),
+        ("metrics.jsonl", '{"games": 1}\n'),
+        ("metrics.jsonl", "5\n"),
+        ("metrics.jsonl", "{\n"),
+        ("metrics.jsonl", "[" * 100_000),
+    ],
+)
+def test_damaged_json_names_its_file(name, content, tmp_path, capsys):
+    run = made(tmp_path / "run")
+    size = (run / "metrics.jsonl").stat().st_size
+    (run / name).write_text(content + " " * (size - len(content)) if name == "metrics.jsonl" else content)
+    assert name in refused(capsys, train.main, ["--resume", run, "--games=80"])

@@ -107,7 +107,7 @@ def test_what_is_no_json_is_one_sentence(text, problem, tmp_path):
         parse_json(text, most)
     if most > 8:
         (tmp_path / "file").write_bytes(text if isinstance(text, bytes) else text.encode())
-        with pytest.raises(ValueError, match=f"file cannot be read: {problem}"):
+        with pytest.raises(ValueError, match=f"file cannot be read: .*{problem}"):
             read_json(tmp_path / "file")
 
 

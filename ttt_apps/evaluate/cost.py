@@ -16,7 +16,8 @@ import tyro
 from rich.table import Table
 
 from evaluation.cost import Usage, usage_of
-from learners.checkpoint import CONFIG, COST, read_training
+from evaluation.report_parts import read_cost
+from learners.checkpoint import CONFIG, read_training
 from ttt_apps.cli import Count, new_table, progress_bar, show, trust_files
 from ttt_envs.files import write_json
 
@@ -101,7 +102,7 @@ def run_apart(config: dict[str, Any], run: Path) -> Usage:
     here = str(Path(__file__).parents[2])  # where this is a checkout that is not installed
     found = {**os.environ, "PYTHONPATH": os.pathsep.join([here, os.environ.get("PYTHONPATH", "")])}
     used = usage_of([sys.executable, "-m", "ttt_apps.train", "--resume", str(run)], found)
-    phases = json.loads((run / COST).read_text())["phases"]
+    phases = read_cost(run)
     return used._replace(peak_rss_bytes=int(max(phase["peak_rss_bytes"] for phase in phases.values())))
 
 

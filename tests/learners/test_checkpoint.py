@@ -1,0 +1,157 @@
+"""Files of arrays: what is wrong with them is one sentence, and nothing wrong is taken for right."""
+
+import os
+import zipfile
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from learners.checkpoint import load_arrays, save_arrays
+
+ARRAYS = {
+    "learner.values": np.linspace(0, 1, 12).reshape(3, 4),
+    "learner.counts": np.arange(5),
+    "by columns": np.asfortranarray(np.arange(6, dtype=np.int8).reshape(2, 3)),
+    "none": np.zeros((0, 3), np.float32),
+    "one": np.array(2.5, np.float32),
+    "flags": np.array([True, False]),
+}
+
+
+@pytest.fixture
+def path(tmp_path):
+    save_arrays(tmp_path / "arrays.npz", ARRAYS)
+    return tmp_path / "arrays.npz"
+
+
+def assert_as_saved(arrays):
+    assert arrays.keys() == ARRAYS.keys()
+    for name, array in ARRAYS.items():
+        assert arrays[name].dtype == array.dtype
+        assert_array_equal(arrays[name], array, strict=True)
+
+
+def test_arrays_are_read_as_they_were_written_with_or_without_a_hash(path):
+    assert_as_saved(load_arrays(path))
+    with zipfile.ZipFile(path) as archive:
+        assert "sha256.npy" in archive.namelist()
+    with np.load(path, allow_pickle=False) as file:  # anybody can read it
+        assert_array_equal(file["learner.counts"], ARRAYS["learner.counts"])
+    np.savez(path, allow_pickle=False, **ARRAYS)  # as it was before there were hashes
+    assert_as_saved(load_arrays(path))
+
+
+def flipped(path, places):
+    """No flip is a traceback, and none gives other arrays."""
+    whole = path.read_bytes()
+    refused = 0
+    for place, bit in places:
+        damaged = bytearray(whole)
+        damaged[place % len(whole)] ^= bit
+        path.write_bytes(damaged)
+        try:
+            read, said = load_arrays(path), ""
+        except ValueError as problem:
+            read, said = ARRAYS, str(problem)
+            refused += 1
+        assert_as_saved(read)
+        assert said.startswith(f"{path} " * bool(said))
+        assert "\n" not in said
+    return refused
+
+
+def test_a_flipped_byte_is_one_sentence_or_nothing(path):
+    rng = np.random.default_rng(0)
+    places = rng.integers(path.stat().st_size, size=400)
+    bits = [(int(place), 1 << int(bit)) for place, bit in zip(places, rng.integers(8, size=400), strict=True)]
+    assert flipped(path, bits) > 200
+
+
+@pytest.mark.slow
+def test_every_flipped_bit_is_one_sentence_or_nothing(path):
+    size = path.stat().st_size
+    assert flipped(path, [(place, bit) for place in range(size) for bit in (1, 2, 4, 8, 16, 32, 64, 128, 255)]) > size
+
+
+def test_arrays_that_were_exchanged_are_not_believed(path, tmp_path):
+    """A whole zip of other arrays beside the hash of these."""
+    with np.load(path, allow_pickle=False) as file:
+        stored = dict(file)
+    for change in (
+        {"learner.counts": np.arange(5)[::-1].copy()},
+        {"learner.counts": np.arange(5, dtype=np.uint64)},
+        {"learner.values": ARRAYS["learner.values"].reshape(4, 3)},
+        {"more": np.zeros(1)},
+    ):
+        np.savez(path, allow_pickle=False, **{**stored, **change})
+        with pytest.raises(ValueError, match="its arrays are not those that were written"):
+            load_arrays(path)
+    del stored["one"]
+    np.savez(path, allow_pickle=False, **stored)
+    with pytest.raises(ValueError, match="its arrays are not those that were written"):
+        load_arrays(path)
+
+
+def zipped(path, name, content, **how):
+    with zipfile.ZipFile(path, "w", **how) as archive:
+        archive.writestr(name, content)
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_what_is_compressed_is_not_read(method, tmp_path):
+    zipped(tmp_path / "a.npz", "a.npy", b"\x93NUMPY" + bytes(os.urandom(500)), compression=method)
+    with pytest.raises(ValueError, match="is no array as it is written here"):
+        load_arrays(tmp_path / "a.npz")
+
+
+@pytest.mark.parametrize(
+    ("header", "problem"),
+    [
+        ("{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000,), }", "the size of an array is not"),
+        ("{'descr': '<f8', 'fortran_order': False, 'shape': (-1,), }", "the size of an array is not"),
+        ("{'descr': '|O', 'fortran_order': False, 'shape': (1,), }", "it holds object, and not only numbers"),
+        ("{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (1,), }", "and not only numbers"),
+        ("{'descr': '<f8', 'fortran_order': False, 'shape': (1L,), }", "cannot be read as a checkpoint"),
+        ("{'descr': '<f8', 'fortran_order': False, 'shape': ((((", "cannot be read as a checkpoint"),
+        ("[" * 5_000, "cannot be read as a checkpoint"),
+        ("\x00", "cannot be read as a checkpoint"),
+    ],
+)
+def test_a_header_that_is_wrong_is_one_sentence(header, problem, tmp_path):
+    text = header.encode() + b"\n"
+    content = b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + bytes(8)
+    zipped(tmp_path / "a.npz", "a.npy", content)
+    with pytest.raises(ValueError, match=problem):
+        load_arrays(tmp_path / "a.npz")
+
+
+def test_entries_that_overlap_are_not_read(path):
+    """One megabyte that a hundred entries of a zip show would be a hundred."""
+    content = path.read_bytes()
+    zipped(path, "a.npy", bytes(100_000))
+    with zipfile.ZipFile(path, "a") as archive:
+        [entry] = archive.infolist()
+        for number in range(100):
+            other = zipfile.ZipInfo(f"{number}.npy")
+            for name in ("header_offset", "CRC", "compress_size", "file_size"):
+                setattr(other, name, getattr(entry, name))
+            archive.filelist.append(other)
+        archive._didModify = True
+    assert path.stat().st_size < 120_000
+    with pytest.raises(ValueError, match="which are more than it has"):
+        load_arrays(path)
+    assert content
+
+
+@pytest.mark.parametrize("made", ["pipe", "link", "device", "folder"])
+def test_what_is_no_file_is_refused_at_once(made, path, tmp_path):
+    other = tmp_path / "other.npz"
+    if made == "pipe":
+        os.mkfifo(other)
+    elif made == "folder":
+        other.mkdir()
+    else:
+        other.symlink_to(path if made == "link" else "/dev/zero")
+    with pytest.raises(ValueError, match=r"other\.npz is a (pipe|link|folder), and neither read nor written"):
+        load_arrays(other)
