@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any, NamedTuple
 from joblib import Parallel, delayed
 
 from evaluation.drawing import Draw, save_picture
-from ttt_envs.files import write_json, write_whole
+from ttt_envs.files import held, open_to_write, parse_json, read_bounded, tidy, write_json, write_whole
 
 Unit = Mapping[str, Any]
 """JSON-ready settings of one piece of work"""
@@ -107,7 +108,24 @@ def run_units(
 
     Returns:
         Each unit with its result, in order.
+
+    Raises:
+        ValueError: another process works in the folder, or something in it is no file.
     """
+    folder.mkdir(parents=True, exist_ok=True)
+    with held(folder):
+        tidy(folder, (UNITS, TABLE, RESULT))
+        return _run_units(study, folder, made_by, quick, jobs, progress)
+
+
+def _run_units(
+    study: Study,
+    folder: Path,
+    made_by: Mapping[str, Any],
+    quick: bool,
+    jobs: int,
+    progress: Callable[[int, int], None] | None,
+) -> list[tuple[Unit, Any]]:
     units = list(study.units(quick))
     head = json.dumps({"made_by": dict(made_by)})
     kept = _kept(folder / UNITS, head)
@@ -117,12 +135,13 @@ def run_units(
     write_whole(folder / UNITS, lambda file: file.write(("\n".join(lines) + "\n").encode()))
     tell = progress or (lambda done, total: None)
     tell(len(units) - len(missing), len(units))
-    with (folder / UNITS).open("a") as file:
+    with open_to_write(folder / UNITS) as file:
+        file.seek(0, os.SEEK_END)
         work = (delayed(_measured)(study.measure, index, units[index]) for index in missing)
         results = Parallel(n_jobs=1 if study.alone else jobs, return_as="generator_unordered")(work)
         for count, (index, result) in enumerate(results):
             kept[names[index]] = result
-            file.write(json.dumps({"unit": json.loads(names[index]), "result": result}) + "\n")
+            file.write(json.dumps({"unit": json.loads(names[index]), "result": result}).encode() + b"\n")
             file.flush()
             tell(len(units) - len(missing) + count + 1, len(units))
     # as they are read again from the file: an interrupted study and one in a single run conclude from the same
@@ -135,15 +154,17 @@ def _measured(measure: Callable[[Unit], Any], index: int, unit: Unit) -> tuple[i
 
 def _kept(path: Path, head: str) -> dict[str, Any]:
     """The results in a file, by the unit as JSON; none where its first line is another."""
-    if not path.is_file():
+    try:
+        content = read_bounded(path)
+    except FileNotFoundError:
         return {}
-    lines = path.read_text(errors="replace").splitlines()
+    lines = content.decode(errors="replace").splitlines()
     if not lines or lines[0] != head:
         return {}
     kept = {}
     for line in lines[1:]:
         try:
-            data = json.loads(line)
+            data = parse_json(line, nan=True)
             kept[json.dumps(data["unit"], sort_keys=True)] = data["result"]
         except (ValueError, KeyError, TypeError):  # the end of a file whose writer was killed
             continue

@@ -62,7 +62,7 @@ from ttt_apps.cli import (
     words_of,
 )
 from ttt_apps.metrics import EVENTS, Metrics
-from ttt_envs.files import write_json
+from ttt_envs.files import held, tidy, write_json
 from ttt_envs.lockstep import SELF
 from ttt_envs.policy import Policy, load_object, make_policy, nearest
 from ttt_envs.rules import Game
@@ -270,6 +270,12 @@ def train_run(options: Options, settings: Any) -> Path:
     if own_loop:
         _check_own_loop(options, settings, game)
     run.mkdir(parents=True, exist_ok=True)
+    with _held(run):
+        return _train_run(options, settings, game, run, training, meter)
+
+
+def _train_run(options: Options, settings: Any, game: Game, run: Path, training: Training | None, meter: Meter) -> Path:
+    """The same in a folder that is held."""
     for old in (CHECKPOINT, METRICS, COST, EVENTS, MODEL, REPORT):
         (run / old).unlink(missing_ok=True)
     shutil.rmtree(run / TAUGHT, ignore_errors=True)
@@ -300,7 +306,7 @@ def _check_own_loop(options: Options, settings: Any, game: Game) -> None:
 
 
 def resume_run(run: Path, games: int | None = None) -> Path:
-    """Go on with a run from its last checkpoint, or from the start where there is none yet.
+    """Go on with a run from its last checkpoint, or from the start where there is none yet; no other process may.
 
     Args:
         run: the run directory.
@@ -313,6 +319,24 @@ def resume_run(run: Path, games: int | None = None) -> Path:
         ValueError: no run, a damaged one, one that cannot be resumed, or fewer games than were asked for at first.
         Stopped: a signal asked to stop; a checkpoint has been written.
     """
+    read_training(run)  # so that a folder that is no run is told first
+    with _held(run):
+        return _resume_run(run, games)
+
+
+@contextmanager
+def _held(run: Path) -> Iterator[None]:
+    """Hold the folder of a run, and remove what writers that were killed have left in it."""
+    with held(run):
+        tidy(run, (CONFIG, CHECKPOINT, METRICS, COST, MODEL, REPORT))
+        if not (run / TAUGHT).is_symlink():
+            unfinished = (run / TAUGHT).glob("[0-9]*.npz*.tmp")
+            tidy(run / TAUGHT, {f"{path.name.partition('.')[0]}.npz" for path in unfinished})
+        yield
+
+
+def _resume_run(run: Path, games: int | None) -> Path:
+    """The same in a folder that is held."""
     config = read_training(run)
     game = Game.from_dict(config["game"])
     settings = build_config(config["learner"], config["settings"])
@@ -425,7 +449,8 @@ def _fit(settings: Any, options: Options, game: Game, run: Path, meter: Meter) -
             progress=show,
         )
         try:
-            done: Progress = settings.fit(task)
+            with _terminable():
+                done: Progress = settings.fit(task)
         except KeyboardInterrupt:
             if not hasattr(settings, TEACHER):
                 raise
@@ -467,6 +492,19 @@ def warm(settings: Any, options: Options, game: Game, meter: Meter) -> None:
         if options.exact_games(game):
             strength_of(Game(2, 2, 2), "random", ["random"])
     meter.end("compiling")
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Within it a signal to terminate interrupts, as the one from the keyboard does."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 class Interrupt:

@@ -63,9 +63,10 @@ def tidy(folder: Path, names: Iterable[str]) -> None:
 
     Nobody else may write there meanwhile: see :func:`held`.
     """
-    unfinished = re.compile(rf"(?:{'|'.join(map(re.escape, names))})[a-z0-9_]{{8}}\.tmp")
-    for path in folder.iterdir() if folder.is_dir() else ():
-        if unfinished.fullmatch(path.name):
+    written = set(names)
+    for path in folder.glob("*.tmp"):
+        match = re.fullmatch(r"(.+)[a-z0-9_]{8}\.tmp", path.name)
+        if match and match[1] in written:
             path.unlink(missing_ok=True)
 
 

@@ -1,6 +1,7 @@
 """Studies go on where they were stopped, and what they write says what they found."""
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -98,3 +99,34 @@ def test_what_was_found_is_written(tmp_path):
 def test_the_same_numbers_make_the_same_picture(tmp_path):
     first, second = (write_findings(STUDY, "squares", conclude(SQUARES), tmp_path / name, quick=False) for name in "ab")
     assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
+
+
+def test_of_two_that_work_in_a_folder_the_second_is_refused(tmp_path):
+    def again(done, total):
+        if done == 2:
+            with pytest.raises(ValueError, match=f"another process is writing in {tmp_path}"):
+                run_units(STUDY, tmp_path, {})
+
+    assert run_units(STUDY, tmp_path, {}, progress=again) == SQUARES
+    assert [path.name for path in tmp_path.iterdir()] == [UNITS]
+
+
+def test_results_are_not_written_through_a_link_and_nobody_waits_for_a_pipe(tmp_path):
+    outside = tmp_path / "outside"
+    outside.write_text("precious")
+    for number, make in enumerate((lambda path: path.symlink_to(outside), os.mkfifo)):
+        (tmp_path / str(number)).mkdir()
+        make(tmp_path / str(number) / UNITS)
+        with pytest.raises(ValueError, match=f"{UNITS} is a (link|pipe), and neither read nor written"):
+            run_units(STUDY, tmp_path / str(number), {})
+    assert outside.read_text() == "precious"
+
+
+@pytest.mark.parametrize(
+    "line", ["[" * 100_000, "5", '{"unit": 5}', '{"unit": {"n": 0}, "result": ' + "9" * 5_000 + "}"]
+)
+def test_a_line_that_is_no_result_is_done_anew(line, tmp_path):
+    run_units(STUDY, tmp_path, {})
+    head = (tmp_path / UNITS).read_text().splitlines()[0]
+    (tmp_path / UNITS).write_text(f"{head}\n{line}\n")
+    assert run_units(STUDY, tmp_path, {}) == SQUARES

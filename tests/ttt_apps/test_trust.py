@@ -2,7 +2,9 @@
 
 import json
 import os
+import signal
 import sys
+import time
 
 import pytest
 
@@ -12,6 +14,7 @@ from learners.value_net import ValueNetConfig
 from ttt_apps import train
 from ttt_apps.evaluate import main as evaluate
 from ttt_envs import Game
+from ttt_envs.files import held
 from ttt_envs.policy import TRUST, FromFile
 
 EVIL = """
@@ -227,3 +230,61 @@ def test_damaged_json_names_its_file(name, content, tmp_path, capsys):
     size = (run / "metrics.jsonl").stat().st_size
     (run / name).write_text(content + " " * (size - len(content)) if name == "metrics.jsonl" else content)
     assert name in refused(capsys, train.main, ["--resume", run, "--games=80"])
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Several processes, and killed ones
+
+
+def test_of_two_that_go_on_with_a_run_the_second_is_refused(tmp_path, capsys):
+    run = made(tmp_path / "run")
+    before = {path.name: path.read_bytes() for path in run.iterdir()}
+    with held(run):
+        assert f"another process is writing in {run}" in refused(capsys, train.main, ["--resume", run, "--games=80"])
+        again = ["--out", run, "--overwrite", "--games=40", "--no-report"]
+        assert f"another process is writing in {run}" in refused(capsys, train.main, again)
+        assert {path.name: path.read_bytes() for path in run.iterdir()} == before
+    train.main(["--resume", str(run), "--games=80"])
+    assert {path.name for path in run.iterdir()} == before.keys()
+
+
+def test_a_run_is_held_while_it_learns(tmp_path, capsys, monkeypatch):
+    said = []
+    learn = train._learn
+
+    def meanwhile(training, options, run, *rest):
+        said.append(refused(capsys, train.main, ["--resume", run]))
+        return learn(training, options, run, *rest)
+
+    monkeypatch.setattr(train, "_learn", meanwhile)
+    run = made(tmp_path / "run")
+    train.main(["--resume", str(run), "--games=80"])
+    assert len(said) == 2
+    assert all(f"another process is writing in {run}" in each for each in said)
+
+
+def test_what_a_killed_writer_left_is_gone_when_a_run_goes_on(tmp_path):
+    run = made(tmp_path / "run")
+    (run / "teacher").mkdir()
+    left = ["checkpoint.npzabcdefgh.tmp", "config.jsonabc_efg1.tmp", "teacher/000003.npzabcdefgh.tmp"]
+    kept = ["notes.tmp", "teacher/minenpzabcdefgh.tmp"]
+    for name in (*left, *kept):
+        (run / name).touch()
+    train.main(["--resume", str(run), "--games=80"])
+    assert not any((run / name).exists() for name in left)
+    assert all((run / name).exists() for name in kept)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_learner_in_a_loop_of_its_own_takes_signals(number, tmp_path, capsys, monkeypatch):
+    def fit(self, task):
+        os.kill(os.getpid(), number)
+        time.sleep(60)
+
+    monkeypatch.setattr(ValueNetConfig, "fit", fit)
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(SystemExit) as end:
+        train.main(["--learner=value-net", "--games=4", "--out", str(tmp_path / "run")])
+    assert end.value.code == 130
+    assert f"go on with train.py --resume {tmp_path / 'run'}" in " ".join(capsys.readouterr().err.split())
+    assert signal.getsignal(signal.SIGTERM) == before
