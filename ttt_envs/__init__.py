@@ -1,7 +1,7 @@
 """m,n,k tic-tac-toe with skipped turns, in which everything can be known exactly.
 
 Importing this package registers the Gymnasium ids ``ttt/MNK-v0``, ``ttt/TicTacToe-v0``, ``ttt/SkipTicTacToe-v0`` and
-``ttt/Gomoku-v0``, and PettingZoo's ``ttt/mnk-v0`` where PettingZoo has a registry.
+``ttt/Gomoku-v0``, and the same in small letters, as ``ttt/mnk-v0``, where PettingZoo has a registry.
 """
 
 from __future__ import annotations
@@ -10,12 +10,24 @@ import importlib
 from typing import Any
 
 from ttt_envs.boards import Boards, from_text, to_text
+from ttt_envs.outside import as_policy
 from ttt_envs.policy import Policy, act, make_policy
 from ttt_envs.registration import register_all
 from ttt_envs.rules import Game, Position, chance_outcomes
 from ttt_envs.version import __version__ as __version__
 
-__all__ = ["Boards", "Game", "Policy", "Position", "act", "chance_outcomes", "from_text", "make_policy", "to_text"]
+__all__ = [
+    "Boards",
+    "Game",
+    "Policy",
+    "Position",
+    "act",
+    "as_policy",
+    "chance_outcomes",
+    "from_text",
+    "make_policy",
+    "to_text",
+]
 
 
 def __getattr__(name: str) -> Any:

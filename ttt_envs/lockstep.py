@@ -5,13 +5,13 @@ The two environments only present what this does, so that game i of a batch and 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ttt_envs.boards import Boards
+from ttt_envs.boards import MOVERS, Boards, from_text
 from ttt_envs.policy import Policy, act_in_episodes, make_policy
 from ttt_envs.rules import (
     DRAW,
@@ -43,6 +43,7 @@ from ttt_envs.rules import (
     splitmix64,
     uniform,
     wide,
+    winner,
 )
 from ttt_envs.symmetry import symmetries
 
@@ -77,6 +78,50 @@ def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
     """Raise ValueError unless ``value`` is one of the choices."""
     if value not in choices:
         raise ValueError(f"{name}={value!r} is not known: choose {', '.join(map(repr, choices))}")
+
+
+def beginning(game: Game, options: Mapping[str, Any] | None, both: bool) -> tuple[Position | None, int | None]:
+    """The position and the caller's seat that the options of a reset ask for, None where they do not.
+
+    Args:
+        game: what is played.
+        options: ``position``, a text, and ``seat``, 0 or 1; both may be missing.
+        both: whether the caller moves for both players.
+
+    Raises:
+        TypeError, ValueError: another option, a position that is over or that no game leads to, a seat that is none.
+    """
+    if not options:
+        return None, None
+    for name in options:
+        if name not in ("position", "seat"):
+            raise ValueError(f"options[{name!r}] is not known: choose 'position' or 'seat'")
+    seat = options.get("seat")
+    if seat is not None:
+        if isinstance(seat, bool) or not isinstance(seat, (int, np.integer)) or seat not in (0, 1):
+            raise ValueError(f"options['seat']={seat!r} is no seat: choose 0 (first, o) or 1 (second, x)")
+        if both:
+            raise ValueError("options['seat'] makes no sense with opponent='self': you move for both")
+        seat = int(seat)
+    text = options.get("position")
+    if text is None:
+        return None, seat
+    if not isinstance(text, str):
+        raise TypeError(f"options['position']={text!r} is no text: write rows and mover, as in 'x.o/.../..o x'")
+    position = from_text(text, game)
+    if winner(game, position.cells) is not None:
+        raise ValueError(f"options['position']={text!r} is over: choose a position in which the game goes on")
+    o, x = (int(np.count_nonzero(position.cells == stone)) for stone in (1, 2))
+    if game.skip_chance == 0:
+        if o - x not in (0, 1) or position.mover != o - x:
+            turn = f"{MOVERS[o - x]} is" if o - x in (0, 1) else "nobody could be"
+            raise ValueError(
+                f"options['position']={text!r} comes from no game without skips, with {o} o and {x} x {turn} to move: "
+                f"choose another, or a skip_chance above 0"
+            )
+    elif o == 0 and (x or position.mover):
+        raise ValueError(f"options['position']={text!r} comes from no game: o moves first")
+    return position, seat
 
 
 def check_restored(cloned: Game, game: Game, has_luck: bool, seed: object) -> None:
@@ -184,13 +229,34 @@ class Lockstep:
         self.keys[rows] = keys
         self.episode[rows] = -1
 
-    def begin(self, rows: Integers) -> None:
-        """Begin the next episode in the games ``rows``, the opponent's opening moves included."""
+    def begin(self, rows: Integers, position: Position | None = None, seat: int | None = None) -> None:
+        """Begin the next episode in the games ``rows``, the opponent's opening moves included.
+
+        Args:
+            rows: int64[R].
+            position: where they begin, if not with an empty board.
+            seat: the caller's, if not as the environment was made.
+        """
         if self._bits.size:
             self._bits[:, rows] = 0
         _begin_rows(rows, *self._state[:-1], *self._fixed)
-        if self._replies == _BY_ACT:
+        placed = position is not None or seat is not None
+        if placed:
+            cells, mover = position or Position(np.zeros(self.game.cells, np.int8), 0)
+            self.cells[rows], self.mover[rows], self.stones[rows] = cells, mover, np.count_nonzero(cells)
+            self.outcome[rows] = NOT_OVER
+            if seat is not None:
+                self.seat[rows] = seat
+            self._renew_bits()
+        if self._replies == _BY_ACT or (placed and self.opponent is not None):
             self._reply()
+
+    def _renew_bits(self) -> None:
+        """Read the bits from the cells."""
+        if self._bits.size:
+            place = np.arange(self.game.cells) + np.arange(self.game.cells) // self.game.columns
+            for player in range(2):
+                self._bits[player] = ((self.cells == player + 1) << place).sum(axis=1)
 
     def step(self, actions: Integers, begin_over: bool, out: Shown) -> int:
         """Move in every game, let the opponent reply, and show how the games stand.
@@ -286,10 +352,7 @@ class Lockstep:
             raise ValueError(f"a state of {len(state['cells'])} games does not fit {len(self.cells)}")
         for name in self._POSITION + (self._LUCK if "luck" in state else ()):
             getattr(self, name)[...] = state[name]
-        if self._bits.size:
-            place = np.arange(self.game.cells) + np.arange(self.game.cells) // self.game.columns
-            for player in range(2):
-                self._bits[player] = ((self.cells == player + 1) << place).sum(axis=1)
+        self._renew_bits()
         if keys is not None:
             self.seed(np.arange(len(keys)), keys)
             self.episode += 1

@@ -361,6 +361,13 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         mover = np.full((self.game.rows, self.game.columns, 1), self._mover, np.int8)
         return np.concatenate([self._seen[PLAYERS[0]], mover], axis=2)
 
+    def legal_actions(self) -> list[int]:
+        """The actions of the selected agent on empty cells; none when the game is over."""
+        if not self._has_reset:
+            EnvLogger.error_observe_before_reset()
+        actions: list[int] = np.flatnonzero(self._mask).tolist() if self._outcome == NOT_OVER else []
+        return actions
+
     def chance_outcomes(self, action: int) -> list[ChanceOutcome]:
         """All positions that the selected agent's action may lead to, with exact probabilities.
 

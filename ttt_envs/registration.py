@@ -12,7 +12,8 @@ PRESETS: dict[str, dict[str, object]] = {
 }
 """Gymnasium's ids and the arguments that each presets; all others stay open"""
 
-PETTINGZOO_ID = "ttt/mnk-v0"
+PETTINGZOO_PRESETS = {name.lower(): kwargs for name, kwargs in PRESETS.items()}
+"""the same in PettingZoo, in small letters as it writes ids"""
 
 
 def register_all() -> None:
@@ -29,5 +30,6 @@ def register_all() -> None:
         from pettingzoo import aec_registry, register
     except ImportError:  # before 1.27 PettingZoo has no registry
         return
-    if PETTINGZOO_ID not in aec_registry:
-        register("aec", PETTINGZOO_ID, entry_point="ttt_envs.mnk_v0:env")
+    for name, kwargs in PETTINGZOO_PRESETS.items():
+        if name not in aec_registry:
+            register("aec", name, entry_point="ttt_envs.mnk_v0:env", kwargs=dict(kwargs))

@@ -6,7 +6,6 @@ from typing import Any, Literal, get_args
 
 import gymnasium
 import numpy as np
-from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 
 from ttt_envs import render
@@ -19,51 +18,16 @@ from ttt_envs.lockstep import (
     Seat,
     Shown,
     Symmetry,
-    check_choice,
+    beginning,
 )
-from ttt_envs.policy import Policy
-from ttt_envs.rules import Cells, ChanceOutcome, Game, action_index, key_of
+from ttt_envs.outside import Opponent, opponent_of
+from ttt_envs.rules import NOT_OVER, ChanceOutcome, Game, action_index, key_of
+from ttt_envs.views import DType, Observation, Views
 
-Observation = Literal["flat", "planes", "channels", "dict"]
-DType = Literal["int8", "float32"]
 RenderMode = Literal["ansi", "rgb_array", "human"]
 
 
 _WORDS = (*OUTCOMES, "")  # of each outcome; the last is that of NOT_OVER, -1
-
-
-class Views:
-    """How a game is shown: the spaces, and observations made from planes int8[B, 2, cells] and masks int8[B, cells]."""
-
-    def __init__(self, game: Game, observation: Observation, dtype: DType) -> None:
-        check_choice("observation", observation, get_args(Observation))
-        check_choice("dtype", dtype, get_args(DType))
-        self.kind = observation
-        self.dtype: np.dtype[Any] = np.dtype(dtype)
-        self.shape = (2, game.rows, game.columns) if observation == "channels" else (game.rows, game.columns, 2)
-        self.action_space = spaces.Discrete(game.cells)
-        self.observation_space: spaces.Space[Any]
-        if observation == "flat":
-            self.observation_space = spaces.Box(0, 1, (2 * game.cells,), self.dtype)
-        else:
-            planes = spaces.Box(0, 1, self.shape, self.dtype)
-            mask = spaces.Box(0, 1, (game.cells,), np.int8)
-            both: dict[str, spaces.Space[Any]] = {"observation": planes, "action_mask": mask}
-            self.observation_space = spaces.Dict(both) if observation == "dict" else planes
-
-    def show(self, planes: Cells, mask: Cells) -> Any:
-        """The batched observation; it shares no memory with ``mask``."""
-        count = len(planes)
-        shown: np.ndarray[Any, Any]
-        if self.kind == "flat":
-            shown = planes.reshape(count, -1)
-        elif self.kind == "channels":
-            shown = planes.reshape(count, *self.shape)
-        else:
-            shown = np.ascontiguousarray(planes.transpose(0, 2, 1)).reshape(count, *self.shape)
-        if self.dtype != np.int8:
-            shown = shown.astype(self.dtype)
-        return {"observation": shown, "action_mask": mask.copy()} if self.kind == "dict" else shown
 
 
 class SingleEnv(gymnasium.Env[Any, np.int64]):
@@ -86,7 +50,9 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         size: edge of the board, or (rows, columns), 1 to 19.
         win_length: stones in a line that win.
         skip_chance: probability that a turn is skipped, in [0, 1).
-        opponent: a spec string such as ``"random"``, a Policy, or ``"self"``.
+        opponent: a spec string such as ``"random"``, a Policy, ``"self"``, or what :func:`ttt_envs.as_policy` takes: a
+            function of (observation, mask) of one game, which returns an action, or a model of Stable-Baselines3. They
+            see what the caller would see in their place.
         seat: the caller's: ``"first"``, ``"second"``, ``"random"`` or ``"alternate"`` (first, then by turns).
         observation: ``"flat"`` [2 * cells] own stones then the opponent's, ``"planes"`` [rows, columns, 2],
             ``"channels"`` [2, rows, columns], or ``"dict"`` with ``observation`` (planes) and ``action_mask``.
@@ -108,7 +74,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         win_length: int = 3,
         skip_chance: float = 0.0,
         *,
-        opponent: str | Policy = "random",
+        opponent: Opponent = "random",
         seat: Seat = "first",
         observation: Observation = "flat",
         dtype: DType = "float32",
@@ -118,7 +84,8 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
     ) -> None:
         render.check_mode(render_mode)
         self.game = Game.of_size(size, win_length, skip_chance)
-        self._games = Lockstep(self.game, 1, opponent, seat, illegal_action, symmetry)
+        other = opponent_of(opponent, self.game, observation, dtype)
+        self._games = Lockstep(self.game, 1, other, seat, illegal_action, symmetry)
         self._views = Views(self.game, observation, dtype)
         self.observation_space = self._views.observation_space
         self.action_space = self._views.action_space
@@ -144,12 +111,22 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         self._name_views()
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Begin the next episode, or with ``seed`` the first of that seed. ``options`` are ignored."""
+        """Begin the next episode, or with ``seed`` the first of that seed.
+
+        Args:
+            seed: None goes on with the next episode.
+            options: ``position`` a text such as ``"x.o/.../..o x"`` to begin there (see ``ttt_envs.from_text``; of the
+                board itself, whatever the symmetry), ``seat`` 0 or 1 the caller's in this episode.
+
+        Raises:
+            TypeError, ValueError: another option, or a position or seat that makes no sense.
+        """
+        position, at_seat = beginning(self.game, options, self._games.opponent is None)
         super().reset(seed=seed)
         if seed is not None or not self._seeded:
             self._games.seed(self._row, np.array([key_of(self.np_random)]))
             self._seeded = True
-        self._games.begin(self._row)
+        self._games.begin(self._row, position, at_seat)
         if self.render_mode == "human":
             self.render()
         self._games.observe(self._out)
@@ -202,6 +179,14 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
     def action_masks(self) -> Flags:
         """bool[cells]: the legal actions, all of them when the game is over, as sb3-contrib asks for them."""
         return np.asarray(self._games.shown().mask[0], np.bool_)
+
+    def legal_actions(self) -> list[int]:
+        """The actions on empty cells; none when the game is over."""
+        games = self._games
+        if games.over[0] or games.outcome[0] != NOT_OVER:
+            return []
+        actions: list[int] = np.flatnonzero(games.shown().mask[0]).tolist()
+        return actions
 
     def chance_outcomes(self, action: int) -> list[ChanceOutcome]:
         """All positions that the caller's move may lead to before the opponent's reply, with exact probabilities.

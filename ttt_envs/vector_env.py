@@ -12,10 +12,11 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from ttt_envs import render
-from ttt_envs.lockstep import Flags, IllegalAction, Lockstep, Seat, Shown, Symmetry
-from ttt_envs.policy import Policy
+from ttt_envs.lockstep import Flags, IllegalAction, Lockstep, Seat, Shown, Symmetry, beginning
+from ttt_envs.outside import Opponent, opponent_of
 from ttt_envs.rules import ChanceOutcome, Game, Integers, key_of
-from ttt_envs.single_env import DType, Observation, RenderMode, Views
+from ttt_envs.single_env import RenderMode
+from ttt_envs.views import DType, Observation, Views
 
 
 class MNKVectorEnv(VectorEnv[Any, Any, Any]):
@@ -45,7 +46,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         win_length: int = 3,
         skip_chance: float = 0.0,
         *,
-        opponent: str | Policy = "random",
+        opponent: Opponent = "random",
         seat: Seat = "first",
         observation: Observation = "flat",
         dtype: DType = "float32",
@@ -67,7 +68,8 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
             ) from None
         render.check_mode(render_mode, self.render_modes)
         self.game = Game.of_size(size, win_length, skip_chance)
-        self._games = Lockstep(self.game, int(num_envs), opponent, seat, illegal_action, symmetry)
+        other = opponent_of(opponent, self.game, observation, dtype)
+        self._games = Lockstep(self.game, int(num_envs), other, seat, illegal_action, symmetry)
         self._views = Views(self.game, observation, dtype)
         self.num_envs = int(num_envs)
         self.single_observation_space = self._views.observation_space
@@ -87,12 +89,15 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
 
         Args:
             seed: game i is seeded ``seed + i``, or ``seed[i]`` with a sequence; None goes on with the next episodes.
-            options: ``reset_mask`` bool[B] names the games to reset, all by default; others are ignored.
+            options: ``reset_mask`` bool[B] names the games to reset, all by default; ``position`` and ``seat`` are
+                those of ``SingleEnv`` for each of them.
 
         Raises:
-            TypeError, ValueError: a mask or a sequence of seeds of the wrong type or length.
+            TypeError, ValueError: a mask or a sequence of seeds of the wrong type or length, or another option.
         """
-        mask = self._checked_mask((options or {}).get("reset_mask"))
+        others = dict(options or {})
+        mask = self._checked_mask(others.pop("reset_mask", None))
+        position, at_seat = beginning(self.game, others, self._games.opponent is None)
         rows = np.flatnonzero(mask)
         seeds = self._seeds(seed)
         if isinstance(seed, (int, np.integer)):
@@ -105,7 +110,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         if chosen:
             generators = (seeding.np_random(seeds[row])[0] for row in chosen)
             self._games.seed(np.array(chosen), np.array([key_of(rng) for rng in generators]))
-        self._games.begin(rows)
+        self._games.begin(rows, position, at_seat)
         return self._seen(self._games.shown(), None if mask.all() else mask)
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:

@@ -377,6 +377,16 @@ def test_finished_games_have_empty_masks():
         assert not env.observe(agent)["action_mask"].any()
 
 
+def test_legal_actions_are_those_of_the_mask():
+    env = started()
+    for action in (0, 3, 1, 4):
+        assert env.legal_actions() == np.flatnonzero(env.last()[0]["action_mask"]).tolist()
+        env.step(action)
+    assert env.legal_actions() == [2, 5, 6, 7, 8]
+    env.step(2)
+    assert env.legal_actions() == []
+
+
 def test_every_observation_is_fresh():
     env = started()
     before = env.observe("player_0")

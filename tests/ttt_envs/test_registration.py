@@ -4,7 +4,7 @@ import gymnasium
 import pytest
 
 import ttt_envs
-from ttt_envs.registration import PRESETS, register_all
+from ttt_envs.registration import PETTINGZOO_PRESETS, PRESETS, register_all
 from ttt_envs.rules import Game
 
 GAMES = {
@@ -46,6 +46,7 @@ def test_the_public_names():
             "Boards",
             "Policy",
             "make_policy",
+            "as_policy",
             "act",
             "chance_outcomes",
             "from_text",
@@ -91,6 +92,14 @@ def test_pettingzoo_makes_it():
     pettingzoo = pytest.importorskip("pettingzoo")
     if not hasattr(pettingzoo, "make"):
         pytest.skip("this PettingZoo has no registry")
+    assert set(PETTINGZOO_PRESETS) <= set(pettingzoo.aec_registry)
+    for preset, game in GAMES.items():
+        for name in (preset.lower(), preset.lower().replace("-v0", "_v0"), preset.lower().removesuffix("-v0")):
+            env = pettingzoo.make("aec", name)
+            assert env.unwrapped.game == game
+            env.reset(seed=0)
+            env.step(0)
+        assert pettingzoo.make("aec", preset.lower(), skip_chance=0.5).unwrapped.game.skip_chance == 0.5
     for name in ("ttt/mnk-v0", "ttt/mnk_v0"):
         env = pettingzoo.make("aec", name, size=(4, 6), win_length=4, skip_chance=0.1)
         assert env.unwrapped.game == Game(4, 6, 4, 0.1)

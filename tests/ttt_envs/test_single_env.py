@@ -304,6 +304,71 @@ def test_the_opponent_is_a_spec_or_a_policy():
 
 
 # ---------------------------------------------------------------------------------------------------------------------
+# Where a game begins
+
+
+@pytest.mark.parametrize("opponent", [Scripted(*range(9)), "random"], ids=["scripted", "random"])
+def test_a_game_begins_in_a_position(opponent):
+    env = SingleEnv(opponent=opponent, observation="planes")
+    shown, info = env.reset(seed=0, options={"position": "x.o/.../..o x", "seat": 1})
+    assert shown[:, :, 0].tolist() == [[1, 0, 0], [0, 0, 0], [0, 0, 0]]
+    assert shown[:, :, 1].tolist() == [[0, 0, 1], [0, 0, 0], [0, 0, 1]]
+    assert (info["seat"], info["mover"], info["result"]) == (1, 1, -1)
+    assert env.legal_actions() == [1, 3, 4, 5, 6, 7] == np.flatnonzero(info["action_mask"]).tolist()
+    shown, info = env.reset(options={"position": "x.o/.../..o x"})  # the seat is the environment's: first
+    assert shown.sum() == 4  # the opponent has replied
+    assert (info["seat"], info["mover"]) == (0, 0)
+    shown, _ = env.reset()
+    assert not shown.any()
+    assert env.reset(options={"seat": 1})[0].sum() == 1
+    env.reset(options={"position": "oo./xx./... o", "seat": 0})
+    _, reward, terminated, _, info = env.step(2)
+    assert (reward, terminated, info["winner"]) == (1, True, 0)
+    assert env.legal_actions() == []
+
+
+def test_both_sides_begin_in_a_position():
+    for size, text in ((3, "oo./xx./... o"), (6, "oo..../xx..../....../....../....../...... o")):
+        env = SingleEnv(size, opponent="self")  # of stones as bits, and without
+        env.reset(seed=0, options={"position": text})
+        _, reward, terminated, _, info = env.step(2)
+        assert (reward, terminated, info["winner"]) == (1, True, 0)
+
+
+@pytest.mark.parametrize(
+    ("settings", "options", "error", "message"),
+    [
+        ({}, {"unknown": 1}, ValueError, r"options\['unknown'\] is not known: choose 'position' or 'seat'"),
+        ({}, {"seat": 2}, ValueError, r"options\['seat'\]=2 is no seat: choose 0 \(first, o\) or 1"),
+        ({}, {"seat": True}, ValueError, "is no seat"),
+        ({}, {"seat": "first"}, ValueError, "is no seat"),
+        ({"opponent": "self"}, {"seat": 0}, ValueError, "makes no sense with opponent='self'"),
+        ({}, {"position": 4}, TypeError, r"options\['position'\]=4 is no text: write rows and mover"),
+        ({}, {"position": "..../.... o"}, ValueError, "is a board of 2 x 4: this game needs 3 x 3"),
+        ({}, {"position": "ooo/xx./... x"}, ValueError, "is over: choose a position in which the game goes on"),
+        ({}, {"position": "oxo/oxx/xoo x"}, ValueError, "is over"),
+        ({}, {"position": "x.o/.../..o o"}, ValueError, "with 2 o and 1 x x is to move: choose another, or a skip"),
+        ({}, {"position": "oo./.../... x"}, ValueError, "with 2 o and 0 x nobody could be to move"),
+        ({"skip_chance": 0.1}, {"position": "x../.../... o"}, ValueError, "comes from no game: o moves first"),
+        ({"skip_chance": 0.1}, {"position": ".../.../... x"}, ValueError, "comes from no game: o moves first"),
+    ],
+)
+def test_beginnings_that_make_no_sense_are_refused(settings, options, error, message):
+    env = started(**settings)
+    env.step(4)
+    before = pickle.dumps(env.clone_state(include_rng=True))
+    with pytest.raises(error, match=message):
+        env.reset(seed=1, options=options)
+    assert pickle.dumps(env.clone_state(include_rng=True)) == before
+
+
+def test_with_skips_more_positions_are_possible():
+    env = SingleEnv(skip_chance=0.25, opponent="self")
+    env.reset(seed=0, options={"position": "oo./.../... x"})
+    assert env.step(8)[4]["seat"] == 1
+
+
+# ---------------------------------------------------------------------------------------------------------------------
 # Illegal actions
 
 
@@ -588,7 +653,7 @@ def test_a_seed_begins_the_same_episodes():
     env = SingleEnv(**SETTINGS)
     first = future(env, *env.reset(seed=5))
     assert future(env, *env.reset()) != first
-    assert future(env, *env.reset(seed=5, options={"unknown": 1})) == first
+    assert future(env, *env.reset(seed=5, options={})) == first
     assert future(env, *env.reset(seed=6)) != first
     other = SingleEnv(**SETTINGS)
     assert future(other, *other.reset()) != first  # unseeded: of its own

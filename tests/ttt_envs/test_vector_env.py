@@ -380,8 +380,35 @@ def test_seeds_are_one_number_or_one_for_each_game():
     assert boards(seed=[9, 8, 7]) == boards(seed=[7, 8, 9])[::-1]
     with pytest.raises(ValueError, match="2 seeds do not fit 3 games: give one number, or one for each game"):
         env.reset(seed=[1, 2])
-    env.reset(seed=7, options={"unknown": 1})
+    env.reset(seed=7)
     assert env.np_random_seed == 7
+
+
+@pytest.mark.parametrize("opponent", ["random", "win-or-block", "self"])
+@pytest.mark.parametrize("skip_chance", [0, 0.25])
+def test_games_begin_where_they_are_told(opponent, skip_chance):
+    """As in Gymnasium's vector, which hands the options on."""
+    settings = {"opponent": opponent, "skip_chance": skip_chance}
+    seat = {} if opponent == "self" else {"seat": 1}
+    mode = AutoresetMode.DISABLED
+    ours = MNKVectorEnv(5, autoreset_mode=mode, **settings)
+    theirs = SyncVectorEnv([lambda: SingleEnv(**settings)] * 5, autoreset_mode=mode)
+    rng = np.random.default_rng(0)
+    over = np.ones(5, bool)
+    for episode in range(20):
+        some = over
+        options = {"position": ("o../.x./..o x", "o../.x./... o", ".../.../... o")[episode % 3]}
+        seed = 3 if episode == 0 else None
+        shown = ours.reset(seed=seed, options={**options, **seat, "reset_mask": some.copy()})
+        assert_same(shown, theirs.reset(seed=seed, options={**options, **seat, "reset_mask": some.copy()}))
+        over = np.zeros(5, bool)
+        while not over.any():
+            actions = (rng.random((5, 9)) * ours.action_masks()).argmax(axis=1)
+            shown = ours.step(actions)
+            assert_same(shown, theirs.step(actions))
+            over = shown[2] | shown[3]
+    with pytest.raises(ValueError, match=r"options\['unknown'\] is not known: choose 'position' or 'seat'"):
+        ours.reset(options={"unknown": 1})
 
 
 def future(env, seed=0, steps=40):
