@@ -25,6 +25,7 @@ from ttt_envs.boards import Boards
 from ttt_envs.kept import Kept, source_of
 from ttt_envs.policy import TIE, Named
 from ttt_envs.rules import (
+    DRAW,
     NOT_OVER,
     Cells,
     Game,
@@ -45,6 +46,8 @@ LARGEST = 16
 FORMAT = 1
 """version of a stored table"""
 MADE_BY = source_of(rules, sys.modules[__name__])
+LOOKED_AT = 300
+"""entries of a table from disk that are compared with those after them"""
 SMALLEST_KEPT = 1 << 22
 """bytes from which a table is kept on disk; a smaller one is made faster than it is read"""
 LOW = 5
@@ -199,26 +202,72 @@ def _table(game: Game, discount: float, cache: bool, progress: Progress | None) 
             {"format": FORMAT, "game": game.to_dict(), "discount": discount},
             MADE_BY,
         )
-    after = kept_or_made(kept, (2, 3**game.cells), lambda: sweep(game, discount=discount, progress=progress))
+    after = kept_or_made(
+        kept,
+        (2, 3**game.cells),
+        lambda: sweep(game, discount=discount, progress=progress),
+        lambda after: follows(game, after, discount),
+    )
     if progress is not None:
         progress(1.0)
     return after
 
 
-def kept_or_made(kept: Kept | None, shape: tuple[int, ...], make: Callable[[], Reals]) -> Reals:
-    """An array float64[shape], read-only: of 4 MiB or more it is read from its place on disk, or made and put there."""
+def kept_or_made(
+    kept: Kept | None,
+    shape: tuple[int, ...],
+    make: Callable[[], Reals],
+    holds: Callable[[Reals], bool] = lambda found: True,
+) -> Reals:
+    """An array float64[shape], read-only: of 4 MiB or more it is read from its place on disk, or made and put there.
+
+    What is read and does not hold is made anew.
+    """
     if kept is None or 8 * math.prod(shape) < SMALLEST_KEPT:
         found = make()
     else:
         read = kept.read(shape, np.float64)
-        if read is None:
+        if read is None or not holds(read):
             found = make()
-            if kept.write(found):
-                read = kept.read(shape, np.float64)  # from here on other processes share its memory
+            # from here on other processes share its memory
+            read = kept.read(shape, np.float64) if kept.write(found) else None
         if read is not None:
             found = read
     found.flags.writeable = False
     return found
+
+
+def follows(game: Game, after: Reals, discount: float = 1.0) -> bool:
+    """Whether some entries of a table are what those after them say: the empty board's, and :data:`LOOKED_AT` others.
+
+    Args:
+        game: whose table.
+        after: float64[2, 3**cells], as :class:`Solution` keeps it.
+        discount: what a result is multiplied by with every ply.
+    """
+    rng = np.random.default_rng(0)
+    skip, powers = game.skip_chance, 3 ** np.arange(game.cells)
+    cells = rng.integers(1, 3, (LOOKED_AT, game.cells), np.int8)
+    cells[rng.random(cells.shape) < rng.random((LOOKED_AT, 1))] = 0
+    cells[0] = 0
+    for board in cells:
+        key = int(board @ powers)
+        if rules.standing(board, game.kernel) != NOT_OVER:
+            continue
+        best = [-math.inf, -math.inf]
+        for mover, sign in ((0, 1.0), (1, -1.0)):
+            for cell in np.flatnonzero(board == 0):
+                value = float(after[mover, key + (mover + 1) * powers[cell]])
+                board[cell] = mover + 1
+                outcome = rules.standing(board, game.kernel)
+                board[cell] = 0
+                if outcome != NOT_OVER and value != (0.0 if outcome == DRAW else sign):
+                    return False
+                best[mover] = max(best[mover], sign * value)
+        for mover, (own, other) in enumerate(((best[0], -best[1]), (-best[1], best[0]))):
+            if not abs(after[mover, key] - discount * (skip * own + (1 - skip) * other)) <= 1e-12:
+                return False
+    return True
 
 
 def sweep(game: Game, *, discount: float = 1.0, average: bool = False, progress: Progress | None = None) -> Reals:

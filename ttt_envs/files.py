@@ -13,9 +13,10 @@ import re
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from io import BufferedRandom, BufferedReader
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import IO, Any
+from typing import Any
 
 LARGEST = 1 << 30
 """bytes that a file of JSON may have, where the reader says nothing else"""
@@ -99,7 +100,7 @@ def held(folder: Path) -> Iterator[None]:
 # Opening
 
 
-def open_to_read(path: Path, most: int = LARGEST) -> IO[bytes]:
+def open_to_read(path: Path, most: int = LARGEST) -> BufferedReader:
     """Open a regular file for reading.
 
     Args:
@@ -113,7 +114,7 @@ def open_to_read(path: Path, most: int = LARGEST) -> IO[bytes]:
     return os.fdopen(_opened(path, os.O_RDONLY, most), "rb")
 
 
-def open_to_write(path: Path) -> IO[bytes]:
+def open_to_write(path: Path) -> BufferedRandom:
     """Open a regular file for reading and writing, from its start, with what it holds; it is made where there is none.
 
     Raises:

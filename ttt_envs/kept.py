@@ -5,19 +5,21 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
+import math
 import os
 import re
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import platformdirs
 
-from ttt_envs.files import write_json, write_whole
+from ttt_envs.files import open_to_read, read_json, write_json, write_whole
 from ttt_envs.version import __version__
 
 CACHE, CACHE_BYTES = "TTT_ENVS_CACHE", "TTT_ENVS_CACHE_BYTES"
@@ -43,25 +45,33 @@ class Kept:
     """
 
     def __init__(self, name: str, content: Mapping[str, Any], made_by: str) -> None:
-        self.content = dict(content)
-        digest = hashlib.sha256(json.dumps([self.content, sys.byteorder, made_by]).encode()).hexdigest()[:16]
+        digest = hashlib.sha256(json.dumps([dict(content), sys.byteorder, made_by]).encode()).hexdigest()[:16]
+        said = {**content, "made_by": made_by, "byteorder": sys.byteorder}
+        self.said: dict[str, Any] = json.loads(json.dumps(said))  # as it is read again
+        """what the label says, but for the hash of the array"""
         self.path = folder() / f"{name}-{digest}.npy"
         self.label = self.path.with_suffix(".json")
 
     def read(self, shape: tuple[int, ...], dtype: type) -> np.ndarray[Any, Any] | None:
-        """The array, memory-mapped and read-only; None where there is none, or one that is damaged."""
+        """The array, memory-mapped and read-only; None where there is none, a damaged one, or one of something else.
+
+        The label must say what is asked for: a file under another's name is not believed.
+        """
         if limit() == 0:
             return None
         try:
-            data = json.loads(self.label.read_text())
-            with self.path.open("rb") as file:
+            data = read_json(self.label, _BESIDE)
+            if data != {**self.said, "sha256": data["sha256"]}:
+                return None
+            with open_to_read(self.path, math.prod(shape) * np.dtype(dtype).itemsize + _BESIDE) as file:
                 if hashlib.file_digest(file, "sha256").hexdigest() != data["sha256"]:
                     return None
-            found: Any = np.load(self.path, mmap_mode="r", allow_pickle=False)
+                file.seek(0)
+                found = _mapped(file)
             os.utime(self.label)  # what was read last is removed last
-        except (OSError, ValueError, KeyError, TypeError):
+        except Exception:  # there is no end of ways in which files can be wrong, and the array can be made anew
             return None
-        return np.asarray(found) if found.shape == shape and found.dtype == dtype else None
+        return found if found.shape == shape and found.dtype == dtype else None
 
     def write(self, array: np.ndarray[Any, Any]) -> bool:
         """Keep the array, older ones making room; False where it does not fit or the folder cannot be written."""
@@ -69,15 +79,34 @@ class Kept:
         if room < 0:
             return False
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            _make_folder(self.path.parent)
             _make_room(self.path.parent, room)
             write_whole(self.path, lambda file: np.lib.format.write_array(file, array, allow_pickle=False))
             with self.path.open("rb") as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
-            write_json(self.label, {**self.content, "sha256": digest})
+            write_json(self.label, {**self.said, "sha256": digest})
         except OSError:
             return False
         return True
+
+
+def _mapped(file: IO[bytes]) -> np.ndarray[Any, Any]:
+    """The array in a file of numpy, memory-mapped and read-only; whatever is wrong with it is any exception."""
+    major, _ = np.lib.format.read_magic(file)
+    read = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
+    shape, by_columns, dtype = read(file)
+    if dtype.hasobject:
+        raise ValueError("it holds objects")
+    found = np.memmap(file, dtype, "r", file.tell(), shape, "F" if by_columns else "C")
+    return np.asarray(found)
+
+
+def _make_folder(kept: Path) -> None:
+    """A folder that is the user's alone: whoever can write in it can have other values believed."""
+    kept.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not os.environ.get(CACHE):  # who has chosen another one may share it
+        with suppress(OSError):
+            kept.chmod(0o700)
 
 
 def folder() -> Path:

@@ -1,6 +1,7 @@
 """The solver: against facts known without us, a dictionary in plain Python and OpenSpiel; and the files it keeps."""
 
 import gc
+import hashlib
 import json
 import os
 import re
@@ -16,12 +17,13 @@ from pathlib import Path
 
 import numpy as np
 import plain
+import platformdirs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from baselines.solver import Optimal, solve
+from baselines.solver import Optimal, follows, solve, sweep
 from ttt_envs import Boards, Game, chance_outcomes, from_text, make_policy
 from ttt_envs.policy import Values
 from ttt_envs.rules import DRAW
@@ -603,6 +605,84 @@ def test_a_damaged_file_is_noticed_and_made_again(folder, whole_files, damage):
     assert only_table(folder) == paths
     assert paths[0].read_bytes() == contents[0]
     assert json.loads(paths[1].read_text())["sha256"] == json.loads(contents[1])["sha256"]
+
+
+def write_back(table, said, array):
+    """An array in the place of a table, and its hash beside it, as somebody who knows the format would."""
+    np.save(table, array)
+    digest = hashlib.sha256(table.read_bytes()).hexdigest()
+    said.write_text(json.dumps({**json.loads(said.read_text()), "sha256": digest}))
+
+
+def test_a_table_of_another_game_under_this_one_s_name_is_not_believed(folder, whole_files):
+    """Both files of another game are there, whole, under the names of this game's."""
+    for path in whole_files:
+        shutil.copy(path, folder)
+    table, said = only_table(folder)
+    gc.collect()
+    other = replace(LARGE, win_length=2)
+    solve(other)
+    theirs = [path for path in files_in(folder) if path not in (table, said)]
+    for path, mine in zip(theirs, (said, table), strict=True):
+        os.replace(path, mine)
+    gc.collect()
+    start = Boards.start(LARGE)
+    assert_array_equal(solve(LARGE).action_values(start), solved(LARGE).action_values(start))
+    assert json.loads(said.read_text())["game"] == LARGE.to_dict()
+
+
+@pytest.mark.parametrize("change", [{"made_by": "0" * 64}, {"game": {}}, {"byteorder": "middle"}, {"more": 1}])
+def test_a_label_that_says_anything_else_is_not_believed(folder, whole_files, change):
+    table, said = (Path(shutil.copy(path, folder)) for path in whole_files)
+    write_back(table, said, np.zeros((2, 3**LARGE.cells)))
+    said.write_text(json.dumps({**json.loads(said.read_text()), **change}))
+    assert solve(LARGE).value == 1
+
+
+@pytest.mark.parametrize("game", [LARGE, Game(2, 2, 2, 0.3), Game(3, 3, 3, 0.9), Game(1, 5, 2)], ids=str)
+@pytest.mark.parametrize("discount", [1.0, 0.5])
+def test_entries_follow_from_those_after_them(game, discount):
+    after = sweep(game, discount=discount)
+    assert follows(game, after, discount)
+    for wrong in (np.zeros_like(after), -after, after[::-1], sweep(game, discount=discount, average=True)):
+        assert np.array_equal(wrong, after) or not follows(game, wrong, discount)
+    start = after.copy()
+    start[:, 0] += 1e-6
+    assert not follows(game, start, discount)
+
+
+def test_a_forged_table_with_its_hash_is_found_out_by_its_entries(folder, whole_files):
+    table, said = (Path(shutil.copy(path, folder)) for path in whole_files)
+    gc.collect()
+    for forged in (np.zeros((2, 3**LARGE.cells)), -np.load(table), sweep(replace(LARGE, win_length=2))):
+        write_back(table, said, forged)
+        start = Boards.start(LARGE)
+        assert_array_equal(solve(LARGE).action_values(start), solved(LARGE).action_values(start))
+        assert np.load(table)[0, 0] == solved(LARGE).after[0, 0]  # the right one is there again
+        gc.collect()
+
+
+def test_pipes_links_and_devices_in_the_place_of_a_table_are_done_without(folder, whole_files):
+    for which in (0, 1):
+        for make in (os.mkfifo, lambda path: path.symlink_to("/dev/zero")):
+            paths = [Path(shutil.copy(path, folder)) for path in whole_files]
+            gc.collect()
+            paths[which].unlink()
+            make(paths[which])
+            assert solve(LARGE).value == 1
+
+
+def test_the_folder_is_the_user_s_own(tmp_path, monkeypatch):
+    monkeypatch.setenv("TTT_ENVS_CACHE", str(tmp_path / "chosen"))
+    solve(LARGE)
+    assert (tmp_path / "chosen").stat().st_mode & 0o777 == 0o700
+    gc.collect()
+    monkeypatch.delenv("TTT_ENVS_CACHE")
+    usual = tmp_path / "usual"
+    usual.mkdir(mode=0o755)
+    monkeypatch.setattr(platformdirs, "user_cache_path", lambda name: usual)
+    solve(LARGE)
+    assert usual.stat().st_mode & 0o777 == 0o700
 
 
 def kept(folder):
