@@ -367,7 +367,10 @@ def _respond(
     kernel: Kernel,
     values: Reals,
 ) -> None:
-    """The same where the best responder is to move: the best, and the mean wins and losses of all that are as good."""
+    """The same where the best responder is to move: the best, and the mean wins and losses of all that are as good.
+
+    Wins less losses are the value of the best, to rounding.
+    """
     skip = kernel[3]
     begin = 0
     for b in range(len(rows)):
@@ -391,4 +394,9 @@ def _respond(
                         out[i] += (1.0 - skip) * after[child[k], 1 - mover, i] + skip * after[child[k], mover, i]
             out[1] /= ties
             out[2] /= ties
+            # moves within TIE of the best share wins and losses, and are not worth less for it
+            missing = max(0.0, best - (out[1] - out[2]))
+            fewer = min(out[2], missing)
+            out[2] -= fewer
+            out[1] += missing - fewer
         begin = end

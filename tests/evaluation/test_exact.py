@@ -451,6 +451,22 @@ def test_errors_are_exploited_and_more_errors_more(game):
     assert by_errors[-1] == pytest.approx(exploitability(game, "random"), abs=1e-12)
 
 
+@pytest.mark.parametrize("skip_chance", [0.999, 0.9999, 0.5])
+def test_a_best_response_is_worth_the_maximum_of_moves_that_are_nearly_as_good(skip_chance):
+    """Perfect play shares its moves within 1e-9 of the best: what it loses by it is the responder's."""
+    game = Game(1, 4, 2, skip_chance)
+    solution = solve(game)
+    gains = [best_response(game, "optimal", seat).value - (1, -1)[seat] * solution.value for seat in (0, 1)]
+    assert min(gains) >= -1e-15
+    assert exploitability(game, "optimal") == pytest.approx(sum(gains) / 2, abs=1e-15)
+    if skip_chance == 0.999:
+        assert exploitability(game, "optimal") == pytest.approx(2.5e-10, rel=0.01)
+    for seat in (0, 1):
+        found = best_response(game, "optimal", seat)
+        assert min(found) >= 0
+        assert sum(found) == pytest.approx(1)
+
+
 @pytest.mark.parametrize("game", [T3, SKIP3], ids=str)
 def test_nobody_does_better_than_the_best_response(game):
     for opponent in ("win-or-block", "drawn1", "optimal:epsilon=0.3"):
