@@ -9,7 +9,16 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from learners.base import Transition
-from learners.table import PositionTable, TabularLearner, check_limits, checked, final_rewards, move_towards, rows_of
+from learners.table import (
+    MOST_MEMORY,
+    PositionTable,
+    TabularLearner,
+    check_limits,
+    checked,
+    final_rewards,
+    move_towards,
+    rows_of,
+)
 from ttt_envs.rules import Cells, Game, Integers, Reals, compiled
 from ttt_envs.symmetry import Symmetries
 
@@ -40,7 +49,7 @@ class NaiveMCConfig:
             {
                 "epsilon": (0 <= self.epsilon <= 1, "0 to 1"),
                 "epsilon_step": (0 <= self.epsilon_step <= 1, "0 to 1"),
-                "memory": (self.memory > 0, "above 0"),
+                "memory": (0 < self.memory <= MOST_MEMORY, f"above 0, up to {MOST_MEMORY:,}"),
             },
         )
 

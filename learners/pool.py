@@ -13,6 +13,8 @@ from ttt_envs.policy import act_in_episodes, parse_spec
 from ttt_envs.rules import POOL, Integers, Keys, Reals, uniforms
 
 NAME = "pool"
+DIGITS = 15
+"""that its numbers may have"""
 
 
 class Pool:
@@ -109,7 +111,9 @@ def parse_pool(spec: str, build: Callable[[], Learner]) -> Pool | None:
     for key, value in {**({"every": asked.unkeyed} if asked.unkeyed else {}), **dict(asked.keyed)}.items():
         if key not in ("every", "size"):
             raise ValueError(f"pool has no argument {key!r}: write pool:every=5000,size=8")
-        if not value.isdecimal():
-            raise ValueError(f"pool: {key}={value!r} is not a whole number: write pool:every=5000,size=8")
+        if not value.isdecimal() or len(value) > DIGITS:
+            raise ValueError(
+                f"pool: {key}={value!r} is not a whole number of up to {DIGITS} digits: write pool:every=5000,size=8"
+            )
         numbers[key] = int(value)
     return Pool(build, **numbers)

@@ -10,6 +10,7 @@ import numpy as np
 
 from learners.base import Bootstrap, Transition
 from learners.table import (
+    MOST_MEMORY,
     PositionTable,
     TabularLearner,
     best_of,
@@ -64,7 +65,7 @@ class QLearningConfig:
                 "gamma": (0 <= self.gamma <= 1, "0 to 1"),
                 "epsilon": (0 <= self.epsilon <= 1, "0 to 1"),
                 "epsilon_step": (0 <= self.epsilon_step <= 1, "0 to 1"),
-                "memory": (self.memory > 0, "above 0"),
+                "memory": (0 < self.memory <= MOST_MEMORY, f"above 0, up to {MOST_MEMORY:,}"),
             },
         )
         if self.rewards == "report" and self.bootstrap == "ply":

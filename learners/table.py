@@ -247,6 +247,10 @@ class TabularLearner:
         return self.name
 
 
+MOST_MEMORY = 2**20
+"""GiB that a table may be allowed to take"""
+
+
 def check_limits(config: Any, limits: Mapping[str, tuple[bool, str]]) -> None:
     """Raise ValueError for a setting out of range: for each name whether it holds, and what is admissible."""
     for name, (holds, admissible) in limits.items():

@@ -381,10 +381,12 @@ def _converted(name: str, key: str, value: str, kind: Any) -> Any:
     try:
         if kind is bool:
             return {"true": True, "false": False}[value.lower()]
+        if kind is int and not -(2**63) <= int(value) < 2**63:
+            raise ValueError
         if kind in (int, float):
             return kind(value)
     except (ValueError, KeyError):
-        wanted = {bool: "true or false", int: "a whole number", float: "a number"}[kind]
+        wanted = {bool: "true or false", int: "a whole number of 64 bits", float: "a number"}[kind]
         raise ValueError(f"{name}: {key}={value!r} is not {wanted}") from None
     return value
 

@@ -288,3 +288,28 @@ def test_a_learner_in_a_loop_of_its_own_takes_signals(number, tmp_path, capsys, 
     assert end.value.code == 130
     assert f"go on with train.py --resume {tmp_path / 'run'}" in " ".join(capsys.readouterr().err.split())
     assert signal.getsignal(signal.SIGTERM) == before
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Numbers
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--memory=inf"], "memory=inf does not work for q-learning: choose above 0, up to 1,048,576"),
+        (["--memory=nan"], "memory=nan does not work for q-learning"),
+        (["--learner=naive-mc", "--memory=1e300"], "memory=1e+300 does not work for naive-mc"),
+        ([f"--opponent=pool:every={'9' * 30}"], "is not a whole number of up to 15 digits"),
+        ([f"--opponent=pool:size={'9' * 5000}"], "is no policy, it has 5,010 letters"),
+        ([f"--opponent=mcts:simulations={'9' * 30}"], "is not a whole number of 64 bits"),
+        (["--games=999999999999999999999999999999"], "is more than anybody can wait for"),
+    ],
+)
+def test_numbers_have_bounds_that_are_told(words, said, tmp_path, capsys):
+    assert said in refused(capsys, train.main, [*words, "--out", tmp_path / "run"])
+
+
+def test_a_function_in_the_place_of_a_policy_is_one_sentence(capsys):
+    said = refused(capsys, evaluate, ["match", "importlib.util:find_spec", "random"])
+    assert "importlib.util:find_spec made no policy of 3 x 3" in said
