@@ -29,8 +29,6 @@ MODEL = "model.npz"
 """weights of a net that a learner with a loop of its own has left, array by array"""
 TAUGHT = "teacher"
 """the folder of a teacher's games"""
-HASH = "sha256"
-"""the array beside all others that holds their hash"""
 ROOM = 1 << 20
 """bytes that a file of arrays may have beyond those of its arrays"""
 LARGEST_CONFIG = 1 << 22
@@ -65,19 +63,24 @@ NEEDED = ("opponent", "games", "seed")
 
 
 def save_arrays(path: Path, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
-    """Write arrays, whole or not at all, and beside them a hash of them all and their names."""
-    stored = {HASH: _hash(arrays), **arrays}  # first: damage can swallow entries, but not the first one
-    write_whole(path, lambda file: np.savez(file, allow_pickle=False, **stored))
+    """Write arrays, whole or not at all; a hash of them all and their names is the comment of the zip."""
+
+    def write(file: IO[bytes]) -> None:
+        np.savez(file, allow_pickle=False, **dict(arrays))
+        with zipfile.ZipFile(file, "a") as archive:
+            archive.comment = _hash(arrays)
+
+    write_whole(path, write)
 
 
-def _hash(arrays: Mapping[str, np.ndarray[Any, Any]]) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    """uint8[32]: SHA-256 of arrays, their names, kinds and shapes."""
+def _hash(arrays: Mapping[str, np.ndarray[Any, Any]]) -> bytes:
+    """SHA-256 of arrays, their names, kinds and shapes, as it is kept."""
     digest = hashlib.sha256()
     for name in sorted(arrays):
         array = np.asarray(arrays[name])
         digest.update(repr((name, array.dtype.str, array.shape)).encode())
         digest.update(np.ascontiguousarray(array).data if array.size else b"")
-    return np.frombuffer(digest.digest(), np.uint8)
+    return f"sha256:{digest.hexdigest()}".encode()
 
 
 def save_checkpoint(run: Path, **parts: Mapping[str, np.ndarray[Any, Any]]) -> None:
@@ -121,9 +124,8 @@ def load_arrays(path: Path, limit: int = 1 << 34) -> dict[str, np.ndarray[Any, A
     try:
         with open_to_read(path, limit + ROOM) as file, warnings.catch_warnings():
             warnings.simplefilter("error")  # numpy warns of old headers, which nobody has written here
-            arrays = _unpacked(file, limit)
-        said = arrays.pop(HASH, None)
-        if said is not None and not np.array_equal(said, _hash(arrays)):
+            arrays, said = _unpacked(file, limit)
+        if said and said != _hash(arrays):
             raise ValueError("its arrays are not those that were written")
     except Exception as problem:  # there is no end of ways in which a zip, or the header of an array, can be wrong
         why = str(problem).partition("\n")[0] or type(problem).__name__
@@ -131,8 +133,8 @@ def load_arrays(path: Path, limit: int = 1 << 34) -> dict[str, np.ndarray[Any, A
     return arrays
 
 
-def _unpacked(file: IO[bytes], limit: int) -> dict[str, np.ndarray[Any, Any]]:
-    """The arrays in a zip of them; whatever is wrong with it is any exception."""
+def _unpacked(file: IO[bytes], limit: int) -> tuple[dict[str, np.ndarray[Any, Any]], bytes]:
+    """The arrays in a zip of them, and its comment; whatever is wrong with it is any exception."""
     arrays: dict[str, np.ndarray[Any, Any]] = {}
     with zipfile.ZipFile(file) as archive:
         entries = archive.infolist()
@@ -147,7 +149,7 @@ def _unpacked(file: IO[bytes], limit: int) -> dict[str, np.ndarray[Any, Any]]:
                 raise ValueError(f"{short(entry.filename)} in it is no array as it is written here")
             with archive.open(entry) as part:
                 arrays[name] = _array(part, entry.file_size)
-    return arrays
+        return arrays, archive.comment
 
 
 def _array(part: IO[bytes], size: int) -> np.ndarray[Any, Any]:
