@@ -26,13 +26,12 @@ import math
 import sys
 import typing
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, cast
+from typing import ClassVar, Literal
 from weakref import WeakValueDictionary
 
 import numpy as np
-from numba import njit
 
 from baselines import solver, tables
 from baselines.solver import kept_or_made
@@ -50,7 +49,7 @@ from baselines.tables import (
 from ttt_envs import rules
 from ttt_envs.kept import Kept, source_of
 from ttt_envs.policy import nearest
-from ttt_envs.rules import Cells, Function, Game, Integers, Reals, inlined, wide
+from ttt_envs.rules import Cells, Function, Game, Integers, Reals, inlined, kernel, wide
 
 Method = Literal["svd", "hosvd", "hosvd2", "hooi", "tt"]
 
@@ -433,8 +432,10 @@ def _improved(core: Reals, rank: int) -> tuple[list[Reals], Reals, float]:
 # ---------------------------------------------------------------------------------------------------------------------
 # Factors
 
-summing = cast(Callable[[Function], Function], njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"}))
-"""kernels whose sums may be taken in any order, several terms at once"""
+
+def summing(function: Function) -> Function:
+    """Compile a kernel whose sums may be taken in any order, several terms at once."""
+    return kernel(function, fastmath={"reassoc", "contract"})
 
 
 class Factors(ABC):

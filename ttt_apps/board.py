@@ -13,7 +13,6 @@ from evaluation.drawing import SERIES
 from evaluation.games import Move, PlayedGame
 from ttt_envs.boards import COLUMNS, STONES, Boards, coordinate
 from ttt_envs.rules import (
-    DRAW,
     ILLEGAL,
     NOT_OVER,
     SEAT,
@@ -23,7 +22,6 @@ from ttt_envs.rules import (
     begin_rows,
     play_rows,
     uniform,
-    windows,
 )
 
 ONLY = np.zeros(1, np.int64)
@@ -128,14 +126,6 @@ class LiveGame:
         """The game for a log."""
         moves = tuple(Move(ply.action, ply.skipped) for ply in self.plies)
         return PlayedGame(self.game, players, moves, self.outcome, seed=seed, episode=self.episode, settings=settings)
-
-
-def line_of(game: Game, cells: Cells, winner: int | None) -> list[int]:
-    """The cells of the winner's lines."""
-    if winner in (None, DRAW):
-        return []
-    lines = windows(game)
-    return sorted({int(cell) for cell in lines[(cells[lines] == winner + 1).all(axis=1)].ravel()})
 
 
 def board_text(game: Game, cells: Cells, width: int, last: Collection[int] = (), line: Collection[int] = ()) -> Text:

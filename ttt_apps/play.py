@@ -23,9 +23,9 @@ from baselines.solver import LARGEST, Solution, solve
 from evaluation.games import HUMAN, LONGEST, PlayedGame, append_games, read_games, to_notation
 from evaluation.match import WithoutMemory, player_of
 from evaluation.strength import choice_in
-from ttt_apps.board import ONLY, LiveGame, board_text, line_of
+from ttt_apps.board import ONLY, LiveGame, board_text
 from ttt_apps.cli import Count, GameOptions, Stopped, as_called, check_seed, parse, program, run_command, words_of
-from ttt_envs.boards import MOVERS, Boards, cell_at, coordinate
+from ttt_envs.boards import MOVERS, Boards, cell_at, coordinate, line_of
 from ttt_envs.lockstep import Seat
 from ttt_envs.policy import TIE, Policy, make_policy, nearest
 from ttt_envs.rules import DRAW, OPPONENT, Game, Reals, key_of

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ttt_envs.rules import Cells, Game, Keys, Position, check_cells, compiled
+from ttt_envs.rules import DRAW, Cells, Game, Keys, Position, check_cells, compiled, windows
 
 STONES = ".ox"
 """how the cells 0, 1 and 2 are written"""
@@ -216,3 +216,11 @@ def cell_at(text: str, game: Game) -> int:
         f"{text[:20]!a} is no cell of a board of {game.rows} x {game.columns}: write its column, "
         f"a to {COLUMNS[game.columns - 1]}, and its row from the top, 1 to {game.rows}, as in {middle}"
     )
+
+
+def line_of(game: Game, cells: Cells, winner: int | None) -> list[int]:
+    """The cells of the winner's lines; none where nobody has won."""
+    if winner in (None, DRAW):
+        return []
+    lines = windows(game)
+    return sorted({int(cell) for cell in lines[(cells[lines] == winner + 1).all(axis=1)].ravel()})

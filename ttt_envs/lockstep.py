@@ -318,6 +318,10 @@ class Lockstep:
         self.observe(out)
         return out
 
+    def seen(self, row: int, cells: Cells) -> Cells:
+        """A board int8[rows * columns] as the caller of game ``row`` sees it."""
+        return np.asarray(cells[self.permutations[self.symmetry[row]]])
+
     def told(self) -> Integers:
         """int64[4, B], fresh: mover, seat, outcome and winner (-1 for nobody) of each game."""
         out = np.empty((4, len(self.mover)), np.int64)

@@ -3,6 +3,17 @@
 ``env`` and ``raw_env`` make the same object. The guards that PettingZoo's other games get from three wrappers (illegal
 move, action out of bounds, calls out of order) are built in, with the wrappers' behaviour and words, because the
 wrappers cost more than twenty times as much as the game.
+
+Rules: the board has rows x columns cells; player_0 (o) moves first. A move puts one own stone on an empty cell;
+``win_length`` or more own stones in a row, column or diagonal win, a full board without such a line is a draw. After
+every stone that does not end the game the other player's turn is skipped with probability ``skip_chance``, and the
+mover moves again.
+
+Actions: the index of an empty cell, counted row by row from 0 at the top left: ``row * columns + column``. The action
+mask has 1 for each legal action.
+
+Rewards: 0 until the end; then +1 to the winner and -1 to the loser, 0 to both in a draw. An illegal action ends the
+game with -1 to who chose it and 0 to the other.
 """
 
 from __future__ import annotations
@@ -127,6 +138,7 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         self._symmetry = 0
         self._mover = 0
         self._stones = 0
+        self._last: int | None = None  # where the last stone is seen
         self._outcome = _NOT_BEGUN
         # The cells, the mask, and what each player sees, kept up to date stone by stone: an observation is then a
         # copy, whatever the board. All in one piece of memory, so that one copy begins a game.
@@ -184,6 +196,7 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
             self._symmetry = int(uniform(luck, SYMMETRY, 0) * len(self._permutations))
         self._memory[:] = self._start
         self._mover = self._stones = 0
+        self._last = None
         self._outcome = NOT_OVER
         self.agents = list(PLAYERS)
         self.agent_selection = PLAYERS[0]
@@ -230,6 +243,7 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
             self._finish(FORFEIT + mover)
             return
         self._stones += 1
+        self._last = shown
         if outcome == NOT_OVER:
             self._infos = {}
             self.agent_selection = PLAYERS[self._mover]
@@ -379,7 +393,16 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
             cell = int(self._permutations[self._symmetry, cell])
         return chance_outcomes(self.game, Position(self._cells, self._mover), cell)
 
-    _STATE = ("_mover", "_stones", "_outcome", "_symmetry", "agent_selection", "_skip_agent_selection", "_has_updated")
+    _STATE = (
+        "_mover",
+        "_stones",
+        "_last",
+        "_outcome",
+        "_symmetry",
+        "agent_selection",
+        "_skip_agent_selection",
+        "_has_updated",
+    )
     _COPIED = ("agents", "rewards", "_cumulative_rewards", "terminations", "truncations")
 
     def clone_state(self, include_rng: bool = False) -> dict[str, Any]:
@@ -425,7 +448,10 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         if self._human and self._screen is None:
             self._screen = drawing.Screen(self.game)
         end = None if self._outcome == NOT_OVER else OUTCOMES[self._outcome]
-        return drawing.show(self.render_mode, self.game, self._cells, self._mover, end, self._screen)
+        stones = self._seen[PLAYERS[0]].reshape(-1, 2)
+        cells = stones[:, 0] + 2 * stones[:, 1]
+        last = () if self._last is None else (self._last,)
+        return drawing.show(self.render_mode, self.game, drawing.Scene(cells, self._mover, end, last), self._screen)
 
     def close(self) -> None:
         """Close the window, where there is one."""

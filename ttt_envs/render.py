@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from ttt_envs.boards import MOVERS, STONES
-from ttt_envs.rules import Cells, Game
+from ttt_envs.boards import COLUMNS, MOVERS, STONES, coordinate, line_of
+from ttt_envs.rules import SMALL, Cells, Game, winner
 
 FPS = 2
 MODES = ("ansi", "rgb_array", "human")
@@ -17,7 +17,17 @@ Picture = NDArray[np.uint8]
 
 # The colours of a cell's ground, its lines, player_0's ring and player_1's cross
 _GROUND, _LINE, _RING, _CROSS = (247, 243, 235), (120, 110, 100), (32, 96, 168), (190, 62, 44)
+_GROUNDS = (_GROUND, (226, 212, 182), (190, 224, 180))  # of cells: as they are, of the last move, of a line that won
 _LARGEST_PICTURE = 608
+_STRIP = 16
+# Letters of three by five pixels: five rows from the top, each a number of three bits. Other letters stay empty.
+_LETTERS = "0123456789abcdefghijklmnopqrstuvwxyz_,"
+_ROWS = (
+    "7555726227717477171755711747177475771122757577571725755656563444365556746477464434553557557222711152556554444757755"
+    "65555255526564425573656553421672222555575555255775552555522271247"
+    "0000700024"
+)
+_FONT = {letter: _ROWS[5 * index : 5 * index + 5] for index, letter in enumerate(_LETTERS)}
 
 
 def check_mode(mode: object, modes: tuple[str, ...] = MODES) -> None:
@@ -26,24 +36,106 @@ def check_mode(mode: object, modes: tuple[str, ...] = MODES) -> None:
         raise ValueError(f"render_mode={mode!r} is not known: choose None, {', '.join(map(repr, modes))}")
 
 
-def text(game: Game, cells: Cells, mover: int, end: str | None) -> str:
-    """The board as lines of text, then who is to move, or how the game ended."""
-    rows = (" ".join(STONES[cell] for cell in row) for row in cells.reshape(game.rows, game.columns))
-    return "\n".join([*rows, end or f"{MOVERS[mover]} to move"]) + "\n"
+class Scene(NamedTuple):
+    """What a picture shows, as the agent sees the board."""
+
+    cells: Cells
+    """int8[rows * columns]"""
+    mover: int
+    """who is to move, 0 or 1"""
+    end: str | None = None
+    """how the game ended, in words"""
+    last: tuple[int, ...] = ()
+    """the stones of the player who moved last, since the other one moved"""
+
+    def skipped(self) -> int | None:
+        """The player whose turn was just skipped."""
+        if not self.last:
+            return None
+        owner = int(self.cells[self.last[0]]) - 1
+        again = self.end is None and owner == self.mover
+        return 1 - owner if again or len(self.last) > 1 else None
 
 
-def picture(game: Game, cells: Cells) -> Picture:
-    """The board as uint8[height, width, 3], rings for player_0 and crosses for player_1."""
-    edge = max(16, min(64, _LARGEST_PICTURE // max(game.rows, game.columns)))
-    board = np.array([_tile(edge, stone) for stone in range(3)])[cells]
-    board = board.reshape(game.rows, game.columns, edge, edge, 3)
-    return np.ascontiguousarray(board.transpose(0, 2, 1, 3, 4)).reshape(game.rows * edge, game.columns * edge, 3)
+def scene_of(before: Cells, cells: Cells, mover: int, end: str | None, seat: int) -> Scene:
+    """The scene after a step: what has changed are the caller's stone and the other player's replies.
+
+    Args:
+        before: int8[rows * columns], the board before the step.
+        cells: int8[rows * columns], after it; a game that has begun in the step is another one.
+        mover, end: as of :class:`Scene`.
+        seat: who the caller is.
+    """
+    if ((before != 0) & (before != cells)).any():
+        before = np.zeros_like(before)
+    new = np.flatnonzero(before != cells)
+    replies = new[cells[new] != seat + 1]
+    return Scene(cells, mover, end, tuple((replies if len(replies) else new).tolist()))
 
 
-def _tile(edge: int, stone: int) -> Picture:
+def text(game: Game, scene: Scene) -> str:
+    """The board with its coordinates, then who is to move or how the game ended, the last move, and a skip.
+
+    The last move stands in brackets, the stones of a line that has won in stars. Boards of up to 25 cells also list the
+    legal actions, each with its cell.
+    """
+    label = len(str(game.rows))
+    line = set(line_of(game, scene.cells, winner(game, scene.cells)))
+    lines = [" " * label + "".join(f" {column} " for column in COLUMNS[: game.columns]).rstrip()]
+    for row in range(game.rows):
+        words = ""
+        for cell in range(row * game.columns, (row + 1) * game.columns):
+            marks = "**" if cell in line else "[]" if cell in scene.last else "  "
+            words += marks[0] + STONES[scene.cells[cell]] + marks[1]
+        lines.append(f"{row + 1:>{label}}{words}".rstrip())
+    lines.append(scene.end or f"{MOVERS[scene.mover]} to move")
+    if scene.last:
+        cells = " ".join(coordinate(cell, game) for cell in scene.last)
+        lines.append(f"last move: {STONES[scene.cells[scene.last[0]]]} {cells}")
+    skipped = scene.skipped()
+    if skipped is not None:
+        lines.append(f"the turn of {MOVERS[skipped]} was skipped")
+    if scene.end is None and game.cells <= SMALL:
+        free = np.flatnonzero(scene.cells == 0).tolist()
+        lines.append("legal actions: " + ", ".join(f"{cell} ({coordinate(cell, game)})" for cell in free))
+    return "\n".join(lines) + "\n"
+
+
+def picture(game: Game, scene: Scene) -> Picture:
+    """The board as uint8[height, width, 3], rings for player_0 and crosses for player_1.
+
+    The last move's ground is darker, the ground of a line that has won is green. Below stands who is to move or how the
+    game ended, and a skip; boards with an edge of 10 or more have coordinates above and on the left.
+    """
+    longest = max(game.rows, game.columns)
+    edge = max(16, min(64, _LARGEST_PICTURE // longest))
+    marks = np.zeros(game.cells, np.int8)
+    marks[list(scene.last)] = 1
+    marks[line_of(game, scene.cells, winner(game, scene.cells))] = 2
+    tiles = np.array([[_tile(edge, stone, ground) for stone in range(3)] for ground in _GROUNDS])
+    board = tiles[marks, scene.cells].reshape(game.rows, game.columns, edge, edge, 3).transpose(0, 2, 1, 3, 4)
+    margin = edge if longest >= 10 else 0
+    height, width = game.rows * edge, game.columns * edge
+    out = np.empty((margin + height + _STRIP, margin + width, 3), np.uint8)
+    out[:] = _GROUND
+    out[margin : margin + height, margin:] = board.reshape(height, width, 3)
+    if margin:
+        for column in range(game.columns):
+            _write(out, COLUMNS[column], edge // 2, margin + column * edge + edge // 2)
+        for row in range(game.rows):
+            _write(out, str(row + 1), margin + row * edge + edge // 2, edge // 2)
+    words = scene.end or f"{MOVERS[scene.mover]} to move"
+    skipped = scene.skipped()
+    if skipped is not None:
+        words += f", {MOVERS[skipped]} skipped"
+    _write(out, words, margin + height + _STRIP // 2, (margin + width) // 2)
+    return out
+
+
+def _tile(edge: int, stone: int, ground: tuple[int, int, int]) -> Picture:
     """One cell of ``edge`` pixels."""
     tile = np.empty((edge, edge, 3), np.uint8)
-    tile[:] = _GROUND
+    tile[:] = ground
     middle = (edge - 1) / 2
     y, x = np.mgrid[:edge, :edge] - middle
     width = max(1.0, edge / 14)
@@ -54,6 +146,20 @@ def _tile(edge: int, stone: int) -> Picture:
         tile[inside & ((abs(x - y) <= width * 1.4) | (abs(x + y) <= width * 1.4))] = _CROSS
     tile[0, :] = tile[-1, :] = tile[:, 0] = tile[:, -1] = _LINE
     return tile
+
+
+def _write(out: Picture, words: str, y: int, x: int) -> None:
+    """Write around the pixel (y, x), twice as large where there is room; what does not fit is cut off."""
+    glyphs = np.zeros((5, 4 * len(words)), np.bool_)
+    for index, letter in enumerate(words):
+        for row, bits in enumerate(_FONT.get(letter, "00000")):
+            glyphs[row, 4 * index : 4 * index + 3] = [int(bits) >> bit & 1 for bit in (2, 1, 0)]
+    glyphs = glyphs[:, :-1]
+    scale = 2 if 2 * glyphs.shape[1] <= out.shape[1] else 1
+    glyphs = glyphs.repeat(scale, axis=0).repeat(scale, axis=1)[:, : out.shape[1]]
+    top = y - glyphs.shape[0] // 2
+    left = min(max(0, x - glyphs.shape[1] // 2), out.shape[1] - glyphs.shape[1])
+    out[top : top + glyphs.shape[0], left : left + glyphs.shape[1]][glyphs] = _LINE
 
 
 class Screen:
@@ -68,25 +174,24 @@ class Screen:
             ) from None
         self._pygame = pygame
         pygame.display.init()
-        height, width, _ = picture(game, np.zeros(game.cells, np.int8)).shape
-        self._window = pygame.display.set_mode((width, height))
-        pygame.display.set_caption(f"tic-tac-toe, {game}")
+        height, width, _ = picture(game, Scene(np.zeros(game.cells, np.int8), 0)).shape
+        self._window = pygame.Window(f"tic-tac-toe, {game}", (width, height))  # each environment has its own
         self._clock = pygame.time.Clock()
 
     def show(self, pixels: Picture) -> None:
         """Show a picture and keep the frame rate."""
         self._pygame.event.pump()
         surface = self._pygame.surfarray.make_surface(pixels.transpose(1, 0, 2))
-        self._window.blit(surface, (0, 0))
-        self._pygame.display.flip()
+        self._window.get_surface().blit(surface, (0, 0))
+        self._window.flip()
         self._clock.tick(FPS)
 
     def close(self) -> None:
-        """Close the window."""
-        self._pygame.display.quit()
+        """Close this window, and no other."""
+        self._window.destroy()
 
 
-def show(mode: str | None, game: Game, cells: Cells, mover: int, end: str | None, screen: Screen | None) -> Any:
+def show(mode: str | None, game: Game, scene: Scene, screen: Screen | None) -> Any:
     """What ``render()`` returns in a mode: str, a picture, or None with the window updated."""
     if mode is None:
         gymnasium.logger.warn(
@@ -95,8 +200,8 @@ def show(mode: str | None, game: Game, cells: Cells, mover: int, end: str | None
         )
         return None
     if mode == "ansi":
-        return text(game, cells, mover, end)
-    pixels = picture(game, cells)
+        return text(game, scene)
+    pixels = picture(game, scene)
     if mode == "rgb_array":
         return pixels
     assert screen is not None

@@ -4,8 +4,9 @@ Everything else calls what stands here: the environments, the solver, the search
 apart on purpose. *Chance is an argument*: no rule draws a random number, a caller hands in ``u`` in [0, 1). And the
 *mover is part of the position*: after a skip the number of stones does not tell whose turn it is.
 
-The kernels are compiled by numba at their first call and cached; ``NUMBA_DISABLE_JIT=1`` runs the same source as
-plain Python. They take a game as the plain tuple :attr:`Game.kernel`, because numba unpacks a plain tuple three times
+The kernels are compiled by numba at their first call and cached, beside the package or in the user's cache, else in a
+folder of the user's own among the temporary ones, else nowhere; ``NUMBA_DISABLE_JIT=1`` runs the same source as plain
+Python. They take a game as the plain tuple :attr:`Game.kernel`, because numba unpacks a plain tuple three times
 faster than a named one.
 """
 
@@ -13,14 +14,20 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 import operator
+import os
+import stat
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 from numba import njit
+from numba.core import config as numba_config
 from numpy.typing import NDArray
 
 Cells = NDArray[np.int8]
@@ -30,10 +37,50 @@ Reals = NDArray[np.float64]
 Kernel = tuple[int, int, int, float]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-compiled = cast(Callable[[Function], Function], njit(cache=True, error_model="numpy"))
-"""compile a kernel at its first call and keep the machine code on disk"""
-inlined = cast(Callable[[Function], Function], njit(cache=True, error_model="numpy", forceinline=True))
-"""the same for what kernels call at every move"""
+
+def _private_folder() -> str | None:
+    """A folder of this user alone for machine code, which numba reads back with pickle; None where there is none."""
+    if not hasattr(os, "getuid"):
+        return None
+    try:
+        folder = Path(tempfile.gettempdir()) / f"ttt_envs-{os.getuid()}"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        status = folder.lstat()
+    except OSError:
+        return None
+    is_ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not status.st_mode & 0o077
+    return str(folder) if is_ours else None
+
+
+def kernel(function: Function, **options: Any) -> Function:
+    """``function`` compiled at its first call with more ``options`` of numba's, and kept where it can be."""
+    made = functools.partial(njit, error_model="numpy", **options)
+    try:
+        return cast(Function, made(cache=True)(function))
+    except RuntimeError:  # numba found no place: neither the package's folder nor the user's can be written to
+        config: Any = numba_config  # it has no types
+        folder, before = _private_folder(), config.CACHE_DIR
+        if folder is None:
+            return cast(Function, made()(function))
+        config.CACHE_DIR = folder
+        try:
+            return cast(Function, made(cache=True)(function))
+        except RuntimeError:
+            return cast(Function, made()(function))
+        finally:
+            config.CACHE_DIR = before
+
+
+def compiled(function: Function) -> Function:
+    """Compile a kernel at its first call and keep the machine code on disk."""
+    return kernel(function)
+
+
+def inlined(function: Function) -> Function:
+    """The same for what kernels call at every move."""
+    return kernel(function, forceinline=True)
+
+
 wide = cast(Callable[[Any], int], np.int64)
 """in kernels: one type of number for all callers, so that what they call is compiled once"""
 stone_of = cast(Callable[[Any], int], np.int8)

@@ -1,4 +1,16 @@
-"""The Gymnasium environment: the learner in one seat, a policy in the other."""
+"""The Gymnasium environment: the learner in one seat, a policy in the other.
+
+Rules: the board has rows x columns cells; player_0 (o) moves first. A move puts one own stone on an empty cell;
+``win_length`` or more own stones in a row, column or diagonal win, a full board without such a line is a draw. After
+every stone that does not end the game the other player's turn is skipped with probability ``skip_chance``, and the
+mover moves again.
+
+Actions: the index of an empty cell, counted row by row from 0 at the top left: ``row * columns + column``. The action
+mask has 1 for each legal action.
+
+Rewards: 0 until the end; then +1 to the winner and -1 to the loser, 0 to both in a draw. They are the
+learner's own; an illegal action costs -1 and by default ends the game.
+"""
 
 from __future__ import annotations
 
@@ -91,6 +103,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         self.action_space = self._views.action_space
         self.render_mode = render_mode
         self._screen: render.Screen | None = None
+        self._before = np.zeros(self.game.cells, np.int8)  # the board before the last step, where pictures are made
         self._seeded = False
         self._action = np.zeros(1, np.int64)
         self._row = np.zeros(1, np.int64)
@@ -127,6 +140,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
             self._games.seed(self._row, np.array([key_of(self.np_random)]))
             self._seeded = True
         self._games.begin(self._row, position, at_seat)
+        self._before = np.zeros(self.game.cells, np.int8) if position is None else position.cells
         if self.render_mode == "human":
             self.render()
         self._games.observe(self._out)
@@ -152,6 +166,8 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
             )
         self._action[0] = action_index(self.game, action)
         out = self._out
+        if self.render_mode is not None:
+            self._before = games.cells[0].copy()
         games.step(self._action, False, out)
         if self.render_mode == "human":
             self.render()
@@ -215,6 +231,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
             super().reset(seed=seed)
             keys = np.array([key_of(self.np_random)])
         self._games.restore(state, keys)
+        self._before = self._games.cells[0].copy()
         self._seeded = True
         self._games.observe(self._out)
         return self._seen()
@@ -224,9 +241,10 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         games = self._games
         if self.render_mode == "human" and self._screen is None:
             self._screen = render.Screen(self.game)
-        return render.show(
-            self.render_mode, self.game, games.cells[0], int(games.mover[0]), games.words(0), self._screen
-        )
+        before, cells = games.seen(0, self._before), games.seen(0, games.cells[0])
+        seat = int(games.mover[0] if games.opponent is None else games.seat[0])
+        scene = render.scene_of(before, cells, int(games.mover[0]), games.words(0), seat)
+        return render.show(self.render_mode, self.game, scene, self._screen)
 
     def close(self) -> None:
         """Close the window, where there is one."""

@@ -14,6 +14,7 @@ from gymnasium.vector.utils import batch_space
 from ttt_envs import render
 from ttt_envs.lockstep import Flags, IllegalAction, Lockstep, Seat, Shown, Symmetry, beginning
 from ttt_envs.outside import Opponent, opponent_of
+from ttt_envs.render import Scene
 from ttt_envs.rules import ChanceOutcome, Game, Integers, key_of
 from ttt_envs.single_env import RenderMode
 from ttt_envs.views import DType, Observation, Views
@@ -81,6 +82,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         self.metadata = {"render_modes": list(self.render_modes), "autoreset_mode": self.autoreset_mode}
         self._every = np.ones(self.num_envs, np.bool_)
         self._seeded = False
+        self._before = np.zeros_like(self._games.cells)  # the boards before the last step, where pictures are made
 
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
@@ -111,6 +113,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
             generators = (seeding.np_random(seeds[row])[0] for row in chosen)
             self._games.seed(np.array(chosen), np.array([key_of(rng) for rng in generators]))
         self._games.begin(rows, position, at_seat)
+        self._before[rows] = 0 if position is None else position.cells
         return self._seen(self._games.shown(), None if mask.all() else mask)
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
@@ -139,6 +142,8 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
                 f"with the games that have ended before the next step"
             )
         out = Shown.empty(self.num_envs, self.game.cells)
+        if self.render_mode is not None:
+            self._before[:] = games.cells
         ended = games.step(actions, mode is AutoresetMode.NEXT_STEP, out)
         if mode is AutoresetMode.SAME_STEP and ended:
             over = games.over.copy()
@@ -248,16 +253,20 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         if seed is not None:
             keys = np.array([key_of(seeding.np_random(one)[0]) for one in self._seeds(seed)])
         self._games.restore(state, keys)
+        self._before[:] = self._games.cells
         self._seeded = True
         return self._seen(self._games.shown())
 
     def render(self) -> tuple[Any, ...] | None:
         """One picture for each game."""
-        games = self._games
+        scenes = map(self._scene, range(self.num_envs))
         if self.render_mode is None:
-            render.show(None, self.game, games.cells[0], 0, None, None)
+            render.show(None, self.game, next(scenes), None)
             return None
-        return tuple(
-            render.show(self.render_mode, self.game, games.cells[b], int(games.mover[b]), games.words(b), None)
-            for b in range(self.num_envs)
-        )
+        return tuple(render.show(self.render_mode, self.game, scene, None) for scene in scenes)
+
+    def _scene(self, b: int) -> Scene:
+        games = self._games
+        before, cells = games.seen(b, self._before[b]), games.seen(b, games.cells[b])
+        seat = int(games.mover[b] if games.opponent is None else games.seat[b])
+        return render.scene_of(before, cells, int(games.mover[b]), games.words(b), seat)

@@ -19,11 +19,11 @@ import pytest
 from baselines.solver import solve
 from evaluation.games import HUMAN, PlayedGame, read_games, write_games
 from ttt_apps import play
-from ttt_apps.board import LiveGame, board_text, line_of
+from ttt_apps.board import LiveGame, board_text
 from ttt_apps.cli import Stopped
 from ttt_apps.play import Sitting, new_console, replay
 from ttt_envs import Boards, Game, from_text, make_policy
-from ttt_envs.boards import cell_at, coordinate
+from ttt_envs.boards import cell_at, coordinate, line_of
 from ttt_envs.rules import DRAW, key_of
 from ttt_envs.single_env import SingleEnv
 

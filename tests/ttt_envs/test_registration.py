@@ -1,5 +1,11 @@
 """What importing does and does not do, and the names under which environments are made."""
 
+import importlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import gymnasium
 import pytest
 
@@ -31,6 +37,50 @@ def test_gymnasium_makes_it_in_a_fresh_process(fresh):
         "print(observation.shape, env.step(4)[1])",
     )
     assert printed == "(18,) 0.0\n"
+
+
+READ_ONLY = """
+import os, sys
+from pathlib import Path
+os.environ.pop("NUMBA_CACHE_DIR", None)
+os.environ["TMPDIR"] = sys.argv[1]
+from numba.core import caching
+def refused(self):
+    raise OSError("read-only")
+for kind in caching.CacheImpl._locator_classes:
+    if kind.__name__.strip("_") != "UserProvidedCacheLocator":
+        kind.ensure_cache_path = refused
+# what numba does in a read-only place without a HOME
+from numba import njit
+if True:
+    def alone(): return 1
+    alone.__code__ = alone.__code__.replace(co_filename=caching.__file__)
+    try:
+        njit(cache=True)(alone)
+    except RuntimeError as problem:
+        print("no locator available" in str(problem))
+from ttt_envs import Game, from_text, rules
+import numba
+print(numba.config.CACHE_DIR)
+print(rules.winner(Game(), from_text("ooo/xx./... o").cells))
+folder = Path(sys.argv[1]) / f"ttt_envs-{os.getuid()}"
+print(oct(folder.stat().st_mode)[-3:], any(folder.rglob("*.nbi")))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="numba finds a place on Windows")
+@pytest.mark.parametrize("mode", [None, 0o777], ids=["new", "not private"])
+def test_kernels_are_cached_among_temporary_files_where_nothing_else_can_be_written(tmp_path, mode):
+    if mode is not None:  # of anybody: machine code from there would be anybody's
+        folder = tmp_path / f"ttt_envs-{os.getuid()}"
+        folder.mkdir()
+        folder.chmod(mode)
+    root = str(Path(ttt_envs.__file__).parents[1])
+    done = subprocess.run(
+        [sys.executable, "-c", READ_ONLY, str(tmp_path)], cwd=root, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["True", "0", "700" if mode is None else "777", str(mode is None)]
 
 
 def test_the_public_names():
@@ -80,6 +130,14 @@ def test_every_id_is_made_in_vectors(name):
     assert (sync.reset(seed=5)[0] == env.reset(seed=5)[0]).all()
     for mode in gymnasium.vector.AutoresetMode:
         assert gymnasium.make_vec(name, num_envs=2, autoreset_mode=mode).metadata["autoreset_mode"] is mode
+
+
+@pytest.mark.parametrize("module", ["mnk_v0", "single_env"])
+def test_a_modules_docstring_tells_the_rules(module):
+    """Agents made of language models read it and nothing else."""
+    told = importlib.import_module(f"ttt_envs.{module}").__doc__
+    for word in ("Rules:", "Actions:", "Rewards:", "win_length", "skip_chance", "row * columns + column", "+1", "-1"):
+        assert word in told
 
 
 def test_registering_again_changes_nothing():
