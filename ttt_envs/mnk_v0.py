@@ -334,13 +334,13 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         agent = self.agent_selection
         shown: dict[str, Any] | None
         if observe and self._observes_itself and self._outcome == NOT_OVER:  # what is returned below, sooner
-            mask = self._mask
+            mask = self._mask.copy()
             info = self._infos.get(agent)
             if info is None:
                 self._infos[agent] = info = _ON_MOVE[agent].copy()
-                info["action_mask"] = mask.copy()
+                info["action_mask"] = mask  # the observation's: one copy serves both
             return (
-                {"observation": self._seen[agent].copy(), "action_mask": mask.copy()},
+                {"observation": self._seen[agent].copy(), "action_mask": mask},
                 self._cumulative_rewards[agent],
                 self.terminations[agent],
                 self.truncations[agent],

@@ -303,7 +303,7 @@ def settings(monkeypatch):
         {"limit": 7, "mode": "two"},
         {"limit": None},
         {"other": 4},
-        {"path": "", "depth": 10**20},
+        {"path": "", "depth": 10**18},
     ],
     ids=str,
 )
