@@ -514,6 +514,7 @@ class _ProximalSettings(_Settings):
     """What PPO with and without masks have in common."""
 
     activation: ClassVar[Activation] = "tanh"
+    self_play: ClassVar[Mapping[str, Any]] = {"learning_rate": 2e-3, "epochs": 10}
     learning_rate: float = 3e-3
     """step size of Adam at the beginning, above 0 and at most 1"""
     stochastic: bool = False
