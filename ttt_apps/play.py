@@ -303,9 +303,25 @@ class Sitting:
                     if command is Sitting.undo:
                         return
                 else:
-                    self._tell(self.live.move(cell_at(word, self.game)), "you play")
+                    self._tell(self.live.move(self._cell(word)), "you play")
             except ValueError as problem:
                 self.say(f"{problem}.")
+
+    def _cell(self, word: str) -> int:
+        """The cell that a word names, by its coordinates or by its number, which is the environments' action.
+
+        Raises:
+            ValueError: it names none.
+        """
+        if not (word.isascii() and word.isdecimal()):
+            return cell_at(word, self.game)
+        last = self.game.cells - 1
+        if len(word) > 3 or int(word) > last:
+            raise ValueError(
+                f"{word[:20]} is no cell of a board of {self.game.rows} x {self.game.columns}: choose 0 to {last}, row "
+                f"by row, or coordinates such as {coordinate(last // 2, self.game)}"
+            )
+        return int(word)
 
     def _command(self, word: str) -> Callable[[Sitting], None] | None:
         """What a word asks for; None where it should be a move.
@@ -438,7 +454,11 @@ class Sitting:
         """What can be typed."""
         middle = coordinate(self.game.cells // 2, self.game)
         table = Table.grid(padding=(0, 2))
-        table.add_row(middle, "Put a stone there: the letter of the column, then the row from the top.")
+        table.add_row(
+            middle,
+            "Put a stone there: the letter of the column, then the row from the top. Or the number of the cell, row by "
+            "row from 0.",
+        )
         for name, (_, what) in COMMANDS.items():
             table.add_row(name, what)
         self.console.print(table)

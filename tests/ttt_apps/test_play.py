@@ -268,7 +268,8 @@ def test_the_end_of_input_ends_it_at_every_prompt(tmp_path):
     ("nonsense", "message"),
     [
         ("2,2", "'2,2' is no cell of a board of 3 x 3: write its column, a to c, and its row from the top, 1 to 3"),
-        ("5", "'5' is no cell"),
+        ("9", "9 is no cell of a board of 3 x 3: choose 0 to 8, row by row, or coordinates such as b2"),
+        ("1234567", "1234567 is no cell"),
         ("d1", "'d1' is no cell"),
         ("a4", "'a4' is no cell"),
         ("b2 a1", "'b2 a1' is no cell"),
@@ -291,6 +292,12 @@ def test_nonsense_gets_one_sentence(nonsense, message):
     assert said.count("\n") <= 3
     assert "\x1b" not in sitting.shown
     assert "o: you play b2." in sitting.shown
+
+
+def test_a_cell_may_be_named_by_its_number():
+    game = Game(3, 4, 3)
+    for number, name in ((0, "a1"), (5, "b2"), (11, "d3")):
+        assert f"o: you play {name}." in sit([str(number)], game).shown
 
 
 def test_the_first_letters_of_a_command_will_do():
