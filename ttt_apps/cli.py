@@ -268,6 +268,11 @@ def words_of(arguments: Sequence[str] | None) -> list[str]:
     return [word for word in words if word != "--quiet"]
 
 
+def quiet_words() -> list[str]:
+    """What a command that this one starts is to be told."""
+    return ["--quiet"] if _quiet else []
+
+
 def run_command(command: Callable[[], Any]) -> None:
     """Run a command; a mistake in what was asked for is one sentence and exit code 2, an interrupt 130.
 
@@ -303,11 +308,6 @@ def as_called(text: str) -> str:
     if Path(sys.argv[0]).name.startswith("ttt-"):
         return re.sub(r"\b(?:python )?(train|evaluate|play)\.py\b", r"ttt-\1", text)
     return text
-
-
-def program(script: str) -> str:
-    """What a command of ours is called here: ``script``, such as train.py, or its console script."""
-    return as_called(script)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -16,9 +15,10 @@ from evaluation.exact import match_outcome
 from evaluation.match import play_pairs
 from evaluation.overview import Compared, Played, write_overview
 from evaluation.report import REPORT, write_report
+from evaluation.report_parts import read_cost
 from evaluation.strength import strength_of
-from learners.checkpoint import COST, policy_name
-from ttt_apps.cli import run_command, say, show, words_of
+from learners.checkpoint import policy_name
+from ttt_apps.cli import quiet_words, run_command, say, show, words_of
 from ttt_apps.evaluate.match import score_table
 from ttt_envs.rules import Game
 
@@ -46,7 +46,7 @@ def _demo(words: list[str]) -> None:
             continue
         run = OUT / name
         # a process each, so that CPU time and peak memory are the run's own
-        command = ["--learner", name, "--opponent", "self", "--out", str(run), "--overwrite"]
+        command = ["--learner", name, "--opponent", "self", "--out", str(run), "--overwrite", *quiet_words()]
         subprocess.run([sys.executable, "-m", "ttt_apps.train", *command], check=True)
         learned.append(Compared(name, run, strength_of(game, policy_name(run), OPPONENTS)))
         write_report(run, learned[-1].strength, back=f"../{REPORT}")
@@ -63,7 +63,7 @@ def _demo(words: list[str]) -> None:
 
 def _table(learned: Sequence[Compared]) -> Table:
     table = Table("", *(one.name for one in learned))
-    costs = [json.loads((one.run / COST).read_text())["phases"]["training"] for one in learned]
+    costs = [read_cost(one.run)["training"] for one in learned]
     table.add_row("CPU of training, s", *(f"{cost['cpu_user_s'] + cost['cpu_system_s']:.1f}" for cost in costs))
     table.add_row("peak memory, MiB", *(f"{cost['peak_rss_bytes'] / 2**20:.0f}" for cost in costs))
     known = [one.strength for one in learned if one.strength is not None]

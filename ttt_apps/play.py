@@ -24,7 +24,7 @@ from evaluation.games import HUMAN, LONGEST, PlayedGame, append_games, read_game
 from evaluation.match import WithoutMemory, player_of
 from evaluation.strength import choice_in
 from ttt_apps.board import ONLY, LiveGame, board_text
-from ttt_apps.cli import Count, GameOptions, Stopped, as_called, check_seed, parse, program, run_command, words_of
+from ttt_apps.cli import Count, GameOptions, Stopped, as_called, check_seed, parse, run_command, words_of
 from ttt_envs.boards import MOVERS, Boards, cell_at, coordinate, line_of
 from ttt_envs.lockstep import Seat
 from ttt_envs.policy import TIE, Policy, make_policy, nearest
@@ -92,7 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _main(words: list[str]) -> None:
-    options = parse(Play, words, program("play.py"))
+    options = parse(Play, words, as_called("play.py"))
     for stream in (sys.stdin, sys.stdout):
         if hasattr(stream, "reconfigure"):  # what is typed may be no text, and a terminal may lack letters
             stream.reconfigure(errors="replace")

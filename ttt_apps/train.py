@@ -49,10 +49,10 @@ from ttt_apps.cli import (
     Count,
     GameOptions,
     Stopped,
+    as_called,
     check_seed,
     option_names,
     parse,
-    program,
     progress_bar,
     run_command,
     say,
@@ -168,7 +168,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _main(arguments: list[str]) -> None:
-    prog = program("train.py")
+    prog = as_called("train.py")
     if any(argument.partition("=")[0] == "--resume" for argument in arguments):
         old = parse(Resume, arguments, prog)
         if old.trust:

@@ -108,10 +108,12 @@ def test_commands_have_the_names_of_an_installed_package(monkeypatch):
     assert cli.as_called(text) == "go on with ttt-train --resume x, or ttt-evaluate match a b"
 
 
-def test_every_command_is_described_as_it_describes_itself():
+def test_every_command_in_the_list_is_there():
     for path, what in COMMANDS.values():
+        command = load_object(path)
+        assert dataclasses.is_dataclass(command)
+        assert callable(command.run)
         assert what.endswith(".")
-        assert load_object(path).__doc__
 
 
 @pytest.mark.parametrize("words", [["--help"], ["-h"]])

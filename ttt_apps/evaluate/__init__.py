@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import tyro
 from rich.table import Table
 
-from ttt_apps.cli import GLOBAL, parse, program, run_command, say, show, words_of
+from ttt_apps.cli import GLOBAL, as_called, parse, run_command, say, show, words_of
 from ttt_envs.policy import load_object, nearest
 
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _main(words: list[str]) -> None:
-    prog = program("evaluate.py")
+    prog = as_called("evaluate.py")
     if any(word.startswith("--tyro-") for word in words):  # shell completion knows all commands at once
         kinds = {name: load_object(path) for name, (path, _) in COMMANDS.items()}
         tyro.extras.subcommand_cli_from_dict(kinds, args=words, prog=prog, config=(tyro.conf.OmitArgPrefixes,))
