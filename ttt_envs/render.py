@@ -192,7 +192,7 @@ class Screen:
 
 
 def show(mode: str | None, game: Game, scene: Scene, screen: Screen | None) -> Any:
-    """What ``render()`` returns in a mode: str, a picture, or None with the window updated."""
+    """What ``render()`` returns in a mode of ``MODES``: str, a picture, or None with the window updated."""
     if mode is None:
         gymnasium.logger.warn(
             "render() was called without a render mode: choose one when making the environment, "

@@ -14,6 +14,7 @@ learner's own; an illegal action costs -1 and by default ends the game.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 import gymnasium
@@ -21,8 +22,10 @@ import numpy as np
 from gymnasium.error import ResetNeeded
 
 from ttt_envs import render
+from ttt_envs.boards import Boards
 from ttt_envs.lockstep import (
     OUTCOMES,
+    SELF,
     WINNERS,
     Flags,
     IllegalAction,
@@ -33,10 +36,12 @@ from ttt_envs.lockstep import (
     beginning,
 )
 from ttt_envs.outside import Opponent, opponent_of
-from ttt_envs.rules import NOT_OVER, ChanceOutcome, Game, action_index, key_of
+from ttt_envs.policy import Policy, act_in_episodes, make_policy
+from ttt_envs.render import Scene, scene_of
+from ttt_envs.rules import NOT_OVER, Cells, ChanceOutcome, Game, Integers, Keys, Reals, action_index, key_of
 from ttt_envs.views import DType, Observation, Views
 
-RenderMode = Literal["ansi", "rgb_array", "human"]
+RenderMode = Literal["ansi", "rgb_array", "rgb_array_list", "human"]
 
 
 _WORDS = (*OUTCOMES, "")  # of each outcome; the last is that of NOT_OVER, -1
@@ -72,7 +77,8 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         illegal_action: ``"lose"`` (-1, terminated), ``"penalize"`` (-1, nothing changes; truncated after as many as
             there are cells) or ``"raise"``.
         symmetry: ``"random"`` shows each episode through a random symmetry of the board; actions are mapped back.
-        render_mode: None, ``"ansi"``, ``"rgb_array"`` or ``"human"`` (needs pygame).
+        render_mode: None, ``"ansi"``, ``"rgb_array"``, ``"rgb_array_list"`` (a picture of each turn, the opponent's
+            included) or ``"human"`` (needs pygame).
 
     Raises:
         TypeError, ValueError: an argument that makes no sense; the message says what does.
@@ -94,9 +100,12 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         symmetry: Symmetry = "none",
         render_mode: RenderMode | None = None,
     ) -> None:
-        render.check_mode(render_mode)
+        render.check_mode(render_mode, get_args(RenderMode))
         self.game = Game.of_size(size, win_length, skip_chance)
         other = opponent_of(opponent, self.game, observation, dtype)
+        self._watched: _Watched | None = None
+        if render_mode == "rgb_array_list" and other != SELF:
+            other = self._watched = _Watched(make_policy(other, self.game))
         self._games = Lockstep(self.game, 1, other, seat, illegal_action, symmetry)
         self._views = Views(self.game, observation, dtype)
         self.observation_space = self._views.observation_space
@@ -104,6 +113,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         self.render_mode = render_mode
         self._screen: render.Screen | None = None
         self._before = np.zeros(self.game.cells, np.int8)  # the board before the last step, where pictures are made
+        self._scenes: list[Scene] = []  # since the last render() or reset(), where a list of pictures is made
         self._seeded = False
         self._action = np.zeros(1, np.int64)
         self._row = np.zeros(1, np.int64)
@@ -139,10 +149,12 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         if seed is not None or not self._seeded:
             self._games.seed(self._row, np.array([key_of(self.np_random)]))
             self._seeded = True
+        if self._watched is not None:
+            self._watched.met.clear()
         self._games.begin(self._row, position, at_seat)
         self._before = np.zeros(self.game.cells, np.int8) if position is None else position.cells
-        if self.render_mode == "human":
-            self.render()
+        if self.render_mode is not None:
+            self._draw(anew=True)
         self._games.observe(self._out)
         return self._seen()
 
@@ -169,8 +181,8 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         if self.render_mode is not None:
             self._before = games.cells[0].copy()
         games.step(self._action, False, out)
-        if self.render_mode == "human":
-            self.render()
+        if self.render_mode is not None:
+            self._draw()
         observation, info = self._seen()
         return observation, out.rewards.item(), out.terminated.item(), out.truncated.item(), info
 
@@ -232,22 +244,80 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
             keys = np.array([key_of(self.np_random)])
         self._games.restore(state, keys)
         self._before = self._games.cells[0].copy()
+        if self.render_mode is not None:
+            self._draw(anew=True)
         self._seeded = True
         self._games.observe(self._out)
         return self._seen()
 
     def render(self) -> Any:
-        """The board as text (``"ansi"``), uint8[height, width, 3] (``"rgb_array"``), or in a window (``"human"``)."""
-        games = self._games
+        """The board as text (``"ansi"``), uint8[height, width, 3] (``"rgb_array"``), or in a window (``"human"``).
+
+        With ``"rgb_array_list"`` the list of such pictures since the last ``render()`` or ``reset()``, the beginning
+        included: one after each turn, the caller's own and each of the opponent's, and at least one a step.
+        """
+        if self.render_mode == "rgb_array_list":
+            scenes, self._scenes = self._scenes, []
+            return [render.picture(self.game, scene) for scene in scenes]
         if self.render_mode == "human" and self._screen is None:
             self._screen = render.Screen(self.game)
-        before, cells = games.seen(0, self._before), games.seen(0, games.cells[0])
+        return render.show(self.render_mode, self.game, self._scene(), self._screen)
+
+    def _scene(self) -> Scene:
+        """The board as it is."""
+        games = self._games
+        return self._scene_of(games.cells[0], int(games.mover[0]), games.words(0))
+
+    def _scene_of(self, cells: Cells, mover: int, end: str | None = None) -> Scene:
+        games = self._games
+        before, cells = games.seen(0, self._before), games.seen(0, cells)
         seat = int(games.mover[0] if games.opponent is None else games.seat[0])
-        scene = render.scene_of(before, cells, int(games.mover[0]), games.words(0), seat)
-        return render.show(self.render_mode, self.game, scene, self._screen)
+        return scene_of(before, cells, mover, end, seat)
+
+    def _draw(self, anew: bool = False) -> None:
+        """Show what has happened where nobody asks for it: in the window, or in the list of pictures to come.
+
+        Args:
+            anew: a game begins.
+        """
+        if self.render_mode == "human":
+            self.render()
+        elif self.render_mode == "rgb_array_list":
+            if anew:
+                self._scenes.clear()
+            if self._watched is not None:  # the opponent met the board after each turn but the last
+                self._scenes += [self._scene_of(cells, mover) for cells, mover in self._watched.met]
+                self._watched.met.clear()
+            self._scenes.append(self._scene())
 
     def close(self) -> None:
         """Close the window, where there is one."""
         if self._screen is not None:
             self._screen.close()
             self._screen = None
+
+
+@dataclass(frozen=True)
+class _Watched:
+    """An opponent of one game at a time that plays as ``policy`` does, and keeps the positions that it met."""
+
+    policy: Policy
+    met: list[tuple[Cells, int]] = field(default_factory=list)
+
+    @property
+    def pure(self) -> bool:
+        return self.policy.pure
+
+    def __str__(self) -> str:
+        return str(self.policy)
+
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
+        return self.policy.probabilities(boards, rng)
+
+    def act_in_games(self, boards: Boards, games: Integers, luck: Keys, plies: Integers) -> Integers:
+        self.met.append((boards.cells[0].copy(), int(boards.mover[0])))
+        in_games: Any = getattr(self.policy, "act_in_games", None)
+        if in_games is None:
+            return act_in_episodes(self.policy, boards, luck, plies)
+        actions: Integers = in_games(boards, games, luck, plies)
+        return actions

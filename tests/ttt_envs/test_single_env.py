@@ -491,7 +491,7 @@ def test_a_game_begins_with_reset():
         (
             {"render_mode": "text"},
             ValueError,
-            "render_mode='text' is not known: choose None, 'ansi', 'rgb_array', 'human'",
+            "render_mode='text' is not known: choose None, 'ansi', 'rgb_array', 'rgb_array_list', 'human'",
         ),
     ],
 )
