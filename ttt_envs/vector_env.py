@@ -12,12 +12,14 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from ttt_envs import render
-from ttt_envs.lockstep import Flags, IllegalAction, Lockstep, Seat, Shown, Symmetry, beginning
+from ttt_envs.lockstep import SELF, Flags, IllegalAction, Lockstep, Seat, Shown, Symmetry, beginning
 from ttt_envs.outside import Opponent, opponent_of
 from ttt_envs.render import Scene
 from ttt_envs.rules import ChanceOutcome, Game, Integers, key_of
-from ttt_envs.single_env import RenderMode
+from ttt_envs.single_env import RenderMode, SingleEnv
 from ttt_envs.views import DType, Observation, Views
+
+_MOVING = frozenset(("reset", "step", "restore_state"))  # of single environments, what changes the game
 
 
 class MNKVectorEnv(VectorEnv[Any, Any, Any]):
@@ -34,6 +36,8 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
             in ``final_obs`` and ``final_info``; ``DISABLED`` the caller must
             ``reset(options={"reset_mask": bool[B]})``.
         render_mode: None, ``"ansi"`` or ``"rgb_array"``: ``render`` gives a tuple with one picture a game.
+        max_episode_steps: after so many steps a game is truncated, as ``gymnasium.wrappers.TimeLimit`` does to single
+            environments; ``info["result"]`` then stays -1, for the game was not over. None or -1: never.
 
     The other arguments are those of ``SingleEnv``.
     """
@@ -55,6 +59,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         symmetry: Symmetry = "none",
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         render_mode: RenderMode | None = None,
+        max_episode_steps: int | None = None,
     ) -> None:
         if isinstance(num_envs, bool) or not isinstance(num_envs, (int, np.integer)):
             raise TypeError(f"num_envs={num_envs!r} is not a whole number: write for example num_envs=64")
@@ -68,6 +73,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
                 f"autoreset_mode={autoreset_mode!r} is not known: choose AutoresetMode {choices}"
             ) from None
         render.check_mode(render_mode, self.render_modes)
+        self._limit = _checked_limit(max_episode_steps)
         self.game = Game.of_size(size, win_length, skip_chance)
         other = opponent_of(opponent, self.game, observation, dtype)
         self._games = Lockstep(self.game, int(num_envs), other, seat, illegal_action, symmetry)
@@ -79,7 +85,26 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self.render_mode = render_mode
         # of the instance: two environments may differ in their mode
-        self.metadata = {"render_modes": list(self.render_modes), "autoreset_mode": self.autoreset_mode}
+        self.metadata = {
+            "render_modes": list(self.render_modes),
+            "render_fps": render.FPS,
+            "autoreset_mode": self.autoreset_mode,
+        }
+        self._settings: dict[str, Any] = {
+            "size": (self.game.rows, self.game.columns),
+            "win_length": win_length,
+            "skip_chance": skip_chance,
+            "opponent": SELF if self._games.opponent is None else self._games.opponent,
+            "seat": seat,
+            "observation": observation,
+            "dtype": dtype,
+            "illegal_action": illegal_action,
+            "symmetry": symmetry,
+            "render_mode": render_mode,
+        }
+        self._singles: list[SingleEnv] = []  # see `call`
+        self._given: list[int | None] = [None] * self.num_envs  # the seeds
+        self._steps = np.zeros(self.num_envs, np.int64)  # of the episodes, counted where there is a limit
         self._every = np.ones(self.num_envs, np.bool_)
         self._seeded = False
         self._before = np.zeros_like(self._games.cells)  # the boards before the last step, where pictures are made
@@ -112,7 +137,10 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         if chosen:
             generators = (seeding.np_random(seeds[row])[0] for row in chosen)
             self._games.seed(np.array(chosen), np.array([key_of(rng) for rng in generators]))
+            for row in chosen:
+                self._given[row] = seeds[row]
         self._games.begin(rows, position, at_seat)
+        self._steps[rows] = 0
         self._before[rows] = 0 if position is None else position.cells
         return self._seen(self._games.shown(), None if mask.all() else mask)
 
@@ -144,18 +172,33 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         out = Shown.empty(self.num_envs, self.game.cells)
         if self.render_mode is not None:
             self._before[:] = games.cells
-        ended = games.step(actions, mode is AutoresetMode.NEXT_STEP, out)
+        if self._limit is None:
+            ended = games.step(actions, mode is AutoresetMode.NEXT_STEP, out)
+        else:
+            begun = games.over.copy()
+            games.step(actions, mode is AutoresetMode.NEXT_STEP, out)
+            ended = self._cut(self._limit, begun, out)
         if mode is AutoresetMode.SAME_STEP and ended:
             over = games.over.copy()
             final_observation, final_info = self._seen(out, over)
             rows = np.flatnonzero(over)
             games.begin(rows)
+            self._steps[rows] = 0
             observation, info = self._seen(games.shown())
             info["final_obs"], info["_final_obs"] = self._unbatched(final_observation, rows), over
             info["final_info"], info["_final_info"] = final_info, over
         else:
             observation, info = self._seen(out)
         return observation, out.rewards, out.terminated, out.truncated, info
+
+    def _cut(self, limit: int, begun: Flags, out: Shown) -> int:
+        """Count the step in all games but those that have just begun, truncate, and return how many are over."""
+        self._steps += 1
+        self._steps[begun] = 0
+        late = self._steps >= limit
+        out.truncated[late] = True
+        self._games.over[late] = True
+        return int(np.count_nonzero(self._games.over))
 
     def _seen(self, out: Shown, rows: Flags | None = None) -> tuple[Any, dict[str, Any]]:
         """Observations of all games, and the infos of the games ``rows`` bool[B], as ``SyncVectorEnv`` combines them.
@@ -240,9 +283,64 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         """``SingleEnv.chance_outcomes`` of game ``index``."""
         return self._games.chance_outcomes(index, action)
 
+    def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """What a method of each game's ``SingleEnv`` returns, or the attribute of that name, as ``SyncVectorEnv`` does.
+
+        The single environments are copies, made for this: it is for a few calls, not for playing.
+
+        Raises:
+            AttributeError: single environments have nothing of that name.
+            ValueError: a method that would move the copies and not the games.
+        """
+        if name in _MOVING:
+            raise ValueError(f"call({name!r}) would move copies of the games: use {name}() of the vector itself")
+        results = (getattr(single, name) for single in self._as_singles())
+        return tuple(result(*args, **kwargs) if callable(result) else result for result in results)
+
+    def get_attr(self, name: str) -> tuple[Any, ...]:
+        """An attribute of each game's ``SingleEnv``; see :meth:`call`."""
+        return self.call(name)
+
+    def set_attr(self, name: str, values: Any) -> None:
+        """Give each game's ``SingleEnv`` an attribute of your own, which :meth:`get_attr` returns.
+
+        Args:
+            name: of the attribute.
+            values: a list or tuple of B, or one for all.
+
+        Raises:
+            ValueError: not B values, or an attribute that single environments have by themselves.
+        """
+        values = values if isinstance(values, (list, tuple)) else [values] * self.num_envs
+        if len(values) != self.num_envs:
+            raise ValueError(f"{len(values)} values do not fit {self.num_envs} games: give one, or one for each game")
+        singles = self._as_singles()
+        if name in self._attributes:
+            raise ValueError(f"{name} cannot be set, for the games share it: make another environment")
+        for single, value in zip(singles, values, strict=True):
+            setattr(single, name, value)
+
+    def _as_singles(self) -> list[SingleEnv]:
+        """Copies of the games as single environments."""
+        if not self._singles:
+            self._singles = [SingleEnv(**self._settings) for _ in range(self.num_envs)]
+            self._attributes = frozenset(dir(self._singles[0]))
+        if self._seeded:
+            state = self._games.clone(include_rng=True)
+            for row, single in enumerate(self._singles):
+                part = {name: value if name == "game" else value[row : row + 1] for name, value in state.items()}
+                single.restore_state(part)
+                single._before = self._before[row].copy()
+                seed = self._given[row]
+                if seed is not None:
+                    single._np_random, single._np_random_seed = seeding.np_random(seed)
+                    key_of(single._np_random)  # drawn by the reset
+        return self._singles
+
     def clone_state(self, include_rng: bool = False) -> dict[str, Any]:
         """A copy of all games. Without ``include_rng`` it knows nothing of skips and replies to come."""
-        return self._games.clone(include_rng)
+        state = self._games.clone(include_rng)
+        return state if self._limit is None else {**state, "steps": self._steps.copy()}
 
     def restore_state(self, state: dict[str, Any], *, seed: int | None = None) -> tuple[Any, dict[str, Any]]:
         """Go back to cloned games, and return observations and info as :meth:`reset` does.
@@ -251,8 +349,10 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         """
         keys = None
         if seed is not None:
-            keys = np.array([key_of(seeding.np_random(one)[0]) for one in self._seeds(seed)])
+            self._given = list(self._seeds(seed))
+            keys = np.array([key_of(seeding.np_random(one)[0]) for one in self._given])
         self._games.restore(state, keys)
+        self._steps[:] = state.get("steps", 0)
         self._before[:] = self._games.cells
         self._seeded = True
         return self._seen(self._games.shown())
@@ -270,3 +370,16 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         before, cells = games.seen(b, self._before[b]), games.seen(b, games.cells[b])
         seat = int(games.mover[b] if games.opponent is None else games.seat[b])
         return render.scene_of(before, cells, int(games.mover[b]), games.words(b), seat)
+
+
+def _checked_limit(steps: object) -> int | None:
+    """The steps of ``max_episode_steps``, None for no limit."""
+    if steps is None or (steps == -1 and not isinstance(steps, bool)):  # -1 as in `gymnasium.make`
+        return None
+    if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)):
+        raise TypeError(f"max_episode_steps={steps!r} is not a whole number: write for example max_episode_steps=100")
+    if steps < 1:
+        raise ValueError(
+            f"max_episode_steps={steps} ends games before they begin: choose 1 or more, or -1 for no limit"
+        )
+    return int(steps)

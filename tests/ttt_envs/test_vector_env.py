@@ -2,11 +2,13 @@
 
 from itertools import combinations, product
 
+import gymnasium
 import numpy as np
 import plain
 import pytest
 from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.wrappers import TimeLimit
 from numpy.testing import assert_array_equal
 
 from ttt_envs import Game, make_policy
@@ -55,10 +57,14 @@ def assert_same(ours, theirs, path=""):
         assert_array_equal(ours, theirs, err_msg=path)
 
 
-def compare(num_envs, mode, steps, seed=0, **settings):
+def compare(num_envs, mode, steps, seed=0, limit=None, **settings):
     """Play the same actions, legal and not, here and in SyncVectorEnv. Returns how many games ended and were cut."""
-    ours = MNKVectorEnv(num_envs, autoreset_mode=mode, **settings)
-    theirs = SyncVectorEnv([lambda: SingleEnv(**settings)] * num_envs, autoreset_mode=mode)
+    ours = MNKVectorEnv(num_envs, autoreset_mode=mode, max_episode_steps=limit, **settings)
+
+    def single():
+        return SingleEnv(**settings) if limit is None else TimeLimit(SingleEnv(**settings), limit)
+
+    theirs = SyncVectorEnv([single] * num_envs, autoreset_mode=mode)
     assert ours.observation_space == theirs.observation_space
     assert ours.action_space == theirs.action_space
     assert ours.metadata["autoreset_mode"] is mode
@@ -113,6 +119,17 @@ def test_it_is_gymnasiums_vector_of_single_environments(mode, opponent):
 def test_game_i_is_the_single_environment_at_any_batch_size(num_envs, mode):
     settings = {"skip_chance": 0.25, "seat": "second", "symmetry": "random"}
     assert compare(num_envs, mode, steps=100, opponent="random", **settings)[0] > 10 * num_envs
+
+
+@pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.name)
+@pytest.mark.parametrize("opponent", ["random", "win-or-block", "self"])
+def test_games_of_limited_length_are_truncated_as_gymnasium_does(mode, opponent):
+    for limit, illegal_action in product((1, 3, 4), ("lose", "penalize")):
+        ended, truncated = compare(
+            4, mode, steps=60, limit=limit, opponent=opponent, illegal_action=illegal_action, size=4, skip_chance=0.25
+        )
+        assert ended >= truncated > 20
+    assert compare(4, mode, steps=60, limit=100, opponent=opponent)[1] == 0
 
 
 @pytest.mark.parametrize("opponent", [Restless(), Leftmost()], ids=["not pure", "without act"])
@@ -277,6 +294,9 @@ def test_random_in_the_second_seat_wins_at_its_known_rate():
         ({"dtype": np.int8}, ValueError, "dtype=<class 'numpy.int8'> is not known: choose 'int8'"),
         ({"illegal_action": "lost"}, ValueError, "illegal_action='lost' is not known: choose 'lose'"),
         ({"symmetry": True}, ValueError, "symmetry=True is not known: choose 'none'"),
+        ({"max_episode_steps": 0}, ValueError, "max_episode_steps=0 ends games before they begin: choose 1 or more"),
+        ({"max_episode_steps": 2.0}, TypeError, "max_episode_steps=2.0 is not a whole number: write for example"),
+        ({"max_episode_steps": True}, TypeError, "max_episode_steps=True is not a whole number"),
     ],
 )
 def test_arguments_that_make_no_sense_are_refused(settings, error, message):
@@ -409,6 +429,109 @@ def test_games_begin_where_they_are_told(opponent, skip_chance):
             over = shown[2] | shown[3]
     with pytest.raises(ValueError, match=r"options\['unknown'\] is not known: choose 'position' or 'seat'"):
         ours.reset(options={"unknown": 1})
+
+
+def told_alike(ours, theirs, path=""):
+    """Whether both are the same, also where they are of NumPy, and of dicts, tuples and lists of that."""
+    if isinstance(theirs, dict):
+        return set(ours) == set(theirs) and all(told_alike(ours[name], theirs[name]) for name in theirs)
+    if isinstance(theirs, (tuple, list)):
+        return len(ours) == len(theirs) and all(map(told_alike, ours, theirs))
+    if isinstance(theirs, np.ndarray):
+        return ours.dtype == theirs.dtype and np.array_equal(ours, theirs)
+    if isinstance(theirs, np.random.Generator):
+        return ours.bit_generator.state == theirs.bit_generator.state
+    return ours == theirs
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"render_mode": "ansi", "opponent": "self", "illegal_action": "penalize"},
+        {"render_mode": "rgb_array", "seat": "random", "symmetry": "random", "observation": "dict"},
+    ],
+    ids=str,
+)
+def test_single_environments_are_called_as_gymnasium_does(settings):
+    settings = {"size": (3, 4), "skip_chance": 0.25, **settings}
+    ours = MNKVectorEnv(3, autoreset_mode=AutoresetMode.SAME_STEP, **settings)
+    theirs = SyncVectorEnv([lambda: SingleEnv(**settings)] * 3, autoreset_mode=AutoresetMode.SAME_STEP)
+    attributes = ("game", "render_mode", "metadata", "spec", "observation_space", "action_space")
+    for name in attributes:
+        assert ours.get_attr(name) == theirs.get_attr(name), name
+    rng = np.random.default_rng(0)
+    seeds = {"seed": 5}
+    for _ in range(4):
+        ours.reset(**seeds)
+        theirs.reset(**seeds)
+        seeds = {}
+        for _ in range(5):
+            for name in (*attributes, "np_random", "np_random_seed"):
+                assert told_alike(ours.get_attr(name), theirs.get_attr(name)), name
+            for name in ("action_masks", "legal_actions", "render"):
+                assert told_alike(ours.call(name), theirs.call(name)), name
+            assert told_alike(ours.render(), theirs.render())
+            assert told_alike(ours.call("clone_state", include_rng=True), theirs.call("clone_state", include_rng=True))
+            actions = (rng.random((3, 12)) * ours.action_masks()).argmax(axis=1)
+            common = np.flatnonzero(ours.action_masks().all(axis=0))
+            if len(common):
+                assert told_alike(
+                    ours.call("chance_outcomes", int(common[0])), theirs.call("chance_outcomes", int(common[0]))
+                )
+            assert_same(ours.step(actions), theirs.step(actions))
+    for values in ("all", [1, 2, 3], (4, 5, 6), np.arange(3)):
+        for vector in (ours, theirs):
+            vector.set_attr("of_mine", values)
+        assert told_alike(ours.get_attr("of_mine"), theirs.get_attr("of_mine"))
+    ours.step(ours.action_masks().argmax(axis=1))
+    assert told_alike(ours.get_attr("of_mine"), theirs.get_attr("of_mine"))
+    assert ours.metadata["render_fps"] == theirs.metadata["render_fps"]
+    for vector in (ours, theirs):
+        with pytest.raises(AttributeError, match="no_such_thing"):
+            vector.get_attr("no_such_thing")
+        with pytest.raises(ValueError, match="values"):
+            vector.set_attr("of_mine", [1, 2])
+
+
+def test_calls_that_would_mislead_are_refused():
+    env = MNKVectorEnv(2)
+    for name in ("reset", "step", "restore_state"):
+        with pytest.raises(
+            ValueError, match=rf"call\('{name}'\) would move copies of the games: use {name}\(\) of the"
+        ):
+            env.call(name)
+    for name in ("game", "render_mode", "action_space", "np_random"):
+        with pytest.raises(ValueError, match=f"{name} cannot be set, for the games share it: make another environment"):
+            env.set_attr(name, None)
+
+
+def test_make_vec_limits_games_and_remembers_it():
+    made = {
+        mode: gymnasium.make_vec("ttt/TicTacToe-v0", 3, vectorization_mode=mode, max_episode_steps=2, opponent="self")
+        for mode in ("vector_entry_point", "sync")
+    }
+    ours, theirs = made.values()
+    assert isinstance(ours, MNKVectorEnv)
+    kwargs = [dict(env.spec.kwargs) for env in (ours, theirs)]
+    assert [kwarg.pop("vectorization_mode") for kwarg in kwargs] == list(made)
+    assert kwargs[0] == kwargs[1]
+    assert kwargs[0]["max_episode_steps"] == 2
+    for env in (*made.values(), gymnasium.make_vec(ours.spec)):
+        assert env.spec.id == "ttt/TicTacToe-v0"
+        env.reset(seed=0)
+        assert not env.step(np.zeros(3, int))[3].any()
+        assert env.step(np.ones(3, int))[3].all()
+    assert not gymnasium.make_vec("ttt/TicTacToe-v0", 3, max_episode_steps=-1)._limit
+
+
+def test_a_state_knows_how_many_steps_a_game_has_left():
+    env = MNKVectorEnv(2, opponent="self", max_episode_steps=3)
+    env.reset(seed=0)
+    env.step([0, 0])
+    state = env.clone_state(include_rng=True)
+    cut = [env.step([action] * 2)[3].all() for action in (1, 2)]
+    env.restore_state(state)
+    assert [env.step([action] * 2)[3].all() for action in (1, 2)] == cut == [False, True]
 
 
 def future(env, seed=0, steps=40):
