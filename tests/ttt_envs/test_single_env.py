@@ -70,6 +70,39 @@ def test_it_passes_the_checker_of_stable_baselines(game, observation):
     checker.check_env(SingleEnv(**game, observation=observation))
 
 
+def test_sb3_contrib_finds_the_masks_behind_wrappers():
+    utils = pytest.importorskip("sb3_contrib.common.maskable.utils")
+    vectors = pytest.importorskip("stable_baselines3.common.vec_env")
+
+    def make():
+        return gymnasium.make("ttt_envs:ttt/TicTacToe-v0", opponent="win-or-block", max_episode_steps=20)
+
+    env, dummy, others = make(), vectors.DummyVecEnv([make] * 2), vectors.SubprocVecEnv([make] * 2, "fork")
+    try:
+        assert not hasattr(env, "action_masks")  # wrappers hide it
+        _, info = env.reset(seed=3)
+        for vector in (dummy, others):
+            vector.seed(3)
+            vector.reset()
+        for stones in (0, 2):
+            for one in (env, dummy, others):
+                assert utils.is_masking_supported(one)
+            legal = utils.get_action_masks(env)
+            assert legal.dtype == np.bool_
+            assert legal.sum() == 9 - stones
+            assert_array_equal(legal, info["action_mask"])
+            assert_array_equal(legal, env.unwrapped.action_masks())
+            for vector in (dummy, others):
+                masks = utils.get_action_masks(vector)
+                assert masks.shape == (2, 9)
+                assert_array_equal(masks[0], legal)  # the same seed, and the same game
+            info = env.step(4)[-1]
+            for vector in (dummy, others):
+                vector.step(np.array([4, 4]))
+    finally:
+        others.close()
+
+
 QUICK = [settings_of(*GAMES[1]), settings_of(*GAMES[2])]
 SLOW = [pytest.param(settings_of(*one), marks=pytest.mark.slow) for one in (GAMES[0], GAMES[3])]
 
