@@ -26,6 +26,7 @@ from evaluation.exact import (
 )
 from evaluation.match import play_pairs
 from ttt_envs import Boards, Game, Position, chance_outcomes, make_policy
+from ttt_envs.open_spiel import to_boards
 from ttt_envs.rules import DRAW, random_results
 from ttt_envs.symmetry import symmetries
 
@@ -367,14 +368,9 @@ def test_openspiel_finds_the_same_exploitability(spec):
     from open_spiel.python.algorithms import exploitability as openspiel
 
     game = pyspiel.load_game("tic_tac_toe")
-    table = policies.TabularPolicy(game)  # x moves first there, and a state is a sequence of moves
-    texts = [
-        str(state).replace("\n", "").replace("x", "1").replace("o", "2").replace(".", "0") for state in table.states
-    ]
-    cells = np.array([list(map(int, text)) for text in texts], np.int8)
-    movers = np.array([state.current_player() for state in table.states], np.int8)
+    table = policies.TabularPolicy(game)  # a state there is a sequence of moves
     mine = policy_of(spec, T3)
-    table.action_probability_array[:] = mine.probabilities(Boards(cells, movers))
+    table.action_probability_array[:] = mine.probabilities(to_boards(table.states))
     assert exploitability(T3, mine) == pytest.approx(openspiel.exploitability(game, table), abs=1e-9)
 
 

@@ -1,0 +1,123 @@
+"""Positions as states of OpenSpiel and back."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from ttt_envs import Boards, Game, from_text, to_text
+from ttt_envs.open_spiel import game_of, load_game, to_boards, to_states
+from ttt_envs.rules import chance_outcomes
+
+pyspiel = pytest.importorskip("pyspiel")
+
+SWAPPED = str.maketrans("xo", "ox")
+GAMES = [Game(3, 3, 3), Game(2, 4, 3), Game(4, 2, 2), Game(1, 5, 2), Game(3, 3, 2), Game(2, 2, 1), Game(5, 6, 4)]
+
+
+def states_of_random_play(game, games, seed=0):
+    """All states of some games, the first and the last included."""
+    rng = np.random.default_rng(seed)
+    states = []
+    for _ in range(games):
+        state = load_game(game).new_initial_state()
+        states.append(state.clone())
+        while not state.is_terminal():
+            state.apply_action(int(rng.choice(state.legal_actions())))
+            states.append(state.clone())
+    return states
+
+
+def all_states(game):
+    """One state for every board that can be reached, {text: state}."""
+    found, waiting = {}, [load_game(game).new_initial_state()]
+    while waiting:
+        state = waiting.pop()
+        if str(state) not in found:
+            found[str(state)] = state
+            waiting += [state.child(action) for action in state.legal_actions()]
+    return found
+
+
+@pytest.mark.parametrize("game", GAMES, ids=str)
+def test_games_go_there_and_back(game):
+    assert game_of(load_game(game)) == game
+
+
+def test_a_game_that_is_not_played_here_is_refused():
+    with pytest.raises(ValueError, match=r"^chess of OpenSpiel is not played here: choose tic_tac_toe or mnk"):
+        game_of(pyspiel.load_game("chess"))
+    with pytest.raises(ValueError, match=r"^skip_chance=0\.25 is unknown to OpenSpiel: choose a game without skips$"):
+        load_game(Game(skip_chance=0.25))
+
+
+def test_x_moves_first_there():
+    state = load_game(Game()).new_initial_state()
+    for action in (0, 4, 8):
+        state.apply_action(action)
+    assert str(state) == "x..\n.o.\n..x"
+    assert to_text(to_boards([state]).position(0)) == "o../.x./..o x"
+
+
+def test_all_positions_of_tic_tac_toe_agree():
+    """5,478 positions: cells, mover, legal actions, what every move leads to, results, and the text."""
+    game, states = Game(), all_states(Game())
+    assert len(states) == 5478
+    boards = to_boards(states.values())
+    again = to_states(boards, game)
+    assert [str(state) for state in again] == list(states)
+    assert_array_equal(to_boards(again).mover, boards.mover)
+    for index, state in enumerate(again):
+        cells, mover = boards.position(index)
+        assert to_text(boards.position(index)).split()[0] == str(state).replace("\n", "/").translate(SWAPPED)
+        if state.is_terminal():
+            continue
+        assert state.current_player() == mover
+        assert state.legal_actions() == np.flatnonzero(cells == 0).tolist()
+        for action in state.legal_actions():
+            [(_, after, winner)] = chance_outcomes(game, boards.position(index), action)
+            child = state.child(action)
+            assert child.is_terminal() == (winner is not None)
+            if winner is not None:
+                assert child.returns() == [[1.0, -1.0], [-1.0, 1.0], [0.0, 0.0]][winner]
+            then = to_boards([child])
+            assert_array_equal(then.cells[0], after.cells)
+            assert then.mover[0] == after.mover
+
+
+@pytest.mark.parametrize("game", GAMES[1:], ids=str)
+def test_positions_of_other_boards_go_there_and_back(game):
+    states = states_of_random_play(game, 8)
+    boards = to_boards(states)
+    again = to_states(boards, game)
+    assert [str(state) for state in again] == [str(state) for state in states]
+    assert [state.returns() for state in again] == [state.returns() for state in states]
+    assert [state.is_terminal() for state in again] == [state.is_terminal() for state in states]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("oo./.../... x", "2 and 0 stones do not come by turns"),
+        ("x../.../... o", "0 and 1 stones do not come by turns"),
+        ("o../.../... o", "it is player_1's turn"),
+        ("ooo/xxx/... o", "it was over before its last stone"),
+        ("ooo/xxx/o.. x", "it was over before its last stone"),
+        ("ooo/xx./x.. o", "it was over before its last stone"),
+    ],
+)
+def test_what_no_game_leads_to_is_refused(text, why):
+    with pytest.raises(ValueError, match=rf"^'{text}' is no position of OpenSpiel's: {why}$"):
+        to_states(Boards.of([from_text(text)]), Game())
+
+
+def test_two_lines_with_one_stone_are_one_end():
+    """Only the stone that both lines share can have been the last."""
+    [state] = to_states(Boards.of([from_text("ooo/oxx/oxx o")]), Game())
+    assert state.is_terminal()
+    assert state.history()[-1] == 0
+
+
+def test_states_of_different_games_are_no_batch():
+    states = [load_game(game).new_initial_state() for game in GAMES[:2]]
+    with pytest.raises(ValueError, match=r"^states of 2 games are no batch: choose states of one game$"):
+        to_boards(states)

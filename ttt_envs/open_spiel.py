@@ -1,0 +1,114 @@
+"""Positions as states of OpenSpiel and back: its ``tic_tac_toe`` and ``mnk``.
+
+There x moves first, so player_0's stones, o here, are x there; a cell has the same number on both sides. A state there
+is a sequence of moves: a position becomes one of the sequences that lead to it. Skips are unknown there.
+
+``pyspiel`` is imported when something is converted: ``pip install open_spiel``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ttt_envs.boards import Boards, to_text
+from ttt_envs.rules import Game, Position, windows
+
+if TYPE_CHECKING:
+    import pyspiel  # which is there only for who has OpenSpiel
+
+STONES = ".xo"
+"""how the cells 0, 1 and 2 are written there"""
+TIC_TAC_TOE = "tic_tac_toe"
+
+
+def load_game(game: Game) -> pyspiel.Game:
+    """The same game of OpenSpiel: ``tic_tac_toe`` for 3 x 3 with 3 in a row, else ``mnk``.
+
+    Raises:
+        ValueError: a game with skips.
+    """
+    if game.skip_chance:
+        raise ValueError(f"skip_chance={game.skip_chance} is unknown to OpenSpiel: choose a game without skips")
+    import pyspiel
+
+    if (game.rows, game.columns, game.win_length) == (3, 3, 3):
+        return pyspiel.load_game(TIC_TAC_TOE)
+    return pyspiel.load_game(f"mnk(m={game.columns},n={game.rows},k={game.win_length})")
+
+
+def game_of(other: pyspiel.Game) -> Game:
+    """The same game here: the way back from :func:`load_game`.
+
+    Raises:
+        ValueError: neither ``tic_tac_toe`` nor ``mnk``.
+    """
+    name = other.get_type().short_name
+    if name == TIC_TAC_TOE:
+        return Game(3, 3, 3)
+    if name != "mnk":
+        raise ValueError(f"{name} of OpenSpiel is not played here: choose {TIC_TAC_TOE} or mnk(m=...,n=...,k=...)")
+    defaults: dict[str, Any] = other.get_type().parameter_specification
+    chosen = {**defaults, **other.get_parameters()}
+    return Game(chosen["n"], chosen["m"], chosen["k"])
+
+
+def to_boards(states: Iterable[pyspiel.State]) -> Boards:
+    """States of one game as a batch, in their order; finished ones too, whose mover is who moved last.
+
+    Raises:
+        ValueError: no state at all, or states of different games or of another game: see :func:`game_of`.
+    """
+    states = list(states)
+    shapes = {game_of(state.get_game()) for state in states}
+    if len(shapes) != 1:
+        raise ValueError(f"states of {len(shapes)} games are no batch: choose states of one game")
+    digits = str.maketrans({stone: str(cell) for cell, stone in enumerate(STONES)})
+    texts = [str(state).replace("\n", "").translate(digits) for state in states]
+    cells = np.array([list(text) for text in texts], np.int8)
+    over = np.array([state.is_terminal() for state in states])
+    return Boards(cells, ((cells != 0).sum(axis=1) % 2 ^ over).astype(np.int8))
+
+
+def to_states(boards: Boards, game: Game) -> list[pyspiel.State]:
+    """A state for each position, whose history is one of those that lead there: the way back from :func:`to_boards`.
+
+    Raises:
+        ValueError: a game with skips, or a position that no game without skips leads to.
+    """
+    other = load_game(game)
+    states = []
+    for index in range(len(boards.cells)):
+        state = other.new_initial_state()
+        for action in _history(game, boards.position(index)):
+            state.apply_action(action)
+        states.append(state)
+    return states
+
+
+def _history(game: Game, position: Position) -> list[int]:
+    """Actions that lead to a position, in the order of their cells; a stone that ends the game comes last."""
+    text = to_text(position, game)
+    cells, mover = position
+    stones = [np.flatnonzero(cells == stone).tolist() for stone in (1, 2)]
+    first, second = map(len, stones)
+    last = 1 - (first + second) % 2  # who has put the last stone, and still counts as the mover after the end
+    lines = windows(game)
+    own, others = (lines[(cells[lines] == stone).all(axis=1)] for stone in (last + 1, 2 - last))
+    over = len(own) > 0 or first + second == game.cells
+    ends = np.flatnonzero(np.bincount(own.ravel(), minlength=game.cells) == len(own)).tolist() if len(own) else []
+    wrong = None
+    if first - second not in (0, 1):
+        wrong = f"{first} and {second} stones do not come by turns"
+    elif mover == last and not over:
+        wrong = f"it is player_{1 - mover}'s turn"
+    elif len(others) or (len(own) and not ends):
+        wrong = "it was over before its last stone"
+    if wrong is not None:
+        raise ValueError(f"{text!r} is no position of OpenSpiel's: {wrong}")
+    if ends:
+        stones[last].remove(ends[0])
+        stones[last].append(ends[0])
+    return [stones[turn % 2][turn // 2] for turn in range(first + second)]
