@@ -2,7 +2,7 @@
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
-OLD := .venv-pettingzoo-1.24
+OLDEST := .venv-oldest
 
 # numba does not see edits in kernels that a kernel imports: a folder of its own for each state of the sources
 export NUMBA_CACHE_DIR ?= $(CURDIR)/.cache/numba/$(shell cat ttt_envs/*.py baselines/*.py learners/*.py evaluation/*.py | sha256sum | cut -c1-16)
@@ -10,12 +10,12 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # matrices here are small: threads for them only wait for each other, for longest where other work runs beside
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test lint unit old-pettingzoo slow clean
+.PHONY: demo test lint unit oldest slow clean
 
 demo: .venv/.demo
 	$(BIN)/python -m ttt_apps.demo
 
-test: lint unit old-pettingzoo
+test: lint unit oldest
 
 lint: .venv/.dev
 	$(BIN)/ruff check .
@@ -26,9 +26,13 @@ lint: .venv/.dev
 unit: .venv/.dev
 	$(BIN)/python -m pytest -m "not slow"
 
-# The AEC environment beside the oldest PettingZoo that is supported
-old-pettingzoo: $(OLD)/.ready
-	$(OLD)/bin/python -m pytest -q -m "not slow" tests/ttt_envs/test_mnk_v0.py
+# The environments and two commands with the lowest version of all that setup.cfg requires. Kernels have a folder of their
+# own there, for every version of numba takes the other's as out of date.
+oldest: export NUMBA_CACHE_DIR := $(NUMBA_CACHE_DIR)-oldest
+oldest: $(OLDEST)/.ready
+	$(OLDEST)/bin/python -m pytest -q -m "not slow" tests/ttt_envs tests/learners/test_checkpoint.py
+	$(OLDEST)/bin/python train.py --help > /dev/null
+	$(OLDEST)/bin/python evaluate.py --quiet exact random random > /dev/null
 
 slow: .venv/.dev
 	$(BIN)/python -m pytest -m slow
@@ -46,11 +50,13 @@ slow: .venv/.dev
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev,sb3,render,report,tf]"
 	touch $@
 
-$(OLD)/.ready: setup.cfg constraints.txt
-	test -x $(OLD)/bin/python || $(PYTHON) -m venv $(OLD)
-	grep -v -i '^pettingzoo' constraints.txt > $(OLD)/constraints.txt
-	$(OLD)/bin/python -m pip install --quiet -c $(OLD)/constraints.txt -e . "pettingzoo==1.24.*" pytest hypothesis pygame-ce
+# `name>=version` there is `name==version` here; constraints.txt holds for the rest but llvmlite, which goes with numba
+$(OLDEST)/.ready: setup.cfg constraints.txt
+	test -x $(OLDEST)/bin/python || $(PYTHON) -m venv $(OLDEST)
+	sed -n '/^install_requires/,/^$$/s/^ *\(.*\)>=/\1==/p' setup.cfg > $(OLDEST)/oldest.txt
+	(sed 's/==.*//' $(OLDEST)/oldest.txt; echo llvmlite) | grep -v -i -w -f - constraints.txt > $(OLDEST)/constraints.txt
+	$(OLDEST)/bin/python -m pip install --quiet -c $(OLDEST)/oldest.txt -c $(OLDEST)/constraints.txt -e . pytest hypothesis pygame-ce
 	touch $@
 
 clean:
-	rm -rf .venv $(OLD) .cache runs build dist *.egg-info
+	rm -rf .venv $(OLDEST) .cache runs build dist *.egg-info

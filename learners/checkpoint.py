@@ -66,8 +66,10 @@ def save_arrays(path: Path, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
     """Write arrays, whole or not at all; a hash of them all and their names is the comment of the zip."""
 
     def write(file: IO[bytes]) -> None:
-        np.savez(file, allow_pickle=False, **dict(arrays))
-        with zipfile.ZipFile(file, "a") as archive:
+        with zipfile.ZipFile(file, "w") as archive:  # as `np.savez` does, which takes no allow_pickle=False of old
+            for name, array in arrays.items():
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as part:
+                    np.lib.format.write_array(part, np.asanyarray(array), allow_pickle=False)
             archive.comment = _hash(arrays)
 
     write_whole(path, write)

@@ -39,7 +39,7 @@ def test_arrays_are_read_as_they_were_written_with_or_without_a_hash(path):
         assert re.fullmatch(b"sha256:[0-9a-f]{64}", archive.comment)
     with np.load(path, allow_pickle=False) as file:  # anybody can read it, and there is nothing else in it
         assert_as_saved(dict(file))
-    np.savez(path, allow_pickle=False, **ARRAYS)  # as it was before there were hashes
+    np.savez(path, **ARRAYS)  # as it was before there were hashes
     assert_as_saved(load_arrays(path))
 
 
@@ -81,7 +81,7 @@ def test_arrays_that_were_exchanged_are_not_believed(path, tmp_path):
         said = archive.comment
 
     def exchanged(arrays):
-        np.savez(path, allow_pickle=False, **arrays)
+        np.savez(path, **arrays)
         with zipfile.ZipFile(path, "a") as archive:
             archive.comment = said
 

@@ -141,7 +141,7 @@ def copied(transition):
 def stored(learner):
     """The learner's arrays as a file keeps them, which shares nothing with the learner."""
     file = io.BytesIO()
-    np.savez(file, allow_pickle=False, **learner.to_arrays())
+    np.savez(file, **learner.to_arrays())
     file.seek(0)
     with np.load(file, allow_pickle=False) as arrays:
         return dict(arrays)

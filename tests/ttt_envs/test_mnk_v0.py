@@ -160,7 +160,12 @@ def test_no_attribute_is_read_before_reset(guarded, name):
 def test_an_action_out_of_bounds_is_refused(guarded, action):
     env = guarded()
     env.reset(seed=0)
-    with pytest.raises(AssertionError, match=r"^action is not in action space"):
+    # early spaces of Gymnasium, which PettingZoo's wrapper asks, cannot even compare such numbers
+    too_large = guarded is wrapped and isinstance(action, int) and abs(action) > 1 << 63
+    with pytest.raises(
+        (AssertionError, OverflowError) if too_large else AssertionError,
+        match="^action is not in action space" + "|too large to convert" * too_large,
+    ):
         env.step(action)
     assert env.agents == AGENTS
     assert_array_equal(env.observe("player_0")["action_mask"], 1)

@@ -208,9 +208,12 @@ def test_stones_change_what_the_environments_show():
 
 
 class Counting:
-    """An opponent that notes what it is shown."""
+    """An opponent that notes what it is shown, and is not pure."""
 
     pure = False
+
+    def __repr__(self):
+        return "Counting"
 
     def __init__(self):
         self.boards = []
@@ -232,7 +235,7 @@ LISTED = [
     {"opponent": "self"},
     {"seat": "second", "skip_chance": 0.4},
     {"opponent": "win-or-block", "skip_chance": 0.4, "symmetry": "random", "seat": "alternate"},
-    {"size": (3, 4), "opponent": "mcts:simulations=5", "skip_chance": 0.25},
+    {"size": (3, 4), "opponent": Counting(), "skip_chance": 0.25},
 ]
 
 
