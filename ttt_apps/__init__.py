@@ -1,1 +1,22 @@
 """What people run: parse, build, call, write; nothing else."""
+
+import sys
+
+
+def _refuse_hidden() -> None:
+    """End with one sentence where a folder hides a package: the commands need them all, and import them at once."""
+    try:
+        from ttt_envs.hidden import PACKAGES, hidden_by
+    except ModuleNotFoundError as problem:
+        if problem.name != "ttt_envs.hidden":
+            raise
+        place = next(iter(sys.modules["ttt_envs"].__path__))
+        why = f"the folder {place} hides the package ttt_envs: run from another folder, or rename it"
+    else:
+        why = next(filter(None, map(hidden_by, PACKAGES)), "")
+    if why:
+        print(f"error: {why}", file=sys.stderr)
+        sys.exit(2)
+
+
+_refuse_hidden()

@@ -27,6 +27,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from ttt_envs.boards import Boards
+from ttt_envs.hidden import hidden_by
 from ttt_envs.rules import OPPONENT, Game, Integers, Keys, Reals, compiled, uniforms
 
 
@@ -353,18 +354,20 @@ def load_object(path: str) -> Any:
     """The object that ``"package.module:name"`` names.
 
     Raises:
-        ValueError: no such module, or no such name in it.
+        ValueError: no such module, or no such name in it, or of this project one that another folder hides.
     """
     module_name, _, name = path.partition(":")
+    package = module_name.split(".")[0]
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as problem:
-        if problem.name is not None and module_name.split(".")[0] == problem.name.split(".")[0]:
-            raise ValueError(f"there is no module {problem.name!r} to import for {path!r}: is it installed?") from None
+        if problem.name is not None and package == problem.name.split(".")[0]:
+            missing = f"there is no module {problem.name!r} to import for {path!r}: is it installed?"
+            raise ValueError(hidden_by(package) or missing) from None
         raise  # the module is there, and misses something itself
     if not hasattr(module, name):
         public = [other for other in vars(module) if not other.startswith("_")]
-        raise ValueError(f"the module {module_name} has no {name!r}: {nearest(name, public)}")
+        raise ValueError(hidden_by(package) or f"the module {module_name} has no {name!r}: {nearest(name, public)}")
     return getattr(module, name)
 
 
