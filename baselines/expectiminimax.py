@@ -44,8 +44,8 @@ from ttt_envs.rules import (
     Cells,
     Game,
     Integers,
-    Kernel,
     Keys,
+    Parameters,
     Position,
     Reals,
     compiled,
@@ -1092,7 +1092,7 @@ def _expand(
     luck: Keys,
     width: int,
     depth: int,
-    kernel: Kernel,
+    parameters: Parameters,
     values: Reals,
     child: Integers,
     after: Cells,
@@ -1105,7 +1105,7 @@ def _expand(
         cells: int8[B, cells]; mover: int8[B]; luck: uint64[B], the positions.
         width: moves to draw, 0 for all.
         depth: plies left, the score of a win.
-        kernel: ``Game.kernel``.
+        kernel: ``Game.parameters``.
         values: float64[B, cells], written where a move ends the game, to the mover.
         child: int64[B, cells], written where it does not: the row in the following.
         after: int8[M, cells]; maker: int8[M], written: the position and who made it.
@@ -1126,7 +1126,7 @@ def _expand(
         for i in range(count):
             cell = moves[0, i]
             after[made, :] = cells[b]
-            outcome = place(after[made], player, cell, stones, kernel)
+            outcome = place(after[made], player, cell, stones, parameters)
             if outcome == NOT_OVER:
                 node = _luck_after(luck[b], cell)
                 turns[made, 0], turns[made, 1] = _luck_of_turn(node, 1 - player), _luck_of_turn(node, player)
@@ -1160,7 +1160,7 @@ class _ByLeaves:
             luck,
             width or 0,
             depth,
-            self._game.kernel,
+            self._game.parameters,
             values,
             child,
             after,
@@ -1320,7 +1320,7 @@ class Expectiminimax(Named):
         while True:
             cell = int(np.argmax(values >= np.nanmax(values) - TIE))
             moves.append(cell)
-            outcome = place(cells, mover, cell, int(np.count_nonzero(cells)), self.game.kernel)
+            outcome = place(cells, mover, cell, int(np.count_nonzero(cells)), self.game.parameters)
             if outcome != NOT_OVER or len(moves) == self.depth:
                 return tuple(moves)
             mover = 1 - mover

@@ -39,19 +39,19 @@ from ttt_envs.rules import (
     DRAW,
     NOT_OVER,
     OPPONENT,
-    SKIP,
     Cells,
     Game,
     Integers,
-    Kernel,
     Keys,
+    Parameters,
     Position,
     Reals,
     compiled,
     inlined,
-    next_mover,
+    mover_after,
     pick,
     place,
+    skip_chance_of,
     splitmix64,
     uniform,
     wide,
@@ -145,9 +145,9 @@ def _is_known(node: int, turns: Counts) -> bool:
 
 
 @compiled
-def _winning(board: Cells, player: int, kernel: Kernel, out: Cells) -> int:
+def _winning(board: Cells, player: int, parameters: Parameters, out: Cells) -> int:
     """:func:`rules.winning_cells`, and how many there are."""
-    winning_cells(board, player, kernel, out)
+    winning_cells(board, player, parameters, out)
     count = 0
     for cell in range(len(board)):
         count += out[cell]
@@ -165,7 +165,7 @@ def _untried(
     turns: Counts,
     urgent: Cells,
     closed: Cells,
-    kernel: Kernel,
+    parameters: Parameters,
     decisive: bool,
 ) -> int:
     """Draw a cell among those that are to be tried next at a node; ``urgent`` and ``closed`` are scratch."""
@@ -174,17 +174,17 @@ def _untried(
         limit = size - stones
         pressing = 0
         if decisive:
-            pressing = min(1, _winning(board, mover, kernel, urgent))
+            pressing = min(1, _winning(board, mover, parameters, urgent))
             if pressing > 0:
                 limit = 1
             else:
-                pressing = _winning(board, 1 - mover, kernel, urgent)
-                if pressing > 0 and kernel[3] == 0:  # what does not stop the other player loses
+                pressing = _winning(board, 1 - mover, parameters, urgent)
+                if pressing > 0 and skip_chance_of(parameters) == 0:  # what does not stop the other player loses
                     limit = pressing
         turns[node, LIMIT] = turns[node, OPEN] = limit
         turns[node, URGENT] = pressing
     elif turns[node, TRIED] < turns[node, URGENT]:
-        _winning(board, 1 - mover, kernel, urgent)
+        _winning(board, 1 - mover, parameters, urgent)
     pressed = turns[node, TRIED] < turns[node, URGENT]
     for cell in range(size):
         closed[cell] = board[cell] != 0 or (pressed and urgent[cell] == 0)
@@ -224,7 +224,7 @@ def _descend(
     path: Integers,
     urgent: Cells,
     closed: Cells,
-    kernel: Kernel,
+    parameters: Parameters,
     c: float,
     decisive: bool,
 ) -> tuple[int, int, int, int]:
@@ -240,14 +240,14 @@ def _descend(
     Returns:
         (the node's place in the path, its mover, its stones, rows in use).
     """
-    either = 2 if kernel[3] > 0 else 1
+    either = 2 if skip_chance_of(parameters) > 0 else 1
     mover = 1 - wide(moves[0, MAKER])
     node = wide(0)
     depth = 0
     path[0] = 0
     while True:
         if turns[node, LIMIT] == 0 or turns[node, TRIED] < turns[node, LIMIT]:
-            cell = _untried(node, board, mover, stones, luck, moves, turns, urgent, closed, kernel, decisive)
+            cell = _untried(node, board, mover, stones, luck, moves, turns, urgent, closed, parameters, decisive)
             move = count
             count += 1
             moves[move, MAKER] = mover
@@ -255,7 +255,7 @@ def _descend(
             moves[move, NEXT] = turns[node, FIRST]
             turns[node, FIRST] = move
             turns[node, TRIED] += 1
-            outcome = place(board, mover, cell, stones, kernel)
+            outcome = place(board, mover, cell, stones, parameters)
             if outcome != NOT_OVER:  # chance has no part in a result: either turn has it
                 for turn in range(either):
                     turns[move * either + turn, LIMIT] = 1
@@ -263,7 +263,7 @@ def _descend(
         else:
             move = _most_promising(node, moves, rates, turns, c)
             board[moves[move, CELL]] = mover + 1
-        after = next_mover(mover, uniform(luck, SKIP, stones), kernel) if either == 2 else 1 - mover
+        after = mover_after(mover, luck, stones, parameters)
         node = move * either + wide(after == mover)
         mover = after
         stones += 1
@@ -275,7 +275,7 @@ def _descend(
 
 @compiled
 def _play_out(
-    board: Cells, mover: int, stones: int, luck: np.uint64, kernel: Kernel, scratch: Cells, empty: Integers
+    board: Cells, mover: int, stones: int, luck: np.uint64, parameters: Parameters, scratch: Cells, empty: Integers
 ) -> int:
     """Who wins, or ``DRAW``, when both move at random to the end; scratch int8[cells], empty int64[cells]."""
     left = 0
@@ -288,10 +288,10 @@ def _play_out(
         cell = empty[chosen]
         left -= 1
         empty[chosen] = empty[left]
-        outcome = place(scratch, mover, cell, stones, kernel)
+        outcome = place(scratch, mover, cell, stones, parameters)
         if outcome != NOT_OVER:
             return outcome
-        mover = next_mover(mover, uniform(luck, SKIP, stones), kernel) if kernel[3] > 0 else 1 - mover
+        mover = mover_after(mover, luck, stones, parameters)
         stones += 1
 
 
@@ -305,7 +305,7 @@ def _pass_back(
     turns: Counts,
     sums: Reals,
     path: Integers,
-    kernel: Kernel,
+    parameters: Parameters,
     decisive: bool,
 ) -> None:
     """Count a visit along a path, take the stones back, and pass on what has become known.
@@ -314,7 +314,7 @@ def _pass_back(
         value: of the last node to player_0; not looked at where that node is known.
         depth: the last node's place in the path.
     """
-    skip = kernel[3]
+    skip = skip_chance_of(parameters)
     either = 2 if skip > 0 else 1
     for place_in_path in range(depth, -1, -1):
         node = path[place_in_path]
@@ -385,7 +385,7 @@ def _simulate(
     stones: Integers,
     counts: Integers,
     trees: Trees,
-    kernel: Kernel,
+    parameters: Parameters,
     c: float,
     decisive: bool,
     paths: Integers,
@@ -426,12 +426,25 @@ def _simulate(
             luck = splitmix64(keys[b], simulation)
             if part != BACK:
                 depth, mover, placed, count = _descend(
-                    luck, board, stones[b], count, moves, rates, turns, sums, path, urgent, scratch, kernel, c, decisive
+                    luck,
+                    board,
+                    stones[b],
+                    count,
+                    moves,
+                    rates,
+                    turns,
+                    sums,
+                    path,
+                    urgent,
+                    scratch,
+                    parameters,
+                    c,
+                    decisive,
                 )
             value = 0.0
             if not _is_known(path[depth], turns):
                 if part == WHOLE:
-                    outcome = _play_out(board, mover, placed, luck, kernel, scratch, empty)
+                    outcome = _play_out(board, mover, placed, luck, parameters, scratch, empty)
                     if outcome != DRAW:
                         value = 1.0 - 2.0 * outcome
                 elif part == DOWN:
@@ -442,7 +455,7 @@ def _simulate(
                     value = values[judged] if movers[judged] == 0 else -values[judged]
                     judged += 1
             if part != DOWN:
-                _pass_back(value, depth, board, moves, rates, turns, sums, path, kernel, decisive)
+                _pass_back(value, depth, board, moves, rates, turns, sums, path, parameters, decisive)
         depths[b], counts[b] = depth, count
     return judged
 
@@ -582,7 +595,7 @@ class Search:
         self.game = game
         self.simulations = 0
         self._boards, self._keys, self._leaf = boards, keys, leaf
-        self._settings = (game.kernel, float(c), decisive)
+        self._settings = (game.parameters, float(c), decisive)
         self._either = 2 if game.skip_chance > 0 else 1
         self._cells = boards.cells.copy()
         self._stones = np.count_nonzero(boards.cells, axis=1)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ttt_envs.boards import Boards
 from ttt_envs.policy import Named, Uniforms
-from ttt_envs.rules import Cells, Game, Integers, Kernel, Reals, compiled, pick, place, wide
+from ttt_envs.rules import Cells, Game, Integers, Parameters, Reals, compiled, pick, place, wide, win_length_of
 
 
 @dataclass(frozen=True)
@@ -68,12 +68,12 @@ class WinOrBlock(Named):
     def _candidates(self, boards: Boards) -> Cells:
         """int8[B, rows * columns]: 0 where this policy may move."""
         out = np.empty(boards.cells.shape, np.int8)
-        _closed_cells(boards.cells.copy(), boards.mover, self.game.kernel, out)
+        _closed_cells(boards.cells.copy(), boards.mover, self.game.parameters, out)
         return out
 
 
 @compiled
-def _closed_cells(cells: Cells, mover: Cells, kernel: Kernel, out: Cells) -> None:
+def _closed_cells(cells: Cells, mover: Cells, parameters: Parameters, out: Cells) -> None:
     """1 in ``out`` for every cell that win-or-block does not consider; ``cells`` is scratch and ends unchanged."""
     size = cells.shape[1]
     for b in range(len(cells)):
@@ -87,11 +87,11 @@ def _closed_cells(cells: Cells, mover: Cells, kernel: Kernel, out: Cells) -> Non
         found = False
         for turn in range(2):
             player = wide(mover[b]) if turn == 0 else 1 - wide(mover[b])
-            if (own if turn == 0 else stones - own) < kernel[2] - 1:
+            if (own if turn == 0 else stones - own) < win_length_of(parameters) - 1:
                 continue  # too few stones for a line
             for cell in range(size):
                 if board[cell] == 0:
-                    wins = place(board, player, cell, stones, kernel) == player
+                    wins = place(board, player, cell, stones, parameters) == player
                     board[cell] = 0
                     if wins and not found:
                         found = True

@@ -30,12 +30,13 @@ from ttt_envs.rules import (
     Cells,
     Game,
     Integers,
-    Kernel,
     Keys,
+    Parameters,
     Reals,
     compiled,
     inlined,
     line_in,
+    skip_chance_of,
     standing_of,
     wide,
 )
@@ -99,13 +100,13 @@ class Solution:
         A finished board has the result that stands on it.
         """
         out = np.empty(len(boards.mover))
-        _values(np.ascontiguousarray(boards.cells), boards.mover, self.after, self.game.kernel, out)
+        _values(np.ascontiguousarray(boards.cells), boards.mover, self.after, self.game.parameters, out)
         return out
 
     def action_values(self, boards: Boards) -> Reals:
         """What each move is worth to the mover: float64[B, rows * columns], NaN where illegal."""
         out = np.empty(boards.cells.shape)
-        _action_values(np.ascontiguousarray(boards.cells), boards.mover, self.after, self.game.kernel, out)
+        _action_values(np.ascontiguousarray(boards.cells), boards.mover, self.after, self.game.parameters, out)
         return out
 
     def optimal_actions(self, boards: Boards) -> NDArray[np.bool_]:
@@ -130,10 +131,10 @@ class Solution:
             )
         cells = np.ascontiguousarray(boards.cells)
         speed = np.empty(len(cells))
-        _values(cells, boards.mover, self._halved, self.game.kernel, speed)
+        _values(cells, boards.mover, self._halved, self.game.parameters, speed)
         plies = np.count_nonzero(cells == 0, axis=1).astype(np.int64)
         plies[speed != 0] = 1 - np.log2(np.abs(speed[speed != 0])).astype(np.int64)
-        over = [rules.standing(board, self.game.kernel) != NOT_OVER for board in cells]
+        over = [rules.standing(board, self.game.parameters) != NOT_OVER for board in cells]
         return np.where(over, 0, plies)
 
     @cached_property
@@ -252,14 +253,14 @@ def follows(game: Game, after: Reals, discount: float = 1.0) -> bool:
     cells[0] = 0
     for board in cells:
         key = int(board @ powers)
-        if rules.standing(board, game.kernel) != NOT_OVER:
+        if rules.standing(board, game.parameters) != NOT_OVER:
             continue
         best = [-math.inf, -math.inf]
         for mover, sign in ((0, 1.0), (1, -1.0)):
             for cell in np.flatnonzero(board == 0):
                 value = float(after[mover, key + (mover + 1) * powers[cell]])
                 board[cell] = mover + 1
-                outcome = rules.standing(board, game.kernel)
+                outcome = rules.standing(board, game.parameters)
                 board[cell] = 0
                 if outcome != NOT_OVER and value != (0.0 if outcome == DRAW else sign):
                     return False
@@ -287,7 +288,7 @@ def sweep(game: Game, *, discount: float = 1.0, average: bool = False, progress:
     stretch = max(1, blocks // 100) if size > 12 else blocks  # so that progress is seen and an interrupt is heard
     for stop in range(blocks, 0, -stretch):
         start = max(0, stop - stretch)
-        _sweep_blocks(start, stop, size, low, low_bits, high_bits, discount, average, game.kernel, after)
+        _sweep_blocks(start, stop, size, low, low_bits, high_bits, discount, average, game.parameters, after)
         if progress is not None:
             progress(1 - start / blocks)
     return after
@@ -298,7 +299,7 @@ def _bits(game: Game, start: int, stop: int) -> Integers:
     cells = np.arange(3 ** (stop - start))
     bits = np.zeros((2, len(cells)), np.int64)
     for cell in range(start, stop):
-        bit = 1 << (cell + cell // game.columns)
+        bit = 1 << cell
         bits[0] |= np.where(cells % 3 == 1, bit, 0)
         bits[1] |= np.where(cells % 3 == 2, bit, 0)
         cells //= 3
@@ -315,7 +316,7 @@ def _sweep_blocks(
     high_bits: Integers,
     discount: float,
     average: bool,
-    kernel: Kernel,
+    parameters: Parameters,
     after: Reals,
 ) -> None:
     """Blocks ``stop - 1`` down to ``start``; all blocks above are done.
@@ -323,7 +324,7 @@ def _sweep_blocks(
     A stone on a high cell leads to the same place in another block: that maximum, or sum, runs over whole blocks, which
     the compiler vectorises, as it does the search for lines. Only stones on the few low cells are followed one by one.
     """
-    _, columns, win_length, skip = kernel
+    skip = skip_chance_of(parameters)
     block = 3**low
     first = np.empty(block)  # the best of player_0's moves, or their sum, then of player_1's
     second = np.empty(block)
@@ -359,8 +360,8 @@ def _sweep_blocks(
                         second[i] = of_second[i] if of_second[i] < second[i] else second[i]
             step *= 3
         for i in range(block):
-            won = line_in(high_bits[0, high] | low_bits[0, i], columns, win_length)
-            lost = line_in(high_bits[1, high] | low_bits[1, i], columns, win_length)
+            won = line_in(high_bits[0, high] | low_bits[0, i], parameters)
+            lost = line_in(high_bits[1, high] | low_bits[1, i], parameters)
             lines[i] = wide(won) + 2 * wide(lost)
         by_first = after[0, base : base + block]
         by_second = after[1, base : base + block]
@@ -416,20 +417,20 @@ def _best(cells: Cells, key: int, mover: int, after: Reals) -> float:
 
 
 @compiled
-def _values(cells: Cells, mover: Cells, after: Reals, kernel: Kernel, out: Reals) -> None:
+def _values(cells: Cells, mover: Cells, after: Reals, parameters: Parameters, out: Reals) -> None:
     for b in range(len(cells)):
         player = wide(mover[b])
-        if standing_of(cells[b], kernel) == NOT_OVER:
+        if standing_of(cells[b], parameters) == NOT_OVER:
             out[b] = _best(cells[b], table_key(cells[b]), player, after)
         else:  # chance has no part in a result: both entries hold it
             out[b] = (1.0 - 2.0 * player) * after[0, table_key(cells[b])]
 
 
 @compiled
-def _action_values(cells: Cells, mover: Cells, after: Reals, kernel: Kernel, out: Reals) -> None:
+def _action_values(cells: Cells, mover: Cells, after: Reals, parameters: Parameters, out: Reals) -> None:
     for b in range(len(cells)):
         player = wide(mover[b])
-        over = standing_of(cells[b], kernel) != NOT_OVER
+        over = standing_of(cells[b], parameters) != NOT_OVER
         key = table_key(cells[b])
         step = player + 1
         for cell in range(cells.shape[1]):
@@ -477,7 +478,7 @@ def reached(game: Game) -> NDArray[np.uint8]:
     found = np.zeros(3**game.cells, np.uint8)
     none = np.zeros((0, game.cells), np.int64)
     scratch = np.zeros(game.cells + 1, np.int64), np.zeros(6, np.int64), np.zeros(1, np.int64)
-    _count_all(found, np.zeros(0, np.uint64), none, game.kernel, *scratch)
+    _count_all(found, np.zeros(0, np.uint64), none, game.parameters, *scratch)
     return found
 
 
@@ -490,7 +491,7 @@ def _count(game: Game) -> Counts:
     totals = np.zeros(6, np.int64)
     fixed = np.zeros(1, np.int64)
     images = symmetries(game)
-    games = _count_all(made, paths, images, game.kernel, by_stones, totals, fixed)
+    games = _count_all(made, paths, images, game.parameters, by_stones, totals, fixed)
     won, lost, drawn, boards_not_over, positions, _ = map(int, totals)
     return Counts(
         positions_not_over=positions,
@@ -520,7 +521,7 @@ def _count_all(
     made: Cells,
     paths: Keys,
     images: Integers,
-    kernel: Kernel,
+    parameters: Parameters,
     by_stones: Integers,
     totals: Integers,
     fixed: Integers,
@@ -532,7 +533,7 @@ def _count_all(
             then it holds what :func:`reached` says of it.
         paths: uint64[3**cells] of zeros: in how many ways a board is reached; of no length where that is not asked.
         images: int64[S, cells], the symmetries.
-        kernel: ``Game.kernel``.
+        kernel: ``Game.parameters``.
         by_stones: int64[cells + 1], written.
         totals: int64[6], written: boards won by player_0, by player_1, drawn, not over; positions not over.
         fixed: int64[1], written: pairs of a board and a symmetry that leaves it as it is. Divided by the number of
@@ -563,7 +564,7 @@ def _count_all(
                     same = False
                     break
             fixed[0] += same
-        outcome = standing_of(cells, kernel)
+        outcome = standing_of(cells, parameters)
         if outcome != NOT_OVER:
             totals[outcome] += 1
             if len(paths):
@@ -573,7 +574,7 @@ def _count_all(
         totals[3] += 1
         movers = 0
         for mover in range(2):
-            moves_on = kernel[3] > 0 and board > 0 and made[board] >> mover & 1
+            moves_on = skip_chance_of(parameters) > 0 and board > 0 and made[board] >> mover & 1
             if not moves_on and not made[board] >> (1 - mover) & 1:
                 continue
             totals[4] += 1

@@ -373,7 +373,7 @@ Results = tuple[int, list[int]]
 
 def games_by_numba(game: Game, games: int, key: int) -> Results:
     results = np.zeros(3, np.int64)
-    return random_games(games, np.uint64(key), game.kernel, results), results.tolist()
+    return random_games(games, np.uint64(key), game.parameters, results), results.tolist()
 
 
 @functools.cache
@@ -387,7 +387,7 @@ def compiled_c() -> ctypes.CDLL:
 
 def games_by_c(game: Game, games: int, key: int) -> Results:
     results = np.zeros(3, np.int64)
-    return compiled_c().random_games(games, key, *game.kernel, results.ctypes.data), results.tolist()
+    return compiled_c().random_games(games, key, *game.parameters[:4], results.ctypes.data), results.tolist()
 
 
 def kernel_games(play_games: Callable[[Game, int, int], Results], game: Game) -> Play:

@@ -116,7 +116,7 @@ class PlayedGame:
     def _after(self, position: Position, move: Move, number: int) -> tuple[int, Position]:
         """The outcome and the next position; of a finished game the one with the last mover."""
         cell, cells, mover = move.action, position.cells.copy(), position.mover
-        outcome = int(place(cells, mover, cell, self._stones_before(number), self.game.kernel))
+        outcome = int(place(cells, mover, cell, self._stones_before(number), self.game.parameters))
         if outcome == ILLEGAL:
             raise ValueError(f"move {number}, {coordinate(cell, self.game)}, is illegal: the cell holds a stone")
         if move.skipped and (self.game.skip_chance == 0 or outcome != NOT_OVER):

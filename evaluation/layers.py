@@ -15,7 +15,18 @@ import numpy as np
 from ttt_envs.boards import Boards, cells_of, to_text, words_of
 from ttt_envs.index import KeyIndex
 from ttt_envs.policy import TIE, Policy
-from ttt_envs.rules import Cells, Game, Integers, Kernel, Keys, Reals, compiled, inlined, winning_cells
+from ttt_envs.rules import (
+    Cells,
+    Game,
+    Integers,
+    Keys,
+    Parameters,
+    Reals,
+    compiled,
+    inlined,
+    skip_chance_of,
+    winning_cells,
+)
 
 MOST = 1 << 27
 """positions of a layer that are evaluated; with more, give up"""
@@ -128,7 +139,7 @@ class _Moves(NamedTuple):
         asked = p is not None
         weights = np.zeros((1, cells)) if p is None else p
         size = _moves(
-            layer.index.keys[rows], boards.cells, mover, layer.stones, asked, weights, layer.game.kernel,
+            layer.index.keys[rows], boards.cells, mover, layer.stones, asked, weights, layer.game.parameters,
             found, parent, cell, won, drawn,
         )  # fmt: skip
         if size < 0:
@@ -180,7 +191,7 @@ def forward(
                 _add_results(mass, moves.won, moves.drawn, mover, results)
             weights = np.ones((0, game.cells)) if p is None else p
             _spread(
-                moves.parent, moves.cell, after.rows(moves.keys), mover, weights, mass, game.kernel,
+                moves.parent, moves.cell, after.rows(moves.keys), mover, weights, mass, game.parameters,
                 after.mass, after.reached,
             )  # fmt: skip
         layer.mass = layer.mass[:0]
@@ -203,10 +214,12 @@ def backward(game: Game, players: Players, chunk: int, layer: Layer, after: Laye
         moves = _Moves.of(layer, mover, rows, boards, player, p)
         found = after.index.find(moves.keys)
         if player is None:
-            _respond(moves.parent, found, moves.won, rows, mover, after.values, game.kernel, layer.values)
+            _respond(moves.parent, found, moves.won, rows, mover, after.values, game.parameters, layer.values)
         else:
             assert p is not None
-            _expect(moves.parent, moves.cell, found, moves.won, p, rows, mover, after.values, game.kernel, layer.values)
+            _expect(
+                moves.parent, moves.cell, found, moves.won, p, rows, mover, after.values, game.parameters, layer.values
+            )
     after.index.pack()
 
 
@@ -218,7 +231,7 @@ def _moves(
     stones: int,
     asked: bool,
     p: Reals,
-    kernel: Kernel,
+    parameters: Parameters,
     found: Keys,
     parent: Integers,
     cell_of: Integers,
@@ -242,7 +255,7 @@ def _moves(
                     return -1 - b
             if not abs(total - 1.0) <= 1e-6:
                 return -1 - b
-        winning_cells(board, mover, kernel, wins)
+        winning_cells(board, mover, parameters, wins)
         for cell in range(size):
             if wins[cell]:
                 won[b] += p[b, cell] if asked else 1.0
@@ -315,12 +328,12 @@ def _spread(
     mover: int,
     p: Reals,
     mass: Reals,
-    kernel: Kernel,
+    parameters: Parameters,
     after_mass: Reals,
     reached: Cells,
 ) -> None:
     """Hand the probability of positions on to those that follow."""
-    skip = kernel[3]
+    skip = skip_chance_of(parameters)
     for k in range(len(parent)):
         b = parent[k]
         share = mass[b] * p[b, cell_of[k]] if len(p) else mass[b]
@@ -341,11 +354,11 @@ def _expect(
     rows: Integers,
     mover: int,
     after: Reals,
-    kernel: Kernel,
+    parameters: Parameters,
     values: Reals,
 ) -> None:
     """Values, wins and losses of the best responder where the other player is to move: what is expected."""
-    skip = kernel[3]
+    skip = skip_chance_of(parameters)
     for b in range(len(rows)):  # a win of the other player's is a loss
         values[rows[b], mover, 0] = -won[b]
         values[rows[b], mover, 2] = won[b]
@@ -364,14 +377,14 @@ def _respond(
     rows: Integers,
     mover: int,
     after: Reals,
-    kernel: Kernel,
+    parameters: Parameters,
     values: Reals,
 ) -> None:
     """The same where the best responder is to move: the best, and the mean wins and losses of all that are as good.
 
     Wins less losses are the value of the best, to rounding.
     """
-    skip = kernel[3]
+    skip = skip_chance_of(parameters)
     begin = 0
     for b in range(len(rows)):
         end = begin

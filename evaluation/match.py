@@ -158,7 +158,7 @@ def _play_block(
             if not len(rows):
                 continue
             actions = players[which].act(Boards(cells[rows], mover[rows]), rows, generators[which])
-            play_rows(cells, mover, stones, luck, rows, actions, game.kernel, outcome)
+            play_rows(cells, mover, stones, luck, rows, actions, game.parameters, outcome)
             if (outcome[rows] == ILLEGAL).any():
                 raise ValueError(f"{policies[which]} moved to a cell that is not empty: it is at fault")
     # a's results: 0 win, 1 draw, 2 loss

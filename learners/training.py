@@ -15,11 +15,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from learners.base import Learner, Seat, Turns, check_bootstrap, seen_from
-from ttt_envs.boards import Boards
-from ttt_envs.lockstep import SELF, TRUNCATED, Lockstep, Shown
+from ttt_envs.lockstep import SELF, Lockstep, Shown
 from ttt_envs.lockstep import Seat as SeatChoice
 from ttt_envs.policy import Policy, act_in_episodes, make_policy
 from ttt_envs.rules import NOT_OVER, SEAT, Game, Integers, key_of, splitmix64, uniform
+from ttt_envs.stepping import TRUNCATED
 
 Callback = Callable[[int, Learner], dict[str, float]]
 """called with the number of finished games and the learner; what it returns is logged"""
@@ -159,7 +159,7 @@ class Training:
         board = self._board
         rows = np.flatnonzero(self._live & (board.outcome == NOT_OVER))
         if len(rows):
-            self._actions[rows] = self._turns.take(rows, Boards(board.cells[rows], board.mover[rows]))
+            self._actions[rows] = self._turns.take(rows, board.boards(rows))
         board.step(self._actions, False, self._shown)
         ended = np.flatnonzero(self._live & board.over)
         if len(ended):

@@ -367,8 +367,8 @@ def _play(game: Game, teacher: Teacher, epsilon: float, rng: np.random.Generator
         good = np.flatnonzero(scores >= best - TIE)
         if epsilon > 0 and rng.random() < epsilon:
             good = np.flatnonzero(cells == 0)
-        outcome = place(cells, int(mover[0]), int(rng.choice(good)), len(seen) - 1, game.kernel)
-        mover[0] = next_mover(int(mover[0]), rng.random(), game.kernel)
+        outcome = place(cells, int(mover[0]), int(rng.choice(good)), len(seen) - 1, game.parameters)
+        mover[0] = next_mover(int(mover[0]), rng.random(), game.parameters)
     result = 0.0 if outcome == DRAW else 1.0 - 2.0 * outcome
     return Lesson(np.array(seen, np.int8), np.array(value), np.array([result]))
 
@@ -466,7 +466,7 @@ class ValueNet:
         stones = np.count_nonzero(after, axis=1)
         each = np.arange(len(rows))
         # whose turn is skipped does not matter here: both turns are valued
-        play_rows(after, mover.copy(), stones, np.zeros(len(rows), np.uint64), each, cell, game.kernel, outcome)
+        play_rows(after, mover.copy(), stones, np.zeros(len(rows), np.uint64), each, cell, game.parameters, outcome)
         going_on = outcome == NOT_OVER
         worth = np.where(outcome == DRAW, 0.0, 1.0)
         left = Boards(after[going_on], mover[going_on])

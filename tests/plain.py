@@ -91,7 +91,7 @@ def positions_of_random_play(game, count, seed=0):
         for stones, cell in enumerate(rng.permutation(game.cells)):
             cells.append(board.copy())
             movers.append(mover)
-            if place(board, mover, int(cell), stones, game.kernel) != NOT_OVER:
+            if place(board, mover, int(cell), stones, game.parameters) != NOT_OVER:
                 break
             mover = mover if rng.random() < game.skip_chance else 1 - mover
     chosen = rng.permutation(len(cells))[:count]

@@ -91,7 +91,7 @@ class LiveGame:
         ply = Ply(self.boards.position(0), action, False)
         outcome = np.zeros(1, np.int8)
         actions = np.array([action])
-        play_rows(self._cells, self._mover, self._stones, self.luck, ONLY, actions, self.game.kernel, outcome)
+        play_rows(self._cells, self._mover, self._stones, self.luck, ONLY, actions, self.game.parameters, outcome)
         if outcome[0] == ILLEGAL:
             raise ValueError(f"{coordinate(action, self.game)} holds a stone: choose an empty cell")
         if outcome[0] == NOT_OVER:

@@ -28,7 +28,7 @@ from pettingzoo import AECEnv
 from pettingzoo.utils.env_logger import EnvLogger
 
 from ttt_envs import render as drawing
-from ttt_envs.lockstep import FORFEIT, OUTCOMES, WINNERS, Symmetry, check_choice, check_restored
+from ttt_envs.lockstep import OUTCOMES, WINNERS, Symmetry, check_choice, check_restored
 from ttt_envs.rules import (
     ILLEGAL,
     NOT_OVER,
@@ -36,8 +36,8 @@ from ttt_envs.rules import (
     Cells,
     ChanceOutcome,
     Game,
-    Kernel,
     Keys,
+    Parameters,
     Position,
     action_index,
     chance_outcomes,
@@ -47,6 +47,7 @@ from ttt_envs.rules import (
     splitmix64,
     uniform,
 )
+from ttt_envs.stepping import FORFEIT
 from ttt_envs.symmetry import symmetries
 
 __all__ = ["env", "raw_env"]
@@ -148,7 +149,7 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         self._mask.fill(1)
         self._no_mask = np.zeros(size, np.int8)
         self._start = self._memory.copy()
-        self._kernel = self.game.kernel
+        self._kernel = self.game.parameters
         self._key = np.zeros(1, np.uint64)
         self._episode = -1
         self._seeded = False
@@ -462,11 +463,11 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
 
 @compiled
 def _turn(
-    memory: Cells, key: Keys, mover: int, cell: int, shown: int, stones: int, episode: int, kernel: Kernel
+    memory: Cells, key: Keys, mover: int, cell: int, shown: int, stones: int, episode: int, parameters: Parameters
 ) -> tuple[int, int]:
     """``rules.play``, and the stone in the mask and in both players' views, where it appears on cell ``shown``."""
     size = len(memory) // 6
-    outcome, after = play(memory[:size], mover, cell, stones, splitmix64(key[0], episode), kernel)
+    outcome, after = play(memory[:size], mover, cell, stones, splitmix64(key[0], episode), parameters)
     if outcome != ILLEGAL:
         memory[size + shown] = 0
         memory[2 * size + mover * 2 * size + 2 * shown] = 1  # plane 0 of the mover's view

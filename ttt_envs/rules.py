@@ -6,8 +6,11 @@ apart on purpose. *Chance is an argument*: no rule draws a random number, a call
 
 The kernels are compiled by numba at their first call and cached, beside the package or in the user's cache, else in a
 folder of the user's own among the temporary ones, else nowhere; ``NUMBA_DISABLE_JIT=1`` runs the same source as plain
-Python. They take a game as the plain tuple :attr:`Game.kernel`, because numba unpacks a plain tuple three times
+Python. They take a game as the plain tuple :attr:`Game.parameters`, because numba unpacks a plain tuple three times
 faster than a named one.
+
+Up to ``LARGEST_IN_BITS`` cells the stones of one player fit into one number, cell i its bit i: then lines are found
+for the whole board at once, by shifts and no branch that depends on a stone.
 """
 
 from __future__ import annotations
@@ -34,7 +37,7 @@ Cells = NDArray[np.int8]
 Integers = NDArray[np.int64]
 Keys = NDArray[np.uint64]
 Reals = NDArray[np.float64]
-Kernel = tuple[int, int, int, float]
+Parameters = tuple[int, int, int, float, int, int, int]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -169,9 +172,23 @@ class Game:
         return self.rows * self.columns
 
     @cached_property
-    def kernel(self) -> Kernel:
-        """``(rows, columns, win_length, skip_chance)``, the form in which kernels take a game."""
-        return self.rows, self.columns, self.win_length, self.skip_chance
+    def parameters(self) -> Parameters:
+        """The form in which kernels take a game: rows, columns, win length, skip chance, and as bits the cells where a
+        line along a row, a falling and a rising diagonal may begin (0 on boards too large for bits).
+        """
+        starts = (0, 0, 0)
+        if self.cells <= LARGEST_IN_BITS:
+            run = self.win_length - 1
+            starts = (self._bits_of(0, run), self._bits_of(run, run), self._bits_of(run, -run))
+        return self.rows, self.columns, self.win_length, self.skip_chance, *starts
+
+    def _bits_of(self, down: int, right: int) -> int:
+        """As bits the cells from which a step of so many rows and columns stays on the board."""
+        return sum(
+            1 << row * self.columns + column
+            for row, column in np.ndindex(self.rows, self.columns)
+            if row + down < self.rows and 0 <= column + right < self.columns
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The game as JSON-ready data, with the version of the format."""
@@ -231,39 +248,91 @@ class ChanceOutcome(NamedTuple):
 # Compiled rules
 
 SMALL = 25  # cells up to which reading the whole board is faster than looking around the last stone
+LARGEST_IN_BITS = 63
+"""cells up to which the stones of one player are the bits of one number"""
 
 
 @inlined
-def line_in(bits: int, columns: int, win_length: int) -> bool:
-    """Whether stones given as bits hold a line: cell i is bit ``i + i // columns``.
+def win_length_of(parameters: Parameters) -> int:
+    """The win length of ``Game.parameters``."""
+    return parameters[2]
 
-    The bit between two rows is always empty, so that no line runs on from row to row.
+
+@inlined
+def skip_chance_of(parameters: Parameters) -> float:
+    """The skip chance of ``Game.parameters``."""
+    return parameters[3]
+
+
+@inlined
+def _runs(bits: int, step: int, one: int, two: int) -> int:
+    """Where runs begin that are longer by ``one``, then by ``two``, than those that begin where ``bits`` are set."""
+    bits &= bits >> (one * step)
+    return bits & bits >> (two * step)
+
+
+@inlined
+def line_in(bits: int, parameters: Parameters) -> bool:
+    """Whether the stones of a player hold a line, on a board up to ``LARGEST_IN_BITS`` cells.
+
+    The length of the runs that are looked for doubles with every step: two steps reach 4, five reach 32.
     """
-    across, upright, falling, rising = bits, bits, bits, bits
-    for _ in range(win_length - 1):  # each keeps the bits that begin a run longer by one
-        across &= across >> 1
-        upright &= upright >> (columns + 1)
-        falling &= falling >> (columns + 2)
-        rising &= rising >> columns
-    return (across | upright | falling | rising) != 0
+    _, columns, win_length, _, across, falling, rising = parameters
+    one = min(1, win_length - 1)
+    two = min(1 + one, win_length - 1 - one)
+    rows = _runs(bits, 1, one, two)
+    uprights = _runs(bits, columns, one, two)
+    downs = _runs(bits, columns + 1, one, two)
+    ups = _runs(bits, columns - 1, one, two)
+    if win_length > 4:
+        three = min(4, win_length - 4)
+        four = min(8, max(0, win_length - 8))
+        rows = _runs(rows, 1, three, four)
+        uprights = _runs(uprights, columns, three, four)
+        downs = _runs(downs, columns + 1, three, four)
+        ups = _runs(ups, columns - 1, three, four)
+        five = max(0, win_length - 16)
+        rows &= rows >> five
+        uprights &= uprights >> (five * columns)
+        downs &= downs >> (five * (columns + 1))
+        ups &= ups >> (five * (columns - 1))
+    return ((rows & across) | uprights | (downs & falling) | (ups & rising)) != 0
 
 
 @inlined
-def bits_of(cells: Cells, stone: int, rows: int, columns: int) -> int:
-    """The stones of one kind on a board up to ``SMALL`` cells as :func:`line_in` takes them."""
-    bits = 0
-    start = 0
-    for row in range(rows):
-        row_bits = 0
-        for column in range(columns):
-            row_bits |= int(cells[start + column] == stone) << column
-        bits |= row_bits << (row * (columns + 1))
-        start += columns
+def bits_of(cells: Cells, stone: int) -> int:
+    """The stones of one kind as bits, on a board up to ``LARGEST_IN_BITS`` cells."""
+    bits = wide(0)
+    for cell in range(len(cells)):
+        bits |= wide(cells[cell] == stone) << cell
     return bits
 
 
 @inlined
-def completes_line(cells: Cells, cell: int, kernel: Kernel) -> bool:
+def winning_bits(bits: int, parameters: Parameters) -> int:
+    """Where one stone more would complete a line, as bits; those that are taken or off the board mean nothing."""
+    _, columns, win_length, _, across, falling, rising = parameters
+    found = wide(0)
+    for direction in range(4):
+        if direction == 0:
+            step, starts = 1, across
+        elif direction == 1:
+            step, starts = columns, wide(-1)
+        elif direction == 2:
+            step, starts = columns + 1, falling
+        else:
+            step, starts = columns - 1, rising
+        for gap in range(win_length):
+            lines = starts
+            for place_in_line in range(win_length):
+                if place_in_line != gap:
+                    lines &= bits >> (place_in_line * step)
+            found |= lines << (gap * step)
+    return found
+
+
+@inlined
+def completes_line(cells: Cells, cell: int, parameters: Parameters) -> bool:
     """Whether the stone on ``cell``, the last that was placed, has completed a line of ``win_length`` or more.
 
     Only lines through the last stone can be new, so the cost does not grow with the board.
@@ -271,13 +340,13 @@ def completes_line(cells: Cells, cell: int, kernel: Kernel) -> bool:
     Args:
         cells: int8[rows * columns].
         cell: the index of a stone.
-        kernel: ``Game.kernel``.
+        parameters: ``Game.parameters``.
     """
-    rows, columns, win_length, _ = kernel
+    rows, columns, win_length, _, _, _, _ = parameters
     stone = cells[cell]
     if len(cells) <= SMALL:
         # A small board is faster read whole: nothing branches on a stone, which is what costs time below.
-        return line_in(bits_of(cells, stone, rows, columns), columns, win_length)
+        return line_in(bits_of(cells, stone), parameters)
     up = cell // columns
     left = cell - up * columns
     down = rows - 1 - up
@@ -307,13 +376,13 @@ def completes_line(cells: Cells, cell: int, kernel: Kernel) -> bool:
 
 
 @inlined
-def _put(cells: Cells, mover: int, cell: int, stones: int, own: int, kernel: Kernel) -> int:
+def _put(cells: Cells, mover: int, cell: int, stones: int, own: int, parameters: Parameters) -> int:
     """:func:`place` where the mover then has at most ``own`` stones: with fewer than a line, none is looked for."""
     size = len(cells)
     if cell < 0 or cell >= size or cells[cell] != 0:
         return ILLEGAL
     cells[cell] = mover + 1
-    if own >= kernel[2] and completes_line(cells, cell, kernel):
+    if own >= win_length_of(parameters) and completes_line(cells, cell, parameters):
         return mover
     if stones + 1 == size:
         return DRAW
@@ -321,19 +390,19 @@ def _put(cells: Cells, mover: int, cell: int, stones: int, own: int, kernel: Ker
 
 
 @inlined
-def place(cells: Cells, mover: int, cell: int, stones: int, kernel: Kernel) -> int:
+def place(cells: Cells, mover: int, cell: int, stones: int, parameters: Parameters) -> int:
     """Put a stone of ``mover`` on ``cell``, in place, where the board holds ``stones`` stones before.
 
     Returns:
         The winner (``mover``), ``DRAW``, ``NOT_OVER``; or ``ILLEGAL``, and then nothing has changed.
     """
-    return _put(cells, mover, cell, stones, stones + 1, kernel)
+    return _put(cells, mover, cell, stones, stones + 1, parameters)
 
 
 @inlined
-def next_mover(mover: int, u: float, kernel: Kernel) -> int:
+def next_mover(mover: int, u: float, parameters: Parameters) -> int:
     """Who moves after a stone of ``mover`` that did not end the game: ``mover`` again when ``u < skip_chance``."""
-    return mover if u < kernel[3] else 1 - mover
+    return mover if u < skip_chance_of(parameters) else 1 - mover
 
 
 @inlined
@@ -359,7 +428,15 @@ def uniform(luck: np.uint64, stream: int, n: int) -> float:
 
 
 @inlined
-def play(cells: Cells, mover: int, cell: int, stones: int, luck: np.uint64, kernel: Kernel) -> tuple[int, int]:
+def mover_after(mover: int, luck: np.uint64, stones: int, parameters: Parameters) -> int:
+    """:func:`next_mover` with the skip that the episode's ``luck`` has for the ply ``stones``."""
+    if skip_chance_of(parameters) > 0:
+        return next_mover(mover, uniform(luck, SKIP, stones), parameters)
+    return 1 - mover  # chance is not asked
+
+
+@inlined
+def play(cells: Cells, mover: int, cell: int, stones: int, luck: np.uint64, parameters: Parameters) -> tuple[int, int]:
     """Move in a game that began with an empty board, then let chance say who moves next.
 
     The skip is the one that the episode's ``luck`` has for this ply.
@@ -367,14 +444,11 @@ def play(cells: Cells, mover: int, cell: int, stones: int, luck: np.uint64, kern
     Returns:
         (outcome, mover): as of :func:`place`; the mover is unchanged where the game is over or the move was illegal.
     """
-    if kernel[3] > 0:
-        outcome = _put(cells, mover, cell, stones, stones + 1, kernel)
-        if outcome == NOT_OVER:
-            mover = next_mover(mover, uniform(luck, SKIP, stones), kernel)
-    else:  # the players have moved by turns, and chance is not asked
-        outcome = _put(cells, mover, cell, stones, stones // 2 + 1, kernel)
-        if outcome == NOT_OVER:
-            mover = 1 - mover
+    # by turns, the mover has half of the stones
+    own = stones + 1 if skip_chance_of(parameters) > 0 else stones // 2 + 1
+    outcome = _put(cells, mover, cell, stones, own, parameters)
+    if outcome == NOT_OVER:
+        mover = mover_after(mover, luck, stones, parameters)
     return outcome, mover
 
 
@@ -394,49 +468,46 @@ def pick(cells: Cells, u: float) -> int:
 
 
 @inlined
-def winning_cells(cells: Cells, mover: int, kernel: Kernel, out: Cells) -> None:
+def winning_cells(cells: Cells, mover: int, parameters: Parameters, out: Cells) -> None:
     """Where one stone of ``mover`` wins: 1 into ``out`` int8[rows * columns] for these cells, else 0.
 
     ``cells`` is scratch and ends unchanged.
     """
-    rows, columns, win_length, _ = kernel
     size = len(cells)
-    if size <= SMALL:
-        bits = bits_of(cells, stone_of(mover + 1), rows, columns)
+    if size <= LARGEST_IN_BITS:
+        wins = winning_bits(bits_of(cells, stone_of(mover + 1)), parameters)
         for cell in range(size):
-            more = bits | 1 << (cell + cell // columns)
-            out[cell] = cells[cell] == 0 and line_in(more, columns, win_length)
+            out[cell] = wide(cells[cell] == 0) & wins >> cell
         return
     for cell in range(size):
         out[cell] = 0
         if cells[cell] == 0:
             cells[cell] = mover + 1
-            out[cell] = completes_line(cells, cell, kernel)
+            out[cell] = completes_line(cells, cell, parameters)
             cells[cell] = 0
 
 
 @inlined
-def standing_of(cells: Cells, kernel: Kernel) -> int:
+def standing_of(cells: Cells, parameters: Parameters) -> int:
     """How a position stands, read from the whole board: the winner, ``DRAW`` or ``NOT_OVER``."""
-    rows, columns, win_length, _ = kernel
     size = len(cells)
     outcome = DRAW
     for cell in range(size):
         if cells[cell] == 0:
             outcome = NOT_OVER
-        elif size > SMALL and completes_line(cells, cell, kernel):
+        elif size > LARGEST_IN_BITS and completes_line(cells, cell, parameters):
             return wide(cells[cell]) - 1
-    if size <= SMALL:
+    if size <= LARGEST_IN_BITS:
         for player in range(2):
-            if line_in(bits_of(cells, stone_of(player + 1), rows, columns), columns, win_length):
+            if line_in(bits_of(cells, stone_of(player + 1)), parameters):
                 return player
     return outcome
 
 
 @compiled
-def standing(cells: Cells, kernel: Kernel) -> int:
+def standing(cells: Cells, parameters: Parameters) -> int:
     """:func:`standing_of` for a caller in Python."""
-    return standing_of(cells, kernel)
+    return standing_of(cells, parameters)
 
 
 @compiled
@@ -447,7 +518,7 @@ def play_rows(
     luck: Keys,
     rows: Integers,
     actions: Integers,
-    kernel: Kernel,
+    parameters: Parameters,
     outcomes: Cells,
 ) -> None:
     """:func:`play` in the games ``rows`` of a batch, in place.
@@ -460,7 +531,7 @@ def play_rows(
     """
     for i in range(len(rows)):
         b = rows[i]
-        outcome, after = play(cells[b], wide(mover[b]), actions[i], stones[b], luck[b], kernel)
+        outcome, after = play(cells[b], wide(mover[b]), actions[i], stones[b], luck[b], parameters)
         outcomes[b] = outcome
         if outcome != ILLEGAL:
             mover[b] = after
@@ -492,7 +563,7 @@ def uniforms(luck: Keys, stream: int, plies: Integers, out: Reals) -> None:
 
 
 @compiled
-def random_games(games: int, key: np.uint64, kernel: Kernel, results: Integers) -> int:
+def random_games(games: int, key: np.uint64, parameters: Parameters, results: Integers) -> int:
     """Play games of random moves one after another.
 
     Args:
@@ -503,8 +574,7 @@ def random_games(games: int, key: np.uint64, kernel: Kernel, results: Integers) 
     Returns:
         The number of moves played.
     """
-    rows, columns, _, _ = kernel
-    size = rows * columns
+    size = parameters[0] * parameters[1]
     cells = np.zeros(size, np.int8)
     empty = np.empty(size, np.int64)
     moves = 0
@@ -521,7 +591,7 @@ def random_games(games: int, key: np.uint64, kernel: Kernel, results: Integers) 
             chosen = int(uniform(luck, OPPONENT, stones) * left)
             cell = empty[chosen]
             empty[chosen] = empty[left - 1]
-            outcome, mover = play(cells, mover, cell, stones, luck, kernel)
+            outcome, mover = play(cells, mover, cell, stones, luck, parameters)
             stones += 1
         moves += stones
         results[outcome] += 1
@@ -574,7 +644,7 @@ def occupied(game: Game, cells: Cells, action: int) -> str:
 
 def winner(game: Game, cells: Cells) -> int | None:
     """Who has won, 0 or 1, or ``DRAW``; None while the game goes on."""
-    outcome = int(standing(cells, game.kernel))
+    outcome = int(standing(cells, game.parameters))
     return None if outcome == NOT_OVER else outcome
 
 
@@ -602,7 +672,7 @@ def chance_outcomes(game: Game, position: Position, action: int) -> list[ChanceO
     cell = action_index(game, action)
     mover = int(position.mover)
     cells = position.cells.copy()
-    outcome = int(place(cells, mover, cell, int(np.count_nonzero(cells)), game.kernel))
+    outcome = int(place(cells, mover, cell, int(np.count_nonzero(cells)), game.parameters))
     if outcome == ILLEGAL:
         raise ValueError(occupied(game, cells, cell))
     if outcome != NOT_OVER:
@@ -623,7 +693,7 @@ def random_results(game: Game, games: int, seed: int) -> tuple[int, int, int]:
     if games < 0:
         raise ValueError(f"games={games} is negative: choose 0 or more")
     results = np.zeros(3, np.int64)
-    random_games(games, key_of(np.random.default_rng(seed)), game.kernel, results)
+    random_games(games, key_of(np.random.default_rng(seed)), game.parameters, results)
     return int(results[0]), int(results[1]), int(results[2])
 
 
@@ -634,20 +704,20 @@ def ways(game: Game, plies: int) -> int:
     """
     if not 0 <= plies <= game.cells:
         raise ValueError(f"plies={plies} does not fit a board of {game.cells} cells: choose 0 to {game.cells}")
-    return int(_ways(np.zeros(game.cells, np.int8), 0, 0, plies, game.kernel))
+    return int(_ways(np.zeros(game.cells, np.int8), 0, 0, plies, game.parameters))
 
 
 @compiled
-def _ways(cells: Cells, mover: int, stones: int, plies: int, kernel: Kernel) -> int:
+def _ways(cells: Cells, mover: int, stones: int, plies: int, parameters: Parameters) -> int:
     if plies == 0:
         return 1
     total = 0
     for cell in range(len(cells)):
-        outcome = place(cells, mover, cell, stones, kernel)
+        outcome = place(cells, mover, cell, stones, parameters)
         if outcome == ILLEGAL:
             continue
         if outcome == NOT_OVER:
-            total += _ways(cells, 1 - mover, stones + 1, plies - 1, kernel)
+            total += _ways(cells, 1 - mover, stones + 1, plies - 1, parameters)
         elif plies == 1:
             total += 1
         cells[cell] = 0

@@ -26,8 +26,6 @@ from ttt_envs.boards import Boards
 from ttt_envs.lockstep import (
     OUTCOMES,
     SELF,
-    WINNERS,
-    Flags,
     IllegalAction,
     Lockstep,
     Seat,
@@ -39,6 +37,7 @@ from ttt_envs.outside import Opponent, opponent_of
 from ttt_envs.policy import Policy, act_in_episodes, make_policy
 from ttt_envs.render import Scene, scene_of
 from ttt_envs.rules import NOT_OVER, Cells, ChanceOutcome, Game, Integers, Keys, Reals, action_index, key_of
+from ttt_envs.stepping import OVER, Flags
 from ttt_envs.views import DType, Observation, Views
 
 RenderMode = Literal["ansi", "rgb_array", "rgb_array_list", "human"]
@@ -123,7 +122,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
     def _name_views(self) -> None:
         """Make the views of arrays: a copy of a view is none, so copies make them anew."""
         self._mask = self._out.mask[0]
-        self._numbers = self._games.small.reshape(-1)
+        self._numbers = self._games.numbers
         self._flat = self._out.planes.reshape(-1) if self._views.kind == "flat" else None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -170,7 +169,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
             ResetNeeded: before ``reset``, and after the end of a game.
         """
         games = self._games
-        if games.over[0]:
+        if self._numbers[OVER]:
             raise ResetNeeded(
                 "the game is over: call reset() to begin the next one"
                 if self._seeded
@@ -179,7 +178,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         self._action[0] = action_index(self.game, action)
         out = self._out
         if self.render_mode is not None:
-            self._before = games.cells[0].copy()
+            self._before = games.position(0).cells
         games.step(self._action, False, out)
         if self.render_mode is not None:
             self._draw()
@@ -188,13 +187,13 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
 
     def _seen(self) -> tuple[Any, dict[str, Any]]:
         """What ``_out`` holds, in fresh arrays."""
-        mover, seat, result, _, _ = self._numbers.tolist()
+        mover, seat, result, winner, _ = self._numbers.tolist()
         info: dict[str, Any] = {
             "action_mask": self._mask.copy(),
             "seat": seat,
             "mover": mover,
             "result": result,
-            "winner": WINNERS[result],
+            "winner": winner,
             "outcome": _WORDS[result],
         }
         if self._flat is not None:  # the common case, quickly
@@ -211,7 +210,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
     def legal_actions(self) -> list[int]:
         """The actions on empty cells; none when the game is over."""
         games = self._games
-        if games.over[0] or games.outcome[0] != NOT_OVER:
+        if self._numbers[OVER] or games.outcome[0] != NOT_OVER:
             return []
         actions: list[int] = np.flatnonzero(games.shown().mask[0]).tolist()
         return actions
@@ -243,7 +242,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
             super().reset(seed=seed)
             keys = np.array([key_of(self.np_random)])
         self._games.restore(state, keys)
-        self._before = self._games.cells[0].copy()
+        self._before = self._games.position(0).cells
         if self.render_mode is not None:
             self._draw(anew=True)
         self._seeded = True
@@ -266,7 +265,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
     def _scene(self) -> Scene:
         """The board as it is."""
         games = self._games
-        return self._scene_of(games.cells[0], int(games.mover[0]), games.words(0))
+        return self._scene_of(*games.position(0), games.words(0))
 
     def _scene_of(self, cells: Cells, mover: int, end: str | None = None) -> Scene:
         games = self._games

@@ -12,11 +12,12 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from ttt_envs import render
-from ttt_envs.lockstep import SELF, Flags, IllegalAction, Lockstep, Seat, Shown, Symmetry, beginning
+from ttt_envs.lockstep import SELF, IllegalAction, Lockstep, Seat, Shown, Symmetry, beginning
 from ttt_envs.outside import Opponent, opponent_of
 from ttt_envs.render import Scene
 from ttt_envs.rules import ChanceOutcome, Game, Integers, key_of
 from ttt_envs.single_env import RenderMode, SingleEnv
+from ttt_envs.stepping import Flags
 from ttt_envs.views import DType, Observation, Views
 
 _MOVING = frozenset(("reset", "step", "restore_state"))  # of single environments, what changes the game
@@ -107,7 +108,9 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         self._steps = np.zeros(self.num_envs, np.int64)  # of the episodes, counted where there is a limit
         self._every = np.ones(self.num_envs, np.bool_)
         self._seeded = False
-        self._before = np.zeros_like(self._games.cells)  # the boards before the last step, where pictures are made
+        self._before = np.zeros(
+            (self.num_envs, self.game.cells), np.int8
+        )  # the boards before the last step, where pictures are made
 
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
@@ -171,15 +174,15 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
             )
         out = Shown.empty(self.num_envs, self.game.cells)
         if self.render_mode is not None:
-            self._before[:] = games.cells
+            self._before[:] = games.boards().cells
         if self._limit is None:
             ended = games.step(actions, mode is AutoresetMode.NEXT_STEP, out)
         else:
-            begun = games.over.copy()
+            begun = games.over
             games.step(actions, mode is AutoresetMode.NEXT_STEP, out)
             ended = self._cut(self._limit, begun, out)
         if mode is AutoresetMode.SAME_STEP and ended:
-            over = games.over.copy()
+            over = games.over
             final_observation, final_info = self._seen(out, over)
             rows = np.flatnonzero(over)
             games.begin(rows)
@@ -197,7 +200,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         self._steps[begun] = 0
         late = self._steps >= limit
         out.truncated[late] = True
-        self._games.over[late] = True
+        self._games.end(late)
         return int(np.count_nonzero(self._games.over))
 
     def _seen(self, out: Shown, rows: Flags | None = None) -> tuple[Any, dict[str, Any]]:
@@ -353,7 +356,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
             keys = np.array([key_of(seeding.np_random(one)[0]) for one in self._given])
         self._games.restore(state, keys)
         self._steps[:] = state.get("steps", 0)
-        self._before[:] = self._games.cells
+        self._before[:] = self._games.boards().cells
         self._seeded = True
         return self._seen(self._games.shown())
 
@@ -367,7 +370,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
 
     def _scene(self, b: int) -> Scene:
         games = self._games
-        before, cells = games.seen(b, self._before[b]), games.seen(b, games.cells[b])
+        before, cells = games.seen(b, self._before[b]), games.seen(b, games.position(b).cells)
         seat = int(games.mover[b] if games.opponent is None else games.seat[b])
         return render.scene_of(before, cells, int(games.mover[b]), games.words(b), seat)
 

@@ -158,7 +158,7 @@ def test_the_reward_is_the_learner_s_own(bootstrap):
         stones = np.array([np.count_nonzero(boards.cells)])
         one = np.zeros(1, np.int64)
         actions = transition.action[row : row + 1]
-        play_rows(boards.cells, boards.mover, stones, np.zeros(1, np.uint64), one, actions, game.kernel, outcome)
+        play_rows(boards.cells, boards.mover, stones, np.zeros(1, np.uint64), one, actions, game.parameters, outcome)
         mover = transition.boards.mover[row]
         if outcome[0] == NOT_OVER:  # the last move was the opponent's: it won, or filled the board
             assert bootstrap == "own-turn"

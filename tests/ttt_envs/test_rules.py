@@ -77,7 +77,7 @@ def test_a_game_is_stored_and_read(game):
     assert data.pop("format") == 1
     assert Game.from_dict(data) == Game.from_dict({"format": 1, **data}) == game
     assert game.cells == game.rows * game.columns
-    assert game.kernel == (game.rows, game.columns, game.win_length, game.skip_chance)
+    assert game.parameters[:4] == (game.rows, game.columns, game.win_length, game.skip_chance)
 
 
 def test_missing_fields_get_their_defaults_and_unknown_ones_are_refused():
@@ -129,7 +129,7 @@ SHAPES = [
 def test_a_line_is_what_reading_the_board_says(case):
     game, cells, cell = case
     lines = [line for line in plain.all_lines(game) if (cells[line] == cells[cell]).all()]
-    assert rules.completes_line(cells, cell, game.kernel) == bool(lines)
+    assert rules.completes_line(cells, cell, game.parameters) == bool(lines)
 
 
 @pytest.mark.parametrize(
@@ -139,11 +139,11 @@ def test_every_line_is_one_and_one_stone_less_is_none(game):
     for line in plain.all_lines(game):
         cells = np.zeros(game.cells, np.int8)
         cells[line] = 2
-        assert rules.completes_line(cells, line[len(line) // 2], game.kernel)
+        assert rules.completes_line(cells, line[len(line) // 2], game.parameters)
         assert rules.winner(game, cells) == 1
         if game.win_length > 1:
             cells[line[0]] = 1
-            assert not rules.completes_line(cells, line[-1], game.kernel)
+            assert not rules.completes_line(cells, line[-1], game.parameters)
 
 
 def test_a_line_does_not_run_on_at_the_edge_of_the_board():
@@ -164,14 +164,14 @@ def test_how_a_position_stands(text, winner):
 
 def test_more_than_the_winning_length_wins_too():
     cells = from_text("oo.oo/...../...../...../..... o").cells
-    assert rules.place(cells, 0, 2, 4, Game(5, 5, 4).kernel) == 0
+    assert rules.place(cells, 0, 2, 4, Game(5, 5, 4).parameters) == 0
 
 
 def test_an_illegal_move_changes_nothing():
     cells = from_text("o../.x./... o").cells
     before = cells.copy()
     for cell in (-1, 0, 4, 9, 1 << 40):
-        assert rules.place(cells, 0, cell, 2, T3.kernel) == rules.ILLEGAL
+        assert rules.place(cells, 0, cell, 2, T3.parameters) == rules.ILLEGAL
         assert_array_equal(cells, before)
 
 
@@ -201,15 +201,15 @@ def test_uniform_numbers_are_those_of_the_stream_and_the_ply(luck, stream, n):
 
 def test_the_mover_moves_again_when_the_number_is_below_the_skip_chance():
     for mover in (0, 1):
-        assert rules.next_mover(mover, 0.2499, SKIP3.kernel) == mover
-        assert rules.next_mover(mover, 0.25, SKIP3.kernel) == 1 - mover
-        assert rules.next_mover(mover, 0.0, T3.kernel) == 1 - mover
+        assert rules.next_mover(mover, 0.2499, SKIP3.parameters) == mover
+        assert rules.next_mover(mover, 0.25, SKIP3.parameters) == 1 - mover
+        assert rules.next_mover(mover, 0.0, T3.parameters) == 1 - mover
 
 
 def test_without_skips_the_turns_alternate():
     cells, mover = np.zeros(9, np.int8), 0
     for stones, cell in enumerate([0, 1, 2, 4, 3, 5, 7, 6]):
-        outcome, after = rules.play(cells, mover, cell, stones, np.uint64(stones), T3.kernel)
+        outcome, after = rules.play(cells, mover, cell, stones, np.uint64(stones), T3.parameters)
         assert (outcome, after) == (rules.NOT_OVER, 1 - mover)
         mover = after
 
@@ -222,13 +222,13 @@ def test_rows_of_a_batch_are_games_of_their_own(luck, data):
     cells, mover, stones = boards.cells.copy(), boards.mover.copy(), np.count_nonzero(boards.cells, axis=1)
     lucks = np.array([plain.splitmix64(luck, n) for n in range(5)], np.uint64)
     outcomes = np.full(5, 77, np.int8)
-    rules.play_rows(cells, mover, stones, lucks, rows, actions, SKIP3.kernel, outcomes)
+    rules.play_rows(cells, mover, stones, lucks, rows, actions, SKIP3.parameters, outcomes)
     for row in range(5):
         one, mover_of_one, count = boards.cells[row].copy(), int(boards.mover[row]), np.count_nonzero(boards.cells[row])
         outcome, moved = 77, False
         if row in rows:
             action = int(actions[list(rows).index(row)])
-            outcome, mover_of_one = rules.play(one, mover_of_one, action, int(count), lucks[row], SKIP3.kernel)
+            outcome, mover_of_one = rules.play(one, mover_of_one, action, int(count), lucks[row], SKIP3.parameters)
             moved = outcome != rules.ILLEGAL
         assert_array_equal(cells[row], one)
         assert (mover[row], stones[row], outcomes[row]) == (mover_of_one, count + moved, outcome)
@@ -508,9 +508,9 @@ def play_everything():
             policy = make_policy(name, game)
             for some in (rows, rows[:3]):
                 actions = act(policy, batch.take(some), rng)
-                rules.play_rows(batch.cells, batch.mover, count, lucks, some, actions, game.kernel, outcomes)
+                rules.play_rows(batch.cells, batch.mover, count, lucks, some, actions, game.parameters, outcomes)
                 actions = act_in_episodes(policy, batch.take(some), lucks[some], count[some])
-                rules.play_rows(batch.cells, batch.mover, count, lucks, some, actions, game.kernel, outcomes)
+                rules.play_rows(batch.cells, batch.mover, count, lucks, some, actions, game.parameters, outcomes)
             sample(policy.probabilities(batch), rng.random(8))
         boards.keys(batch.own_first())
         rules.winner(game, batch.cells[0])

@@ -63,8 +63,10 @@ def test_playing_an_image_is_playing_the_board(game, random, luck):
         board, image = np.zeros(game.cells, np.int8), np.zeros(game.cells, np.int8)
         mover = 0
         for stones, action in enumerate(moves):  # the action in the image is p[action] on the board
-            outcome, after = rules.play(image, mover, action, stones, np.uint64(luck), game.kernel)
-            assert (outcome, after) == rules.play(board, mover, int(p[action]), stones, np.uint64(luck), game.kernel)
+            outcome, after = rules.play(image, mover, action, stones, np.uint64(luck), game.parameters)
+            assert (outcome, after) == rules.play(
+                board, mover, int(p[action]), stones, np.uint64(luck), game.parameters
+            )
             assert_array_equal(board[p], image)
             mover = after
             if outcome != rules.NOT_OVER:

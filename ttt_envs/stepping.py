@@ -1,0 +1,596 @@
+"""The kernels of :mod:`ttt_envs.lockstep`: what a step does to B games side by side.
+
+No loop over games branches on what the games do. Games differ, so such a branch is guessed wrong again and again, and
+each wrong guess costs as much as a move; and a loop without branches becomes vector instructions, eight games at once.
+So every game computes everything, its own move, the reply, lines, results and rewards, and keeps what holds for it.
+
+A game's numbers are the rows of one array int64[``ROWS``, B]. Up to ``LARGEST_IN_BITS`` cells the stones are two of
+these numbers, as bits; larger boards keep cells int8[B, rows * columns], and their games go one after another.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ttt_envs.rules import (
+    DRAW,
+    NOT_OVER,
+    OPPONENT,
+    SEAT,
+    SKIP,
+    SYMMETRY,
+    Cells,
+    Integers,
+    Keys,
+    Parameters,
+    Reals,
+    compiled,
+    inlined,
+    line_in,
+    pick,
+    play,
+    skip_chance_of,
+    splitmix64,
+    stone_of,
+    uniform,
+    wide,
+)
+
+Flags = NDArray[np.bool_]
+
+FORFEIT, TRUNCATED = 3, 5  # FORFEIT + the loser: further outcomes beside the rules' own
+LOSE, PENALIZE, RAISE = range(3)  # what an illegal action leads to
+FIRST_SEAT, SECOND_SEAT, RANDOM_SEAT, ALTERNATE_SEAT, BOTH_SEATS = range(5)  # where the caller sits
+NOBODY, UNIFORM, BY_ACT = range(3)  # who replies: none but the caller, moves at random, a policy with code of its own
+
+# The rows; the first ``TOLD`` are what every step tells.
+MOVER, SEAT_OF, OUTCOME, WINNER, OVER, BEGUN, STONES, EPISODE, IMAGE, ILLEGALS, FIRST, SECOND = range(12)
+OWN, OTHER, FREE = range(12, 15)  # scratch
+TOLD, ROWS = 4, 15
+KEY, LUCK = range(2)  # rows of uint64[2, B]
+
+_SPREAD = np.uint64(0x8040201008040201)  # byte i has bit i
+_ONES = np.uint64(0x0101010101010101)
+_SEVENS = np.uint64(0x7F7F7F7F7F7F7F7F)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Bits
+
+
+@inlined
+def nth_bit(bits: int, n: int) -> int:
+    """The place of the set bit number ``n``, from 0; of a bit beyond the last, some place up to 63.
+
+    By how many bits are set in halves, quarters and so on: no branch, and the same work for all boards.
+    """
+    by_2 = bits - ((bits >> 1) & 0x5555555555555555)
+    by_4 = (by_2 & 0x3333333333333333) + ((by_2 >> 2) & 0x3333333333333333)
+    by_8 = (by_4 + (by_4 >> 4)) & 0x0F0F0F0F0F0F0F0F
+    by_16 = (by_8 + (by_8 >> 8)) & 0x00FF00FF00FF00FF
+    by_32 = (by_16 + (by_16 >> 16)) & 0x0000FFFF0000FFFF
+    at = wide(0)
+    n, at = _beyond(n, at, by_32, 5)
+    n, at = _beyond(n, at, by_16, 4)
+    n, at = _beyond(n, at, by_8, 3)
+    n, at = _beyond(n, at, by_4, 2)
+    n, at = _beyond(n, at, by_2, 1)
+    n, at = _beyond(n, at, bits, 0)
+    return at & 63
+
+
+@inlined
+def _beyond(n: int, at: int, counts: int, width: int) -> tuple[int, int]:
+    """Step over the next ``1 << width`` bits where bit ``n`` is not among them."""
+    here = (counts >> at) & ((2 << width) - 1)
+    further = wide(n >= here)
+    return n - here * further, at + (further << width)
+
+
+@inlined
+def _pack(bits: int, size: int, word: np.uint64, filled: int, words: Keys, at: int) -> tuple[np.uint64, int, int]:
+    """Append ``size`` bits to a stream of words; returns (the word begun, how far it is filled, where it goes)."""
+    more = np.uint64(bits)
+    word |= more << np.uint64(filled)
+    filled += size
+    if filled >= 64:  # as a rule of the board's size, not of the games: it is guessed right
+        words[at] = word
+        at += 1
+        filled -= 64
+        word = (more >> np.uint64(1)) >> np.uint64(size - filled - 1)  # in two steps: by 64 nothing may be shifted
+    return word, filled, at
+
+
+@inlined
+def _spread(packed: Keys, out: Keys) -> None:
+    """A byte 0 or 1 for each bit of a stream."""
+    bytes_of = packed.view(np.uint8)
+    for i in range(len(out)):
+        some = (np.uint64(bytes_of[i]) * _ONES) & _SPREAD
+        out[i] = ((some + _SEVENS) >> np.uint64(7)) & _ONES
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The parts of a step
+
+
+@inlined
+def _begin(cells: Cells, rows: Integers, chance: Keys, images: int, seats: int) -> None:
+    """Begin the next episode where ``BEGUN`` is 1: an empty board, and the seat and the symmetry of the episode."""
+    mover, seat, outcome, winner = rows[MOVER], rows[SEAT_OF], rows[OUTCOME], rows[WINNER]
+    over, begun, stones, episode = rows[OVER], rows[BEGUN], rows[STONES], rows[EPISODE]
+    illegals, first, second, key, luck = rows[ILLEGALS], rows[FIRST], rows[SECOND], chance[KEY], chance[LUCK]
+    count = len(begun)
+    for b in range(count):
+        keep = begun[b] - 1  # all ones, or 0 where a game begins
+        mover[b] &= keep
+        stones[b] &= keep
+        first[b] &= keep
+        second[b] &= keep
+    for b in range(count):
+        keep = begun[b] - 1
+        over[b] &= keep
+        illegals[b] &= keep
+        outcome[b] |= ~keep  # NOT_OVER is -1
+        winner[b] |= ~keep
+    for b in range(count):
+        episode[b] += begun[b]
+        drawn = splitmix64(key[b], episode[b])
+        luck[b] = drawn if begun[b] else luck[b]
+    if seats == RANDOM_SEAT:
+        for b in range(count):
+            drawn_seat = int(uniform(luck[b], SEAT, 0) * 2)
+            seat[b] = drawn_seat if begun[b] else seat[b]
+    elif seats == ALTERNATE_SEAT:
+        for b in range(count):
+            seat[b] = episode[b] % 2 if begun[b] else seat[b]
+    else:
+        for b in range(count):
+            seat[b] = seats % 2 if begun[b] else seat[b]  # who plays both begins as the first
+    if images > 1:
+        image = rows[IMAGE]
+        for b in range(count):
+            drawn_image = int(uniform(luck[b], SYMMETRY, 0) * images)
+            image[b] = drawn_image if begun[b] else image[b]
+    if cells.size > 0:
+        for b in range(count):
+            if begun[b]:
+                for cell in range(cells.shape[1]):
+                    cells[b, cell] = 0
+
+
+@inlined
+def _turns(rows: Integers, luck: Keys, skip_chance: float, out: Integers) -> None:
+    """Into ``out`` 1 where the other player has the next turn after a stone that is about to be put, 0 after a skip."""
+    stones = rows[STONES]
+    for b in range(len(out)):
+        out[b] = 1
+    if skip_chance > 0:
+        for b in range(len(out)):
+            out[b] = uniform(luck[b], SKIP, stones[b]) >= skip_chance
+
+
+@inlined
+def _put(
+    b: int,
+    bit: int,
+    moves: int,
+    turn: int,
+    size: int,
+    parameters: Parameters,
+    first: Integers,
+    second: Integers,
+    mover: Integers,
+    stones: Integers,
+    outcome: Integers,
+) -> None:
+    """Where ``moves`` is 1, put the mover's stone on the empty cell ``bit``: ``rules.play`` of game ``b`` in bits."""
+    player = mover[b]
+    own = (second[b] if player else first[b]) | bit
+    result = player if line_in(own, parameters) else (DRAW if stones[b] + 1 == size else NOT_OVER)
+    put = bit & -moves
+    first[b] |= put & (player - 1)
+    second[b] |= put & -player
+    stones[b] += moves
+    outcome[b] = result if moves else outcome[b]
+    mover[b] = player ^ (moves & turn & wide(result == NOT_OVER))
+
+
+@inlined
+def _move(
+    cells: Cells,
+    rows: Integers,
+    luck: Keys,
+    actions: Integers,
+    permutations: Integers,
+    seats: int,
+    illegal_action: int,
+    parameters: Parameters,
+    rewards: Reals,
+) -> None:
+    """The caller's moves, in the games that go on and have not just begun."""
+    mover, seat, outcome, begun, stones = rows[MOVER], rows[SEAT_OF], rows[OUTCOME], rows[BEGUN], rows[STONES]
+    image, illegals, first, second = rows[IMAGE], rows[ILLEGALS], rows[FIRST], rows[SECOND]
+    turn, cell_of = rows[OWN], rows[OTHER]  # free until the games are shown
+    count = len(actions)
+    size = permutations.shape[1]
+    loses = wide(illegal_action == LOSE)
+    if len(permutations) > 1:
+        for b in range(count):
+            cell_of[b] = permutations[image[b], actions[b]]
+    else:
+        for b in range(count):
+            cell_of[b] = actions[b]
+    if seats == BOTH_SEATS:
+        for b in range(count):
+            seat[b] = mover[b] if (outcome[b] == NOT_OVER) & (begun[b] == 0) else seat[b]
+    if cells.size > 0:
+        for b in range(count):
+            rewards[b] = 0.0
+            if outcome[b] == NOT_OVER and begun[b] == 0:
+                if cells[b, cell_of[b]] != 0:
+                    rewards[b] = loses - 1.0
+                    illegals[b] += 1
+                    truncated = TRUNCATED if illegals[b] >= size else NOT_OVER
+                    outcome[b] = FORFEIT + mover[b] if loses else truncated
+                else:
+                    outcome[b], mover[b] = play(cells[b], mover[b], cell_of[b], stones[b], luck[b], parameters)
+                    stones[b] += 1
+        return
+    _turns(rows, luck, skip_chance_of(parameters), turn)
+    refused = wide(0)
+    for b in range(count):
+        playing = wide(outcome[b] == NOT_OVER) & (begun[b] ^ 1)
+        bit = wide(1) << cell_of[b]
+        legal = playing & wide(((first[b] | second[b]) & bit) == 0)
+        _put(b, bit, legal, turn[b], size, parameters, first, second, mover, stones, outcome)
+        bad = playing ^ legal
+        rewards[b] = float(-bad)
+        refused += bad
+    if refused > 0:  # seldom, and then of all games
+        for b in range(count):
+            bad = wide(rewards[b] < 0)
+            illegals[b] += bad
+            truncated = TRUNCATED if illegals[b] >= size else NOT_OVER
+            worth = FORFEIT + mover[b] if loses else truncated
+            outcome[b] = worth if bad else outcome[b]
+            rewards[b] *= 1 - loses
+
+
+@inlined
+def _reply(
+    b: int,
+    turn: int,
+    size: int,
+    parameters: Parameters,
+    first: Integers,
+    second: Integers,
+    mover: Integers,
+    seat: Integers,
+    stones: Integers,
+    outcome: Integers,
+    luck: Keys,
+) -> None:
+    """Where the opponent is to move, a move at random, with the number that ``act_in_episodes`` would use."""
+    waiting = wide(outcome[b] == NOT_OVER) & wide(mover[b] != seat[b])
+    empty = ~(first[b] | second[b]) & ((wide(1) << size) - 1)
+    cell = nth_bit(empty, int(uniform(luck[b], OPPONENT, stones[b]) * float(size - stones[b])))
+    _put(b, wide(1) << cell, waiting, turn, size, parameters, first, second, mover, stones, outcome)
+
+
+@inlined
+def _reply_at_random(cells: Cells, rows: Integers, luck: Keys, size: int, parameters: Parameters) -> None:
+    """The replies of an opponent that moves at random, until it is to move nowhere."""
+    mover, seat, outcome, stones = rows[MOVER], rows[SEAT_OF], rows[OUTCOME], rows[STONES]
+    first, second, turn = rows[FIRST], rows[SECOND], rows[OWN]
+    count = len(mover)
+    skip_chance = skip_chance_of(parameters)
+    if cells.size > 0:
+        for b in range(count):
+            while outcome[b] == NOT_OVER and mover[b] != seat[b]:
+                cell = pick(cells[b], uniform(luck[b], OPPONENT, stones[b]))
+                outcome[b], mover[b] = play(cells[b], mover[b], cell, stones[b], luck[b], parameters)
+                stones[b] += 1
+        return
+    _turns(rows, luck, skip_chance, turn)
+    for b in range(count):
+        _reply(b, turn[b], size, parameters, first, second, mover, seat, stones, outcome, luck)
+    if skip_chance > 0:  # the few whose turn was skipped: the opponent moves again
+        for b in range(count):
+            while outcome[b] == NOT_OVER and mover[b] != seat[b]:
+                again = wide(uniform(luck[b], SKIP, stones[b]) >= skip_chance)
+                _reply(b, again, size, parameters, first, second, mover, seat, stones, outcome, luck)
+
+
+@inlined
+def _winners(outcome: int) -> tuple[int, int]:
+    """For player_0 and for player_1 1 where this outcome is a victory, else 0."""
+    first_won = wide(outcome == 0) | wide(outcome == FORFEIT + 1)
+    second_won = wide(outcome == 1) | wide(outcome == FORFEIT)
+    return first_won, second_won
+
+
+@inlined
+def _settle(rows: Integers, rewards: Reals, terminated: Flags, truncated: Flags) -> int:
+    """Rewards and flags of games that have ended; what ends is over. Returns how many."""
+    seat, outcome, over, begun = rows[SEAT_OF], rows[OUTCOME], rows[OVER], rows[BEGUN]
+    count = len(outcome)
+    ended = wide(0)
+    for b in range(count):
+        first_won, second_won = _winners(outcome[b])
+        ends = wide(outcome[b] != NOT_OVER) & (begun[b] ^ 1)
+        over[b] = ends
+        ended += ends
+        rewards[b] += float(ends * (first_won - second_won) * (1 - 2 * seat[b]))
+    for b in range(count):  # loops of their own for bytes: what mixes widths becomes no vector instructions
+        truncated[b] = over[b] & wide(outcome[b] == TRUNCATED) != 0
+    for b in range(count):
+        terminated[b] = over[b] & wide(outcome[b] != TRUNCATED) != 0
+    return ended
+
+
+@inlined
+def _show(
+    cells: Cells, rows: Integers, permutations: Integers, seats: int, words: Keys, planes: Keys, mask: Keys
+) -> None:
+    """Who has won; and a byte for each cell: the stones of who looks on, then the other's, and the legal actions."""
+    viewer, outcome = rows[MOVER] if seats == BOTH_SEATS else rows[SEAT_OF], rows[OUTCOME]
+    image, first, second, own, other, free = rows[IMAGE], rows[FIRST], rows[SECOND], rows[OWN], rows[OTHER], rows[FREE]
+    winner = rows[WINNER]
+    count = len(viewer)
+    size = permutations.shape[1]
+    for b in range(count):
+        first_won, second_won = _winners(outcome[b])
+        winner[b] = first_won + 2 * second_won - 1
+    if cells.size > 0:
+        stones_seen, legal = planes.view(np.int8), mask.view(np.int8)
+        start = 0
+        for b in range(count):
+            mine = stone_of(viewer[b] + 1)
+            theirs = stone_of(2 - viewer[b])
+            ended = outcome[b] != NOT_OVER
+            places = permutations[image[b]]
+            for cell in range(size):
+                stone = cells[b, places[cell]]
+                stones_seen[2 * start + cell] = stone == mine
+                stones_seen[2 * start + size + cell] = stone == theirs
+                legal[start + cell] = (stone == 0) | ended
+            start += size
+        return
+    full = (wide(1) << size) - 1
+    for b in range(count):
+        own[b] = second[b] if viewer[b] else first[b]
+        other[b] = first[b] if viewer[b] else second[b]
+        taken = first[b] | second[b]
+        free[b] = full & (~taken | -wide(outcome[b] != NOT_OVER))
+    if len(permutations) > 1:
+        for b in range(count):
+            mine, theirs, open_cells = own[b], other[b], free[b]
+            own[b], other[b], free[b] = 0, 0, 0
+            places = permutations[image[b]]
+            for cell in range(size):
+                own[b] |= (mine >> places[cell] & 1) << cell
+                other[b] |= (theirs >> places[cell] & 1) << cell
+                free[b] |= (open_cells >> places[cell] & 1) << cell
+    word, filled, at = np.uint64(0), wide(0), wide(0)
+    for b in range(count):
+        word, filled, at = _pack(own[b], size, word, filled, words, at)
+        word, filled, at = _pack(other[b], size, word, filled, words, at)
+    words[at] = word
+    _spread(words, planes)
+    word, filled, at = np.uint64(0), wide(0), wide(0)
+    for b in range(count):
+        word, filled, at = _pack(free[b], size, word, filled, words, at)
+    words[at] = word
+    _spread(words, mask)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What is called from Python
+
+
+@compiled
+def begin(
+    which: Integers,
+    cells: Cells,
+    rows: Integers,
+    chance: Keys,
+    words: Keys,
+    permutations: Integers,
+    seats: int,
+    illegal_action: int,
+    replies: int,
+    parameters: Parameters,
+) -> None:
+    """Begin games, with the opening moves of an opponent that moves at random.
+
+    Args:
+        which: int64[R], the games.
+        cells: int8[B, rows * columns], or int8[0, 0] where the stones are bits.
+        rows: int64[``ROWS``, B]; chance: uint64[2, B].
+        words: uint64, scratch: a bit for each byte of ``planes``, see :func:`step`.
+        permutations: int64[S, rows * columns].
+        seats, illegal_action, replies: as named above.
+        parameters: ``Game.parameters``.
+    """
+    begun = rows[BEGUN]
+    begun[:] = 0
+    for i in range(len(which)):
+        begun[which[i]] = 1
+    _begin(cells, rows, chance, len(permutations), seats)
+    if replies == UNIFORM:
+        _reply_at_random(cells, rows, chance[LUCK], permutations.shape[1], parameters)
+
+
+@compiled
+def step(
+    cells: Cells,
+    rows: Integers,
+    chance: Keys,
+    words: Keys,
+    permutations: Integers,
+    seats: int,
+    illegal_action: int,
+    replies: int,
+    parameters: Parameters,
+    actions: Integers,
+    begin_over: bool,
+    planes: Keys,
+    mask: Keys,
+    rewards: Reals,
+    terminated: Flags,
+    truncated: Flags,
+) -> int:
+    """The caller's moves; and where the opponent needs no Python, its replies and how the games then stand.
+
+    Args:
+        actions: int64[B]; begin_over, the flags and the rewards [B]: see ``Lockstep.step``.
+        planes: uint64, of which the first B * 2 * cells bytes become the planes; mask: uint64, B * cells bytes.
+
+    Returns:
+        How many games have ended; or -1 - b for the first game b whose action is to be refused, and then nothing has
+        changed.
+    """
+    outcome, over, begun, image = rows[OUTCOME], rows[OVER], rows[BEGUN], rows[IMAGE]
+    count = len(actions)
+    size = permutations.shape[1]
+    least, most = wide(0), wide(0)
+    for b in range(count):
+        least = min(least, actions[b])
+        most = max(most, actions[b])
+    if least < 0 or most >= size:
+        for b in range(count):
+            if actions[b] < 0 or actions[b] >= size:
+                return -1 - b
+    if illegal_action == RAISE:
+        for b in range(count):
+            cell = permutations[image[b], actions[b]]
+            taken = cells[b, cell] != 0 if cells.size > 0 else (rows[FIRST, b] | rows[SECOND, b]) >> cell & 1 != 0
+            if outcome[b] == NOT_OVER and taken:
+                return -1 - b
+    for b in range(count):
+        begun[b] = over[b] & wide(begin_over)
+    _begin(cells, rows, chance, len(permutations), seats)
+    _move(cells, rows, chance[LUCK], actions, permutations, seats, illegal_action, parameters, rewards)
+    if replies == BY_ACT:
+        return 0
+    if replies == UNIFORM:
+        _reply_at_random(cells, rows, chance[LUCK], size, parameters)
+    _show(cells, rows, permutations, seats, words, planes, mask)
+    return _settle(rows, rewards, terminated, truncated)
+
+
+@compiled
+def settle(
+    cells: Cells,
+    rows: Integers,
+    chance: Keys,
+    words: Keys,
+    permutations: Integers,
+    seats: int,
+    planes: Keys,
+    mask: Keys,
+    rewards: Reals,
+    terminated: Flags,
+    truncated: Flags,
+) -> int:
+    """The rest of :func:`step` after replies by ``act``."""
+    _show(cells, rows, permutations, seats, words, planes, mask)
+    return _settle(rows, rewards, terminated, truncated)
+
+
+@compiled
+def show(
+    cells: Cells, rows: Integers, words: Keys, permutations: Integers, seats: int, planes: Keys, mask: Keys
+) -> None:
+    """Write planes and mask, see :func:`step`."""
+    _show(cells, rows, permutations, seats, words, planes, mask)
+
+
+@compiled
+def waiting(rows: Integers, out: Integers) -> int:
+    """The games in which the opponent is to move, into ``out`` int64[B]; returns how many."""
+    mover, seat, outcome = rows[MOVER], rows[SEAT_OF], rows[OUTCOME]
+    found = 0
+    for b in range(len(mover)):
+        out[found] = b
+        found += wide(outcome[b] == NOT_OVER) & wide(mover[b] != seat[b])
+    return found
+
+
+@compiled
+def read(which: Integers, cells: Cells, rows: Integers, out: Cells, movers: Cells) -> None:
+    """The boards and movers of the games ``which`` int64[R] into int8[R, rows * columns] and int8[R]."""
+    mover, first, second = rows[MOVER], rows[FIRST], rows[SECOND]
+    for i in range(len(which)):
+        b = which[i]
+        movers[i] = mover[b]
+        for cell in range(out.shape[1]):
+            if cells.size > 0:
+                out[i, cell] = cells[b, cell]
+            else:
+                out[i, cell] = (first[b] >> cell & 1) | (second[b] >> cell & 1) << 1
+
+
+@compiled
+def write(which: Integers, boards: Cells, cells: Cells, rows: Integers) -> None:
+    """Put boards int8[R, rows * columns] into the games ``which``, with their numbers of stones."""
+    first, second, stones = rows[FIRST], rows[SECOND], rows[STONES]
+    for i in range(len(which)):
+        b = which[i]
+        first[b], second[b], stones[b] = 0, 0, 0
+        for cell in range(boards.shape[1]):
+            stone = wide(boards[i, cell])
+            stones[b] += stone != 0
+            if cells.size > 0:
+                cells[b, cell] = boards[i, cell]
+            else:
+                first[b] |= wide(stone == 1) << cell
+                second[b] |= wide(stone == 2) << cell
+
+
+@compiled
+def play_replies(
+    which: Integers,
+    actions: Integers,
+    cells: Cells,
+    rows: Integers,
+    luck: Keys,
+    size: int,
+    parameters: Parameters,
+) -> int:
+    """The opponent's moves ``actions`` int64[R] in the games ``which``.
+
+    Returns:
+        -1; or the first of them whose action is no empty cell, and then no game has moved.
+    """
+    mover, outcome, stones = rows[MOVER], rows[OUTCOME], rows[STONES]
+    first, second = rows[FIRST], rows[SECOND]
+    for i in range(len(which)):
+        b, cell = which[i], actions[i]
+        if cell < 0 or cell >= size:
+            return i
+        if cells[b, cell] != 0 if cells.size > 0 else (first[b] | second[b]) >> cell & 1 != 0:
+            return i
+    skip_chance = skip_chance_of(parameters)
+    for i in range(len(which)):
+        b = which[i]
+        if cells.size > 0:
+            outcome[b], mover[b] = play(cells[b], mover[b], actions[i], stones[b], luck[b], parameters)
+            stones[b] += 1
+        else:
+            turn = wide(1)
+            if skip_chance > 0:
+                turn = wide(uniform(luck[b], SKIP, stones[b]) >= skip_chance)
+            bit = wide(1) << actions[i]
+            _put(b, bit, wide(1), turn, size, parameters, first, second, mover, stones, outcome)
+    return -1
+
+
+@compiled
+def luck_of(chance: Keys, episode: Integers) -> None:
+    """The luck of the episodes, after their numbers or keys have changed."""
+    keys, luck = chance[KEY], chance[LUCK]
+    for b in range(len(luck)):
+        luck[b] = splitmix64(keys[b], episode[b])
