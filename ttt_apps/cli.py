@@ -364,7 +364,7 @@ def progress_bar(*fields: str) -> Progress:
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),
-        console=Console(stderr=True),
+        console=Console(stderr=True, quiet=_quiet),  # older rich ends a disabled bar with a line
         disable=_quiet,
     )
 
