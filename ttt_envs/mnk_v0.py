@@ -56,7 +56,7 @@ PLAYERS = ("player_0", "player_1")
 _ENDS = ((1.0, -1.0), (-1.0, 1.0), (0.0, 0.0), (-1.0, 0.0), (0.0, -1.0))  # the two rewards of each outcome
 # what infos tell while the game goes on, to each agent when it is on move
 _ON_MOVE: dict[str, dict[str, Any]] = {
-    agent: {"action_mask": None, "seat": seat, "mover": seat, "result": NOT_OVER, "winner": -1}
+    agent: {"action_mask": None, "seat": seat, "mover": seat, "result": NOT_OVER, "winner": -1, "outcome": ""}
     for seat, agent in enumerate(PLAYERS)
 }
 _INT64 = np.int64  # a global, because it is asked for at every step
@@ -84,9 +84,8 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
     and -1, or 0 and 0; an illegal action ends the game with -1 for its player and 0 for the other.
 
     ``infos`` hold the same for both agents at every step: ``action_mask`` as in the observation, ``seat`` (the agent's
-    own, 0 or 1), ``mover``, ``result`` (-1 while the game goes on, else the index of ``lockstep.OUTCOMES``, which are
-    the words) and ``winner`` (0 or 1; -1 while there is none, and in a draw). They hold no text, because TorchRL's
-    ``PettingZooWrapper`` makes tensors of all of it.
+    own, 0 or 1), ``mover``, ``result`` (-1 while the game goes on, else the index of ``lockstep.OUTCOMES``), ``winner``
+    (0 or 1; -1 while there is none, and in a draw) and ``outcome``, the result in words, empty while the game goes on.
 
     After the end the opponent of the last mover is selected first, as in ``pettingzoo.classic.tictactoe_v3``; after an
     illegal action player_0 is, as ``TerminateIllegalWrapper`` does.
@@ -318,7 +317,7 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
                 info["action_mask"] = self._no_mask.copy()
                 info["mover"] = self._mover
                 if outcome != NOT_OVER:
-                    info |= {"result": outcome, "winner": WINNERS[outcome]}
+                    info |= {"result": outcome, "winner": WINNERS[outcome], "outcome": OUTCOMES[outcome]}
         return info
 
     def observe(self, agent: str) -> dict[str, Any]:

@@ -16,7 +16,6 @@ from pettingzoo.utils.conversions import turn_based_aec_to_parallel
 from pettingzoo.utils.env_logger import EnvLogger
 
 from ttt_envs import Game, from_text, mnk_v0
-from ttt_envs.lockstep import OUTCOMES
 
 with warnings.catch_warnings():  # PettingZoo's tests import one of its games as it deprecates, and pygame
     warnings.simplefilter("ignore", DeprecationWarning)
@@ -275,7 +274,7 @@ def test_each_player_gets_its_own_reward():
         assert total == dict(zip(AGENTS, rewards, strict=True))
 
 
-def test_both_agents_are_told_the_result():
+def test_both_agents_are_told_the_outcome():
     for moves, outcome, winner in (
         ((0, 3, 1, 4, 2), "player_0 won", 0),
         ((0, 3, 1, 4, 8, 5), "player_1 won", 1),
@@ -283,9 +282,9 @@ def test_both_agents_are_told_the_result():
         ((0, 0), "player_1 lost by an illegal action", 0),
     ):
         env = started()
-        assert [(info["result"], info["winner"]) for info in env.infos.values()] == [(-1, -1)] * 2
+        assert [(info["outcome"], info["winner"]) for info in env.infos.values()] == [("", -1)] * 2
         play(env, *moves)
-        assert [(OUTCOMES[info["result"]], info["winner"]) for info in env.infos.values()] == [(outcome, winner)] * 2
+        assert [(info["outcome"], info["winner"]) for info in env.infos.values()] == [(outcome, winner)] * 2
         assert env.infos["player_0"] is not env.infos["player_1"]
 
 
@@ -307,7 +306,7 @@ def test_infos_are_of_one_kind_at_every_step():
                 numbers = {key: value for key, value in told.items() if key != "action_mask"}
                 assert json.loads(json.dumps(numbers)) == numbers
                 assert name == AGENTS[told["seat"]]
-                assert (told["result"] == -1) == (not terminated)
+                assert (told["result"] == -1) == (told["outcome"] == "") == (not terminated)
             assert terminated or agent == AGENTS[info["mover"]]
             legal = np.flatnonzero(observation["action_mask"])
             env.step(None if terminated else int(rng.choice(legal)) if rng.random() < 0.9 else episode % 9)
@@ -319,7 +318,8 @@ def test_infos_are_of_one_kind_at_every_step():
         "mover": int,
         "result": int,
         "winner": int,
-    }, "TorchRL makes tensors of all that is told"
+        "outcome": str,
+    }
 
 
 def ending_of(env, actions, other):
@@ -535,12 +535,12 @@ def test_a_state_is_a_copy():
     play(env, 2)
     env.restore_state(state)
     assert env.terminations == dict.fromkeys(AGENTS, False)
-    assert env.infos["player_0"]["result"] == -1
+    assert env.infos["player_0"]["outcome"] == ""
     play(env, 2)
     finished = env.clone_state(include_rng=True)
     leave(env)
     env.restore_state(finished)
-    assert env.infos["player_0"]["result"] == 0
+    assert env.infos["player_0"]["outcome"] == "player_0 won"
     assert [reward for _, (reward, *_), *_ in leave(env)] == [-1, 1]
     with pytest.raises(ValueError, match="a state of the game 3 x 3, 3 to win cannot be restored in the game 4 x 4"):
         started(size=4).restore_state(state)

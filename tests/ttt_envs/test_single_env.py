@@ -588,7 +588,7 @@ def test_the_same_seed_and_moves_are_the_same_game_in_pettingzoo(symmetry, size)
             shown, reward, terminated, _, info = single.step(action)
             assert aec.rewards[agent] == reward
             assert all(aec.terminations.values()) == terminated
-        assert aec.infos["player_0"]["result"] == info["result"]
+        assert aec.infos["player_0"]["outcome"] == info["outcome"]
     assert skips > 20
 
 
