@@ -148,8 +148,8 @@ class Shown(NamedTuple):
 def _shown(*arrays: np.ndarray[Any, Any]) -> Shown:
     """These arrays in fresh memory."""
     out = Shown.empty(*arrays[1].shape)
-    for mine, theirs in zip(out[:5], arrays, strict=True):
-        mine[...] = theirs
+    for name, array in zip(Shown._fields, arrays, strict=False):
+        getattr(out, name)[...] = array
     return out
 
 
@@ -188,8 +188,9 @@ class Lockstep:
         self._seats = BOTH_SEATS if self.opponent is None else _SEATS.index(seat)
         self._illegal = get_args(IllegalAction).index(illegal_action)
         # Few arrays with rows, because every array costs a kernel's caller as much as a move on a small board.
-        self._rows = np.zeros((stepping.ROWS, count), np.int64)
-        self._chance = np.zeros((2, count), np.uint64)
+        self._count = count
+        self._rows = np.zeros((stepping.ROWS, stepping.stride(count)), np.int64)
+        self._chance = np.zeros((2, stepping.stride(count)), np.uint64)
         self._cells = np.zeros((0, 0) if game.cells <= LARGEST_IN_BITS else (count, game.cells), np.int8)
         self._words = np.empty(count * 2 * game.cells // 64 + 1, np.uint64)
         self._waiting = np.empty(count, np.int64)
@@ -200,14 +201,15 @@ class Lockstep:
 
     def _name_rows(self) -> None:
         """Make the views of the arrays: a copy of a view is none, so copies make them anew."""
-        rows = self._rows
+        count = self._count
+        rows = self._rows[:, :count]
         self.mover, self.seat, self.outcome = rows[stepping.MOVER], rows[stepping.SEAT_OF], rows[stepping.OUTCOME]
         self.stones, self.episode = rows[stepping.STONES], rows[stepping.EPISODE]
         self.symmetry, self.illegal = rows[stepping.IMAGE], rows[stepping.ILLEGALS]
-        self.keys, self.luck = self._chance
-        self.numbers = rows[: stepping.OVER + 1].reshape(-1)  # what told() tells and whether it is over, without a copy
+        self.keys, self.luck = self._chance[:, : self._count]
+        self.numbers = rows[: stepping.OVER + 1, 0]  # what told() tells and whether it is over, without a copy
         self._fixed: tuple[Any, ...] = (
-            *(self._cells, rows, self._chance, self._words),
+            *(count, self._cells, self._rows, self._chance, self._words),
             *(self.permutations, self._seats, self._illegal, self._replies, self.game.parameters),
         )
 
@@ -218,12 +220,12 @@ class Lockstep:
     @property
     def over(self) -> Flags:
         """bool[B], fresh: the end of the game has been shown, and the game must begin anew."""
-        over: Flags = self._rows[stepping.OVER] != 0
+        over: Flags = self._rows[stepping.OVER, : self._count] != 0
         return over
 
     def end(self, rows: Flags) -> None:
         """Where ``rows`` bool[B] is true the game must begin anew, whoever has won."""
-        self._rows[stepping.OVER, rows] = 1
+        self._rows[stepping.OVER, : self._count][rows] = 1
 
     def boards(self, rows: Integers | None = None) -> Boards:
         """The positions of the games ``rows`` int64[R], of all by default, in fresh arrays."""
@@ -280,7 +282,7 @@ class Lockstep:
             self._refuse(-1 - status, int(actions[-1 - status]))
         if self._replies == BY_ACT:
             self._reply()
-            fixed = (self._cells, self._rows, self._chance, self._words, self.permutations, self._seats)
+            fixed = (self._count, self._cells, self._rows, self._chance, self._words, self.permutations, self._seats)
             status = _call_settle(*fixed, *shown)
         return status
 
@@ -288,7 +290,7 @@ class Lockstep:
         """Let an opponent with an ``act`` of its own move wherever it is to move, until nowhere."""
         assert self.opponent is not None
         while True:
-            rows = self._waiting[: stepping.waiting(self._rows, self._waiting)]
+            rows = self._waiting[: stepping.waiting(self._count, self._rows, self._waiting)]
             if not len(rows):
                 return
             boards = self.boards(rows)
@@ -306,7 +308,7 @@ class Lockstep:
 
     def observe(self, out: Shown) -> None:
         """Write ``planes`` and ``mask``."""
-        stepping.show(self._cells, self._rows, self._words, self.permutations, self._seats, *out.words)
+        stepping.show(self._count, self._cells, self._rows, self._words, self.permutations, self._seats, *out.words)
 
     def shown(self) -> Shown:
         """``planes`` and ``mask`` in fresh arrays; the rest is not written."""
@@ -320,7 +322,7 @@ class Lockstep:
 
     def told(self) -> Integers:
         """int64[4, B], fresh: mover, seat, outcome and winner (-1 for nobody) of each game."""
-        return self._rows[: stepping.TOLD].copy()
+        return self._rows[: stepping.TOLD, : self._count].copy()
 
     def words(self, row: int) -> str | None:
         """How game ``row`` has ended, None while it goes on."""
@@ -364,7 +366,7 @@ class Lockstep:
             raise ValueError(f"a state of {len(state['cells'])} games does not fit {count}")
         for name in self._SMALL + self._WHOLE + (self._LUCK if "luck" in state else ()):
             getattr(self, name)[...] = state[name]
-        self._rows[stepping.OVER] = state["over"]
+        self._rows[stepping.OVER, :count] = state["over"]
         stones = self.stones.copy()
         cells = np.empty((count, self.game.cells), np.int8)
         cells[...] = state["cells"]

@@ -4,7 +4,7 @@ No loop over games branches on what the games do. Games differ, so such a branch
 each wrong guess costs as much as a move; and a loop without branches becomes vector instructions, eight games at once.
 So every game computes everything, its own move, the reply, lines, results and rewards, and keeps what holds for it.
 
-A game's numbers are the rows of one array int64[``ROWS``, B]. Up to ``LARGEST_IN_BITS`` cells the stones are two of
+A game's numbers are the rows of one array int64[``ROWS``, :func:`stride`]. Up to ``LARGEST_IN_BITS`` cells the stones are two of
 these numbers, as bits; larger boards keep cells int8[B, rows * columns], and their games go one after another.
 """
 
@@ -50,6 +50,15 @@ OWN, OTHER, FREE = range(12, 15)  # scratch
 TOLD, ROWS = 4, 15
 KEY, LUCK = range(2)  # rows of uint64[2, B]
 
+
+def stride(count: int) -> int:
+    """How long a row for ``count`` games is: an odd number of cache lines.
+
+    A power of two would put all numbers of a game into one place of the cache, which has room for eight.
+    """
+    return ((count + 7) // 8 | 1) * 8
+
+
 _SPREAD = np.uint64(0x8040201008040201)  # byte i has bit i
 _ONES = np.uint64(0x0101010101010101)
 _SEVENS = np.uint64(0x7F7F7F7F7F7F7F7F)
@@ -89,17 +98,20 @@ def _beyond(n: int, at: int, counts: int, width: int) -> tuple[int, int]:
 
 
 @inlined
-def _pack(bits: int, size: int, word: np.uint64, filled: int, words: Keys, at: int) -> tuple[np.uint64, int, int]:
-    """Append ``size`` bits to a stream of words; returns (the word begun, how far it is filled, where it goes)."""
-    more = np.uint64(bits)
-    word |= more << np.uint64(filled)
-    filled += size
-    if filled >= 64:  # as a rule of the board's size, not of the games: it is guessed right
-        words[at] = word
-        at += 1
-        filled -= 64
-        word = (more >> np.uint64(1)) >> np.uint64(size - filled - 1)  # in two steps: by 64 nothing may be shifted
-    return word, filled, at
+def _pack(count: int, numbers: Integers, size: int, words: Keys) -> None:
+    """The ``size`` bits of each of the numbers int64[F, B], game by game, one after another in a stream of words."""
+    word, filled, at = np.uint64(0), 0, 0
+    for b in range(count):
+        for i in range(numbers.shape[0]):
+            bits = np.uint64(numbers[i, b])
+            word |= bits << np.uint64(filled)
+            filled += size
+            if filled >= 64:  # as a rule of the board's size, not of the games: it is guessed right
+                words[at] = word
+                at += 1
+                filled -= 64
+                word = (bits >> np.uint64(1)) >> np.uint64(size - filled - 1)  # in two steps: one by 64 is undefined
+    words[at] = word
 
 
 @inlined
@@ -116,12 +128,11 @@ def _spread(packed: Keys, out: Keys) -> None:
 
 
 @inlined
-def _begin(cells: Cells, rows: Integers, chance: Keys, images: int, seats: int) -> None:
+def _begin(count: int, cells: Cells, rows: Integers, chance: Keys, images: int, seats: int) -> None:
     """Begin the next episode where ``BEGUN`` is 1: an empty board, and the seat and the symmetry of the episode."""
     mover, seat, outcome, winner = rows[MOVER], rows[SEAT_OF], rows[OUTCOME], rows[WINNER]
     over, begun, stones, episode = rows[OVER], rows[BEGUN], rows[STONES], rows[EPISODE]
     illegals, first, second, key, luck = rows[ILLEGALS], rows[FIRST], rows[SECOND], chance[KEY], chance[LUCK]
-    count = len(begun)
     for b in range(count):
         keep = begun[b] - 1  # all ones, or 0 where a game begins
         mover[b] &= keep
@@ -161,13 +172,13 @@ def _begin(cells: Cells, rows: Integers, chance: Keys, images: int, seats: int) 
 
 
 @inlined
-def _turns(rows: Integers, luck: Keys, skip_chance: float, out: Integers) -> None:
+def _turns(count: int, rows: Integers, luck: Keys, skip_chance: float, out: Integers) -> None:
     """Into ``out`` 1 where the other player has the next turn after a stone that is about to be put, 0 after a skip."""
     stones = rows[STONES]
-    for b in range(len(out)):
+    for b in range(count):
         out[b] = 1
     if skip_chance > 0:
-        for b in range(len(out)):
+        for b in range(count):
             out[b] = uniform(luck[b], SKIP, stones[b]) >= skip_chance
 
 
@@ -186,14 +197,16 @@ def _put(
     outcome: Integers,
 ) -> None:
     """Where ``moves`` is 1, put the mover's stone on the empty cell ``bit``: ``rules.play`` of game ``b`` in bits."""
-    player = mover[b]
-    own = (second[b] if player else first[b]) | bit
-    result = player if line_in(own, parameters) else (DRAW if stones[b] + 1 == size else NOT_OVER)
+    # All is read before anything is written, and nothing is read under a condition: else no vector instructions come.
+    player, before, placed = mover[b], outcome[b], stones[b]
+    of_first, of_second = first[b], second[b]
+    own = of_first ^ ((of_first ^ of_second) & -player) | bit
+    result = player if line_in(own, parameters) else (DRAW if placed + 1 == size else NOT_OVER)
     put = bit & -moves
-    first[b] |= put & (player - 1)
-    second[b] |= put & -player
-    stones[b] += moves
-    outcome[b] = result if moves else outcome[b]
+    first[b] = of_first | put & (player - 1)
+    second[b] = of_second | put & -player
+    stones[b] = placed + moves
+    outcome[b] = before ^ ((before ^ result) & -moves)
     mover[b] = player ^ (moves & turn & wide(result == NOT_OVER))
 
 
@@ -212,7 +225,7 @@ def _move(
     """The caller's moves, in the games that go on and have not just begun."""
     mover, seat, outcome, begun, stones = rows[MOVER], rows[SEAT_OF], rows[OUTCOME], rows[BEGUN], rows[STONES]
     image, illegals, first, second = rows[IMAGE], rows[ILLEGALS], rows[FIRST], rows[SECOND]
-    turn, cell_of = rows[OWN], rows[OTHER]  # free until the games are shown
+    turn, cell_of, moves = rows[OWN], rows[OTHER], rows[FREE]  # until the games are shown
     count = len(actions)
     size = permutations.shape[1]
     loses = wide(illegal_action == LOSE)
@@ -238,16 +251,15 @@ def _move(
                     outcome[b], mover[b] = play(cells[b], mover[b], cell_of[b], stones[b], luck[b], parameters)
                     stones[b] += 1
         return
-    _turns(rows, luck, skip_chance_of(parameters), turn)
+    _turns(count, rows, luck, skip_chance_of(parameters), turn)
     refused = wide(0)
     for b in range(count):
         playing = wide(outcome[b] == NOT_OVER) & (begun[b] ^ 1)
-        bit = wide(1) << cell_of[b]
-        legal = playing & wide(((first[b] | second[b]) & bit) == 0)
-        _put(b, bit, legal, turn[b], size, parameters, first, second, mover, stones, outcome)
-        bad = playing ^ legal
-        rewards[b] = float(-bad)
-        refused += bad
+        moves[b] = playing & ~((first[b] | second[b]) >> cell_of[b]) & 1
+        refused += playing ^ moves[b]
+        rewards[b] = float(moves[b] - playing)
+    for b in range(count):
+        _put(b, wide(1) << cell_of[b], moves[b], turn[b], size, parameters, first, second, mover, stones, outcome)
     if refused > 0:  # seldom, and then of all games
         for b in range(count):
             bad = wide(rewards[b] < 0)
@@ -280,11 +292,10 @@ def _reply(
 
 
 @inlined
-def _reply_at_random(cells: Cells, rows: Integers, luck: Keys, size: int, parameters: Parameters) -> None:
+def _reply_at_random(count: int, cells: Cells, rows: Integers, luck: Keys, size: int, parameters: Parameters) -> None:
     """The replies of an opponent that moves at random, until it is to move nowhere."""
     mover, seat, outcome, stones = rows[MOVER], rows[SEAT_OF], rows[OUTCOME], rows[STONES]
     first, second, turn = rows[FIRST], rows[SECOND], rows[OWN]
-    count = len(mover)
     skip_chance = skip_chance_of(parameters)
     if cells.size > 0:
         for b in range(count):
@@ -293,7 +304,7 @@ def _reply_at_random(cells: Cells, rows: Integers, luck: Keys, size: int, parame
                 outcome[b], mover[b] = play(cells[b], mover[b], cell, stones[b], luck[b], parameters)
                 stones[b] += 1
         return
-    _turns(rows, luck, skip_chance, turn)
+    _turns(count, rows, luck, skip_chance, turn)
     for b in range(count):
         _reply(b, turn[b], size, parameters, first, second, mover, seat, stones, outcome, luck)
     if skip_chance > 0:  # the few whose turn was skipped: the opponent moves again
@@ -315,7 +326,7 @@ def _winners(outcome: int) -> tuple[int, int]:
 def _settle(rows: Integers, rewards: Reals, terminated: Flags, truncated: Flags) -> int:
     """Rewards and flags of games that have ended; what ends is over. Returns how many."""
     seat, outcome, over, begun = rows[SEAT_OF], rows[OUTCOME], rows[OVER], rows[BEGUN]
-    count = len(outcome)
+    count = len(rewards)
     ended = wide(0)
     for b in range(count):
         first_won, second_won = _winners(outcome[b])
@@ -332,13 +343,12 @@ def _settle(rows: Integers, rewards: Reals, terminated: Flags, truncated: Flags)
 
 @inlined
 def _show(
-    cells: Cells, rows: Integers, permutations: Integers, seats: int, words: Keys, planes: Keys, mask: Keys
+    count: int, cells: Cells, rows: Integers, permutations: Integers, seats: int, words: Keys, planes: Keys, mask: Keys
 ) -> None:
     """Who has won; and a byte for each cell: the stones of who looks on, then the other's, and the legal actions."""
     viewer, outcome = rows[MOVER] if seats == BOTH_SEATS else rows[SEAT_OF], rows[OUTCOME]
     image, first, second, own, other, free = rows[IMAGE], rows[FIRST], rows[SECOND], rows[OWN], rows[OTHER], rows[FREE]
     winner = rows[WINNER]
-    count = len(viewer)
     size = permutations.shape[1]
     for b in range(count):
         first_won, second_won = _winners(outcome[b])
@@ -360,10 +370,11 @@ def _show(
         return
     full = (wide(1) << size) - 1
     for b in range(count):
-        own[b] = second[b] if viewer[b] else first[b]
-        other[b] = first[b] if viewer[b] else second[b]
-        taken = first[b] | second[b]
-        free[b] = full & (~taken | -wide(outcome[b] != NOT_OVER))
+        swap = (first[b] ^ second[b]) & -viewer[b]
+        own[b] = first[b] ^ swap
+        other[b] = second[b] ^ swap
+    for b in range(count):
+        free[b] = full & (~(first[b] | second[b]) | -wide(outcome[b] != NOT_OVER))
     if len(permutations) > 1:
         for b in range(count):
             mine, theirs, open_cells = own[b], other[b], free[b]
@@ -373,16 +384,9 @@ def _show(
                 own[b] |= (mine >> places[cell] & 1) << cell
                 other[b] |= (theirs >> places[cell] & 1) << cell
                 free[b] |= (open_cells >> places[cell] & 1) << cell
-    word, filled, at = np.uint64(0), wide(0), wide(0)
-    for b in range(count):
-        word, filled, at = _pack(own[b], size, word, filled, words, at)
-        word, filled, at = _pack(other[b], size, word, filled, words, at)
-    words[at] = word
+    _pack(count, rows[OWN : OTHER + 1], size, words)
     _spread(words, planes)
-    word, filled, at = np.uint64(0), wide(0), wide(0)
-    for b in range(count):
-        word, filled, at = _pack(free[b], size, word, filled, words, at)
-    words[at] = word
+    _pack(count, rows[FREE : FREE + 1], size, words)
     _spread(words, mask)
 
 
@@ -393,6 +397,7 @@ def _show(
 @compiled
 def begin(
     which: Integers,
+    count: int,
     cells: Cells,
     rows: Integers,
     chance: Keys,
@@ -408,7 +413,8 @@ def begin(
     Args:
         which: int64[R], the games.
         cells: int8[B, rows * columns], or int8[0, 0] where the stones are bits.
-        rows: int64[``ROWS``, B]; chance: uint64[2, B].
+        count: B, how many games there are.
+        rows: int64[``ROWS``, stride(B)]; chance: uint64[2, stride(B)].
         words: uint64, scratch: a bit for each byte of ``planes``, see :func:`step`.
         permutations: int64[S, rows * columns].
         seats, illegal_action, replies: as named above.
@@ -418,13 +424,14 @@ def begin(
     begun[:] = 0
     for i in range(len(which)):
         begun[which[i]] = 1
-    _begin(cells, rows, chance, len(permutations), seats)
+    _begin(count, cells, rows, chance, len(permutations), seats)
     if replies == UNIFORM:
-        _reply_at_random(cells, rows, chance[LUCK], permutations.shape[1], parameters)
+        _reply_at_random(count, cells, rows, chance[LUCK], permutations.shape[1], parameters)
 
 
 @compiled
 def step(
+    count: int,
     cells: Cells,
     rows: Integers,
     chance: Keys,
@@ -453,7 +460,6 @@ def step(
         changed.
     """
     outcome, over, begun, image = rows[OUTCOME], rows[OVER], rows[BEGUN], rows[IMAGE]
-    count = len(actions)
     size = permutations.shape[1]
     least, most = wide(0), wide(0)
     for b in range(count):
@@ -471,18 +477,19 @@ def step(
                 return -1 - b
     for b in range(count):
         begun[b] = over[b] & wide(begin_over)
-    _begin(cells, rows, chance, len(permutations), seats)
+    _begin(count, cells, rows, chance, len(permutations), seats)
     _move(cells, rows, chance[LUCK], actions, permutations, seats, illegal_action, parameters, rewards)
     if replies == BY_ACT:
         return 0
     if replies == UNIFORM:
-        _reply_at_random(cells, rows, chance[LUCK], size, parameters)
-    _show(cells, rows, permutations, seats, words, planes, mask)
+        _reply_at_random(count, cells, rows, chance[LUCK], size, parameters)
+    _show(count, cells, rows, permutations, seats, words, planes, mask)
     return _settle(rows, rewards, terminated, truncated)
 
 
 @compiled
 def settle(
+    count: int,
     cells: Cells,
     rows: Integers,
     chance: Keys,
@@ -496,24 +503,24 @@ def settle(
     truncated: Flags,
 ) -> int:
     """The rest of :func:`step` after replies by ``act``."""
-    _show(cells, rows, permutations, seats, words, planes, mask)
+    _show(count, cells, rows, permutations, seats, words, planes, mask)
     return _settle(rows, rewards, terminated, truncated)
 
 
 @compiled
 def show(
-    cells: Cells, rows: Integers, words: Keys, permutations: Integers, seats: int, planes: Keys, mask: Keys
+    count: int, cells: Cells, rows: Integers, words: Keys, permutations: Integers, seats: int, planes: Keys, mask: Keys
 ) -> None:
     """Write planes and mask, see :func:`step`."""
-    _show(cells, rows, permutations, seats, words, planes, mask)
+    _show(count, cells, rows, permutations, seats, words, planes, mask)
 
 
 @compiled
-def waiting(rows: Integers, out: Integers) -> int:
+def waiting(count: int, rows: Integers, out: Integers) -> int:
     """The games in which the opponent is to move, into ``out`` int64[B]; returns how many."""
     mover, seat, outcome = rows[MOVER], rows[SEAT_OF], rows[OUTCOME]
     found = 0
-    for b in range(len(mover)):
+    for b in range(count):
         out[found] = b
         found += wide(outcome[b] == NOT_OVER) & wide(mover[b] != seat[b])
     return found
