@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -131,7 +132,7 @@ def _run_units(
     kept = _kept(folder / UNITS, head)
     names = [json.dumps(unit, sort_keys=True) for unit in units]
     missing = [index for index, name in enumerate(names) if name not in kept]
-    lines = [head, *(json.dumps({"unit": json.loads(name), "result": kept[name]}) for name in names if name in kept)]
+    lines = [head, *(_line(name, kept[name]) for name in names if name in kept)]
     write_whole(folder / UNITS, lambda file: file.write(("\n".join(lines) + "\n").encode()))
     tell = progress or (lambda done, total: None)
     tell(len(units) - len(missing), len(units))
@@ -141,7 +142,7 @@ def _run_units(
         results = Parallel(n_jobs=1 if study.alone else jobs, return_as="generator_unordered")(work)
         for count, (index, result) in enumerate(results):
             kept[names[index]] = result
-            file.write(json.dumps({"unit": json.loads(names[index]), "result": result}).encode() + b"\n")
+            file.write(_line(names[index], result).encode() + b"\n")
             file.flush()
             tell(len(units) - len(missing) + count + 1, len(units))
     # as they are read again from the file: an interrupted study and one in a single run conclude from the same
@@ -150,6 +151,12 @@ def _run_units(
 
 def _measured(measure: Callable[[Unit], Any], index: int, unit: Unit) -> tuple[int, Any]:
     return index, measure(unit)
+
+
+def _line(name: str, result: Any) -> str:
+    """What is kept of a unit, as a line: a hash in it tells damage that is JSON, too."""
+    data = {"unit": json.loads(name), "result": result}
+    return json.dumps({**data, "sha256": hashlib.sha256(json.dumps(data).encode()).hexdigest()})
 
 
 def _kept(path: Path, head: str) -> dict[str, Any]:
@@ -165,7 +172,9 @@ def _kept(path: Path, head: str) -> dict[str, Any]:
     for line in lines[1:]:
         try:
             data = parse_json(line, nan=True)
-            kept[json.dumps(data["unit"], sort_keys=True)] = data["result"]
+            name, result = json.dumps(data["unit"], sort_keys=True), data["result"]
+            if line == _line(name, result):
+                kept[name] = result
         except (ValueError, KeyError, TypeError):  # the end of a file whose writer was killed
             continue
     return kept

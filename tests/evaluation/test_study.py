@@ -123,7 +123,15 @@ def test_results_are_not_written_through_a_link_and_nobody_waits_for_a_pipe(tmp_
 
 
 @pytest.mark.parametrize(
-    "line", ["[" * 100_000, "5", '{"unit": 5}', '{"unit": {"n": 0}, "result": ' + "9" * 5_000 + "}"]
+    "line",
+    [
+        "[" * 100_000,
+        "5",
+        '{"unit": 5}',
+        '{"unit": {"n": 0}, "result": ' + "9" * 5_000 + "}",
+        '{"unit": {"n": 0}, "result": 7}',
+        '{"unit": {"n": 0}, "result": 7, "sha256": "' + "0" * 64 + '"}',
+    ],
 )
 def test_a_line_that_is_no_result_is_done_anew(line, tmp_path):
     run_units(STUDY, tmp_path, {})
