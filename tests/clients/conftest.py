@@ -1,0 +1,115 @@
+"""What the tests of clients share: where checkouts lie, how long a block took, and running what others have written.
+
+Each test says in the first line of its docstring what it runs, and `python tests/clients/run.py` puts that into
+docs/clients.md.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+SOURCES = "TTT_CLIENTS_SOURCES"
+"""the variable that names the folder in which checkouts lie, by the names of their repositories"""
+
+os.environ["SDL_VIDEODRIVER"] = "dummy"
+os.environ["PYGAME_HIDE_SUPPORT_PROMPT"] = "1"
+for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # nets here are small: threads only wait for each other
+    os.environ.setdefault(threads, "1")
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "slow: a study of minutes; its quick form runs by default")
+
+
+def pytest_collection_modifyitems(items):
+    """All of them are slow, and what a library warns of is its own affair, not an error of ours."""
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.slow)
+            item.add_marker(pytest.mark.filterwarnings("default"))
+
+
+@pytest.fixture(autouse=True)
+def told(request, record_property):
+    """What is run, for the report; what stands in braces is an argument of the test."""
+    arguments = getattr(request.node, "callspec", None)
+    line = request.function.__doc__.strip().splitlines()[0]
+    record_property("what", line.format(**(arguments.params if arguments else {})))
+
+
+def cpu_seconds():
+    """Of this process and of those that it has waited for."""
+    return sum(os.times()[:4])
+
+
+@pytest.fixture
+def timed(record_property):
+    """``with timed(steps):`` records the steps of environments per second of CPU time of a block."""
+
+    @contextmanager
+    def block(steps):
+        before = cpu_seconds()
+        yield
+        record_property("steps_per_s", steps / (cpu_seconds() - before))
+
+    return block
+
+
+@pytest.fixture
+def checkout():
+    """``checkout("PettingZoo")`` is the folder of that repository; without one the test is skipped."""
+
+    def folder(name):
+        place = Path(os.environ.get(SOURCES, "no folder"), name)
+        if not place.is_dir():
+            pytest.skip(f"no checkout of {name}: `make clients` makes one, and {SOURCES} names a folder that has it")
+        return place.resolve()
+
+    return folder
+
+
+@pytest.fixture
+def here():
+    """The folder of these tests, where stand_in.py lies."""
+    return HERE
+
+
+@pytest.fixture
+def python(tmp_path):
+    """Run Python with some arguments in an empty folder, and return what it prints; nothing of ours is on its path."""
+
+    def run(*arguments, path=(), cwd=tmp_path):
+        done = subprocess.run(
+            [sys.executable, "-P", *map(str, arguments)],
+            cwd=cwd,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, path)), "MPLBACKEND": "agg"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
+        printed = done.stdout + done.stderr
+        assert done.returncode == 0, f"{arguments} ended with {done.returncode}:\n{printed[-6000:]}"
+        return printed
+
+    return run
+
+
+@pytest.fixture
+def their_tests(python, record_property):
+    """Run test files of others, unchanged, with our environments in the place of theirs: see stand_in.py."""
+
+    def run(cwd, *arguments, path=()):
+        command = ("-m", "pytest", "-q", "-p", "stand_in", "-c", os.devnull, *arguments)
+        printed = python(*command, path=[HERE, *path], cwd=cwd)
+        passed = re.search(r"(\d+) passed", printed)
+        assert passed is not None, printed
+        assert " skipped" not in printed, printed
+        record_property("tests", int(passed[1]))
+
+    return run

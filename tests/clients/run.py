@@ -1,0 +1,349 @@
+"""The matrix of clients: other people's libraries, from a wheel of ours, each in an environment that its pins allow.
+
+``make clients``, or ``python tests/clients/run.py``. Builds the wheel, makes the environments in ``.cache/clients``,
+runs the tests of each client there from an empty folder, and writes the table of docs/clients.md.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Annotated, Any
+
+import tyro
+from rich.console import Console
+
+from ttt_apps import cli
+from ttt_envs.files import read_json, write_json, write_whole
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+PAGE = ROOT / "docs" / "clients.md"
+CACHE = ROOT / ".cache" / "clients"
+BEGIN, END = "<!-- written by make clients -->", "<!-- until here -->"
+SOURCES = "TTT_CLIENTS_SOURCES"
+
+
+@dataclass(frozen=True)
+class Client:
+    """A library that runs on our environments."""
+
+    name: str
+    tests: str
+    """the file of its tests"""
+    environment: str
+    packages: tuple[str, ...]
+    """whose versions are told"""
+    checkouts: tuple[str, ...] = ()
+    """whose tutorials or tests are run, and come with no wheel"""
+
+
+ENVIRONMENTS: dict[str, tuple[str, ...]] = {
+    "newest": (
+        "pettingzoo",
+        "gymnasium",
+        "pygame-ce",
+        "stable-baselines3",
+        "sb3-contrib",
+        "tianshou>=2",
+        "torchrl",
+        "open_spiel",
+        "tyro",
+        "tensorboard",
+    ),
+    "tianshou-0.5": ("tianshou==0.5.1", "pygame-ce", "tensorboard"),
+    "rllib": ("ray[rllib]",),
+}
+"""what each holds beside the wheel, torch and pytest"""
+
+CLIENTS = (
+    Client("PettingZoo", "test_pettingzoo.py", "newest", ("pettingzoo", "pygame-ce"), ("PettingZoo",)),
+    Client("Gymnasium", "test_gymnasium.py", "newest", ("gymnasium",), ("Gymnasium",)),
+    Client("Stable-Baselines3", "test_sb3.py", "newest", ("stable-baselines3", "sb3-contrib"), ("PettingZoo",)),
+    Client("CleanRL", "test_cleanrl.py", "newest", ("tyro", "tensorboard"), ("cleanrl",)),
+    Client("Tianshou", "test_tianshou.py", "newest", ("tianshou",), ("tianshou",)),
+    Client("Tianshou 0.5", "test_tianshou.py", "tianshou-0.5", ("tianshou",), ("PettingZoo",)),
+    Client("TorchRL", "test_torchrl.py", "newest", ("torchrl", "tensordict"), ("rl",)),
+    Client("RLlib", "test_rllib.py", "rllib", ("ray",)),
+    Client("OpenSpiel", "test_open_spiel.py", "newest", ("open_spiel",)),
+)
+COMMON = ("ttt_envs", "gymnasium", "pettingzoo", "numpy", "torch")
+"""whose versions are told of every environment"""
+
+CHECKOUTS = {
+    "PettingZoo": ("https://github.com/Farama-Foundation/PettingZoo", "pettingzoo", "{}"),
+    "Gymnasium": ("https://github.com/Farama-Foundation/Gymnasium", "gymnasium", "v{}"),
+    "cleanrl": ("https://github.com/vwxyzjn/cleanrl", None, ""),
+    "tianshou": ("https://github.com/thu-ml/tianshou", "tianshou", "v{}"),
+    "rl": ("https://github.com/pytorch/rl", "torchrl", "v{}"),
+}
+"""where a checkout comes from, and which tag belongs to which package's version"""
+
+
+@dataclass(frozen=True)
+class Options:
+    """Run the libraries that our environments are made for on a wheel of them, and write docs/clients.md."""
+
+    only: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME,...")] = ()
+    """these clients; the rows of all others stay as they were"""
+    sources: Path | None = None
+    """a folder with checkouts PettingZoo, Gymnasium, cleanrl, tianshou and rl; else they are cloned"""
+    fresh: tyro.conf.FlagCreatePairsOff[bool] = False
+    """make the environments anew"""
+
+
+class CommandError(Exception):
+    """A command has failed; the message is its last line."""
+
+
+def call(*command: str | Path, cwd: Path = ROOT, log: Path, **variables: str) -> None:
+    """Run a command, its output into a file."""
+    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("w") as file:
+        done = subprocess.run(
+            list(map(str, command)),
+            cwd=cwd,
+            env={**environment, "PIP_DISABLE_PIP_VERSION_CHECK": "1", "GIT_TERMINAL_PROMPT": "0", **variables},
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+        )
+    if done.returncode:
+        lines = [line for line in log.read_text().splitlines() if line.strip() and not line.startswith("WARNING")]
+        raise CommandError(lines[-1] if lines else f"exit code {done.returncode}")
+
+
+def build_wheel() -> Path:
+    """A wheel of this checkout, by way of its source distribution, so that nothing else of the checkout is in it."""
+    folder = CACHE / "wheel"
+    shutil.rmtree(folder, ignore_errors=True)
+    call(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, ROOT, log=CACHE / "logs" / "build.txt")
+    [wheel] = folder.glob("*.whl")
+    return wheel
+
+
+def make_environment(name: str, wheel: Path, fresh: bool) -> Path:
+    """The Python of an environment with the newest that its pins allow, and with the wheel."""
+    folder = CACHE / "environments" / name
+    python, ready = folder / "bin" / "python", folder / "ready.json"
+    [torch] = re.findall(r"^torch==.*$", (ROOT / "constraints.txt").read_text(), re.M)  # others bring gigabytes of CUDA
+    wanted = [torch, "pytest", *ENVIRONMENTS[name]]
+    log = CACHE / "logs" / f"install-{name}.txt"
+    if fresh or not ready.exists() or read_json(ready) != wanted:
+        shutil.rmtree(folder, ignore_errors=True)
+        call(sys.executable, "-m", "venv", folder, log=log)
+        call(python, "-m", "pip", "install", *wanted, log=log)
+        call(python, "-m", "pip", "install", wheel, log=log)
+        write_json(ready, wanted)
+    call(python, "-m", "pip", "install", "--force-reinstall", "--no-deps", wheel, log=log)
+    with tempfile.TemporaryDirectory() as empty:
+        code = "import ttt_envs; print(ttt_envs.__file__)"
+        place = subprocess.run([python, "-P", "-c", code], cwd=empty, capture_output=True, text=True).stdout.strip()
+    if not Path(place).is_relative_to(folder):
+        raise CommandError(f"ttt_envs comes from {place or 'nowhere'}, not from the wheel")
+    return python
+
+
+def versions_in(python: Path, packages: Sequence[str]) -> dict[str, str]:
+    """Of the packages that an environment has."""
+    code = (
+        "import importlib.metadata as m, json, sys\n"
+        "has = {d.metadata['Name'].lower().replace('_', '-'): d.version for d in m.distributions()}\n"
+        "names = {name: has.get(name.replace('_', '-')) for name in sys.argv[1:]}\n"
+        "print(json.dumps({name: version for name, version in names.items() if version}))"
+    )
+    done = subprocess.run([python, "-P", "-c", code, *packages], capture_output=True, text=True, check=True)
+    found: dict[str, str] = json.loads(done.stdout)
+    return found
+
+
+def fetch(name: str, python: Path) -> None:
+    """A checkout at the tag of the installed version, or of the newest state, in the cache; none where it fails."""
+    url, package, tag = CHECKOUTS[name]
+    folder = CACHE / "sources" / name
+    version = versions_in(python, [package]).get(package, "") if package else ""
+    wanted, told = tag.format(version), folder / ".git" / "wanted"
+    if told.exists() and told.read_text() == wanted:
+        return
+    for branch in (["--branch", wanted], []) if wanted else ([],):
+        shutil.rmtree(folder, ignore_errors=True)
+        try:
+            call("git", "clone", "--depth", "1", *branch, url, folder, log=CACHE / "logs" / f"clone-{name}.txt")
+        except (CommandError, OSError):
+            continue
+        told.write_text(wanted)
+        return
+
+
+def cases(report: Path) -> Iterator[dict[str, Any]]:
+    """What each test of a report came to."""
+    for case in ElementTree.parse(report).getroot().iter("testcase"):
+        properties = {one.get("name"): one.get("value") for one in case.iter("property")}
+        result, why = "passed", ""
+        for kind, word in (("failure", "failed"), ("error", "failed"), ("skipped", "not run")):
+            for element in case.iter(kind):
+                result, why = word, (element.get("message") or "").splitlines()[0]
+        speed = properties.get("steps_per_s")
+        yield {
+            "what": properties.get("what") or f"`{case.get('name')}`",
+            "result": result,
+            "why": why,
+            "tests": int(properties.get("tests") or 1),
+            "steps_per_s": float(speed) if speed else None,
+        }
+
+
+def run_tests(client: Client, python: Path, wheel: Path, sources: Path) -> list[dict[str, Any]]:
+    """What the tests of a client come to, in an empty folder beside which nothing of the checkout lies."""
+    with tempfile.TemporaryDirectory(prefix="ttt-clients-") as name:
+        folder = Path(name)
+        shutil.copytree(HERE, folder / "clients", ignore=shutil.ignore_patterns("__pycache__"))
+        report = folder / "report.xml"
+        words = ("-q", "-p", "no:cacheprovider", "-o", "junit_family=xunit1", f"--junitxml={report}")
+        kernels = CACHE / "numba" / client.environment / str(hash_of(wheel))
+        try:
+            call(
+                *(python, "-P", "-m", "pytest", *words, f"clients/{client.tests}"),
+                cwd=folder,
+                log=CACHE / "logs" / f"{client.name.lower().replace(' ', '-')}.txt",
+                NUMBA_CACHE_DIR=str(kernels),
+                TTT_ENVS_CACHE=str(CACHE / "tables"),
+                **{SOURCES: str(sources)},
+            )
+        except CommandError:
+            if not report.exists():
+                raise
+        return list(cases(report))
+
+
+def hash_of(path: Path) -> str:
+    """Of a file's bytes: numba's cache does not see edits in kernels that a kernel imports."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+
+
+def cpu() -> str:
+    """The maker, family and model of this machine's processor."""
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return platform.processor() or platform.machine()
+    found = dict(re.findall(r"^(model name|cpu family|model)\s*: (.*)$", text, re.M))
+    return f"{found.get('model name', platform.machine())}, family {found.get('cpu family')} model {found.get('model')}"
+
+
+def rows_of(record: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """(what was run, steps per second, result) of a client, tests of the same words in one row."""
+    if record["reason"]:
+        return [("", "", f"**not run**: {record['reason']}")]
+    rows = []
+    for what in dict.fromkeys(case["what"] for case in record["cases"]):
+        same = [case for case in record["cases"] if case["what"] == what]
+        speeds = [case["steps_per_s"] for case in same if case["steps_per_s"]]
+        worst = next((case for case in same if case["result"] == "failed"), None)
+        worst = worst or next((case for case in same if case["result"] != "passed"), None)
+        count = sum(case["tests"] for case in same)
+        result = f"**{worst['result']}**: {worst['why']}" if worst else "passed" + (f" ({count})" if count > 1 else "")
+        rows.append((what, f"{float(f'{median(speeds):.2g}'):,.0f}" if speeds else "", result))
+    return rows
+
+
+def table(records: dict[str, dict[str, Any]]) -> str:
+    """The part of the page that is written by this command."""
+    lines = [
+        f"CPU: {cpu()}, one thread a process; Python {platform.python_version()}.",
+        "",
+        "| client | what was run | steps/s | result |",
+        "|---|---|---|---|",
+    ]
+    for client in CLIENTS:
+        record = records.get(client.name) or {"reason": "not yet", "versions": {}, "cases": []}
+        own = [f"{name} {record['versions'][name]}" for name in client.packages if name in record["versions"]]
+        head = f"**{client.name}**" + (f" ({', '.join(own)})" if own else "")
+        for what, speed, result in rows_of(record):
+            cells = (head, what, speed, result)
+            lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+            head = ""
+    lines += ["", "Beside them in their environments:", ""]
+    for name in ENVIRONMENTS:
+        of = next((records[c.name]["versions"] for c in CLIENTS if c.environment == name and c.name in records), {})
+        lines.append(f"- `{name}`: " + ", ".join(f"{one} {of[one]}" for one in COMMON if one in of))
+    return "\n".join(lines)
+
+
+def write_page(records: dict[str, dict[str, Any]]) -> None:
+    """Put the table into docs/clients.md, between its two marks."""
+    text = PAGE.read_text()
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    page = f"{before}{BEGIN}\n\n{table(records)}\n\n{END}{after}"
+    write_whole(PAGE, lambda file: file.write(page.encode()))
+
+
+def chosen(only: Sequence[str]) -> list[Client]:
+    """The clients of these names, as one writes them.
+
+    Raises:
+        ValueError: a name of none.
+    """
+    names = [name for words in only for name in words.split(",") if name]
+    known = {client.name.lower().replace(" ", "-"): client for client in CLIENTS}
+    for name in names:
+        if name.lower() not in known:
+            raise ValueError(f"--only {name} is no client: choose from {', '.join(known)}")
+    return [known[name.lower()] for name in names] or list(CLIENTS)
+
+
+def main() -> None:
+    """Make environments, run, write; exit code 1 where a client failed or was not run."""
+    options = cli.parse(Options, sys.argv[1:], "python tests/clients/run.py")
+    clients = chosen(options.only)
+    console, bad = Console(stderr=True, highlight=False), False
+    sources = (options.sources or CACHE / "sources").resolve()
+    with cli.progress_bar("doing") as bar:
+        task = bar.add_task("clients", total=len(clients), doing="the wheel")
+        wheel = build_wheel()
+        pythons: dict[str, Path | CommandError] = {}
+        for client in clients:
+            bar.update(task, doing=client.name)
+            record: dict[str, Any] = {"versions": {}, "cases": [], "reason": ""}
+            try:
+                if client.environment not in pythons:
+                    try:
+                        pythons[client.environment] = make_environment(client.environment, wheel, options.fresh)
+                    except CommandError as problem:
+                        pythons[client.environment] = CommandError(f"no environment, {problem}")
+                python = pythons[client.environment]
+                if isinstance(python, CommandError):
+                    raise python
+                record["versions"] = versions_in(python, (*COMMON, *client.packages))
+                for name in client.checkouts if options.sources is None else ():
+                    fetch(name, python)
+                record["cases"] = run_tests(client, python, wheel, sources)
+            except CommandError as problem:
+                record["reason"] = str(problem)
+            write_json(CACHE / "results" / f"{client.name}.json", record)
+            for what, speed, result in rows_of(record):
+                bad |= not result.startswith("passed")
+                console.print(f"{client.name}: {what}: {speed and speed + ' steps/s, '}{result}")
+            bar.advance(task)
+    files = {client.name: CACHE / "results" / f"{client.name}.json" for client in CLIENTS}
+    write_page({name: read_json(file) for name, file in files.items() if file.exists()})
+    console.print(f"{PAGE.relative_to(ROOT)} is written; what was printed lies in {(CACHE / 'logs').relative_to(ROOT)}")
+    sys.exit(1 if bad else 0)
+
+
+if __name__ == "__main__":
+    cli.run_command(main)

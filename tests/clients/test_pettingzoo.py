@@ -1,0 +1,62 @@
+"""PettingZoo: its checkers, and its own test suite with our environment in its list."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+import ttt_envs
+from ttt_envs import mnk_v0
+from ttt_envs.registration import PETTINGZOO_PRESETS
+
+PRESETS = pytest.mark.parametrize("kwargs", PETTINGZOO_PRESETS.values(), ids=list(PETTINGZOO_PRESETS))
+
+
+def rollout(env, steps):
+    """Random play through the loop of PettingZoo's documents."""
+    env.reset(seed=0)
+    taken = 0
+    while taken < steps:
+        for agent in env.agent_iter():
+            observation, _, terminated, truncated, _ = env.last()
+            over = terminated or truncated
+            env.step(None if over else env.action_space(agent).sample(observation["action_mask"]))
+            taken += not over
+        env.reset()
+    return taken
+
+
+@PRESETS
+def test_checkers(kwargs):
+    """`api_test`, `seed_test`, `render_test`, and `parallel_api_test` of a conversion, on all ids"""
+    from pettingzoo.test import api_test, parallel_api_test, render_test, seed_test
+    from pettingzoo.utils.conversions import turn_based_aec_to_parallel
+
+    api_test(mnk_v0.env(**kwargs), num_cycles=300)
+    seed_test(lambda: mnk_v0.env(**kwargs), num_cycles=100)
+    render_test(lambda render_mode: mnk_v0.env(**kwargs, render_mode=render_mode))
+    parallel_api_test(turn_based_aec_to_parallel(mnk_v0.env(**kwargs)), num_cycles=100)
+
+
+def test_its_own_suite(checkout, their_tests, tmp_path):
+    """its `test/`: `pickle_test`, `unwrapped_test` on all ids, `wrapper_test` of the illegal move, unchanged"""
+    shutil.copytree(checkout("PettingZoo") / "test", tmp_path / "test")
+    their_tests(tmp_path, "test/pickle_test.py", "test/unwrapped_test.py")
+    their_tests(tmp_path, "test/wrapper_test.py", "-k", "terminate_illegal")
+
+
+def test_nothing_is_printed(checkout, their_tests, tmp_path):
+    """its `test/print_test`, unchanged, on the modules of `ttt_envs` in the place of `butterfly`'s"""
+    shutil.copytree(checkout("PettingZoo") / "test", tmp_path / "test")
+    (tmp_path / "pettingzoo").mkdir()
+    place = tmp_path / "pettingzoo" / "butterfly"
+    place.symlink_to(Path(ttt_envs.__file__).parent)
+    their_tests(tmp_path, "test/print_test.py")
+
+
+def test_random_play(timed):
+    """random play on 3 x 3 through `agent_iter` and `last`"""
+    env = mnk_v0.env()
+    rollout(env, 100)
+    with timed(20_000):
+        rollout(env, 20_000)

@@ -1,0 +1,85 @@
+"""Stable-Baselines3 and sb3-contrib: its checker, processes, monitors, masks, and PettingZoo's tutorial of both."""
+
+import shutil
+
+import pytest
+
+pytest.importorskip("stable_baselines3")
+pytest.importorskip("sb3_contrib")
+
+import gymnasium
+from stable_baselines3 import DQN, PPO
+from stable_baselines3.common.env_checker import check_env
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.monitor import Monitor, load_results
+from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
+
+from ttt_envs.registration import PRESETS
+
+ID = "ttt_envs:ttt/TicTacToe-v0"
+SETTINGS = {"seed": 0, "device": "cpu"}
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_checker(name):
+    """`check_env` on all ids"""
+    check_env(gymnasium.make(f"ttt_envs:{name}"))
+
+
+@pytest.mark.parametrize("algorithm", [PPO, DQN], ids=["PPO", "DQN"])
+def test_processes_and_monitors(algorithm, tmp_path, timed):
+    """`PPO` and `DQN` in `SubprocVecEnv` with `Monitor` files, then saved, loaded and evaluated"""
+    with timed(8192):
+        envs = make_vec_env(ID, n_envs=4, seed=0, vec_env_cls=SubprocVecEnv, monitor_dir=str(tmp_path))
+        model = algorithm("MlpPolicy", envs, **SETTINGS).learn(8192)
+        envs.close()
+    lengths = load_results(str(tmp_path))["l"]
+    assert 0 < lengths.sum() <= 8192
+    assert lengths.max() <= 5  # a game has at most five own moves
+    model.save(tmp_path / "model")
+    again = algorithm.load(tmp_path / "model", device="cpu")
+    mean, _ = evaluate_policy(again, Monitor(gymnasium.make(ID)), n_eval_episodes=20, warn=False)
+    assert -1 <= mean <= 1
+
+
+def test_an_environment_in_the_middle_of_a_game_goes_into_a_process():
+    """`SubprocVecEnv([lambda: env])` of an environment that is in a game"""
+    env = gymnasium.make(ID)
+    env.reset(seed=3)
+    env.step(4)
+    envs = SubprocVecEnv([lambda: env, lambda: env])
+    ours = env.unwrapped.action_masks()
+    for theirs in envs.env_method("action_masks"):
+        assert (theirs == ours).all()
+    action = int(ours.argmax())
+    seen, rewards, _, _ = envs.step([action, action])
+    assert (seen[0] == seen[1]).all()
+    assert rewards[0] == rewards[1]
+    envs.close()
+
+
+@pytest.mark.parametrize("kind", [DummyVecEnv, SubprocVecEnv], ids=["DummyVecEnv", "SubprocVecEnv"])
+def test_masks(kind, tmp_path, timed):
+    """`MaskablePPO` with `MaskableEvalCallback`, masks by `action_masks()` across `SubprocVecEnv`"""
+    from sb3_contrib import MaskablePPO
+    from sb3_contrib.common.maskable.callbacks import MaskableEvalCallback
+
+    with timed(8192):
+        envs = make_vec_env(ID, n_envs=4, seed=0, vec_env_cls=kind, env_kwargs={"illegal_action": "raise"})
+        others = make_vec_env(ID, n_envs=2, seed=9, vec_env_cls=kind, env_kwargs={"illegal_action": "raise"})
+        callback = MaskableEvalCallback(
+            others, eval_freq=512, n_eval_episodes=20, best_model_save_path=str(tmp_path), verbose=0
+        )
+        MaskablePPO("MlpPolicy", envs, n_steps=256, **SETTINGS).learn(8192, callback=callback)
+        envs.close()
+        others.close()
+    assert (tmp_path / "best_model.zip").exists()
+    assert callback.best_mean_reward > 0.3  # random play comes to 0.3
+
+
+def test_the_tutorial_of_pettingzoo(checkout, their_tests, tmp_path, timed):
+    """PettingZoo's tutorial of `MaskablePPO`, 32,768 steps of self-play, and its test, unchanged: better than random"""
+    shutil.copytree(checkout("PettingZoo") / "tutorials" / "SB3", tmp_path / "tutorials" / "SB3")
+    with timed(32_768):
+        their_tests(tmp_path, "tutorials/SB3/test/test_sb3_action_mask.py", "-k", "tictactoe", path=[tmp_path])
