@@ -9,7 +9,24 @@ import numpy as np
 
 from ttt_envs.boards import Boards
 from ttt_envs.policy import Named, Uniforms
-from ttt_envs.rules import Cells, Game, Integers, Parameters, Reals, compiled, pick, place, wide, win_length_of
+from ttt_envs.rules import (
+    LARGEST_IN_BITS,
+    Cells,
+    Game,
+    Integers,
+    Parameters,
+    Reals,
+    bits_of,
+    compiled,
+    count_bits,
+    inlined,
+    nth_bit,
+    pick,
+    stone_of,
+    wide,
+    winning_bits,
+    winning_cells,
+)
 
 
 @dataclass(frozen=True)
@@ -62,41 +79,64 @@ class WinOrBlock(Named):
     def act(self, boards: Boards, rng: Uniforms) -> Integers:
         """int64[B]."""
         out = np.empty(len(boards.mover), np.int64)
-        _random_moves(self._candidates(boards), rng.random(len(out)), out)
+        cells = np.ascontiguousarray(boards.cells)
+        _win_or_block(cells, boards.mover, rng.random(len(out)), self.game.parameters, out)
         return out
 
     def _candidates(self, boards: Boards) -> Cells:
         """int8[B, rows * columns]: 0 where this policy may move."""
         out = np.empty(boards.cells.shape, np.int8)
-        _closed_cells(boards.cells.copy(), boards.mover, self.game.parameters, out)
+        _closed_cells(np.ascontiguousarray(boards.cells), boards.mover, self.game.parameters, out)
         return out
+
+
+@inlined
+def _close(board: Cells, mover: int, parameters: Parameters, wins: Cells, closed: Cells) -> None:
+    """1 in ``closed`` int8[rows * columns] for every cell that win-or-block does not consider; ``wins`` is scratch."""
+    size = len(board)
+    found = 0
+    for turn in range(2):
+        if found == 0:
+            winning_cells(board, mover ^ turn, parameters, wins)
+            for cell in range(size):
+                found += wins[cell]
+    for cell in range(size):
+        closed[cell] = wins[cell] == 0 if found > 0 else board[cell] != 0
+
+
+@inlined
+def _candidate_bits(board: Cells, mover: int, parameters: Parameters) -> int:
+    """The cells that win-or-block considers, as bits, on a board that fits into them."""
+    own, other = bits_of(board, stone_of(mover + 1)), bits_of(board, stone_of(2 - mover))
+    empty = ~(own | other) & ((wide(1) << len(board)) - 1)
+    wins, blocks = winning_bits(own, parameters) & empty, winning_bits(other, parameters) & empty
+    forced = wins if wins != 0 else blocks
+    return forced if forced != 0 else empty
 
 
 @compiled
 def _closed_cells(cells: Cells, mover: Cells, parameters: Parameters, out: Cells) -> None:
-    """1 in ``out`` for every cell that win-or-block does not consider; ``cells`` is scratch and ends unchanged."""
-    size = cells.shape[1]
-    for b in range(len(cells)):
-        board = cells[b]
-        stones = 0
-        own = 0
-        for cell in range(size):
-            stones += board[cell] != 0
-            own += board[cell] == mover[b] + 1
-            out[b, cell] = board[cell] != 0
-        found = False
-        for turn in range(2):
-            player = wide(mover[b]) if turn == 0 else 1 - wide(mover[b])
-            if (own if turn == 0 else stones - own) < win_length_of(parameters) - 1:
-                continue  # too few stones for a line
+    """1 in ``out`` int8[B, rows * columns] for every cell that win-or-block does not consider."""
+    count, size = cells.shape
+    wins = np.empty(size, np.int8)
+    for b in range(count):
+        if size <= LARGEST_IN_BITS:
+            bits = _candidate_bits(cells[b], wide(mover[b]), parameters)
             for cell in range(size):
-                if board[cell] == 0:
-                    wins = place(board, player, cell, stones, parameters) == player
-                    board[cell] = 0
-                    if wins and not found:
-                        found = True
-                        out[b, :] = 1
-                    if wins:
-                        out[b, cell] = 0
-            if found:
-                break
+                out[b, cell] = ~bits >> cell & 1
+        else:
+            _close(cells[b], wide(mover[b]), parameters, wins, out[b])
+
+
+@compiled
+def _win_or_block(cells: Cells, mover: Cells, u: Reals, parameters: Parameters, out: Integers) -> None:
+    """The moves int64[B] on which uniform numbers fall."""
+    count, size = cells.shape
+    wins, closed = np.empty(size, np.int8), np.empty(size, np.int8)
+    for b in range(count):
+        if size <= LARGEST_IN_BITS:
+            bits = _candidate_bits(cells[b], wide(mover[b]), parameters)
+            out[b] = nth_bit(bits, int(u[b] * count_bits(bits)))
+        else:
+            _close(cells[b], wide(mover[b]), parameters, wins, closed)
+            out[b] = pick(closed, u[b])

@@ -4,8 +4,8 @@ No loop over games branches on what the games do. Games differ, so such a branch
 each wrong guess costs as much as a move; and a loop without branches becomes vector instructions, eight games at once.
 So every game computes everything, its own move, the reply, lines, results and rewards, and keeps what holds for it.
 
-A game's numbers are the rows of one array int64[``ROWS``, :func:`stride`]. Up to ``LARGEST_IN_BITS`` cells the stones are two of
-these numbers, as bits; larger boards keep cells int8[B, rows * columns], and their games go one after another.
+A game's numbers are the rows of one array int64[``ROWS``, :func:`stride`]. Up to ``LARGEST_IN_BITS`` cells the stones
+are two of these numbers, as bits; larger boards keep cells int8[B, rows * columns], and go one after another.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from ttt_envs.rules import (
     compiled,
     inlined,
     line_in,
+    nth_bit,
     pick,
     play,
     skip_chance_of,
@@ -69,35 +70,6 @@ _SEVENS = np.uint64(0x7F7F7F7F7F7F7F7F)
 
 
 @inlined
-def nth_bit(bits: int, n: int) -> int:
-    """The place of the set bit number ``n``, from 0; of a bit beyond the last, some place up to 63.
-
-    By how many bits are set in halves, quarters and so on: no branch, and the same work for all boards.
-    """
-    by_2 = bits - ((bits >> 1) & 0x5555555555555555)
-    by_4 = (by_2 & 0x3333333333333333) + ((by_2 >> 2) & 0x3333333333333333)
-    by_8 = (by_4 + (by_4 >> 4)) & 0x0F0F0F0F0F0F0F0F
-    by_16 = (by_8 + (by_8 >> 8)) & 0x00FF00FF00FF00FF
-    by_32 = (by_16 + (by_16 >> 16)) & 0x0000FFFF0000FFFF
-    at = wide(0)
-    n, at = _beyond(n, at, by_32, 5)
-    n, at = _beyond(n, at, by_16, 4)
-    n, at = _beyond(n, at, by_8, 3)
-    n, at = _beyond(n, at, by_4, 2)
-    n, at = _beyond(n, at, by_2, 1)
-    n, at = _beyond(n, at, bits, 0)
-    return at & 63
-
-
-@inlined
-def _beyond(n: int, at: int, counts: int, width: int) -> tuple[int, int]:
-    """Step over the next ``1 << width`` bits where bit ``n`` is not among them."""
-    here = (counts >> at) & ((2 << width) - 1)
-    further = wide(n >= here)
-    return n - here * further, at + (further << width)
-
-
-@inlined
 def _pack(count: int, numbers: Integers, size: int, words: Keys) -> None:
     """The ``size`` bits of each of the numbers int64[F, B], game by game, one after another in a stream of words."""
     word, filled, at = np.uint64(0), 0, 0
@@ -130,25 +102,23 @@ def _spread(packed: Keys, out: Keys) -> None:
 @inlined
 def _begin(count: int, cells: Cells, rows: Integers, chance: Keys, images: int, seats: int) -> None:
     """Begin the next episode where ``BEGUN`` is 1: an empty board, and the seat and the symmetry of the episode."""
-    mover, seat, outcome, winner = rows[MOVER], rows[SEAT_OF], rows[OUTCOME], rows[WINNER]
-    over, begun, stones, episode = rows[OVER], rows[BEGUN], rows[STONES], rows[EPISODE]
-    illegals, first, second, key, luck = rows[ILLEGALS], rows[FIRST], rows[SECOND], chance[KEY], chance[LUCK]
-    for b in range(count):
+    mover, seat, outcome, over, begun = rows[MOVER], rows[SEAT_OF], rows[OUTCOME], rows[OVER], rows[BEGUN]
+    stones, episode, illegals, first, second = rows[STONES], rows[EPISODE], rows[ILLEGALS], rows[FIRST], rows[SECOND]
+    key, luck = chance[KEY], chance[LUCK]
+    for b in range(count):  # not all in one loop: the more arrays a loop has, the less the compiler knows of it
         keep = begun[b] - 1  # all ones, or 0 where a game begins
-        mover[b] &= keep
-        stones[b] &= keep
-        first[b] &= keep
-        second[b] &= keep
+        whose, placed, of_first, of_second = mover[b] & keep, stones[b] & keep, first[b] & keep, second[b] & keep
+        mover[b], stones[b], first[b], second[b] = whose, placed, of_first, of_second
     for b in range(count):
         keep = begun[b] - 1
-        over[b] &= keep
-        illegals[b] &= keep
-        outcome[b] |= ~keep  # NOT_OVER is -1
-        winner[b] |= ~keep
+        ended, refused, result = over[b] & keep, illegals[b] & keep, outcome[b] | ~keep  # NOT_OVER is -1
+        over[b], illegals[b], outcome[b] = ended, refused, result
     for b in range(count):
-        episode[b] += begun[b]
-        drawn = splitmix64(key[b], episode[b])
-        luck[b] = drawn if begun[b] else luck[b]
+        number = episode[b] + begun[b]
+        drawn = splitmix64(key[b], number)
+        kept = luck[b]
+        episode[b] = number
+        luck[b] = drawn if begun[b] else kept
     if seats == RANDOM_SEAT:
         for b in range(count):
             drawn_seat = int(uniform(luck[b], SEAT, 0) * 2)
@@ -225,7 +195,7 @@ def _move(
     """The caller's moves, in the games that go on and have not just begun."""
     mover, seat, outcome, begun, stones = rows[MOVER], rows[SEAT_OF], rows[OUTCOME], rows[BEGUN], rows[STONES]
     image, illegals, first, second = rows[IMAGE], rows[ILLEGALS], rows[FIRST], rows[SECOND]
-    turn, cell_of, moves = rows[OWN], rows[OTHER], rows[FREE]  # until the games are shown
+    turn, cell_of = rows[OWN], rows[OTHER]  # until the games are shown
     count = len(actions)
     size = permutations.shape[1]
     loses = wide(illegal_action == LOSE)
@@ -255,11 +225,10 @@ def _move(
     refused = wide(0)
     for b in range(count):
         playing = wide(outcome[b] == NOT_OVER) & (begun[b] ^ 1)
-        moves[b] = playing & ~((first[b] | second[b]) >> cell_of[b]) & 1
-        refused += playing ^ moves[b]
-        rewards[b] = float(moves[b] - playing)
-    for b in range(count):
-        _put(b, wide(1) << cell_of[b], moves[b], turn[b], size, parameters, first, second, mover, stones, outcome)
+        moves = playing & ~((first[b] | second[b]) >> cell_of[b]) & 1
+        _put(b, wide(1) << cell_of[b], moves, turn[b], size, parameters, first, second, mover, stones, outcome)
+        rewards[b] = float(moves - playing)
+        refused += playing ^ moves
     if refused > 0:  # seldom, and then of all games
         for b in range(count):
             bad = wide(rewards[b] < 0)
@@ -349,10 +318,10 @@ def _show(
     viewer, outcome = rows[MOVER] if seats == BOTH_SEATS else rows[SEAT_OF], rows[OUTCOME]
     image, first, second, own, other, free = rows[IMAGE], rows[FIRST], rows[SECOND], rows[OWN], rows[OTHER], rows[FREE]
     winner = rows[WINNER]
-    size = permutations.shape[1]
     for b in range(count):
         first_won, second_won = _winners(outcome[b])
         winner[b] = first_won + 2 * second_won - 1
+    size = permutations.shape[1]
     if cells.size > 0:
         stones_seen, legal = planes.view(np.int8), mask.view(np.int8)
         start = 0
@@ -370,11 +339,11 @@ def _show(
         return
     full = (wide(1) << size) - 1
     for b in range(count):
-        swap = (first[b] ^ second[b]) & -viewer[b]
-        own[b] = first[b] ^ swap
-        other[b] = second[b] ^ swap
-    for b in range(count):
-        free[b] = full & (~(first[b] | second[b]) | -wide(outcome[b] != NOT_OVER))
+        of_first, of_second, ended = first[b], second[b], wide(outcome[b] != NOT_OVER)
+        swap = (of_first ^ of_second) & -viewer[b]
+        own[b] = of_first ^ swap
+        other[b] = of_second ^ swap
+        free[b] = full & (~(of_first | of_second) | -ended)
     if len(permutations) > 1:
         for b in range(count):
             mine, theirs, open_cells = own[b], other[b], free[b]
