@@ -10,7 +10,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # matrices here are small: threads for them only wait for each other, for longest where other work runs beside
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test lint unit oldest slow clean
+.PHONY: demo test lint unit oldest slow clients clean
 
 demo: .venv/.demo
 	$(BIN)/python -m ttt_apps.demo
@@ -36,6 +36,10 @@ oldest: $(OLDEST)/.ready
 
 slow: .venv/.dev
 	$(BIN)/python -m pytest -m slow
+
+# The libraries that the environments are made for, on a wheel of ours, in environments of their own: docs/clients.md
+clients: .venv/.dev
+	$(BIN)/python tests/clients/run.py
 
 .venv/.base: setup.cfg constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
