@@ -27,6 +27,7 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "slow: a study of minutes; its quick form runs by default")
 
 
+@pytest.hookimpl(tryfirst=True)  # before those that are slow are chosen or left out
 def pytest_collection_modifyitems(items):
     """All of them are slow, and what a library warns of is its own affair, not an error of ours."""
     for item in items:

@@ -191,7 +191,8 @@ def fetch(name: str, python: Path) -> None:
 def cases(report: Path) -> Iterator[dict[str, Any]]:
     """What each test of a report came to."""
     for case in ElementTree.parse(report).getroot().iter("testcase"):
-        properties = {one.get("name"): one.get("value") for one in case.iter("property")}
+        pairs = [(one.get("name"), one.get("value")) for one in case.iter("property")]
+        properties = dict(pairs)
         result, why = "passed", ""
         for kind, word in (("failure", "failed"), ("error", "failed"), ("skipped", "not run")):
             for element in case.iter(kind):
@@ -201,7 +202,7 @@ def cases(report: Path) -> Iterator[dict[str, Any]]:
             "what": properties.get("what") or f"`{case.get('name')}`",
             "result": result,
             "why": why,
-            "tests": int(properties.get("tests") or 1),
+            "tests": sum(int(value) for name, value in pairs if name == "tests") or 1,
             "steps_per_s": float(speed) if speed else None,
         }
 

@@ -1,26 +1,28 @@
 """CleanRL: its single-file scripts as they are, with another id on their command line."""
 
-import re
+import math
 
 import pytest
 
 for module in ("torch", "tyro", "tensorboard"):  # what the scripts import; CleanRL itself is a checkout
     pytest.importorskip(module)
 
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
 ID = "ttt_envs:ttt/TicTacToe-v0"
+LOSSES = {"ppo": "losses/value_loss", "dqn": "losses/td_loss"}
 
 
 @pytest.mark.parametrize("name", ["ppo", "dqn"])
 def test_script(name, checkout, python, timed, tmp_path):
-    """`{name}.py --env-id ttt_envs:ttt/TicTacToe-v0`, 20,000 steps: it learns not to lose by illegal moves"""
+    """`{name}.py --env-id ttt_envs:ttt/TicTacToe-v0`, only the id changed, 20,000 steps: to its end, losses finite"""
     root = checkout("cleanrl")
+    steps = ("--total-timesteps", "20000", "--no-cuda")
     with timed(20_000):
-        printed = python(
-            root / "cleanrl" / f"{name}.py", "--env-id", ID, "--total-timesteps", "20000", "--no-cuda", path=[root]
-        )
-    assert "SPS" in printed
-    assert list((tmp_path / "runs").rglob("events.out.tfevents.*"))
-    returns = [float(value) for value in re.findall(r"episodic_return=\[?(-?[\d.]+)", printed)]
-    assert set(returns) <= {-1.0, 0.0, 1.0}
-    if returns:
-        assert sum(returns[-500:]) / len(returns[-500:]) > sum(returns[:500]) / len(returns[:500])
+        python(root / "cleanrl" / f"{name}.py", "--env-id", ID, *steps, path=[root])
+    [events] = (tmp_path / "runs").rglob("events.out.tfevents.*")  # they print no returns with Gymnasium 1
+    told = EventAccumulator(str(events)).Reload()
+    losses = [point.value for point in told.Scalars(LOSSES[name])]
+    assert len(losses) > 10
+    assert all(map(math.isfinite, losses))
+    assert told.Scalars("charts/SPS")[-1].step >= 19_000
