@@ -4,8 +4,6 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 OLDEST := .venv-oldest
 
-# numba does not see edits in kernels that a kernel imports: a folder of its own for each state of the sources
-export NUMBA_CACHE_DIR ?= $(CURDIR)/.cache/numba/$(shell cat ttt_envs/*.py baselines/*.py learners/*.py evaluation/*.py | sha256sum | cut -c1-16)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # matrices here are small: threads for them only wait for each other, for longest where other work runs beside
 export OPENBLAS_NUM_THREADS ?= 1
@@ -28,7 +26,6 @@ unit: .venv/.dev
 
 # The environments and two commands with the lowest version of all that setup.cfg requires. Kernels have a folder of their
 # own there, for every version of numba takes the other's as out of date.
-oldest: export NUMBA_CACHE_DIR := $(NUMBA_CACHE_DIR)-oldest
 oldest: $(OLDEST)/.ready
 	$(OLDEST)/bin/python -m pytest -q -m "not slow" tests/ttt_envs tests/learners/test_checkpoint.py
 	$(OLDEST)/bin/python train.py --help > /dev/null

@@ -46,16 +46,17 @@ from baselines.tables import (
     shape_of,
     values_of,
 )
-from ttt_envs import rules
+from ttt_envs import bits, rules
+from ttt_envs.compiling import Cells, Function, Integers, Reals, inlined, kernel, wide
 from ttt_envs.kept import Kept, source_of
 from ttt_envs.policy import nearest
-from ttt_envs.rules import Cells, Function, Game, Integers, Reals, inlined, kernel, wide
+from ttt_envs.rules import Game
 
 Method = Literal["svd", "hosvd", "hosvd2", "hooi", "tt"]
 
 FORMAT = 1
 """version of a stored decomposition"""
-MADE_BY = source_of(rules, solver, tables, sys.modules[__name__])
+MADE_BY = source_of(bits, rules, solver, tables, sys.modules[__name__])
 EXACT = 3**12
 """entries up to which a matrix is decomposed as it is; for a larger one its Gram matrix is"""
 GRAM = 3**7

@@ -36,27 +36,10 @@ from numpy.typing import NDArray
 
 from ttt_envs.boards import Boards
 from ttt_envs.boards import keys as keys_of
+from ttt_envs.compiling import Cells, Integers, Keys, Parameters, Reals, compiled, inlined, wide
 from ttt_envs.index import KeyIndex
 from ttt_envs.policy import TIE, Named, Policy, Values, best_shares, make_policy
-from ttt_envs.rules import (
-    DRAW,
-    NOT_OVER,
-    Cells,
-    Game,
-    Integers,
-    Keys,
-    Parameters,
-    Position,
-    Reals,
-    compiled,
-    inlined,
-    place,
-    splitmix64,
-    uniform,
-    wide,
-    windows,
-    winner,
-)
+from ttt_envs.rules import DRAW, NOT_OVER, Game, Position, place, splitmix64, uniform, windows, winner
 from ttt_envs.symmetry import inverse, symmetries
 
 Heuristic = Literal["count", "consecutive", "all-diagonals"]

@@ -34,27 +34,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttt_envs.boards import Boards
+from ttt_envs.compiling import Cells, Integers, Keys, Parameters, Reals, compiled, inlined, wide
 from ttt_envs.policy import Named, Policy, Values, make_policy, sample
 from ttt_envs.rules import (
     DRAW,
     NOT_OVER,
     OPPONENT,
-    Cells,
     Game,
-    Integers,
-    Keys,
-    Parameters,
     Position,
-    Reals,
-    compiled,
-    inlined,
     mover_after,
     pick,
     place,
     skip_chance_of,
     splitmix64,
     uniform,
-    wide,
     winning_cells,
 )
 

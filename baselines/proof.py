@@ -24,7 +24,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ttt_envs.rules import DRAW, Game, Integers, Keys, compiled, inlined, wide, windows
+from ttt_envs.compiling import Integers, Keys, compiled, inlined, wide
+from ttt_envs.rules import DRAW, Game, windows
 from ttt_envs.symmetry import symmetries
 
 LARGEST_BOARD = 64

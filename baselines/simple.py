@@ -7,26 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from ttt_envs.bits import LARGEST_IN_BITS, bits_of, count_bits, nth_bit, winning_bits
 from ttt_envs.boards import Boards
+from ttt_envs.compiling import Cells, Integers, Parameters, Reals, compiled, inlined, stone_of, wide
 from ttt_envs.policy import Named, Uniforms
-from ttt_envs.rules import (
-    LARGEST_IN_BITS,
-    Cells,
-    Game,
-    Integers,
-    Parameters,
-    Reals,
-    bits_of,
-    compiled,
-    count_bits,
-    inlined,
-    nth_bit,
-    pick,
-    stone_of,
-    wide,
-    winning_bits,
-    winning_cells,
-)
+from ttt_envs.rules import Game, pick, winning_cells
 
 
 @dataclass(frozen=True)

@@ -20,33 +20,20 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from ttt_envs import rules
+from ttt_envs import bits, rules
+from ttt_envs.bits import line_in
 from ttt_envs.boards import Boards
+from ttt_envs.compiling import Cells, Integers, Keys, Parameters, Reals, compiled, inlined, wide
 from ttt_envs.kept import Kept, source_of
 from ttt_envs.policy import TIE, Named
-from ttt_envs.rules import (
-    DRAW,
-    NOT_OVER,
-    Cells,
-    Game,
-    Integers,
-    Keys,
-    Parameters,
-    Reals,
-    compiled,
-    inlined,
-    line_in,
-    skip_chance_of,
-    standing_of,
-    wide,
-)
+from ttt_envs.rules import DRAW, NOT_OVER, Game, skip_chance_of, standing_of
 from ttt_envs.symmetry import symmetries
 
 LARGEST = 16
 """cells up to which a game is solved"""
 FORMAT = 1
 """version of a stored table"""
-MADE_BY = source_of(rules, sys.modules[__name__])
+MADE_BY = source_of(bits, rules, sys.modules[__name__])
 LOOKED_AT = 300
 """entries of a table from disk that are compared with those after them"""
 SMALLEST_KEPT = 1 << 22

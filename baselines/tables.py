@@ -22,18 +22,19 @@ from numpy.typing import NDArray
 
 from baselines import solver
 from baselines.solver import LARGEST, WON, count_up, kept_or_made, reached, solve, sweep, table_key
-from ttt_envs import rules
+from ttt_envs import bits, rules
 from ttt_envs.boards import Boards, cells_of
+from ttt_envs.compiling import Cells, Integers, Reals, compiled, wide
 from ttt_envs.kept import Kept, source_of
 from ttt_envs.policy import Named, Policy, Values, make_policy
-from ttt_envs.rules import Cells, Game, Integers, Reals, compiled, wide
+from ttt_envs.rules import Game
 
 Terminal = Literal["equation", "as_published"]
 """what a won board holds: the result, 1 or -1, as in Eq. (1) of the paper; or 0, as in its published program"""
 
 FORMAT = 1
 """version of a stored table"""
-MADE_BY = source_of(rules, solver, sys.modules[__name__])
+MADE_BY = source_of(bits, rules, solver, sys.modules[__name__])
 LARGEST_OF_MOVES = 12
 """cells up to which a table has a value for every move of every board"""
 CHUNK = 1 << 14

@@ -39,7 +39,8 @@ from rich.console import Console
 from rich.table import Table
 
 from ttt_envs import mnk_v0
-from ttt_envs.rules import Game, random_games
+from ttt_envs.random_games import random_games
+from ttt_envs.rules import Game
 
 PACKAGES = ("numpy", "numba", "gymnasium", "pettingzoo", "open_spiel", "pgx", "jax", "envpool")
 BOARDS = ((3, 3), (7, 5), (15, 5), (19, 5))

@@ -13,20 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ttt_envs.boards import Boards, cells_of, to_text, words_of
+from ttt_envs.compiling import Cells, Integers, Keys, Parameters, Reals, compiled, inlined
 from ttt_envs.index import KeyIndex
 from ttt_envs.policy import TIE, Policy
-from ttt_envs.rules import (
-    Cells,
-    Game,
-    Integers,
-    Keys,
-    Parameters,
-    Reals,
-    compiled,
-    inlined,
-    skip_chance_of,
-    winning_cells,
-)
+from ttt_envs.rules import Game, skip_chance_of, winning_cells
 
 MOST = 1 << 27
 """positions of a layer that are evaluated; with more, give up"""

@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttt_envs.boards import COLUMNS, STONES
+from ttt_envs.compiling import Cells, Reals
 from ttt_envs.files import write_whole
 from ttt_envs.policy import TIE
-from ttt_envs.rules import LARGEST_EDGE, Cells, Game, Reals
+from ttt_envs.rules import LARGEST_EDGE, Game
 
 STRONGEST = 0.6
 """opacity of the colour of 1 or -1: so much that text on it is still read easily, in light and in dark"""

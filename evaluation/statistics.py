@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import gammaln, xlogy
 from scipy.stats import binom, norm, t
 
-from ttt_envs.rules import Integers
+from ttt_envs.compiling import Integers
 
 
 class Interval(NamedTuple):

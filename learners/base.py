@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttt_envs.boards import Boards
+from ttt_envs.compiling import Cells, Integers, Reals, compiled, inlined, wide
 from ttt_envs.files import parse_json
 from ttt_envs.policy import Policy
-from ttt_envs.rules import Cells, Game, Integers, Reals, compiled, inlined, wide
+from ttt_envs.rules import Game
 
 Bootstrap = Literal["own-turn", "ply"]
 

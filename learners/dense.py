@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from ttt_envs.rules import Reals
+from ttt_envs.compiling import Reals
 
 Activation = Literal["linear", "relu", "tanh", "sigmoid"]
 """what follows a layer; ``linear`` is nothing"""

@@ -9,7 +9,7 @@ import numpy as np
 
 from learners.base import Bootstrap, Learner, Transition
 from ttt_envs.boards import Boards
-from ttt_envs.rules import Integers, Reals
+from ttt_envs.compiling import Integers, Reals
 
 
 class Duel:

@@ -19,7 +19,8 @@ from learners.table import (
     move_towards,
     rows_of,
 )
-from ttt_envs.rules import Cells, Game, Integers, Reals, compiled
+from ttt_envs.compiling import Cells, Integers, Reals, compiled
+from ttt_envs.rules import Game
 from ttt_envs.symmetry import Symmetries
 
 

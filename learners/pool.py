@@ -9,8 +9,9 @@ import numpy as np
 
 from learners.base import Learner
 from ttt_envs.boards import Boards
+from ttt_envs.compiling import Integers, Keys, Reals
 from ttt_envs.policy import act_in_episodes, parse_spec
-from ttt_envs.rules import POOL, Integers, Keys, Reals, uniforms
+from ttt_envs.rules import POOL, uniforms
 
 NAME = "pool"
 DIGITS = 15

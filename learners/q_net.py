@@ -14,8 +14,9 @@ from learners.base import Bootstrap, Transition
 from learners.quiet import without_chatter
 from learners.table import check_limits, checked, final_rewards
 from ttt_envs.boards import Boards
+from ttt_envs.compiling import Cells, Integers, Reals, compiled
 from ttt_envs.policy import best_shares, sample
-from ttt_envs.rules import Cells, Game, Integers, Reals, compiled, pick
+from ttt_envs.rules import Game, pick
 from ttt_envs.symmetry import Symmetries, inverse, symmetries
 
 Floats = NDArray[np.float32]

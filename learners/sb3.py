@@ -29,9 +29,10 @@ from learners.dense import Activation, Dense, forward
 from learners.quiet import without_chatter
 from learners.training import Progress, Task, check_counts, marks_of
 from ttt_envs.boards import Boards
+from ttt_envs.compiling import Cells, Reals
 from ttt_envs.lockstep import SELF, IllegalAction, Symmetry
 from ttt_envs.policy import TRUST, Named, Policy, trusted
-from ttt_envs.rules import Cells, Game, Reals
+from ttt_envs.rules import Game
 from ttt_envs.vector_env import MNKVectorEnv
 
 SAVE_EVERY = 10.0  # seconds between two writings of MODEL while learning, at lines of the log

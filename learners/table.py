@@ -9,8 +9,9 @@ import numpy as np
 
 from learners.base import Bootstrap
 from ttt_envs.boards import Boards, cells_of, keys, words_of
+from ttt_envs.compiling import Cells, Integers, Keys, Reals, compiled, inlined
 from ttt_envs.index import KeyIndex
-from ttt_envs.rules import Cells, Game, Integers, Keys, Reals, compiled, inlined, pick
+from ttt_envs.rules import Game, pick
 from ttt_envs.symmetry import Symmetries, inverse, symmetries
 
 Arrays = Mapping[str, np.ndarray[Any, Any]]

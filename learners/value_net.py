@@ -27,8 +27,9 @@ from learners.q_net import DEVICE, import_tensorflow
 from learners.table import check_limits
 from learners.training import Progress, Task, check_counts
 from ttt_envs.boards import Boards
+from ttt_envs.compiling import Cells, Reals
 from ttt_envs.policy import TIE, Policy, Values, best_shares, make_policy
-from ttt_envs.rules import DRAW, NOT_OVER, Cells, Game, Reals, next_mover, place, play_rows
+from ttt_envs.rules import DRAW, NOT_OVER, Game, next_mover, place, play_rows
 from ttt_envs.symmetry import Symmetries, symmetries
 
 Preset = Literal["40-20", "20", "30-10", "10-20"]

@@ -1,6 +1,5 @@
 """What all tests share. The environment is set before numba is imported."""
 
-import hashlib
 import json
 import os
 import subprocess
@@ -13,16 +12,6 @@ from hypothesis import settings
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def _state_of_the_kernels():
-    """A hash of all sources with kernels: numba's cache does not see edits in kernels that a kernel imports."""
-    digest = hashlib.sha256()
-    for folder in ("ttt_envs", "baselines", "learners", "evaluation"):
-        for path in sorted((ROOT / folder).glob("*.py")):
-            digest.update(path.read_bytes())
-    return digest.hexdigest()[:16]
-
-
-os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".cache" / "numba" / _state_of_the_kernels()))
 os.environ.setdefault("TTT_ENVS_CACHE", str(ROOT / ".cache" / "tables"))
 os.environ["SDL_VIDEODRIVER"] = "dummy"
 os.environ["PYGAME_HIDE_SUPPORT_PROMPT"] = "1"

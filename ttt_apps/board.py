@@ -12,17 +12,8 @@ from rich.text import Text
 from evaluation.drawing import SERIES
 from evaluation.games import Move, PlayedGame
 from ttt_envs.boards import COLUMNS, STONES, Boards, coordinate
-from ttt_envs.rules import (
-    ILLEGAL,
-    NOT_OVER,
-    SEAT,
-    Cells,
-    Game,
-    Position,
-    begin_rows,
-    play_rows,
-    uniform,
-)
+from ttt_envs.compiling import Cells
+from ttt_envs.rules import ILLEGAL, NOT_OVER, SEAT, Game, Position, begin_rows, play_rows, uniform
 
 ONLY = np.zeros(1, np.int64)
 """the one row of a batch of one"""

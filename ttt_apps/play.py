@@ -26,9 +26,10 @@ from evaluation.strength import choice_in
 from ttt_apps.board import ONLY, LiveGame, board_text
 from ttt_apps.cli import Count, GameOptions, Stopped, as_called, check_seed, parse, run_command, words_of
 from ttt_envs.boards import MOVERS, Boards, cell_at, coordinate, line_of
+from ttt_envs.compiling import Reals
 from ttt_envs.lockstep import Seat
 from ttt_envs.policy import TIE, Policy, make_policy, nearest
-from ttt_envs.rules import DRAW, OPPONENT, Game, Reals, key_of
+from ttt_envs.rules import DRAW, OPPONENT, Game, key_of
 
 PERFECT, SEARCHING = "optimal", "mcts:simulations=2000"
 """who plays where nobody is named: on boards that can be solved, and on larger ones"""

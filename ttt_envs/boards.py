@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ttt_envs.rules import DRAW, Cells, Game, Keys, Position, check_cells, compiled, windows
+from ttt_envs.compiling import Cells, Keys, compiled
+from ttt_envs.rules import DRAW, Game, Position, check_cells, windows
 
 STONES = ".ox"
 """how the cells 0, 1 and 2 are written"""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ttt_envs.rules import Integers, Keys, compiled, inlined, splitmix64, wide
+from ttt_envs.compiling import Integers, Keys, compiled, inlined, wide
+from ttt_envs.rules import splitmix64
 
 
 class KeyIndex:

@@ -11,18 +11,15 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from ttt_envs import stepping
+from ttt_envs.bits import LARGEST_IN_BITS
 from ttt_envs.boards import MOVERS, Boards, from_text
+from ttt_envs.compiling import Cells, Integers, Keys, Reals
 from ttt_envs.policy import Policy, act_in_episodes, make_policy
 from ttt_envs.rules import (
-    LARGEST_IN_BITS,
     NOT_OVER,
-    Cells,
     ChanceOutcome,
     Game,
-    Integers,
-    Keys,
     Position,
-    Reals,
     action_index,
     chance_outcomes,
     occupied,

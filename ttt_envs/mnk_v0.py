@@ -28,20 +28,17 @@ from pettingzoo import AECEnv
 from pettingzoo.utils.env_logger import EnvLogger
 
 from ttt_envs import render as drawing
+from ttt_envs.compiling import Cells, Keys, Parameters, compiled
 from ttt_envs.lockstep import OUTCOMES, WINNERS, Symmetry, check_choice, check_restored
 from ttt_envs.rules import (
     ILLEGAL,
     NOT_OVER,
     SYMMETRY,
-    Cells,
     ChanceOutcome,
     Game,
-    Keys,
-    Parameters,
     Position,
     action_index,
     chance_outcomes,
-    compiled,
     key_of,
     play,
     splitmix64,

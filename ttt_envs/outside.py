@@ -10,9 +10,10 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from ttt_envs.boards import Boards
+from ttt_envs.compiling import Cells, Reals
 from ttt_envs.lockstep import check_choice
 from ttt_envs.policy import Policy
-from ttt_envs.rules import Cells, Game, Reals
+from ttt_envs.rules import Game
 from ttt_envs.views import DType, Observation, Views
 
 Returns = Literal["actions", "logits", "probabilities"]

@@ -27,8 +27,9 @@ from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from ttt_envs.boards import Boards
+from ttt_envs.compiling import Integers, Keys, Reals, compiled
 from ttt_envs.hidden import hidden_by
-from ttt_envs.rules import OPPONENT, Game, Integers, Keys, Reals, compiled, uniforms
+from ttt_envs.rules import OPPONENT, Game, uniforms
 
 
 class Uniforms(Protocol):

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttt_envs.boards import COLUMNS, MOVERS, STONES, coordinate, line_of
-from ttt_envs.rules import SMALL, Cells, Game, winner
+from ttt_envs.compiling import Cells
+from ttt_envs.rules import SMALL, Game, winner
 
 FPS = 2
 MODES = ("ansi", "rgb_array", "human")

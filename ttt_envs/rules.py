@@ -4,90 +4,34 @@ Everything else calls what stands here: the environments, the solver, the search
 apart on purpose. *Chance is an argument*: no rule draws a random number, a caller hands in ``u`` in [0, 1). And the
 *mover is part of the position*: after a skip the number of stones does not tell whose turn it is.
 
-The kernels are compiled by numba at their first call and cached, beside the package or in the user's cache, else in a
-folder of the user's own among the temporary ones, else nowhere; ``NUMBA_DISABLE_JIT=1`` runs the same source as plain
-Python. They take a game as the plain tuple :attr:`Game.parameters`, because numba unpacks a plain tuple three times
-faster than a named one.
-
-Up to ``LARGEST_IN_BITS`` cells the stones of one player fit into one number, cell i its bit i: then lines are found
-for the whole board at once, by shifts and no branch that depends on a stone.
+Kernels take a game as the plain tuple :attr:`Game.parameters`, because numba unpacks a plain tuple three times faster
+than a named one; only what stands here and in :mod:`ttt_envs.bits` takes it apart.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import difflib
-import functools
 import operator
-import os
-import stat
-import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
-from numba.core import config as numba_config
-from numpy.typing import NDArray
 
-Cells = NDArray[np.int8]
-Integers = NDArray[np.int64]
-Keys = NDArray[np.uint64]
-Reals = NDArray[np.float64]
-Parameters = tuple[int, int, int, float, int, int, int]
-Function = TypeVar("Function", bound=Callable[..., Any])
-
-
-def _private_folder() -> str | None:
-    """A folder of this user alone for machine code, which numba reads back with pickle; None where there is none."""
-    if not hasattr(os, "getuid"):
-        return None
-    try:
-        folder = Path(tempfile.gettempdir()) / f"ttt_envs-{os.getuid()}"
-        folder.mkdir(mode=0o700, exist_ok=True)
-        status = folder.lstat()
-    except OSError:
-        return None
-    is_ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not status.st_mode & 0o077
-    return str(folder) if is_ours else None
-
-
-def kernel(function: Function, **options: Any) -> Function:
-    """``function`` compiled at its first call with more ``options`` of numba's, and kept where it can be."""
-    made = functools.partial(njit, error_model="numpy", **options)
-    try:
-        return cast(Function, made(cache=True)(function))
-    except RuntimeError:  # numba found no place: neither the package's folder nor the user's can be written to
-        config: Any = numba_config  # it has no types
-        folder, before = _private_folder(), config.CACHE_DIR
-        if folder is None:
-            return cast(Function, made()(function))
-        config.CACHE_DIR = folder
-        try:
-            return cast(Function, made(cache=True)(function))
-        except RuntimeError:
-            return cast(Function, made()(function))
-        finally:
-            config.CACHE_DIR = before
-
-
-def compiled(function: Function) -> Function:
-    """Compile a kernel at its first call and keep the machine code on disk."""
-    return kernel(function)
-
-
-def inlined(function: Function) -> Function:
-    """The same for what kernels call at every move."""
-    return kernel(function, forceinline=True)
-
-
-wide = cast(Callable[[Any], int], np.int64)
-"""in kernels: one type of number for all callers, so that what they call is compiled once"""
-stone_of = cast(Callable[[Any], int], np.int8)
-"""in kernels: a stone as cells hold it"""
+from ttt_envs.bits import LARGEST_IN_BITS, bits_of, line_in, winning_bits
+from ttt_envs.compiling import (
+    Cells,
+    Integers,
+    Keys,
+    Parameters,
+    Reals,
+    compiled,
+    inlined,
+    stone_of,
+    wide,
+)
 
 FORMAT = 1
 """version of a stored game"""
@@ -248,8 +192,6 @@ class ChanceOutcome(NamedTuple):
 # Compiled rules
 
 SMALL = 25  # cells up to which reading the whole board is faster than looking around the last stone
-LARGEST_IN_BITS = 63
-"""cells up to which the stones of one player are the bits of one number"""
 
 
 @inlined
@@ -262,113 +204,6 @@ def win_length_of(parameters: Parameters) -> int:
 def skip_chance_of(parameters: Parameters) -> float:
     """The skip chance of ``Game.parameters``."""
     return parameters[3]
-
-
-@inlined
-def _runs(bits: int, step: int, one: int, two: int) -> int:
-    """Where runs begin that are longer by ``one``, then by ``two``, than those that begin where ``bits`` are set."""
-    bits &= bits >> (one * step)
-    return bits & bits >> (two * step)
-
-
-@inlined
-def line_in(bits: int, parameters: Parameters) -> bool:
-    """Whether the stones of a player hold a line, on a board up to ``LARGEST_IN_BITS`` cells.
-
-    The length of the runs that are looked for doubles with every step: two steps reach 4, five reach 32.
-    """
-    _, columns, win_length, _, across, falling, rising = parameters
-    one = min(1, win_length - 1)
-    two = min(1 + one, win_length - 1 - one)
-    rows = _runs(bits, 1, one, two)
-    uprights = _runs(bits, columns, one, two)
-    downs = _runs(bits, columns + 1, one, two)
-    ups = _runs(bits, columns - 1, one, two)
-    if win_length > 4:
-        three = min(4, win_length - 4)
-        four = min(8, max(0, win_length - 8))
-        rows = _runs(rows, 1, three, four)
-        uprights = _runs(uprights, columns, three, four)
-        downs = _runs(downs, columns + 1, three, four)
-        ups = _runs(ups, columns - 1, three, four)
-        five = max(0, win_length - 16)
-        rows &= rows >> five
-        uprights &= uprights >> (five * columns)
-        downs &= downs >> (five * (columns + 1))
-        ups &= ups >> (five * (columns - 1))
-    return ((rows & across) | uprights | (downs & falling) | (ups & rising)) != 0
-
-
-@inlined
-def bits_of(cells: Cells, stone: int) -> int:
-    """The stones of one kind as bits, on a board up to ``LARGEST_IN_BITS`` cells."""
-    bits = wide(0)
-    for cell in range(len(cells)):
-        bits |= wide(cells[cell] == stone) << cell
-    return bits
-
-
-@inlined
-def nth_bit(bits: int, n: int) -> int:
-    """The place of the set bit number ``n``, from 0; of a bit beyond the last, some place up to 63.
-
-    By how many bits are set in halves, quarters and so on: no branch, and the same work for all boards.
-    """
-    by_2 = bits - ((bits >> 1) & 0x5555555555555555)
-    by_4 = (by_2 & 0x3333333333333333) + ((by_2 >> 2) & 0x3333333333333333)
-    by_8 = (by_4 + (by_4 >> 4)) & 0x0F0F0F0F0F0F0F0F
-    by_16 = (by_8 + (by_8 >> 8)) & 0x00FF00FF00FF00FF
-    by_32 = (by_16 + (by_16 >> 16)) & 0x0000FFFF0000FFFF
-    at = wide(0)
-    n, at = _beyond(n, at, by_32, 5)
-    n, at = _beyond(n, at, by_16, 4)
-    n, at = _beyond(n, at, by_8, 3)
-    n, at = _beyond(n, at, by_4, 2)
-    n, at = _beyond(n, at, by_2, 1)
-    n, at = _beyond(n, at, bits, 0)
-    return at & 63
-
-
-@inlined
-def count_bits(bits: int) -> int:
-    """How many bits are set."""
-    bits = bits - ((bits >> 1) & 0x5555555555555555)
-    bits = (bits & 0x3333333333333333) + ((bits >> 2) & 0x3333333333333333)
-    bits = (bits + (bits >> 4)) & 0x0F0F0F0F0F0F0F0F
-    bits += bits >> 8
-    bits += bits >> 16
-    return (bits + (bits >> 32)) & 127
-
-
-@inlined
-def _beyond(n: int, at: int, counts: int, width: int) -> tuple[int, int]:
-    """Step over the next ``1 << width`` bits where bit ``n`` is not among them."""
-    here = (counts >> at) & ((2 << width) - 1)
-    further = wide(n >= here)
-    return n - here * further, at + (further << width)
-
-
-@inlined
-def winning_bits(bits: int, parameters: Parameters) -> int:
-    """Where one stone more would complete a line, as bits; those that are taken or off the board mean nothing."""
-    _, columns, win_length, _, across, falling, rising = parameters
-    found = wide(0)
-    for direction in range(4):
-        if direction == 0:
-            step, starts = 1, across
-        elif direction == 1:
-            step, starts = columns, wide(-1)
-        elif direction == 2:
-            step, starts = columns + 1, falling
-        else:
-            step, starts = columns - 1, rising
-        for gap in range(win_length):
-            lines = starts
-            for place_in_line in range(win_length):
-                if place_in_line != gap:
-                    lines &= bits >> (place_in_line * step)
-            found |= lines << (gap * step)
-    return found
 
 
 @inlined
@@ -628,42 +463,6 @@ def uniforms(luck: Keys, stream: int, plies: Integers, out: Reals) -> None:
         out[b] = uniform(luck[b], stream, plies[b])
 
 
-@compiled
-def random_games(games: int, key: np.uint64, parameters: Parameters, results: Integers) -> int:
-    """Play games of random moves one after another.
-
-    Args:
-        games: how many.
-        key: uint64; the episode ``i`` is game ``i``.
-        results: int64[3], to which player_0's wins, player_1's wins and draws are added.
-
-    Returns:
-        The number of moves played.
-    """
-    size = parameters[0] * parameters[1]
-    cells = np.zeros(size, np.int8)
-    empty = np.empty(size, np.int64)
-    moves = 0
-    for game in range(games):
-        luck = splitmix64(key, game)
-        cells[:] = 0
-        for cell in range(size):
-            empty[cell] = cell
-        mover = 0
-        outcome = NOT_OVER
-        stones = 0
-        while outcome == NOT_OVER:
-            left = size - stones
-            chosen = int(uniform(luck, OPPONENT, stones) * left)
-            cell = empty[chosen]
-            empty[chosen] = empty[left - 1]
-            outcome, mover = play(cells, mover, cell, stones, luck, parameters)
-            stones += 1
-        moves += stones
-        results[outcome] += 1
-    return moves
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # For Python callers
 
@@ -752,15 +551,6 @@ def chance_outcomes(game: Game, position: Position, action: int) -> list[ChanceO
 def key_of(rng: np.random.Generator) -> np.uint64:
     """The 64-bit key of a seed: the one number that an environment draws from its generator."""
     return np.uint64(rng.integers(0, 1 << 64, dtype=np.uint64))
-
-
-def random_results(game: Game, games: int, seed: int) -> tuple[int, int, int]:
-    """(player_0's wins, player_1's wins, draws) of games of random moves, compiled."""
-    if games < 0:
-        raise ValueError(f"games={games} is negative: choose 0 or more")
-    results = np.zeros(3, np.int64)
-    random_games(games, key_of(np.random.default_rng(seed)), game.parameters, results)
-    return int(results[0]), int(results[1]), int(results[2])
 
 
 def ways(game: Game, plies: int) -> int:

@@ -13,6 +13,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ttt_envs.bits import line_in, nth_bit
+from ttt_envs.compiling import Cells, Integers, Keys, Parameters, Reals, compiled, inlined, stone_of, wide
 from ttt_envs.rules import (
     DRAW,
     NOT_OVER,
@@ -20,22 +22,11 @@ from ttt_envs.rules import (
     SEAT,
     SKIP,
     SYMMETRY,
-    Cells,
-    Integers,
-    Keys,
-    Parameters,
-    Reals,
-    compiled,
-    inlined,
-    line_in,
-    nth_bit,
     pick,
     play,
     skip_chance_of,
     splitmix64,
-    stone_of,
     uniform,
-    wide,
 )
 
 Flags = NDArray[np.bool_]

@@ -7,8 +7,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 from gymnasium import spaces
 
+from ttt_envs.compiling import Cells
 from ttt_envs.lockstep import check_choice
-from ttt_envs.rules import Cells, Game
+from ttt_envs.rules import Game
 
 Observation = Literal["flat", "planes", "channels", "dict"]
 DType = Literal["int8", "float32"]

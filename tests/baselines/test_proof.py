@@ -12,7 +12,8 @@ from numba.types import unliteral
 from baselines import proof
 from baselines.proof import NO, ONE, UNKNOWN, YES, prove
 from ttt_envs import Game
-from ttt_envs.rules import DRAW, wide, windows
+from ttt_envs.compiling import wide
+from ttt_envs.rules import DRAW, windows
 
 
 def solver(game):

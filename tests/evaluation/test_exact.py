@@ -27,7 +27,8 @@ from evaluation.exact import (
 from evaluation.match import play_pairs
 from ttt_envs import Boards, Game, Position, chance_outcomes, make_policy
 from ttt_envs.open_spiel import to_boards
-from ttt_envs.rules import DRAW, random_results
+from ttt_envs.random_games import random_results
+from ttt_envs.rules import DRAW
 from ttt_envs.symmetry import symmetries
 
 T3, SKIP3 = Game(), Game(skip_chance=0.25)

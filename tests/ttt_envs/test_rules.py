@@ -25,7 +25,19 @@ import ttt_envs
 from baselines.proof import prove
 from baselines.solver import solve
 from evaluation import exact
-from ttt_envs import Boards, Game, Position, act, boards, chance_outcomes, from_text, make_policy, mnk_v0, rules
+from ttt_envs import (
+    Boards,
+    Game,
+    Position,
+    act,
+    boards,
+    chance_outcomes,
+    from_text,
+    make_policy,
+    mnk_v0,
+    random_games,
+    rules,
+)
 from ttt_envs.policy import act_in_episodes, sample
 from ttt_envs.single_env import SingleEnv
 from ttt_envs.symmetry import symmetries
@@ -402,27 +414,6 @@ def test_random_play_with_skips_has_the_published_chance():
     assert float(results_of_random_play(SKIP3)[1]) == pytest.approx(0.334085, abs=5e-7)
 
 
-def test_compiled_random_games_have_the_exact_chances():
-    for game in (T3, SKIP3):
-        exact = np.array([float(chance) for chance in results_of_random_play(game)[:3]])
-        shares = np.array(rules.random_results(game, 10**5, seed=1)) / 10**5
-        assert (abs(shares - exact) < 4 * np.sqrt(exact * (1 - exact) / 10**5)).all()
-    assert rules.random_results(T3, 0, seed=1) == (0, 0, 0)
-    with pytest.raises(ValueError, match="games=-1 is negative: choose 0 or more"):
-        rules.random_results(T3, -1, seed=1)
-
-
-def test_a_million_random_games_have_the_known_frequencies(known):
-    facts = known["random_vs_random_skip_quarter"]["7x7x5"]
-    games = 10**6
-    counts = rules.random_results(Game(7, 7, 5, 0.25), games, seed=2)
-    assert sum(counts) == games
-    for count, name in zip(counts, ("player_0", "player_1", "draw"), strict=True):
-        share = facts[name]
-        error = (share * (1 - share) / games + facts["standard_error"] ** 2) ** 0.5
-        assert abs(count / games - share) < 4 * error
-
-
 def test_random_moves_fall_on_each_empty_cell_alike():
     cells = from_text("o.x/.o./x.. o").cells
     empty = np.flatnonzero(cells == 0)
@@ -467,12 +458,6 @@ def test_the_rules_are_the_same_without_the_compiler():
     assert "skipped" not in done.stdout
 
 
-def test_compiled_code_is_kept_for_this_state_of_the_sources():
-    import numba
-
-    assert os.environ["NUMBA_CACHE_DIR"] == numba.config.CACHE_DIR
-
-
 def play_everything():
     """A bit of everything that is played, by the environments, by policies and as matches do it."""
     rng = np.random.default_rng(0)
@@ -515,7 +500,7 @@ def play_everything():
         boards.keys(batch.own_first())
         rules.winner(game, batch.cells[0])
         rules.ways(game, 2)
-        rules.random_results(game, 10, 0)
+        random_games.random_results(game, 10, 0)
         start = Boards.start(game).position(0)
         chance_outcomes(game, chance_outcomes(game, start, 0)[0].position, 1)
     for game in (Game(), Game(2, 4, 3, 0.25)):

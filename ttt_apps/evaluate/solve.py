@@ -14,7 +14,8 @@ from rich.console import Console
 from baselines.solver import check_size, solve
 from ttt_apps.cli import ExactOptions, say, share_bar
 from ttt_envs.boards import STONES, Boards, from_text
-from ttt_envs.rules import Game, Position, Reals, winner
+from ttt_envs.compiling import Reals
+from ttt_envs.rules import Game, Position, winner
 
 
 @dataclass(frozen=True)

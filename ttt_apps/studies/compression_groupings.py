@@ -14,7 +14,8 @@ from evaluation.study import Claim, Findings, Row, Study, Unit
 from ttt_apps.evaluate.dial import Strength, strength
 from ttt_apps.studies.compressed import SOURCE, TERMINALS, WEIGHT, whole
 from ttt_apps.studies.pictures import legend
-from ttt_envs.rules import Game, Reals
+from ttt_envs.compiling import Reals
+from ttt_envs.rules import Game
 
 FIRST = 4
 """cells in the first group"""

@@ -17,7 +17,8 @@ from ttt_apps.evaluate.cost import NAMES, repeat
 from ttt_apps.studies.duels import NAIVE, PROGRAM, Q_NET, SOURCE
 from ttt_apps.studies.pictures import legend
 from ttt_apps.train import BATCH
-from ttt_envs.rules import Game, Reals
+from ttt_envs.compiling import Reals
+from ttt_envs.rules import Game
 
 LEARNERS = (NAIVE, PROGRAM, Q_NET)
 DEFAULT = 0

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from evaluation.statistics import Interval
-from ttt_envs.rules import Reals
+from ttt_envs.compiling import Reals
 
 
 def arms(intervals: Sequence[Interval]) -> Reals:

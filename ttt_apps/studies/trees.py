@@ -10,8 +10,9 @@ import numpy as np
 from baselines.expectiminimax import Heuristic
 from evaluation.match import Score, play_pairs
 from evaluation.statistics import Interval, is_sample, of_pairs, wilson
+from ttt_envs.compiling import Integers
 from ttt_envs.policy import Policy
-from ttt_envs.rules import Game, Integers
+from ttt_envs.rules import Game
 
 SOURCE = "Song, Li, Liu and Cheng, CIS 667 Project Final Report (Syracuse University; https://github.com/JiaxinSong/tictactoe)"
 SKIP = 0.25

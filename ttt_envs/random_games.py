@@ -1,0 +1,136 @@
+"""Whole games of random moves, millions a second: what is true of chance alone can be looked at."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ttt_envs.bits import line_in
+from ttt_envs.compiling import Integers, Parameters, compiled, wide
+from ttt_envs.rules import DRAW, NOT_OVER, OPPONENT, SKIP, Game, key_of, play, skip_chance_of, splitmix64, uniform
+
+LANES = 64
+"""games side by side"""
+_SMALL = 16  # cells whose order fits into one number, four bits a cell
+
+
+def random_results(game: Game, games: int, seed: int) -> tuple[int, int, int]:
+    """(player_0's wins, player_1's wins, draws) of games of random moves, compiled."""
+    if games < 0:
+        raise ValueError(f"games={games} is negative: choose 0 or more")
+    results = np.zeros(3, np.int64)
+    random_games(games, key_of(np.random.default_rng(seed)), game.parameters, results)
+    return int(results[0]), int(results[1]), int(results[2])
+
+
+@compiled
+def random_games(games: int, key: np.uint64, parameters: Parameters, results: Integers) -> int:
+    """Play games of random moves.
+
+    Args:
+        games: how many.
+        key: uint64; the episode ``i`` is game ``i``.
+        parameters: ``Game.parameters``.
+        results: int64[3], to which player_0's wins, player_1's wins and draws are added.
+
+    Returns:
+        The number of moves played.
+    """
+    if parameters[0] * parameters[1] <= _SMALL:
+        return _side_by_side(games, key, parameters, results)
+    return _one_by_one(games, key, parameters, results)
+
+
+@compiled
+def _side_by_side(games: int, key: np.uint64, parameters: Parameters, results: Integers) -> int:
+    """:func:`random_games` on a small board: ``LANES`` games at once without a branch on what they do.
+
+    Lane l plays the games l, l + ``LANES`` and so on; games beyond the last are played and not counted.
+    """
+    size = parameters[0] * parameters[1]
+    skip_chance = skip_chance_of(parameters)
+    rows = np.zeros((8, LANES), np.int64)
+    first, second, mover, stones = rows[0], rows[1], rows[2], rows[3]
+    number, cell_of, turn, over = rows[4], rows[5], rows[6], rows[7]
+    empty, luck = np.zeros(LANES, np.uint64), np.zeros(LANES, np.uint64)
+    all_empty = np.uint64(0)  # the empty cells, four bits for each; the chosen one gives its place to the last
+    for cell in range(size):
+        all_empty |= np.uint64(cell) << np.uint64(4 * cell)
+    for b in range(LANES):
+        empty[b] = all_empty
+        number[b] = b
+        luck[b] = splitmix64(key, b)
+    one, four, fifteen = np.uint64(1), np.uint64(4), np.uint64(15)
+    moves, finished = 0, 0
+    while finished < games:
+        for b in range(LANES):
+            left = size - stones[b]
+            cells = empty[b]
+            at = np.uint64(int(uniform(luck[b], OPPONENT, stones[b]) * left)) * four
+            last = cells >> (np.uint64(left) - one) * four & fifteen
+            cell_of[b] = wide(cells >> at & fifteen)
+            empty[b] = cells & ~(fifteen << at) | last << at
+        for b in range(LANES):
+            turn[b] = 1
+        if skip_chance > 0:
+            for b in range(LANES):
+                turn[b] = uniform(luck[b], SKIP, stones[b]) >= skip_chance
+        for b in range(LANES):
+            player, of_first, of_second, placed = mover[b], first[b], second[b], stones[b] + 1
+            bit = wide(1) << cell_of[b]
+            own = of_first ^ ((of_first ^ of_second) & -player) | bit
+            result = player if line_in(own, parameters) else (DRAW if placed == size else NOT_OVER)
+            first[b] = of_first | bit & (player - 1)
+            second[b] = of_second | bit & -player
+            stones[b] = placed
+            over[b] = result
+            mover[b] = player ^ (turn[b] & wide(result == NOT_OVER))
+        first_won, second_won, drawn = 0, 0, 0
+        for b in range(LANES):
+            counts = wide(number[b] < games)
+            moves += counts
+            first_won += counts & wide(over[b] == 0)
+            second_won += counts & wide(over[b] == 1)
+            drawn += counts & wide(over[b] == DRAW)
+        results[0] += first_won
+        results[1] += second_won
+        results[DRAW] += drawn
+        finished += first_won + second_won + drawn
+        for b in range(LANES):
+            ended = wide(over[b] != NOT_OVER)
+            following, kept = number[b] + ended * LANES, luck[b]
+            fresh = splitmix64(key, following)
+            number[b] = following
+            luck[b] = fresh if ended else kept
+        for b in range(LANES):
+            keep, cells = -wide(over[b] == NOT_OVER), empty[b]
+            whose, placed, of_first, of_second = mover[b] & keep, stones[b] & keep, first[b] & keep, second[b] & keep
+            mover[b], stones[b], first[b], second[b] = whose, placed, of_first, of_second
+            empty[b] = cells if keep else all_empty
+    return moves
+
+
+@compiled
+def _one_by_one(games: int, key: np.uint64, parameters: Parameters, results: Integers) -> int:
+    """:func:`random_games` on a board of any size."""
+    size = parameters[0] * parameters[1]
+    cells = np.zeros(size, np.int8)
+    empty = np.empty(size, np.int64)
+    moves = 0
+    for game in range(games):
+        luck = splitmix64(key, game)
+        cells[:] = 0
+        for cell in range(size):
+            empty[cell] = cell
+        mover = 0
+        outcome = NOT_OVER
+        stones = 0
+        while outcome == NOT_OVER:
+            left = size - stones
+            chosen = int(uniform(luck, OPPONENT, stones) * left)
+            cell = empty[chosen]
+            empty[chosen] = empty[left - 1]
+            outcome, mover = play(cells, mover, cell, stones, luck, parameters)
+            stones += 1
+        moves += stones
+        results[outcome] += 1
+    return moves
