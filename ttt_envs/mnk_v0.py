@@ -28,7 +28,7 @@ from pettingzoo import AECEnv
 from pettingzoo.utils.env_logger import EnvLogger
 
 from ttt_envs import render as drawing
-from ttt_envs.compiling import Cells, Keys, Parameters, compiled
+from ttt_envs.compiling import Cells, Integers, compiled, wide
 from ttt_envs.lockstep import OUTCOMES, WINNERS, Symmetry, check_choice, check_restored
 from ttt_envs.rules import (
     ILLEGAL,
@@ -135,20 +135,17 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         self._permutations = symmetries(self.game, "all") if symmetry == "random" else None
         self._symmetry = 0
         self._mover = 0
-        self._stones = 0
         self._last: int | None = None  # where the last stone is seen
         self._outcome = _NOT_BEGUN
         # The cells, the mask, and what each player sees, kept up to date stone by stone: an observation is then a
         # copy, whatever the board. All in one piece of memory, so that one copy begins a game.
         size = self._size = self.game.cells
         self._memory = np.zeros(6 * size, np.int8)
+        self._numbers = _numbers_of(self.game)
         self._name_views()
         self._mask.fill(1)
         self._no_mask = np.zeros(size, np.int8)
         self._start = self._memory.copy()
-        self._kernel = self.game.parameters
-        self._key = np.zeros(1, np.uint64)
-        self._episode = -1
         self._seeded = False
         self._screen: drawing.Screen | None = None
         self._infos: dict[str, dict[str, Any]] = {}
@@ -161,6 +158,7 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         self._cells, self._mask, self._views = np.split(self._memory, [self._size, 2 * self._size])
         shape = (2, self.game.rows, self.game.columns, 2)
         self._seen = dict(zip(PLAYERS, self._views.reshape(shape), strict=True))
+        self._key = self._numbers.view(np.uint64)[_KEY : _KEY + 1]
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_screen": None}  # a copy goes on with the game, in a window of its own
@@ -186,14 +184,16 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         """Begin the next episode, or with ``seed`` the first of that seed. ``options`` are ignored."""
         if seed is not None or not self._seeded:
             self._key[0] = key_of(seeding.np_random(seed)[0])
-            self._episode = -1
+            self._numbers[_EPISODE] = -1
             self._seeded = True
-        self._episode += 1
+        numbers = self._numbers
+        numbers[_MOVER] = numbers[_STONES] = 0
+        numbers[_EPISODE] += 1
         if self._permutations is not None:
-            luck = np.uint64(splitmix64(self._key[0], self._episode))
+            luck = np.uint64(splitmix64(self._key[0], numbers[_EPISODE]))
             self._symmetry = int(uniform(luck, SYMMETRY, 0) * len(self._permutations))
         self._memory[:] = self._start
-        self._mover = self._stones = 0
+        self._mover = 0
         self._last = None
         self._outcome = NOT_OVER
         self.agents = list(PLAYERS)
@@ -232,21 +232,18 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
             self._refuse(action)
         if self._permutations is not None:
             cell = int(self._permutations[self._symmetry, cell])
-        mover = self._mover
-        outcome, self._mover = _turn(
-            self._memory, self._key, mover, cell, shown, self._stones, self._episode, self._kernel
-        )
-        if outcome == ILLEGAL:
+        code = _turn(self._memory, self._numbers, cell, shown)
+        if code == _REFUSED:
             EnvLogger.warn_on_illegal_move()
-            self._finish(FORFEIT + mover)
+            self._finish(FORFEIT + self._mover)
             return
-        self._stones += 1
         self._last = shown
-        if outcome == NOT_OVER:
+        if code < 2:
+            self._mover = code
             self._infos = {}
-            self.agent_selection = PLAYERS[self._mover]
+            self.agent_selection = PLAYERS[code]
         else:
-            self._finish(outcome)
+            self._finish(code - 2)
         if self._human:
             self.render()
 
@@ -393,7 +390,6 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
 
     _STATE = (
         "_mover",
-        "_stones",
         "_last",
         "_outcome",
         "_symmetry",
@@ -410,8 +406,9 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         state: dict[str, Any] = {"game": self.game, **{name: getattr(self, name) for name in self._STATE}}
         state |= {name: getattr(self, name).copy() for name in self._COPIED}
         state["_memory"] = self._memory.copy()
+        state["_stones"] = int(self._numbers[_STONES])
         if include_rng:
-            state |= {"_key": self._key.copy(), "_episode": self._episode}
+            state |= {"_key": self._key.copy(), "_episode": int(self._numbers[_EPISODE])}
         return state
 
     def restore_state(self, state: dict[str, Any], *, seed: int | None = None) -> None:
@@ -431,12 +428,13 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
             setattr(self, name, state[name].copy())
         self._infos = {}
         self._memory[:] = state["_memory"]
+        self._numbers[_MOVER], self._numbers[_STONES] = self._mover, state["_stones"]
         if seed is None:
             self._key[:] = state["_key"]
-            self._episode = state["_episode"]
+            self._numbers[_EPISODE] = state["_episode"]
         else:
             self._key[0] = key_of(seeding.np_random(seed)[0])
-            self._episode = 0
+            self._numbers[_EPISODE] = 0
         self._has_reset = self._seeded = True
 
     def render(self) -> Any:
@@ -458,18 +456,43 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
             self._screen = None
 
 
+# What a move needs to know, in one array int64, because every argument costs the caller as much as the rules do. The
+# key is uint64 and the skip chance float64, in the same eight bytes.
+_MOVER, _STONES, _EPISODE, _KEY, _SKIP_CHANCE, _ROWS, _COLUMNS, _WIN_LENGTH, _ACROSS, _FALLING, _RISING = range(11)
+_REFUSED = 5
+
+
+def _numbers_of(game: Game) -> Integers:
+    """int64[11]: a game that has not begun."""
+    numbers = np.zeros(11, np.int64)
+    rows, columns, win_length, skip_chance, *starts = game.parameters
+    numbers[_ROWS:] = rows, columns, win_length, *starts
+    numbers.view(np.float64)[_SKIP_CHANCE] = skip_chance
+    numbers[_EPISODE] = -1
+    return numbers
+
+
 @compiled
-def _turn(
-    memory: Cells, key: Keys, mover: int, cell: int, shown: int, stones: int, episode: int, parameters: Parameters
-) -> tuple[int, int]:
-    """``rules.play``, and the stone in the mask and in both players' views, where it appears on cell ``shown``."""
+def _turn(memory: Cells, numbers: Integers, cell: int, shown: int) -> int:
+    """``rules.play``, and the stone in the mask and in both players' views, where it appears on cell ``shown``.
+
+    Returns:
+        Who is to move, 0 or 1; 2 + the winner, 2 + ``DRAW``; or ``_REFUSED``, and then nothing has changed.
+    """
     size = len(memory) // 6
-    outcome, after = play(memory[:size], mover, cell, stones, splitmix64(key[0], episode), parameters)
-    if outcome != ILLEGAL:
-        memory[size + shown] = 0
-        memory[2 * size + mover * 2 * size + 2 * shown] = 1  # plane 0 of the mover's view
-        memory[2 * size + (1 - mover) * 2 * size + 2 * shown + 1] = 1  # plane 1 of the other's
-    return outcome, after
+    mover, stones = numbers[_MOVER], numbers[_STONES]
+    luck = splitmix64(numbers.view(np.uint64)[_KEY], numbers[_EPISODE])
+    skip_chance = numbers.view(np.float64)[_SKIP_CHANCE]
+    rows, columns, win_length = numbers[_ROWS], numbers[_COLUMNS], numbers[_WIN_LENGTH]
+    parameters = (rows, columns, win_length, skip_chance, numbers[_ACROSS], numbers[_FALLING], numbers[_RISING])
+    outcome, after = play(memory[:size], mover, cell, stones, luck, parameters)
+    if outcome == ILLEGAL:
+        return _REFUSED
+    numbers[_MOVER], numbers[_STONES] = after, stones + 1
+    memory[size + shown] = 0
+    memory[2 * size + mover * 2 * size + 2 * shown] = 1  # plane 0 of the mover's view
+    memory[2 * size + (1 - mover) * 2 * size + 2 * shown + 1] = 1  # plane 1 of the other's
+    return wide(after if outcome == NOT_OVER else 2 + outcome)
 
 
 def env(**kwargs: Any) -> raw_env:
