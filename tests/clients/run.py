@@ -188,6 +188,12 @@ def fetch(name: str, python: Path) -> None:
         return
 
 
+def commit(folder: Path) -> str:
+    """The commit of a checkout, where it can be told."""
+    done = subprocess.run(["git", "-C", folder, "rev-parse", "--short=9", "HEAD"], capture_output=True, text=True)
+    return done.stdout.strip() if (folder / ".git").exists() and not done.returncode else ""
+
+
 def cases(report: Path) -> Iterator[dict[str, Any]]:
     """What each test of a report came to."""
     for case in ElementTree.parse(report).getroot().iter("testcase"):
@@ -272,6 +278,7 @@ def table(records: dict[str, dict[str, Any]]) -> str:
     for client in CLIENTS:
         record = records.get(client.name) or {"reason": "not yet", "versions": {}, "cases": []}
         own = [f"{name} {record['versions'][name]}" for name in client.packages if name in record["versions"]]
+        own += [f"{name} at {text}" for name, text in record.get("checkouts", {}).items() if text]
         head = f"**{client.name}**" + (f" ({', '.join(own)})" if own else "")
         for what, speed, result in rows_of(record):
             cells = (head, what, speed, result)
@@ -319,7 +326,7 @@ def main() -> None:
         pythons: dict[str, Path | CommandError] = {}
         for client in clients:
             bar.update(task, doing=client.name)
-            record: dict[str, Any] = {"versions": {}, "cases": [], "reason": ""}
+            record: dict[str, Any] = {"versions": {}, "checkouts": {}, "cases": [], "reason": ""}
             try:
                 if client.environment not in pythons:
                     try:
@@ -332,6 +339,7 @@ def main() -> None:
                 record["versions"] = versions_in(python, (*COMMON, *client.packages))
                 for name in client.checkouts if options.sources is None else ():
                     fetch(name, python)
+                record["checkouts"] = {name: commit(sources / name) for name in client.checkouts}
                 record["cases"] = run_tests(client, python, wheel, sources)
             except CommandError as problem:
                 record["reason"] = str(problem)

@@ -92,15 +92,22 @@ def test_self_play(python, timed):
         assert longest <= 9
 
 
-@pytest.mark.parametrize("runners", [0, 1])
-def test_one_agent(python, timed, runners):
-    """PPO of the new stack on `ttt_envs:ttt/TicTacToe-v0` with {runners} remote runners, 8,000 steps"""
-    with timed(4 * 2000):
-        told = train(python, ONE, runners, 4)
+def check(told):
     assert len(told) == 4
     for mean, games, longest in told:
         assert -1 <= mean <= 1
         assert games > 300
         assert longest <= 5  # own moves
-    if not runners:  # with a runner of its own the moves are not repeatable
-        assert told[-1][0] > told[0][0]
+
+
+def test_one_agent(python, timed):
+    """PPO of the new stack on `ttt_envs:ttt/TicTacToe-v0`, 8,000 steps: it gets better"""
+    with timed(4 * 2000):
+        told = train(python, ONE, 0, 4)
+    check(told)
+    assert told[-1][0] > told[0][0]
+
+
+def test_remote_runner(python):
+    """the same with a remote runner, whose process knows the id by its prefix"""
+    check(train(python, ONE, 1, 4))  # not timed: what Ray starts is not ours to wait for

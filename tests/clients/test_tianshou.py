@@ -20,13 +20,13 @@ if OLD:
 
     @pytest.mark.parametrize("name", ["2_training_agents", "3_cli_and_logging"])
     def test_tutorial(name, checkout, python, here):
-        """PettingZoo's tutorial `Tianshou/{name}.py`, unchanged: DQN until it beats random in 60% of games"""
+        """PettingZoo's tutorial `Tianshou/{name}.py`, unchanged, to its end: masked DQN"""
         python(here / "stand_in.py", checkout("PettingZoo") / "tutorials" / "Tianshou" / f"{name}.py", path=[here])
 
 else:
 
     def test_its_own_test(checkout, their_tests, tmp_path):
-        """its `test/pettingzoo/test_tic_tac_toe.py`, unchanged: DQN until it beats random in 60% of games"""
+        """its `test/pettingzoo/test_tic_tac_toe.py`, unchanged: masked DQN beats random in 60% of games"""
         shutil.copytree(checkout("tianshou") / "test" / "pettingzoo", tmp_path / "theirs")
         their_tests(tmp_path, "theirs/test_tic_tac_toe.py")
 

@@ -60,7 +60,7 @@ def test_vectors():
 
 
 def test_pettingzoo(timed):
-    """`PettingZooWrapper` of `mnk_v0` without its infos (below): `check_env_specs`, masked rollouts with skips"""
+    """`PettingZooWrapper` of `mnk_v0` without its infos (above): `check_env_specs`, masked rollouts with skips"""
     env = PettingZooWrapper(Bare(mnk_v0.env(skip_chance=0.25)), use_mask=True)
     check_env_specs(env)
     masks = (ActionMask(action_key=(name, "action"), mask_key=(name, "action_mask")) for name in env.group_map)

@@ -1,0 +1,140 @@
+"""The matrix of clients, as far as it can be told without them: tests/clients holds the tests themselves."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy
+import pytest
+from clients import run
+from clients.bare import Bare
+
+from ttt_envs import mnk_v0
+
+HERE = Path(__file__).resolve().parent
+FILES = sorted(path.name for path in (HERE / "clients").glob("test_*.py"))
+
+
+def case(what, result="passed", why="", tests=1, speed=None):
+    return {"what": what, "result": result, "why": why, "tests": tests, "steps_per_s": speed}
+
+
+def test_every_file_of_tests_is_of_a_client():
+    assert {client.tests for client in run.CLIENTS} == set(FILES)
+    assert {client.environment for client in run.CLIENTS} == set(run.ENVIRONMENTS)
+    assert {name for client in run.CLIENTS for name in client.checkouts} == set(run.CHECKOUTS)
+
+
+def test_the_page_names_every_client_and_what_came_of_it():
+    text = run.PAGE.read_text()
+    table = text.partition(run.BEGIN)[2].partition(run.END)[0]
+    for client in run.CLIENTS:
+        [row] = [
+            line for line in table.splitlines() if line.startswith((f"| **{client.name}** ", f"| **{client.name}**("))
+        ]
+        assert "passed" in row or "failed" in row or "not run" in row
+    assert "family" in table
+
+
+def test_rows_say_the_worst_of_tests_with_the_same_words():
+    cases = [case("a", speed=100.0), case("a", speed=311.0), case("b", tests=5)]
+    assert run.rows_of({"reason": "", "cases": cases}) == [("a", "210", "passed (2)"), ("b", "", "passed (5)")]
+    cases += [case("a", "not run", "no checkout"), case("b", "failed", "assert 1 == 2"), case("b", "not run", "x")]
+    rows = run.rows_of({"reason": "", "cases": cases})
+    assert [result for *_, result in rows] == ["**not run**: no checkout", "**failed**: assert 1 == 2"]
+    assert run.rows_of({"reason": "no environment, pip said no", "cases": []}) == [
+        ("", "", "**not run**: no environment, pip said no")
+    ]
+
+
+REPORT = """<testsuites><testsuite>
+<testcase name="test_a[1]"><properties><property name="what" value="all of it" />
+<property name="steps_per_s" value="12.5" /><property name="tests" value="4" />
+<property name="tests" value="3" /></properties></testcase>
+<testcase name="test_b"><failure message="boom&#10;and more">trace</failure></testcase>
+<testcase name="clients.test_c"><skipped message="could not import 'c'" /></testcase>
+</testsuite></testsuites>"""
+
+
+def test_a_report_of_pytest_is_read(tmp_path):
+    (tmp_path / "report.xml").write_text(REPORT)
+    assert list(run.cases(tmp_path / "report.xml")) == [
+        case("all of it", tests=7, speed=12.5),
+        case("`test_b`", "failed", "boom"),
+        case("`clients.test_c`", "not run", "could not import 'c'"),
+    ]
+
+
+def test_the_page_keeps_what_people_have_written(tmp_path, monkeypatch):
+    page = tmp_path / "clients.md"
+    page.write_text(f"# Clients\n\nBefore.\n\n{run.BEGIN}\nold\n{run.END}\n\nAfter.\n")
+    monkeypatch.setattr(run, "PAGE", page)
+    record = {"versions": {"ray": "9.9", "numpy": "2.0"}, "reason": "", "cases": [case("a | b")]}
+    run.write_page({"RLlib": record})
+    first, second = page.read_text(), run.write_page({"RLlib": record}) or page.read_text()
+    assert first == second
+    assert first.startswith("# Clients\n\nBefore.\n")
+    assert first.endswith("After.\n")
+    assert "old" not in first
+    assert "| **RLlib** (ray 9.9) | a \\| b |  | passed |" in first
+    assert "| **OpenSpiel** |  |  | **not run**: not yet |" in first
+    assert "- `rllib`: numpy 2.0" in first
+
+
+def test_clients_are_chosen_by_name():
+    assert [client.name for client in run.chosen(("openspiel,Tianshou-0.5",))] == ["OpenSpiel", "Tianshou 0.5"]
+    assert run.chosen(()) == list(run.CLIENTS)
+    with pytest.raises(ValueError, match=r"^--only nobody is no client: choose from pettingzoo, gymnasium, "):
+        run.chosen(("nobody",))
+
+
+def test_a_command_that_fails_says_its_last_line(tmp_path):
+    code = "print('first'); raise SystemExit('the disk is full')"
+    with pytest.raises(run.CommandError, match=r"^the disk is full$"):
+        run.call(sys.executable, "-c", code, log=tmp_path / "logs" / "log.txt")
+    assert (tmp_path / "logs" / "log.txt").read_text().startswith(("first", "the disk"))
+
+
+def test_a_checkout_is_of_the_tag_of_the_installed_version(tmp_path, monkeypatch):
+    def git(*words):
+        who = ("-c", "user.name=nobody", "-c", "user.email=nobody@example.org")
+        subprocess.run(["git", *who, *words], cwd=theirs, check=True, capture_output=True)
+
+    theirs, url = tmp_path / "theirs", (tmp_path / "theirs").as_uri()
+    theirs.mkdir()
+    git("init")
+    for text in ("released", "newer"):
+        (theirs / "file").write_text(text)
+        git("add", "file")
+        git("commit", "-m", text)
+        if text == "released":
+            git("tag", f"v{numpy.__version__}")
+    monkeypatch.setattr(run, "CACHE", tmp_path / "cache")
+    monkeypatch.setattr(
+        run,
+        "CHECKOUTS",
+        {
+            "tagged": (url, "numpy", "v{}"),
+            "untagged": (url, "numpy", "no-such-tag-{}"),
+            "newest": (url, None, ""),
+            "lost": ((tmp_path / "nothing").as_uri(), None, ""),
+        },
+    )
+    for name, text in (("tagged", "released"), ("untagged", "newer"), ("newest", "newer")):
+        run.fetch(name, Path(sys.executable))
+        assert (tmp_path / "cache" / "sources" / name / "file").read_text() == text
+    run.fetch("lost", Path(sys.executable))
+    assert not (tmp_path / "cache" / "sources" / "lost").exists()
+    (tmp_path / "cache" / "sources" / "newest" / "file").write_text("here already")
+    run.fetch("newest", Path(sys.executable))
+    assert (tmp_path / "cache" / "sources" / "newest" / "file").read_text() == "here already"
+
+
+def test_bare_shows_no_infos():
+    env = Bare(mnk_v0.env())
+    env.reset(seed=0)
+    assert env.infos == {"player_0": {}, "player_1": {}}
+    env.step(4)
+    observation, reward, terminated, truncated, info = env.last()
+    assert (reward, terminated, truncated, info) == (0, False, False, {})
+    assert observation["action_mask"].tolist() == [1, 1, 1, 1, 0, 1, 1, 1, 1]
