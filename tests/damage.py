@@ -1,0 +1,279 @@
+"""Damage: to bytes, to what JSON holds, and to what a zip of arrays holds; and a guard over what is opened."""
+
+import io
+import json
+import os
+import sys
+import sysconfig
+import tempfile
+import warnings
+import zipfile
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Bytes
+
+
+def damaged_bytes(whole, rng):
+    """Bytes with one of them flipped, cut off, repeated, or with others in their place."""
+    kind, place = rng.integers(6), int(rng.integers(max(1, len(whole))))
+    if kind <= 1 and whole:
+        flipped = bytearray(whole)
+        flipped[place] ^= 1 << int(rng.integers(8))
+        return bytes(flipped)
+    if kind == 2:
+        return whole[:place]
+    if kind == 3:
+        return whole[place:]
+    if kind == 4:
+        length = int(rng.integers(1, 64))
+        return whole[:place] + rng.bytes(length) + whole[place + (length if rng.integers(2) else 0) :]
+    return whole[:place] + whole[max(0, place - 40) :]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# JSON
+
+HUGE = "@huge@"  # stands for a number that json.dumps does not write
+VALUES = [
+    None, True, False, 0, 1, -1, 2, 5, 10**30, -(10**19), 2**63, 0.5, -0.5, 1e308, float("nan"), float("inf"), HUGE, "",
+    "x", "random", "self", "none", "../x", "\x00", "\ud800", "0" * 5000, "run:run", [], {}, [1], {"a": 1}, [[[[]]]],
+    [None],
+]  # fmt: skip
+
+
+def _nodes(data, path=()):
+    yield path
+    for key in data if isinstance(data, dict) else range(len(data)) if isinstance(data, list) else ():
+        yield from _nodes(data[key], (*path, key))
+
+
+def damaged_json(data, rng):
+    """JSON text in which any node is deleted, doubled, replaced, nested deeply, or of another type."""
+    data = json.loads(json.dumps(data))
+    paths = list(_nodes(data))
+    path = paths[rng.integers(len(paths))]
+    kind = rng.integers(6)
+    if not path:
+        return _text([data, [data], {"a": data}, VALUES[rng.integers(len(VALUES))], _deep(data), str(data)][kind])
+    holder = data
+    for key in path[:-1]:
+        holder = holder[key]
+    key, value = path[-1], holder[path[-1]]
+    if kind == 0:
+        del holder[key]
+    elif kind == 1 and isinstance(holder, list):
+        holder.insert(key, value)
+    elif kind == 1:  # the same name twice, or under another name
+        holder[key + ("@twice@" if rng.integers(2) else "_")] = VALUES[rng.integers(len(VALUES))]
+    elif kind == 2:
+        holder[key] = VALUES[rng.integers(len(VALUES))]
+    elif kind == 3:
+        holder[key] = _deep(value)
+    elif kind == 4:
+        others = [str(value), [value], {"a": value}, bool(value), None, len(str(value))]
+        holder[key] = others[rng.integers(len(others))]
+    else:
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        holder[key] = [value + 1, -value, value * 1e9, float(value), 10**18][rng.integers(5)] if number else HUGE
+    return _text(data)
+
+
+def _deep(value):
+    for _ in range(200):
+        value = [value]
+    return value
+
+
+def _text(data):
+    return json.dumps(data).replace(f'"{HUGE}"', "9" * 5000).replace("@twice@", "")
+
+
+def damaged_lines(lines, rng):
+    """Lines of JSON, of which one is damaged, lost, doubled, torn, or stands elsewhere."""
+    lines = list(lines)
+    kind, place = rng.integers(8), int(rng.integers(len(lines)))
+    if kind <= 3:
+        lines[place] = damaged_json(json.loads(lines[place]), rng)
+    elif kind == 4:
+        del lines[place]
+    elif kind == 5:
+        lines.insert(int(rng.integers(len(lines))), lines[place])
+    elif kind == 6:
+        lines[place] = lines[place][: int(rng.integers(len(lines[place])))]
+    else:
+        lines.insert(int(rng.integers(len(lines) + 1)), lines.pop(place))
+    return "\n".join(lines) + "\n" * int(rng.integers(2))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Zips of arrays, and arrays
+
+
+def damaged_arrays(arrays, rng):
+    """Other arrays, all of which can be written: renamed, lost, exchanged, of another size, type or content."""
+    arrays = dict(arrays)
+    names = list(arrays)
+    name, other = (names[index] for index in rng.integers(len(names), size=2))
+    array, kind = np.asarray(arrays[name]), rng.integers(9)
+    if kind == 0:
+        arrays[["x", "learner.x", name + "x", "../x", ""][rng.integers(5)]] = arrays.pop(name)
+    elif kind == 1:
+        del arrays[name]
+    elif kind == 2:
+        arrays[name], arrays[other] = arrays[other], arrays[name]
+    elif kind == 3:
+        shapes = [(0,), (), (1, 1), (3, 0), (*array.shape, 1), (2, *array.shape)]
+        arrays[name] = np.resize(array, shapes[rng.integers(len(shapes))])
+    elif kind == 4:
+        with np.errstate(all="ignore"):
+            arrays[name] = array.astype(rng.choice(["<f8", ">f8", "<i8", "|i1", "|b1", "<f2", "<u8", "<c16", "<U3"]))
+    elif kind == 5:
+        arrays["extra"] = array
+    elif kind == 6:
+        arrays[name] = array[: len(array) // 2] if array.ndim else array
+    elif array.dtype.kind in "iuf" and array.size:
+        arrays[name] = array = np.array(array)
+        limit = np.finfo(array.dtype) if array.dtype.kind == "f" else np.iinfo(array.dtype)
+        values = [limit.max, limit.min, 0, 1] + [np.nan, np.inf] * (array.dtype.kind == "f")
+        array.reshape(-1)[rng.integers(array.size) if kind == 7 else slice(None)] = values[rng.integers(len(values))]
+    return arrays
+
+
+def damaged_array(whole, rng):
+    """The bytes of a file of one array, with another header."""
+    version, length = whole[6:8], int.from_bytes(whole[8:10], "little")
+    header, body = whole[10 : 10 + length].decode("latin1"), whole[10 + length :]
+    kind = rng.integers(6)
+    if kind == 0:
+        types = ["|O", "<i8", "|V8", "<U99999999", "<M8[s]", ">f8", "zz", "[('a','<f8')]", "|S9999999999"]
+        header = header.replace(header.split("'descr': ")[1].split(",")[0], repr(types[rng.integers(len(types))]))
+    elif kind == 1:
+        shapes = ["(1099511627776,)", "(-1,)", "(4611686018427387904, 4)", "()", "(0,)", "(1e9,)", "'x'", "None"]
+        header = header.replace(header.split("'shape': ")[1].split("), ")[0] + ")", shapes[rng.integers(len(shapes))])
+    elif kind == 2:
+        header = header.replace("False", ["True", "None", "__import__('os')", "5"][rng.integers(4)])
+    elif kind == 3:
+        header = ["", "{}", "{" * 3000, "(" * 9000, "[1]", "9" * 5000, "\x00"][rng.integers(7)]
+    elif kind == 4:
+        version = [b"\x02\x00", b"\x03\x00", b"\x09\x09", b"\x00\x00"][rng.integers(4)]
+    else:
+        body = body[: len(body) // 2] if rng.integers(2) else body + rng.bytes(64)
+    said = len(header) if rng.integers(8) else int(rng.integers(1 << 16))
+    return whole[:6] + version + said.to_bytes(2, "little") + header.encode("latin1") + body
+
+
+def damaged_zip(whole, rng):
+    """A zip with an entry renamed, lost, doubled, exchanged, of other content, compressed, or one too many."""
+    with zipfile.ZipFile(io.BytesIO(whole)) as archive:
+        entries = [[entry.filename, archive.read(entry), zipfile.ZIP_STORED] for entry in archive.infolist()]
+        comment = archive.comment
+    one, other = (entries[index] for index in rng.integers(len(entries), size=2))
+    names = ["x.npy", "../x.npy", "/tmp/x.npy", "x", "", "x.npy/", "\x00.npy", "x" * 60_000 + ".npy", "learner.x.npy"]
+    kind = rng.integers(9)
+    if kind == 0:
+        one[0] = names[rng.integers(len(names))]
+    elif kind == 1:
+        entries.remove(one)
+    elif kind == 2:
+        entries.append(list(one))
+    elif kind == 3:
+        one[1], other[1] = other[1], one[1]
+    elif kind == 4:
+        one[1] = damaged_bytes(one[1], rng)
+    elif kind == 5:
+        one[1] = damaged_array(one[1], rng) if one[1][:6] == b"\x93NUMPY" else b""
+    elif kind == 6:  # what grows when it is read
+        one[1:] = one[1] + bytes(20_000_000), zipfile.ZIP_DEFLATED
+    elif kind == 7:
+        entries.append([names[rng.integers(len(names))], rng.bytes(100), zipfile.ZIP_STORED])
+    else:
+        comment = [b"", b"sha256:", comment[:-1], rng.bytes(60_000)][rng.integers(4)]
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of names that are there twice
+        for name, content, compression in entries:
+            info = zipfile.ZipInfo("x")
+            info.filename, info.compress_type = name, compression
+            archive.writestr(info, content)
+        archive.comment = comment
+    written = bytearray(out.getvalue())
+    if rng.integers(6) == 0:  # sizes that are not so, in the directory at the end
+        place = written.rfind(b"PK\x01\x02") + int(rng.choice([16, 20, 24, 28, 42]))
+        written[place : place + 4] = rng.choice([b"\xff\xff\xff\xff", b"\xfe\xff\xff\x7f", b"\x00\x00\x00\x00"])
+    return bytes(written)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What is opened
+
+_WRITE = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_CHANGES = {"os.remove": 1, "os.rename": 2, "os.mkdir": 1, "os.rmdir": 1, "os.link": 2, "os.symlink": 2, "os.chmod": 1,
+            "os.truncate": 1, "shutil.rmtree": 1, "os.chown": 1}  # fmt: skip
+_NEVER = ("socket.connect", "socket.bind", "os.system", "os.exec", "os.posix_spawn", "pty.spawn", "ctypes.dlopen")
+_active: "tuple[tuple[Path, ...], tuple[Path, ...], list[str]] | None" = None
+_installed = False
+
+
+def _hook(event, arguments):
+    if _active is None:
+        return
+    read, write, found = _active
+    if event == "open":
+        path, mode, flags = arguments
+        if isinstance(path, (str, bytes)):
+            writes = bool(flags & _WRITE) or any(letter in (mode or "") for letter in "wax+")
+            _look(event, path, write if writes else read, found)
+    elif event in _CHANGES:
+        beside = arguments[-1]  # a descriptor of the folder, or -1
+        for path in arguments[: _CHANGES[event]]:
+            if isinstance(path, (str, bytes, os.PathLike)):
+                within = os.readlink(f"/proc/self/fd/{beside}") if isinstance(beside, int) and beside > 2 else ""
+                _look(event, os.path.join(within, os.fsdecode(path)), write, found)
+    elif event == "subprocess.Popen" and Path(os.fsdecode(arguments[0])).name != "git":  # which revision it is
+        found.append(f"{event} {arguments[:2]}")
+    elif event in _NEVER:
+        found.append(f"{event} {arguments}")
+
+
+def _look(event, path, roots, found):
+    try:
+        place = os.path.abspath(os.fsdecode(path))
+    except ValueError:  # a zero byte: nothing can be opened so
+        return
+    real = os.path.realpath(place)
+    if "/__autograph_generated_file" in real:  # sources that TensorFlow has made before
+        return
+    if "__pycache__" not in real and not any(real == str(root) or real.startswith(f"{root}/") for root in roots):
+        found.append(f"{event} {place}")
+
+
+@contextmanager
+def guarded(folder):
+    """Within, whatever is opened for writing is in ``folder`` or a cache, and whatever is read there or of Python.
+
+    Audit hooks cannot be removed: there is one, which looks at nothing elsewhere.
+    """
+    global _active, _installed
+    if not _installed:
+        sys.addaudithook(_hook)
+        _installed = True
+    caches = [os.environ[name] for name in ("NUMBA_CACHE_DIR", "TTT_ENVS_CACHE", "MPLCONFIGDIR") if name in os.environ]
+    python = [sys.prefix, sys.base_prefix, *sysconfig.get_paths().values(), *filter(None, sys.path)]
+    write = [folder, *caches, ROOT / ".hypothesis", "/dev/null", "/dev/tty"]
+    system = ["/proc", "/sys", "/dev", "/etc", "/usr/share", "/usr/lib", "/lib"]
+    read = [*write, ROOT, *python, *system]
+    found: list[str] = []
+    usual, tempfile.tempdir = tempfile.tempdir, str(folder)  # TensorFlow writes temporary sources
+    _active = tuple(Path(os.path.realpath(p)) for p in read), tuple(Path(os.path.realpath(p)) for p in write), found
+    try:
+        yield found
+    finally:
+        _active = None
+        tempfile.tempdir = usual
+    assert not found, found[:5]
