@@ -18,7 +18,9 @@ game with -1 to who chose it and 0 to the other.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
+from itertools import repeat
 from typing import Any, ClassVar, get_args
 
 import numpy as np
@@ -51,25 +53,35 @@ __all__ = ["env", "raw_env"]
 
 PLAYERS = ("player_0", "player_1")
 _ENDS = ((1.0, -1.0), (-1.0, 1.0), (0.0, 0.0), (-1.0, 0.0), (0.0, -1.0))  # the two rewards of each outcome
-# what infos tell while the game goes on, to each agent when it is on move
-_ON_MOVE: dict[str, dict[str, Any]] = {
-    agent: {"action_mask": None, "seat": seat, "mover": seat, "result": NOT_OVER, "winner": -1, "outcome": ""}
-    for seat, agent in enumerate(PLAYERS)
-}
+# what infos tell of each outcome, of NOT_OVER the last, to each agent
+_TOLD: tuple[dict[str, dict[str, Any]], ...] = tuple(
+    {
+        agent: {
+            **{"action_mask": None, "seat": seat, "mover": seat},
+            **{
+                "result": outcome,
+                "winner": WINNERS[outcome],
+                "outcome": "" if outcome == NOT_OVER else OUTCOMES[outcome],
+            },
+        }
+        for seat, agent in enumerate(PLAYERS)
+    }
+    for outcome in (*range(len(_ENDS)), NOT_OVER)
+)
 _INT64 = np.int64  # a global, because it is asked for at every step
 _NOT_BEGUN = -3  # an outcome beside those of the rules: no reset yet
-_AFTER_RESET = frozenset(
-    (
-        "agents",
-        "agent_selection",
-        "rewards",
-        "terminations",
-        "truncations",
-        "infos",
-        "num_agents",
-        "_cumulative_rewards",
-    )
-)
+
+
+class _AfterReset:
+    """An attribute that a game has once it has begun; and no ``__getattr__``, which would slow every access down."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, env: Any, owner: type) -> Any:
+        if env is None:
+            return self
+        raise AttributeError(f"{self.name} cannot be accessed before reset")
 
 
 class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this name
@@ -101,6 +113,13 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         "is_parallelizable": False,  # after a skip the agents do not take turns in a cycle
         "render_fps": drawing.FPS,
     }
+
+    agents: Any = _AfterReset()
+    agent_selection: Any = _AfterReset()
+    rewards: Any = _AfterReset()
+    terminations: Any = _AfterReset()
+    truncations: Any = _AfterReset()
+    _cumulative_rewards: Any = _AfterReset()
 
     def __init__(
         self,
@@ -151,7 +170,7 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         self._infos: dict[str, dict[str, Any]] = {}
         self._has_reset = False
         self._has_updated = False
-        self._observes_itself = type(self).observe is raw_env.observe
+        self._quick = False  # a game has begun, and observe is what stands below
 
     def _name_views(self) -> None:
         """Make the views of the memory: a copy of a view is none, so copies make them anew."""
@@ -167,6 +186,13 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         self.__dict__.update(state)
         self._name_views()
 
+    @property
+    def num_agents(self) -> int:
+        """How many agents the game has that is played."""
+        if not self._has_reset:
+            raise AttributeError("num_agents cannot be accessed before reset")
+        return len(self.agents)
+
     def observation_space(self, agent: str) -> spaces.Space[Any]:
         """The same object at every call."""
         return self.observation_spaces[agent]
@@ -174,11 +200,6 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
     def action_space(self, agent: str) -> spaces.Space[Any]:
         """The same object at every call."""
         return self.action_spaces[agent]
-
-    def __getattr__(self, name: str) -> Any:
-        if name in _AFTER_RESET:
-            raise AttributeError(f"{name} cannot be accessed before reset")
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
         """Begin the next episode, or with ``seed`` the first of that seed. ``options`` are ignored."""
@@ -205,6 +226,7 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         self._infos = {}
         self._skip_agent_selection: str | None = None
         self._has_reset = self._has_updated = True
+        self._quick = type(self).observe is raw_env.observe
         if self._human:
             self.render()
 
@@ -292,7 +314,7 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
     def infos(self) -> dict[str, dict[str, Any]]:
         """What is told to each of ``agents``: see :class:`raw_env`."""
         if not self._has_reset:
-            raise AttributeError("infos")  # goes on in __getattr__
+            raise AttributeError("infos cannot be accessed before reset")
         return {agent: self._info(agent) for agent in self.agents}
 
     @infos.setter
@@ -303,15 +325,10 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         """What is told to ``agent``: the same object until the next step."""
         info = self._infos.get(agent)
         if info is None:
-            info = self._infos[agent] = _ON_MOVE[agent].copy()
-            outcome = self._outcome
-            if outcome == NOT_OVER and agent == self.agent_selection:
-                info["action_mask"] = self._mask.copy()
-            else:
-                info["action_mask"] = self._no_mask.copy()
-                info["mover"] = self._mover
-                if outcome != NOT_OVER:
-                    info |= {"result": outcome, "winner": WINNERS[outcome], "outcome": OUTCOMES[outcome]}
+            info = self._infos[agent] = _TOLD[self._outcome][agent].copy()
+            on_move = self._outcome == NOT_OVER and agent == self.agent_selection
+            info["action_mask"] = (self._mask if on_move else self._no_mask).copy()
+            info["mover"] = self._mover
         return info
 
     def observe(self, agent: str) -> dict[str, Any]:
@@ -327,12 +344,15 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
     def last(self, observe: bool = True) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Observation (or None), cumulative reward, terminated, truncated and info of the selected agent."""
         agent = self.agent_selection
-        shown: dict[str, Any] | None
-        if observe and self._observes_itself and self._outcome == NOT_OVER:  # what is returned below, sooner
-            mask = self._mask.copy()
-            info = self._infos.get(agent)
-            if info is None:
-                self._infos[agent] = info = _ON_MOVE[agent].copy()
+        if observe and self._quick:  # what is returned below, sooner
+            outcome = self._outcome
+            mask = (self._mask if outcome == NOT_OVER else self._no_mask).copy()
+            infos = self._infos
+            if agent in infos:
+                info = infos[agent]
+            else:
+                infos[agent] = info = _TOLD[outcome][agent].copy()
+                info["mover"] = self._mover
                 info["action_mask"] = mask  # the observation's: one copy serves both
             return (
                 {"observation": self._seen[agent].copy(), "action_mask": mask},
@@ -357,8 +377,9 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         return self._turns(max_iter)
 
     def _turns(self, left: int) -> Iterator[str]:
-        while self.agents and left > 0:
-            left -= 1
+        for _ in repeat(None, min(left, sys.maxsize)):  # sooner than counting down from 2**63
+            if not self.agents:
+                return
             assert self._has_updated, "need to call step() or reset() in a loop over `agent_iter`"
             self._has_updated = False
             yield self.agent_selection
@@ -436,6 +457,7 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
             self._key[0] = key_of(seeding.np_random(seed)[0])
             self._numbers[_EPISODE] = 0
         self._has_reset = self._seeded = True
+        self._quick = type(self).observe is raw_env.observe
 
     def render(self) -> Any:
         """The board as text (``"ansi"``), uint8[height, width, 3] (``"rgb_array"``), or in a window (``"human"``)."""
