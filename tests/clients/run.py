@@ -108,15 +108,26 @@ class CommandError(Exception):
     """A command has failed; the message is its last line."""
 
 
+def outside() -> dict[str, str]:
+    """The variables of a process that is to find nothing of the checkout."""
+    return {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
+
+
+def asked(python: Path, code: str, *words: str) -> str:
+    """What the Python of an environment prints."""
+    with tempfile.TemporaryDirectory() as empty:
+        command = [python, "-P", "-c", code, *words]
+        return subprocess.run(command, cwd=empty, env=outside(), capture_output=True, text=True).stdout.strip()
+
+
 def call(*command: str | Path, cwd: Path = ROOT, log: Path, **variables: str) -> None:
     """Run a command, its output into a file."""
-    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("w") as file:
         done = subprocess.run(
             list(map(str, command)),
             cwd=cwd,
-            env={**environment, "PIP_DISABLE_PIP_VERSION_CHECK": "1", "GIT_TERMINAL_PROMPT": "0", **variables},
+            env={**outside(), "PIP_DISABLE_PIP_VERSION_CHECK": "1", "GIT_TERMINAL_PROMPT": "0", **variables},
             stdin=subprocess.DEVNULL,
             stdout=file,
             stderr=subprocess.STDOUT,
@@ -149,9 +160,7 @@ def make_environment(name: str, wheel: Path, fresh: bool) -> Path:
         call(python, "-m", "pip", "install", wheel, log=log)
         write_json(ready, wanted)
     call(python, "-m", "pip", "install", "--force-reinstall", "--no-deps", wheel, log=log)
-    with tempfile.TemporaryDirectory() as empty:
-        code = "import ttt_envs; print(ttt_envs.__file__)"
-        place = subprocess.run([python, "-P", "-c", code], cwd=empty, capture_output=True, text=True).stdout.strip()
+    place = asked(python, "import ttt_envs; print(ttt_envs.__file__)")
     if not Path(place).is_relative_to(folder):
         raise CommandError(f"ttt_envs comes from {place or 'nowhere'}, not from the wheel")
     return python
@@ -165,8 +174,7 @@ def versions_in(python: Path, packages: Sequence[str]) -> dict[str, str]:
         "names = {name: has.get(name.replace('_', '-')) for name in sys.argv[1:]}\n"
         "print(json.dumps({name: version for name, version in names.items() if version}))"
     )
-    done = subprocess.run([python, "-P", "-c", code, *packages], capture_output=True, text=True, check=True)
-    found: dict[str, str] = json.loads(done.stdout)
+    found: dict[str, str] = json.loads(asked(python, code, *packages))
     return found
 
 
