@@ -18,6 +18,7 @@ from learners.table import (
     final_rewards,
     move_towards,
     rows_of,
+    step_sizes,
 )
 from ttt_envs.compiling import Cells, Integers, Reals, compiled
 from ttt_envs.rules import Game
@@ -70,6 +71,7 @@ class NaiveMC(TabularLearner):
         table = PositionTable(game, int(config.memory * 2**30), initial=0.5 if config.rewards == "report" else 0.0)
         super().__init__(config.name, game, table, config.epsilon, config.epsilon_step, config.symmetries)
         self.config = config
+        self._steps = step_sizes(1.0, 1.0)
         self._waiting = np.zeros((2, 0, game.cells), np.int64)
         self._lengths = np.zeros((2, 0), np.int64)
 
@@ -98,7 +100,9 @@ class NaiveMC(TabularLearner):
             return logged
         finished = finished[:count]
         rows = self._image_rows(self.table.cells(finished // size))
-        error = _average(rows, self._inverses, finished % size, results, self.table.values, self.table.counts)
+        error = _average(
+            rows, self._inverses, finished % size, results, self._steps, self.table.values, self.table.counts
+        )
         return {"error": error, **logged}
 
     def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
@@ -173,10 +177,16 @@ def _keep(
 
 @compiled
 def _average(
-    rows: Integers, inverses: Integers, actions: Integers, results: Reals, values: Reals, counts: Integers
+    rows: Integers,
+    inverses: Integers,
+    actions: Integers,
+    results: Reals,
+    steps: Reals,
+    values: Reals,
+    counts: Integers,
 ) -> float:
     """Each value, in order, becomes the mean of the final rewards. Returns their mean absolute difference before."""
     total = 0.0
     for b in range(len(rows)):
-        total += abs(move_towards(results[b], rows[b], inverses, actions[b], 1.0, 1.0, values, counts))
+        total += abs(move_towards(results[b], rows[b], inverses, actions[b], 1.0, 1.0, steps, values, counts))
     return total / len(rows)

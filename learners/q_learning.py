@@ -17,6 +17,7 @@ from learners.table import (
     check_limits,
     final_rewards,
     move_towards,
+    step_sizes,
     value_at,
 )
 from ttt_envs.compiling import Cells, Integers, Reals, compiled
@@ -92,6 +93,7 @@ class QLearning(TabularLearner):
         )
         super().__init__(config.name, game, table, config.epsilon, config.epsilon_step, config.symmetries)
         self.config = config
+        self._steps = step_sizes(float(config.step_size), float(config.step_size_power))
         self.bootstrap = config.bootstrap
         self.wants_next_action = config.target == "chosen"
 
@@ -113,6 +115,7 @@ class QLearning(TabularLearner):
             transition.next_action,
             float(self.config.step_size),
             float(self.config.step_size_power),
+            self._steps,
             self.table.values,
             self.table.counts,
         )
@@ -131,6 +134,7 @@ def _update(
     next_actions: Integers,
     step_size: float,
     power: float,
+    steps: Reals,
     values: Reals,
     counts: Integers,
 ) -> float:
@@ -144,5 +148,5 @@ def _update(
             else:
                 ahead = best_of(after[b], values, after_rows[b])[0]
             target += discounts[b] * ahead
-        total += abs(move_towards(target, rows[b], inverses, actions[b], step_size, power, values, counts))
+        total += abs(move_towards(target, rows[b], inverses, actions[b], step_size, power, steps, values, counts))
     return total / max(1, len(rows))

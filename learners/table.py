@@ -9,9 +9,9 @@ import numpy as np
 
 from learners.base import Bootstrap
 from ttt_envs.boards import Boards, cells_of, keys, words_of
-from ttt_envs.compiling import Cells, Integers, Keys, Reals, compiled, inlined
+from ttt_envs.compiling import Cells, Integers, Keys, Reals, compiled, inlined, wide
 from ttt_envs.index import KeyIndex
-from ttt_envs.rules import Game, pick
+from ttt_envs.rules import Game
 from ttt_envs.symmetry import Symmetries, inverse, symmetries
 
 Arrays = Mapping[str, np.ndarray[Any, Any]]
@@ -277,18 +277,33 @@ def value_at(values: Reals, rows: Integers, cell: int) -> float:
 
 
 @inlined
+def legal_value(seen: Cells, values: Reals, rows: Integers, cell: int) -> float:
+    """:func:`value_at` of a legal action on a board int8[cells], else -infinity."""
+    value = value_at(values, rows, cell)  # read in any case: what is read under a condition is a branch guessed wrong
+    return value if seen[cell] == 0 else -np.inf
+
+
+@inlined
 def best_of(seen: Cells, values: Reals, rows: Integers) -> tuple[float, int]:
     """The highest value of the legal actions on a board int8[cells], and how many have it."""
     best = -np.inf
+    for cell in range(len(seen)):
+        value = legal_value(seen, values, rows, cell)
+        best = value if value > best else best
     ties = 0
     for cell in range(len(seen)):
-        if seen[cell] == 0:
-            value = value_at(values, rows, cell)
-            if value > best:
-                best = value
-                ties = 0
-            ties += value == best
+        ties += legal_value(seen, values, rows, cell) == best
     return best, ties
+
+
+@compiled
+def step_sizes(step_size: float, power: float) -> Reals:
+    """float64[1024]: step_size / n ** power for the first updates of an entry, n from 0, whose own is not used."""
+    steps = np.empty(1024)
+    steps[0] = 0.0
+    for n in range(1, len(steps)):
+        steps[n] = step_size * float(n) ** -power
+    return steps
 
 
 @inlined
@@ -299,12 +314,13 @@ def move_towards(
     action: int,
     step_size: float,
     power: float,
+    steps: Reals,
     values: Reals,
     counts: Integers,
 ) -> float:
     """Update the entry of an action in each image of a board, whose rows are int64[images]. Returns the first's error.
 
-    The n-th update of an entry goes step_size / n ** power of the way.
+    The n-th update of an entry goes step_size / n ** power of the way: ``steps`` are :func:`step_sizes`.
     """
     first: float = target - values[rows[0], min(inverses[0, action], values.shape[1] - 1)]
     for image in range(len(rows)):
@@ -316,7 +332,8 @@ def move_towards(
             again = again or same
         if not again:
             counts[row, column] += 1
-            step = step_size * float(counts[row, column]) ** -power
+            n = counts[row, column]
+            step = steps[n] if n < len(steps) else step_size * float(n) ** -power
             values[row, column] += step * (target - values[row, column])
     return first
 
@@ -344,16 +361,24 @@ def _explore(
     seen: Cells, rows: Integers, values: Reals, u: Reals, epsilon: Reals, epsilon_step: float, out: Integers
 ) -> None:
     """Epsilon-greedy moves; ``u`` float64[B, 2] decides whether and which."""
+    size = seen.shape[1]
+    worth = np.empty(size)
     for b in range(len(out)):
-        if u[b, 0] < epsilon[0]:
-            out[b] = pick(seen[b], u[b, 1])
-            epsilon[0] *= 1.0 - epsilon_step
-            continue
-        best, ties = best_of(seen[b], values, rows[b])
-        skip = int(u[b, 1] * ties)
-        for cell in range(seen.shape[1]):
-            if seen[b, cell] == 0 and value_at(values, rows[b], cell) == best:
-                if skip == 0:
-                    out[b] = cell
-                    break
-                skip -= 1
+        at_random = u[b, 0] < epsilon[0]
+        epsilon[0] *= 1.0 - epsilon_step if at_random else 1.0
+        best = -np.inf
+        for cell in range(size):
+            value = value_at(values, rows[b], cell)
+            value = -np.inf if seen[b, cell] != 0 else (0.0 if at_random else value)
+            worth[cell] = value
+            best = value if value > best else best
+        ties = 0
+        for cell in range(size):
+            ties += worth[cell] == best
+        left = int(u[b, 1] * ties)
+        chosen = 0
+        for cell in range(size):
+            counts = wide(worth[cell] == best)
+            chosen = cell if (counts != 0) & (left == 0) else chosen
+            left -= counts
+        out[b] = chosen

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ttt_envs.compiling import Cells, Keys, compiled
+from ttt_envs.compiling import Cells, Keys, compiled, wide
 from ttt_envs.rules import DRAW, Game, Position, check_cells, windows
 
 STONES = ".ox"
@@ -59,11 +59,12 @@ class Boards(NamedTuple):
 def own_first_rows(cells: Cells, mover: Cells, out: Cells) -> None:
     """``Boards.own_first`` into ``out``: stones 1 and 2 change places where player_1 is to move."""
     for b in range(len(cells)):
-        if mover[b] == 0:
-            out[b, :] = cells[b]
-        else:
-            for cell in range(cells.shape[1]):
-                out[b, cell] = (3 - cells[b, cell]) % 3
+        swaps = -wide(mover[b])
+        for cell in range(cells.shape[1]):
+            stone = wide(cells[b, cell])
+            out[b, cell] = stone ^ (
+                (stone ^ (stone >> 1 | stone << 1)) & 3 & swaps
+            )  # 1 and 2 with their bits exchanged
 
 
 def keys(cells: Cells) -> Keys:
