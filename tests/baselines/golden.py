@@ -1,0 +1,136 @@
+"""What every search looks at, so that a change of its code that should not change the search shows where it does.
+
+Each entry is a deterministic search: the positions that it looked at, and what it found. Write the file anew, after a
+change that is meant to look at other positions, and say in the commit why:
+
+    python tests/baselines/golden.py
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from baselines.expectiminimax import Expectiminimax, Search
+from baselines.mcts import MCTS
+from baselines.proof import prove
+from ttt_envs import Game, make_policy
+
+ROOT = Path(__file__).resolve().parents[2]
+FILE = ROOT / "tests" / "data" / "node-counts.json"
+
+SMALLEST = 1 << 16
+"""bytes of a table that fills up"""
+PRUNING = {
+    "none": {"pruning": "none"},
+    "alpha-beta": {"pruning": "alpha-beta", "memory": 0},
+    "star1": {"pruning": "star1", "memory": 0},
+    "star2": {"pruning": "star2", "memory": 0},
+    "star1, small table": {"pruning": "star1", "memory": SMALLEST},
+    "star1, table": {"pruning": "star1"},
+    "star2, table": {"pruning": "star2"},
+    "star1, table, best moves": {"pruning": "star1", "every_move": False},
+    "star2, runs": {"pruning": "star2", "heuristic": "consecutive"},
+    "star1, all diagonals": {"pruning": "star1", "heuristic": "all-diagonals"},
+    "star1, 3 drawn": {"pruning": "star1", "width": 3},
+}
+"""by name the settings of a search to a fixed depth"""
+SEARCHED = [
+    (Game(), 6, 12),
+    (Game(skip_chance=0.25), 6, 12),
+    (Game(4, 4, 4, 0.1), 4, 8),
+    (Game(3, 5, 3, 0.25), 4, 8),
+    (Game(5, 5, 4, 0.25), 3, 4),
+    (Game(6, 4, 4), 4, 4),
+    (Game(9, 9, 5, 0.25), 2, 3),
+]
+"""games, depth, and how many positions of random play beside the empty board"""
+PROVED = [Game(), Game(4, 4, 4), Game(4, 5, 4), Game(5, 5, 4), Game(4, 6, 4), Game(3, 8, 3)]
+GROWN = [
+    (Game(), {}),
+    (Game(skip_chance=0.25), {}),
+    (Game(skip_chance=0.25), {"decisive": False}),
+    (Game(5, 5, 4, 0.25), {"c": 0.5}),
+    (Game(7, 7, 5), {}),
+    (Game(skip_chance=0.25), {"rollout": "optimal", "simulations": 40}),
+]
+"""games and settings of Monte Carlo tree search"""
+
+
+def boards_of(game, count):
+    """The empty board, and positions of random play."""
+    import plain  # found once the path is as pytest has it
+
+    found = plain.positions_of_random_play(game, count)
+    found.cells[0], found.mover[0] = 0, 0
+    return found
+
+
+def in_short(values):
+    """A number for many, to 9 places: their sum, each with a weight of its own; what is NaN counts as 0."""
+    flat = np.nan_to_num(np.asarray(values, np.float64)).ravel()
+    return round(float(flat @ np.cos(np.arange(flat.size))), 9)
+
+
+def searched():
+    """Searches to a fixed depth: positions looked at from the empty board and from all, and the values."""
+    found = {}
+    for game, depth, count in SEARCHED:
+        boards = boards_of(game, count)
+        for name, settings in PRUNING.items():
+            luck = np.arange(count, dtype=np.uint64) if "width" in settings else None
+            search = Search(game, boards, luck=luck, **settings)
+            search.run(depth - 1 if game.cells > 16 and settings["pruning"] == "none" else depth)
+            nodes = search.nodes.tolist()
+            found[f"{game}, depth {search.depth}, {name}"] = [nodes[0], sum(nodes), in_short(search.move_values)]
+    game = Game(skip_chance=0.25)
+    analyses = Expectiminimax(game, 2, leaf="optimal").analyse_all(boards_of(game, 6))
+    by_leaves = [sum(analysis.nodes for analysis in analyses), in_short([analysis.value for analysis in analyses])]
+    found[f"{game}, depth 2, leaves of perfect play"] = [analyses[0].nodes, *by_leaves]
+    return found
+
+
+def proved():
+    """Proofs: positions looked at, and who wins."""
+    proofs = {str(game): prove(game) for game in PROVED}
+    return {name: [int(proof.nodes), str(proof.winner)] for name, proof in proofs.items()}
+
+
+def grown():
+    """Monte Carlo trees: moves in the trees, visits and values of the moves at the roots."""
+    found = {}
+    for game, settings in GROWN:
+        policy = MCTS(game, **settings)
+        boards = boards_of(game, 6)
+        search = policy.search(boards, np.arange(6, dtype=np.uint64))
+        search.run(policy.simulations)
+        found[str(policy) + f" on {game}"] = [
+            *map(int, (search.counts.sum(), search.visits.sum())),
+            in_short(search.visits),
+            in_short(search.action_values),
+        ]
+    game = Game(skip_chance=0.25)
+    player = make_policy("mcts:simulations=50", game).player()
+    slots, rng = np.arange(6), np.random.default_rng(0)
+    moves = [player.act(boards_of(game, 6), slots, rng).tolist() for _ in range(2)]
+    found[f"moves of a player with a memory on {game}"] = moves
+    return found
+
+
+KINDS = {searched: "expectiminimax", proved: "proof", grown: "mcts"}
+
+
+def written():
+    """All of them as text, a line for each search."""
+    kinds = []
+    for kind, name_of_kind in KINDS.items():
+        lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(entry)}" for name, entry in kind().items())
+        kinds.append(f" {json.dumps(name_of_kind)}: {{\n{lines}\n }}")
+    return "{\n" + ",\n".join(kinds) + "\n}\n"
+
+
+if __name__ == "__main__":
+    sys.path += [str(ROOT), str(ROOT / "tests")]
+    FILE.write_text(written())
+    print(f"written: {FILE.relative_to(ROOT)}")
