@@ -12,6 +12,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+NAMES = ("cpu_user_s", "cpu_system_s", "wall_s", "peak_rss_bytes")
+"""what a phase is kept as: the numbers of :class:`Usage`, in order"""
+
 
 class Usage(NamedTuple):
     """The process's account at one moment."""

@@ -14,6 +14,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
+from evaluation.statistics import Interval
+from ttt_envs.compiling import Reals
 from ttt_envs.files import write_whole
 
 if TYPE_CHECKING:
@@ -201,3 +205,19 @@ def _save(figure: Figure, file: Any, form: str, **settings: Any) -> None:
     nothing = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}[form]
     with rc_context({"svg.hashsalt": "ttt_envs", "svg.fonttype": "none"}):
         figure.savefig(file, format=form, metadata=nothing, **settings)
+
+
+def arms(intervals: Sequence[Interval]) -> Reals:
+    """float64[2, N]: how far intervals reach below and above their means, as matplotlib takes errors."""
+    # rounding may leave -1e-17 of nothing
+    return np.maximum(0.0, [[one.mean - one.low for one in intervals], [one.high - one.mean for one in intervals]])
+
+
+def means(intervals: Sequence[Interval]) -> list[float]:
+    """What the intervals are around."""
+    return [one.mean for one in intervals]
+
+
+def legend(figure: Any, axes: Any, columns: int, where: str = "outside upper center") -> None:
+    """What is what, once for all panels: the labels of ``axes``, off the data."""
+    figure.legend(*axes.get_legend_handles_labels(), loc=where, ncols=columns, frameon=False, fontsize="small")

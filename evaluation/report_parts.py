@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from evaluation.cost import NAMES
 from evaluation.drawing import SERIES, STYLES, Draw, Line, as_svg, check_pictures, curves
 from evaluation.exact import Outcome
 from evaluation.page import Html, element, joined, share, table
@@ -67,11 +68,10 @@ def read_cost(run: Path) -> dict[str, Row]:
     except FileNotFoundError:
         return {}
     phases = data.get("phases") if isinstance(data, dict) else None
-    names = ("cpu_user_s", "cpu_system_s", "wall_s", "peak_rss_bytes")
     if not isinstance(phases, dict) or not all(
-        isinstance(phase, dict) and all(_is_number(phase.get(name)) for name in names) for phase in phases.values()
+        isinstance(phase, dict) and all(_is_number(phase.get(name)) for name in NAMES) for phase in phases.values()
     ):
-        raise ValueError(f"{path} holds no cost by phase: each must have the numbers {', '.join(names)}")
+        raise ValueError(f"{path} holds no cost by phase: each must have the numbers {', '.join(NAMES)}")
     return phases
 
 

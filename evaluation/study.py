@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from joblib import Parallel, delayed
 
 from evaluation.drawing import Draw, save_picture
+from evaluation.statistics import Interval
 from ttt_envs.files import held, open_to_write, parse_json, read_bounded, tidy, write_json, write_whole
 
 Unit = Mapping[str, Any]
@@ -202,6 +203,25 @@ def write_findings(study: Study, name: str, findings: Findings, folder: Path, qu
 def verdict(holds: bool | None) -> str:
     """In a word."""
     return {True: "yes", False: "no", None: ""}[holds]
+
+
+def rates(result: Iterable[float], digits: int = 3) -> str:
+    """Win / draw / loss."""
+    return " / ".join(f"{rate:.{digits}f}" for rate in result)
+
+
+def interval(one: Interval, digits: int = 3) -> str:
+    """A number and its interval."""
+    return _ends(one, f".{digits}f")
+
+
+def signed(one: Interval) -> str:
+    """A difference and its interval."""
+    return _ends(one, "+.3f")
+
+
+def _ends(one: Interval, form: str) -> str:
+    return f"{one.mean:{form}} ({one.low:{form}} to {one.high:{form}})"
 
 
 def _markdown(study: Study, name: str, findings: Findings, quick: bool) -> str:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import statistics
-import sys
-import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,13 +12,10 @@ from typing import Annotated, Any
 import tyro
 from rich.table import Table
 
-from evaluation.cost import Usage, usage_of
-from evaluation.report_parts import read_cost
-from learners.checkpoint import CONFIG, read_training
+from evaluation.cost import NAMES, Usage
+from learners.checkpoint import read_training
+from ttt_apps.apart import repeat
 from ttt_apps.cli import Count, new_table, progress_bar, show, trust_files
-from ttt_envs.files import write_json
-
-NAMES = ("cpu_user_s", "cpu_system_s", "wall_s", "peak_rss_bytes")
 
 
 @dataclass(frozen=True)
@@ -76,34 +70,6 @@ class Cost:
             print(json.dumps(measured))
             return
         show(_table(measured))
-
-
-def repeat(config: dict[str, Any]) -> Usage:
-    """What a fresh process takes to learn with these settings, imports included; see :func:`run_apart`.
-
-    Nothing is measured on the way, and no report is written.
-    """
-    config = {**config, "exact_every": 0, "no_report": True}
-    with tempfile.TemporaryDirectory() as folder:
-        return run_apart(config, Path(folder, "run"))
-
-
-def run_apart(config: dict[str, Any], run: Path) -> Usage:
-    """Train in a fresh process, into the folder ``run``, which must not be there yet.
-
-    Returns:
-        What the process took, imports included; its peak of memory as it counts that itself.
-
-    Raises:
-        ValueError: the process failed.
-    """
-    run.mkdir()
-    write_json(run / CONFIG, config)
-    here = str(Path(__file__).parents[2])  # where this is a checkout that is not installed
-    found = {**os.environ, "PYTHONPATH": os.pathsep.join([here, os.environ.get("PYTHONPATH", "")])}
-    used = usage_of([sys.executable, "-m", "ttt_apps.train", "--resume", str(run)], found)
-    phases = read_cost(run)
-    return used._replace(peak_rss_bytes=int(max(phase["peak_rss_bytes"] for phase in phases.values())))
 
 
 def _medians(usages: Iterable[Usage]) -> dict[str, dict[str, float]]:

@@ -6,54 +6,19 @@ import dataclasses
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import tyro
 from rich.table import Table as Shown
 
-from baselines.compression import Compressed, Method, decomposition
+from baselines.compression import Method, decomposition
 from baselines.solver import LARGEST
 from baselines.tables import Softmax, Table, Terminal, values_of
-from evaluation.exact import CHUNK, exploitability, match_outcome, regret
+from evaluation.exact import CHUNK
+from evaluation.grade import Grade, grade
 from ttt_apps.cli import Counts, ExactOptions, new_table, progress_bar, show
 from ttt_apps.evaluate.exact import announce
 from ttt_envs.rules import Game
-
-
-class Strength(NamedTuple):
-    """A compressed table: what it keeps, and how well its softmax policy plays, exactly."""
-
-    rank: int
-    stored_numbers: int
-    compression_ratio: float
-    relative_error: float
-    win: float
-    """against the softmax of the whole table, the mean of both seats"""
-    draw: float
-    loss: float
-    exploitability: float
-    regret: float
-
-
-def strength(full: Softmax, compressed: Compressed, *, made_again: bool = False) -> Strength:
-    """Measure a compressed table at the weight of the whole one.
-
-    Args:
-        full: plays by the whole table.
-        compressed: what is measured.
-        made_again: play by the approximated table and not by the factors: the same, faster where a board is large.
-    """
-    game = compressed.game
-    policy = Softmax(Table(game, compressed.table()) if made_again else compressed, full.w)
-    return Strength(
-        compressed.rank,
-        compressed.stored_numbers,
-        compressed.compression_ratio,
-        compressed.relative_error,
-        *match_outcome(game, policy, full),
-        exploitability(game, policy),
-        regret(game, policy),
-    )
 
 
 @dataclass(frozen=True)
@@ -88,7 +53,7 @@ class Dial(ExactOptions):
         found = []
         with progress_bar() as bar:
             for one in bar.track(compressed, description=f"{self.method} of {game}"):
-                found.append(strength(full, one))
+                found.append(grade(full, one))
         if self.json:
             settings = {name: getattr(self, name) for name in ("method", "w", "split", "terminal", "source")}
             print(json.dumps({"game": game.to_dict(), **settings, "ranks": [one._asdict() for one in found]}))
@@ -106,7 +71,7 @@ def _check_size(game: Game) -> None:
         raise ValueError(f"a dial is measured exactly, up to {LARGEST} cells: {game} has {game.cells}")
 
 
-def _table(dial: Dial, game: Game, found: Sequence[Strength]) -> Shown:
+def _table(dial: Dial, game: Game, found: Sequence[Grade]) -> Shown:
     changed = [
         f"{field.name}={getattr(dial, field.name)}"
         for field in dataclasses.fields(dial)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import ast
-import hashlib
 import re
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -16,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from evaluation.drawing import check_pictures
+from evaluation.sources import hash_of
 from evaluation.study import RESULT, TABLE, UNITS, Findings, Study, run_units, verdict, write_findings
 from ttt_apps.cli import Count, Stopped, progress_bar, say, show, tell
 from ttt_apps.studies import STUDIES
@@ -79,57 +77,13 @@ class Reproduce:
         tell(f"written: {', '.join(map(str, (folder / TABLE, folder / RESULT, *pictures)))}")
 
 
-SHOWS = {
-    "evaluation.drawing",
-    "evaluation.estimate",
-    "evaluation.page",
-    "evaluation.report",
-    "ttt_apps.studies.pictures",
-}
-"""modules that show results, or warn of long work, and decide no result"""
-
-
 def _made_by(study: Study) -> dict[str, str]:
     """What decides the results of a study's units: our code, and the packages that it uses.
 
-    Policies and learners are loaded by name: all of their packages count. Of the others count the study's module and
-    what it imports, directly or not, and the training command, which studies run in processes of their own.
+    The training command counts, too: studies run it in processes of their own.
     """
-    here = Path(__file__).parents[2]
-    files = {file for package in ("ttt_envs", "baselines", "learners") for file in (here / package).rglob("*.py")}
-    files |= _imported(study.measure.__module__) | _imported("ttt_apps.train")
-    code = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(files)))
-    return {**versions(), "code": code.hexdigest()}
-
-
-def _imported(module: str) -> set[Path]:
-    """The file of a module, and those of the modules of ``evaluation`` and ``ttt_apps`` that it comes to import."""
-    found: dict[str, Path] = {}
-    waiting = [module]
-    while waiting:
-        name = waiting.pop()
-        spec = None if name in found else find_spec(name)
-        if spec is None or not spec.origin:
-            continue
-        found[name] = Path(spec.origin)
-        for node in ast.walk(ast.parse(found[name].read_text())):
-            if isinstance(node, ast.Import):
-                names = [alias.name for alias in node.names]
-            elif isinstance(node, ast.ImportFrom) and node.module:
-                names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-            else:
-                continue
-            waiting += [one for one in names if one.split(".")[0] in ("evaluation", "ttt_apps") and _is_module(one)]
-    return set(found.values())
-
-
-def _is_module(name: str) -> bool:
-    """Whether a dotted name is a module that counts, and not a name in one."""
-    parent, _, _ = name.rpartition(".")
-    try:
-        return name not in SHOWS and (not parent or find_spec(name) is not None)
-    except ModuleNotFoundError:  # its parent is no package
-        return False
+    code = hash_of(study.units.__module__, study.measure.__module__, "ttt_apps.train")
+    return {**versions(), "code": code}
 
 
 def _show(study: Study, findings: Findings, quick: bool) -> None:

@@ -73,11 +73,6 @@ def agree(results: Sequence[dict[str, Any]]) -> bool:
     return are_samples([counts for counts, _ in both], [exact for _, exact in both])
 
 
-def rates(result: Sequence[float]) -> str:
-    """Win / draw / loss."""
-    return " / ".join(f"{rate:.3f}" for rate in result)
-
-
 def published_rates(result: dict[str, Any]) -> list[float]:
     """Wins, draws and losses as the paper's figures have them: each from a batch of its own, of both seats."""
     shares = [np.array(batch).sum(axis=0) / np.sum(batch) for batch in result["sampled"]]

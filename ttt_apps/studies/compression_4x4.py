@@ -8,8 +8,8 @@ from typing import Any
 from baselines.compression import Method, decomposition
 from baselines.tables import Softmax, Table, values_of
 from evaluation.cost import Usage
-from evaluation.study import Claim, Findings, Row, Study, Unit
-from ttt_apps.evaluate.dial import Strength, strength
+from evaluation.grade import Grade, grade
+from evaluation.study import Claim, Findings, Row, Study, Unit, rates
 from ttt_apps.studies.compressed import SOURCE, WEIGHT
 from ttt_envs.rules import Game
 
@@ -39,11 +39,11 @@ def measure(unit: Unit) -> dict[str, Any]:
     for rank in unit["ranks"]:
         one = parts.at(rank)
         if unit["play"]:
-            points.append(strength(full, one, made_again=True)._asdict())
+            points.append(grade(full, one, made_again=True)._asdict())
         else:
             nothing = dict.fromkeys(("win", "draw", "loss", "exploitability", "regret"))
             kept = (rank, one.stored_numbers, one.compression_ratio, one.relative_error)
-            points.append(dict(zip(Strength._fields, kept, strict=False)) | nothing)
+            points.append(dict(zip(Grade._fields, kept, strict=False)) | nothing)
     return {"points": points, "wall_s": made.wall_s - before.wall_s, "peak_rss_bytes": made.peak_rss_bytes}
 
 
@@ -55,7 +55,7 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
             played = (
                 "not played"
                 if point["win"] is None
-                else f"{point['win']:.4f} / {point['draw']:.4f} / {point['loss']:.4f} against the whole; "
+                else f"{rates((point[name] for name in ('win', 'draw', 'loss')), 4)} against the whole; "
                 f"exploitability {point['exploitability']:.4f}, regret {point['regret']:.4f}"
             )
             rows.append(

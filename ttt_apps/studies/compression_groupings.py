@@ -9,11 +9,10 @@ import numpy as np
 
 from baselines.compression import decompose, split_errors
 from baselines.tables import Softmax, Table
-from evaluation.drawing import SERIES
-from evaluation.study import Claim, Findings, Row, Study, Unit
-from ttt_apps.evaluate.dial import Strength, strength
+from evaluation.drawing import SERIES, legend
+from evaluation.grade import Grade, grade
+from evaluation.study import Claim, Findings, Row, Study, Unit, rates
 from ttt_apps.studies.compressed import SOURCE, TERMINALS, WEIGHT, whole
-from ttt_apps.studies.pictures import legend
 from ttt_envs.compiling import Reals
 from ttt_envs.rules import Game
 
@@ -42,7 +41,7 @@ def measure(unit: Unit) -> dict[str, Any]:
     names = [str(grouping) for grouping in groupings]
     play = range(len(groupings)) if unit["play"] else {int(order[0]), int(order[-1]), names.index(OURS)}
     strengths = {
-        names[index]: strength(full, decompose("svd", values, groupings[index]).at(PLAYED))._asdict() for index in play
+        names[index]: grade(full, decompose("svd", values, groupings[index]).at(PLAYED))._asdict() for index in play
     }
     return {"names": names, "errors": errors.tolist(), "strengths": strengths}
 
@@ -64,7 +63,7 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
                     f"best {_first(names, at)} {at.min():.4f}, worst {_first(names, -at)} {at.max():.4f}",
                 )
             )
-        strengths = {name: Strength(**one) for name, one in result["strengths"].items()}
+        strengths = {name: Grade(**one) for name, one in result["strengths"].items()}
         # images of a grouping under the board's symmetries are worth the same but for rounding: the first of each
         kinds: dict[tuple[float, float], str] = {}
         for name, one in sorted(strengths.items()):
@@ -76,8 +75,7 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
                     f"{unit['terminal']}, rank {PLAYED}, played: {name}",
                     "",
                     f"error {one.relative_error:.4f}",
-                    f"{one.win:.3f} / {one.draw:.3f} / {one.loss:.3f} against the whole; exploitability "
-                    f"{one.exploitability:.4f}",
+                    f"{rates(one.result)} against the whole; exploitability {one.exploitability:.4f}",
                 )
             )
         best = _first(names, errors[:, PLAYED])

@@ -7,13 +7,12 @@ from typing import Any
 
 from baselines.compression import Method, decompose, grouping_of
 from baselines.tables import Softmax, Table, learned_values, values_of
-from evaluation.drawing import SERIES
-from evaluation.study import Claim, Findings, Row, Study, Unit
+from evaluation.drawing import SERIES, legend
+from evaluation.grade import Grade, grade
+from evaluation.study import Claim, Findings, Row, Study, Unit, rates
 from learners.q_learning import QLearningConfig
 from learners.training import initial_rng, train
-from ttt_apps.evaluate.dial import Strength, strength
 from ttt_apps.studies.compressed import SOURCE, WEIGHT
-from ttt_apps.studies.pictures import legend
 from ttt_envs.lockstep import SELF
 from ttt_envs.rules import Game
 
@@ -43,7 +42,7 @@ def units(quick: bool) -> list[Unit]:
 
 
 def measure(unit: Unit) -> list[dict[str, Any]]:
-    """Strength by rank: at the ranks of ``SHARES``, or denser."""
+    """Grade by rank: at the ranks of ``SHARES``, or denser."""
     skip, source = TABLES[unit["table"]]
     game = Game(skip_chance=skip)
     method, learned = unit["method"], unit["table"] == LEARNED
@@ -54,7 +53,7 @@ def measure(unit: Unit) -> list[dict[str, Any]]:
     chosen = {_at(compressed, share) for share in SHARES}
     if unit["dense"]:
         chosen |= {rank for rank in range(len(compressed)) if rank % 3 == 0} | {len(compressed) - 1}
-    return [strength(full, compressed[rank])._asdict() for rank in sorted(chosen)]
+    return [grade(full, compressed[rank])._asdict() for rank in sorted(chosen)]
 
 
 def _learner(game: Game) -> Any:
@@ -71,14 +70,14 @@ def _at(compressed: Sequence[Any], share: float) -> int:
     return max(rank for rank, one in enumerate(compressed) if one.compression_ratio <= share)
 
 
-def _kept(curve: Sequence[Strength], share: float) -> Strength:
+def _kept(curve: Sequence[Grade], share: float) -> Grade:
     """The largest rank of those measured that keeps no more than this share of the numbers."""
     return max((one for one in curve if one.compression_ratio <= share), key=lambda one: one.rank)
 
 
 def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
     """A table at equal numbers, and who is best where."""
-    curves = {(unit["table"], unit["method"]): [Strength(**point) for point in points] for unit, points in results}
+    curves = {(unit["table"], unit["method"]): [Grade(**point) for point in points] for unit, points in results}
     rows, claims = [], []
     for table in dict.fromkeys(table for table, _ in curves):
         best_error, best_play = [], []
@@ -90,7 +89,7 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
                         f"{table}, at most {share:.0%} kept, {method}",
                         "",
                         f"rank {one.rank}, {one.stored_numbers:,} numbers, error {one.relative_error:.4f}",
-                        f"{one.win:.3f} / {one.draw:.3f} / {one.loss:.3f} against the whole; exploitability "
+                        f"{rates(one.result)} against the whole; exploitability "
                         f"{one.exploitability:.4f}, regret {one.regret:.4f}",
                     )
                 )
@@ -115,7 +114,7 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
     )
 
 
-def _draw(figure: Any, curves: dict[tuple[str, str], list[Strength]]) -> None:
+def _draw(figure: Any, curves: dict[tuple[str, str], list[Grade]]) -> None:
     tables = list(dict.fromkeys(table for table, _ in curves))
     figure.set_size_inches(8.5, 5.5)
     grid = figure.subplots(2, len(tables), sharex=True, sharey="row", squeeze=False)

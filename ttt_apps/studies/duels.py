@@ -7,16 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.drawing import RESULTS
+from evaluation.drawing import RESULTS, arms, means
 from evaluation.exact import Outcome, outcome
 from evaluation.match import play_pairs
 from evaluation.statistics import Interval, are_samples, of_seeds
-from evaluation.study import Claim, Row, Unit
+from evaluation.study import Claim, Row, Unit, rates, signed
 from learners.base import Learner
 from learners.checkpoint import build_config
 from learners.duel import Duel
 from learners.training import Training
-from ttt_apps.studies.pictures import arms, means
 from ttt_envs.lockstep import SELF
 from ttt_envs.rules import Game
 
@@ -153,7 +152,7 @@ class Curve:
                     f"{self.name}, {games:,} games",
                     "",
                     rates(self.sampled[:, mark].sum(axis=0) / self.sampled[:, mark].sum()),
-                    f"{rates(self.mean(mark))}; value {value.mean:+.3f} ({value.low:+.3f} to {value.high:+.3f})",
+                    f"{rates(self.mean(mark))}; value {signed(value)}",
                     are_samples(self.sampled[:, mark].tolist(), self.exact[:, mark].tolist()),
                 )
             )
@@ -186,13 +185,3 @@ class Curve:
         axes.set_xticks(places, [f"{games:,}" for games in self.marks])
         axes.set_title(f"{self.name}: rates of the last named (95%, n = {len(self.exact)} runs)", fontsize="medium")
         axes.set(ylabel="rate, exact", ylim=(-0.02, 1.02))
-
-
-def rates(result: Any) -> str:
-    """Win / draw / loss."""
-    return " / ".join(f"{share:.3f}" for share in result)
-
-
-def shown(interval: Interval) -> str:
-    """A value and its interval."""
-    return f"{interval.mean:+.3f} ({interval.low:+.3f} to {interval.high:+.3f})"

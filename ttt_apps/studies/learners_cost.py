@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.cost import Usage
-from evaluation.drawing import SERIES
+from evaluation.cost import NAMES, Usage
+from evaluation.drawing import SERIES, legend
 from evaluation.statistics import Interval, all_of, of_seeds, within
 from evaluation.study import Claim, Findings, Row, Study, Unit
 from learners.checkpoint import build_config
-from ttt_apps.evaluate.cost import NAMES, repeat
+from ttt_apps.apart import repeat
 from ttt_apps.studies.duels import NAIVE, PROGRAM, Q_NET, SOURCE
-from ttt_apps.studies.pictures import legend
 from ttt_apps.train import BATCH
 from ttt_envs.compiling import Reals
 from ttt_envs.rules import Game

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from evaluation.statistics import Interval, above
-from evaluation.study import Findings, Study, Unit
+from evaluation.drawing import legend
+from evaluation.statistics import above
+from evaluation.study import Findings, Study, Unit, interval, signed
 from ttt_apps.studies.duels import (
     ABOUT,
     FORMULA,
@@ -18,10 +19,8 @@ from ttt_apps.studies.duels import (
     SOURCE,
     Curve,
     measure,
-    shown,
 )
 from ttt_apps.studies.duels import duels as runs
-from ttt_apps.studies.pictures import legend
 
 PAIRS = {
     "naive-mc - q-learning": PROGRAM,
@@ -56,7 +55,7 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
     ):
         shares = {games: curve.share(mark, (1, 1, 0)) for mark, games in enumerate(curve.marks) if games}
         least = min(shares, key=lambda games: shares[games].mean)
-        found = f"wins and draws at least {_rate(shares[least])}, after {least:,} games"
+        found = f"wins and draws at least {interval(shares[least])}, after {least:,} games"
         claims.append(curve.claim(words, above(shares.values(), HIGH), f"{found}; taken as: above {HIGH} everywhere"))
     early = [mark for mark, games in enumerate(net.marks) if 0 < games < 10_000]
     more = {mark: net.share(mark, (1, -1, 0), (-1.0, 1.0)) for mark in early}
@@ -65,7 +64,7 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
             "Under 10,000 training games the wins of the Tensorflow algorithm are significantly more than the draws",
             above(more.values()),
             "wins less draws after "
-            + "; ".join(f"{net.marks[mark]:,} games {shown(value)}" for mark, value in more.items()),
+            + "; ".join(f"{net.marks[mark]:,} games {signed(value)}" for mark, value in more.items()),
         )
     )
     last = {curve.name: curve.value(len(curve.marks) - 1) for curve in (program, net)}
@@ -74,7 +73,7 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
             "Both algorithms outperform the Naive algorithm",
             above(last.values()),
             f"wins less losses after {program.marks[-1]:,} games: "
-            + "; ".join(f"{name} {shown(value)}" for name, value in last.items()),
+            + "; ".join(f"{name} {signed(value)}" for name, value in last.items()),
         )
     )
 
@@ -93,10 +92,6 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
         ours="1,000 test games a run",
         data={name: curve.to_dict() for name, curve in curves.items()},
     )
-
-
-def _rate(share: Interval) -> str:
-    return f"{share.mean:.3f} ({share.low:.3f} to {share.high:.3f})"
 
 
 STUDY = Study(

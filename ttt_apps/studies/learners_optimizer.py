@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.drawing import SERIES
+from evaluation.drawing import SERIES, arms, legend, means
 from evaluation.statistics import above, of_seeds
-from evaluation.study import Claim, Findings, Row, Study, Unit
-from ttt_apps.studies.duels import ABOUT, PROGRAM, Q_NET, SOURCE, Curve, duels, measure, rates, shown
-from ttt_apps.studies.pictures import arms, legend, means
+from evaluation.study import Claim, Findings, Row, Study, Unit, rates, signed
+from ttt_apps.studies.duels import ABOUT, PROGRAM, Q_NET, SOURCE, Curve, duels, measure
 
 GAMES, SEEDS = 10_000, 3
 RATES = (0.0001, 0.001, 0.01, 0.1)
@@ -59,9 +58,9 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
     claim = Claim(
         "The optimal combination of optimizer and learning rate is AdamOptimizer and 0.001",
         above(ahead.values()) if curves[BEST].marks[-1] == GAMES else None,
-        f"the q-net's wins less losses after {games:,} games: {BEST} {shown(values[BEST])}; next or better: {close} "
-        f"{shown(values[close])}, {rates(curves[close].mean(0))}; {BEST} less {close}, run by run: "
-        f"{shown(ahead[close])}",
+        f"the q-net's wins less losses after {games:,} games: {BEST} {signed(values[BEST])}; next or better: {close} "
+        f"{signed(values[close])}, {rates(curves[close].mean(0))}; {BEST} less {close}, run by run: "
+        f"{signed(ahead[close])}",
     )
 
     def draw(figure: Any) -> None:

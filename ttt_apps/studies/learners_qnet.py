@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from evaluation.drawing import legend
 from evaluation.statistics import above
-from evaluation.study import Findings, Study, Unit
-from ttt_apps.studies.duels import ABOUT, MARKS, PROGRAM, Q_NET, SEEDS, SOURCE, Curve, duels, measure, shown
-from ttt_apps.studies.pictures import legend
+from evaluation.study import Findings, Study, Unit, interval, signed
+from ttt_apps.studies.duels import ABOUT, MARKS, PROGRAM, Q_NET, SEEDS, SOURCE, Curve, duels, measure
 
 NAME = "q-net - q-learning"
 EQUAL = 0.9
@@ -26,7 +26,7 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
     early = [mark for mark, games in enumerate(curve.marks) if 0 < games < 20_000]
     late = [mark for mark, games in enumerate(curve.marks) if games >= 20_000]
     values = [curve.value(mark) for mark in early]
-    listed = "; ".join(f"{curve.marks[mark]:,}: {shown(value)}" for mark, value in zip(early, values, strict=True))
+    listed = "; ".join(f"{curve.marks[mark]:,}: {signed(value)}" for mark, value in zip(early, values, strict=True))
     draws = {curve.marks[mark]: curve.share(mark, (0, 1, 0)) for mark in late}
     least = min(draws, key=lambda games: draws[games].mean, default=0)
     claims = [
@@ -38,8 +38,7 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
         curve.claim(
             "After the 20,000 training sets, both algorithms perform equally (draw)",
             above(draws.values(), EQUAL),
-            f"draws at least {draws[least].mean:.3f} ({draws[least].low:.3f} to {draws[least].high:.3f}), after "
-            f"{least:,} games; taken as: above {EQUAL} from there on"
+            f"draws at least {interval(draws[least])}, after {least:,} games; taken as: above {EQUAL} from there on"
             if draws
             else "left out by the quick form",
         ),

@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.drawing import SERIES
+from evaluation.drawing import SERIES, legend
 from evaluation.study import Findings, Row, Study, Unit
 from learners.checkpoint import COST, METRICS
-from ttt_apps.evaluate.cost import run_apart
-from ttt_apps.studies.pictures import legend
+from ttt_apps.apart import run_apart
 from ttt_envs.lockstep import SELF
 from ttt_envs.rules import Game
 

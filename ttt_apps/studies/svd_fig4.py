@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.drawing import DRAW, LOSS, WIN
-from evaluation.study import Claim, Findings, Row, Study, Unit
+from evaluation.drawing import DRAW, LOSS, WIN, legend
+from evaluation.study import Claim, Findings, Row, Study, Unit, rates
 from ttt_apps.studies.compressed import (
     BATCHES,
     GAMES,
@@ -20,10 +20,8 @@ from ttt_apps.studies.compressed import (
     match,
     mean,
     published_rates,
-    rates,
     whole,
 )
-from ttt_apps.studies.pictures import legend
 from ttt_envs.rules import Game
 
 KNEE = 18

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from baselines.compression import Method
-from evaluation.drawing import DRAW, LOSS, WIN
-from evaluation.study import Claim, Findings, Row, Study, Unit
+from evaluation.drawing import DRAW, LOSS, WIN, legend
+from evaluation.study import Claim, Findings, Row, Study, Unit, rates
 from ttt_apps.studies.compressed import (
     BATCHES,
     GAMES,
@@ -23,9 +23,7 @@ from ttt_apps.studies.compressed import (
     match,
     mean,
     published_rates,
-    rates,
 )
-from ttt_apps.studies.pictures import legend
 from ttt_envs.rules import Game
 
 METHODS: tuple[Method, ...] = ("hosvd", "hosvd2")

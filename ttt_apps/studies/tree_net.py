@@ -9,14 +9,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from evaluation.drawing import SERIES
+from evaluation.drawing import SERIES, arms, means
 from evaluation.exact import outcome
 from evaluation.match import Score
 from evaluation.statistics import Interval, above, all_of, is_sample, of_seeds, within
-from evaluation.study import Claim, Findings, Row, Study, Unit
+from evaluation.study import Claim, Findings, Row, Study, Unit, rates, signed
 from learners.training import Task
 from learners.value_net import Preset, ValueNetConfig
-from ttt_apps.studies.pictures import arms, means
 from ttt_apps.studies.trees import (
     DEPTH,
     GAMES,
@@ -28,7 +27,6 @@ from ttt_apps.studies.trees import (
     of_seat,
     one_by_one,
     shown,
-    signed,
     square,
     total,
     worth,
@@ -189,16 +187,12 @@ class Nets:
             Row(
                 f"{self.entry.name} {'moves first' if seat == 0 else 'second'}",
                 counted(self.entry.published) if seat == 0 else "",
-                f"{_rates([rate.mean for rate in of_seat(self.score, seat)])}; lead {signed(self.lead(seat))}",
-                "" if self.runs[0]["exact"] is None else _rates(self.rates[seat].mean(axis=0)),
+                f"{rates([rate.mean for rate in of_seat(self.score, seat)])}; lead {signed(self.lead(seat))}",
+                "" if self.runs[0]["exact"] is None else rates(self.rates[seat].mean(axis=0)),
                 agrees if seat == 0 else None,
             )
             for seat in range(2)
         ]
-
-
-def _rates(result: Any) -> str:
-    return " / ".join(f"{share:.3f}" for share in result)
 
 
 def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
@@ -211,7 +205,7 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
     nets = {ENTRIES[index]: Nets(ENTRIES[index], runs) for index, runs in of_entry.items()}
     rows = [row for one in nets.values() for row in one.rows()]
     rows += [
-        Row(f"{name_of(square(*board))}, optimal play of both, who moves first", "", "", _rates(result))
+        Row(f"{name_of(square(*board))}, optimal play of both, who moves first", "", "", rates(result))
         for board, result in optimal.items()
     ]
 

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 from scipy.stats import binomtest
 
-from evaluation.drawing import RESULTS
+from evaluation.drawing import RESULTS, arms, legend, means
 from evaluation.exact import outcome
 from evaluation.match import Score
 from evaluation.statistics import above, wilson
-from evaluation.study import Claim, Findings, Row, Study, Unit
-from ttt_apps.studies.pictures import arms, legend, means
+from evaluation.study import Claim, Findings, Row, Study, Unit, rates, signed
 from ttt_apps.studies.trees import (
     BOARDS,
     GAMES,
@@ -28,7 +27,6 @@ from ttt_apps.studies.trees import (
     name_of,
     of_first,
     shown,
-    signed,
     square,
     total,
 )
@@ -72,7 +70,7 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
         sure = known and all(
             rate.low <= share <= rate.high for share, rate in zip(known, of_first(score, SURE), strict=True)
         )
-        told = " / ".join(f"{share:.4f}" for share in known or ())
+        told = rates(known or (), 4)
         rows.append(Row(f"{name_of(square(*size))}, {score.games:,} games", "", shown(of_first(score)), told, sure))
     for board in BOARDS:
         few, many = (scores[what, board.size, board.win_length] for what in ("published", "match"))

@@ -11,12 +11,11 @@ import numpy as np
 from scipy.stats import binom
 
 from baselines.expectiminimax import Expectiminimax, Pruning, Search
-from evaluation.drawing import SERIES
+from evaluation.drawing import SERIES, arms, legend, means
 from evaluation.exact import outcome
 from evaluation.match import Score
 from evaluation.statistics import Interval, above, all_of, any_of, difference, median, wilson, within
-from evaluation.study import Claim, Findings, Row, Study, Unit
-from ttt_apps.studies.pictures import arms, legend, means
+from evaluation.study import Claim, Findings, Row, Study, Unit, signed
 from ttt_apps.studies.trees import (
     BOARDS,
     DEPTH,
@@ -36,7 +35,6 @@ from ttt_apps.studies.trees import (
     one_by_one,
     parts,
     shown,
-    signed,
     square,
     total,
     worth,

@@ -10,6 +10,7 @@ import numpy as np
 from baselines.expectiminimax import Heuristic
 from evaluation.match import Score, play_pairs
 from evaluation.statistics import Interval, is_sample, of_pairs, wilson
+from evaluation.study import interval
 from ttt_envs.compiling import Integers
 from ttt_envs.policy import Policy
 from ttt_envs.rules import Game
@@ -183,9 +184,4 @@ def counted(counts: Sequence[int] | Integers) -> str:
 
 def shown(intervals: Sequence[Interval]) -> str:
     """Win / draw / loss as rates with their intervals."""
-    return " / ".join(f"{rate.mean:.4f} ({rate.low:.4f} to {rate.high:.4f})" for rate in intervals)
-
-
-def signed(interval: Interval) -> str:
-    """A difference of rates with its interval."""
-    return f"{interval.mean:+.3f} ({interval.low:+.3f} to {interval.high:+.3f})"
+    return " / ".join(interval(rate, 4) for rate in intervals)

@@ -1,0 +1,65 @@
+"""Which code decides a result: the files of this project that come to bear on it, and a hash of them."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+BY_NAME = ("ttt_envs", "baselines", "learners")
+"""packages whose modules are loaded by name, as policies and learners are: all of them count"""
+SHOWS = frozenset({"evaluation.drawing", "evaluation.estimate", "evaluation.page", "evaluation.report"})
+"""modules that show results, or warn of long work, and decide no result"""
+
+
+def sources_of(*modules: str) -> list[Path]:
+    """The files that decide what these modules compute, in order.
+
+    Of the packages that load by name it is all files; of ``evaluation`` and of the modules' own packages it is the
+    modules, what they import, directly or not, and the packages around them. Modules of :data:`SHOWS` are left out,
+    unless they are asked for.
+    """
+    here = Path(__file__).parents[1]
+    files = {file for package in BY_NAME for file in (here / package).rglob("*.py")}
+    packages = {"evaluation", *(module.partition(".")[0] for module in modules)}
+    found: dict[str, Path] = {}
+    waiting = list(modules)
+    while waiting:
+        name = waiting.pop()
+        spec = None if name in found else find_spec(name)
+        if spec is None or not spec.origin:
+            continue
+        found[name] = Path(spec.origin)
+        named = {*_imported_by(found[name]), name.rpartition(".")[0]}
+        waiting += [one for one in named if one.partition(".")[0] in packages - set(BY_NAME) and _is_module(one)]
+    return sorted(files | set(found.values()))
+
+
+def hash_of(*modules: str) -> str:
+    """SHA-256 of the files that decide what these modules compute, of their names, too; see :func:`sources_of`."""
+    here = Path(__file__).parents[1]
+    digest = hashlib.sha256()
+    for file in sources_of(*modules):
+        name = file.relative_to(here) if file.is_relative_to(here) else Path(file.name)
+        content = file.read_bytes()
+        digest.update(f"{name.as_posix()} {len(content)}\n".encode() + content)
+    return digest.hexdigest()
+
+
+def _imported_by(file: Path) -> Iterator[str]:
+    """The names that a file imports, those of modules and those in them, wherever in it they are imported."""
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield from (node.module, *(f"{node.module}.{alias.name}" for alias in node.names))
+
+
+def _is_module(name: str) -> bool:
+    """Whether a dotted name is a module that counts, and not a name in one."""
+    try:
+        return name not in SHOWS and find_spec(name) is not None
+    except ModuleNotFoundError:  # its parent is no package
+        return False
