@@ -11,7 +11,7 @@ from ttt_envs.bits import LARGEST_IN_BITS, bits_of, count_bits, nth_bit, winning
 from ttt_envs.boards import Boards
 from ttt_envs.compiling import Cells, Integers, Parameters, Reals, compiled, inlined, stone_of, wide
 from ttt_envs.policy import Named, Uniforms
-from ttt_envs.rules import Game, pick, winning_cells
+from ttt_envs.rules import Game, is_legal, legal_bits, pick, winning_cells
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,8 @@ class Random(Named):
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
         """float64[B, rows * columns]."""
-        empty = boards.cells == 0
-        shares: Reals = empty / empty.sum(axis=1, keepdims=True)
+        legal = boards.legal(self.game)
+        shares: Reals = legal / legal.sum(axis=1, keepdims=True)
         return shares
 
     def act(self, boards: Boards, rng: Uniforms) -> Integers:
@@ -86,17 +86,17 @@ def _close(board: Cells, mover: int, parameters: Parameters, wins: Cells, closed
             for cell in range(size):
                 found += wins[cell]
     for cell in range(size):
-        closed[cell] = wins[cell] == 0 if found > 0 else board[cell] != 0
+        closed[cell] = wins[cell] == 0 if found > 0 else not is_legal(board, cell, parameters)
 
 
 @inlined
 def _candidate_bits(board: Cells, mover: int, parameters: Parameters) -> int:
     """The cells that win-or-block considers, as bits, on a board that fits into them."""
     own, other = bits_of(board, stone_of(mover + 1)), bits_of(board, stone_of(2 - mover))
-    empty = ~(own | other) & ((wide(1) << len(board)) - 1)
-    wins, blocks = winning_bits(own, parameters) & empty, winning_bits(other, parameters) & empty
+    legal = legal_bits(own, other, parameters)
+    wins, blocks = winning_bits(own, parameters) & legal, winning_bits(other, parameters) & legal
     forced = wins if wins != 0 else blocks
-    return forced if forced != 0 else empty
+    return forced if forced != 0 else legal
 
 
 @compiled

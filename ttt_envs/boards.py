@@ -48,6 +48,11 @@ class Boards(NamedTuple):
         """The chosen rows, copied."""
         return Boards(self.cells[rows], self.mover[rows])
 
+    def legal(self, game: Game) -> NDArray[np.bool_]:
+        """bool[B, rows * columns]: the legal actions in positions of ``game`` that are not over."""
+        legal: NDArray[np.bool_] = self.cells == 0
+        return legal
+
     def own_first(self) -> Cells:
         """int8[B, rows * columns] as the mover sees it: 0 empty, 1 an own stone, 2 a stone of the opponent."""
         out = np.empty(self.cells.shape, np.int8)

@@ -279,8 +279,7 @@ class Lockstep:
             self._refuse(-1 - status, int(actions[-1 - status]))
         if self._replies == BY_ACT:
             self._reply()
-            fixed = (self._count, self._cells, self._rows, self._chance, self._words, self.permutations, self._seats)
-            status = _call_settle(*fixed, *shown)
+            status = _call_settle(*self._fixed, *shown)
         return status
 
     def _reply(self) -> None:
@@ -305,7 +304,7 @@ class Lockstep:
 
     def observe(self, out: Shown) -> None:
         """Write ``planes`` and ``mask``."""
-        stepping.show(self._count, self._cells, self._rows, self._words, self.permutations, self._seats, *out.words)
+        _call_show(*self._fixed, *out.words)
 
     def shown(self) -> Shown:
         """``planes`` and ``mask`` in fresh arrays; the rest is not written."""
@@ -387,3 +386,4 @@ class Lockstep:
 # mypy cannot count arguments behind two starred tuples
 _call_step: Callable[..., int] = stepping.step
 _call_settle: Callable[..., int] = stepping.settle
+_call_show: Callable[..., None] = stepping.show

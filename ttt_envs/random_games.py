@@ -6,7 +6,20 @@ import numpy as np
 
 from ttt_envs.bits import line_in
 from ttt_envs.compiling import Integers, Parameters, compiled, wide
-from ttt_envs.rules import DRAW, NOT_OVER, OPPONENT, SKIP, Game, key_of, play, skip_chance_of, splitmix64, uniform
+from ttt_envs.rules import (
+    DRAW,
+    NOT_OVER,
+    OPPONENT,
+    SKIP,
+    Game,
+    end_of,
+    key_of,
+    next_mover,
+    play,
+    skip_chance_of,
+    splitmix64,
+    uniform,
+)
 
 LANES = 64
 """games side by side"""
@@ -47,7 +60,6 @@ def _side_by_side(games: int, key: np.uint64, parameters: Parameters, results: I
     Lane l plays the games l, l + ``LANES`` and so on; games beyond the last are played and not counted.
     """
     size = parameters[0] * parameters[1]
-    skip_chance = skip_chance_of(parameters)
     rows = np.zeros((8, LANES), np.int64)
     first, second, mover, stones = rows[0], rows[1], rows[2], rows[3]
     number, cell_of, turn, over = rows[4], rows[5], rows[6], rows[7]
@@ -71,14 +83,14 @@ def _side_by_side(games: int, key: np.uint64, parameters: Parameters, results: I
             empty[b] = cells & ~(fifteen << at) | last << at
         for b in range(LANES):
             turn[b] = 1
-        if skip_chance > 0:
+        if skip_chance_of(parameters) > 0:
             for b in range(LANES):
-                turn[b] = uniform(luck[b], SKIP, stones[b]) >= skip_chance
+                turn[b] = next_mover(0, uniform(luck[b], SKIP, stones[b]), parameters)
         for b in range(LANES):
             player, of_first, of_second, placed = mover[b], first[b], second[b], stones[b] + 1
             bit = wide(1) << cell_of[b]
             own = of_first ^ ((of_first ^ of_second) & -player) | bit
-            result = player if line_in(own, parameters) else (DRAW if placed == size else NOT_OVER)
+            result = end_of(line_in(own, parameters), player, placed, parameters)
             first[b] = of_first | bit & (player - 1)
             second[b] = of_second | bit & -player
             stones[b] = placed

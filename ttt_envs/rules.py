@@ -207,7 +207,27 @@ def skip_chance_of(parameters: Parameters) -> float:
 
 
 @inlined
-def completes_line(cells: Cells, cell: int, parameters: Parameters) -> bool:
+def is_legal(cells: Cells, cell: int, parameters: Parameters) -> bool:
+    """Whether a stone may be put on a cell of the board, in a game that goes on; whose stones are 1 is no matter."""
+    return bool(cells[cell] == 0)
+
+
+@inlined
+def legal_bits(first: int, second: int, parameters: Parameters) -> int:
+    """:func:`is_legal` of all cells, as bits: ``first`` and ``second`` are the two players' stones, in any order."""
+    rows, columns, _, _, _, _, _ = parameters
+    return ~(first | second) & ((wide(1) << (rows * columns)) - 1)
+
+
+@inlined
+def end_of(line: bool, mover: int, stones: int, parameters: Parameters) -> int:
+    """What a stone of ``mover`` leads to, with a line or without, when ``stones`` stones are then on the board."""
+    rows, columns, _, _, _, _, _ = parameters
+    return mover if line else (DRAW if stones == rows * columns else NOT_OVER)
+
+
+@inlined
+def has_line(cells: Cells, cell: int, parameters: Parameters) -> bool:
     """Whether the stone on ``cell``, the last that was placed, has completed a line of ``win_length`` or more.
 
     Only lines through the last stone can be new, so the cost does not grow with the board.
@@ -253,15 +273,11 @@ def completes_line(cells: Cells, cell: int, parameters: Parameters) -> bool:
 @inlined
 def _put(cells: Cells, mover: int, cell: int, stones: int, own: int, parameters: Parameters) -> int:
     """:func:`place` where the mover then has at most ``own`` stones: with fewer than a line, none is looked for."""
-    size = len(cells)
-    if cell < 0 or cell >= size or cells[cell] != 0:
+    if cell < 0 or cell >= len(cells) or not is_legal(cells, cell, parameters):
         return ILLEGAL
     cells[cell] = mover + 1
-    if own >= win_length_of(parameters) and completes_line(cells, cell, parameters):
-        return mover
-    if stones + 1 == size:
-        return DRAW
-    return NOT_OVER
+    line = own >= win_length_of(parameters) and has_line(cells, cell, parameters)
+    return end_of(line, mover, stones + 1, parameters)
 
 
 @inlined
@@ -396,7 +412,7 @@ def standing_of(cells: Cells, parameters: Parameters) -> int:
     for cell in range(size):
         if cells[cell] == 0:
             outcome = NOT_OVER
-        elif size > LARGEST_IN_BITS and completes_line(cells, cell, parameters):
+        elif size > LARGEST_IN_BITS and has_line(cells, cell, parameters):
             return wide(cells[cell]) - 1
     if size <= LARGEST_IN_BITS:
         for player in range(2):

@@ -13,15 +13,19 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ttt_envs.bits import line_in, nth_bit
+from ttt_envs.bits import count_bits, line_in, nth_bit
 from ttt_envs.compiling import Cells, Integers, Keys, Parameters, Reals, compiled, inlined, stone_of, wide
 from ttt_envs.rules import (
-    DRAW,
     NOT_OVER,
     OPPONENT,
     SEAT,
     SKIP,
     SYMMETRY,
+    end_of,
+    is_legal,
+    legal_bits,
+    mover_after,
+    next_mover,
     pick,
     play,
     skip_chance_of,
@@ -133,14 +137,14 @@ def _begin(count: int, cells: Cells, rows: Integers, chance: Keys, images: int, 
 
 
 @inlined
-def _turns(count: int, rows: Integers, luck: Keys, skip_chance: float, out: Integers) -> None:
+def _turns(count: int, rows: Integers, luck: Keys, parameters: Parameters, out: Integers) -> None:
     """Into ``out`` 1 where the other player has the next turn after a stone that is about to be put, 0 after a skip."""
     stones = rows[STONES]
     for b in range(count):
         out[b] = 1
-    if skip_chance > 0:
+    if skip_chance_of(parameters) > 0:
         for b in range(count):
-            out[b] = uniform(luck[b], SKIP, stones[b]) >= skip_chance
+            out[b] = next_mover(0, uniform(luck[b], SKIP, stones[b]), parameters)
 
 
 @inlined
@@ -149,7 +153,6 @@ def _put(
     bit: int,
     moves: int,
     turn: int,
-    size: int,
     parameters: Parameters,
     first: Integers,
     second: Integers,
@@ -162,13 +165,21 @@ def _put(
     player, before, placed = mover[b], outcome[b], stones[b]
     of_first, of_second = first[b], second[b]
     own = of_first ^ ((of_first ^ of_second) & -player) | bit
-    result = player if line_in(own, parameters) else (DRAW if placed + 1 == size else NOT_OVER)
+    result = end_of(line_in(own, parameters), player, placed + 1, parameters)
     put = bit & -moves
     first[b] = of_first | put & (player - 1)
     second[b] = of_second | put & -player
     stones[b] = placed + moves
     outcome[b] = before ^ ((before ^ result) & -moves)
     mover[b] = player ^ (moves & turn & wide(result == NOT_OVER))
+
+
+@inlined
+def _is_legal_in(b: int, cell: int, cells: Cells, rows: Integers, parameters: Parameters) -> bool:
+    """``rules.is_legal`` in game ``b``."""
+    if cells.size > 0:
+        return is_legal(cells[b], cell, parameters)
+    return legal_bits(rows[FIRST, b], rows[SECOND, b], parameters) >> cell & 1 != 0
 
 
 @inlined
@@ -203,7 +214,7 @@ def _move(
         for b in range(count):
             rewards[b] = 0.0
             if outcome[b] == NOT_OVER and begun[b] == 0:
-                if cells[b, cell_of[b]] != 0:
+                if not is_legal(cells[b], cell_of[b], parameters):
                     rewards[b] = loses - 1.0
                     illegals[b] += 1
                     truncated = TRUNCATED if illegals[b] >= size else NOT_OVER
@@ -212,12 +223,12 @@ def _move(
                     outcome[b], mover[b] = play(cells[b], mover[b], cell_of[b], stones[b], luck[b], parameters)
                     stones[b] += 1
         return
-    _turns(count, rows, luck, skip_chance_of(parameters), turn)
+    _turns(count, rows, luck, parameters, turn)
     refused = wide(0)
     for b in range(count):
         playing = wide(outcome[b] == NOT_OVER) & (begun[b] ^ 1)
-        moves = playing & ~((first[b] | second[b]) >> cell_of[b]) & 1
-        _put(b, wide(1) << cell_of[b], moves, turn[b], size, parameters, first, second, mover, stones, outcome)
+        moves = playing & legal_bits(first[b], second[b], parameters) >> cell_of[b]
+        _put(b, wide(1) << cell_of[b], moves, turn[b], parameters, first, second, mover, stones, outcome)
         rewards[b] = float(moves - playing)
         refused += playing ^ moves
     if refused > 0:  # seldom, and then of all games
@@ -234,7 +245,6 @@ def _move(
 def _reply(
     b: int,
     turn: int,
-    size: int,
     parameters: Parameters,
     first: Integers,
     second: Integers,
@@ -246,17 +256,16 @@ def _reply(
 ) -> None:
     """Where the opponent is to move, a move at random, with the number that ``act_in_episodes`` would use."""
     waiting = wide(outcome[b] == NOT_OVER) & wide(mover[b] != seat[b])
-    empty = ~(first[b] | second[b]) & ((wide(1) << size) - 1)
-    cell = nth_bit(empty, int(uniform(luck[b], OPPONENT, stones[b]) * float(size - stones[b])))
-    _put(b, wide(1) << cell, waiting, turn, size, parameters, first, second, mover, stones, outcome)
+    legal = legal_bits(first[b], second[b], parameters)
+    cell = nth_bit(legal, int(uniform(luck[b], OPPONENT, stones[b]) * count_bits(legal)))
+    _put(b, wide(1) << cell, waiting, turn, parameters, first, second, mover, stones, outcome)
 
 
 @inlined
-def _reply_at_random(count: int, cells: Cells, rows: Integers, luck: Keys, size: int, parameters: Parameters) -> None:
+def _reply_at_random(count: int, cells: Cells, rows: Integers, luck: Keys, parameters: Parameters) -> None:
     """The replies of an opponent that moves at random, until it is to move nowhere."""
     mover, seat, outcome, stones = rows[MOVER], rows[SEAT_OF], rows[OUTCOME], rows[STONES]
     first, second, turn = rows[FIRST], rows[SECOND], rows[OWN]
-    skip_chance = skip_chance_of(parameters)
     if cells.size > 0:
         for b in range(count):
             while outcome[b] == NOT_OVER and mover[b] != seat[b]:
@@ -264,14 +273,14 @@ def _reply_at_random(count: int, cells: Cells, rows: Integers, luck: Keys, size:
                 outcome[b], mover[b] = play(cells[b], mover[b], cell, stones[b], luck[b], parameters)
                 stones[b] += 1
         return
-    _turns(count, rows, luck, skip_chance, turn)
+    _turns(count, rows, luck, parameters, turn)
     for b in range(count):
-        _reply(b, turn[b], size, parameters, first, second, mover, seat, stones, outcome, luck)
-    if skip_chance > 0:  # the few whose turn was skipped: the opponent moves again
+        _reply(b, turn[b], parameters, first, second, mover, seat, stones, outcome, luck)
+    if skip_chance_of(parameters) > 0:  # the few whose turn was skipped: the opponent moves again
         for b in range(count):
             while outcome[b] == NOT_OVER and mover[b] != seat[b]:
-                again = wide(uniform(luck[b], SKIP, stones[b]) >= skip_chance)
-                _reply(b, again, size, parameters, first, second, mover, seat, stones, outcome, luck)
+                again = mover_after(wide(0), luck[b], stones[b], parameters)
+                _reply(b, again, parameters, first, second, mover, seat, stones, outcome, luck)
 
 
 @inlined
@@ -303,7 +312,15 @@ def _settle(rows: Integers, rewards: Reals, terminated: Flags, truncated: Flags)
 
 @inlined
 def _show(
-    count: int, cells: Cells, rows: Integers, permutations: Integers, seats: int, words: Keys, planes: Keys, mask: Keys
+    count: int,
+    cells: Cells,
+    rows: Integers,
+    permutations: Integers,
+    seats: int,
+    words: Keys,
+    parameters: Parameters,
+    planes: Keys,
+    mask: Keys,
 ) -> None:
     """Who has won; and a byte for each cell: the stones of who looks on, then the other's, and the legal actions."""
     viewer, outcome = rows[MOVER] if seats == BOTH_SEATS else rows[SEAT_OF], rows[OUTCOME]
@@ -325,16 +342,15 @@ def _show(
                 stone = cells[b, places[cell]]
                 stones_seen[2 * start + cell] = stone == mine
                 stones_seen[2 * start + size + cell] = stone == theirs
-                legal[start + cell] = (stone == 0) | ended
+                legal[start + cell] = is_legal(cells[b], places[cell], parameters) | ended
             start += size
         return
-    full = (wide(1) << size) - 1
     for b in range(count):
         of_first, of_second, ended = first[b], second[b], wide(outcome[b] != NOT_OVER)
         swap = (of_first ^ of_second) & -viewer[b]
         own[b] = of_first ^ swap
         other[b] = of_second ^ swap
-        free[b] = full & (~(of_first | of_second) | -ended)
+        free[b] = legal_bits(of_first & ~-ended, of_second & ~-ended, parameters)  # all of them after the end
     if len(permutations) > 1:
         for b in range(count):
             mine, theirs, open_cells = own[b], other[b], free[b]
@@ -386,7 +402,7 @@ def begin(
         begun[which[i]] = 1
     _begin(count, cells, rows, chance, len(permutations), seats)
     if replies == UNIFORM:
-        _reply_at_random(count, cells, rows, chance[LUCK], permutations.shape[1], parameters)
+        _reply_at_random(count, cells, rows, chance[LUCK], parameters)
 
 
 @compiled
@@ -432,8 +448,7 @@ def step(
     if illegal_action == RAISE:
         for b in range(count):
             cell = permutations[image[b], actions[b]]
-            taken = cells[b, cell] != 0 if cells.size > 0 else (rows[FIRST, b] | rows[SECOND, b]) >> cell & 1 != 0
-            if outcome[b] == NOT_OVER and taken:
+            if outcome[b] == NOT_OVER and not _is_legal_in(b, cell, cells, rows, parameters):
                 return -1 - b
     for b in range(count):
         begun[b] = over[b] & wide(begin_over)
@@ -442,8 +457,8 @@ def step(
     if replies == BY_ACT:
         return 0
     if replies == UNIFORM:
-        _reply_at_random(count, cells, rows, chance[LUCK], size, parameters)
-    _show(count, cells, rows, permutations, seats, words, planes, mask)
+        _reply_at_random(count, cells, rows, chance[LUCK], parameters)
+    _show(count, cells, rows, permutations, seats, words, parameters, planes, mask)
     return _settle(rows, rewards, terminated, truncated)
 
 
@@ -456,6 +471,9 @@ def settle(
     words: Keys,
     permutations: Integers,
     seats: int,
+    illegal_action: int,
+    replies: int,
+    parameters: Parameters,
     planes: Keys,
     mask: Keys,
     rewards: Reals,
@@ -463,16 +481,27 @@ def settle(
     truncated: Flags,
 ) -> int:
     """The rest of :func:`step` after replies by ``act``."""
-    _show(count, cells, rows, permutations, seats, words, planes, mask)
+    _show(count, cells, rows, permutations, seats, words, parameters, planes, mask)
     return _settle(rows, rewards, terminated, truncated)
 
 
 @compiled
 def show(
-    count: int, cells: Cells, rows: Integers, words: Keys, permutations: Integers, seats: int, planes: Keys, mask: Keys
+    count: int,
+    cells: Cells,
+    rows: Integers,
+    chance: Keys,
+    words: Keys,
+    permutations: Integers,
+    seats: int,
+    illegal_action: int,
+    replies: int,
+    parameters: Parameters,
+    planes: Keys,
+    mask: Keys,
 ) -> None:
     """Write planes and mask, see :func:`step`."""
-    _show(count, cells, rows, permutations, seats, words, planes, mask)
+    _show(count, cells, rows, permutations, seats, words, parameters, planes, mask)
 
 
 @compiled
@@ -536,22 +565,16 @@ def play_replies(
     first, second = rows[FIRST], rows[SECOND]
     for i in range(len(which)):
         b, cell = which[i], actions[i]
-        if cell < 0 or cell >= size:
+        if cell < 0 or cell >= size or not _is_legal_in(b, cell, cells, rows, parameters):
             return i
-        if cells[b, cell] != 0 if cells.size > 0 else (first[b] | second[b]) >> cell & 1 != 0:
-            return i
-    skip_chance = skip_chance_of(parameters)
     for i in range(len(which)):
         b = which[i]
         if cells.size > 0:
             outcome[b], mover[b] = play(cells[b], mover[b], actions[i], stones[b], luck[b], parameters)
             stones[b] += 1
         else:
-            turn = wide(1)
-            if skip_chance > 0:
-                turn = wide(uniform(luck[b], SKIP, stones[b]) >= skip_chance)
-            bit = wide(1) << actions[i]
-            _put(b, bit, wide(1), turn, size, parameters, first, second, mover, stones, outcome)
+            turn = mover_after(wide(0), luck[b], stones[b], parameters)
+            _put(b, wide(1) << actions[i], wide(1), turn, parameters, first, second, mover, stones, outcome)
     return -1
 
 

@@ -141,7 +141,7 @@ SHAPES = [
 def test_a_line_is_what_reading_the_board_says(case):
     game, cells, cell = case
     lines = [line for line in plain.all_lines(game) if (cells[line] == cells[cell]).all()]
-    assert rules.completes_line(cells, cell, game.parameters) == bool(lines)
+    assert rules.has_line(cells, cell, game.parameters) == bool(lines)
 
 
 @pytest.mark.parametrize(
@@ -151,11 +151,11 @@ def test_every_line_is_one_and_one_stone_less_is_none(game):
     for line in plain.all_lines(game):
         cells = np.zeros(game.cells, np.int8)
         cells[line] = 2
-        assert rules.completes_line(cells, line[len(line) // 2], game.parameters)
+        assert rules.has_line(cells, line[len(line) // 2], game.parameters)
         assert rules.winner(game, cells) == 1
         if game.win_length > 1:
             cells[line[0]] = 1
-            assert not rules.completes_line(cells, line[-1], game.parameters)
+            assert not rules.has_line(cells, line[-1], game.parameters)
 
 
 def test_a_line_does_not_run_on_at_the_edge_of_the_board():
