@@ -10,12 +10,12 @@ import errno
 import json
 import os
 import re
+import secrets
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from io import BufferedRandom, BufferedReader
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any
 
 LARGEST = 1 << 30
@@ -33,22 +33,24 @@ DIGITS = 40
 def write_whole(path: Path, write: Any) -> None:
     """Write a file beside ``path`` by ``write(file)``, then put it in the place of ``path`` in one step.
 
-    A link in the place of ``path`` is replaced; what it leads to is left alone.
+    A link in the place of ``path`` is replaced; what it leads to is left alone. Who may read the file is what the
+    process's umask says, as of any other new file.
 
     Raises:
         OSError: it cannot be written; the error names ``path``.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        file = NamedTemporaryFile(dir=path.parent, prefix=path.name, suffix=".tmp", delete=False)  # noqa: SIM115
+        unfinished = path.with_name(f"{path.name}{secrets.token_hex(4)}.tmp")
+        file = unfinished.open("x+b")  # noqa: SIM115  # tempfile's would be readable by nobody else
         try:
             with file:
                 write(file)
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(file.name, path)
+            os.replace(unfinished, path)
         except BaseException:
-            Path(file.name).unlink(missing_ok=True)
+            unfinished.unlink(missing_ok=True)
             raise
     except OSError as problem:
         raise OSError(problem.errno, problem.strerror or str(problem), str(path)) from None

@@ -3,10 +3,10 @@
 import json
 import os
 import stat
+from pathlib import Path
 
 import pytest
 
-from ttt_envs import files
 from ttt_envs.files import (
     DEEPEST,
     DIGITS,
@@ -130,10 +130,10 @@ def test_a_link_is_replaced_and_what_it_leads_to_is_left_alone(odd):
 def test_what_cannot_be_written_names_the_file_asked_for(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
 
-        def read_only(**asked):
-            raise PermissionError(13, "Permission denied", f"{asked['dir']}/{asked['prefix']}abcdefgh.tmp")
+        def read_only(path, mode):
+            raise PermissionError(13, "Permission denied", str(path))
 
-        patch.setattr(files, "NamedTemporaryFile", read_only)
+        patch.setattr(Path, "open", read_only)
         with pytest.raises(PermissionError, match=r"Permission denied: '[^']*/wanted\.json'$"):
             write_json(tmp_path / "wanted.json", [])
     (tmp_path / "file").touch()
@@ -156,6 +156,18 @@ def test_a_killed_writer_leaves_what_is_tidied(fresh, tmp_path):
     assert len(list(tmp_path.iterdir())) == 1
     tidy(tmp_path, ("a.json",))
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o027, 0o077])
+def test_who_may_read_a_file_is_what_the_umask_says(umask, tmp_path):
+    before = os.umask(umask)
+    try:
+        write_whole(tmp_path / "new", lambda file: file.write(b"1"))
+        (tmp_path / "other").write_bytes(b"1")
+    finally:
+        os.umask(before)
+    modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("new", "other")]
+    assert modes == [0o666 & ~umask] * 2
 
 
 def test_a_folder_is_held_by_one_at_a_time(tmp_path):
