@@ -42,7 +42,7 @@ def write_whole(path: Path, write: Any) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         unfinished = path.with_name(f"{path.name}{secrets.token_hex(4)}.tmp")
-        file = unfinished.open("x+b")  # noqa: SIM115  # tempfile's would be readable by nobody else
+        file = unfinished.open("x+b")  # tempfile's would be readable by nobody else
         try:
             with file:
                 write(file)

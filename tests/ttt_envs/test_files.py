@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ttt_envs import files
 from ttt_envs.files import (
     DEEPEST,
     DIGITS,
