@@ -16,7 +16,7 @@ from ttt_envs.boards import Boards, cells_of, to_text, words_of
 from ttt_envs.compiling import Cells, Integers, Keys, Parameters, Reals, compiled, inlined
 from ttt_envs.index import KeyIndex
 from ttt_envs.policy import TIE, Policy
-from ttt_envs.rules import Game, skip_chance_of, winning_cells
+from ttt_envs.rules import DRAW, Game, end_of, is_legal, skip_chance_of, winning_cells
 
 MOST = 1 << 27
 """positions of a layer that are evaluated; with more, give up"""
@@ -231,7 +231,7 @@ def _moves(
     """:class:`_Moves`. Returns how many lead on, or -1 - b where row b of ``p`` is no distribution over legal moves."""
     count, size = cells.shape
     words = keys.shape[1]
-    last = stones + 1 == size
+    last = end_of(False, mover, stones + 1, parameters) == DRAW
     wins = np.zeros(size, np.int8)
     made = 0
     for b in range(count):
@@ -241,7 +241,7 @@ def _moves(
             for cell in range(size):
                 share = p[b, cell]
                 total += share
-                if not share >= 0 or (share > 0 and board[cell] != 0):
+                if not share >= 0 or (share > 0 and not is_legal(board, cell, parameters)):
                     return -1 - b
             if not abs(total - 1.0) <= 1e-6:
                 return -1 - b
@@ -254,7 +254,7 @@ def _moves(
             continue
         power = np.uint64(mover + 1)
         for cell in range(size):
-            if board[cell] == 0 and not wins[cell] and (not asked or p[b, cell] > 0):
+            if is_legal(board, cell, parameters) and not wins[cell] and (not asked or p[b, cell] > 0):
                 if last:
                     drawn[b] += p[b, cell] if asked else 1.0
                 else:

@@ -416,7 +416,7 @@ class Sitting:
             choice = choice_in(self.policy, self.live.boards, solution=self.solution, seed=seed)
         columns = {"it would": choice.probabilities, "it thinks": choice.own, "exactly": choice.exact}
         known = {name: values for name, values in columns.items() if values is not None}
-        free = np.flatnonzero(self.live.cells == 0)
+        free = np.flatnonzero(self.live.boards.legal(self.game)[0])
         ranks = [choice.own, choice.probabilities, choice.exact]  # the last of them that is known counts most
         order = free[np.lexsort([-np.nan_to_num(values[free], nan=-2.0) for values in ranks if values is not None])]
         about = [
@@ -527,7 +527,7 @@ def search(game: Game, boards: Boards) -> tuple[Reals, int]:
     """
     search = Search(game, boards, every_move=False)
     values, depth = search.move_values[0], 0
-    while depth < np.count_nonzero(boards.cells == 0):
+    while depth < np.count_nonzero(boards.legal(game)):
         left = LOOKED_AT - int(search.nodes[0])
         if depth and (left <= 0 or not search.run(depth + 1, left)):
             break

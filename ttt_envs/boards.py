@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttt_envs.compiling import Cells, Keys, compiled, wide
-from ttt_envs.rules import DRAW, Game, Position, check_cells, windows
+from ttt_envs.rules import DRAW, Game, Position, check_cells, legal, windows
 
 STONES = ".ox"
 """how the cells 0, 1 and 2 are written"""
@@ -50,8 +50,7 @@ class Boards(NamedTuple):
 
     def legal(self, game: Game) -> NDArray[np.bool_]:
         """bool[B, rows * columns]: the legal actions in positions of ``game`` that are not over."""
-        legal: NDArray[np.bool_] = self.cells == 0
-        return legal
+        return legal(game, self.cells)
 
     def own_first(self) -> Cells:
         """int8[B, rows * columns] as the mover sees it: 0 empty, 1 an own stone, 2 a stone of the opponent."""

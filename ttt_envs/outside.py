@@ -45,7 +45,7 @@ class Outside:
         """
         seen = boards.own_first()
         planes = np.stack([seen == 1, seen == 2], axis=1).astype(np.int8)
-        mask = (seen == 0).astype(np.int8)
+        mask = boards.legal(self.game).astype(np.int8)
         count = len(mask)
         if self.batch:
             answer = _array(self.function(self.views.show(planes, mask), mask.copy()))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ttt_envs.boards import COLUMNS, MOVERS, STONES, coordinate, line_of
 from ttt_envs.compiling import Cells
-from ttt_envs.rules import SMALL, Game, winner
+from ttt_envs.rules import SMALL, Game, legal, winner
 
 FPS = 2
 MODES = ("ansi", "rgb_array", "human")
@@ -97,7 +97,7 @@ def text(game: Game, scene: Scene) -> str:
     if skipped is not None:
         lines.append(f"the turn of {MOVERS[skipped]} was skipped")
     if scene.end is None and game.cells <= SMALL:
-        free = np.flatnonzero(scene.cells == 0).tolist()
+        free = np.flatnonzero(legal(game, scene.cells)).tolist()
         lines.append("legal actions: " + ", ".join(f"{cell} ({coordinate(cell, game)})" for cell in free))
     return "\n".join(lines) + "\n"
 

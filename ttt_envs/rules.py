@@ -19,6 +19,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ttt_envs.bits import LARGEST_IN_BITS, bits_of, line_in, winning_bits
 from ttt_envs.compiling import (
@@ -516,9 +517,15 @@ def action_index(game: Game, action: object) -> int:
     return action
 
 
+def legal(game: Game, cells: Cells) -> NDArray[np.bool_]:
+    """bool, of the shape of ``cells``: :func:`is_legal` on boards int8[..., rows * columns] of games that go on."""
+    found: NDArray[np.bool_] = cells == 0
+    return found
+
+
 def occupied(game: Game, cells: Cells, action: int) -> str:
     """The sentence for an action on a cell that is taken."""
-    free = np.flatnonzero(cells == 0)
+    free = np.flatnonzero(legal(game, cells))
     listed = ", ".join(map(str, free[:12])) + (", ..." if len(free) > 12 else "")
     return f"action {action} is illegal, the cell holds a stone: choose an empty one ({listed})"
 
