@@ -39,7 +39,7 @@ def _folder_of_checkout() -> str | None:
         return None
     digest = hashlib.sha256(numba.__version__.encode())
     for package in ("ttt_envs", "baselines", "learners", "evaluation"):
-        for path in sorted((root / package).glob("*.py")):
+        for path in sorted((root / package).rglob("*.py")):
             digest.update(path.read_bytes())
     return str(root / ".cache" / "numba" / digest.hexdigest()[:16])
 

@@ -12,8 +12,8 @@ from ttt_envs import compiling
 
 def test_in_a_checkout_each_state_of_the_sources_has_its_folder(tmp_path, monkeypatch):
     monkeypatch.setattr(numba.config, "CACHE_DIR", "")
-    for package in ("ttt_envs", "learners"):
-        (tmp_path / package).mkdir()
+    for package in ("ttt_envs", "learners/deeper"):
+        (tmp_path / package).mkdir(parents=True)
     source = tmp_path / "ttt_envs" / "compiling.py"
     shutil.copy(compiling.__file__, source)
     spec = importlib.util.spec_from_file_location("another_checkout", source)
@@ -24,7 +24,7 @@ def test_in_a_checkout_each_state_of_the_sources_has_its_folder(tmp_path, monkey
     (tmp_path / "setup.cfg").touch()
     folders = [module._folder_of_checkout()]
     for text in ("a = 1", "a = 2", "a = 1"):
-        (tmp_path / "learners" / "other.py").write_text(text)
+        (tmp_path / "learners" / "deeper" / "other.py").write_text(text)
         folders.append(module._folder_of_checkout())
     before, first, second, again = folders
     assert first == again
