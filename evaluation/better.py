@@ -1,0 +1,222 @@
+"""Which of two players is better, and how sure that is: Elo, the exact distribution of net scores, sequential tests.
+
+A pair of games with seats swapped is the independent sample, because its two games share the seats' advantage and the
+skips. Its result is one of five: the pentanomial 0, 1/2, 1, 3/2 and 2 points.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.stats import norm
+
+from evaluation.match import Score
+from evaluation.statistics import Interval
+from ttt_envs.compiling import Integers, Reals
+
+Model = Literal["pentanomial", "trinomial"]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Elo
+
+
+def elo_of(score: float) -> float:
+    """The difference of ratings at which the logistic curve expects this score, in [0, 1]; infinite at its ends."""
+    if score <= 0 or score >= 1:
+        return math.copysign(math.inf, score - 0.5)
+    return 400 * math.log10(score / (1 - score))
+
+
+def score_of(elo: float) -> float:
+    """The score that the logistic curve expects at a difference of ratings: 1 / (1 + 10 ** (-elo / 400))."""
+    return 1 / (1 + 10 ** (-elo / 400))
+
+
+def elo(score: Score, confidence: float = 0.95) -> Interval:
+    """By how much a's rating is above b's: the interval of the score, from pairs of games, on the logistic curve."""
+    return Interval(*map(elo_of, score.rate("score", confidence)))
+
+
+def likelihood_of_superiority(score: Score) -> float:
+    """The probability that a is better than b, by the normal approximation from pairs of games; 1/2 where all agree."""
+    counts = score.pentanomial
+    total = int(counts.sum())
+    points = np.arange(5) / 4
+    mean = float(points @ counts) / total
+    variance = float((points - mean) ** 2 @ counts) / max(1, total - 1)
+    if variance == 0:
+        return 0.5 if mean == 0.5 else float(mean > 0.5)
+    return float(norm.cdf((mean - 0.5) / math.sqrt(variance / total)))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The exact distribution of net scores
+
+
+def pair_chances(win: float, draw: float) -> Reals:
+    """float64[5]: the chances that equal players' pair ends -2, -1, 0, 1, 2 for one of them.
+
+    Args:
+        win: chance that the player who moves first wins a game; draw: that nobody does. The copies' games are
+            independent (Hsu, Theory of Computer Games, concluding remarks, slide 52, with w = 1).
+
+    Raises:
+        ValueError: chances that are none.
+    """
+    lose = 1 - win - draw
+    if min(win, draw, lose) < -1e-12:
+        raise ValueError(
+            f"win={win} and draw={draw} are no chances of one game: they are at least 0, and at most 1 in all"
+        )
+    one = win * draw + lose * draw
+    return np.array([lose * win, one, win * win + lose * lose + draw * draw, one, win * lose])
+
+
+def net_score(chances: Sequence[float] | Reals, pairs: int) -> Reals:
+    """float64[4 * pairs + 1]: the exact chances of X[n], the sum of the results of ``pairs`` pairs, from -2n to 2n.
+
+    Args:
+        chances: float64[5], of the results -2 to 2 of one pair.
+        pairs: n.
+    """
+    total, power, left = np.ones(1), np.asarray(chances, np.float64), pairs
+    while left:  # by squares: a convolution for each bit of n
+        if left & 1:
+            total = np.convolve(total, power)
+        power, left = np.convolve(power, power), left >> 1
+    return total
+
+
+def chance_within(chances: Sequence[float] | Reals, pairs: int, score: int) -> float:
+    """Pr(\\|X[n]\\| <= score), exactly: how often equal players' net score is that small (slides 53 to 57)."""
+    total = net_score(chances, pairs)
+    reach = min(score, 2 * pairs)
+    return float(total[2 * pairs - reach : 2 * pairs + reach + 1].sum()) if reach >= 0 else 0.0
+
+
+def significant_score(chances: Sequence[float] | Reals, pairs: int, confidence: float = 0.95) -> int:
+    """The least net score that equal players exceed, either way, with a chance of at most 1 - ``confidence``."""
+    inside = net_score(chances, pairs)
+    for score in range(2 * pairs + 1):
+        if inside[2 * pairs - score : 2 * pairs + score + 1].sum() >= confidence - 1e-12:
+            return score
+    return 2 * pairs
+
+
+def pairs_needed(
+    chances: Sequence[float] | Reals, difference: float, confidence: float = 0.95, power: float = 0.5
+) -> int:
+    """How many pairs it takes until a player who makes ``difference`` more points a game is told from an equal one.
+
+    Args:
+        chances: float64[5], of one pair between equal players.
+        difference: of the score per game, wins and half the draws, above 1/2: in (0, 1/2].
+        confidence: of the test, from both sides.
+        power: how often the test then says so.
+
+    Raises:
+        ValueError: a difference that is none.
+    """
+    if not 0 < difference <= 0.5:
+        raise ValueError(f"difference={difference} is no advantage per game: choose above 0, up to 0.5")
+    deviation = math.sqrt(float(np.asarray(chances) @ np.arange(-2, 3) ** 2))
+    wanted = float(norm.ppf((1 + confidence) / 2) + norm.ppf(power))
+    return math.ceil(
+        (wanted * deviation / (4 * difference)) ** 2
+    )  # a pair's result is 4 times the difference of a game
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Sequential tests
+
+
+class Decision(NamedTuple):
+    """How a sequential test stands."""
+
+    llr: float
+    """logarithm of the likelihood ratio of the two hypotheses"""
+    low: float
+    """at or below it the difference is said to be at most ``elo0``"""
+    high: float
+    """at or above it the difference is said to be at least ``elo1``"""
+
+    @property
+    def accepted(self) -> int | None:
+        """1 for ``elo1``, 0 for ``elo0``, None while the test goes on."""
+        return 1 if self.llr >= self.high else 0 if self.llr <= self.low else None
+
+
+@dataclass(frozen=True)
+class SPRT:
+    """The sequential probability ratio test (Wald, 1945) of two differences of ratings, generalised.
+
+    Beside their mean the chances of a pair's results are not known: under each hypothesis they are those of greatest
+    likelihood among all with its mean (Van den Bergh, The generalized maximum likelihood ratio for the expectation
+    value of a distribution, 2019), as computer chess does it.
+
+    Raises:
+        ValueError: hypotheses or errors that make no test.
+    """
+
+    elo0: float = 0.0
+    elo1: float = 20.0
+    alpha: float = 0.05
+    """how often ``elo1`` may be accepted where ``elo0`` is true"""
+    beta: float = 0.05
+    """how often ``elo0`` may be accepted where ``elo1`` is true"""
+    model: Model = "pentanomial"
+    """what is independent: pairs of games, or ``"trinomial"`` single ones"""
+
+    def __post_init__(self) -> None:
+        if not self.elo0 < self.elo1:
+            raise ValueError(f"elo0={self.elo0:g} is not below elo1={self.elo1:g}: the test is between the two")
+        for name in ("alpha", "beta"):
+            if not 0 < getattr(self, name) < 0.5:
+                raise ValueError(f"{name}={getattr(self, name)} is no chance of an error: choose above 0, below 0.5")
+        if self.model not in ("pentanomial", "trinomial"):
+            raise ValueError(f"model={self.model!r} is not known: choose 'pentanomial' or 'trinomial'")
+
+    def decide(self, score: Score) -> Decision:
+        """What the pairs played so far say."""
+        if self.model == "pentanomial":
+            counts, points = score.pentanomial, np.arange(5) / 4
+        else:
+            counts, points = score.table.sum(axis=0)[::-1], np.arange(3) / 2
+        low, high = math.log(self.beta / (1 - self.alpha)), math.log((1 - self.beta) / self.alpha)
+        return Decision(likelihood_ratio(counts, points, score_of(self.elo0), score_of(self.elo1)), low, high)
+
+    def fixed_pairs(self, variance: float) -> int:
+        """How many pairs a test of fixed size takes for the same errors, at this variance of a pair's mean score."""
+        between = score_of(self.elo1) - score_of(self.elo0)
+        wanted = float(norm.ppf(1 - self.alpha) + norm.ppf(1 - self.beta))
+        return math.ceil((wanted / between) ** 2 * variance)
+
+
+_NEVER_SEEN = 1e-3  # counted for each result, so that one that was not met yet is not taken for impossible
+
+
+def likelihood_ratio(counts: Integers, points: Reals, score0: float, score1: float) -> float:
+    """The logarithm of the ratio of the greatest likelihoods with the means ``score1`` and ``score0``.
+
+    Args:
+        counts: int64[K]: how often each result was seen.
+        points: float64[K]: what each result is worth, 0 to 1.
+        score0, score1: the means of the two hypotheses, in (0, 1).
+    """
+    seen = counts + _NEVER_SEEN
+    shares = seen / seen.sum()
+    return float(seen @ (np.log(_likeliest(shares, points - score1)) - np.log(_likeliest(shares, points - score0))))
+
+
+def _likeliest(shares: Reals, values: Reals) -> Reals:
+    """The chances of greatest likelihood, for results seen with these shares, under which the mean of values is 0."""
+    low, high = -1 / values.max(), -1 / values.min()
+    inside = 1e-9 * (high - low)
+    theta = brentq(lambda x: float(shares @ (values / (1 + x * values))), low + inside, high - inside)
+    return np.asarray(shares / (1 + theta * values))
