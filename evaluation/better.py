@@ -94,7 +94,7 @@ def net_score(chances: Sequence[float] | Reals, pairs: int) -> Reals:
 
 
 def chance_within(chances: Sequence[float] | Reals, pairs: int, score: int) -> float:
-    """Pr(\\|X[n]\\| <= score), exactly: how often equal players' net score is that small (slides 53 to 57)."""
+    """Pr(abs(X[n]) <= score), exactly: how often equal players' net score is that small (slides 53 to 57)."""
     total = net_score(chances, pairs)
     reach = min(score, 2 * pairs)
     return float(total[2 * pairs - reach : 2 * pairs + reach + 1].sum()) if reach >= 0 else 0.0
