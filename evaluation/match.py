@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -12,7 +12,7 @@ from joblib import Parallel, delayed
 from evaluation.statistics import Interval, of_pairs
 from ttt_envs.boards import Boards
 from ttt_envs.compiling import Integers, Keys, Reals
-from ttt_envs.policy import Player, Policy, act_in_episodes, make_policy
+from ttt_envs.policy import HasPlayer, Player, Policy, act_in_episodes, make_policy
 from ttt_envs.rules import DRAW, ILLEGAL, NOT_OVER, Game, begin_rows, key_of, play_rows
 
 BLOCK = 2048
@@ -129,8 +129,7 @@ class WithoutMemory:
 
 def player_of(policy: Policy, luck: Keys) -> Player:
     """What plays a policy in a match: its own ``player()``, with a memory between moves, where it offers one."""
-    own = getattr(policy, "player", None)
-    return WithoutMemory(policy, luck) if own is None else cast(Player, own())
+    return policy.player() if isinstance(policy, HasPlayer) else WithoutMemory(policy, luck)
 
 
 def _play_block(

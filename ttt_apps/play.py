@@ -27,7 +27,7 @@ from ttt_apps.board import ONLY, LiveGame, board_text
 from ttt_apps.cli import Count, GameOptions, Stopped, as_called, check_seed, parse, run_command, words_of
 from ttt_envs.boards import MOVERS, Boards, cell_at, coordinate, line_of
 from ttt_envs.compiling import Reals
-from ttt_envs.lockstep import Seat
+from ttt_envs.lockstep import SeatChoice
 from ttt_envs.policy import TIE, Policy, make_policy, nearest
 from ttt_envs.rules import DRAW, OPPONENT, Game, key_of
 
@@ -47,7 +47,7 @@ class Play(GameOptions):
     opponent: Annotated[str | None, tyro.conf.arg(metavar="POLICY")] = None
     """a policy, such as random, svd:rank=18 or run:PATH; by default optimal on boards up to 16 cells, and
     mcts:simulations=2000 on larger ones"""
-    seat: Seat = "first"
+    seat: SeatChoice = "first"
     """yours; alternate begins with the first"""
     games: Count | None = None
     """how many games; by default you are asked after each"""
@@ -170,7 +170,7 @@ class Sitting:
         name: str,
         console: Console,
         lines: TextIO,
-        seat: Seat = "first",
+        seat: SeatChoice = "first",
         seed: int = 0,
         games: int | None = None,
         log: Path | None = None,

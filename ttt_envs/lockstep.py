@@ -14,7 +14,7 @@ from ttt_envs import stepping
 from ttt_envs.bits import LARGEST_IN_BITS
 from ttt_envs.boards import MOVERS, Boards, from_text
 from ttt_envs.compiling import Cells, Integers, Keys, Reals
-from ttt_envs.policy import Policy, act_in_episodes, make_policy
+from ttt_envs.policy import ActsInGames, PlaysUniformly, Policy, act_in_episodes, make_policy
 from ttt_envs.rules import (
     NOT_OVER,
     ChanceOutcome,
@@ -28,7 +28,7 @@ from ttt_envs.rules import (
 from ttt_envs.stepping import BOTH_SEATS, BY_ACT, NOBODY, UNIFORM, Flags
 from ttt_envs.symmetry import symmetries
 
-Seat = Literal["first", "second", "random", "alternate"]
+SeatChoice = Literal["first", "second", "random", "alternate"]
 IllegalAction = Literal["lose", "penalize", "raise"]
 Symmetry = Literal["none", "random"]
 
@@ -44,7 +44,7 @@ OUTCOMES = (
 )
 WINNERS = (0, 1, -1, 1, 0, -1, -1)
 """of each outcome the player who has won, -1 for nobody; the last is that of ``NOT_OVER``, -1"""
-_SEATS = get_args(Seat)
+_SEATS = get_args(SeatChoice)
 
 
 def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
@@ -168,7 +168,7 @@ class Lockstep:
         game: Game,
         count: int,
         opponent: str | Policy,
-        seat: Seat,
+        seat: SeatChoice,
         illegal_action: IllegalAction,
         symmetry: Symmetry,
     ) -> None:
@@ -181,7 +181,10 @@ class Lockstep:
         if self.opponent is None:
             self._replies = NOBODY
         else:
-            self._replies = UNIFORM if getattr(self.opponent, "plays_uniformly", False) else BY_ACT
+            uniform = isinstance(self.opponent, PlaysUniformly) and self.opponent.plays_uniformly
+            self._replies = UNIFORM if uniform else BY_ACT
+        playing: Policy | ActsInGames | None = self.opponent
+        self._in_games = playing if isinstance(playing, ActsInGames) else None
         self._seats = BOTH_SEATS if self.opponent is None else _SEATS.index(seat)
         self._illegal = get_args(IllegalAction).index(illegal_action)
         # Few arrays with rows, because every array costs a kernel's caller as much as a move on a small board.
@@ -291,9 +294,8 @@ class Lockstep:
                 return
             boards = self.boards(rows)
             luck, stones = self.luck[rows], self.stones[rows]
-            in_games = getattr(self.opponent, "act_in_games", None)
-            if in_games is not None:  # who plays differently in different games
-                actions = in_games(boards, self.episode[rows], luck, stones)
+            if self._in_games is not None:
+                actions = self._in_games.act_in_games(boards, self.episode[rows], luck, stones)
             else:
                 actions = act_in_episodes(self.opponent, boards, luck, stones)
             refused = stepping.play_replies(

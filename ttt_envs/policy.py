@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 import importlib
 import importlib.util
 import inspect
@@ -44,10 +45,9 @@ class Uniforms(Protocol):
 class Policy(Protocol):
     """Whatever plays: a distribution over moves for every position of a batch.
 
-    Callers never pass finished positions. A policy may also have ``act(boards, rng) -> int64[B]``, a faster draw from
-    the same distribution that takes exactly one ``rng.random(B)``; :func:`act` uses it. A policy with
-    ``plays_uniformly = True`` gives every legal move the same probability, and environments may then draw by
-    ``rules.pick`` in their own kernels.
+    Callers never pass finished positions. What more a policy may offer are protocols of their own, found by the methods
+    of its class: :class:`ActsFast`, :class:`ActsInGames`, :class:`PlaysUniformly`, :class:`HasPlayer`,
+    :class:`Values`.
     """
 
     @property
@@ -60,6 +60,34 @@ class Policy(Protocol):
 
         A policy that is not pure needs ``rng``.
         """
+        ...
+
+
+@runtime_checkable
+class ActsFast(Protocol):
+    """A policy that draws its moves faster than from its probabilities; :func:`act` lets it."""
+
+    def act(self, boards: Boards, rng: Uniforms) -> Integers:
+        """int64[B], from the distribution of ``probabilities``, with exactly one ``rng.random(B)``."""
+        ...
+
+
+@runtime_checkable
+class ActsInGames(Protocol):
+    """An opponent that plays differently in different games."""
+
+    def act_in_games(self, boards: Boards, games: Integers, luck: Keys, plies: Integers) -> Integers:
+        """int64[B]: a move in each of the games of these numbers, with luck uint64[B] and ``plies`` stones so far."""
+        ...
+
+
+@runtime_checkable
+class PlaysUniformly(Protocol):
+    """A policy that, where it says so, gives every legal move the same probability: environments draw in its place."""
+
+    @property
+    def plays_uniformly(self) -> bool:
+        """Whether it does; an attribute of the class will do."""
         ...
 
 
@@ -87,6 +115,15 @@ class Player(Protocol):
         self, boards: Boards, slots: Integers, rng: np.random.Generator, time_left: Reals | None = None
     ) -> Integers:
         """int64[B]: a move in each of the games ``slots``, with ``time_left`` float64[B] seconds on the clocks."""
+        ...
+
+
+@runtime_checkable
+class HasPlayer(Protocol):
+    """A policy that plays matches with a memory."""
+
+    def player(self) -> Player:
+        """A player of its own, with nothing remembered yet."""
         ...
 
 
@@ -142,13 +179,17 @@ def act(policy: Policy, boards: Boards, rng: Uniforms) -> Integers:
         boards: positions that are not over.
         rng: a ``numpy.random.Generator``; for a policy that is not pure it must be a real one.
     """
-    own = getattr(policy, "act", None)
-    if own is not None:
-        return typing.cast(Integers, own(boards, rng))
+    if _acts_fast(type(policy)):
+        return typing.cast(ActsFast, policy).act(boards, rng)
     if policy.pure:
         return sample(policy.probabilities(boards), rng.random(len(boards.mover)))
     assert isinstance(rng, np.random.Generator)
     return sample(policy.probabilities(boards, rng), rng.random(len(boards.mover)))
+
+
+@functools.cache  # protocols are slow to look at, and moves are not
+def _acts_fast(kind: type) -> bool:
+    return issubclass(kind, ActsFast)
 
 
 class EpisodeStreams:

@@ -13,7 +13,7 @@ from gymnasium.vector.utils import batch_space
 
 from ttt_envs import render
 from ttt_envs.compiling import Integers
-from ttt_envs.lockstep import SELF, IllegalAction, Lockstep, Seat, Shown, Symmetry, beginning
+from ttt_envs.lockstep import SELF, IllegalAction, Lockstep, SeatChoice, Shown, Symmetry, beginning
 from ttt_envs.outside import Opponent, opponent_of
 from ttt_envs.render import Scene
 from ttt_envs.rules import ChanceOutcome, Game, key_of
@@ -54,7 +54,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         skip_chance: float = 0.0,
         *,
         opponent: Opponent = "random",
-        seat: Seat = "first",
+        seat: SeatChoice = "first",
         observation: Observation = "flat",
         dtype: DType = "float32",
         illegal_action: IllegalAction = "lose",

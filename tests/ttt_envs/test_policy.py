@@ -125,7 +125,10 @@ class AtFault(Leftmost):
     """An opponent whose `act` is given."""
 
     def __init__(self, act):
-        self.act = act
+        self.given = act
+
+    def act(self, boards, rng):
+        return self.given(boards, rng)
 
 
 FAULTS = {
