@@ -10,32 +10,15 @@ from there. Work without a peer, above all that on 4 x 4, runs in a process of i
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 os.environ["OPENBLAS_NUM_THREADS"] = "1"  # before numpy is there: two threads on one core wait for each other
 
 import numpy as np
-import tyro
-from measuring import (
-    Alone,
-    Arguments,
-    SkipRow,
-    Spread,
-    cpu,
-    measure_alone,
-    not_installed,
-    seconds_of,
-    table_of_alone,
-    versions,
-)
-from rich.box import MARKDOWN
-from rich.console import Console
-from rich.table import Table as Rows
+from measuring import US, Benchmark, Row, Stretch, alone_part, asked, run
 
 from baselines.compression import decompose, grouping_of
 from baselines.tables import random_play_values
@@ -82,12 +65,8 @@ def train_of_tensorly(rank: int) -> tuple[Ask, Ask]:
     return lambda: decompose("tt", values, grouping).at(rank), lambda: tensor_train(tensor, rank)
 
 
-PEERS: dict[str, tuple[str, str, Callable[[], tuple[Ask, Ask]]]] = {
-    "svd-3x3": ("svd, all ranks", "scipy svds, rank 18", lambda: svd_of_scipy(18)),
-    "hooi-3x3": ("hooi, rank 14", "tensorly tucker, rank 14", lambda: tucker_of_tensorly(14)),
-    "tt-3x3": ("tt, rank 12", "tensorly tensor_train, rank 12", lambda: train_of_tensorly(12)),
-}
-"""by name: ours, the peer, and both"""
+def library_row(name: str, ours: str, beside: str, make: Callable[[], tuple[Ask, Ask]]) -> Row:
+    return Row(name, ours, beside, None, lambda: asked(make()[0]), lambda: asked(make()[1]))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -96,7 +75,6 @@ PEERS: dict[str, tuple[str, str, Callable[[], tuple[Ask, Ask]]]] = {
 GAMES = {"3x3": Game(), "3x3-skip": Game(skip_chance=0.25), "4x4": Game(4, 4, 4)}
 POLICIES = ("svd:rank=18", "hosvd:rank=17", "hosvd2:rank=13", "hooi:rank=17", "tt:rank=12")
 BATCHES = (1, 1024)
-PLAY = {f"play-{game}": game for game in GAMES}
 
 
 def positions(game: Game, count: int) -> Boards:
@@ -124,6 +102,33 @@ def asking(policy: Policy, boards: Boards, batch: int) -> Ask:
             policy.probabilities(part)
 
     return ask
+
+
+POSITIONS = 1024
+
+
+def playing(spec: str, game: Game, batch: int) -> Stretch:
+    return asked(asking(make_policy(spec, game), positions(game, POSITIONS), batch), POSITIONS)
+
+
+ROWS = (
+    library_row("svd-3x3", "svd, all ranks", "scipy svds, rank 18", lambda: svd_of_scipy(18)),
+    library_row("hooi-3x3", "hooi, rank 14", "tensorly tucker, rank 14", lambda: tucker_of_tensorly(14)),
+    library_row("tt-3x3", "tt, rank 12", "tensorly tensor_train, rank 12", lambda: train_of_tensorly(12)),
+    *(
+        Row(
+            f"play-{name}",
+            f"{spec}, {batch} at once",
+            "table",
+            None,
+            partial(playing, spec, game, batch),
+            partial(playing, "table", game, batch),
+        )
+        for name, game in GAMES.items()
+        for batch in BATCHES
+        for spec in POLICIES
+    ),
+)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -164,124 +169,17 @@ curve(1), decomposition(Game(), "hosvd").at(1)  # compiles
 """
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Measuring
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """A measured row; times in microseconds of CPU."""
-
-    name: str
-    ours: str
-    beside: str
-    batch: int | None
-    our_us: Spread
-    peer_us: Spread
-    ratio: Spread
-    """the peer's time over ours"""
-
-
-def measured(asks: dict[str, Ask], rounds: int, least: float) -> dict[str, list[float]]:
-    """Seconds of each, taking turns."""
-    for ask in asks.values():
-        ask()
-    times: dict[str, list[float]] = {name: [] for name in asks}
-    for _ in range(rounds):
-        for name, ask in asks.items():
-            times[name].append(seconds_of(ask, least))
-    return times
-
-
-def comparison(
-    name: str, ours: str, beside: str, batch: int | None, our_times: list[float], peer_times: list[float], per: int
-) -> Comparison:
-    """Of times of ``per`` answers each."""
-    of_ours, of_peer = (Spread.of(1e6 * time / per for time in times) for times in (our_times, peer_times))
-    ratio = Spread.of(peer / our for our, peer in zip(our_times, peer_times, strict=True))
-    return Comparison(name, ours, beside, batch, of_ours, of_peer, ratio)
-
-
-def beside_libraries(name: str, rounds: int, least: float) -> Comparison:
-    """Measure a decomposition.
-
-    Raises:
-        SkipRow: the peer is not there.
-    """
-    ours, beside, make = PEERS[name]
-    try:
-        our_ask, peer_ask = make()
-    except ImportError as problem:
-        raise not_installed(problem) from None
-    times = measured({"ours": our_ask, "peer": peer_ask}, rounds, least)
-    return comparison(name, ours, beside, None, times["ours"], times["peer"], 1)
-
-
-def beside_the_table(name: str, rounds: int, least: float) -> list[Comparison]:
-    """Measure the policies on a board."""
-    game = GAMES[PLAY[name]]
-    policies = {spec: make_policy(spec, game) for spec in ("table", *POLICIES)}
-    found = []
-    for batch in BATCHES:
-        boards = positions(game, 1024)
-        asks = {spec: asking(policy, boards, batch) for spec, policy in policies.items()}
-        times = measured(asks, rounds, least)
-        found += [comparison(name, spec, "table", batch, times[spec], times["table"], 1024) for spec in POLICIES]
-    return found
-
-
-def table_of(comparisons: list[Comparison]) -> Rows:
-    table = Rows(box=MARKDOWN)
-    for header in ("row", "ours", "beside"):
-        table.add_column(header, no_wrap=True)
-    for header in ("batch", "ours, us", "beside, us", "ours per s", "ratio"):
-        table.add_column(header, justify="right", no_wrap=True)
-    for c in comparisons:
-        rate = f"{1e6 / c.our_us.median:,.0f}"
-        table.add_row(c.name, c.ours, c.beside, str(c.batch or ""), str(c.our_us), str(c.peer_us), rate, str(c.ratio))
-    return table
-
-
-def main(arguments: Arguments) -> None:
-    known = [*PEERS, *PLAY, *ALONE]
-    left_out = SLOW if arguments.quick and not arguments.only else ()
-    chosen = [name for name in arguments.chosen(known) if name not in left_out]
-    rounds = arguments.rounds or (2 if arguments.quick else 5)
-    least = 0.05 if arguments.quick else 0.2
-    console = Console()
-    console.width = max(console.width, 200)  # a row is a line, in a file too
-    comparisons: list[Comparison] = []
-    by_itself: list[Alone] = []
-    skipped = {}
-    for name in chosen:
-        with console.status(name):
-            try:
-                if name in PEERS:
-                    comparisons.append(beside_libraries(name, rounds, least))
-                elif name in PLAY:
-                    comparisons += beside_the_table(name, rounds, least)
-                else:
-                    work, expression = ALONE[name]
-                    by_itself.append(measure_alone(name, work, BEFORE, expression))
-            except SkipRow as reason:
-                skipped[name] = str(reason)
-
-    here = versions(PACKAGES)
-    console.print(f"{cpu()}, one core; " + ", ".join(" ".join(pair) for pair in here.items()))
-    console.print(
-        f"Medians (min - max) of {rounds} rounds; ratios are taken within each round. Policies: per position."
-    )
-    if comparisons:
-        console.print(table_of(comparisons))
-    if by_itself:
-        console.print(table_of_alone(by_itself))
-    for name, reason in skipped.items():
-        console.print(f"{name} is skipped, {reason}", markup=False)
-    if arguments.json is not None:
-        rows = {"rows": list(map(dataclasses.asdict, comparisons)), "alone": list(map(dataclasses.asdict, by_itself))}
-        data = {"cpu": cpu(), "versions": here, "rounds": rounds, **rows, "skipped": skipped}
-        arguments.json.write_text(json.dumps(data, indent=2) + "\n")
+BENCHMARK = Benchmark(
+    about=str(__doc__),
+    packages=PACKAGES,
+    unit=US,
+    rows=ROWS,
+    parts=(alone_part(ALONE, BEFORE),),
+    left_out=SLOW,
+    seconds=(0.05, 0.2),
+    note="Policies: per position.",
+)
 
 
 if __name__ == "__main__":
-    main(tyro.cli(Arguments, description=__doc__))
+    run(BENCHMARK)

@@ -9,33 +9,44 @@ of order are on, as they always are.
 Single games draw their random moves within the clock. Batches draw them outside, by one sampler for both sides; the
 last column says what it takes.
 
+The kernel beside C: on boards of up to 16 cells ours plays 64 games side by side without branches
+(ttt_envs/random_games.py), C one after another, and both find the same results.
+
     python benchmarks/environments.py [--quick] [--rounds N] [--only NAME,...] [--json FILE]
 """
 
 from __future__ import annotations
 
 import ctypes
-import dataclasses
 import functools
-import gc
 import itertools
-import json
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from random import random
 from time import process_time
-from typing import Any, NamedTuple
+from typing import Any
 
-from measuring import Arguments, SkipRow, Spread, compile_c, cpu, not_installed, versions
+from measuring import (
+    Benchmark,
+    Done,
+    Part,
+    Row,
+    Spread,
+    Stretch,
+    compile_c,
+    rate,
+    rounds_of,
+    run,
+    timed,
+    total,
+)
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import gymnasium
 import numpy as np
-import tyro
 from rich.box import MARKDOWN
-from rich.console import Console
 from rich.table import Table
 
 from ttt_envs import mnk_v0
@@ -49,41 +60,18 @@ COSTS = "cost"
 """the name of the table of costs, beside those of the rows"""
 
 
-class Count(NamedTuple):
-    """What a stretch of play amounts to."""
-
-    moves: int
-    seconds: float
-    """CPU time of the moves"""
-    drawing: float = 0.0
-    """CPU time of drawing them where that is not part of ``seconds``"""
-
-
-Play = Callable[[], Count]
-"""plays on for some milliseconds"""
-
-
-def total(counts: Iterable[Count]) -> Count:
-    return Count(*map(sum, zip(*counts, strict=True)))
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # One game at a time
 
 
-def single(play_game: Callable[[], int], cells: int) -> Play:
+def single(play_game: Callable[[], int], cells: int) -> Stretch:
     """Some games of ``play_game``, which returns its number of moves, as one stretch."""
     games = max(1, 400 // cells)
 
-    def play() -> Count:
-        begin = process_time()
-        moves = sum(play_game() for _ in range(games))
-        return Count(moves, process_time() - begin)
-
-    return play
+    return timed(lambda: sum(play_game() for _ in range(games)))
 
 
-def aec_games(env: Any, cells: int = 9) -> Play:
+def aec_games(env: Any, cells: int = 9) -> Stretch:
     """PettingZoo's loop."""
 
     def play_game() -> int:
@@ -102,27 +90,27 @@ def aec_games(env: Any, cells: int = 9) -> Play:
     return single(play_game, cells)
 
 
-def our_aec(size: int = 3, win_length: int = 3) -> Play:
+def our_aec(size: int = 3, win_length: int = 3) -> Stretch:
     return aec_games(mnk_v0.env(size=size, win_length=win_length), size * size)
 
 
-def our_raw_aec(size: int = 3, win_length: int = 3) -> Play:
+def our_raw_aec(size: int = 3, win_length: int = 3) -> Stretch:
     return aec_games(mnk_v0.raw_env(size=size, win_length=win_length), size * size)
 
 
-def pettingzoo_aec() -> Play:
+def pettingzoo_aec() -> Stretch:
     from pettingzoo.classic import tictactoe_v3
 
     return aec_games(tictactoe_v3.env())
 
 
-def pettingzoo_raw_aec() -> Play:
+def pettingzoo_raw_aec() -> Stretch:
     from pettingzoo.classic import tictactoe_v3
 
     return aec_games(tictactoe_v3.raw_env())
 
 
-def our_single(size: int = 3, win_length: int = 3, dtype: str = "int8") -> Play:
+def our_single(size: int = 3, win_length: int = 3, dtype: str = "int8") -> Stretch:
     env = gymnasium.make("ttt/TicTacToe-v0", size=size, win_length=win_length, opponent="random", dtype=dtype)
 
     def play_game() -> int:
@@ -137,7 +125,7 @@ def our_single(size: int = 3, win_length: int = 3, dtype: str = "int8") -> Play:
     return single(play_game, size * size)
 
 
-def open_spiel_environment() -> Play:
+def open_spiel_environment() -> Stretch:
     from open_spiel.python import rl_environment
 
     env = rl_environment.Environment("tic_tac_toe")
@@ -155,7 +143,7 @@ def open_spiel_environment() -> Play:
     return single(play_game, 9)
 
 
-def open_spiel_large() -> Play:
+def open_spiel_large() -> Stretch:
     import pyspiel
 
     game = pyspiel.load_game("mnk(m=15,n=15,k=5)")
@@ -183,7 +171,7 @@ def batch_games(
     read: Callable[[Any], tuple[Any, int]],
     action_type: Any = np.int64,
     prepare: Callable[[], None] = lambda: None,
-) -> Play:
+) -> Stretch:
     """Games side by side whose moves are drawn outside the clock.
 
     Args:
@@ -201,7 +189,7 @@ def batch_games(
         wanted = (rng.random(count) * ranks[:, -1]).astype(np.int16)
         return np.argmax(ranks > wanted[:, None], axis=1).astype(action_type)
 
-    def turn() -> Count:
+    def turn() -> Done:
         nonlocal mask
         begin = process_time()
         actions = draw()
@@ -211,7 +199,7 @@ def batch_games(
         shown = step(actions)
         done = process_time()
         mask, moves = read(shown)
-        return Count(moves, done - ready, drawn - begin)
+        return Done(moves, done - ready, drawn - begin)
 
     for _ in range(2 * cells):  # compiles, and lets games that began together drift apart
         turn()
@@ -219,7 +207,7 @@ def batch_games(
     return lambda: total(turn() for _ in range(turns))
 
 
-def our_batch(opponent: str, count: int = 1024, size: int = 3, win_length: int = 3, dtype: str = "int8") -> Play:
+def our_batch(opponent: str, count: int = 1024, size: int = 3, win_length: int = 3, dtype: str = "int8") -> Stretch:
     """Our vector environment, which begins the next game in a step of its own."""
     env = gymnasium.make_vec(
         "ttt/TicTacToe-v0", num_envs=count, size=size, win_length=win_length, opponent=opponent, dtype=dtype
@@ -236,7 +224,7 @@ def our_batch(opponent: str, count: int = 1024, size: int = 3, win_length: int =
     return batch_games(env.reset(seed=0)[1]["action_mask"], env.step, read)
 
 
-def pgx_batch(count: int = 1024) -> Play:
+def pgx_batch(count: int = 1024) -> Stretch:
     """pgx, compiled, with its own autoreset, which begins the next game in the step that ends one."""
     import jax
     import pgx
@@ -260,7 +248,7 @@ def pgx_batch(count: int = 1024) -> Play:
     return batch_games(np.asarray(state.legal_action_mask), step, lambda shown: (shown[1], count), np.int32, prepare)
 
 
-def envpool_batch(count: int) -> Play:
+def envpool_batch(count: int) -> Stretch:
     """EnvPool with one worker thread, which begins the next game in a step of its own."""
     import envpool
 
@@ -276,98 +264,6 @@ def envpool_batch(count: int) -> Play:
 # ---------------------------------------------------------------------------------------------------------------------
 # The kernel alone
 
-C_SOURCE = r"""
-// ttt_envs.rules.random_games and what it calls, line by line.
-#include <stdint.h>
-
-enum { SKIP, OPPONENT };
-enum { DRAW = 2, NOT_OVER = -1, SMALL = 25 };
-
-typedef struct { int64_t rows, columns, win_length; double skip_chance; } Game;
-
-static inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
-
-static inline uint64_t splitmix64(uint64_t state, uint64_t n) {
-    uint64_t z = state + (n + 1) * 0x9E3779B97F4A7C15u;
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    return z ^ (z >> 31);
-}
-
-static inline double uniform(uint64_t luck, int64_t stream, int64_t n) {
-    return (double)(splitmix64(luck, (uint64_t)((stream << 32) + n)) >> 11) * 0x1p-53;
-}
-
-static inline int completes_line(const int8_t *cells, int64_t cell, Game game) {
-    int64_t rows = game.rows, columns = game.columns, win_length = game.win_length;
-    int8_t stone = cells[cell];
-    if (rows * columns <= SMALL) {
-        int64_t bits = 0, start = 0;
-        for (int64_t row = 0; row < rows; row++) {
-            int64_t row_bits = 0;
-            for (int64_t column = 0; column < columns; column++)
-                row_bits |= (int64_t)(cells[start + column] == stone) << column;
-            bits |= row_bits << (row * (columns + 1));
-            start += columns;
-        }
-        int64_t across = bits, upright = bits, falling = bits, rising = bits;
-        for (int64_t length = 1; length < win_length; length++) {
-            across &= across >> 1;
-            upright &= upright >> (columns + 1);
-            falling &= falling >> (columns + 2);
-            rising &= rising >> columns;
-        }
-        return (across | upright | falling | rising) != 0;
-    }
-    int64_t up = cell / columns, left = cell - up * columns, down = rows - 1 - up, right = columns - 1 - left;
-    for (int direction = 0; direction < 4; direction++) {
-        int64_t step, before, after;
-        if (direction == 0) step = 1, before = left, after = right;
-        else if (direction == 1) step = columns, before = up, after = down;
-        else if (direction == 2) step = columns + 1, before = smaller(up, left), after = smaller(down, right);
-        else step = columns - 1, before = smaller(up, right), after = smaller(down, left);
-        if (before + after + 1 < win_length) continue;
-        int64_t first = cell - before * step, last = cell + after * step;
-        int64_t low = cell - step, high = cell + step;
-        while (low >= first && cells[low] == stone) low -= step;
-        while (high <= last && cells[high] == stone) high += step;
-        if (high - low > win_length * step) return 1;
-    }
-    return 0;
-}
-
-int64_t random_games(
-    int64_t games, uint64_t key, int64_t rows, int64_t columns, int64_t win_length, double skip_chance, int64_t *results
-) {
-    Game game = {rows, columns, win_length, skip_chance};
-    int64_t size = rows * columns, moves = 0;
-    int8_t cells[19 * 19];
-    int64_t empty[19 * 19];
-    for (int64_t i = 0; i < games; i++) {
-        uint64_t luck = splitmix64(key, (uint64_t)i);
-        for (int64_t cell = 0; cell < size; cell++) cells[cell] = 0;
-        for (int64_t cell = 0; cell < size; cell++) empty[cell] = cell;
-        int64_t mover = 0, outcome = NOT_OVER, stones = 0;
-        while (outcome == NOT_OVER) {
-            int64_t left = size - stones;
-            int64_t chosen = (int64_t)(uniform(luck, OPPONENT, stones) * (double)left);
-            int64_t cell = empty[chosen];
-            empty[chosen] = empty[left - 1];
-            cells[cell] = (int8_t)(mover + 1);
-            int64_t own = skip_chance > 0 ? stones + 1 : stones / 2 + 1;
-            if (own >= win_length && completes_line(cells, cell, game)) outcome = mover;
-            else if (stones + 1 == size) outcome = DRAW;
-            else if (!(skip_chance > 0 && uniform(luck, SKIP, stones) < skip_chance)) mover = 1 - mover;
-            stones++;
-        }
-        moves += stones;
-        results[outcome]++;
-    }
-    return moves;
-}
-"""
-
-
 Results = tuple[int, list[int]]
 """moves, and how often player_0 won, player_1 won, nobody won"""
 
@@ -379,7 +275,7 @@ def games_by_numba(game: Game, games: int, key: int) -> Results:
 
 @functools.cache
 def compiled_c() -> ctypes.CDLL:
-    loaded = compile_c(C_SOURCE)
+    loaded = compile_c("random_games.c")
     sizes = [ctypes.c_int64] * 3
     loaded.random_games.argtypes = [ctypes.c_int64, ctypes.c_uint64, *sizes, ctypes.c_double, ctypes.c_void_p]
     loaded.random_games.restype = ctypes.c_int64
@@ -391,41 +287,23 @@ def games_by_c(game: Game, games: int, key: int) -> Results:
     return compiled_c().random_games(games, key, *game.parameters[:4], results.ctypes.data), results.tolist()
 
 
-def kernel_games(play_games: Callable[[Game, int, int], Results], game: Game) -> Play:
+def kernel_games(play_games: Callable[[Game, int, int], Results], game: Game) -> Stretch:
     games = 400_000 // game.cells
     keys = itertools.count()
     # compiles both; and what is compared must be the same work
     expected, got = games_by_numba(game, games, 0), play_games(game, games, 0)
     assert got == expected, f"C played other games than numba: {got}, not {expected}"
 
-    def play() -> Count:
-        key = next(keys)
-        begin = process_time()
-        moves, _ = play_games(game, games, key)
-        return Count(moves, process_time() - begin)
-
-    return play
+    return timed(lambda: play_games(game, games, next(keys))[0])
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Rows
 
 
-class Row(NamedTuple):
-    """Ours beside a peer."""
-
-    name: str
-    ours: str
-    beside: str
-    at_least: float
-    """the ratio to reach"""
-    our_play: Callable[[], Play]
-    peer_play: Callable[[], Play]
-
-
-def kernel_row(name: str, game: Game) -> Row:
+def kernel_row(name: str, game: Game, at_least: float) -> Row:
     sides = (functools.partial(kernel_games, play_games, game) for play_games in (games_by_numba, games_by_c))
-    return Row(name, f"numba, {game}", "gcc -O3", 0.5, *sides)
+    return Row(name, f"numba, {game}", "gcc -O3", at_least, *sides)
 
 
 def vector_row(name: str, opponent: str, at_least: float, dtype: str = "int8") -> Row:
@@ -434,8 +312,8 @@ def vector_row(name: str, opponent: str, at_least: float, dtype: str = "int8") -
 
 
 ROWS = (
-    Row("aec", "mnk_v0.env()", "tictactoe_v3.env()", 10, our_aec, pettingzoo_aec),
-    Row("aec-raw", "mnk_v0.raw_env()", "tictactoe_v3.raw_env()", 2.5, our_raw_aec, pettingzoo_raw_aec),
+    Row("aec", "mnk_v0.env()", "tictactoe_v3.env()", 11, our_aec, pettingzoo_aec),
+    Row("aec-raw", "mnk_v0.raw_env()", "tictactoe_v3.raw_env()", 2.8, our_raw_aec, pettingzoo_raw_aec),
     Row("single", "single env, random", "OpenSpiel rl_environment", 2, our_single, open_spiel_environment),
     Row(
         "single-float32",
@@ -447,8 +325,8 @@ ROWS = (
     ),
     vector_row("vector-random", "random", 3),
     vector_row("vector-random-float32", "random", 3, "float32"),
-    vector_row("vector-self", "self", 5),
-    vector_row("vector-win-or-block", "win-or-block", 1.2),
+    vector_row("vector-self", "self", 6),
+    vector_row("vector-win-or-block", "win-or-block", 2),
     Row(
         "vector-64",
         "vector env, 64, random",
@@ -458,39 +336,24 @@ ROWS = (
         lambda: envpool_batch(64),
     ),
     Row("aec-large", "mnk_v0.raw_env(), 15 x 15", "OpenSpiel mnk", 10, lambda: our_raw_aec(15, 5), open_spiel_large),
-    kernel_row("kernel", Game()),
-    kernel_row("kernel-skip", Game(skip_chance=0.25)),
-    kernel_row("kernel-large", Game(15, 15, 5)),
-    kernel_row("kernel-large-skip", Game(15, 15, 5, 0.25)),
+    kernel_row("kernel", Game(), 0.6),
+    kernel_row("kernel-skip", Game(skip_chance=0.25), 0.6),
+    kernel_row("kernel-large", Game(15, 15, 5), 0.5),
+    kernel_row("kernel-large-skip", Game(15, 15, 5, 0.25), 0.5),
 )
 
-KINDS: dict[str, Callable[[int, int], Play]] = {
+KINDS: dict[str, Callable[[int, int], Stretch]] = {
     "mnk_v0.env()": our_aec,
     "single env, random": our_single,
     "vector env, self": functools.partial(our_batch, "self", 1024),
     "vector env, random": functools.partial(our_batch, "random", 1024),
+    "vector env, win-or-block": functools.partial(our_batch, "win-or-block", 1024),
 }
 """the columns of the table of costs, by size and win length"""
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Measuring
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """A measured row."""
-
-    name: str
-    ours: str
-    beside: str
-    our_rate: Spread
-    """moves per second"""
-    peer_rate: Spread
-    ratio: Spread
-    at_least: float
-    drawing: float
-    """nanoseconds a move takes to be drawn, outside the rates"""
 
 
 @dataclass(frozen=True)
@@ -504,76 +367,19 @@ class Cost:
     kinds: dict[str, Spread]
 
 
-def rounds_of(plays: list[Play], rounds: int, seconds: float) -> list[list[Count]]:
-    """Counts [play][round]: in each round, every one of ``plays`` by turns for ``seconds`` of its CPU time."""
-    for play in plays:
-        play()
-    gc.collect()
-    gc.freeze()  # what the peers' libraries keep is not ours, or theirs, to look through in the middle of a game
-    counts: list[list[Count]] = [[] for _ in plays]
-    for _ in range(rounds):
-        for play, of_play in zip(plays, counts, strict=True):
-            stretches = [play()]
-            while sum(stretch.seconds for stretch in stretches) < seconds:
-                stretches.append(play())
-            of_play.append(total(stretches))
-    return counts
-
-
-def compare(row: Row, rounds: int, seconds: float) -> Comparison:
-    """Measure a row.
-
-    Raises:
-        SkipRow: the peer is not there.
-    """
-    try:
-        peer = row.peer_play()
-    except ImportError as problem:
-        raise not_installed(problem) from None
-    counts = rounds_of([row.our_play(), peer], rounds, seconds)
-    ours, theirs = ([count.moves / count.seconds for count in side] for side in counts)
-    drawn = total(counts[0] + counts[1])
-    return Comparison(
-        row.name,
-        row.ours,
-        row.beside,
-        Spread.of(ours),
-        Spread.of(theirs),
-        Spread.of(our / their for our, their in zip(ours, theirs, strict=True)),
-        row.at_least,
-        1e9 * drawn.drawing / drawn.moves,
-    )
-
-
-def measure_costs(rounds: int, seconds: float) -> list[Cost]:
-    plays = [kind(*board) for board in BOARDS for kind in KINDS.values()]
-    counts = iter(rounds_of(plays, rounds, seconds))
+def measure_costs(_: str, rounds: int, seconds: float) -> list[Cost]:
+    stretches = [kind(*board) for board in BOARDS for kind in KINDS.values()]
+    counts = iter(rounds_of(stretches, rounds, seconds / 4))
     costs = []
     for size, win_length in BOARDS:
-        kinds = {kind: Spread.of(1e9 * c.seconds / c.moves for c in next(counts)) for kind in KINDS}
+        kinds = {kind: Spread.of(1e9 * c.seconds / c.amount for c in next(counts)) for kind in KINDS}
         costs.append(Cost(size, win_length, 3 * size * size, kinds))
     return costs
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Showing
-
-
-def table_of(comparisons: list[Comparison]) -> Table:
-    table = Table(box=MARKDOWN)
-    for header in ("row", "ours", "beside"):
-        table.add_column(header, no_wrap=True)
-    for header in ("ours, moves/s", "beside, moves/s", "ratio", "at least", "drawing, ns"):
-        table.add_column(header, justify="right", no_wrap=True)
-    for c in comparisons:
-        goal = f"{c.at_least:g}" if c.ratio.median >= c.at_least else f"{c.at_least:g} missed"
-        drawing = f"{c.drawing:.0f}" if c.drawing else ""
-        table.add_row(c.name, c.ours, c.beside, str(c.our_rate), str(c.peer_rate), str(c.ratio), goal, drawing)
-    return table
-
-
-def table_of_costs(costs: list[Cost]) -> Table:
+def table_of_costs(measured: list[list[Cost]]) -> Table:
     """The costs, and below them how many times those of the smallest board the largest board's are."""
+    [costs] = measured
     table = Table(box=MARKDOWN)
     for header in ("board", "observation and mask, bytes", *(f"{kind}, ns/move" for kind in KINDS)):
         table.add_column(header, justify="right", no_wrap=True)
@@ -586,39 +392,16 @@ def table_of_costs(costs: list[Cost]) -> Table:
     return table
 
 
-def main(arguments: Arguments) -> None:
-    known = [*(row.name for row in ROWS), COSTS]
-    chosen = arguments.chosen(known)
-    rounds = arguments.rounds or (3 if arguments.quick else 5)
-    seconds = 0.1 if arguments.quick else 0.4
-    console = Console()
-    console.width = max(console.width, 200)  # a row is a line, in a file too
-    comparisons, skipped = [], {}
-    for row in ROWS:
-        if row.name not in chosen:
-            continue
-        with console.status(row.name):
-            try:
-                comparisons.append(compare(row, rounds, seconds))
-            except SkipRow as reason:
-                skipped[row.name] = str(reason)
-    with console.status(COSTS):
-        costs = measure_costs(rounds, seconds / 4) if COSTS in chosen else []
-
-    here = versions(PACKAGES)
-    console.print(f"{cpu()}, one core; " + ", ".join(" ".join(pair) for pair in here.items()))
-    console.print(f"Medians (min - max) of {rounds} rounds; ratios are taken within each round.")
-    if comparisons:
-        console.print(table_of(comparisons))
-    for name, reason in skipped.items():
-        console.print(f"{name} is skipped, {reason}", markup=False)
-    if costs:
-        console.print(table_of_costs(costs))
-    if arguments.json is not None:
-        measured = {"rows": list(map(dataclasses.asdict, comparisons)), "costs": list(map(dataclasses.asdict, costs))}
-        data = {"cpu": cpu(), "versions": here, "rounds": rounds, **measured, "skipped": skipped}
-        arguments.json.write_text(json.dumps(data, indent=2) + "\n")
+BENCHMARK = Benchmark(
+    about=str(__doc__),
+    packages=PACKAGES,
+    unit=rate("moves/s"),
+    rows=ROWS,
+    parts=(Part("costs", (COSTS,), measure_costs, table_of_costs),),
+    rounds=(3, 5),
+    aside="drawing, ns",
+)
 
 
 if __name__ == "__main__":
-    main(tyro.cli(Arguments, description=__doc__))
+    run(BENCHMARK)

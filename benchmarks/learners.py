@@ -2,30 +2,26 @@
 
 Ours and the peer take turns in one process on one core, for several rounds, and the ratio is taken within each round.
 A rate is finished games per second of CPU time, exploration and learning included; imports, compiling and the first
-games stay outside the clock. Every learner starts anew in every round, so that tables grow from nothing.
+games stay outside the clock. Every learner starts anew, in every round and again and again in it, so that tables grow
+from nothing.
 
     python benchmarks/learners.py [--quick] [--rounds N] [--only NAME,...] [--json FILE]
 """
 
 from __future__ import annotations
 
-import dataclasses
-import json
+import functools
 import os
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
-from time import process_time
-from typing import Any, NamedTuple
+from typing import Any
 
-from measuring import Arguments, SkipRow, Spread, cpu, not_installed, versions
+from measuring import Benchmark, Part, Row, Spread, Stretch, asked, rate, run
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import numpy as np
-import tyro
 from rich.box import MARKDOWN
-from rich.console import Console
 from rich.table import Table
 
 from learners import LEARNERS
@@ -157,101 +153,51 @@ def keras_learner(hidden: int) -> Play:
     return play
 
 
-class Row(NamedTuple):
-    """Ours beside a peer."""
-
-    name: str
-    ours: str
-    beside: str
-    at_least: float
-    our_play: Callable[[], Play]
-    our_games: int
-    peer_play: Callable[[], Play]
-    peer_games: int
-
-
 def q_net_hidden() -> int:
     """The default size of the net's hidden layer."""
     return int(load_object(LEARNERS["q-net"])().hidden)
 
 
-ROWS = (
-    Row(
-        "q-learning",
-        "q-learning against random",
-        "plain Python, dictionary",
-        8,
-        lambda: our_learner("q-learning", "random"),
-        50_000,
-        dictionary_learner,
-        50_000,
-    ),
-    Row(
-        "q-learning-self",
-        "q-learning in self-play",
-        "OpenSpiel tabular_qlearner",
-        50,
-        lambda: our_learner("q-learning", "self"),
-        50_000,
-        open_spiel_learner,
-        500,
-    ),
-    Row(
-        "q-net",
-        "q-net against random",
-        "Keras, train_on_batch",
-        300,
-        lambda: our_learner("q-net", "random"),
-        20_000,
-        lambda: keras_learner(q_net_hidden()),
-        20,
-    ),
-)
+def rows(share: float) -> tuple[Row, ...]:
+    """All, whose learners play this share of the games before they start anew."""
+
+    def learning(play: Play, games: int) -> Stretch:
+        count = max(1, int(share * games))
+
+        return asked(functools.partial(play, count), count)
+
+    return (
+        Row(
+            "q-learning",
+            "q-learning against random",
+            "plain Python, dictionary",
+            10,
+            lambda: learning(our_learner("q-learning", "random"), 50_000),
+            lambda: learning(dictionary_learner(), 50_000),
+        ),
+        Row(
+            "q-learning-self",
+            "q-learning in self-play",
+            "OpenSpiel tabular_qlearner",
+            50,
+            lambda: learning(our_learner("q-learning", "self"), 50_000),
+            lambda: learning(open_spiel_learner(), 500),
+        ),
+        Row(
+            "q-net",
+            "q-net against random",
+            "Keras, train_on_batch",
+            300,
+            lambda: learning(our_learner("q-net", "random"), 20_000),
+            lambda: learning(keras_learner(q_net_hidden()), 20),
+        ),
+    )
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """A measured row."""
-
-    name: str
-    ours: str
-    beside: str
-    our_rate: Spread
-    """games per second"""
-    peer_rate: Spread
-    ratio: Spread
-    at_least: float
-
-
-def rate(play: Play, games: int) -> float:
-    begin = process_time()
-    play(games)
-    return games / (process_time() - begin)
-
-
-def compare(row: Row, rounds: int, share: float) -> Comparison:
-    """Measure a row, with this share of its games.
-
-    Raises:
-        SkipRow: the peer is not there.
-    """
-    try:
-        ours, theirs = row.our_play(), row.peer_play()
-        ours(min(2_000, row.our_games)), theirs(2)
-    except ImportError as problem:
-        raise not_installed(problem) from None
-    rates: list[tuple[float, float]] = []
-    for _ in range(rounds):
-        mine = rate(ours, max(1, int(share * row.our_games)))
-        rates.append((mine, rate(theirs, max(1, int(share * row.peer_games)))))
-    our_rates, peer_rates = zip(*rates, strict=True)
-    spreads = Spread.of(our_rates), Spread.of(peer_rates), Spread.of(our / peer for our, peer in rates)
-    return Comparison(row.name, row.ours, row.beside, *spreads, row.at_least)
-
-
-def rates_of_boards(rounds: int, share: float) -> dict[str, dict[str, Spread]]:
+def rates_of_boards(_: str, rounds: int, seconds: float) -> dict[str, dict[str, Spread]]:
     """Games per second of every learner of our own, by board, against random moves."""
     found: dict[str, dict[str, Spread]] = {}
+    games = max(300, int(20_000 * seconds))
     for name, path in LEARNERS.items():
         if not hasattr(load_object(path), "build"):
             continue
@@ -259,57 +205,29 @@ def rates_of_boards(rounds: int, share: float) -> dict[str, dict[str, Spread]]:
         for size, win_length in BOARDS:
             play = our_learner(name, "random", game=Game(size, size, win_length))
             play(300)
-            games = max(300, int(share * 20_000))
-            found[name][f"{size} x {size}, {win_length}"] = Spread.of(rate(play, games) for _ in range(rounds))
+            played = [asked(functools.partial(play, games), games)() for _ in range(min(3, rounds))]
+            found[name][f"{size} x {size}, {win_length}"] = Spread.of(done.amount / done.seconds for done in played)
     return found
 
 
-def table_of(comparisons: list[Comparison]) -> Table:
-    table = Table(box=MARKDOWN)
-    for header in ("row", "ours", "beside"):
-        table.add_column(header, no_wrap=True)
-    for header in ("ours, games/s", "beside, games/s", "ratio", "at least"):
-        table.add_column(header, justify="right", no_wrap=True)
-    for c in comparisons:
-        goal = f"{c.at_least:g}" if c.ratio.median >= c.at_least else f"{c.at_least:g} missed"
-        table.add_row(c.name, c.ours, c.beside, str(c.our_rate), str(c.peer_rate), str(c.ratio), goal)
+def table_of_boards(measured: list[dict[str, dict[str, Spread]]]) -> Table:
+    [boards] = measured
+    table = Table("learner, games/s", *next(iter(boards.values())), box=MARKDOWN)
+    for name, of_board in boards.items():
+        table.add_row(name, *map(str, of_board.values()))
     return table
 
 
-def main(arguments: Arguments) -> None:
-    chosen = arguments.chosen([*(row.name for row in ROWS), OF_BOARDS])
-    rounds = arguments.rounds or (2 if arguments.quick else 5)
-    share = 0.2 if arguments.quick else 1.0
-    console = Console()
-    console.width = max(console.width, 200)  # a row is a line, in a file too
-    comparisons, skipped = [], {}
-    for row in ROWS:
-        if row.name in chosen:
-            with console.status(row.name):
-                try:
-                    comparisons.append(compare(row, rounds, share))
-                except SkipRow as reason:
-                    skipped[row.name] = str(reason)
-    with console.status(OF_BOARDS):
-        boards = rates_of_boards(min(3, rounds), share) if OF_BOARDS in chosen else {}
-    here = versions(PACKAGES)
-    console.print(f"{cpu()}, one core; " + ", ".join(" ".join(pair) for pair in here.items()))
-    console.print(f"Medians (min - max) of {rounds} rounds; ratios are taken within each round.")
-    if comparisons:
-        console.print(table_of(comparisons))
-    for name, reason in skipped.items():
-        console.print(f"{name} is skipped, {reason}", markup=False)
-    if boards:
-        table = Table("learner, games/s", *next(iter(boards.values())), box=MARKDOWN)
-        for name, of_board in boards.items():
-            table.add_row(name, *map(str, of_board.values()))
-        console.print(table)
-    if arguments.json is not None:
-        plain = {name: {b: dataclasses.asdict(s) for b, s in of.items()} for name, of in boards.items()}
-        rows = {"rows": list(map(dataclasses.asdict, comparisons)), "boards": plain}
-        data = {"cpu": cpu(), "versions": here, "rounds": rounds, **rows, "skipped": skipped}
-        arguments.json.write_text(json.dumps(data, indent=2) + "\n")
+BENCHMARK = Benchmark(
+    about=str(__doc__),
+    packages=PACKAGES,
+    unit=rate("games/s"),
+    rows=rows(1.0),
+    quick_rows=rows(0.2),
+    parts=(Part("boards", (OF_BOARDS,), rates_of_boards, table_of_boards),),
+    seconds=(0.2, 1.0),
+)
 
 
 if __name__ == "__main__":
-    main(tyro.cli(Arguments, description=__doc__))
+    run(BENCHMARK)

@@ -11,24 +11,15 @@ does more: mctx judges a leaf by a random number, ours plays a game to the end.
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import os
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from time import process_time
-from typing import Any, NamedTuple
+from typing import Any
 
-from measuring import Arguments, SkipRow, Spread, cpu, not_installed, versions
+from measuring import Benchmark, Row, Stretch, rate, run, timed
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import numpy as np
-import tyro
-from rich.box import MARKDOWN
-from rich.console import Console
-from rich.table import Table
 
 from baselines.mcts import MCTS, Search, keys_of
 from ttt_envs.boards import Boards
@@ -38,15 +29,12 @@ PACKAGES = ("numpy", "numba", "open_spiel", "pgx", "mctx", "jax")
 C = 1.4
 BATCH = 256
 
-Think = Callable[[], int]
-"""searches for some milliseconds; returns the simulations done"""
-
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Both sides
 
 
-def ours(game: Game, simulations: int, decisive: bool = False, count: int = 1) -> Think:
+def ours(game: Game, simulations: int, decisive: bool = False, count: int = 1) -> Stretch:
     """Trees of ``count`` empty boards."""
     boards, rng = Boards.start(game, count), np.random.default_rng(0)
 
@@ -55,10 +43,10 @@ def ours(game: Game, simulations: int, decisive: bool = False, count: int = 1) -
         search.run(simulations)
         return count * simulations
 
-    return think
+    return timed(think)
 
 
-def our_moves(game: Game, simulations: int) -> Think:
+def our_moves(game: Game, simulations: int) -> Stretch:
     """Whole moves of the policy as it is without settings, one position at a time."""
     policy, boards, rng = MCTS(game, simulations), Boards.start(game), np.random.default_rng(0)
 
@@ -66,10 +54,10 @@ def our_moves(game: Game, simulations: int) -> Think:
         policy.probabilities(boards, rng)
         return simulations
 
-    return think
+    return timed(think)
 
 
-def open_spiel(name: str, simulations: int, solve: bool = False) -> Think:
+def open_spiel(name: str, simulations: int, solve: bool = False) -> Stretch:
     """OpenSpiel's search in C++."""
     import pyspiel
 
@@ -82,10 +70,10 @@ def open_spiel(name: str, simulations: int, solve: bool = False) -> Think:
         bot.mcts_search(state)
         return simulations
 
-    return think
+    return timed(think)
 
 
-def mctx_pgx(name: str, simulations: int) -> Think:
+def mctx_pgx(name: str, simulations: int) -> Stretch:
     """``mctx.muzero_policy`` or ``mctx.gumbel_muzero_policy`` over pgx's tic-tac-toe, equal priors, random values."""
     import jax
     import jax.numpy as jnp
@@ -130,23 +118,11 @@ def mctx_pgx(name: str, simulations: int) -> Think:
         np.asarray(compiled(jax.random.key(next(keys)), state))
         return BATCH * simulations
 
-    return think
+    return timed(think)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Rows
-
-
-class Row(NamedTuple):
-    """Ours beside a peer."""
-
-    name: str
-    ours: str
-    beside: str
-    at_least: float
-    """the ratio to reach"""
-    our_think: Callable[[], Think]
-    peer_think: Callable[[], Think]
 
 
 MNK = Game(5, 5, 4)
@@ -197,92 +173,8 @@ ROWS = (
 )
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Measuring
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """A measured row."""
-
-    name: str
-    ours: str
-    beside: str
-    our_rate: Spread
-    """simulations per second"""
-    peer_rate: Spread
-    ratio: Spread
-    at_least: float
-
-
-def rate_of(think: Think, least: float) -> float:
-    """Simulations per CPU second, of as many searches as fill ``least`` seconds."""
-    begin = process_time()
-    done = 0
-    while done == 0 or process_time() - begin < least:
-        done += think()
-    return done / (process_time() - begin)
-
-
-def compare(row: Row, rounds: int, least: float) -> Comparison:
-    """Measure a row.
-
-    Raises:
-        SkipRow: the peer is not there.
-    """
-    try:
-        peer = row.peer_think()
-    except ImportError as problem:
-        raise not_installed(problem) from None
-    our = row.our_think()
-    our(), peer()  # compiles
-    ours_rates, theirs = [], []
-    for _ in range(rounds):
-        ours_rates.append(rate_of(our, least))
-        theirs.append(rate_of(peer, least))
-    ratios = (one / other for one, other in zip(ours_rates, theirs, strict=True))
-    spreads = Spread.of(ours_rates), Spread.of(theirs), Spread.of(ratios)
-    return Comparison(row.name, row.ours, row.beside, *spreads, row.at_least)
-
-
-def table_of(comparisons: list[Comparison]) -> Table:
-    table = Table(box=MARKDOWN)
-    for header in ("row", "ours", "beside"):
-        table.add_column(header, no_wrap=True)
-    for header in ("ours, sims/s", "beside, sims/s", "ratio", "at least"):
-        table.add_column(header, justify="right", no_wrap=True)
-    for c in comparisons:
-        goal = f"{c.at_least:g}" if c.ratio.median >= c.at_least else f"{c.at_least:g} missed"
-        table.add_row(c.name, c.ours, c.beside, str(c.our_rate), str(c.peer_rate), str(c.ratio), goal)
-    return table
-
-
-def main(arguments: Arguments) -> None:
-    chosen = arguments.chosen([row.name for row in ROWS])
-    rounds = arguments.rounds or (2 if arguments.quick else 5)
-    console = Console()
-    console.width = max(console.width, 200)  # a row is a line, in a file too
-    comparisons, skipped = [], {}
-    for row in ROWS:
-        if row.name in chosen:
-            with console.status(row.name):
-                try:
-                    comparisons.append(compare(row, rounds, 0.1 if arguments.quick else 0.4))
-                except SkipRow as reason:
-                    skipped[row.name] = str(reason)
-
-    here = versions(PACKAGES)
-    console.print(f"{cpu()}, one core; " + ", ".join(" ".join(pair) for pair in here.items()))
-    console.print(f"Medians (min - max) of {rounds} rounds; ratios are taken within each round.")
-    if comparisons:
-        console.print(table_of(comparisons))
-    for name, reason in skipped.items():
-        console.print(f"{name} is skipped, {reason}", markup=False)
-    if arguments.json is not None:
-        rows = list(map(dataclasses.asdict, comparisons))
-        data = {"cpu": cpu(), "versions": here, "rounds": rounds, "rows": rows, "skipped": skipped}
-        arguments.json.write_text(json.dumps(data, indent=2) + "\n")
+BENCHMARK = Benchmark(about=str(__doc__), packages=PACKAGES, unit=rate("sims/s"), rows=ROWS)
 
 
 if __name__ == "__main__":
-    main(tyro.cli(Arguments, description=__doc__))
+    run(BENCHMARK)

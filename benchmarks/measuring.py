@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import ctypes
+import dataclasses
+import gc
 import importlib.metadata
+import json
 import os
 import platform
+import re
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from time import process_time
+from typing import Any, NamedTuple
 
+import tyro
 from rich.box import MARKDOWN
+from rich.console import Console
 from rich.table import Table
 
 import ttt_envs
@@ -30,10 +38,6 @@ if hasattr(os, "sched_setaffinity"):  # libraries imported later make threads fo
 
 class SkipRow(Exception):  # noqa: N818  # no error
     """A row cannot be measured here; the message says why."""
-
-
-def not_installed(problem: ImportError) -> SkipRow:
-    return SkipRow(f'{problem.name or problem} is not installed: pip install "ttt_envs[bench]"')
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,7 @@ class Spread:
 
 
 def compile_c(source: str) -> ctypes.CDLL:
-    """C as a plain programmer would have it compiled.
+    """A file of ``benchmarks/peers``, as a plain programmer would have it compiled.
 
     Raises:
         SkipRow: there is no compiler.
@@ -65,19 +69,20 @@ def compile_c(source: str) -> ctypes.CDLL:
     if shutil.which("gcc") is None:
         raise SkipRow("there is no gcc: install a C compiler")
     with tempfile.TemporaryDirectory() as folder:
-        file, library = Path(folder, "peer.c"), Path(folder, "peer.so")
-        file.write_text(source)
+        library, file = Path(folder, "peer.so"), Path(__file__).parent / "peers" / source
         subprocess.run(["gcc", "-O3", "-march=native", "-shared", "-fPIC", "-o", library, file], check=True)
         return ctypes.CDLL(str(library))
 
 
 def cpu() -> str:
+    """The maker, family and model of this machine's processor."""
     try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        text = Path("/proc/cpuinfo").read_text()
     except OSError:
-        lines = []
-    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(names, platform.processor() or platform.machine())
+        return platform.processor() or platform.machine()
+    found = dict(re.findall(r"^(model name|cpu family|model)\s*: (.*)$", text, re.M))
+    name = found.get("model name", platform.machine())
+    return f"{name}, family {found['cpu family']} model {found['model']}" if len(found) == 3 else name
 
 
 def versions(packages: Iterable[str]) -> dict[str, str]:
@@ -93,14 +98,8 @@ def versions(packages: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def seconds_of(ask: Callable[[], object], least: float) -> float:
-    """CPU seconds of one answer, from as many as fill ``least`` seconds."""
-    begin = process_time()
-    count = 0
-    while count == 0 or process_time() - begin < least:
-        ask()
-        count += 1
-    return (process_time() - begin) / count
+# ---------------------------------------------------------------------------------------------------------------------
+# Alone
 
 
 @dataclass(frozen=True)
@@ -153,6 +152,162 @@ def table_of_alone(rows: Iterable[Alone]) -> Table:
     return table
 
 
+# ---------------------------------------------------------------------------------------------------------------------
+# Ours beside a peer
+
+
+class Done(NamedTuple):
+    """What a stretch of work amounts to."""
+
+    amount: float
+    """moves, games, positions or answers"""
+    seconds: float
+    """CPU time of the work"""
+    aside: float = 0.0
+    """CPU time of what the work needs and the rate leaves out"""
+
+
+Stretch = Callable[[], Done]
+"""works on for some milliseconds"""
+
+
+class Row(NamedTuple):
+    """Ours beside a peer."""
+
+    name: str
+    ours: str
+    beside: str
+    at_least: float | None
+    """the ratio to reach: how many times as fast ours must be; None where nothing is asked"""
+    our_stretch: Callable[[], Stretch]
+    """makes ours ready"""
+    peer_stretch: Callable[[], Stretch]
+
+
+class Unit(NamedTuple):
+    """What a column shows."""
+
+    name: str
+    of: Callable[[Done], float]
+
+
+def rate(name: str) -> Unit:
+    """How much in a second."""
+    return Unit(name, lambda done: done.amount / done.seconds)
+
+
+MS = Unit("ms", lambda done: 1e3 * done.seconds / done.amount)
+US = Unit("us", lambda done: 1e6 * done.seconds / done.amount)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A measured row."""
+
+    name: str
+    ours: str
+    beside: str
+    unit: str
+    our_side: Spread
+    """in the unit"""
+    peer_side: Spread
+    ratio: Spread
+    """how many times as fast ours is, within each round"""
+    at_least: float | None
+    aside_ns: float
+    """nanoseconds for each of what is counted, on both sides, that the rates leave out"""
+
+
+def timed(work: Callable[[], float]) -> Stretch:
+    """The CPU time of ``work``, which returns what it amounts to."""
+
+    def stretch() -> Done:
+        begin = process_time()
+        amount = work()
+        return Done(amount, process_time() - begin)
+
+    return stretch
+
+
+def asked(ask: Callable[[], object], answers: int = 1) -> Stretch:
+    """The CPU time of so many answers at once."""
+
+    def work() -> float:
+        ask()
+        return answers
+
+    return timed(work)
+
+
+def total(parts: Iterable[Done]) -> Done:
+    return Done(*map(sum, zip(*parts, strict=True)))
+
+
+def rounds_of(stretches: Sequence[Stretch], rounds: int, seconds: float) -> list[list[Done]]:
+    """What is done [stretch][round]: in each round every one by turns for ``seconds`` of its CPU time, once at least.
+
+    Everything is done once before, which compiles.
+    """
+    for stretch in stretches:
+        stretch()
+    gc.collect()
+    gc.freeze()  # what the peers' libraries keep is not ours, or theirs, to look through in the middle of a game
+    done: list[list[Done]] = [[] for _ in stretches]
+    for _ in range(rounds):
+        for stretch, of_stretch in zip(stretches, done, strict=True):
+            parts = [stretch()]
+            while sum(part.seconds for part in parts) < seconds:
+                parts.append(stretch())
+            of_stretch.append(total(parts))
+    return done
+
+
+def compare(row: Row, unit: Unit, rounds: int, seconds: float) -> Comparison:
+    """Measure a row.
+
+    Raises:
+        ImportError, SkipRow: the peer is not there.
+    """
+    peer = row.peer_stretch()
+    ours, theirs = rounds_of([row.our_stretch(), peer], rounds, seconds)
+    both = total(ours + theirs)
+    rates = ([done.amount / done.seconds for done in side] for side in (ours, theirs))
+    return Comparison(
+        row.name,
+        row.ours,
+        row.beside,
+        unit.name,
+        Spread.of(map(unit.of, ours)),
+        Spread.of(map(unit.of, theirs)),
+        Spread.of(our / their for our, their in zip(*rates, strict=True)),
+        row.at_least,
+        1e9 * both.aside / both.amount,
+    )
+
+
+def goal(ratio: float, at_least: float | None) -> str:
+    """What was to be reached, and whether it was missed."""
+    return "" if at_least is None else f"{at_least:g}" + (" missed" if ratio < at_least else "")
+
+
+def table_of(comparisons: Sequence[Comparison], aside: str = "") -> Table:
+    """Rows as lines; ``aside`` is the header of what the rates leave out, where that is something."""
+    table, unit = Table(box=MARKDOWN), comparisons[0].unit
+    for header in ("row", "ours", "beside"):
+        table.add_column(header, no_wrap=True)
+    for header in (f"ours, {unit}", f"beside, {unit}", "ratio", "at least", *([aside] if aside else [])):
+        table.add_column(header, justify="right", no_wrap=True)
+    for c in comparisons:
+        sides = str(c.our_side), str(c.peer_side), str(c.ratio)
+        left_out = [f"{c.aside_ns:.0f}" if c.aside_ns else ""] if aside else []
+        table.add_row(c.name, c.ours, c.beside, *sides, goal(c.ratio.median, c.at_least), *left_out)
+    return table
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# A benchmark
+
+
 @dataclass(frozen=True)
 class Arguments:
     """What every benchmark is asked."""
@@ -172,3 +327,117 @@ class Arguments:
         if unknown := set(names) - set(known):
             raise SystemExit(f"there are no rows {', '.join(sorted(unknown))}: choose among {', '.join(known)}")
         return names
+
+
+@dataclass(frozen=True)
+class Part:
+    """A table of a benchmark beside that of its rows."""
+
+    key: str
+    """in the JSON"""
+    names: tuple[str, ...]
+    """as --only has them"""
+    measure: Callable[[str, int, float], Any]
+    """what stands behind a name, by rounds and seconds of a round: a dataclass, or lists and dicts of them"""
+    table: Callable[[list[Any]], Table]
+    """of what was measured"""
+
+
+def alone_part(work: Mapping[str, tuple[str, str]], before: str) -> Part:
+    """What has no peer, in processes of their own: by name the work in words and as Python, and what comes before."""
+
+    def measure(name: str, rounds: int, seconds: float) -> Alone:
+        return measure_alone(name, work[name][0], before, work[name][1])
+
+    return Part("alone", tuple(work), measure, table_of_alone)
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """Rows in a unit, and parts beside them."""
+
+    about: str
+    """the help"""
+    packages: tuple[str, ...]
+    """whose versions are told"""
+    unit: Unit
+    rows: Sequence[Row]
+    parts: Sequence[Part] = ()
+    quick_rows: Sequence[Row] | None = None
+    """the rows of the quick form, where they are others"""
+    left_out: tuple[str, ...] = ()
+    """by the quick form, unless asked for"""
+    seconds: tuple[float, float] = (0.1, 0.4)
+    """CPU time of a side in a round: of the quick form, and else"""
+    rounds: tuple[int, int] = (2, 5)
+    aside: str = ""
+    """see :func:`table_of`"""
+    note: str = ""
+    """said below the machine"""
+
+
+def plain(value: Any) -> Any:
+    """JSON-ready data of dataclasses in lists and dicts."""
+    if isinstance(value, dict):
+        return {key: plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    return dataclasses.asdict(value) if dataclasses.is_dataclass(value) else value
+
+
+def run(benchmark: Benchmark) -> None:
+    """The command: measure what is asked for, print tables, write JSON."""
+    arguments = tyro.cli(Arguments, description=benchmark.about)
+    quick = arguments.quick
+    rows = (benchmark.quick_rows or benchmark.rows) if quick else benchmark.rows
+    known = list(
+        dict.fromkeys([*(row.name for row in rows), *(name for part in benchmark.parts for name in part.names)])
+    )
+    chosen = [name for name in arguments.chosen(known) if arguments.only or not quick or name not in benchmark.left_out]
+    rounds = arguments.rounds or benchmark.rounds[not quick]
+    seconds = benchmark.seconds[not quick]
+    console = Console()
+    console.width = max(console.width, 200)  # a row is a line, in a file too
+    skipped: dict[str, str] = {}
+
+    def tried(name: str, measure: Callable[[], Any]) -> list[Any]:
+        """What was measured, or nothing where that cannot be here."""
+        with console.status(name):
+            try:
+                return [measure()]
+            except ImportError as problem:
+                missing = problem.name or problem
+                skipped[name] = f'{missing} is not installed: pip install "ttt_envs[bench]"'
+            except SkipRow as reason:
+                skipped[name] = str(reason)
+        return []
+
+    comparisons = [
+        found
+        for row in rows
+        if row.name in chosen
+        for found in tried(row.name, partial(compare, row, benchmark.unit, rounds, seconds))
+    ]
+    measured = {
+        part.key: [
+            found
+            for name in part.names
+            if name in chosen
+            for found in tried(name, partial(part.measure, name, rounds, seconds))
+        ]
+        for part in benchmark.parts
+    }
+    here = versions(benchmark.packages)
+    console.print(f"{cpu()}, one core; " + ", ".join(" ".join(pair) for pair in here.items()))
+    if comparisons:
+        note = f" {benchmark.note}" if benchmark.note else ""
+        console.print(f"Medians (min - max) of {rounds} rounds; ratios are taken within each round.{note}")
+        console.print(table_of(comparisons, benchmark.aside))
+    for part in benchmark.parts:
+        if measured[part.key]:
+            console.print(part.table(measured[part.key]))
+    for name, reason in skipped.items():
+        console.print(f"{name} is skipped, {reason}", markup=False)
+    if arguments.json is not None:
+        data = {"cpu": cpu(), "versions": here, "rounds": rounds, "rows": plain(comparisons), **plain(measured)}
+        arguments.json.write_text(json.dumps({**data, "skipped": skipped}, indent=2) + "\n")

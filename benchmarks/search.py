@@ -10,8 +10,6 @@ compared before anything is timed. Positions looked at are counted, not timed: t
 from __future__ import annotations
 
 import ctypes
-import dataclasses
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -19,20 +17,8 @@ from time import process_time
 from typing import NamedTuple
 
 import numpy as np
-import tyro
-from measuring import (
-    Alone,
-    Arguments,
-    SkipRow,
-    Spread,
-    compile_c,
-    cpu,
-    measure_alone,
-    table_of_alone,
-    versions,
-)
+from measuring import Benchmark, Part, Row, alone_part, compile_c, goal, rate, run, timed
 from rich.box import MARKDOWN
-from rich.console import Console
 from rich.table import Table
 
 from baselines.expectiminimax import Pruning, Search
@@ -51,89 +37,10 @@ SKIP_7 = Game(7, 7, 5, 0.25)
 # ---------------------------------------------------------------------------------------------------------------------
 # Expectiminimax beside the same in C
 
-C_SOURCE = r"""
-// Expectiminimax as it is written down: every move, either turn. Stones in windows are counted as they come and go.
-#include <stdint.h>
-
-typedef struct {
-    int64_t cells, compared, length, through, empty, nodes;  // the first windows are compared at the horizon
-    double skip;
-    const int64_t *lists;  // [cells][through]: the windows through a cell, -1 after the last
-    int8_t board[361];
-    int8_t stones[2][2048];  // of either player in each window
-    int32_t open[2][20];  // compared windows that are open to a player, by the number of stones in them
-} Search;
-
-static int put(Search *s, int64_t cell, int mover) {
-    int full = 0;
-    for (int64_t i = 0; i < s->through && s->lists[cell * s->through + i] >= 0; i++) {
-        int64_t window = s->lists[cell * s->through + i];
-        int mine = s->stones[mover][window]++, theirs = s->stones[1 - mover][window];
-        full |= mine + 1 == s->length;
-        if (window < s->compared) {
-            if (theirs == 0) s->open[mover][mine]--, s->open[mover][mine + 1]++;
-            if (mine == 0) s->open[1 - mover][theirs]--;
-        }
-    }
-    s->board[cell] = mover + 1, s->empty--, s->nodes++;
-    return full;
-}
-
-static void take(Search *s, int64_t cell, int mover) {
-    for (int64_t i = 0; i < s->through && s->lists[cell * s->through + i] >= 0; i++) {
-        int64_t window = s->lists[cell * s->through + i];
-        int mine = --s->stones[mover][window], theirs = s->stones[1 - mover][window];
-        if (window < s->compared) {
-            if (theirs == 0) s->open[mover][mine]++, s->open[mover][mine + 1]--;
-            if (mine == 0) s->open[1 - mover][theirs]++;
-        }
-    }
-    s->board[cell] = 0, s->empty++;
-}
-
-static int best(const Search *s, int player) {
-    int most = s->length;
-    while (most > 0 && s->open[player][most] == 0) most--;
-    return most;
-}
-
-static double value(Search *s, int mover, int64_t depth) {  // to the mover
-    double highest = -1e9;
-    for (int64_t cell = 0; cell < s->cells; cell++) {
-        if (s->board[cell]) continue;
-        double found = 0;
-        if (put(s, cell, mover)) {
-            found = depth;
-        } else if (s->empty == 0) {
-            found = 0;
-        } else if (depth == 1) {
-            int mine = best(s, mover), theirs = best(s, 1 - mover);
-            found = 0.5 * ((mine > theirs) - (mine < theirs));
-        } else {
-            found = -(1 - s->skip) * value(s, 1 - mover, depth - 1);
-            if (s->skip > 0) found += s->skip * value(s, mover, depth - 1);
-        }
-        take(s, cell, mover);
-        if (found > highest) highest = found;
-    }
-    return highest;
-}
-
-double search(int64_t cells, int64_t compared, int64_t length, int64_t through, const int64_t *lists, double skip,
-              int64_t depth, int64_t *nodes) {
-    static Search s;
-    s = (Search){cells, compared, length, through, cells, 0, skip, lists};
-    s.open[0][0] = s.open[1][0] = compared;
-    double found = value(&s, 0, depth);
-    *nodes = s.nodes;
-    return found;
-}
-"""
-
 
 @cache
 def compiled_c() -> ctypes.CDLL:
-    loaded = compile_c(C_SOURCE)
+    loaded = compile_c("expectiminimax.c")
     integers, pointer = ctypes.c_int64, ctypes.c_void_p
     loaded.search.argtypes = [*[integers] * 4, pointer, ctypes.c_double, integers, pointer]
     loaded.search.restype = ctypes.c_double
@@ -191,34 +98,22 @@ def plain(game: Game, depth: int) -> Ask:
 # Rows
 
 
-class Row(NamedTuple):
-    """Ours beside a peer."""
-
-    name: str
-    ours: str
-    beside: str
-    at_least: float
-    """how many times as fast ours must be"""
-    our_ask: Ask
-    peer_ask: Callable[[], Ask]
-
-
 ROWS = (
     Row(
         "expectiminimax-3x3",
         "expectiminimax without pruning, 3 x 3, depth 9",
         "the same recursion, gcc -O3",
         0.5,
-        plain(SKIP_3, 9),
-        lambda: c_search(SKIP_3, 9),
+        lambda: timed(plain(SKIP_3, 9)),
+        lambda: timed(c_search(SKIP_3, 9)),
     ),
     Row(
         "expectiminimax-5x5",
         "expectiminimax without pruning, 5 x 5, 4 to win, depth 4",
         "the same recursion, gcc -O3",
         0.5,
-        plain(SKIP_5, 4),
-        lambda: c_search(SKIP_5, 4),
+        lambda: timed(plain(SKIP_5, 4)),
+        lambda: timed(c_search(SKIP_5, 4)),
     ),
 )
 
@@ -254,32 +149,20 @@ TEACHER = "teacher-6x6"
 """a row: what the report spent about 8 hours on"""
 
 
-def teacher_data() -> Alone:
-    """25 games of the tree against itself, with kernels that are compiled."""
-    return measure_alone(
-        TEACHER,
-        "25 games of expectiminimax:depth=3,width=15 on 6 x 6, 4 to win, skip 0.25; the report: about 8 hours",
-        "from learners.value_net import lesson_of\nfrom ttt_envs.rules import Game\n"
-        "ask = lambda count: lesson_of(Game(6, 6, 4, 0.25), 'expectiminimax:depth=3,width=15', range(count))\nask(1)",
-        "f'{len(ask(25).value)} positions'",
-    )
+TEACHER_WORK = (
+    "25 games of expectiminimax:depth=3,width=15 on 6 x 6, 4 to win, skip 0.25; the report: about 8 hours",
+    "f'{len(ask(25).value)} positions'",
+)
+TEACHER_BEFORE = """
+from learners.value_net import lesson_of
+from ttt_envs.rules import Game
+ask = lambda count: lesson_of(Game(6, 6, 4, 0.25), 'expectiminimax:depth=3,width=15', range(count))
+ask(1)  # compiles
+"""
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Measuring
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """A measured row."""
-
-    name: str
-    ours: str
-    beside: str
-    our_per_s: Spread
-    peer_per_s: Spread
-    ratio: Spread
-    at_least: float
 
 
 @dataclass(frozen=True)
@@ -301,56 +184,18 @@ class Counted:
         return self.nodes[SEARCHES[0][0]] / self.nodes[CHOSEN]
 
 
-def rate(ask: Ask, least: float) -> float:
-    """Positions per CPU second, over at least ``least`` seconds."""
-    begin = process_time()
-    nodes = 0
-    while nodes == 0 or process_time() - begin < least:
-        nodes += ask()
-    return nodes / (process_time() - begin)
-
-
-def compare(row: Row, rounds: int, least: float) -> Comparison:
-    """Measure a row.
-
-    Raises:
-        SkipRow: the peer is not there.
-    """
-    peer = row.peer_ask()
-    row.our_ask()
-    ours, theirs = [], []
-    for _ in range(rounds):
-        ours.append(rate(row.our_ask, least))
-        theirs.append(rate(peer, least))
-    ratios = (our / their for our, their in zip(ours, theirs, strict=True))
-    return Comparison(
-        row.name, row.ours, row.beside, Spread.of(ours), Spread.of(theirs), Spread.of(ratios), row.at_least
-    )
-
-
-def count(row: CountRow) -> Counted:
+def count(name: str, rounds: int, seconds: float) -> Counted:
+    row = next(row for row in COUNT_ROWS if row.name == name)
     nodes, ms, values = {}, {}, set()
     our_search(SKIP_3, 9, "star1")  # compiles, the growth of a table included
-    for name, pruning, memory in SEARCHES:
+    for kind, pruning, memory in SEARCHES:
         begin = process_time()
         search = our_search(row.game, row.depth, pruning, memory, every_move=False)
-        ms[name] = 1e3 * (process_time() - begin)
-        nodes[name] = int(search.nodes[0])
+        ms[kind] = 1e3 * (process_time() - begin)
+        nodes[kind] = int(search.nodes[0])
         values.add(float(np.nanmax(search.move_values)))
     assert len(values) == 1, f"searches found {values}"
     return Counted(row.name, str(row.game), row.depth, nodes, ms, row.at_least)
-
-
-def table_of(comparisons: list[Comparison]) -> Table:
-    table = Table(box=MARKDOWN)
-    for header in ("row", "ours", "beside"):
-        table.add_column(header, no_wrap=True)
-    for header in ("ours, positions/s", "beside, positions/s", "ratio", "at least"):
-        table.add_column(header, justify="right", no_wrap=True)
-    for c in comparisons:
-        goal = f"{c.at_least:g}" if c.ratio.median >= c.at_least else f"{c.at_least:g} missed"
-        table.add_row(c.name, c.ours, c.beside, str(c.our_per_s), str(c.peer_per_s), str(c.ratio), goal)
-    return table
 
 
 def table_of_counts(counted: list[Counted]) -> Table:
@@ -362,51 +207,24 @@ def table_of_counts(counted: list[Counted]) -> Table:
         table.add_row(name, *(f"{c.nodes[name]:,} ({c.ms[name]:,.1f} ms)" for c in counted))
     goals = []
     for c in counted:
-        goal = "" if c.at_least is None else f", at least {c.at_least:g}" + (" missed" if c.fewer < c.at_least else "")
-        goals.append(f"{c.fewer:,.0f}{goal}")
+        missed = goal(c.fewer, c.at_least)
+        goals.append(f"{c.fewer:,.0f}" + (f", at least {missed}" if missed else ""))
     table.add_row(f"times fewer, {CHOSEN}", *goals)
     return table
 
 
-def main(arguments: Arguments) -> None:
-    chosen = arguments.chosen([*(row.name for row in ROWS), *(row.name for row in COUNT_ROWS), TEACHER])
-    rounds = arguments.rounds or (2 if arguments.quick else 5)
-    console = Console()
-    console.width = max(console.width, 200)  # a row is a line, in a file too
-    comparisons: list[Comparison] = []
-    skipped = {}
-    for row in ROWS:
-        if row.name in chosen:
-            with console.status(row.name):
-                try:
-                    comparisons.append(compare(row, rounds, 0.1 if arguments.quick else 1.0))
-                except SkipRow as reason:
-                    skipped[row.name] = str(reason)
-    with console.status("counting"):
-        counted = [count(row) for row in COUNT_ROWS if row.name in chosen]
-    with console.status(TEACHER):
-        alone = [teacher_data()] if TEACHER in chosen else []
-
-    here = versions(PACKAGES)
-    console.print(f"{cpu()}, one core; " + ", ".join(" ".join(pair) for pair in here.items()))
-    if comparisons:
-        console.print(f"Medians (min - max) of {rounds} rounds; ratios are taken within each round.")
-        console.print(table_of(comparisons))
-    if counted:
-        console.print(table_of_counts(counted))
-    if alone:
-        console.print(table_of_alone(alone))
-    for name, reason in skipped.items():
-        console.print(f"{name} is skipped, {reason}", markup=False)
-    if arguments.json is not None:
-        rows = {
-            "rows": list(map(dataclasses.asdict, comparisons)),
-            "counts": list(map(dataclasses.asdict, counted)),
-            "alone": list(map(dataclasses.asdict, alone)),
-        }
-        data = {"cpu": cpu(), "versions": here, "rounds": rounds, **rows, "skipped": skipped}
-        arguments.json.write_text(json.dumps(data, indent=2) + "\n")
+BENCHMARK = Benchmark(
+    about=str(__doc__),
+    packages=PACKAGES,
+    unit=rate("positions/s"),
+    rows=ROWS,
+    parts=(
+        Part("counts", tuple(row.name for row in COUNT_ROWS), count, table_of_counts),
+        alone_part({TEACHER: TEACHER_WORK}, TEACHER_BEFORE),
+    ),
+    seconds=(0.1, 1.0),
+)
 
 
 if __name__ == "__main__":
-    main(tyro.cli(Arguments, description=__doc__))
+    run(BENCHMARK)
