@@ -8,6 +8,9 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # matrices here are small: threads for them only wait for each other, for longest where other work runs beside
 export OPENBLAS_NUM_THREADS ?= 1
 
+# a worker for each core; who has which tests is said in tests/conftest.py
+SIDE_BY_SIDE := -n logical --dist loadgroup
+
 .PHONY: demo test lint unit oldest slow clients clean
 
 demo: .venv/.demo
@@ -22,7 +25,7 @@ lint: .venv/.dev
 	$(BIN)/lint-imports
 
 unit: .venv/.dev
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not slow"
 
 # The environments and two commands with the lowest version of all that setup.cfg requires. Kernels have a folder of their
 # own there, for every version of numba takes the other's as out of date.
@@ -32,7 +35,7 @@ oldest: $(OLDEST)/.ready
 	$(OLDEST)/bin/python evaluate.py --quiet exact random random > /dev/null
 
 slow: .venv/.dev
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m slow
 
 # The libraries that the environments are made for, on a wheel of ours, in environments of their own: docs/clients.md
 clients: .venv/.dev

@@ -1,9 +1,11 @@
 """What all tests share. The environment is set before numba is imported."""
 
+import importlib.util
 import json
 import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -21,15 +23,49 @@ settings.register_profile("reproducible", deadline=None, derandomize=True, datab
 settings.load_profile("reproducible")
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
+def pytest_collection_modifyitems(items):
+    """Leave out what needs a package that is not here; one worker has all that needs large ones, or a whole file."""
+    for item in items:
+        needed = {name for mark in item.iter_markers("needs") for name in mark.args}
+        missing = sorted(name for name in needed if importlib.util.find_spec(name) is None)
+        if missing:
+            item.add_marker(pytest.mark.skip(reason=f"{' and '.join(missing)} not installed"))
+        if needed or item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group("large" if needed else item.location[0]))
+
+
 def pytest_configure(config):
+    config.addinivalue_line("markers", "needs(*packages): large packages, imported by the test and by no test file")
+    config.addinivalue_line("markers", "xdist_group(name): tests for one worker of pytest-xdist, which may be absent")
     if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":  # kernels count modulo 2**64, of which numpy's scalars warn
         config.addinivalue_line("filterwarnings", "ignore:overflow encountered:RuntimeWarning")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_waiting_for_the_disk():
+    """What is written need not outlive a power cut; tests of that put an ``os.fsync`` of their own in its place."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda file: None)
+        yield
 
 
 @pytest.fixture(scope="session")
 def known():
     """Facts known without us: tests/data/known-values.json."""
     return json.loads((ROOT / "tests" / "data" / "known-values.json").read_text())
+
+
+@pytest.fixture(scope="session")
+def tiny_run(tmp_path_factory):
+    """The folder of a tiny run of the learner of a name, made when it is asked for; to be read only."""
+    import tiny
+
+    @cache
+    def run(name):
+        return tiny.train_run(name, tmp_path_factory.mktemp("runs") / name)
+
+    return run
 
 
 @pytest.fixture(scope="session")

@@ -1,21 +1,26 @@
 """One list of promises for every policy that has a name; a new one is tested the moment it is registered."""
 
+import importlib
 import inspect
 
 import numpy as np
 import plain
 import pytest
+import tiny
 from numpy.testing import assert_allclose, assert_array_equal
 
+from learners import LEARNERS
 from ttt_envs import Boards, Game, Policy, act, make_policy
 from ttt_envs.policy import POLICIES, load_object, sample
+from ttt_envs.single_env import SingleEnv
 
 GAMES = [Game(), Game(skip_chance=0.25), Game(4, 6, 4, 0.1), Game(1, 5, 3), Game(15, 15, 5)]
-
-
-@pytest.fixture(params=GAMES, ids=str)
-def game(request):
-    return request.param
+BY_TABLE = ("hooi", "hosvd", "hosvd2", "optimal", "svd", "table", "tt")
+"""play boards that a table holds, and no larger ones"""
+LARGE = 16  # cells, above which there is no table
+DRAWING = ("mcts",)
+"""draw numbers when they think: not pure"""
+MODELS = {"DQN": "stable_baselines3", "PPO": "stable_baselines3", "MaskablePPO": "sb3_contrib"}
 
 
 def needs_arguments(name):
@@ -23,14 +28,50 @@ def needs_arguments(name):
     return any(parameter.default is parameter.empty for parameter in parameters)
 
 
-@pytest.fixture(params=[name for name in sorted(POLICIES) if not needs_arguments(name)])
-def policy(request, game):
-    try:
-        return make_policy(request.param, game)
-    except ValueError as reason:
-        if game.cells <= 16:  # whatever has a name plays the small boards
-            raise
-        pytest.skip(str(reason))
+NAMES = [name for name in sorted(POLICIES) if not needs_arguments(name)]
+CASES = [
+    *[
+        pytest.param((name, game), id=f"{name}-{game}")
+        for name in NAMES
+        for game in GAMES
+        if name not in BY_TABLE or game.cells <= LARGE
+    ],
+    *[
+        pytest.param((f"run:{learner}", tiny.GAME), id=f"run:{learner}", marks=tiny.case(learner).marks)
+        for learner in sorted(LEARNERS)
+    ],
+    *[
+        pytest.param((f"sb3:{name}", Game()), id=f"sb3:{name}", marks=pytest.mark.needs("torch", package))
+        for name, package in MODELS.items()
+    ],
+]
+PURE = [case for case in CASES if case.values[0][0] not in DRAWING]
+
+
+@pytest.fixture(scope="module", params=CASES)
+def case(request):
+    return request.param
+
+
+@pytest.fixture
+def game(case):
+    return case[1]
+
+
+@pytest.fixture(scope="module")
+def policy(case, tiny_run, tmp_path_factory):
+    """By its name; of what is learned, by the path of a tiny run, or of a model of Stable-Baselines3."""
+    name, game = case
+    kind, _, what = name.partition(":")
+    if kind == "run":
+        name = f"run:{tiny_run(what)}"
+    elif kind == "sb3":
+        model = getattr(importlib.import_module(MODELS[what]), what)
+        path = tmp_path_factory.mktemp("model") / "model.zip"
+        model("MlpPolicy", SingleEnv(), seed=0, device="cpu", policy_kwargs={"net_arch": [4]}).save(path)
+        algorithm = {"DQN": "dqn", "PPO": "ppo", "MaskablePPO": "maskable-ppo"}[what]
+        name = f"sb3:{path},algorithm={algorithm},trust=true"
+    return make_policy(name, game)
 
 
 @pytest.fixture
@@ -42,8 +83,22 @@ def probabilities(policy, boards, seed=0):
     return policy.probabilities(boards, None if policy.pure else np.random.default_rng(seed))
 
 
-def test_only_legal_moves_and_all_of_the_probability(policy, game, boards):
+def test_whatever_has_a_name_is_here():
+    with_arguments = {name for name in POLICIES if needs_arguments(name)}
+    assert with_arguments == {"run", "sb3"}
+    assert {*BY_TABLE, *DRAWING} <= set(NAMES)
+
+
+@pytest.mark.parametrize("name", BY_TABLE)
+@pytest.mark.parametrize("game", [game for game in GAMES if game.cells > LARGE], ids=str)
+def test_a_board_without_a_table_is_refused(name, game):
+    with pytest.raises(ValueError, match=f"a board of {game.rows} x {game.columns} is too large"):
+        make_policy(name, game)
+
+
+def test_only_legal_moves_and_all_of_the_probability(policy, case, game, boards):
     assert isinstance(policy, Policy)
+    assert policy.pure == (case[0] not in DRAWING)
     p = probabilities(policy, boards)
     assert p.dtype == np.float64
     assert p.shape == (64, game.cells)
@@ -61,9 +116,8 @@ def test_the_boards_are_not_changed(policy, boards):
         assert_array_equal(array, was)
 
 
+@pytest.mark.parametrize("case", PURE, indirect=True)
 def test_a_pure_policy_looks_at_each_board_alone(policy, boards):
-    if not policy.pure:
-        pytest.skip("not pure")
     p = probabilities(policy, boards)
     order = np.random.default_rng(1).permutation(64)
     assert_allclose(probabilities(policy, boards.take(order)), p[order], atol=1e-12)
@@ -72,9 +126,8 @@ def test_a_pure_policy_looks_at_each_board_alone(policy, boards):
         assert_allclose(probabilities(policy, boards.take(np.array([row])))[0], p[row], atol=1e-12)
 
 
+@pytest.mark.parametrize("case", PURE, indirect=True)
 def test_a_draw_takes_exactly_one_uniform_number_per_position(policy, boards):
-    if not policy.pure:
-        pytest.skip("not pure")
     rng, other = np.random.default_rng(2), np.random.default_rng(2)
     actions = act(policy, boards, rng)
     other.random(64)

@@ -258,8 +258,8 @@ def test_a_net_s_error_is_drawn_by_steps_and_its_teacher_s_results_are_not_its_o
 
 
 @pytest.mark.slow
+@pytest.mark.needs("tensorflow")
 def test_a_learner_with_a_loop_of_its_own_has_a_page(tmp_path):
-    pytest.importorskip("tensorflow")
     few = ("--games", "6", "--teacher", "expectiminimax:depth=1", "--iterations", "20", "--log-iterations", "5")
     train.main(["--learner", "value-net", *few, "--no-report", "--out", str(tmp_path / "net")])
     page = looked_at(write_report(tmp_path / "net", None))

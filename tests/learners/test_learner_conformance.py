@@ -4,17 +4,21 @@ import ast
 import dataclasses
 import importlib
 import io
+import json
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import plain
 import pytest
+import tiny
 from numba import config as numba_config
 from numpy.testing import assert_allclose, assert_array_equal
 
 from evaluation.exact import exploitability, match_outcome
 from learners import LEARNERS
 from learners.base import Transition
+from learners.checkpoint import MODEL, load_arrays
 from learners.training import train, train_in
 from ttt_envs import Boards, Game, act, mnk_v0
 from ttt_envs.policy import Policy, load_object
@@ -37,31 +41,12 @@ TABLES = ("naive-mc", "q-learning")
 """with kernels of their own, compiled by numba"""
 
 
-def has_its_own_loop(name):
-    """Whether a learner is not taught by our loops; one that cannot be imported is tried, and skipped."""
-    try:
-        return not hasattr(load_object(LEARNERS[name]), "build")
-    except ImportError:
-        return False
-
-
-OWN_LOOPS = [name for name in sorted(LEARNERS) if has_its_own_loop(name)]
 CASES = [
-    pytest.param(name, settings, id=",".join([name, *(f"{key}={value}" for key, value in settings.items())]))
-    for name in sorted(LEARNERS)
-    if name not in OWN_LOOPS
+    tiny.case(name, (name, settings), id=",".join([name, *(f"{key}={value}" for key, value in settings.items())]))
+    for name in tiny.OURS
     for settings in FORMS.get(name, ({},))
 ]
-
-
-def or_skip(name, make):
-    """What ``make`` makes; a test of a learner whose package is not installed is skipped."""
-    try:
-        return make()
-    except (ImportError, ValueError) as reason:
-        if isinstance(reason, ValueError) and "install" not in str(reason):
-            raise
-        pytest.skip(f"{name} needs a package that is not installed: {reason}")
+OWN_LOOPS = [tiny.case(name) for name in sorted(LEARNERS) if name not in tiny.OURS]
 
 
 class Maker:
@@ -69,11 +54,10 @@ class Maker:
 
     def __init__(self, name, settings):
         self.name = name
-        kind = or_skip(name, lambda: load_object(LEARNERS[name]))
-        self.config = kind(**settings)
+        self.config = load_object(LEARNERS[name])(**settings)
 
     def __call__(self, game, seed=0):
-        return or_skip(self.name, lambda: self.config.build(game, np.random.default_rng(seed)))
+        return self.config.build(game, np.random.default_rng(seed))
 
     def trained(self, game, opponent="self", games=192, batch=64, seed=0):
         learner = self(game)
@@ -86,9 +70,15 @@ def game(request):
     return Game(skip_chance=request.param)
 
 
-@pytest.fixture(params=[case.values for case in CASES], ids=[case.id for case in CASES])
+@pytest.fixture(scope="module", params=CASES)
 def make(request):
     return Maker(*request.param)
+
+
+@pytest.fixture(scope="module")
+def learned(make):
+    """A trained learner of a game, the same one for all tests, which do not change it."""
+    return cache(make.trained)
 
 
 class Between:
@@ -165,16 +155,15 @@ def assert_it_learned(learner, untrained):
 
 @pytest.mark.parametrize("name", sorted(LEARNERS))
 def test_its_settings_are_frozen_data_with_its_name(name):
-    kind = or_skip(name, lambda: load_object(LEARNERS[name]))
+    kind = load_object(LEARNERS[name])
     config = kind()
     assert config.name == name
     assert dataclasses.is_dataclass(config)
     with pytest.raises(dataclasses.FrozenInstanceError):
         setattr(config, dataclasses.fields(config)[0].name, 0)
     assert config == kind(**dataclasses.asdict(config))
-    assert hasattr(config, "build") or hasattr(config, "fit")
-    if name in OWN_LOOPS:
-        pytest.skip(f"{name} has a training loop of its own: only its settings are tested here")
+    assert hasattr(config, "build") == (name in tiny.OURS)
+    assert hasattr(config, "fit") == (name not in tiny.OURS)
 
 
 def test_it_has_what_a_learner_has(make, game):
@@ -188,8 +177,8 @@ def test_it_has_what_a_learner_has(make, game):
 
 
 @pytest.mark.parametrize("game", [Game(), Game(skip_chance=0.25), Game(2, 4, 3, 0.1), Game(7, 7, 5)], ids=str)
-def test_only_legal_moves_and_all_of_the_probability(make, game):
-    learner = make.trained(game)
+def test_only_legal_moves_and_all_of_the_probability(learned, game):
+    learner = learned(game)
     boards = plain.positions_of_random_play(game, 64)
     frozen = Boards(*(array.copy() for array in boards))
     p = learner.probabilities(frozen)
@@ -205,8 +194,8 @@ def test_only_legal_moves_and_all_of_the_probability(make, game):
         assert_array_equal(array, was)
 
 
-def test_what_it_plays_depends_on_the_board_alone(make, game):
-    learner = make.trained(game)
+def test_what_it_plays_depends_on_the_board_alone(learned, game):
+    learner = learned(game)
     boards = plain.positions_of_random_play(game, 64)
     p = learner.probabilities(boards)
     assert_array_equal(learner.probabilities(boards), p)
@@ -215,15 +204,15 @@ def test_what_it_plays_depends_on_the_board_alone(make, game):
     assert_allclose(learner.probabilities(boards, np.random.default_rng(2)), p, atol=1e-12)
 
 
-def test_it_sees_the_board_as_its_mover_sees_it(make, game):
-    learner = make.trained(game)
+def test_it_sees_the_board_as_its_mover_sees_it(learned, game):
+    learner = learned(game)
     boards = plain.positions_of_random_play(game, 64)
     turned = Boards(((3 - boards.cells) % 3).astype(np.int8), (1 - boards.mover).astype(np.int8))
     assert_array_equal(learner.probabilities(turned), learner.probabilities(boards))
 
 
-def test_its_values_are_the_mover_s_and_of_legal_moves_only(make, game):
-    learner = make.trained(game)
+def test_its_values_are_the_mover_s_and_of_legal_moves_only(learned, game):
+    learner = learned(game)
     boards = plain.positions_of_random_play(game, 64)
     if hasattr(learner, "values"):
         assert learner.values(boards).shape == (64,)
@@ -243,11 +232,18 @@ def test_same_seed_same_learner(make, game):
         assert_same(one, other)
 
 
-@pytest.mark.parametrize("opponent", ["random", "self"])
+@pytest.mark.parametrize(
+    ("make", "opponent"),
+    [
+        pytest.param(case.values[0], opponent, id=f"{case.id}-{opponent}", marks=case.marks)
+        for case in CASES
+        for opponent in ("random", "self")
+        if opponent == "self" or case.values[0][1].get("bootstrap") != "ply"  # which is for self-play
+    ],
+    indirect=["make"],
+)
 def test_lockstep_with_one_game_and_a_seat_in_pettingzoo_teach_the_same(make, game, opponent):
     lockstep, seated = make(game), make(game)
-    if lockstep.bootstrap == "ply" and opponent != "self":
-        pytest.skip("learning ply by ply is for self-play")
     played = train(lockstep, opponent, 24, batch=1, seed=7)
     env = mnk_v0.env(skip_chance=game.skip_chance)
     assert played == train_in(env, seated, opponent, 24, seed=7)
@@ -279,8 +275,8 @@ def test_restored_in_the_middle_of_games_it_goes_on_exactly(make, game):
     assert_array_equal(first.probabilities(boards), second.probabilities(boards))
 
 
-def test_its_arrays_are_plain(make, game):
-    arrays = make.trained(game, games=8).to_arrays()
+def test_its_arrays_are_plain(learned, game):
+    arrays = learned(game).to_arrays()
     assert arrays
     for name, array in arrays.items():
         assert isinstance(name, str)
@@ -310,7 +306,8 @@ def test_arrays_of_another_game_are_refused(make):
 @pytest.mark.parametrize("damage", ["missing", "one dimension more", "a single number", "dtype"])
 def test_damaged_arrays_are_refused(make, damage):
     arrays = stored(make.trained(Game(), games=8))
-    assert_refused(make(Game()), {})
+    learner = make(Game())
+    assert_refused(learner, {})
     for name, array in arrays.items():
         broken = dict(arrays)
         if damage == "missing":
@@ -321,7 +318,10 @@ def test_damaged_arrays_are_refused(make, damage):
             broken[name] = np.zeros((2, 3) if array.ndim == 0 else (), array.dtype)
         else:
             broken[name] = array.astype(np.complex64) if array.dtype.kind != "U" else np.zeros(array.shape)
-        assert_refused(make(Game()), broken)
+        assert_refused(learner, broken)
+    learner.from_arrays(arrays)  # what was refused has left nothing behind
+    again = stored(learner)
+    plain.assert_same_arrays(arrays, again)
 
 
 def test_evaluation_changes_nothing(make, game):
@@ -366,10 +366,42 @@ def test_taught_the_opponent_s_reward_it_does_not_pass_for_one_that_learned(make
     assert match_outcome(game, learner, "random").value < -0.2  # it was not luck: it learned to lose
 
 
+# ---------------------------------------------------------------------------------------------------------------------
+# Learners with a loop of their own: what they play is held to tests/test_conformance.py
+
+
+def what_was_learned(run):
+    return load_arrays(run / MODEL)
+
+
+@pytest.mark.parametrize("name", OWN_LOOPS)
+def test_same_seed_same_run(name, tiny_run, tmp_path):
+    first = what_was_learned(tiny_run(name))
+    plain.assert_same_arrays(first, what_was_learned(tiny.train_run(name, tmp_path / "again")))
+    other = what_was_learned(tiny.train_run(name, tmp_path / "other", "--seed=1"))
+    assert first.keys() == other.keys()
+    assert any((array != other[name]).any() for name, array in first.items())
+    for array in first.values():
+        assert array.dtype.kind in "biufU"
+
+
+@pytest.mark.parametrize("name", OWN_LOOPS)
+def test_what_a_run_logs_are_games_in_order_and_finite_numbers(name, tiny_run):
+    rows = [json.loads(line) for line in (tiny_run(name) / "metrics.jsonl").read_text().splitlines()]
+    games = [row["games"] for row in rows]
+    assert games == sorted(games)
+    assert rows[-1]["games"] == rows[-1]["wins"] + rows[-1]["draws"] + rows[-1]["losses"] > 0
+    assert all(np.isfinite(value) for row in rows for value in row.values() if value is not None)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Kernels
+
+
 def play_everything():
     """Let the kernels of all learners work, as all their callers call them."""
     for case in CASES:
-        make = Maker(*case.values)
+        make = Maker(*case.values[0])
         for game in (Game(skip_chance=0.25), Game(7, 7, 5)):
             learner = make.trained(game, games=4, batch=2)
             other = make(game)
@@ -390,7 +422,7 @@ def signatures_of_kernels():
 
     return {
         f"{module}.{name}": len({tuple(map(unliteral, signature)) for signature in kernel.signatures})
-        for module in ("learners.table", "learners.q_learning", "learners.naive_mc")
+        for module in ("learners.tabular", "learners.q_learning", "learners.naive_mc")
         for name, kernel in vars(importlib.import_module(module)).items()
         if isinstance(kernel, Dispatcher)
     }
@@ -403,7 +435,7 @@ def test_every_kernel_is_compiled_for_one_type_of_arguments(fresh):
     printed = fresh(
         f"import sys; sys.path[:0] = {[str(here.parent), str(here)]!r}",
         "import test_learner_conformance as tests",
-        "tests.CASES = [case for case in tests.CASES if case.values[0] in tests.TABLES]",
+        "tests.CASES = [case for case in tests.CASES if case.values[0][0] in tests.TABLES]",
         "tests.play_everything()",
         "print(tests.signatures_of_kernels())",
     )

@@ -13,7 +13,7 @@ from learners.training import exploration_rng, train, train_in
 from ttt_envs import Boards, Game, act, from_text, mnk_v0
 from ttt_envs.symmetry import inverse, symmetries
 
-pytest.importorskip("tensorflow", reason="q-net needs TensorFlow, which is an extra: pip install ttt_envs[tf]")
+pytestmark = pytest.mark.needs("tensorflow")
 
 WEIGHTS = ("hidden_kernel", "hidden_bias", "output_kernel", "output_bias")
 REPLAY = {"replay_size": 64, "replay_batch": 16, "updates": 2, "target_every": 3}

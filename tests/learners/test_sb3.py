@@ -12,32 +12,32 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from evaluation.exact import match_outcome
-from learners.sb3 import (
-    MODEL,
-    DQNConfig,
-    MaskablePPOConfig,
-    PPOConfig,
-    _games,
-    _signed_replay,
-    _signed_rollout,
-    flat,
-)
+from learners.checkpoint import MODEL
+from learners.sb3 import DQNConfig, MaskablePPOConfig, PPOConfig
+from learners.sb3.games import games_of, signed_replay, signed_rollout
+from learners.sb3.net import flat
 from learners.training import Progress, Task
 from ttt_envs import Boards, Game, act, make_policy
 from ttt_envs.policy import TRUST, Values
 from ttt_envs.single_env import SingleEnv
 
-torch = pytest.importorskip("torch", reason="learners of Stable-Baselines3 need torch")
-sb3 = pytest.importorskip("stable_baselines3", reason="these are its learners")
-sb3_contrib = pytest.importorskip("sb3_contrib", reason="sb3-maskable-ppo is its learner")
+pytestmark = pytest.mark.needs("torch", "stable_baselines3", "sb3_contrib")
 
 CONFIGS = {
     "sb3-dqn": DQNConfig(hidden=(16,), learning_starts=100, minibatch_size=32),
     "sb3-ppo": PPOConfig(hidden=(16, 8), rollout=128, minibatch_size=32, epochs=2),
     "sb3-maskable-ppo": MaskablePPOConfig(hidden=(16,), rollout=128, minibatch_size=32, epochs=2),
 }
-ALGORITHMS = {"dqn": sb3.DQN, "ppo": sb3.PPO, "maskable-ppo": sb3_contrib.MaskablePPO}
+ALGORITHMS = ("dqn", "ppo", "maskable-ppo")
 GAME = Game()
+
+
+def class_of(algorithm):
+    """The class of Stable-Baselines3 itself."""
+    from sb3_contrib import MaskablePPO
+    from stable_baselines3 import DQN, PPO
+
+    return {"dqn": DQN, "ppo": PPO, "maskable-ppo": MaskablePPO}[algorithm]
 
 
 def boards_of(game, count=64):
@@ -151,14 +151,16 @@ def test_a_position_does_not_depend_on_its_batch(trained):
 
 def test_the_arrays_are_the_net_s_own_and_play_like_it(trained):
     """They go back into Stable-Baselines3, whose ``predict`` then chooses the same."""
+    import torch
+
     size = (trained.game.rows, trained.game.columns)
-    kind = ALGORITHMS[trained.config.name.removeprefix("sb3-")]
+    kind = class_of(trained.config.name.removeprefix("sb3-"))
     model = kind("MlpPolicy", SingleEnv(size), policy_kwargs={"net_arch": list(trained.config.hidden)}, device="cpu")
     arrays = weights(trained.run)
     model.policy.load_state_dict({name: torch.tensor(array) for name, array in arrays.items()})
     boards = boards_of(trained.game)
     p = trained.config.load(trained.game, trained.run).probabilities(boards)
-    if kind is sb3_contrib.MaskablePPO:
+    if trained.config.name == "sb3-maskable-ppo":
         moves, _ = model.predict(flat(boards), deterministic=True, action_masks=boards.cells == 0)
     else:
         moves, _ = model.predict(flat(boards), deterministic=True)
@@ -180,6 +182,8 @@ def test_dqn_thinks_in_values(trained):
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 def test_same_seed_same_learner_and_measuring_draws_nothing_from_it(config, tmp_path):
+    import torch
+
     def measure(games, policy):
         np.random.random(games)  # noqa: NPY002
         return {"drawn": random.random() + float(torch.rand(1))}
@@ -196,12 +200,14 @@ def test_same_seed_same_learner_and_measuring_draws_nothing_from_it(config, tmp_
 
 
 def test_a_distribution_is_what_the_masked_net_draws_from(tmp_path):
+    import torch
+
     config = dataclasses.replace(CONFIGS["sb3-maskable-ppo"], stochastic=True)
     config.fit(task(tmp_path, games=50))
     boards = boards_of(GAME)
     p = config.load(GAME, tmp_path).probabilities(boards)
     assert (p[boards.cells == 0] > 0).all()
-    model = sb3_contrib.MaskablePPO("MlpPolicy", SingleEnv(), policy_kwargs={"net_arch": [16]}, device="cpu")
+    model = class_of("maskable-ppo")("MlpPolicy", SingleEnv(), policy_kwargs={"net_arch": [16]}, device="cpu")
     model.policy.load_state_dict({name: torch.tensor(array) for name, array in weights(tmp_path).items()})
     shown = model.policy.obs_to_tensor(flat(boards))[0]
     with torch.no_grad():
@@ -244,6 +250,8 @@ def test_an_interrupt_leaves_what_was_learned(tmp_path):
 
 
 def test_learning_that_diverges_is_said(tmp_path, monkeypatch):
+    import torch
+
     model = CONFIGS["sb3-dqn"]._model
 
     def broken(self, *arguments):
@@ -264,7 +272,7 @@ def test_learning_that_diverges_is_said(tmp_path, monkeypatch):
 @pytest.mark.parametrize("skip_chance", [0.0, 0.4])
 def test_in_self_play_a_step_says_whose_turn_comes(skip_chance, tmp_path):
     done = Progress()
-    games = _games(task(tmp_path, Game(skip_chance=skip_chance), opponent="self"), "none", "raise", done)
+    games = games_of(task(tmp_path, Game(skip_chance=skip_chance), opponent="self"), "none", "raise", done)
     seen, signs = games.reset(), set()
     rng = np.random.default_rng(0)
     for _ in range(60):
@@ -299,13 +307,14 @@ class Fixed:
 
 def test_what_comes_after_counts_with_its_sign():
     """Advantages and targets in self-play, against the formulas written out."""
+    import torch
     from stable_baselines3.common.buffers import RolloutBuffer
 
     env, games = SingleEnv(), Fixed()
     spaces = env.observation_space, env.action_space
     gamma, gae_lambda, steps = 0.9, 0.8, 6
-    rollout = _signed_rollout(games, RolloutBuffer(steps, *spaces, "cpu", gamma=gamma, gae_lambda=gae_lambda, n_envs=2))
-    replay = _signed_replay(games)(100, *spaces, "cpu", n_envs=2)
+    rollout = signed_rollout(games, RolloutBuffer(steps, *spaces, "cpu", gamma=gamma, gae_lambda=gae_lambda, n_envs=2))
+    replay = signed_replay(games)(100, *spaces, "cpu", n_envs=2)
     rng = np.random.default_rng(0)
     discounts = rng.choice([-1, 0, 1], (steps, 2)).astype(np.float32)
     rewards, values = rng.normal(size=(steps, 2)), rng.normal(size=(steps + 1, 2))
@@ -435,9 +444,11 @@ def test_importing_the_module_imports_neither_torch_nor_stable_baselines(fresh):
 @pytest.fixture(scope="module", params=ALGORITHMS)
 def zipped(request, tmp_path_factory):
     """A model and the path of its zip."""
+    import torch
+
     torch.set_num_threads(1)
     numbers = {"learning_starts": 50} if request.param == "dqn" else {"n_steps": 64, "batch_size": 32, "n_epochs": 1}
-    model = ALGORITHMS[request.param]("MlpPolicy", SingleEnv(skip_chance=0.1), seed=0, device="cpu", **numbers)
+    model = class_of(request.param)("MlpPolicy", SingleEnv(skip_chance=0.1), seed=0, device="cpu", **numbers)
     model.learn(256)
     path = str(tmp_path_factory.mktemp("zip") / "model.zip")
     model.save(path)
@@ -447,7 +458,7 @@ def zipped(request, tmp_path_factory):
 def test_a_zip_is_not_read_unless_it_is_trusted(zipped, monkeypatch):
     algorithm, _, path = zipped
     monkeypatch.delenv(TRUST, raising=False)
-    monkeypatch.setattr(ALGORITHMS[algorithm], "load", lambda *_, **__: pytest.fail("it was read"))
+    monkeypatch.setattr(class_of(algorithm), "load", lambda *_, **__: pytest.fail("it was read"))
     for trust in ("", ",trust=false"):
         with pytest.raises(
             ValueError, match=r"holds pickles, which can run any code .* set TTT_ENVS_TRUST=1 or write "
@@ -456,6 +467,8 @@ def test_a_zip_is_not_read_unless_it_is_trusted(zipped, monkeypatch):
 
 
 def test_a_zip_plays_what_its_model_predicts(zipped, monkeypatch):
+    import torch
+
     algorithm, model, path = zipped
     before = torch.get_rng_state()
     policy = make_policy(f"sb3:{path},algorithm={algorithm},trust=true", GAME)
@@ -482,7 +495,7 @@ def test_a_zip_plays_what_its_model_predicts(zipped, monkeypatch):
 
 def test_a_zip_of_another_algorithm_or_board_is_refused(zipped):
     algorithm, _, path = zipped
-    for other in ALGORITHMS.keys() - {algorithm}:
+    for other in set(ALGORITHMS) - {algorithm}:
         with pytest.raises(ValueError, match=r"(is it of another algorithm\?|which is not of \w+: name its algorithm)"):
             make_policy(f"sb3:{path},algorithm={other},trust=true", GAME)
     with pytest.raises(

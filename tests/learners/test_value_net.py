@@ -10,17 +10,20 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from evaluation.exact import match_outcome
-from learners import value_net
+from learners import teacher
 from learners.base import to_bytes
 from learners.checkpoint import MODEL, TAUGHT, load_arrays, save_arrays
 from learners.dense import Dense, forward
+from learners.teacher import Teacher, lessons_of
 from learners.training import Progress, Task
-from learners.value_net import PRESETS, Teacher, ValueNet, ValueNetConfig, planes
+from learners.value_net import PRESETS, ValueNet, ValueNetConfig, planes
 from ttt_apps import train
 from ttt_envs import Boards, Game, make_policy
 from ttt_envs.boards import from_text
 from ttt_envs.policy import Values
 from ttt_envs.rules import winner
+
+pytestmark = pytest.mark.xdist_group("large")
 
 SKIP = Game(skip_chance=0.25)
 FAST = {"teacher": "expectiminimax:depth=2", "jobs": 1}
@@ -48,7 +51,7 @@ def tf():
 
 
 def games_of(run, config, **settings):
-    return config._games(task(run, **settings), Progress())
+    return lessons_of(task(run, **settings), config.teacher, config.epsilon, config.jobs, Progress())
 
 
 def joined(lessons):
@@ -96,7 +99,7 @@ def test_a_game_depends_on_its_number_alone(tmp_path):
 def test_workers_play_the_same_games(tmp_path, monkeypatch):
     config = ValueNetConfig(teacher="expectiminimax:depth=2,width=2", jobs=1)
     alone = joined(games_of(tmp_path / "alone", config, games=20))
-    monkeypatch.setattr(value_net, "WORTH_WORKERS", 0.0)
+    monkeypatch.setattr(teacher, "WORTH_WORKERS", 0.0)
     together = joined(games_of(tmp_path / "together", dataclasses.replace(config, jobs=2), games=20))
     for one, other in zip(alone, together, strict=True):
         assert_array_equal(one, other)
@@ -107,8 +110,8 @@ def test_games_that_are_kept_are_not_played_again(tmp_path, monkeypatch):
     before = joined(games_of(tmp_path, config, games=12))
     (tmp_path / TAUGHT / "000001.npz").unlink()
     played = []
-    play = value_net._play_and_keep
-    monkeypatch.setattr(value_net, "_play_and_keep", lambda *work: played.append(work[4]) or play(*work))
+    play = teacher._play_and_keep
+    monkeypatch.setattr(teacher, "_play_and_keep", lambda *work: played.append(work[4]) or play(*work))
     assert_array_equal(joined(games_of(tmp_path, config, games=12))[0], before[0])
     assert played == [range(4, 8)]
     games_of(tmp_path, config, games=12, seed=1)  # those are of another seed

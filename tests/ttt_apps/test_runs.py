@@ -12,24 +12,22 @@ from pathlib import Path
 import numpy as np
 import plain
 import pytest
+import tiny
 
-from learners import LEARNERS
 from learners.checkpoint import load_checkpoint, save_checkpoint
 from learners.pool import Pool
+from learners.q_learning import QLearningConfig
 from learners.training import Training, exploration_rng, initial_rng
 from ttt_apps import train
+from ttt_apps.runs import WARM
 from ttt_envs import Game
-from ttt_envs.policy import load_object
 
 ROOT = Path(__file__).parents[2]
-NEEDS = {"q-net": "tensorflow"}
-OWN = [name for name, config in LEARNERS.items() if hasattr(load_object(config), "build")]
+OURS = [tiny.case(name) for name in tiny.OURS]
 OPPONENTS = ["random", "win-or-block", "self", "pool:every=40,size=3"]
 
 
 def options(name, out, opponent="random", games=600, **more):
-    if name in NEEDS:
-        pytest.importorskip(NEEDS[name])
     settings = {"games": games, "batch": 16, "log-every": 50, "skip-chance": 0.25, "seat": "random", **more}
     settings = {"exact-every": 0, **settings}
     words = [f"--{key}={value}" for key, value in settings.items()]
@@ -41,13 +39,12 @@ class KilledError(Exception):
 
 
 def killed_after(steps, arguments, monkeypatch):
-    """Train, die after some steps without a chance to write anything, and go on with what is on the disk."""
-    out = Path(arguments[-1])
+    """Train, and die after some steps without a chance to write anything."""
     step, count = Training.step, 0
 
     def counted(self):
         nonlocal count
-        count += self.games > train.WARM
+        count += self.games > WARM
         if count > steps:
             raise KilledError
         step(self)
@@ -56,23 +53,28 @@ def killed_after(steps, arguments, monkeypatch):
         patch.setattr(Training, "step", counted)
         with pytest.raises(KilledError):
             train.main(arguments)
-    train.main(["--resume", str(out)])
 
 
 @pytest.mark.parametrize("opponent", OPPONENTS)
-@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize("name", OURS)
 def test_a_run_that_goes_on_ends_as_if_it_had_never_stopped(name, opponent, tmp_path, monkeypatch):
-    train.main(options(name, tmp_path / "whole", opponent))
-    for steps in (9, 40) if name in NEEDS else (0, 9, 40, 77):
-        folder = tmp_path / str(steps)
-        killed_after(steps, options(name, folder, opponent, **{"checkpoint-games": 1}), monkeypatch)
-        plain.assert_same_runs(tmp_path / "whole", folder)
+    """Killed four times, each time with what is on the disk at that step, which goes on to the end."""
+    train.main(options(name, tmp_path / "whole", opponent, games=200))
+    folder = tmp_path / "killed"
+    arguments = options(name, folder, opponent, games=200, **{"checkpoint-games": 1})
+    for steps in (0, 9, 14, 12):
+        killed_after(steps, arguments, monkeypatch)
+        arguments = ["--resume", str(folder)]
+    train.main(arguments)
+    assert len(json.loads((folder / "config.json").read_text())["resumed"]) >= 3
+    plain.assert_same_runs(tmp_path / "whole", folder)
 
 
 def test_what_was_measured_after_the_last_checkpoint_is_measured_again(tmp_path, monkeypatch):
     exact = {"exact-every": 120}
     train.main(options("q-learning", tmp_path / "whole", **exact))
     killed_after(60, options("q-learning", tmp_path / "killed", **exact, **{"checkpoint-games": 170}), monkeypatch)
+    train.main(["--resume", str(tmp_path / "killed")])
     plain.assert_same_runs(tmp_path / "whole", tmp_path / "killed")
     rows = [json.loads(line) for line in (tmp_path / "killed" / "metrics.jsonl").read_text().splitlines()]
     assert sum("exploitability" in row for row in rows) == 5
@@ -80,12 +82,13 @@ def test_what_was_measured_after_the_last_checkpoint_is_measured_again(tmp_path,
     assert 170 <= config["resumed"][0]["games"] < 600
 
 
-@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize("name", OURS)
 @pytest.mark.parametrize("kills", [1, pytest.param(10, marks=pytest.mark.slow)])
 def test_a_run_killed_at_any_instant_ends_as_if_it_had_never_been(name, kills, tmp_path):
     """SIGKILL after a random time since the first line of metrics, until it gets through."""
-    settings = {"checkpoint-games": 200, "log-every": 500, "batch": 4}
-    arguments = options(name, tmp_path / "whole", "self", 1_000 if name in NEEDS else 8_000, **settings)
+    games = 300 if name == "q-net" else 8_000
+    settings = {"games": games, "checkpoint-games": games // 8, "log-every": games // 4, "batch": 4}
+    arguments = options(name, tmp_path / "whole", "self", **settings)
     train.main(arguments)
     folder = tmp_path / "killed"
     first = [*arguments[:-1], str(folder)]
@@ -217,7 +220,7 @@ def test_tensorboard_reads_what_was_measured(tmp_path):
 
 
 def test_a_game_meets_one_copy_of_the_pool_whatever_is_played_beside_it():
-    config = load_object(LEARNERS["q-learning"])()
+    config = QLearningConfig()
     game = Game()
 
     def build():

@@ -24,8 +24,8 @@ def test_every_net_plays_ten_thousand_games():
     assert of_entry == dict.fromkeys(range(len(ENTRIES)), 10_000)
 
 
+@pytest.mark.needs("tensorflow")
 def test_what_is_measured_is_what_is_exact():
-    pytest.importorskip("tensorflow")
     unit = {"entry": 0, "seed": 1, "pairs": 400, "single": 3}
     found = tree_net.measure(unit)
     assert found == tree_net.measure(unit)

@@ -8,7 +8,7 @@ from ttt_envs import Boards, Game, from_text, to_text
 from ttt_envs.open_spiel import game_of, load_game, to_boards, to_states
 from ttt_envs.rules import chance_outcomes
 
-pyspiel = pytest.importorskip("pyspiel")
+pytestmark = pytest.mark.needs("pyspiel")
 
 SWAPPED = str.maketrans("xo", "ox")
 GAMES = [Game(3, 3, 3), Game(2, 4, 3), Game(4, 2, 2), Game(1, 5, 2), Game(3, 3, 2), Game(2, 2, 1), Game(5, 6, 4)]
@@ -44,6 +44,8 @@ def test_games_go_there_and_back(game):
 
 
 def test_a_game_that_is_not_played_here_is_refused():
+    import pyspiel
+
     with pytest.raises(ValueError, match=r"^chess of OpenSpiel is not played here: choose tic_tac_toe or mnk"):
         game_of(pyspiel.load_game("chess"))
     with pytest.raises(ValueError, match=r"^skip_chance=0\.25 is unknown to OpenSpiel: choose a game without skips$"):

@@ -74,8 +74,10 @@ def test_the_three_kinds_of_answers():
     assert_allclose(one, LEGAL / LEGAL.sum(axis=1, keepdims=True))
 
 
+@pytest.mark.needs("torch")
 def test_tensors_are_answers():
-    torch = pytest.importorskip("torch")
+    import torch
+
     net = torch.nn.Linear(12, 6)
     policy = as_policy(lambda seen, mask: net(torch.as_tensor(seen)), GAME, returns="logits", batch=True)
     p = policy.probabilities(BOARDS)
@@ -167,11 +169,14 @@ def test_a_function_is_an_opponent(observation):
         stubborn.step(0)
 
 
+@pytest.mark.needs("torch", "stable_baselines3")
 def test_an_untrained_model_of_stable_baselines_is_an_opponent():
-    baselines = pytest.importorskip("stable_baselines3")
-    pytest.importorskip("torch").set_num_threads(1)
+    import stable_baselines3
+    import torch
+
+    torch.set_num_threads(1)
     env = SingleEnv()
-    model = baselines.DQN("MlpPolicy", env, seed=0, buffer_size=10)
+    model = stable_baselines3.DQN("MlpPolicy", env, seed=0, buffer_size=10)
     policy = as_policy(model, env.game)
     start = Boards.start(env.game)
     expected = model.predict(np.zeros((1, 18), np.float32), deterministic=True)[0]
@@ -192,10 +197,13 @@ def test_an_untrained_model_of_stable_baselines_is_an_opponent():
             assert np.flatnonzero(env.step(cell)[0][9:]) == choice
 
 
+@pytest.mark.needs("torch", "sb3_contrib")
 def test_a_masked_model_of_stable_baselines_never_errs():
-    contrib = pytest.importorskip("sb3_contrib")
-    pytest.importorskip("torch").set_num_threads(1)
-    model = contrib.MaskablePPO("MlpPolicy", SingleEnv(), seed=0, n_steps=8, batch_size=8)
+    import sb3_contrib
+    import torch
+
+    torch.set_num_threads(1)
+    model = sb3_contrib.MaskablePPO("MlpPolicy", SingleEnv(), seed=0, n_steps=8, batch_size=8)
     env = MNKVectorEnv(3, opponent=model)
     env.reset(seed=0)
     ended = 0

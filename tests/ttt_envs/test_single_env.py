@@ -65,14 +65,17 @@ def test_it_passes_gymnasiums_checker(game, observation, dtype, monkeypatch):
         pytest.param("dict", marks=pytest.mark.filterwarnings("ignore::UserWarning:stable_baselines3")),
     ],
 )
+@pytest.mark.needs("stable_baselines3")
 def test_it_passes_the_checker_of_stable_baselines(game, observation):
-    checker = pytest.importorskip("stable_baselines3.common.env_checker")
-    checker.check_env(SingleEnv(**game, observation=observation))
+    from stable_baselines3.common.env_checker import check_env
+
+    check_env(SingleEnv(**game, observation=observation))
 
 
+@pytest.mark.needs("stable_baselines3", "sb3_contrib")
 def test_sb3_contrib_finds_the_masks_behind_wrappers():
-    utils = pytest.importorskip("sb3_contrib.common.maskable.utils")
-    vectors = pytest.importorskip("stable_baselines3.common.vec_env")
+    from sb3_contrib.common.maskable import utils
+    from stable_baselines3.common import vec_env as vectors
 
     def make():
         return gymnasium.make("ttt_envs:ttt/TicTacToe-v0", opponent="win-or-block", max_episode_steps=20)
@@ -109,12 +112,17 @@ SLOW = [pytest.param(settings_of(*one), marks=pytest.mark.slow) for one in (GAME
 
 @pytest.mark.parametrize("settings", QUICK + SLOW, ids=str)
 @pytest.mark.parametrize("learner", ["MaskablePPO", "DQN"])
+@pytest.mark.needs("stable_baselines3", "sb3_contrib")
 def test_learners_of_stable_baselines_train_on_it(settings, learner):
+    import sb3_contrib
+    import stable_baselines3
+    import torch
+
     if learner == "MaskablePPO":
-        module, numbers = pytest.importorskip("sb3_contrib"), {"n_steps": 500, "batch_size": 250, "n_epochs": 1}
+        module, numbers = sb3_contrib, {"n_steps": 500, "batch_size": 250, "n_epochs": 1}
     else:
-        module, numbers = pytest.importorskip("stable_baselines3"), {"learning_starts": 500, "train_freq": 8}
-    pytest.importorskip("torch").set_num_threads(1)  # the nets are small, and threads that share cores wait
+        module, numbers = stable_baselines3, {"learning_starts": 500, "train_freq": 8}
+    torch.set_num_threads(1)  # the nets are small, and threads that share cores wait
     env = SingleEnv(**settings)
     model = getattr(module, learner)("MlpPolicy", env, seed=0, **numbers).learn(5_000)
     observation, _ = env.reset(seed=0)
@@ -164,9 +172,11 @@ def test_the_stones_are_floats_or_bytes():
 
 
 @pytest.mark.parametrize("name", sorted(PRESETS))
+@pytest.mark.needs("torch")
 def test_a_linear_layer_takes_what_an_id_shows(name):
     """As in scripts of which only the id is changed."""
-    torch = pytest.importorskip("torch")
+    import torch
+
     env = gymnasium.make(name)
     layer = torch.nn.Linear(int(np.prod(env.observation_space.shape)), env.action_space.n)
     assert layer(torch.as_tensor(env.reset(seed=0)[0])).shape == (env.action_space.n,)
@@ -174,8 +184,10 @@ def test_a_linear_layer_takes_what_an_id_shows(name):
     assert layer(torch.as_tensor(envs.reset(seed=0)[0])).shape == (4, env.action_space.n)
 
 
+@pytest.mark.needs("torch")
 def test_a_convolution_takes_channels_first():
-    torch = pytest.importorskip("torch")
+    import torch
+
     layer = torch.nn.Conv2d(2, 5, 2)
     env = SingleEnv((3, 4), observation="channels", opponent="self")
     env.reset(seed=0)

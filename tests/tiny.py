@@ -1,0 +1,40 @@
+"""Learners by name, the packages that they need, and tiny runs of them."""
+
+import pytest
+
+from ttt_apps import train
+from ttt_envs import Game
+
+GAME = Game(2, 3, 2, 0.25)
+OURS = ("naive-mc", "q-learning", "q-net")
+"""whom our loops teach; the others have loops of their own"""
+PACKAGES = {
+    "q-net": ("tensorflow",),
+    "value-net": ("tensorflow",),
+    "sb3-dqn": ("torch", "stable_baselines3"),
+    "sb3-ppo": ("torch", "stable_baselines3"),
+    "sb3-maskable-ppo": ("torch", "stable_baselines3", "sb3_contrib"),
+}
+OPTIONS = {
+    "naive-mc": ("--games=200",),
+    "q-learning": ("--games=200",),
+    "q-net": ("--games=40", "--hidden=4"),
+    "value-net": ("--games=6", "--teacher=expectiminimax:depth=2", "--preset=20", "--iterations=10", "--jobs=1"),
+    "sb3-dqn": ("--games=60", "--hidden=4", "--learning-starts=20"),
+    "sb3-ppo": ("--games=60", "--hidden=4", "--rollout=16", "--minibatch-size=16"),
+    "sb3-maskable-ppo": ("--games=60", "--hidden=4", "--rollout=16", "--minibatch-size=16"),
+}
+
+
+def case(name, *values, id=None):
+    """A case of a test for a learner: ``values``, or its name; left out where its packages are not installed."""
+    marks = [pytest.mark.needs(*PACKAGES[name])] if name in PACKAGES else []
+    return pytest.param(*(values or (name,)), id=id or name, marks=marks)
+
+
+def train_run(name, folder, *more):
+    """A run on ``GAME`` that takes a fraction of a second."""
+    board = ("--size=2x3", "--win-length=2", f"--skip-chance={GAME.skip_chance}")
+    brief = ("--batch=4", "--log-every=10", "--no-report")
+    train.main(["--learner", name, *OPTIONS[name], *board, *brief, *more, "--out", str(folder)])
+    return folder
