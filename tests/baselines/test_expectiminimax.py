@@ -1,6 +1,8 @@
 """The search against its definition in plain Python, against itself without shortcuts, and against perfect play."""
 
 import doctest
+import importlib
+import pkgutil
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +14,11 @@ from numba.types import unliteral
 from numpy.testing import assert_allclose, assert_array_equal
 
 from baselines import expectiminimax
-from baselines.expectiminimax import Expectiminimax, Search, _ByLeaves
+from baselines.expectiminimax import Expectiminimax, Search, leaves
+from baselines.expectiminimax.leaves import SearchByLeaves
+from baselines.expectiminimax.order import tried
+from baselines.expectiminimax.search import SMALLEST_TABLE
+from baselines.expectiminimax.transpositions import bytes_of
 from baselines.solver import TIE, solve
 from evaluation.exact import exploitability, regret
 from evaluation.match import play_pairs
@@ -20,8 +26,9 @@ from ttt_envs import Boards, Game, Position, act, from_text, make_policy
 from ttt_envs.policy import Values
 from ttt_envs.symmetry import symmetries
 
+NAME = "baselines.expectiminimax."
 HEURISTICS = ("count", "consecutive", "all-diagonals")
-SMALLEST = expectiminimax._bytes_of(expectiminimax.SMALLEST_TABLE, 1)
+SMALLEST = bytes_of(SMALLEST_TABLE, 1)
 """memory of a table that cannot grow"""
 SEARCHES = [
     {"pruning": "none"},
@@ -469,7 +476,7 @@ def test_moves_are_drawn_with_equal_probability():
     for width in (1, 2, 4):
         times = np.zeros(7)
         for luck in range(5000):
-            count = expectiminimax._tried(width, np.uint64(luck), cells, 0, moves)
+            count = tried(width, np.uint64(luck), cells, 0, moves, Game(1, 7, 3).parameters)
             assert count == width == len(set(moves[0, :count]))
             times[moves[0, :count]] += 1
         assert (times[cells != 0] == 0).all()
@@ -514,7 +521,7 @@ def test_with_the_heuristic_as_leaf_policy_it_is_the_same_search(game, width):
     boards = plain.positions_of_random_play(game, 20)
     luck = np.random.default_rng(0).integers(0, 1 << 64, 20, dtype=np.uint64)
     for depth in (1, 2, 3, 4):
-        found = _ByLeaves(game, Horizon(game, "count"), width).move_values(boards, luck, depth)
+        found = SearchByLeaves(game, Horizon(game, "count"), width).move_values(boards, luck, depth)
         assert_array_equal(found, searched(game, boards, depth, width=width, luck=luck))
 
 
@@ -525,10 +532,10 @@ def test_leaves_are_asked_in_one_batch_and_each_position_once(monkeypatch):
     policy.analyse(Boards.start(game).position(0))
     # two stones: o and o with either mover, o and x with either mover
     assert leaf.asked[0] == 2 * (16 * 15 // 2 + 16 * 15)
-    monkeypatch.setattr(expectiminimax, "BATCH", 160)
+    monkeypatch.setattr(leaves, "BATCH", 160)
     in_parts = Horizon(game, "count")
     boards = plain.positions_of_random_play(game, 5)
-    narrow = _ByLeaves(game, in_parts, None).move_values(boards, np.zeros(5, np.uint64), 3)
+    narrow = SearchByLeaves(game, in_parts, None).move_values(boards, np.zeros(5, np.uint64), 3)
     assert_array_equal(narrow, searched(game, boards, 3))
     assert len(in_parts.asked) > 5
     assert max(in_parts.asked) <= 2 * 160
@@ -621,7 +628,13 @@ def test_every_kernel_is_compiled_for_one_type_of_arguments():
     boards = plain.positions_of_random_play(Game(skip_chance=0.25), 5)
     for spec in ("depth=4", "depth=3,width=2", "depth=2,leaf=optimal", "depth=2,width=2,leaf=optimal"):
         make_policy(f"expectiminimax:{spec}", Game(skip_chance=0.25)).analyse_all(boards, np.random.default_rng(0))
-    kernels = {name: kernel for name, kernel in vars(expectiminimax).items() if isinstance(kernel, Dispatcher)}
+    modules = [importlib.import_module(found.name) for found in pkgutil.iter_modules(expectiminimax.__path__, NAME)]
+    kernels = {
+        f"{module.__name__}.{name}": kernel
+        for module in modules
+        for name, kernel in vars(module).items()
+        if isinstance(kernel, Dispatcher)
+    }
     assert len(kernels) > 15
     for name, kernel in kernels.items():
         assert len({tuple(map(unliteral, signature)) for signature in kernel.signatures}) <= 1, name

@@ -88,7 +88,7 @@ def test_results_are_kept_until_what_made_them_changes(monkeypatch):
         ("learning-curves", "ttt_apps/train.py"),
         ("tree-search", "ttt_apps/studies/trees.py"),
         ("tree-search", "evaluation/match.py"),
-        ("tree-net", "baselines/expectiminimax.py"),
+        ("tree-net", "baselines/expectiminimax/search.py"),
         ("svd-fig4", "learners/q_net.py"),
     ):
         assert made_by(study, changed) != made_by(study, "nothing"), (study, changed)

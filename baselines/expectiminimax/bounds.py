@@ -1,0 +1,155 @@
+"""What can be said of a position without searching it: bounds, the score at the horizon, and the last ply.
+
+Scores: a win at ply k is worth depth - k + 1, the moves at the root having ply 1, a loss the same with a minus, a full
+board 0; at the horizon +1/2, 0 or -1/2 says whose best line is the longer one.
+"""
+
+from __future__ import annotations
+
+from baselines.expectiminimax.kernels import bare_inlined
+from baselines.expectiminimax.windows import (
+    ALL_OF_THEM,
+    COUNTED,
+    SCORED,
+    THE_SCORED,
+    Board,
+    Windows,
+    most_stones,
+)
+from ttt_envs.compiling import Cells, Parameters, wide
+from ttt_envs.rules import DRAW, end_of, is_legal, skip_chance_of, win_length_of
+
+
+@bare_inlined
+def horizon(mine: int, theirs: int) -> float:
+    """The score at the horizon to the player whose best window is worth ``mine``; -1, no window, is as good as 0."""
+    return 0.5 * (wide(mine > max(theirs, 0)) - wide(theirs > max(mine, 0)))
+
+
+@bare_inlined
+def horizon_of(mover: int, board: Board) -> float:
+    """The score to the player who has just moved at the horizon."""
+    _, _, tally = board
+    return horizon(tally[0, SCORED, mover, -1], tally[0, SCORED, 1 - mover, -1])
+
+
+@bare_inlined
+def limits(mine: int, theirs: int, depth: int, empty: int, width: int, parameters: Parameters) -> tuple[float, float]:
+    """Bounds on the value to a mover with ``depth`` plies left: nobody wins before the missing stones are placed.
+
+    ``mine`` and ``theirs`` are the most stones that either player has in an open window, -1 where none is open.
+    """
+    win_length, skip = win_length_of(parameters), skip_chance_of(parameters)
+    high = 0.5 if empty > depth else 0.0
+    low = -high
+    plies = min(depth, empty)
+    if mine >= 0:
+        missing = win_length - mine
+        ply = missing if skip > 0 else 2 * missing - 1
+        if ply <= plies:
+            high = depth - ply + 1.0
+        if missing == 1 and width == 0:  # now, and nothing scores more
+            return high, high
+    if theirs >= 0:
+        missing = win_length - theirs
+        ply = missing + 1 if skip > 0 else 2 * missing
+        if ply <= plies:
+            low = -(depth - ply + 1.0)
+    return low, high
+
+
+@bare_inlined
+def last_ply(
+    mover: int, depth: int, empty: int, windows: Windows, board: Board, parameters: Parameters
+) -> tuple[float, int]:
+    """The value to a mover with one ply left, read off the tallies.
+
+    A stone never makes the mover's best window worse nor the other player's better. And as long as a window is open and
+    not full, some stone makes it better, by number and by run.
+
+    Returns:
+        (value, positions looked at).
+    """
+    lines, through, worth, scored, counted = windows
+    cells, masks, tally = board
+    last = tally.shape[3] - 1
+    mine, theirs = tally[depth, SCORED, mover, last], tally[depth, SCORED, 1 - mover, last]
+    if most_stones(mover, depth, board) == last - 2:  # one stone is missing
+        return 1.0, 1
+    if _draws(empty, cells, mover, parameters) or (mine < 0 and theirs <= 0):
+        return 0.0, 1
+    if mine >= theirs and mine >= 0:
+        return 0.5, 1
+    value = -0.5
+    window = 0
+    joins = counted < scored  # a stone may join two runs
+    if joins:
+        choices = len(cells)
+    else:
+        # A stone adds one at most, and only in a cell of all best windows of the other player makes those worse
+        if mine == theirs - 1 and mine >= 0:
+            value = 0.0
+        choices = 0
+        if tally[depth, SCORED, 1 - mover, theirs] < through.shape[1]:
+            choices = lines.shape[1]
+            while masks[mover, window] != 0 or worth[SCORED, masks[1 - mover, window]] != theirs:
+                window += 1
+    i = 0
+    looked = 1
+    while i < choices and value < 0.5:
+        cell = i if joins else lines[window, i]
+        if is_legal(cells, cell, parameters):
+            looked += 1
+            value = max(value, horizon_with(cell, mover, depth, windows, board))
+        i += 1
+    return value, looked
+
+
+@bare_inlined
+def horizon_with(cell: int, mover: int, depth: int, windows: Windows, board: Board) -> float:
+    """The score at the horizon to the mover if a stone of the mover stood on ``cell``."""
+    _, through, worth, _, _ = windows
+    _, masks, tally = board
+    last = tally.shape[3] - 1
+    other = 1 - mover
+    mine, theirs = tally[depth, SCORED, mover, last], tally[depth, SCORED, other, last]
+    still_open = tally[depth, SCORED, other, theirs] if theirs > 0 else 1
+    for i in range(1, wide(through[cell, 0, THE_SCORED])):
+        window = through[cell, i, 0]
+        own, against = masks[mover, window], masks[other, window]
+        if against == 0:
+            mine = max(mine, wide(worth[SCORED, own | through[cell, i, 1]]))
+        elif own == 0:
+            still_open -= wide(worth[SCORED, against] == theirs)
+    while still_open == 0:  # this stone closes the best windows of the other player
+        theirs -= 1
+        still_open = tally[depth, SCORED, other, theirs] if theirs > 0 else 1
+        for i in range(1, wide(through[cell, 0, THE_SCORED])):
+            window = through[cell, i, 0]
+            if masks[mover, window] == 0 and theirs > 0:
+                still_open -= wide(worth[SCORED, masks[other, window]] == theirs)
+    return horizon(mine, theirs)
+
+
+@bare_inlined
+def last_stone(
+    cell: int, mover: int, depth: int, empty: int, windows: Windows, board: Board, parameters: Parameters
+) -> float:
+    """The score to the mover of a stone on ``cell`` at the last ply."""
+    _, through, worth, _, _ = windows
+    cells, masks, tally = board
+    last = tally.shape[3] - 1
+    if most_stones(mover, depth, board) == last - 2:  # some window lacks one stone
+        for i in range(1, wide(through[cell, 0, ALL_OF_THEM])):
+            window = through[cell, i, 0]
+            if masks[1 - mover, window] == 0 and worth[COUNTED, masks[mover, window]] == last - 2:
+                return 1.0
+    if _draws(empty, cells, mover, parameters):
+        return 0.0
+    return horizon_with(cell, mover, depth, windows, board)
+
+
+@bare_inlined
+def _draws(empty: int, cells: Cells, mover: int, parameters: Parameters) -> bool:
+    """Whether a stone that completes no line ends the game."""
+    return end_of(False, mover, len(cells) - empty + 1, parameters) == DRAW

@@ -1,0 +1,160 @@
+"""The policy that plays by the search, and what it says of positions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from baselines.expectiminimax.leaves import BATCH, SearchByLeaves
+from baselines.expectiminimax.order import luck_after, luck_of_turn, tried
+from baselines.expectiminimax.search import Search, check_settings
+from baselines.expectiminimax.windows import Heuristic
+from ttt_envs.boards import Boards
+from ttt_envs.compiling import Integers, Keys, Reals
+from ttt_envs.policy import TIE, Named, Policy, Values, best_shares, make_policy
+from ttt_envs.rules import NOT_OVER, Game, Position, place, winner
+
+
+class Analysis(NamedTuple):
+    """What a search says of one position, in its own scores: no expected results, see the module."""
+
+    value: float
+    """to player_0"""
+    move_values: Reals
+    """float64[rows * columns], of every move, to player_0; NaN where illegal"""
+    variation: tuple[int, ...]
+    """the principal variation: the best moves of both, first of equals, as long as no turn is skipped"""
+    nodes: int
+    """positions looked at: stones put down in the search, and positions before the last ply that were only read"""
+
+
+@dataclass(frozen=True)
+class Expectiminimax(Named):
+    """Plays the best move of a search to ``depth``; moves within 1e-9 of the best have equal shares.
+
+    It has no ``values``, because the scores of the search are no expected results; :meth:`analyse` gives them.
+
+    Raises:
+        ValueError: a setting out of range, a leaf policy without values.
+    """
+
+    name: ClassVar[str] = "expectiminimax"
+
+    game: Game
+    depth: int = 3
+    """plies to look ahead"""
+    width: int | None = None
+    """moves drawn at every decision node below the root; none for all"""
+    heuristic: Heuristic = "count"
+    """what is compared at the horizon"""
+    leaf: str | Policy | None = None
+    """a policy whose values take the place of the heuristic: to the mover, -1 loss to 1 win"""
+    pure: bool = field(init=False)
+    """whether nothing is drawn"""
+
+    def __post_init__(self) -> None:
+        check_settings(self.depth, self.width, self.heuristic)
+        object.__setattr__(self, "pure", self._drawn is None)
+        if self.leaf is not None:
+            self._leaf  # noqa: B018  # now, rather than at the first move
+
+    @property
+    def _drawn(self) -> int | None:
+        """How many moves are drawn at a node, None where all are tried: a node below the root has a stone at least."""
+        return None if self.width is None or self.width >= self.game.cells - 1 else self.width
+
+    @cached_property
+    def _leaf(self) -> Values:
+        assert self.leaf is not None
+        policy = make_policy(self.leaf, self.game)
+        if not isinstance(policy, Values):
+            raise ValueError(f"leaf={self.leaf} has no values: choose a policy that has, as optimal or run:PATH")
+        return policy
+
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
+        """float64[B, rows * columns]; with ``width`` it needs ``rng`` and draws one number of 64 bits a position."""
+        return best_shares(self.scores(boards, rng), TIE)
+
+    def scores(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
+        """Scores of the search, float64[B, rows * columns], to the mover, NaN where illegal.
+
+        The best moves have their values; of others a bound below the best may be all that is known.
+        """
+        return self._search(boards, self._luck(boards, rng), self.depth, every_move=False)[0]
+
+    def analyse(self, position: Position, rng: np.random.Generator | None = None) -> Analysis:
+        """What the search says of a position; see :meth:`analyse_all`."""
+        return self.analyse_all(Boards.of([position]), rng)[0]
+
+    def analyse_all(self, boards: Boards, rng: np.random.Generator | None = None) -> list[Analysis]:
+        """What the search says of positions, in its own scores, to player_0.
+
+        Args:
+            boards: positions that are not over.
+            rng: for a search that draws moves.
+
+        Raises:
+            ValueError: a position that is over, no ``rng`` where it is needed.
+        """
+        for cells in boards.cells:
+            if winner(self.game, cells) is not None:
+                raise ValueError("the game is over in a position: only positions in which somebody moves are analysed")
+        luck = self._luck(boards, rng)
+        values, nodes = self._search(boards, luck, self.depth, every_move=True)
+        return [
+            Analysis(
+                value=float(sign * np.nanmax(values[row])) + 0.0,  # no -0.0
+                move_values=sign * values[row] + 0.0,
+                variation=self._variation(boards.position(row), luck[row], values[row]),
+                nodes=int(nodes[row]),
+            )
+            for row, sign in enumerate(1 - 2 * boards.mover.astype(np.int64))
+        ]
+
+    def _luck(self, boards: Boards, rng: np.random.Generator | None) -> Keys:
+        count = len(boards.mover)
+        if self._drawn is None:
+            return np.zeros(count, np.uint64)
+        if rng is None:
+            raise ValueError(f"{self} draws moves and needs a generator: give rng=np.random.default_rng(seed)")
+        return rng.integers(0, 1 << 64, count, dtype=np.uint64)
+
+    def _search(self, boards: Boards, luck: Keys, depth: int, every_move: bool) -> tuple[Reals, Integers]:
+        """Values of the moves, float64[B, cells] to the mover, and the positions looked at, int64[B]."""
+        if self.leaf is None:
+            search = Search(
+                self.game, boards, heuristic=self.heuristic, width=self._drawn, luck=luck, every_move=every_move
+            )
+            search.run(depth)
+            return search.move_values, search.nodes
+        values, nodes = np.empty(boards.cells.shape), np.empty(len(luck), np.int64)
+        rows = 1 if every_move else max(1, BATCH // self.game.cells)  # one by one for an analysis, to count their nodes
+        for start in range(0, len(luck), rows):
+            part = slice(start, start + rows)
+            by_leaves = SearchByLeaves(self.game, self._leaf, self._drawn)
+            values[part] = by_leaves.move_values(Boards(boards.cells[part], boards.mover[part]), luck[part], depth)
+            nodes[part] = by_leaves.nodes
+        return values, nodes
+
+    def _variation(self, position: Position, luck: np.uint64, values: Reals) -> tuple[int, ...]:
+        """The principal variation from a position whose moves are worth ``values`` to the mover."""
+        cells, mover = position.cells.copy(), position.mover
+        moves: list[int] = []
+        while True:
+            cell = int(np.argmax(values >= np.nanmax(values) - TIE))
+            moves.append(cell)
+            outcome = place(cells, mover, cell, int(np.count_nonzero(cells)), self.game.parameters)
+            if outcome != NOT_OVER or len(moves) == self.depth:
+                return tuple(moves)
+            mover = 1 - mover
+            luck = np.uint64(luck_of_turn(np.uint64(luck_after(luck, cell)), mover))
+            after = Boards.of([Position(cells, mover)])
+            width = self._drawn
+            values = self._search(after, np.array([luck]), self.depth - len(moves), every_move=width is not None)[0][0]
+            if width is not None:  # what the search knows is the moves drawn here
+                drawn = np.empty((1, self.game.cells), np.int64)
+                count = tried(width, luck, cells, 0, drawn, self.game.parameters)
+                values[np.setdiff1d(np.arange(self.game.cells), drawn[0, :count])] = np.nan

@@ -1,0 +1,446 @@
+"""The search of positions to a fixed depth, which can be stopped at any node and goes on as if it had not."""
+
+from __future__ import annotations
+
+import typing
+from typing import NamedTuple
+
+import numpy as np
+
+from baselines.expectiminimax.bounds import horizon_of, last_ply, last_stone, limits
+from baselines.expectiminimax.kernels import bare, bare_inlined
+from baselines.expectiminimax.order import in_order, luck_after, luck_of_turn, tried
+from baselines.expectiminimax.path import (
+    BEGIN_CHANCE,
+    BEGIN_ROOT,
+    DECIDE,
+    END_TURN,
+    OTHER,
+    OWN,
+    PROBE,
+    TAKE_BACK,
+    TRY,
+    TURN,
+    Chance,
+    Path,
+    Turn,
+)
+from baselines.expectiminimax.star1 import (
+    NO_PRUNING,
+    STAR2,
+    Pruning,
+    expected,
+    is_decided,
+    learn,
+    need_not_be_searched,
+    value_of,
+    window_of,
+)
+from baselines.expectiminimax.transpositions import (
+    Images,
+    Table,
+    bytes_of,
+    keep,
+    look_up,
+    mark,
+    refill,
+    table_of,
+    use_images,
+    words_of,
+    write_key,
+)
+from baselines.expectiminimax.windows import Heuristic, Windows, clear, most_stones, put, take, windows_of
+from ttt_envs.boards import Boards
+from ttt_envs.compiling import Cells, Integers, Keys, Parameters, Reals, wide
+from ttt_envs.policy import TIE
+from ttt_envs.rules import DRAW, NOT_OVER, Game, end_of, skip_chance_of
+
+LARGEST_DEPTH = 361
+FOREVER = np.iinfo(np.int64).max
+MEMORY = 1 << 28
+"""bytes to which a table may grow"""
+SMALLEST_TABLE = 1 << 10
+
+
+class Fixed(NamedTuple):
+    """What stays the same for all positions of a search."""
+
+    windows: Windows
+    parameters: Parameters
+    """``Game.parameters``"""
+    pruning: int
+    width: int
+    """moves to draw below the root; 0 for all"""
+    every_move: bool
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Roots
+
+
+@bare_inlined
+def _begin_root(
+    cells: Cells, mover: int, before: int, luck: np.uint64, fixed: Fixed, path: Path, of_board: Images
+) -> None:
+    """Make a position the root: a decision node without a window. ``before`` is a move to try first, -1 for none."""
+    board, weight, moves, _, _, decisions, _, states = path
+    root, state, decision = len(moves) - 1, states[0], decisions[len(moves) - 1]
+    clear(root, fixed.windows, board)
+    use_images(cells, of_board)
+    state.empty = len(cells)
+    for cell in range(len(cells)):
+        if cells[cell] != 0:
+            player = wide(cells[cell]) - 1
+            put(cell, player, root, root, fixed.windows, board)
+            mark(cell, player, of_board)
+            state.empty -= 1
+    decision.mover, decision.index, decision.luck = mover, 0, luck
+    decision.alpha = decision.best = -np.inf
+    decision.beta = decision.ceiling = np.inf
+    decision.count = in_order(mover, before, root, fixed.windows, board, weight, moves, fixed.parameters)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Chance nodes
+
+
+@bare_inlined
+def _begin_chance(depth: int, fixed: Fixed, path: Path, of_board: Images, table: Table) -> None:
+    """A chance node, with what is known of its turns without a search."""
+    board, _, _, chances, turns, _, keys, states = path
+    chance, other, own = chances[depth], turns[depth, OTHER], turns[depth, OWN]
+    chance.stage = PROBE if fixed.pruning == STAR2 else TURN
+    chance.beyond = chance.changed = 0
+    other.move = own.move = -1
+    other.low = own.low = -np.inf
+    other.high = own.high = np.inf
+    if fixed.pruning != NO_PRUNING:
+        mine, theirs = most_stones(chance.maker, depth, board), most_stones(1 - chance.maker, depth, board)
+        low, high = limits(theirs, mine, depth, states[0].empty, fixed.width, fixed.parameters)
+        other.low, other.high = -high, -low
+        own.low, own.high = limits(mine, theirs, depth, states[0].empty, fixed.width, fixed.parameters)
+    if len(table.meta) > 0:
+        chance.image = write_key(depth, of_board, keys)
+        look_up(depth, chance, turns, keys, of_board, table)
+
+
+@bare_inlined
+def _decide(depth: int, fixed: Fixed, path: Path, of_board: Images, table: Table) -> tuple[int, float]:
+    """Decide a chance node, or begin to search a turn; returns what is done next, and the value of a decided node."""
+    chance, other, own = path.chances[depth], path.turns[depth, OTHER], path.turns[depth, OWN]
+    state, skip = path.states[0], skip_chance_of(fixed.parameters)
+    least, most = expected(other.low, own.low, skip), expected(other.high, own.high, skip)
+    if is_decided(chance, least, most):
+        if len(table.meta) > 0:
+            if chance.changed != 0:
+                state.stored += keep(depth, chance, path.turns, path.keys, of_board, table)
+            mark(path.moves[depth + 1, path.decisions[depth + 1].index], chance.maker, of_board)
+        return TAKE_BACK, value_of(chance, least, most)
+    if need_not_be_searched(chance, other if chance.stage == TURN else own, most, skip):
+        chance.stage += 1
+        return DECIDE, 0.0
+    _begin_turn(depth, chance, other, own, fixed, path)
+    return TRY, 0.0
+
+
+@bare_inlined
+def _begin_turn(depth: int, chance: Chance, other: Turn, own: Turn, fixed: Fixed, path: Path) -> None:
+    """Begin to search the turn of this stage: its window, in the eyes of its mover, and its moves."""
+    decision = path.decisions[depth]
+    low, high = window_of(chance, other, own, skip_chance_of(fixed.parameters), fixed.pruning)
+    if chance.stage == TURN:
+        mover, before = 1 - chance.maker, other.move
+        decision.alpha, decision.beta, decision.ceiling = -high, -low, -other.low
+    else:
+        mover, before = chance.maker, own.move
+        decision.alpha, decision.beta, decision.ceiling = low, high, own.high
+    decision.mover, decision.best, decision.index = mover, -np.inf, 0
+    if fixed.pruning != NO_PRUNING and fixed.width == 0:
+        count = in_order(mover, before, depth, fixed.windows, path.board, path.weight, path.moves, fixed.parameters)
+    else:
+        if fixed.width > 0:
+            decision.luck = luck_of_turn(chance.luck, mover)
+        count = tried(fixed.width, decision.luck, path.board.cells, depth, path.moves, fixed.parameters)
+    decision.count = 1 if chance.stage == PROBE else count
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Moves
+
+
+@bare_inlined
+def _try(depth: int, fixed: Fixed, path: Path, of_board: Images, in_table: bool) -> tuple[int, float]:
+    """Make the next move of a decision node; returns what is done next, and the value of what is not searched."""
+    board, decision, state = path.board, path.decisions[depth], path.states[0]
+    mover, cell = decision.mover, path.moves[depth, decision.index]
+    line = put(cell, mover, depth, depth - 1, fixed.windows, board)
+    state.empty -= 1
+    state.nodes += 1
+    outcome = end_of(line, mover, len(board.cells) - state.empty, fixed.parameters)
+    if outcome != NOT_OVER:
+        return TAKE_BACK, 0.0 if outcome == DRAW else float(depth)
+    if depth == 1:
+        return TAKE_BACK, horizon_of(mover, board)
+    luck = luck_after(decision.luck, cell) if fixed.width > 0 else np.uint64(0)
+    if depth == 2:
+        return TAKE_BACK, _last_turns(mover, luck, fixed, path)
+    if in_table:
+        mark(cell, mover, of_board)
+    chance = path.chances[depth - 1]
+    chance.maker, chance.luck, chance.beta = mover, luck, decision.beta
+    at_root = depth == len(path.moves) - 1
+    chance.alpha = decision.alpha if at_root else max(decision.alpha, decision.best)
+    return BEGIN_CHANCE, 0.0
+
+
+@bare_inlined
+def _last_turns(maker: int, luck: np.uint64, fixed: Fixed, path: Path) -> float:
+    """The value to its maker of a chance node with one ply left, whose positions are only read."""
+    board, state, skip = path.board, path.states[0], skip_chance_of(fixed.parameters)
+    value, count = 0.0, 0
+    for own in range(2 if skip > 0 else 1):
+        player = maker if own else 1 - maker
+        if fixed.pruning != NO_PRUNING and fixed.width == 0:
+            best, count = last_ply(player, 1, state.empty, fixed.windows, board, fixed.parameters)
+        else:
+            if fixed.width > 0 or own == 0:
+                count = tried(fixed.width, luck_of_turn(luck, player), board.cells, 1, path.moves, fixed.parameters)
+            best = -1.0
+            for i in range(count):
+                cell = path.moves[1, i]
+                best = max(best, last_stone(cell, player, 1, state.empty, fixed.windows, board, fixed.parameters))
+        state.nodes += count
+        value += skip * best if own else -(1.0 - skip) * best
+    return value
+
+
+@bare_inlined
+def _take_back(depth: int, value: float, fixed: Fixed, path: Path, values: Reals) -> int:
+    """Take back the move of a decision node, which was worth ``value``; returns what is done next."""
+    board, decision, state = path.board, path.decisions[depth], path.states[0]
+    cell = path.moves[depth, decision.index]
+    take(cell, wide(decision.mover), fixed.windows, board)
+    state.empty += 1
+    if value > decision.best:
+        decision.best = value
+        decision.chosen = cell
+    decision.index += 1
+    ended = decision.index == decision.count
+    if depth == len(path.moves) - 1:
+        values[state.row, cell] = value
+        if not fixed.every_move:
+            decision.alpha = decision.best - 2 * TIE
+    elif decision.best >= min(decision.beta, decision.ceiling):
+        ended = True
+    return END_TURN if ended else TRY
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The search
+
+
+@bare
+def go_on(
+    fixed: Fixed,
+    path: Path,
+    of_board: Images,
+    table: Table,
+    cells: Cells,
+    movers: Cells,
+    before: Integers,
+    lucks: Keys,
+    values: Reals,
+    looked: Integers,
+) -> None:
+    """Go on with a search of the positions (cells[b], movers[b]) until it is done or has to stop.
+
+    The path leads from the root, a decision node, through chance nodes. Stage by stage a chance node has one of its
+    turns searched, until what is known of both decides it: `star1`. It returns its value where that lies between alpha
+    and beta, else a bound that is at most alpha or at least beta.
+
+    Args:
+        before: int64[B]: a move to try first, -1 for none.
+        lucks: uint64[B]: what a narrow search draws with.
+        values: float64[B, cells], of the moves, to the mover; written.
+        looked: int64[B], positions looked at; added to.
+    """
+    root, state = len(path.moves) - 1, path.states[0]
+    depth, step, begun, value = wide(state.depth), wide(state.step), state.nodes, 0.0
+    while state.row < len(cells):
+        if step == BEGIN_ROOT:
+            if state.nodes >= state.limit:
+                break
+            row = state.row
+            _begin_root(cells[row], wide(movers[row]), before[row], lucks[row], fixed, path, of_board)
+            depth = root
+            step = TRY
+
+        if step == BEGIN_CHANCE:
+            if state.nodes >= state.limit or state.stored >= state.full:
+                break
+            _begin_chance(depth, fixed, path, of_board, table)
+            step = DECIDE
+
+        if step == DECIDE:
+            step, value = _decide(depth, fixed, path, of_board, table)
+            if step == TAKE_BACK:
+                depth += 1
+
+        if step == TRY:
+            step, value = _try(depth, fixed, path, of_board, len(table.meta) > 0)
+            if step == BEGIN_CHANCE:
+                depth -= 1
+
+        if step == TAKE_BACK:
+            step = _take_back(depth, value, fixed, path, values)
+
+        if step == END_TURN and depth < root:
+            chance = path.chances[depth]
+            learn(chance, path.turns[depth, OTHER if chance.stage == TURN else OWN], path.decisions[depth])
+            step = DECIDE
+        elif step == END_TURN:
+            looked[state.row] += state.nodes - begun
+            begun = state.nodes
+            state.row += 1
+            step = BEGIN_ROOT
+    state.depth, state.step = depth, step
+    if state.row < len(cells):
+        looked[state.row] += state.nodes - begun
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# For Python callers
+
+
+class Search:
+    """A search of positions that can be stopped, continued and deepened from outside.
+
+    Where it stops, it goes on as if it had not; between two depths it keeps its table.
+
+    >>> search = Search(Game(skip_chance=0.25), Boards.start(Game()))
+    >>> for depth in (1, 2, 3):
+    ...     while not search.run(depth, nodes=50):
+    ...         pass  # look at the clock
+    ...     print(depth, search.move_values[0].max())
+    1 0.5
+    2 0.125
+    3 0.25
+
+    Args:
+        game: what is played.
+        boards: positions that are not over.
+        heuristic: what is compared at the horizon.
+        pruning: how much is left out; the values are the same.
+        width: moves drawn at every decision node below the root; None for all.
+        luck: uint64[B], what they are drawn with: what is drawn for a position depends on its number only.
+        memory: bytes to which the table of positions may grow; 0 is no table. A search that is narrow or does not
+            prune has none.
+        every_move: find the value of every move; else of the best moves, and of others what they are at most.
+
+    Attributes:
+        depth: plies, of the search done last or going on; 0 before the first.
+        move_values: float64[B, rows * columns], to the mover, NaN where illegal or not yet searched.
+        nodes: int64[B], positions looked at so far, by all searches together; see `Analysis`.
+
+    Raises:
+        ValueError: a setting out of range, ``width`` without ``luck``.
+    """
+
+    def __init__(
+        self,
+        game: Game,
+        boards: Boards,
+        *,
+        heuristic: Heuristic = "count",
+        pruning: Pruning = "star1",
+        width: int | None = None,
+        luck: Keys | None = None,
+        memory: int = MEMORY,
+        every_move: bool = True,
+    ) -> None:
+        check_settings(1, width, heuristic, pruning)
+        if memory < 0:
+            raise ValueError(f"memory={memory} is negative: choose the bytes of the table, or 0 for no table")
+        if width is not None and luck is None:
+            raise ValueError(f"width={width} draws moves and needs luck: give a number of 64 bits for each position")
+        count = len(boards.mover)
+        self.depth = 0
+        self.move_values = np.full(boards.cells.shape, np.nan)
+        self.nodes = np.zeros(count, np.int64)
+        self._before = np.full(count, -1)
+        level, windows = typing.get_args(Pruning).index(pruning), windows_of(game, heuristic)
+        self._fixed = Fixed(windows, game.parameters, level, width or 0, every_move)
+        self._words = words_of(game)
+        self._path = Path.of(game, len(windows.lines), self._words)
+        self._images = Images.of(game)
+        self._game = game
+        self._table = table_of(0, self._words)
+        self._memory = 0 if width is not None or level == NO_PRUNING else memory
+        self._cells, self._mover = map(np.ascontiguousarray, boards)
+        self._luck = np.zeros(count, np.uint64) if luck is None else luck
+
+    def run(self, depth: int, nodes: int | None = None) -> bool:
+        """Search to ``depth``, or go on with that.
+
+        Args:
+            depth: plies to look ahead, 1 to 361. With another depth than before all values are found anew.
+            nodes: positions after which it stops at the next chance node or root; None for no limit.
+
+        Returns:
+            Whether it is done.
+        """
+        check_settings(depth)
+        if depth != self.depth:
+            self._begin(depth)
+        state = self._path.states[0]
+        state.limit = FOREVER if nodes is None else state.nodes + nodes
+        while True:
+            self._make_room()
+            go_on(
+                self._fixed,
+                self._path,
+                self._images,
+                self._table,
+                self._cells,
+                self._mover,
+                self._before,
+                self._luck,
+                self.move_values,
+                self.nodes,
+            )
+            if state.row == len(self._mover) or state.nodes >= state.limit:
+                return bool(state.row == len(self._mover))
+
+    def _begin(self, depth: int) -> None:
+        """Begin a search to another depth, with the best moves known first."""
+        known = np.nan_to_num(self.move_values, nan=-np.inf)
+        searched = np.isfinite(known).any(axis=1)
+        self._before[searched] = known[searched].argmax(axis=1)
+        self.move_values[:] = np.nan
+        self.depth = depth
+        self._path = self._path.to(depth, self._game)
+        state = self._path.states[0]
+        state.row, state.step = 0, BEGIN_ROOT
+
+    def _make_room(self) -> None:
+        """Move the table into a larger one where it is half full and the memory holds both."""
+        state, size = self._path.states[0], len(self._table.meta)
+        if self.depth > 2 and 2 * state.stored >= size:  # the last two plies are not kept
+            larger = max(4 * size, SMALLEST_TABLE)
+            if bytes_of(size + larger, self._words) <= self._memory:
+                table = table_of(larger, self._words)
+                state.stored = refill(self._table, table)
+                self._table, size = table, larger
+        grows = bytes_of(5 * size, self._words) <= self._memory
+        state.full = size // 2 if size and grows else FOREVER
+
+
+def check_settings(depth: int, width: int | None = None, heuristic: str = "count", pruning: str = "star1") -> None:
+    """Raise ValueError for settings of a search that are out of range."""
+    if not 1 <= depth <= LARGEST_DEPTH:
+        raise ValueError(f"depth={depth} is no number of plies to look ahead: choose 1 to {LARGEST_DEPTH}")
+    if width is not None and width < 1:
+        raise ValueError(f"width={width} tries no moves: choose how many to draw at a node, or none to try all")
+    for name, value, known in (("heuristic", heuristic, Heuristic), ("pruning", pruning, Pruning)):
+        if value not in typing.get_args(known):
+            raise ValueError(f"{name}={value!r} is not known: choose one of {', '.join(typing.get_args(known))}")
