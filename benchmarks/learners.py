@@ -25,8 +25,8 @@ from rich.box import MARKDOWN
 from rich.table import Table
 
 from learners import LEARNERS
+from learners.config import Builder
 from learners.training import initial_rng, train
-from ttt_apps.train import BATCH
 from ttt_envs.policy import load_object
 from ttt_envs.rules import Game
 
@@ -45,7 +45,7 @@ def our_learner(name: str, opponent: str, game: Game | None = None, **settings: 
 
     def play(games: int) -> None:
         learner = config.build(game or Game(), initial_rng(0))
-        train(learner, opponent, games, batch=getattr(config, "batch", BATCH), seed=0)
+        train(learner, opponent, games, batch=config.batch, seed=0)
 
     return play
 
@@ -199,7 +199,7 @@ def rates_of_boards(_: str, rounds: int, seconds: float) -> dict[str, dict[str, 
     found: dict[str, dict[str, Spread]] = {}
     games = max(300, int(20_000 * seconds))
     for name, path in LEARNERS.items():
-        if not hasattr(load_object(path), "build"):
+        if not issubclass(load_object(path), Builder):
             continue
         found[name] = {}
         for size, win_length in BOARDS:

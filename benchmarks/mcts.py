@@ -21,7 +21,7 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import numpy as np
 
-from baselines.mcts import MCTS, Search, keys_of
+from baselines.mcts import MCTS, MCTSSearch, drawn_keys
 from ttt_envs.boards import Boards
 from ttt_envs.rules import Game
 
@@ -39,7 +39,7 @@ def ours(game: Game, simulations: int, decisive: bool = False, count: int = 1) -
     boards, rng = Boards.start(game, count), np.random.default_rng(0)
 
     def think() -> int:
-        search = Search(game, boards, keys_of(rng, count), c=C, decisive=decisive)
+        search = MCTSSearch(game, boards, drawn_keys(rng, count), c=C, decisive=decisive)
         search.run(simulations)
         return count * simulations
 

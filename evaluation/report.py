@@ -477,7 +477,7 @@ def _again(run: Path, config: Mapping[str, Any], game: Game) -> str | None:
     for name in ("opponent", "seat", "games", "batch", "seed", "log_every", "exact_every"):
         if config.get(name) is not None and not (name == "opponent" and _taught(config)):
             options += [f"--{name.replace('_', '-')}", str(config[name])]
-    for field in dataclasses.fields(settings):  # type: ignore[arg-type]  # every config is a dataclass
+    for field in dataclasses.fields(settings):
         value = getattr(settings, field.name)
         option = field.name.replace("_", "-")
         if value == getattr(usual, field.name):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,15 +67,20 @@ class Learner(Policy, Protocol):
         ...
 
 
-class LearnerConfig(Protocol):
-    """A frozen dataclass of settings, from which the command line is made.
+@runtime_checkable
+class Follower(Protocol):
+    """An opponent that changes while a learner learns from games against it."""
 
-    Attributes of the class say what suits the learner where it is not what ``train.py`` has: ``batch``, how many games
-    side by side; ``self_play``, settings in self-play; ``self_play_games``, how many games that takes.
-    """
+    def begin(self, first: int, last: int, running: int, learner: Learner) -> None:
+        """Games ``first`` to ``last`` are about to begin, while ``running`` is the lowest that still runs."""
+        ...
 
-    def build(self, game: Game, rng: np.random.Generator) -> Learner:
-        """The learner, with nothing learned yet."""
+    def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+        """All that decides how it goes on."""
+        ...
+
+    def from_arrays(self, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
+        """Take back what :meth:`to_arrays` gave."""
         ...
 
 
@@ -285,8 +290,3 @@ def check_bootstrap(learner: Learner, both: bool) -> None:
             'bootstrap="ply" learns from every ply of a game, which only self-play shows: '
             'choose opponent "self", or bootstrap="own-turn" against another opponent'
         )
-
-
-def self_play_of(config: Any) -> Mapping[str, Any]:
-    """The settings of a learner's config that suit self-play, where they are not the defaults."""
-    return getattr(config, "self_play", {})

@@ -19,9 +19,11 @@ from typing import IO, Any
 import numpy as np
 
 from learners import LEARNERS
-from learners.base import LearnerConfig
+from learners.config import AnyConfig, Fitter
+from ttt_envs.boards import Boards
+from ttt_envs.compiling import Reals
 from ttt_envs.files import open_to_read, parse_json, read_bounded, write_whole
-from ttt_envs.policy import FromFile, Policy, from_file, load_object, nearest
+from ttt_envs.policy import FromFile, Policy, Values, from_file, load_object, nearest
 from ttt_envs.rules import Game
 
 CONFIG, CHECKPOINT, METRICS, COST = "config.json", "checkpoint.npz", "metrics.jsonl", "cost.json"
@@ -209,7 +211,7 @@ def load_weights(
     return arrays
 
 
-def build_config(learner: str, settings: Mapping[str, Any]) -> LearnerConfig:
+def build_config(learner: str, settings: Mapping[str, Any]) -> AnyConfig:
     """The settings of a learner by name.
 
     Raises:
@@ -223,7 +225,7 @@ def build_config(learner: str, settings: Mapping[str, Any]) -> LearnerConfig:
         if name not in known:
             raise ValueError(f"{learner} has no setting {name!r}: {nearest(name, known)}")
     try:
-        made: LearnerConfig = config(**settings)
+        made: AnyConfig = config(**settings)
     except TypeError as problem:  # a word where a number should be
         raise ValueError(f"the settings of {learner} do not work: {problem}") from None
     return made
@@ -290,10 +292,6 @@ class RunPolicy:
     def __init__(self, path: str, learner: Policy) -> None:
         self.path = path
         self.learner = learner
-        # a learner that thinks in values shows them
-        for name in ("values", "action_values"):
-            if hasattr(learner, name):
-                setattr(self, name, getattr(learner, name))
 
     def probabilities(self, boards: Any, rng: np.random.Generator | None = None) -> Any:
         """float64[B, cells]."""
@@ -301,6 +299,22 @@ class RunPolicy:
 
     def __str__(self) -> str:
         return policy_name(self.path)
+
+
+class ValuedRunPolicy(RunPolicy):
+    """The same of a learner that thinks in values."""
+
+    def __init__(self, path: str, learner: Policy, judge: Values) -> None:
+        super().__init__(path, learner)
+        self.judge = judge
+
+    def values(self, boards: Boards) -> Reals:
+        """float64[B], to the mover."""
+        return self.judge.values(boards)
+
+    def action_values(self, boards: Boards) -> Reals:
+        """float64[B, cells], to the mover, NaN where illegal."""
+        return self.judge.action_values(boards)
 
 
 def policy_name(run: str | Path) -> str:
@@ -329,9 +343,12 @@ def load_policy(game: Game, path: str) -> RunPolicy:
             f"run:{path} learned {trained}, and plays {game} here, which it has never seen", OtherGame, stacklevel=2
         )
     settings = build_config(config["learner"], config["settings"])
-    load = getattr(settings, "load", None)
-    if load is not None:
-        return RunPolicy(path, load(trained, run))
+    if isinstance(settings, Fitter):
+        return _run_policy(path, settings.load(trained, run))
     learner = settings.build(trained, np.random.default_rng(0))
     learner.from_arrays(load_checkpoint(run).get("learner", {}))
-    return RunPolicy(path, learner)
+    return _run_policy(path, learner)
+
+
+def _run_policy(path: str, learner: Policy) -> RunPolicy:
+    return ValuedRunPolicy(path, learner, learner) if isinstance(learner, Values) else RunPolicy(path, learner)

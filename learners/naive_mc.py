@@ -9,11 +9,11 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from learners.base import Transition
-from learners.table import (
+from learners.config import Builder, check_limits
+from learners.tabular import (
     MOST_MEMORY,
     PositionTable,
     TabularLearner,
-    check_limits,
     checked,
     final_rewards,
     move_towards,
@@ -26,7 +26,7 @@ from ttt_envs.symmetry import Symmetries
 
 
 @dataclass(frozen=True)
-class NaiveMCConfig:
+class NaiveMCConfig(Builder):
     """Monte Carlo control with a table: at the end of a game Q(s, a) <- (Q(s, a) t + r) / (t + 1) for every move."""
 
     name: ClassVar[str] = "naive-mc"

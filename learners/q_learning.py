@@ -9,12 +9,12 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from learners.base import Bootstrap, Transition
-from learners.table import (
+from learners.config import Builder, check_limits
+from learners.tabular import (
     MOST_MEMORY,
     PositionTable,
     TabularLearner,
     best_of,
-    check_limits,
     final_rewards,
     move_towards,
     step_sizes,
@@ -26,7 +26,7 @@ from ttt_envs.symmetry import Symmetries
 
 
 @dataclass(frozen=True)
-class QLearningConfig:
+class QLearningConfig(Builder):
     """Tabular Q-learning: Q(s, a) <- Q(s, a) + alpha (reward + gamma discount max Q(s', .) - Q(s, a))."""
 
     name: ClassVar[str] = "q-learning"

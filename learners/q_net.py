@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from learners.base import Bootstrap, Transition
+from learners.config import Builder, check_limits
 from learners.quiet import without_chatter
-from learners.table import check_limits, checked, final_rewards
+from learners.tabular import checked, final_rewards
 from ttt_envs.boards import Boards
 from ttt_envs.compiling import Cells, Integers, Reals, compiled
 from ttt_envs.policy import best_shares, sample
@@ -32,7 +33,7 @@ BETA_1, BETA_2, ADAM_EPSILON = 0.9, 0.999, 1e-8
 
 
 @dataclass(frozen=True)
-class QNetConfig:
+class QNetConfig(Builder):
     """A Q-network: one hidden layer of ReLU units, from the stones of both players to a value for each cell."""
 
     name: ClassVar[str] = "q-net"
@@ -125,7 +126,7 @@ class QNet:
     """
 
     pure: ClassVar[bool] = True
-    wants_next_action: ClassVar[bool] = False
+    wants_next_action = False
 
     def __init__(self, config: QNetConfig, game: Game, rng: np.random.Generator) -> None:
         self.config = config
@@ -136,7 +137,7 @@ class QNet:
         self._permutations = symmetries(game, config.symmetries)
         self._inverses = inverse(self._permutations)
         initial, draws = rng.spawn(2)
-        self.net = Net(config, game, initial)
+        self.net = NetInTensorFlow(config, game, initial)
         self.replay = Replay(game, config.replay_size, draws) if config.replay_size else None
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
@@ -323,7 +324,7 @@ class Replay:
         self._bits.state = state
 
 
-class Net:
+class NetInTensorFlow:
     """The net and its optimizer in TensorFlow: four weights, a compiled function that values, and one that learns.
 
     Each of the two is traced once, for batches of any size.

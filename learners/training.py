@@ -10,11 +10,11 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from learners.base import Learner, Seat, Turns, check_bootstrap, seen_from
+from learners.base import Follower, Learner, Seat, Turns, check_bootstrap, seen_from
 from ttt_envs.compiling import Integers
 from ttt_envs.lockstep import SELF, Lockstep, SeatChoice, Shown
 from ttt_envs.policy import Policy, act_in_episodes, make_policy
@@ -59,7 +59,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Task:
-    """A training that a learner with a loop of its own is to do: its config has ``fit`` and ``load``."""
+    """A training that a learner with a loop of its own is to do: see :class:`~learners.config.Fitter`."""
 
     game: Game
     opponent: str
@@ -80,18 +80,6 @@ class Task:
     """takes the number of games and all numbers measured since"""
     progress: Callable[[Progress], None]
     """called now and then"""
-
-
-class Fitter(Protocol):
-    """The config of a learner with a loop of its own."""
-
-    def fit(self, task: Task) -> Progress:
-        """Train, and leave in ``task.run`` what :meth:`load` needs."""
-        ...
-
-    def load(self, game: Game, run: Path) -> Policy:
-        """What :meth:`fit` has learned, as a policy."""
-        ...
 
 
 def exploration_rng(seed: int) -> np.random.Generator:
@@ -137,6 +125,7 @@ class Training:
         count = min(batch, max(1, games))
         self.learner = learner
         self.opponent = opponent
+        self._follower = opponent if isinstance(opponent, Follower) else None
         self.games = games
         self.done = Progress()
         self.marked = 0
@@ -175,10 +164,9 @@ class Training:
         if not len(slots):
             return
         numbers = self._started + np.arange(len(slots))
-        begin = getattr(self.opponent, "begin", None)
-        if begin is not None:
-            running = self._board.episode[self._live]
-            begin(int(numbers[0]), int(numbers[-1]), int(running.min(initial=numbers[0])), self.learner)
+        if self._follower is not None:
+            running = int(self._board.episode[self._live].min(initial=numbers[0]))
+            self._follower.begin(int(numbers[0]), int(numbers[-1]), running, self.learner)
         self._board.episode[slots] = numbers - 1
         self._started += len(slots)
         self._live[slots] = True
@@ -234,8 +222,8 @@ class Training:
             **{f"board.{name}": array for name, array in state.items()},
             **{f"turns.{name}": array for name, array in self._turns.to_arrays().items()},
         }
-        stored = getattr(self.opponent, "to_arrays", None)
-        return arrays if stored is None else arrays | {f"opponent.{name}": array for name, array in stored().items()}
+        stored = {} if self._follower is None else self._follower.to_arrays()
+        return arrays | {f"opponent.{name}": array for name, array in stored.items()}
 
     def from_arrays(self, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
         """Take back what :meth:`to_arrays` gave, of the same settings; with more games than then, play them too.
@@ -270,9 +258,8 @@ class Training:
             self._live[...] = arrays["live"]
             self._board.restore({"game": self.learner.game, **_named("board.", arrays)}, None)
             self._turns.from_arrays(_named("turns.", arrays))
-            restore = getattr(self.opponent, "from_arrays", None)
-            if restore is not None:
-                restore(_named("opponent.", arrays))
+            if self._follower is not None:
+                self._follower.from_arrays(_named("opponent.", arrays))
         except (KeyError, TypeError, ValueError, IndexError) as problem:
             raise ValueError(f"the state of the training is damaged: {problem}") from None
         self._begin(np.flatnonzero(~self._live))

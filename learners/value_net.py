@@ -9,27 +9,25 @@ D + 1, in which a win at once scores D + 1: all values are given in parts of tha
 from __future__ import annotations
 
 import math
-import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from learners.base import from_bytes, to_bytes
-from learners.checkpoint import MODEL, TAUGHT, load_arrays, load_weights, save_arrays
+from learners.checkpoint import MODEL, load_weights, save_arrays
+from learners.config import TEACHER, Fitter, check_limits
 from learners.dense import Activation, Dense, forward
 from learners.q_net import DEVICE, import_tensorflow
-from learners.table import check_limits
+from learners.teacher import Teacher, lessons_of
 from learners.training import Progress, Task, check_counts
 from ttt_envs.boards import Boards
 from ttt_envs.compiling import Cells, Reals
-from ttt_envs.policy import TIE, Policy, Values, best_shares, make_policy
-from ttt_envs.rules import DRAW, NOT_OVER, Game, next_mover, place, play_rows
+from ttt_envs.policy import best_shares, make_policy
+from ttt_envs.rules import DRAW, NOT_OVER, Game, play_rows
 from ttt_envs.symmetry import Symmetries, symmetries
 
 Preset = Literal["40-20", "20", "30-10", "10-20"]
@@ -43,22 +41,19 @@ PRESETS: dict[Preset, tuple[tuple[int, ...], tuple[Activation, ...]]] = {
 }
 """the nets of the report's four authors: units of the hidden layers, and what follows each"""
 LARGEST_LAYER, MOST_LAYERS = 8192, 8
-BLOCK = 4
-"""teacher's games that are played and kept together; what is in a game depends on its number alone"""
-WORTH_WORKERS = 10.0
-"""seconds of games for which processes are started; they take some to begin"""
 CHUNK = 1 << 14
 """positions that are valued at once"""
 
 
 @dataclass(frozen=True)
-class ValueNetConfig:
+class ValueNetConfig(Fitter):
     """A value net in TensorFlow, taught by the games of a search against itself."""
 
     name: ClassVar[str] = "value-net"
     games: ClassVar[int] = 25
     """of the teacher, as in the report"""
-    opponent: ClassVar[str] = "teacher"
+    opponent: ClassVar[str] = TEACHER
+    resumes: ClassVar[bool] = True
 
     preset: Preset = "40-20"
     """hidden layers of the report's four nets: 40-20 one sigmoid after the second, 20 sigmoid, 30-10 tanh, 10-20
@@ -144,6 +139,17 @@ class ValueNetConfig:
         ]
         return ValueNet(game, layers, float(arrays["scale"]), float(arrays["bound"]), self.symmetries)
 
+    def check_opponent(self, opponent: str, game: Game) -> None:
+        """It has none but its teacher: see :meth:`Fitter.check_opponent`."""
+        if opponent == TEACHER:
+            make_policy(self.teacher, game)
+            return
+        super().check_opponent(opponent, game)
+        raise ValueError(
+            f"{self.name} has no opponent {opponent}, it learns from games of its teacher: "
+            f"leave --opponent out, and choose a --teacher"
+        )
+
     def fit(self, task: Task) -> Progress:
         """Let the teacher play ``task.games`` games, teach the net, and leave ``model.npz`` in ``task.run``.
 
@@ -159,7 +165,7 @@ class ValueNetConfig:
         teacher = Teacher.of(self.teacher, task.game)
         import_tensorflow(self.name)  # so that it is missed before games are played
         done = Progress()
-        taught = self._games(task, done)
+        taught = lessons_of(task, self.teacher, self.epsilon, self.jobs, done)
         seen = np.concatenate([lesson.seen for lesson in taught])
         value = np.concatenate([lesson.value for lesson in taught])
         started = time.perf_counter()
@@ -191,46 +197,6 @@ class ValueNetConfig:
         if not (arrays["scale"] > 0 and 0 < arrays["bound"] <= 1):
             raise ValueError(f"{run / MODEL} is damaged: it does not say what its values are parts of")
         return self.net(game, arrays)
-
-    def _games(self, task: Task, done: Progress) -> list[Lesson]:
-        """The teacher's games, block by block in order: those that are kept already, and the others as they come."""
-        made_by = {
-            "game": task.game.to_dict(),
-            "teacher": self.teacher,
-            "epsilon": self.epsilon,
-            "seed": task.seed,
-        }
-        numbers = [range(start, min(start + BLOCK, task.games)) for start in range(0, task.games, BLOCK)]
-        paths = [task.run / TAUGHT / f"{block:06d}.npz" for block in range(len(numbers))]
-        lessons: dict[int, Lesson] = {}
-
-        def add(block: int, lesson: Lesson) -> None:
-            lessons[block] = lesson
-            done.count(lesson.results)
-            task.progress(done)
-
-        missing = []
-        for block, path in enumerate(paths):
-            lesson = _kept(path, task.game, made_by, len(numbers[block]))
-            if lesson is None:
-                missing.append(block)
-            else:
-                add(block, lesson)
-        if (task.run / TAUGHT).is_symlink():
-            raise ValueError(f"{task.run / TAUGHT} is a link, and nothing is written through it: put a folder there")
-        work = (task.game, self.teacher, self.epsilon, task.seed)
-        seconds: list[float] = []
-        while missing and (len(seconds) < 2 or seconds[-1] * len(missing) < WORTH_WORKERS or self.jobs == 1):
-            begun = time.perf_counter()  # the first block compiles, the second tells how long they take
-            add(missing[0], _play_and_keep(*work, numbers[missing[0]], paths[missing[0]], made_by))
-            seconds.append(time.perf_counter() - begun)
-            del missing[0]
-        results = Parallel(n_jobs=self.jobs, return_as="generator_unordered")(
-            delayed(_numbered)(block, *work, numbers[block], paths[block], made_by) for block in missing
-        )
-        for block, lesson in results:
-            add(block, lesson)
-        return [lessons[block] for block in range(len(numbers))]
 
     def _taught(
         self,
@@ -310,119 +276,6 @@ def _initial(shapes: list[tuple[int, ...]], rng: np.random.Generator) -> list[Fl
 def planes(seen: Cells) -> Floats:
     """float32[B, 3 * cells]: where own stones are, where the opponent's, and where none, of boards own stones first."""
     return np.concatenate([seen == 1, seen == 2, seen == 0], axis=1).astype(np.float32)
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# The teacher's games
-
-
-class Teacher(NamedTuple):
-    """Whoever judges moves."""
-
-    scores: Callable[[Boards, np.random.Generator], Reals]
-    """of moves, float64[B, cells], to the mover, NaN where illegal; of the best moves they are their values"""
-    scale: float
-    """what a win at once is worth, one ply before the teacher's scores"""
-    bound: float
-    """the largest score, as a part of ``scale``"""
-
-    @classmethod
-    def of(cls, spec: str | Policy, game: Game) -> Teacher:
-        """The teacher that a spec string names.
-
-        Raises:
-            ValueError: no policy, or one that does not judge moves.
-        """
-        policy = make_policy(spec, game)
-        if hasattr(policy, "scores") and hasattr(policy, "depth"):
-            depth = float(policy.depth)
-            return cls(policy.scores, depth + 1, depth / (depth + 1))
-        if isinstance(policy, Values):
-            values = policy
-            return cls(lambda boards, rng: values.action_values(boards), 1.0, 1 - 2.0**-10)
-        raise ValueError(f"teacher={spec} does not judge moves: choose a search, as expectiminimax:depth=3, or optimal")
-
-
-class Lesson(NamedTuple):
-    """Positions of some games, in order."""
-
-    seen: Cells
-    """int8[N, cells], own stones first"""
-    value: Reals
-    """float64[N], the teacher's, to the mover"""
-    results: Reals
-    """float64[games], to player_0"""
-
-
-def _play(game: Game, teacher: Teacher, epsilon: float, rng: np.random.Generator) -> Lesson:
-    """One game of the teacher against itself; moves within 1e-9 of the best have equal shares."""
-    seen, value = [], []
-    boards = Boards.start(game)
-    cells, mover = boards.cells[0], boards.mover
-    outcome = NOT_OVER
-    while outcome == NOT_OVER:
-        scores = teacher.scores(boards, rng)[0]
-        best = np.nanmax(scores)
-        seen.append(boards.own_first()[0])
-        value.append(float(best))
-        good = np.flatnonzero(scores >= best - TIE)
-        if epsilon > 0 and rng.random() < epsilon:
-            good = np.flatnonzero(cells == 0)
-        outcome = place(cells, int(mover[0]), int(rng.choice(good)), len(seen) - 1, game.parameters)
-        mover[0] = next_mover(int(mover[0]), rng.random(), game.parameters)
-    result = 0.0 if outcome == DRAW else 1.0 - 2.0 * outcome
-    return Lesson(np.array(seen, np.int8), np.array(value), np.array([result]))
-
-
-def lesson_of(game: Game, teacher: str, numbers: range, *, epsilon: float = 0.0, seed: int = 0) -> Lesson:
-    """What the teacher's games of these numbers teach: each depends on its number and the seed alone."""
-    judge = Teacher.of(teacher, game)
-    games = [
-        _play(game, judge, epsilon, np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2, number))))
-        for number in numbers
-    ]
-    return Lesson(*(np.concatenate(parts) for parts in zip(*games, strict=True)))
-
-
-def _play_and_keep(
-    game: Game, teacher: str, epsilon: float, seed: int, numbers: range, path: Path, made_by: Mapping[str, Any]
-) -> Lesson:
-    """Play the games of these numbers, and write them to a file."""
-    lesson = lesson_of(game, teacher, numbers, epsilon=epsilon, seed=seed)
-    save_arrays(path, {**lesson._asdict(), "made_by": to_bytes(made_by)})
-    return lesson
-
-
-def _numbered(block: int, *work: Any) -> tuple[int, Lesson]:
-    return block, _play_and_keep(*work)
-
-
-def _kept(path: Path, game: Game, made_by: Mapping[str, Any], games: int) -> Lesson | None:
-    """The games in a file; None where there is none, or where it holds others.
-
-    Raises:
-        ValueError: a damaged file.
-    """
-    if not os.path.lexists(path):
-        return None
-    longest = game.cells * games
-    arrays = load_arrays(path, limit=longest * (game.cells + 8) + 8 * games + (1 << 16))
-    try:
-        if from_bytes(arrays["made_by"]) != made_by or arrays["results"].shape != (games,):
-            return None
-        lesson = Lesson(arrays["seen"], arrays["value"], arrays["results"])
-        count = len(lesson.value)
-        fits = (
-            lesson.seen.shape == (count, game.cells)
-            and [array.dtype.str for array in lesson] == ["|i1", "<f8", "<f8"]
-            and ((lesson.seen >= 0) & (lesson.seen <= 2)).all()
-            and np.isfinite(lesson.value).all()
-        )
-    except (KeyError, TypeError, ValueError, IndexError):
-        fits = False
-    if not fits:
-        raise ValueError(f"{path} is damaged: delete it, and its games are played anew")
-    return lesson
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from evaluation.exact import exploitability
 from learners.base import Transition
 from learners.q_learning import QLearningConfig
-from learners.table import PositionTable
+from learners.tabular import PositionTable
 from learners.training import train
 from ttt_envs import Boards, Game, act, from_text
 

@@ -15,6 +15,7 @@ from evaluation import exact
 from learners import LEARNERS
 from learners.checkpoint import load_arrays, load_checkpoint, load_policy, save_arrays
 from ttt_apps import cli, evaluate, train
+from ttt_apps.options import folder_of
 from ttt_envs import Boards, Game, make_policy
 from ttt_envs.files import write_whole
 
@@ -246,7 +247,7 @@ def test_other_settings_go_to_another_folder(words, name, monkeypatch):
     asked = []
     monkeypatch.setattr(train, "train_run", lambda options, settings: asked.append((options, settings)))
     train.main(words)
-    assert str(train.folder_of(*asked[0])) == f"runs/{name}"
+    assert str(folder_of(*asked[0])) == f"runs/{name}"
 
 
 def test_long_names_of_folders_are_cut_and_still_differ(monkeypatch):
@@ -254,7 +255,7 @@ def test_long_names_of_folders_are_cut_and_still_differ(monkeypatch):
     monkeypatch.setattr(train, "train_run", lambda options, settings: asked.append((options, settings)))
     for depth in (3, 4):
         train.main(["--opponent", f"expectiminimax:depth=2,leaf=(run:{'long' * 40}{depth})"])
-    names = [train.folder_of(*one).name for one in asked]
+    names = [folder_of(*one).name for one in asked]
     assert names[0] != names[1]
     assert max(map(len, names)) < 130
 

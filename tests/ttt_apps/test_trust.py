@@ -9,9 +9,10 @@ import time
 import pytest
 
 from learners.checkpoint import read_config
+from learners.teacher import lessons_of
 from learners.training import Progress, Task
 from learners.value_net import ValueNetConfig
-from ttt_apps import train
+from ttt_apps import runs, train
 from ttt_apps.evaluate import main as evaluate
 from ttt_envs import Game
 from ttt_envs.files import held
@@ -170,7 +171,7 @@ def test_a_teacher_s_games_are_not_written_through_a_link(tmp_path):
     (tmp_path / "teacher").symlink_to(tmp_path / "elsewhere")
     nothing = Task(Game(), "teacher", "first", 1, 1, 0, tmp_path, 1, (), lambda *_: None, lambda *_: None)
     with pytest.raises(ValueError, match="teacher is a link, and nothing is written through it"):
-        config._games(nothing, Progress())
+        lessons_of(nothing, config.teacher, config.epsilon, config.jobs, Progress())
     assert not list((tmp_path / "elsewhere").iterdir())
 
 
@@ -250,13 +251,13 @@ def test_of_two_that_go_on_with_a_run_the_second_is_refused(tmp_path, capsys):
 
 def test_a_run_is_held_while_it_learns(tmp_path, capsys, monkeypatch):
     said = []
-    learn = train._learn
+    learn = runs._learn
 
     def meanwhile(training, options, run, *rest):
         said.append(refused(capsys, train.main, ["--resume", run]))
         return learn(training, options, run, *rest)
 
-    monkeypatch.setattr(train, "_learn", meanwhile)
+    monkeypatch.setattr(runs, "_learn", meanwhile)
     run = made(tmp_path / "run")
     train.main(["--resume", str(run), "--games=80"])
     assert len(said) == 2

@@ -17,7 +17,6 @@ from rich.table import Table
 from rich.text import Text
 
 from learners import LEARNERS
-from learners.base import self_play_of
 from ttt_apps.cli import say, show
 from ttt_envs.policy import POLICIES, load_object
 
@@ -55,7 +54,7 @@ class Learners:
         found: dict[str, dict[str, Any]] = {}
         for name, path in sorted(LEARNERS.items()):
             config = load_object(path)
-            found[name] = {**_described(config), "self_play": dict(self_play_of(config))}
+            found[name] = {**_described(config), "self_play": dict(config.self_play)}
         if self.json:
             print(json.dumps(found))
             return

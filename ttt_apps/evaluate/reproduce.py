@@ -17,7 +17,7 @@ from evaluation.sources import hash_of
 from evaluation.study import RESULT, TABLE, UNITS, Findings, Study, run_units, verdict, write_findings
 from ttt_apps.cli import Count, Stopped, progress_bar, say, show, tell
 from ttt_apps.studies import STUDIES
-from ttt_apps.train import versions
+from ttt_apps.versions import versions
 from ttt_envs.policy import load_object, nearest
 
 

@@ -14,6 +14,7 @@ from evaluation.statistics import Interval, are_samples, of_seeds
 from evaluation.study import Claim, Row, Unit, rates, signed
 from learners.base import Learner
 from learners.checkpoint import build_config
+from learners.config import Builder
 from learners.duel import Duel
 from learners.training import Training
 from ttt_envs.lockstep import SELF
@@ -109,7 +110,9 @@ def measure(unit: Unit) -> list[dict[str, Any]]:
 
 def _build(learner: tuple[str, Mapping[str, Any]], game: Game, rng: np.random.Generator) -> Learner:
     name, settings = learner
-    return build_config(name, settings).build(game, rng)
+    config = build_config(name, settings)
+    assert isinstance(config, Builder), f"{name} has a loop of its own"
+    return config.build(game, rng)
 
 
 class Curve:

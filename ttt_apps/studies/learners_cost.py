@@ -15,7 +15,6 @@ from evaluation.study import Claim, Findings, Row, Study, Unit
 from learners.checkpoint import build_config
 from ttt_apps.apart import repeat
 from ttt_apps.studies.duels import NAIVE, PROGRAM, Q_NET, SOURCE
-from ttt_apps.train import BATCH
 from ttt_envs.compiling import Reals
 from ttt_envs.rules import Game
 
@@ -39,7 +38,7 @@ BENT = 0.1
 """of what all games cost: how much less or more half of them may cost than half of it, where that is called linear"""
 STABLE = 0.2
 """of the peak: how much more memory may be taken than after the first games, where that is called stable"""
-BATCHES = {name: getattr(build_config(name, settings), "batch", BATCH) for name, settings in LEARNERS}
+BATCHES = {name: build_config(name, settings).batch for name, settings in LEARNERS}
 MIB = 2**20
 
 

@@ -252,13 +252,6 @@ MOST_MEMORY = 2**20
 """GiB that a table may be allowed to take"""
 
 
-def check_limits(config: Any, limits: Mapping[str, tuple[bool, str]]) -> None:
-    """Raise ValueError for a setting out of range: for each name whether it holds, and what is admissible."""
-    for name, (holds, admissible) in limits.items():
-        if not holds:
-            raise ValueError(f"{name}={getattr(config, name)} does not work for {config.name}: choose {admissible}")
-
-
 def final_rewards(rewards: Reals, over: Integers | np.ndarray[Any, np.dtype[np.bool_]], kind: str) -> Reals:
     """Rewards of -1, 0 and 1 as 0, 0.5 and 1 in games that are over, where ``kind`` is "report"."""
     return np.where(over, (rewards + 1) / 2, rewards) if kind == "report" else rewards

@@ -1,0 +1,90 @@
+"""What the settings of a learner say, whichever it is: ``train.py`` knows no learner but through this."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from learners.pool import NAME as POOL
+from ttt_envs.lockstep import SELF
+from ttt_envs.policy import Policy, make_policy
+from ttt_envs.rules import Game
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from learners.base import Learner
+    from learners.training import Progress, Task
+
+TEACHER = "teacher"
+"""what stands for the opponent of a learner that is taught by its teacher's games"""
+
+
+@dataclass(frozen=True)
+class LearnerConfig:
+    """The base of settings: frozen dataclasses from which the command line is made, of one of the two kinds below.
+
+    What stands here suits most learners; a class says what else suits its own.
+    """
+
+    name: ClassVar[str]
+    """as in :data:`learners.LEARNERS`"""
+    games: ClassVar[int] = 50_000
+    """how many suit it"""
+    batch: ClassVar[int] = 256
+    """games side by side"""
+    opponent: ClassVar[str] = "random"
+    """who plays against it"""
+    self_play: ClassVar[Mapping[str, Any]] = {}
+    """settings that suit self-play, where they are not the defaults"""
+    self_play_games: ClassVar[int] = 50_000
+    """how many games suit self-play"""
+
+
+class Builder(LearnerConfig, ABC):
+    """Settings of a learner that our loops teach; a run of it that was stopped at any instant goes on."""
+
+    @abstractmethod
+    def build(self, game: Game, rng: np.random.Generator) -> Learner:
+        """The learner, with nothing learned yet."""
+
+
+class Fitter(LearnerConfig, ABC):
+    """Settings of a learner with a loop of its own."""
+
+    resumes: ClassVar[bool] = False
+    """whether ``fit`` goes on from what a stopped one has left in the run"""
+
+    @abstractmethod
+    def fit(self, task: Task) -> Progress:
+        """Train, and leave in ``task.run`` what :meth:`load` needs."""
+
+    @abstractmethod
+    def load(self, game: Game, run: Path) -> Policy:
+        """What :meth:`fit` has learned, as a policy."""
+
+    def check_opponent(self, opponent: str, game: Game) -> None:
+        """Look, before anything is done, whether it can learn from games against an opponent.
+
+        Raises:
+            ValueError: it cannot.
+        """
+        if opponent.partition(":")[0] == POOL:
+            raise ValueError(f"{self.name} trains in a loop of its own, without a pool: choose self or a policy")
+        if opponent != SELF:
+            make_policy(opponent, game)
+
+
+AnyConfig = Builder | Fitter
+"""the settings of any learner"""
+
+
+def check_limits(config: LearnerConfig, limits: Mapping[str, tuple[bool, str]]) -> None:
+    """Raise ValueError for the first setting whose value does not work; what does is said by name."""
+    for name, (holds, admissible) in limits.items():
+        if not holds:
+            raise ValueError(f"{name}={getattr(config, name)} does not work for {config.name}: choose {admissible}")

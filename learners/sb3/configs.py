@@ -1,0 +1,365 @@
+"""Learners of Stable-Baselines3 and sb3-contrib, trained in the Gymnasium environments."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from learners.checkpoint import MODEL, load_weights, save_arrays
+from learners.config import Fitter, check_limits
+from learners.dense import Activation
+from learners.sb3.games import games_of, signed_replay, signed_rollout
+from learners.sb3.libraries import check_packages, randomness_kept
+from learners.sb3.net import Layer, SB3Net, SB3QNet, tower
+from learners.training import Progress, Task, check_counts, marks_of
+from ttt_envs.lockstep import SELF, IllegalAction, Symmetry
+from ttt_envs.policy import Policy
+from ttt_envs.rules import Game
+
+SAVE_EVERY = 10.0  # seconds between two writings of MODEL while learning, at lines of the log
+LARGEST_LAYER, MOST_LAYERS = 8192, 4
+
+Arrays = Mapping[str, np.ndarray[Any, Any]]
+
+
+@dataclass(frozen=True)
+class _Settings(Fitter):
+    """What the three learners have in common."""
+
+    name: ClassVar[str]
+    packages: ClassVar[tuple[str, ...]] = ()
+    activation: ClassVar[Activation]
+
+    learning_rate: float = 1e-3
+    """step size of Adam at the beginning, above 0 and at most 1"""
+    anneal: bool = True
+    """lower the learning rate to 0 over the training, in a straight line"""
+    gamma: float = 1.0
+    """how much the next turn counts, 0 to 1"""
+    hidden: tuple[int, ...] = (128, 128)
+    """units of each hidden layer, 1 to 8192 in each of 1 to 4 layers"""
+    symmetry: Symmetry = "random"
+    """random: each game is learned from as seen through a symmetry of the board, drawn anew"""
+    threads: int = 1
+    """of torch while learning; with more than one the same seed need not give the same learner"""
+
+    def __post_init__(self) -> None:
+        as_stored: Any = self.hidden
+        if isinstance(as_stored, list):  # JSON has no tuples
+            object.__setattr__(self, "hidden", tuple(as_stored))
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            kinds = {"int": (int,), "float": (int, float), "bool": (bool,)}.get(str(field.type))
+            if kinds and (not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds)):
+                raise ValueError(f"{field.name}={value!r} does not work for {self.name}: it must be a {field.type}")
+        check_limits(self, self._limits())
+
+    def _limits(self) -> dict[str, tuple[bool, str]]:
+        """Name -> whether its value works, and which do."""
+        layers = self.hidden if isinstance(self.hidden, tuple) else ()
+        sizes = all(type(units) is int and 1 <= units <= LARGEST_LAYER for units in layers)
+        return {
+            "learning_rate": (0 < self.learning_rate <= 1, "above 0 and at most 1"),
+            "gamma": (0 <= self.gamma <= 1, "0 to 1"),
+            "hidden": (sizes and 1 <= len(layers) <= MOST_LAYERS, f"1 to {MOST_LAYERS} of 1 to {LARGEST_LAYER} units"),
+            "symmetry": (self.symmetry in ("none", "random"), "none or random"),
+            "threads": (self.threads >= 1, "1 or more"),
+        }
+
+    def _illegal(self) -> IllegalAction:
+        """What an illegal action does; behind a mask there is none."""
+        return "raise"
+
+    @abstractmethod
+    def _layers(self, game: Game) -> tuple[list[Layer], list[Layer]]:
+        """The layers that play, in their order, and the others that are stored."""
+
+    @abstractmethod
+    def _net(self, game: Game, arrays: Arrays) -> SB3Net:
+        """The net at play."""
+
+    @abstractmethod
+    def _model(self, games: Any, common: dict[str, Any], both: bool, left: Callable[[], float]) -> tuple[Any, int]:
+        """The learner of Stable-Baselines3, and how many positions it takes until it learns from them.
+
+        Args:
+            games: the environment.
+            common: arguments that every learner takes.
+            both: whether it is self-play.
+            left: which share of the training is left.
+        """
+
+    def fit(self, task: Task) -> Progress:
+        """Train until ``task.games`` games are finished and learned from, and leave :data:`MODEL` in ``task.run``.
+
+        Stopped by an interrupt, what was learned until then is written too.
+
+        Raises:
+            ValueError: a task that makes no sense, a package that is missing, learning that diverges.
+        """
+        check_counts(task.games, task.batch)
+        if not callable(task.every) and task.every < 1:
+            raise ValueError(f"every={task.every} is no number of games: choose 1 or more")
+        check_packages(self.name, *self.packages)
+        (task.run / MODEL).unlink(missing_ok=True)  # of an earlier run
+        with randomness_kept(self.threads):
+            return self._fit(task)
+
+    def _fit(self, task: Task) -> Progress:
+        from stable_baselines3.common.logger import Logger
+
+        done = Progress()
+
+        def left() -> float:
+            return max(0.0, 1 - done.games / max(1, task.games))
+
+        games = games_of(task, self.symmetry, self._illegal(), done)
+        seed = int(np.random.SeedSequence(task.seed, spawn_key=(1,)).generate_state(1)[0])
+        common = {
+            "policy": "MlpPolicy",
+            "env": games,
+            "seed": seed,
+            "device": "cpu",
+            "gamma": self.gamma,
+            "learning_rate": (lambda _: self.learning_rate * left()) if self.anneal else self.learning_rate,
+            "policy_kwargs": {"net_arch": list(self.hidden)},
+        }
+        model, positions = self._model(games, common, task.opponent == SELF, left)
+        model.set_logger(Logger(folder=None, output_formats=[]))  # its own would make a folder
+        following = marks_of(task.every)
+        due, saved = following(0), time.monotonic()
+
+        def arrays() -> Arrays:
+            found = {name: tensor.detach().numpy().copy() for name, tensor in model.policy.state_dict().items()}
+            if not all(np.isfinite(array).all() for array in found.values()):
+                raise ValueError(f"{self.name} has diverged after {done.games} games: choose a smaller learning_rate")
+            return found
+
+        def log() -> None:
+            nonlocal due
+            due = following(done.games)
+            measured = _numbers(model.logger) | {"wins": done.wins, "draws": done.draws, "losses": done.losses}
+            with randomness_kept():
+                for callback in task.callbacks:
+                    measured |= callback(done.games, self._net(task.game, arrays()))
+            task.log(done.games, measured)
+
+        def after_step(_: Any, __: Any) -> bool:
+            nonlocal saved
+            task.progress(done)
+            if due <= done.games < task.games:
+                log()
+                if time.monotonic() - saved > SAVE_EVERY:
+                    save_arrays(task.run / MODEL, arrays())
+                    saved = time.monotonic()
+            return True
+
+        try:
+            while done.games < task.games:
+                model.learn(positions, after_step, reset_num_timesteps=False, log_interval=None)
+        except KeyboardInterrupt:
+            save_arrays(task.run / MODEL, arrays())
+            raise
+        finally:
+            games.close()
+        save_arrays(task.run / MODEL, arrays())
+        if done.games:
+            log()
+        return done
+
+    def load(self, game: Game, run: Path) -> Policy:
+        """What a run has learned; neither torch nor Stable-Baselines3 is needed.
+
+        Raises:
+            ValueError: no file, a damaged one, or one of other settings.
+        """
+        played, others = self._layers(game)
+        wanted = {name: shape for layer in (*played, *others) for name, shape in layer.shapes().items()}
+        return self._net(game, load_weights(run / MODEL, wanted, f"{self.name} with hidden={self.hidden}", game))
+
+
+def _numbers(logger: Any) -> dict[str, float]:
+    """What the learner has logged last, without its prefixes; explained_variance may be missing, where it is none."""
+    logged = {key.partition("/")[2]: float(value) for key, value in logger.name_to_value.items()}
+    return {key: value for key, value in logged.items() if math.isfinite(value)}
+
+
+@dataclass(frozen=True)
+class DQNConfig(_Settings):
+    """DQN of Stable-Baselines3: Q-learning with a net, a replay buffer and a target net (Mnih et al., 2015)."""
+
+    name: ClassVar[str] = "sb3-dqn"
+    activation: ClassVar[Activation] = "relu"
+
+    illegal_action: Literal["lose", "penalize"] = "lose"
+    """an illegal action loses the game, or costs as much and changes nothing; in earnest only legal moves are played"""
+    positions_per_update: int = 16
+    """positions that are played for each step of Adam"""
+    minibatch_size: int = 256
+    """positions in each step of Adam"""
+    buffer_size: int = 100_000
+    """positions that the replay buffer holds"""
+    learning_starts: int = 5_000
+    """positions that are played at random before learning"""
+    target_every: int = 2_000
+    """positions that are played between two copies of the net to the target net"""
+    epsilon: float = 1.0
+    """probability of random moves at the beginning, 0 to 1"""
+    epsilon_end: float = 0.05
+    """and at the end of the part of the training in which it falls, 0 to 1"""
+    epsilon_part: float = 0.5
+    """the part of the training in which it falls, 0 to 1"""
+
+    def _illegal(self) -> IllegalAction:
+        return self.illegal_action
+
+    def _limits(self) -> dict[str, tuple[bool, str]]:
+        return super()._limits() | {
+            "illegal_action": (self.illegal_action in ("lose", "penalize"), "lose or penalize"),
+            "positions_per_update": (self.positions_per_update >= 1, "1 or more"),
+            "minibatch_size": (self.minibatch_size >= 1, "1 or more"),
+            "buffer_size": (self.buffer_size >= 1, "1 or more"),
+            "learning_starts": (self.learning_starts >= 1, "1 or more"),
+            "target_every": (self.target_every >= 1, "1 or more"),
+            "epsilon": (0 <= self.epsilon <= 1, "0 to 1"),
+            "epsilon_end": (0 <= self.epsilon_end <= 1, "0 to 1"),
+            "epsilon_part": (0 <= self.epsilon_part <= 1, "0 to 1"),
+        }
+
+    def _layers(self, game: Game) -> tuple[list[Layer], list[Layer]]:
+        widths = (2 * game.cells, *self.hidden, game.cells)
+        return tower("q_net.q_net", widths), tower("q_net_target.q_net", widths)
+
+    def _net(self, game: Game, arrays: Arrays) -> SB3QNet:
+        return SB3QNet(game, self._layers(game)[0], arrays, self.activation, stochastic=False)
+
+    def _model(self, games: Any, common: dict[str, Any], both: bool, left: Callable[[], float]) -> tuple[Any, int]:
+        from stable_baselines3 import DQN
+
+        count = games.num_envs
+        steps = max(1, self.positions_per_update // count)
+        model = DQN(
+            **common,
+            buffer_size=max(self.buffer_size, count),
+            learning_starts=self.learning_starts,
+            batch_size=self.minibatch_size,
+            train_freq=steps,
+            gradient_steps=max(1, round(steps * count / self.positions_per_update)),
+            target_update_interval=max(self.target_every, count),
+            replay_buffer_class=signed_replay(games) if both else None,
+        )
+
+        def epsilon(_: float) -> float:
+            share = min(1.0, (1 - left()) / self.epsilon_part) if self.epsilon_part else 1.0
+            return self.epsilon + share * (self.epsilon_end - self.epsilon)
+
+        model.exploration_schedule = epsilon
+        return model, steps * count
+
+
+@dataclass(frozen=True)
+class _ProximalSettings(_Settings):
+    """What PPO with and without masks have in common."""
+
+    activation: ClassVar[Activation] = "tanh"
+    self_play: ClassVar[Mapping[str, Any]] = {"learning_rate": 2e-3, "epochs": 10}
+    learning_rate: float = 3e-3
+    """step size of Adam at the beginning, above 0 and at most 1"""
+    stochastic: bool = False
+    """play in earnest by drawing from the net's distribution over legal moves, in place of its most likely move"""
+    rollout: int = 2_048
+    """positions that are played, in all games together, between two times of learning from them"""
+    minibatch_size: int = 256
+    """positions in each step of Adam; the next larger divisor of the rollout is taken"""
+    epochs: int = 5
+    """how often each rollout is learned from"""
+    gae_lambda: float = 0.95
+    """0 trusts the net's value of the next position, 1 the result of the game"""
+    clip_range: float = 0.2
+    """how far a move's probability may change in one rollout, as a share of it, above 0"""
+    entropy: float = 0.02
+    """weight of the distributions' entropy, 0 or more: keeps it exploring"""
+    value_weight: float = 0.5
+    """weight of the error of values, 0 or more"""
+
+    def _limits(self) -> dict[str, tuple[bool, str]]:
+        return super()._limits() | {
+            "rollout": (self.rollout >= 2, "2 or more"),
+            "minibatch_size": (self.minibatch_size >= 2, "2 or more"),
+            "epochs": (self.epochs >= 1, "1 or more"),
+            "gae_lambda": (0 <= self.gae_lambda <= 1, "0 to 1"),
+            "clip_range": (0 < self.clip_range < math.inf, "above 0"),
+            "entropy": (0 <= self.entropy < math.inf, "0 or more"),
+            "value_weight": (0 <= self.value_weight < math.inf, "0 or more"),
+        }
+
+    def _layers(self, game: Game) -> tuple[list[Layer], list[Layer]]:
+        widths, last = (2 * game.cells, *self.hidden), self.hidden[-1]
+        return (
+            [*tower("mlp_extractor.policy_net", widths), Layer("action_net", last, game.cells)],
+            [*tower("mlp_extractor.value_net", widths), Layer("value_net", last, 1)],
+        )
+
+    def _net(self, game: Game, arrays: Arrays) -> SB3Net:
+        return SB3Net(game, self._layers(game)[0], arrays, self.activation, self.stochastic)
+
+    def _proximal(self, kind: Any, games: Any, common: dict[str, Any], both: bool) -> tuple[Any, int]:
+        steps = max(2 if games.num_envs == 1 else 1, self.rollout // games.num_envs)
+        total = steps * games.num_envs
+        # a last minibatch of one position would divide by a deviation of zero
+        size = next(size for size in range(min(self.minibatch_size, total), total + 1) if total % size == 0)
+        model = kind(
+            **common,
+            n_steps=steps,
+            batch_size=size,
+            n_epochs=self.epochs,
+            gae_lambda=self.gae_lambda,
+            clip_range=self.clip_range,
+            ent_coef=self.entropy,
+            vf_coef=self.value_weight,
+        )
+        if both:
+            model.rollout_buffer = signed_rollout(games, model.rollout_buffer)
+        return model, total
+
+
+@dataclass(frozen=True)
+class PPOConfig(_ProximalSettings):
+    """PPO of Stable-Baselines3: policy gradients with clipped steps (Schulman et al., 2017)."""
+
+    name: ClassVar[str] = "sb3-ppo"
+
+    illegal_action: Literal["lose", "penalize"] = "lose"
+    """an illegal action loses the game, or costs as much and changes nothing; in earnest only legal moves are played"""
+
+    def _illegal(self) -> IllegalAction:
+        return self.illegal_action
+
+    def _limits(self) -> dict[str, tuple[bool, str]]:
+        return super()._limits() | {"illegal_action": (self.illegal_action in ("lose", "penalize"), "lose or penalize")}
+
+    def _model(self, games: Any, common: dict[str, Any], both: bool, left: Callable[[], float]) -> tuple[Any, int]:
+        from stable_baselines3 import PPO
+
+        return self._proximal(PPO, games, common, both)
+
+
+@dataclass(frozen=True)
+class MaskablePPOConfig(_ProximalSettings):
+    """PPO of sb3-contrib that gives illegal actions no probability (Huang and Ontañón, 2022)."""
+
+    name: ClassVar[str] = "sb3-maskable-ppo"
+    packages: ClassVar[tuple[str, ...]] = ("sb3_contrib",)
+
+    def _model(self, games: Any, common: dict[str, Any], both: bool, left: Callable[[], float]) -> tuple[Any, int]:
+        from sb3_contrib import MaskablePPO
+
+        return self._proximal(MaskablePPO, games, common, both)

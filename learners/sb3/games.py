@@ -1,0 +1,129 @@
+"""Our games for Stable-Baselines3: a vector environment, and buffers that know whose turn is next in self-play."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from gymnasium.vector import AutoresetMode
+
+from learners.training import Progress, Task
+from ttt_envs.lockstep import SELF, IllegalAction, Symmetry
+from ttt_envs.vector_env import MNKVectorEnv
+
+
+def games_of(task: Task, symmetry: Symmetry, illegal_action: IllegalAction, done: Progress) -> Any:
+    """``MNKVectorEnv`` as a vector environment of Stable-Baselines3, which adds finished games to ``done``.
+
+    Its ``discount`` float32[B] says what the last step led to, as in ``learners.base.Transition``: 0 the game is over,
+    +1 the mover is to move again, -1 the opponent is (in self-play only).
+    """
+    from stable_baselines3.common.vec_env import VecEnv
+
+    game = task.game
+    env = MNKVectorEnv(
+        task.batch,
+        (game.rows, game.columns),
+        game.win_length,
+        game.skip_chance,
+        opponent=task.opponent,
+        seat=task.seat,
+        illegal_action=illegal_action,
+        symmetry=symmetry,
+        dtype="int8",  # what buffers keep
+        autoreset_mode=AutoresetMode.SAME_STEP,
+    )
+    both = task.opponent == SELF
+    seeds = np.random.SeedSequence(task.seed, spawn_key=(0,)).generate_state(task.batch, np.uint64)
+
+    class Games(VecEnv):
+        def __init__(self) -> None:
+            super().__init__(env.num_envs, env.single_observation_space, env.single_action_space)
+            self.discount = np.ones(env.num_envs, np.float32)
+
+        def reset(self) -> Any:
+            observation, info = env.reset(seed=seeds.tolist())
+            self._mover = info["mover"]
+            return observation
+
+        def step_async(self, actions: np.ndarray[Any, Any]) -> None:
+            self._actions = actions
+
+        def step_wait(self) -> Any:
+            observation, rewards, terminated, truncated, info = env.step(self._actions)
+            over = terminated | truncated
+            self.discount = np.where(over, 0, np.where(both & (info["mover"] != self._mover), -1, 1)).astype(np.float32)
+            self._mover = info["mover"]
+            infos: list[dict[str, Any]] = [{}] * env.num_envs
+            rows = np.flatnonzero(over)
+            if len(rows):
+                ended = rewards[rows]
+                if both:  # counted for player_0
+                    ended = np.where(info["final_info"]["seat"][rows] == 1, -ended, ended)
+                done.count(ended)
+                for row in rows:
+                    infos[row] = {
+                        "terminal_observation": info["final_obs"][row],
+                        "TimeLimit.truncated": bool(truncated[row]),
+                    }
+            return observation, rewards.astype(np.float32), over, infos
+
+        def close(self) -> None:
+            env.close()
+
+        def env_method(self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any) -> list[Any]:
+            assert method_name == "action_masks"
+            return list(env.action_masks())
+
+        def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
+            if attr_name not in ("render_mode", "action_masks"):
+                raise AttributeError(attr_name)
+            return [getattr(env, attr_name)] * env.num_envs
+
+        def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
+            raise AttributeError(attr_name)
+
+        def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
+            return [False] * env.num_envs
+
+    return Games()
+
+
+# In self-play the next position is mostly the opponent's, and its value has the opposite sign. Both buffers below know
+# the end of a game as a number, 1 or 0, and multiply what comes after by 1 - end: with `1 - discount` for that number
+# they compute with the discount, which is -1 before the opponent's turn.
+
+
+def signed_replay(games: Any) -> Any:
+    """A class of replay buffers for self-play."""
+    from stable_baselines3.common.buffers import ReplayBuffer
+
+    class SignedReplay(ReplayBuffer):
+        def add(self, obs: Any, next_obs: Any, action: Any, reward: Any, done: Any, infos: Any) -> None:
+            super().add(obs, next_obs, action, reward, 1 - games.discount, infos)
+
+    return SignedReplay
+
+
+def signed_rollout(games: Any, buffer: Any) -> Any:
+    """A rollout buffer for self-play, of the same kind and size as ``buffer``."""
+
+    class SignedRollout(type(buffer)):  # type: ignore[misc]
+        before = games.discount
+
+        def add(self, obs: Any, action: Any, reward: Any, episode_start: Any, *rest: Any, **masks: Any) -> None:
+            super().add(obs, action, reward, 1 - self.before, *rest, **masks)
+            self.before = games.discount
+
+        def compute_returns_and_advantage(self, last_values: Any, dones: Any) -> None:
+            super().compute_returns_and_advantage(last_values, 1 - games.discount)
+
+    return SignedRollout(
+        buffer.buffer_size,
+        buffer.observation_space,
+        buffer.action_space,
+        buffer.device,
+        gae_lambda=buffer.gae_lambda,
+        gamma=buffer.gamma,
+        n_envs=buffer.n_envs,
+    )

@@ -1,0 +1,45 @@
+"""Stable-Baselines3 and torch as guests: whether they are there, and that they leave no trace in the process."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from learners.quiet import without_chatter
+
+
+@contextmanager
+def randomness_kept(threads: int | None = None) -> Iterator[None]:
+    """What is drawn inside from the generators of the process, which Stable-Baselines3 uses, is given back after."""
+    import torch
+
+    before = random.getstate(), np.random.get_state(), torch.get_rng_state(), torch.get_num_threads()  # noqa: NPY002
+    try:
+        if threads is not None:
+            torch.set_num_threads(threads)
+        yield
+    finally:
+        random.setstate(before[0])
+        np.random.set_state(before[1])  # noqa: NPY002
+        torch.set_rng_state(before[2])
+        torch.set_num_threads(before[3])
+
+
+def check_packages(wanted: str, *packages: str) -> None:
+    """Import what is needed, for whoever is ``wanted``, and quietly.
+
+    Raises:
+        ValueError: a package that is not installed.
+    """
+    for package in ("torch", "stable_baselines3", *packages):
+        if importlib.util.find_spec(package) is None:
+            raise ValueError(
+                f"{wanted} needs {package}, which is not installed: pip install stable-baselines3 sb3-contrib"
+            )
+        with without_chatter():  # Stable-Baselines3 imports TensorFlow where it is installed
+            importlib.import_module(package)

@@ -1,0 +1,110 @@
+"""Zips saved by Stable-Baselines3 as policies: ``sb3:PATH``. They hold pickles, and are read only where trusted."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import importlib.util
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from gymnasium import spaces
+
+from learners.sb3.libraries import check_packages, randomness_kept
+from learners.sb3.net import choose, flat
+from ttt_envs.boards import Boards
+from ttt_envs.compiling import Reals
+from ttt_envs.policy import TRUST, Named, trusted
+from ttt_envs.rules import Game
+
+Algorithm = Literal["dqn", "ppo", "maskable-ppo"]
+_ALGORITHMS = {
+    "dqn": ("stable_baselines3", "DQN"),
+    "ppo": ("stable_baselines3", "PPO"),
+    "maskable-ppo": ("sb3_contrib", "MaskablePPO"),
+}
+
+
+@dataclass(frozen=True)
+class ZipPolicy(Named):
+    """A zip saved by Stable-Baselines3, ``sb3:PATH,algorithm=dqn``, playing the legal move of highest score.
+
+    Args:
+        game: what is played, on the board on which the model was trained with flat observations.
+        path: the zip.
+        algorithm: that trained it.
+        trust: whether the file may run code; the environment variable ``TTT_ENVS_TRUST`` = 1 trusts every file.
+
+    Raises:
+        ValueError: a file that is missing, not trusted, damaged, of another algorithm or another board.
+    """
+
+    name: ClassVar[str] = "sb3"
+    pure: ClassVar[bool] = True
+
+    game: Game
+    path: str
+    algorithm: Algorithm
+    trust: bool = False
+    model: Any = dataclasses.field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.algorithm not in _ALGORITHMS:
+            raise ValueError(f"algorithm={self.algorithm!r} is not known: choose one of {', '.join(_ALGORITHMS)}")
+        if not Path(self.path).is_file():
+            raise ValueError(f"there is no file {self.path}: give the path of a zip that Stable-Baselines3 has saved")
+        if not (self.trust or trusted()):
+            raise ValueError(
+                f"{self.path} is not read: a zip of Stable-Baselines3 holds pickles, which can run any code when they "
+                f"are loaded. If you trust whoever made it, set {TRUST}=1 or write "
+                f"sb3:{self.path},algorithm={self.algorithm},trust=true"
+            )
+        object.__setattr__(self, "model", _load_model(self.path, self.algorithm, self.game))
+
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
+        """float64[B, cells]: equal shares for the legal moves of highest score."""
+        import torch
+
+        policy = self.model.policy
+        with torch.no_grad():
+            shown = policy.obs_to_tensor(flat(boards))[0]
+            if self.algorithm == "dqn":
+                scores = policy.q_net(shown)
+            else:
+                scores = policy.get_distribution(shown).distribution.logits
+        return choose(scores.numpy().astype(np.float64), boards.cells, stochastic=False)
+
+
+def _load_model(path: str, algorithm: Algorithm, game: Game) -> Any:
+    """Read a trusted zip.
+
+    Raises:
+        ValueError: a damaged file, one of another algorithm or another board.
+    """
+    package, name = _ALGORITHMS[algorithm]
+    check_packages(f"sb3:{path},algorithm={algorithm}", package)
+    kind = getattr(importlib.import_module(package), name)
+    # neither the generators of the process are seeded anew, nor is room made for a million positions
+    room = {"buffer_size": 1} if algorithm == "dqn" else {}
+    with randomness_kept():
+        try:
+            with open(path, "rb") as file:
+                model = kind.load(file, device="cpu", seed=None, **room)
+        except Exception as problem:  # whatever a pickle raises
+            said = str(problem).partition("\n")[0] or type(problem).__name__
+            raise ValueError(f"{path} cannot be read as a zip of {name}, is it of another algorithm? {said}") from None
+    if not isinstance(model.policy, kind.policy_aliases["MlpPolicy"]):
+        raise ValueError(
+            f"{path} holds a {type(model.policy).__name__}, which is not of {name}: name its algorithm, "
+            f"one of {', '.join(_ALGORITHMS)}"
+        )
+    seen, moves = model.observation_space, model.action_space
+    if not isinstance(seen, spaces.Box) or seen.shape != (2 * game.cells,) or moves != spaces.Discrete(game.cells):
+        raise ValueError(
+            f"{path} was trained on observations {seen} and actions {moves}, and {game} has flat observations of "
+            f"{2 * game.cells} numbers and {game.cells} actions: play it on its own board"
+        )
+    model.policy.set_training_mode(False)
+    return model

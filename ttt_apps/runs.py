@@ -1,0 +1,359 @@
+"""Runs: a training and the files that it leaves, from its start, or from where it was stopped."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from evaluation.cost import Meter
+from evaluation.estimate import affordable
+from evaluation.exact import while_training
+from evaluation.report import REPORT, write_report
+from evaluation.report_parts import read_cost
+from evaluation.strength import Strength, strength_of
+from learners.base import Learner
+from learners.checkpoint import (
+    CHECKPOINT,
+    CONFIG,
+    COST,
+    METRICS,
+    MODEL,
+    TAUGHT,
+    build_config,
+    load_checkpoint,
+    policy_name,
+    read_training,
+    save_checkpoint,
+)
+from learners.config import TEACHER, AnyConfig, Builder, Fitter, LearnerConfig
+from learners.pool import parse_pool
+from learners.training import Progress, Task, Training, initial_rng
+from ttt_apps.cli import (
+    Stopped,
+    progress_bar,
+    say,
+    slow_status,
+    tell,
+)
+from ttt_apps.metrics import EVENTS, Metrics
+from ttt_apps.options import Options, folder_of
+from ttt_apps.signals import Interrupt, terminable
+from ttt_apps.versions import revision, versions
+from ttt_envs.files import held, tidy, write_json
+from ttt_envs.lockstep import SELF
+from ttt_envs.policy import Policy, make_policy
+from ttt_envs.rules import Game
+
+WARM = 4
+"""games that are played to have everything compiled"""
+COMPARED = ("random", "optimal")
+"""whom a learner is measured against at the end, beside its own opponent"""
+
+
+def train_run(options: Options, settings: AnyConfig) -> Path:
+    """Train, and write the run directory.
+
+    Args:
+        options: what to play.
+        settings: the learner's config.
+
+    Returns:
+        The run directory.
+
+    Raises:
+        ValueError: options that make no sense, or a run that is already there.
+        Stopped: a signal asked to stop; a checkpoint has been written.
+    """
+    meter = Meter()
+    run, game = folder_of(options, settings), options.game()
+    if options.batch is None:
+        options = dataclasses.replace(options, batch=settings.batch)
+    if (run / CONFIG).exists() and not options.overwrite:
+        raise ValueError(
+            f"{run} holds a run already: go on with it by train.py --resume {run}, choose another --out, or "
+            f"--overwrite to replace it"
+        )
+    training: Training | None = None
+    if isinstance(settings, Fitter):
+        settings.check_opponent(options.opponent, game)  # before anything is done
+    else:
+        training = _training(options, settings, game)
+    run.mkdir(parents=True, exist_ok=True)
+    with _held(run):
+        return _train_run(options, settings, game, run, training, meter)
+
+
+def _train_run(
+    options: Options, settings: AnyConfig, game: Game, run: Path, training: Training | None, meter: Meter
+) -> Path:
+    """The same in a folder that is held."""
+    for old in (CHECKPOINT, METRICS, COST, EVENTS, MODEL, REPORT):
+        (run / old).unlink(missing_ok=True)
+    shutil.rmtree(run / TAUGHT, ignore_errors=True)
+    config = {"format": 1, "game": game.to_dict(), **options.stored(), "settings": dataclasses.asdict(settings)}
+    write_json(run / CONFIG, {**config, "versions": versions(), "revision": revision()})
+    meter.end("set-up")
+    if isinstance(settings, Fitter):
+        done = _fit(settings, options, game, run, meter)
+    else:
+        assert training is not None
+        warm(settings, options, game, meter)
+        done = _learn(training, options, run, 0, meter)
+    return _ended(options, game, run, done, meter)
+
+
+def resume_run(run: Path, games: int | None = None) -> Path:
+    """Go on with a run from its last checkpoint, or from the start where there is none yet; no other process may.
+
+    Args:
+        run: the run directory.
+        games: how many games in all, where it is to be more than at first.
+
+    Returns:
+        The run directory.
+
+    Raises:
+        ValueError: no run, a damaged one, one that cannot be resumed, or fewer games than were asked for at first.
+        Stopped: a signal asked to stop; a checkpoint has been written.
+    """
+    read_training(run)  # so that a folder that is no run is told first
+    with _held(run):
+        return _resume_run(run, games)
+
+
+@contextmanager
+def _held(run: Path) -> Iterator[None]:
+    """Hold the folder of a run, and remove what writers that were killed have left in it."""
+    with held(run):
+        tidy(run, (CONFIG, CHECKPOINT, METRICS, COST, MODEL, REPORT))
+        if not (run / TAUGHT).is_symlink():
+            unfinished = (run / TAUGHT).glob("[0-9]*.npz*.tmp")
+            tidy(run / TAUGHT, {f"{path.name.partition('.')[0]}.npz" for path in unfinished})
+        yield
+
+
+def _resume_run(run: Path, games: int | None) -> Path:
+    """The same in a folder that is held."""
+    config = read_training(run)
+    game = Game.from_dict(config["game"])
+    settings = build_config(config["learner"], config["settings"])
+    if isinstance(settings, Fitter) and (run / METRICS).exists() and not settings.resumes:
+        raise ValueError(
+            f"{run} cannot be resumed, because {config['learner']} trains in a loop of its own: train anew, with "
+            f"--out {run} --overwrite"
+        )
+    names = {field.name for field in dataclasses.fields(Options)}
+    try:
+        options = Options(**{name: value for name, value in config.items() if name in names}, out=run)
+    except TypeError as problem:  # a word where a number should be
+        raise ValueError(f"{run / CONFIG} cannot be read as the settings of a run: {problem}") from None
+    if games is not None:
+        if games < options.games:
+            raise ValueError(f"--games {games} is fewer than the {options.games} of the run: choose that or more")
+        options = dataclasses.replace(options, games=games)
+    meter = Meter(read_cost(run))
+    if isinstance(settings, Fitter):
+        if (run / MODEL).exists() and options.games == config["games"]:
+            return _finished(options, run)
+        settings.check_opponent(options.opponent, game)
+        write_json(run / CONFIG, {**config, "games": options.games})
+        return _ended(options, game, run, _fit(settings, options, game, run, meter), meter)
+    size = 0
+    if not (run / CHECKPOINT).exists():
+        training = _training(options, settings, game)
+    else:
+        parts = load_checkpoint(run)
+        if {"learner", "training", "metrics"} - parts.keys() or "live" not in parts["training"]:
+            raise ValueError(f"{run / CHECKPOINT} is no checkpoint of a training that can go on: train anew")
+        # a run of fewer games than its batch played so many side by side, and goes on so
+        side_by_side = max(1, min(_batch(options), parts["training"]["live"].size))
+        training = _training(dataclasses.replace(options, batch=side_by_side), settings, game)
+        training.learner.from_arrays(parts["learner"])
+        training.from_arrays(parts["training"])
+        size = int(parts["metrics"]["size"][0])
+        if not training.running:
+            return _finished(options, run)
+    here = {"games": training.done.games, "versions": versions(), "revision": revision()}
+    write_json(run / CONFIG, {**config, "games": options.games, "resumed": [*config.get("resumed", []), here]})
+    meter.end("set-up")
+    warm(settings, options, game, meter)
+    return _ended(options, game, run, _learn(training, options, run, size, meter), meter)
+
+
+def _batch(options: Options) -> int:
+    """Games side by side; old runs may not say how many."""
+    return options.batch or LearnerConfig.batch
+
+
+def _training(options: Options, settings: Builder, game: Game) -> Training:
+    """The training at its start."""
+
+    def build() -> Learner:
+        return settings.build(game, initial_rng(options.seed))
+
+    opponent: str | Policy = options.opponent
+    if opponent != SELF:
+        opponent = parse_pool(options.opponent, build) or make_policy(options.opponent, game)
+    return Training(build(), opponent, options.games, batch=_batch(options), seed=options.seed, seat=options.seat)
+
+
+def _learn(training: Training, options: Options, run: Path, metrics_size: int, meter: Meter) -> Progress:
+    """Train to the end, with checkpoints on the way and one at the end."""
+    learner = training.learner
+    saved_games, saved_at = training.done.games, time.monotonic()
+    with Metrics(run, metrics_size, training.done.games) as metrics, _bar(options) as show, Interrupt() as interrupt:
+
+        def save() -> None:
+            nonlocal saved_games, saved_at
+            size = np.array([metrics.size()])
+            save_checkpoint(run, learner=learner.to_arrays(), training=training.to_arrays(), metrics={"size": size})
+            meter.end("training")
+            write_json(run / COST, {"format": 1, "phases": meter.phases})
+            saved_games, saved_at = training.done.games, time.monotonic()
+
+        def after_step(training: Training) -> bool:
+            many = 0 < options.checkpoint_games <= training.done.games - saved_games
+            if interrupt.asked or many or time.monotonic() - saved_at > options.checkpoint_seconds:
+                save()
+            return not interrupt.asked
+
+        done = training.run(
+            every=options.marks(),
+            callbacks=_callbacks(options, training.learner.game, training.marked, meter),
+            log=metrics.write,
+            progress=show,
+            after_step=after_step,
+        )
+        if training.running:
+            raise Stopped(f"stopped after {done.games:,} games: go on with train.py --resume {run}")
+        save()
+    return done
+
+
+def _fit(settings: Fitter, options: Options, game: Game, run: Path, meter: Meter) -> Progress:
+    """Let a learner train in its own loop."""
+    with Metrics(run) as metrics, _bar(options) as show:
+        task = Task(
+            game=game,
+            opponent=options.opponent,
+            seat=options.seat,
+            games=options.games,
+            batch=_batch(options),
+            seed=options.seed,
+            run=run,
+            every=options.marks(),
+            callbacks=tuple(_callbacks(options, game, 0, meter)),
+            log=metrics.write,
+            progress=show,
+        )
+        try:
+            with terminable():
+                done = settings.fit(task)
+        except KeyboardInterrupt:
+            if not settings.resumes:
+                raise
+            raise Stopped(f"stopped; the games so far are kept: go on with train.py --resume {run}") from None
+    meter.end("training")
+    write_json(run / COST, {"format": 1, "phases": meter.phases})
+    return done
+
+
+def _callbacks(
+    options: Options, game: Game, marked: int, meter: Meter
+) -> list[Callable[[int, Policy], dict[str, float]]]:
+    """What to measure on the way, which is a phase of its own."""
+    every = options.exact_games(game)
+    if every == 0:
+        return []
+    seat = {"first": 0, "second": 1}.get(options.seat)
+    measure = while_training(game, options.met, every, options.games, seat=seat, start=marked)
+
+    def measured(games: int, learner: Policy) -> dict[str, float]:
+        meter.end("training")
+        found = measure(games, learner)
+        meter.end("evaluation")
+        return found
+
+    return [measured]
+
+
+def warm(settings: Builder, options: Options, game: Game, meter: Meter) -> None:
+    """Have compiled what a learner will use, so that it does not count as learning: a few games that nobody keeps."""
+    with slow_status("compiling, once"):
+        few = dataclasses.replace(options, games=WARM, batch=WARM // 2)
+        _training(few, settings, game).run()
+        if options.exact_games(game):
+            strength_of(Game(2, 2, 2), "random", ["random"])
+    meter.end("compiling")
+
+
+@contextmanager
+def _bar(options: Options) -> Iterator[Callable[[Progress], None]]:
+    """A progress bar."""
+    with progress_bar("rate", "wins") as bar:
+        task = bar.add_task("training", total=options.games, rate="", wins="")
+        began = shown = time.perf_counter()
+        first: int | None = None
+
+        def show(done: Progress) -> None:
+            nonlocal shown, first
+            first = done.games if first is None else first
+            now = time.perf_counter()
+            if now - shown > 0.1 or done.games >= options.games:
+                shown = now
+                rate = f"{(done.games - first) / (now - began):,.0f} games/s"
+                wins = f"won {done.wins / max(1, done.games):.1%}"
+                bar.update(task, completed=done.games, rate=rate, wins=wins)
+
+        yield show
+
+
+def _finished(options: Options, run: Path) -> Path:
+    more = f"train.py --resume {run} --games {max(1, 2 * options.games)}"
+    say(f"{run} is finished, all {options.games:,} games are played: nothing was done. It goes on to more with {more}")
+    return run
+
+
+def _ended(options: Options, game: Game, run: Path, done: Progress, meter: Meter) -> Path:
+    """Say what became of it, and write the report."""
+    tell(
+        f"{options.learner} learned from {done.games:,} games of {game}: player_0 won {done.wins:,}, "
+        f"{done.draws:,} were drawn, player_1 won {done.losses:,}"
+        if options.opponent == TEACHER
+        else f"{options.learner} played {done.games:,} games of {game} against {options.opponent}: "
+        f"{done.wins:,} won, {done.draws:,} drawn, {done.losses:,} lost, while exploring"
+    )
+    if not options.no_report:
+        policy = make_policy(policy_name(run), game)
+        strength = None
+        if affordable(game, policy):
+            strength = strength_of(game, policy, list(dict.fromkeys([options.met or "random", *COMPARED])))
+            say(told(strength, options))
+        else:
+            match = f"evaluate.py match {policy_name(run)} random"
+            tell(f"how good it is exactly takes long to compute on {game}; {match} samples it")
+        meter.end("evaluation")
+        write_json(run / COST, {"format": 1, "phases": meter.phases})
+        tell(f"a report to look at: {write_report(run, strength)}")
+    tell(f"play it as {policy_name(run)}")
+    return run
+
+
+def told(strength: Strength, options: Options) -> str:
+    """How good a learner is, in a sentence."""
+    opponent = options.met or "random"
+    first, second = strength.seats[opponent]
+    seat = {"first": (first, "moving first"), "second": (second, "moving second")}
+    result, where = seat.get(options.seat, (first.mean(second), "the mean of both seats"))
+    regret = "" if strength.regret is None else f", regret {strength.regret:.6f}"
+    perfect = " (perfect play)" if strength.perfect else ""
+    return (
+        f"exactly: exploitability {strength.exploitability:.6f}{perfect}{regret}; "
+        f"against {opponent} it wins {result.win:.2%}, draws {result.draw:.2%}, loses {result.loss:.2%}, {where}"
+    )
