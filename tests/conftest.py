@@ -23,6 +23,11 @@ settings.register_profile("reproducible", deadline=None, derandomize=True, datab
 settings.load_profile("reproducible")
 
 
+def pytest_ignore_collect(collection_path, config):
+    """The tests of clients are all slow, and import large libraries before they are left out."""
+    return True if collection_path == ROOT / "tests" / "clients" and config.option.markexpr == "not slow" else None
+
+
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items):
     """Leave out what needs a package that is not here; one worker has all that needs large ones, or a whole file."""

@@ -15,8 +15,6 @@ import pytest
 import tiny
 
 from learners.checkpoint import load_checkpoint, save_checkpoint
-from learners.pool import Pool
-from learners.q_learning import QLearningConfig
 from learners.training import Training, exploration_rng, initial_rng
 from ttt_apps import train
 from ttt_apps.runs import WARM
@@ -205,56 +203,8 @@ def test_a_full_disk_is_one_sentence_and_the_last_checkpoint_stays(tmp_path):
     assert not list(tmp_path.glob("*.tmp"))
 
 
-def test_tensorboard_reads_what_was_measured(tmp_path):
-    loader = pytest.importorskip("tensorboard.backend.event_processing.event_file_loader")
-    train.main(options("q-learning", tmp_path, games=300))
-    train.main(["--resume", str(tmp_path), "--games", "400"])
-    events = list(loader.LegacyEventFileLoader(str(tmp_path / "events.out.tfevents.run")).Load())
-    rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
-    shown = {event.step: {value.tag: value.simple_value for value in event.summary.value} for event in events[1:]}
-    assert list(shown) == [row["games"] for row in rows]
-    last, before = rows[-1], rows[-2]
-    rate = (last["wins"] - before["wins"]) / (last["games"] - before["games"])
-    assert shown[last["games"]]["rate/wins"] == pytest.approx(rate)
-    assert {"td_error", "epsilon", "games_per_s"} <= shown[last["games"]].keys()
-
-
-def test_a_game_meets_one_copy_of_the_pool_whatever_is_played_beside_it():
-    config = QLearningConfig()
-    game = Game()
-
-    def build():
-        return config.build(game, initial_rng(0))
-
-    pool = Pool(build, every=10, size=3)
-    training = Training(build(), pool, 200, batch=8, seed=1)
-    seen = {}
-    act = pool.act_in_games
-
-    def watched(boards, games, luck, plies):
-        for game_number, of_game in zip(games.tolist(), luck.tolist(), strict=True):
-            seen.setdefault(game_number, set()).add(of_game)
-        return act(boards, games, luck, plies)
-
-    pool.act_in_games = watched
-    training.run()
-    assert training.done.games == 200
-    assert max(len(lucks) for lucks in seen.values()) == 1
-    assert pool._made == 20
-    assert len(pool._copies) <= 5
-    assert str(pool) == "pool:every=10,size=3"
-
-
-@pytest.mark.parametrize(
-    ("spec", "said"),
-    [
-        ("pool:every=0", "pool: every=0 does not work: choose 1 or more"),
-        ("pool:size=two", "size='two' is not a whole number"),
-        ("pool:age=3", "pool has no argument 'age'"),
-    ],
-)
-def test_a_pool_of_nonsense_is_one_sentence(spec, said, tmp_path, capsys):
-    assert said in refused(capsys, ["--opponent", spec, "--out", str(tmp_path)])
+def test_a_pool_of_nonsense_is_one_sentence(tmp_path, capsys):
+    assert "pool: every=0 does not work" in refused(capsys, ["--opponent", "pool:every=0", "--out", str(tmp_path)])
 
 
 def test_exploration_and_the_learner_s_own_draws_are_different_streams():

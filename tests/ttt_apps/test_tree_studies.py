@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
 from baselines.expectiminimax import Search
 from evaluation.match import Score, play_pairs
@@ -282,6 +281,8 @@ def test_what_intervals_leave_open_is_undecided():
 
 @pytest.mark.parametrize("rates", [AS_TOLD, dict.fromkeys(AS_TOLD, (0, 0.5, 0.5))])
 def test_whatever_was_found_can_be_drawn(rates):
+    from matplotlib.figure import Figure
+
     for found in (
         tree_search.conclude(search_results(rates, quick=True)),
         tree_random.conclude(random_results(first=0.05)),

@@ -171,6 +171,19 @@ def test_who_may_read_a_file_is_what_the_umask_says(umask, tmp_path):
     assert modes == [0o666 & ~umask] * 2
 
 
+def test_what_is_put_in_place_is_on_the_disk_before(tmp_path, monkeypatch):
+    done, replace = [], os.replace
+    monkeypatch.setattr(files.os, "fsync", lambda file: done.append(("fsync", os.fstat(file).st_size)))
+
+    def replaced(source, target):
+        done.append(("replace", os.path.getsize(source)))
+        replace(source, target)
+
+    monkeypatch.setattr(files.os, "replace", replaced)
+    write_whole(tmp_path / "file", lambda file: file.write(b"12345"))
+    assert done == [("fsync", 5), ("replace", 5)]
+
+
 def test_a_folder_is_held_by_one_at_a_time(tmp_path):
     with held(tmp_path):
         with pytest.raises(ValueError, match=f"another process is writing in {tmp_path}: wait until"), held(tmp_path):

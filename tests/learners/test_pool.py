@@ -1,0 +1,122 @@
+"""Earlier copies of a learner as its opponent."""
+
+import numpy as np
+import plain
+import pytest
+from numpy.testing import assert_allclose
+
+from learners.pool import Pool, parse_pool
+from learners.q_learning import QLearningConfig
+from learners.training import Training, initial_rng
+from ttt_envs import Boards, Game
+
+GAME = Game()
+
+
+def build():
+    return QLearningConfig().build(GAME, initial_rng(0))
+
+
+def test_a_game_meets_one_copy_whatever_is_played_beside_it():
+    pool = Pool(build, every=10, size=3)
+    training = Training(build(), pool, 200, batch=8, seed=1)
+    seen = {}
+    act = pool.act_in_games
+
+    def watched(boards, games, luck, plies):
+        for game_number, of_game in zip(games.tolist(), luck.tolist(), strict=True):
+            seen.setdefault(game_number, set()).add(of_game)
+        return act(boards, games, luck, plies)
+
+    pool.act_in_games = watched
+    training.run()
+    assert training.done.games == 200
+    assert max(len(lucks) for lucks in seen.values()) == 1
+    assert pool._made == 20
+    assert len(pool._copies) <= 5
+    assert str(pool) == "pool:every=10,size=3"
+
+
+class Constant:
+    """Always plays the cell of its number."""
+
+    pure = True
+
+    def __init__(self, number=0):
+        self.number = number
+
+    def probabilities(self, boards, rng=None):
+        p = np.zeros(boards.cells.shape)
+        p[:, self.number] = 1
+        return p
+
+    def to_arrays(self):
+        return {"number": np.array(self.number)}
+
+    def from_arrays(self, arrays):
+        self.number = int(arrays["number"])
+
+
+def pool_of(games, every=5, size=3):
+    """After so many games, with copies that play their own number."""
+    pool = Pool(Constant, every=every, size=size)
+    for first in range(games):
+        pool.begin(first, first, first, Constant(pool._made))
+    return pool
+
+
+def met(pool, game, draws=600):
+    """How often each copy plays in games of this number."""
+    count = np.full(draws, game)
+    luck = np.random.default_rng(0).integers(0, 1 << 63, draws, dtype=np.uint64)
+    start = Boards.start(GAME, draws)
+    return np.bincount(pool.act_in_games(start, count, luck, np.zeros(draws, np.int64)), minlength=9) / draws
+
+
+@pytest.mark.parametrize(
+    ("games", "copies"), [(1, [0]), (5, [0]), (6, [0, 1]), (11, [0, 1, 2]), (16, [1, 2, 3]), (20, [1, 2, 3])]
+)
+def test_a_game_meets_one_of_the_newest_copies_that_there_were_when_it_began(games, copies):
+    pool = pool_of(games)
+    expected = np.bincount(copies, minlength=9) / len(copies)
+    assert_allclose(met(pool, games - 1), expected, atol=5 * np.sqrt(0.25 / 600))
+    assert (met(pool, games - 1)[expected == 0] == 0).all()
+    assert_allclose(pool.probabilities(Boards.start(GAME)), expected[None])
+
+
+def test_copies_stay_while_a_game_that_may_meet_them_runs():
+    pool = pool_of(10)
+    before = met(pool, 9)
+    pool.begin(10, 40, 9, Constant(2))
+    assert (met(pool, 9) == before).all()
+    pool.begin(41, 41, 41, Constant(9))
+    assert sorted(pool._copies) == [6, 7, 8]
+
+
+def test_what_is_stored_is_all_of_it():
+    pool, other = pool_of(17), Pool(Constant, every=5, size=3)
+    other.from_arrays(pool.to_arrays())
+    plain.assert_same_arrays(pool.to_arrays(), other.to_arrays())
+    for one in (pool, other):
+        one.begin(17, 20, 17, Constant(8))
+    assert (met(pool, 20) == met(other, 20)).all()
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ("pool:every=0", "pool: every=0 does not work: choose 1 or more"),
+        ("pool:size=two", "size='two' is not a whole number"),
+        ("pool:age=3", "pool has no argument 'age'"),
+    ],
+)
+def test_nonsense_is_one_sentence(spec, said):
+    with pytest.raises(ValueError, match=said):
+        parse_pool(spec, build)
+
+
+def test_what_is_asked_for_is_made():
+    assert str(parse_pool("pool", build)) == "pool:every=5000,size=8"
+    assert str(parse_pool("pool:30", build)) == "pool:every=30,size=8"
+    assert str(parse_pool("pool:size=2,every=4", build)) == "pool:every=4,size=2"
+    assert parse_pool("random", build) is None

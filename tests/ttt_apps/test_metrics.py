@@ -1,0 +1,64 @@
+"""What is measured while a learner trains: lines of JSON, and the same for TensorBoard."""
+
+import json
+import os
+
+import pytest
+import tiny
+
+from ttt_apps import train
+from ttt_apps.metrics import EVENTS, METRICS, RATES, Metrics
+
+
+def measured(games, **more):
+    return {**dict.fromkeys(RATES, 0), "wins": games, **more}
+
+
+def rows(run):
+    return [json.loads(line) for line in (run / METRICS).read_text().splitlines()]
+
+
+def test_lines_are_what_was_measured_in_order(tmp_path):
+    with Metrics(tmp_path) as metrics:
+        for games in (10, 20):
+            metrics.write(games, measured(games, loss=0.5))
+    assert [(row["games"], row["wins"], row["loss"]) for row in rows(tmp_path)] == [(10, 10, 0.5), (20, 20, 0.5)]
+    assert all(row["games_per_s"] > 0 for row in rows(tmp_path))
+
+
+def test_what_was_measured_after_a_checkpoint_is_cut_off(tmp_path):
+    with Metrics(tmp_path) as metrics:
+        metrics.write(10, measured(10))
+        size = metrics.size()
+        metrics.write(20, measured(20))
+    with Metrics(tmp_path, size, 10) as metrics:
+        metrics.write(30, measured(30))
+    assert [row["games"] for row in rows(tmp_path)] == [10, 30]
+
+
+def test_the_size_that_a_checkpoint_keeps_is_on_the_disk(tmp_path, monkeypatch):
+    on_disk = []
+    with Metrics(tmp_path) as metrics:
+        metrics.write(10, measured(10))
+        monkeypatch.setattr(os, "fsync", lambda file: on_disk.append(os.fstat(file).st_size))
+        assert on_disk == []
+        assert [metrics.size()] == on_disk == [(tmp_path / METRICS).stat().st_size]
+
+
+def test_lines_without_what_every_line_has_are_damage(tmp_path):
+    (tmp_path / METRICS).write_text('{"games": 1}\n')
+    with pytest.raises(ValueError, match=r"metrics\.jsonl is damaged: each line must have .*wins"):
+        Metrics(tmp_path, 100)
+
+
+def test_tensorboard_reads_what_was_measured(tmp_path):
+    loader = pytest.importorskip("tensorboard.backend.event_processing.event_file_loader")
+    run = tiny.train_run("q-learning", tmp_path)
+    train.main(["--resume", str(run), "--games", "300"])
+    events = list(loader.LegacyEventFileLoader(str(run / EVENTS)).Load())
+    shown = {event.step: {value.tag: value.simple_value for value in event.summary.value} for event in events[1:]}
+    assert list(shown) == [row["games"] for row in rows(run)]
+    before, last = rows(run)[-2:]
+    rate = (last["wins"] - before["wins"]) / (last["games"] - before["games"])
+    assert shown[last["games"]]["rate/wins"] == pytest.approx(rate)
+    assert {"td_error", "epsilon", "games_per_s"} <= shown[last["games"]].keys()
