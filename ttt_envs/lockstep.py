@@ -23,6 +23,7 @@ from ttt_envs.rules import (
     action_index,
     chance_outcomes,
     occupied,
+    packed,
     winner,
 )
 from ttt_envs.stepping import BOTH_SEATS, BY_ACT, NOBODY, UNIFORM, Flags
@@ -185,15 +186,16 @@ class Lockstep:
             self._replies = UNIFORM if uniform else BY_ACT
         playing: Policy | ActsInGames | None = self.opponent
         self._in_games = playing if isinstance(playing, ActsInGames) else None
-        self._seats = BOTH_SEATS if self.opponent is None else _SEATS.index(seat)
-        self._illegal = get_args(IllegalAction).index(illegal_action)
-        # Few arrays with rows, because every array costs a kernel's caller as much as a move on a small board.
-        self._count = count
+        seats = BOTH_SEATS if self.opponent is None else _SEATS.index(seat)
+        self._settings = np.concatenate(
+            [np.array([count, seats, get_args(IllegalAction).index(illegal_action), self._replies]), packed(game)]
+        )
+        # Few arrays, because every array costs a kernel's caller as much as a move on a small board.
         self._rows = np.zeros((stepping.ROWS, stepping.stride(count)), np.int64)
-        self._chance = np.zeros((2, stepping.stride(count)), np.uint64)
         self._cells = np.zeros((0, 0) if game.cells <= LARGEST_IN_BITS else (count, game.cells), np.int8)
         self._words = np.empty(count * 2 * game.cells // 64 + 1, np.uint64)
         self._waiting = np.empty(count, np.int64)
+        self._count = count
         self._name_rows()
         self.outcome[:] = NOT_OVER
         self._rows[stepping.OVER] = 1
@@ -206,12 +208,10 @@ class Lockstep:
         self.mover, self.seat, self.outcome = rows[stepping.MOVER], rows[stepping.SEAT_OF], rows[stepping.OUTCOME]
         self.stones, self.episode = rows[stepping.STONES], rows[stepping.EPISODE]
         self.symmetry, self.illegal = rows[stepping.IMAGE], rows[stepping.ILLEGALS]
-        self.keys, self.luck = self._chance[:, : self._count]
+        chance = self._rows.view(np.uint64)[:, :count]
+        self.keys, self.luck = chance[stepping.KEY], chance[stepping.LUCK]
         self.numbers = rows[: stepping.OVER + 1, 0]  # what told() tells and whether it is over, without a copy
-        self._fixed: tuple[Any, ...] = (
-            *(count, self._cells, self._rows, self._chance, self._words),
-            *(self.permutations, self._seats, self._illegal, self._replies, self.game.parameters),
-        )
+        self._fixed = (self._settings, self._cells, self._rows, self._words, self.permutations)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -298,9 +298,7 @@ class Lockstep:
                 actions = self._in_games.act_in_games(boards, self.episode[rows], luck, stones)
             else:
                 actions = act_in_episodes(self.opponent, boards, luck, stones)
-            refused = stepping.play_replies(
-                rows, actions, self._cells, self._rows, self.luck, self.game.cells, self.game.parameters
-            )
+            refused = stepping.play_replies(rows, actions, self._settings, self._cells, self._rows)
             if refused >= 0:
                 raise ValueError(f"the opponent {self.opponent} moved to a cell that is not empty: it is at fault")
 
@@ -373,7 +371,7 @@ class Lockstep:
         if keys is not None:
             self.seed(np.arange(count), keys)
             self.episode += 1
-            stepping.luck_of(self._chance, self.episode)
+            stepping.luck_of(count, self._rows)
 
     def _refuse(self, row: int, action: int) -> None:
         try:

@@ -42,9 +42,11 @@ from ttt_envs.rules import (
     action_index,
     chance_outcomes,
     key_of,
+    packed,
     play,
     splitmix64,
     uniform,
+    unpacked,
 )
 from ttt_envs.stepping import FORFEIT
 from ttt_envs.symmetry import symmetries
@@ -160,7 +162,7 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         # copy, whatever the board. All in one piece of memory, so that one copy begins a game.
         size = self._size = self.game.cells
         self._memory = np.zeros(6 * size, np.int8)
-        self._numbers = _numbers_of(self.game)
+        self._numbers = np.concatenate([np.array([0, 0, -1, 0]), packed(self.game)])
         self._name_views()
         self._mask.fill(1)
         self._no_mask = np.zeros(size, np.int8)
@@ -478,20 +480,9 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
             self._screen = None
 
 
-# What a move needs to know, in one array int64, because every argument costs the caller as much as the rules do. The
-# key is uint64 and the skip chance float64, in the same eight bytes.
-_MOVER, _STONES, _EPISODE, _KEY, _SKIP_CHANCE, _ROWS, _COLUMNS, _WIN_LENGTH, _ACROSS, _FALLING, _RISING = range(11)
+# What a move needs to know, in one array int64: these (the key is uint64 in the same eight bytes) and the game.
+_MOVER, _STONES, _EPISODE, _KEY, _GAME = range(5)
 _REFUSED = 5
-
-
-def _numbers_of(game: Game) -> Integers:
-    """int64[11]: a game that has not begun."""
-    numbers = np.zeros(11, np.int64)
-    rows, columns, win_length, skip_chance, *starts = game.parameters
-    numbers[_ROWS:] = rows, columns, win_length, *starts
-    numbers.view(np.float64)[_SKIP_CHANCE] = skip_chance
-    numbers[_EPISODE] = -1
-    return numbers
 
 
 @compiled
@@ -504,10 +495,7 @@ def _turn(memory: Cells, numbers: Integers, cell: int, shown: int) -> int:
     size = len(memory) // 6
     mover, stones = numbers[_MOVER], numbers[_STONES]
     luck = splitmix64(numbers.view(np.uint64)[_KEY], numbers[_EPISODE])
-    skip_chance = numbers.view(np.float64)[_SKIP_CHANCE]
-    rows, columns, win_length = numbers[_ROWS], numbers[_COLUMNS], numbers[_WIN_LENGTH]
-    parameters = (rows, columns, win_length, skip_chance, numbers[_ACROSS], numbers[_FALLING], numbers[_RISING])
-    outcome, after = play(memory[:size], mover, cell, stones, luck, parameters)
+    outcome, after = play(memory[:size], mover, cell, stones, luck, unpacked(numbers[_GAME:]))
     if outcome == ILLEGAL:
         return _REFUSED
     numbers[_MOVER], numbers[_STONES] = after, stones + 1

@@ -195,6 +195,24 @@ class ChanceOutcome(NamedTuple):
 SMALL = 25  # cells up to which reading the whole board is faster than looking around the last stone
 
 
+def packed(game: Game) -> Integers:
+    """int64[7]: ``Game.parameters`` as one array, the skip chance by its bits.
+
+    A kernel that is called from Python pays for every argument, and for each part of a tuple, as much as for a move.
+    """
+    rows, columns, win_length, skip_chance, *starts = game.parameters
+    numbers = np.array([rows, columns, win_length, 0, *starts], np.int64)
+    numbers.view(np.float64)[3] = skip_chance
+    return numbers
+
+
+@inlined
+def unpacked(numbers: Integers) -> Parameters:
+    """``Game.parameters`` again, in kernels."""
+    skip_chance = numbers.view(np.float64)[3]
+    return numbers[0], numbers[1], numbers[2], skip_chance, numbers[4], numbers[5], numbers[6]
+
+
 @inlined
 def win_length_of(parameters: Parameters) -> int:
     """The win length of ``Game.parameters``."""

@@ -31,6 +31,7 @@ from ttt_envs.rules import (
     skip_chance_of,
     splitmix64,
     uniform,
+    unpacked,
 )
 
 Flags = NDArray[np.bool_]
@@ -40,11 +41,14 @@ LOSE, PENALIZE, RAISE = range(3)  # what an illegal action leads to
 FIRST_SEAT, SECOND_SEAT, RANDOM_SEAT, ALTERNATE_SEAT, BOTH_SEATS = range(5)  # where the caller sits
 NOBODY, UNIFORM, BY_ACT = range(3)  # who replies: none but the caller, moves at random, a policy with code of its own
 
-# The rows; the first ``TOLD`` are what every step tells.
+# The rows; the first ``TOLD`` are what every step tells, the last two are uint64 in the same memory.
 MOVER, SEAT_OF, OUTCOME, WINNER, OVER, BEGUN, STONES, EPISODE, IMAGE, ILLEGALS, FIRST, SECOND = range(12)
 OWN, OTHER, FREE = range(12, 15)  # scratch
-TOLD, ROWS = 4, 15
-KEY, LUCK = range(2)  # rows of uint64[2, B]
+KEY, LUCK = range(15, 17)
+TOLD, ROWS = 4, 17
+
+# What decides how games are played, in one array int64: how many games, the settings above, and the game.
+COUNT, SEATS, ILLEGAL_ACTION, REPLIES, GAME = range(5)
 
 
 def stride(count: int) -> int:
@@ -373,50 +377,38 @@ def _show(
 @compiled
 def begin(
     which: Integers,
-    count: int,
+    settings: Integers,
     cells: Cells,
     rows: Integers,
-    chance: Keys,
     words: Keys,
     permutations: Integers,
-    seats: int,
-    illegal_action: int,
-    replies: int,
-    parameters: Parameters,
 ) -> None:
     """Begin games, with the opening moves of an opponent that moves at random.
 
     Args:
         which: int64[R], the games.
         cells: int8[B, rows * columns], or int8[0, 0] where the stones are bits.
-        count: B, how many games there are.
-        rows: int64[``ROWS``, stride(B)]; chance: uint64[2, stride(B)].
+        rows: int64[``ROWS``, stride(B)].
         words: uint64, scratch: a bit for each byte of ``planes``, see :func:`step`.
         permutations: int64[S, rows * columns].
-        seats, illegal_action, replies: as named above.
-        parameters: ``Game.parameters``.
+        settings: int64[11], as named above.
     """
-    begun = rows[BEGUN]
+    begun, chance = rows[BEGUN], rows.view(np.uint64)
     begun[:] = 0
     for i in range(len(which)):
         begun[which[i]] = 1
-    _begin(count, cells, rows, chance, len(permutations), seats)
-    if replies == UNIFORM:
-        _reply_at_random(count, cells, rows, chance[LUCK], parameters)
+    _begin(settings[COUNT], cells, rows, chance, len(permutations), settings[SEATS])
+    if settings[REPLIES] == UNIFORM:
+        _reply_at_random(settings[COUNT], cells, rows, chance[LUCK], unpacked(settings[GAME:]))
 
 
 @compiled
 def step(
-    count: int,
+    settings: Integers,
     cells: Cells,
     rows: Integers,
-    chance: Keys,
     words: Keys,
     permutations: Integers,
-    seats: int,
-    illegal_action: int,
-    replies: int,
-    parameters: Parameters,
     actions: Integers,
     begin_over: bool,
     planes: Keys,
@@ -435,7 +427,10 @@ def step(
         How many games have ended; or -1 - b for the first game b whose action is to be refused, and then nothing has
         changed.
     """
+    count, seats, illegal_action = settings[COUNT], settings[SEATS], settings[ILLEGAL_ACTION]
+    replies, parameters = settings[REPLIES], unpacked(settings[GAME:])
     outcome, over, begun, image = rows[OUTCOME], rows[OVER], rows[BEGUN], rows[IMAGE]
+    chance = rows.view(np.uint64)
     size = permutations.shape[1]
     least, most = wide(0), wide(0)
     for b in range(count):
@@ -464,16 +459,11 @@ def step(
 
 @compiled
 def settle(
-    count: int,
+    settings: Integers,
     cells: Cells,
     rows: Integers,
-    chance: Keys,
     words: Keys,
     permutations: Integers,
-    seats: int,
-    illegal_action: int,
-    replies: int,
-    parameters: Parameters,
     planes: Keys,
     mask: Keys,
     rewards: Reals,
@@ -481,27 +471,24 @@ def settle(
     truncated: Flags,
 ) -> int:
     """The rest of :func:`step` after replies by ``act``."""
-    _show(count, cells, rows, permutations, seats, words, parameters, planes, mask)
+    parameters = unpacked(settings[GAME:])
+    _show(settings[COUNT], cells, rows, permutations, settings[SEATS], words, parameters, planes, mask)
     return _settle(rows, rewards, terminated, truncated)
 
 
 @compiled
 def show(
-    count: int,
+    settings: Integers,
     cells: Cells,
     rows: Integers,
-    chance: Keys,
     words: Keys,
     permutations: Integers,
-    seats: int,
-    illegal_action: int,
-    replies: int,
-    parameters: Parameters,
     planes: Keys,
     mask: Keys,
 ) -> None:
     """Write planes and mask, see :func:`step`."""
-    _show(count, cells, rows, permutations, seats, words, parameters, planes, mask)
+    parameters = unpacked(settings[GAME:])
+    _show(settings[COUNT], cells, rows, permutations, settings[SEATS], words, parameters, planes, mask)
 
 
 @compiled
@@ -547,20 +534,14 @@ def write(which: Integers, boards: Cells, cells: Cells, rows: Integers) -> None:
 
 
 @compiled
-def play_replies(
-    which: Integers,
-    actions: Integers,
-    cells: Cells,
-    rows: Integers,
-    luck: Keys,
-    size: int,
-    parameters: Parameters,
-) -> int:
+def play_replies(which: Integers, actions: Integers, settings: Integers, cells: Cells, rows: Integers) -> int:
     """The opponent's moves ``actions`` int64[R] in the games ``which``.
 
     Returns:
         -1; or the first of them whose action is no empty cell, and then no game has moved.
     """
+    parameters = unpacked(settings[GAME:])
+    size, luck = parameters[0] * parameters[1], rows.view(np.uint64)[LUCK]
     mover, outcome, stones = rows[MOVER], rows[OUTCOME], rows[STONES]
     first, second = rows[FIRST], rows[SECOND]
     for i in range(len(which)):
@@ -579,8 +560,9 @@ def play_replies(
 
 
 @compiled
-def luck_of(chance: Keys, episode: Integers) -> None:
+def luck_of(count: int, rows: Integers) -> None:
     """The luck of the episodes, after their numbers or keys have changed."""
+    chance, episode = rows.view(np.uint64), rows[EPISODE]
     keys, luck = chance[KEY], chance[LUCK]
-    for b in range(len(luck)):
+    for b in range(count):
         luck[b] = splitmix64(keys[b], episode[b])
