@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from baselines.solver import LARGEST, solve
+from baselines.solver import LARGEST, Progress, solve
 from evaluation.estimate import boards_by_stones, check_fits
 from evaluation.layers import Layer, add_losses, backward, forward
 from ttt_envs.boards import Boards
@@ -23,9 +23,6 @@ CHUNK = 1 << 14
 """positions that a policy is asked about at once, unless a caller says otherwise"""
 KEPT = 1 << 28
 """bytes of a policy's answers that are kept for the way back; beyond that it is asked again"""
-
-Progress = Callable[[float], None]
-"""called with the share of the work that is done, 0 to 1, as if every board could be reached"""
 
 
 class Outcome(NamedTuple):

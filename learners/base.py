@@ -16,6 +16,8 @@ from ttt_envs.policy import Policy
 from ttt_envs.rules import Game
 
 Bootstrap = Literal["own-turn", "ply"]
+Arrays = Mapping[str, np.ndarray[Any, Any]]
+"""by name, as they are stored"""
 
 
 class Transition(NamedTuple):
@@ -58,7 +60,7 @@ class Learner(Policy, Protocol):
         """All that was learned, and all counters: enough to go on exactly."""
         ...
 
-    def from_arrays(self, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
+    def from_arrays(self, arrays: Arrays) -> None:
         """Take back what :meth:`to_arrays` gave.
 
         Raises:
@@ -79,7 +81,7 @@ class Follower(Protocol):
         """All that decides how it goes on."""
         ...
 
-    def from_arrays(self, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
+    def from_arrays(self, arrays: Arrays) -> None:
         """Take back what :meth:`to_arrays` gave."""
         ...
 
@@ -163,7 +165,7 @@ class Turns:
             "logged": to_bytes(self.logged),
         }
 
-    def from_arrays(self, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
+    def from_arrays(self, arrays: Arrays) -> None:
         """Take back what :meth:`to_arrays` gave, of the same board and as many games."""
         for name in ("pending", "cells", "mover", "action"):
             getattr(self, f"_{name}")[...] = arrays[name]

@@ -6,10 +6,12 @@ from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import expit
 
 from ttt_envs.compiling import Reals
 
+Floats = NDArray[np.float32]
 Activation = Literal["linear", "relu", "tanh", "sigmoid"]
 """what follows a layer; ``linear`` is nothing"""
 

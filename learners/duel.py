@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from learners.base import Bootstrap, Learner, Transition
+from learners.base import Arrays, Bootstrap, Learner, Transition
 from ttt_envs.boards import Boards
 from ttt_envs.compiling import Integers, Reals
 
@@ -74,7 +74,7 @@ class Duel:
             for name, array in learner.to_arrays().items()
         }
 
-    def from_arrays(self, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
+    def from_arrays(self, arrays: Arrays) -> None:
         """Take back what :meth:`to_arrays` gave.
 
         Raises:

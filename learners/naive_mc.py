@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from learners.base import Transition
+from learners.base import Arrays, Transition
 from learners.config import Builder, check_limits
 from learners.tabular import (
     MOST_MEMORY,
@@ -109,7 +109,7 @@ class NaiveMC(TabularLearner):
         """The table, epsilon, and the moves of unfinished games."""
         return {**super().to_arrays(), "waiting": self._waiting.copy(), "lengths": self._lengths.copy()}
 
-    def from_arrays(self, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
+    def from_arrays(self, arrays: Arrays) -> None:
         """Take back what :meth:`to_arrays` gave.
 
         Raises:

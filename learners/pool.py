@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from learners.base import Learner
+from learners.base import Arrays, Learner
 from ttt_envs.boards import Boards
 from ttt_envs.compiling import Integers, Keys, Reals
 from ttt_envs.policy import act_in_episodes, parse_spec
@@ -82,7 +82,7 @@ class Pool:
             arrays |= {f"{number}.{name}": array for name, array in copy.to_arrays().items()}
         return arrays
 
-    def from_arrays(self, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
+    def from_arrays(self, arrays: Arrays) -> None:
         """Take back what :meth:`to_arrays` gave."""
         self._made = int(arrays["made"][0])
         by_number: dict[int, dict[str, np.ndarray[Any, Any]]] = {}

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from learners.base import Bootstrap, Transition
+from learners.base import Arrays, Bootstrap, Transition
 from learners.config import Builder, check_limits
+from learners.dense import Floats
 from learners.quiet import without_chatter
 from learners.tabular import checked, final_rewards
 from ttt_envs.boards import Boards
@@ -19,9 +19,6 @@ from ttt_envs.compiling import Cells, Integers, Reals, compiled
 from ttt_envs.policy import best_shares, sample
 from ttt_envs.rules import Game, pick
 from ttt_envs.symmetry import Symmetries, inverse, symmetries
-
-Floats = NDArray[np.float32]
-Arrays = dict[str, np.ndarray[Any, Any]]
 
 BLOCK = 256
 """positions that are valued at once in earnest: a matrix product's rounding depends on its shape, so it has only one"""
@@ -181,12 +178,12 @@ class QNet:
                 loss += self._update(self.replay.draw(self.config.replay_batch)) / self.config.updates
         return {"loss": loss, "epsilon": float(self.epsilon[0]), "updates": float(self.updates)}
 
-    def to_arrays(self) -> Arrays:
+    def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
         """The weights, what the optimizer and the replay memory hold, epsilon, and how many updates there were."""
         arrays = {**self.net.to_arrays(), "epsilon": self.epsilon.copy(), "updates": np.array([self.updates])}
         return arrays if self.replay is None else {**arrays, **self.replay.to_arrays()}
 
-    def from_arrays(self, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
+    def from_arrays(self, arrays: Arrays) -> None:
         """Take back what :meth:`to_arrays` gave.
 
         Raises:
@@ -291,7 +288,7 @@ class Replay:
         """``count`` decisions."""
         return self._memory[(self._rng.random(count) * self.kept).astype(np.int64)]
 
-    def to_arrays(self) -> Arrays:
+    def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
         """What is remembered, how many decisions were met, and the generator."""
         state: Any = self._bits.state
         return {
@@ -300,7 +297,7 @@ class Replay:
             "replay_draws": state["state"]["state"].copy(),
         }
 
-    def check(self, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
+    def check(self, arrays: Arrays) -> None:
         """Raise ValueError unless ``arrays`` fit."""
         check("replay_met", arrays, "i8", (1,), 0, 2**62)
         check("replay_draws", arrays, "u8", (4,), 0, 2**64 - 1)
@@ -315,7 +312,7 @@ class Replay:
             most=[2] * 2 * cells + [cells - 1, 1, 1],
         )
 
-    def from_arrays(self, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
+    def from_arrays(self, arrays: Arrays) -> None:
         """Take back what :meth:`to_arrays` gave, once it is checked."""
         self._met = int(arrays["replay_met"][0])
         self._memory[: self.kept] = arrays["replay"]
@@ -455,17 +452,17 @@ class NetInTensorFlow:
             kinds["_target"] = self._target
         return {name + kind: variable for kind, group in kinds.items() for name, variable in group.items()}
 
-    def to_arrays(self) -> Arrays:
+    def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
         """The weights and what the optimizer holds."""
         return {name: variable.numpy().copy() for name, variable in self._variables().items()}
 
-    def check(self, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
+    def check(self, arrays: Arrays) -> None:
         """Raise ValueError unless ``arrays`` fit."""
         for name, variable in self._variables().items():
             least = 0.0 if name.endswith("_square") else -LARGEST
             check(name, arrays, "f4", tuple(variable.shape), least, LARGEST)
 
-    def from_arrays(self, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
+    def from_arrays(self, arrays: Arrays) -> None:
         """Take back what :meth:`to_arrays` gave."""
         for name, variable in self._variables().items():
             variable.assign(arrays[name])
@@ -473,7 +470,7 @@ class NetInTensorFlow:
 
 def check(
     name: str,
-    arrays: Mapping[str, np.ndarray[Any, Any]],
+    arrays: Arrays,
     kind: str,
     shape: tuple[int, ...],
     least: float | list[int],

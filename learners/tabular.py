@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 
-from learners.base import Bootstrap
+from learners.base import Arrays, Bootstrap
 from ttt_envs.boards import Boards, cells_of, keys, words_of
 from ttt_envs.compiling import Cells, Integers, Keys, Reals, compiled, inlined, wide
 from ttt_envs.index import KeyIndex
 from ttt_envs.rules import Game
 from ttt_envs.symmetry import Symmetries, inverse, symmetries
-
-Arrays = Mapping[str, np.ndarray[Any, Any]]
 
 
 class PositionTable:

@@ -7,14 +7,14 @@ seats come from the number of the game, and the learner's exploration from a str
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from learners.base import Follower, Learner, Seat, Turns, check_bootstrap, seen_from
+from learners.base import Arrays, Follower, Learner, Seat, Turns, check_bootstrap, seen_from
 from ttt_envs.compiling import Integers
 from ttt_envs.lockstep import SELF, Lockstep, SeatChoice, Shown
 from ttt_envs.policy import Policy, act_in_episodes, make_policy
@@ -225,7 +225,7 @@ class Training:
         stored = {} if self._follower is None else self._follower.to_arrays()
         return arrays | {f"opponent.{name}": array for name, array in stored.items()}
 
-    def from_arrays(self, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
+    def from_arrays(self, arrays: Arrays) -> None:
         """Take back what :meth:`to_arrays` gave, of the same settings; with more games than then, play them too.
 
         Raises:
@@ -265,7 +265,7 @@ class Training:
         self._begin(np.flatnonzero(~self._live))
 
 
-def _named(prefix: str, arrays: Mapping[str, np.ndarray[Any, Any]]) -> dict[str, np.ndarray[Any, Any]]:
+def _named(prefix: str, arrays: Arrays) -> dict[str, np.ndarray[Any, Any]]:
     """The arrays whose names begin with ``prefix``, without it."""
     return {name[len(prefix) :]: array for name, array in arrays.items() if name.startswith(prefix)}
 

@@ -10,17 +10,17 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from learners.base import Arrays
 from learners.checkpoint import MODEL, load_weights, save_arrays
 from learners.config import TEACHER, Fitter, check_limits
-from learners.dense import Activation, Dense, forward
+from learners.dense import Activation, Dense, Floats, forward
 from learners.q_net import DEVICE, import_tensorflow
 from learners.teacher import Teacher, lessons_of
 from learners.training import Progress, Task, check_counts
@@ -31,7 +31,6 @@ from ttt_envs.rules import DRAW, NOT_OVER, Game, play_rows
 from ttt_envs.symmetry import Symmetries, symmetries
 
 Preset = Literal["40-20", "20", "30-10", "10-20"]
-Floats = NDArray[np.float32]
 
 PRESETS: dict[Preset, tuple[tuple[int, ...], tuple[Activation, ...]]] = {
     "40-20": ((40, 20), ("linear", "sigmoid")),
@@ -130,7 +129,7 @@ class ValueNetConfig(Fitter):
             shapes[f"{layer}.bias"] = (widths[layer + 1],)
         return shapes
 
-    def net(self, game: Game, arrays: Mapping[str, np.ndarray[Any, Any]]) -> ValueNet:
+    def net(self, game: Game, arrays: Arrays) -> ValueNet:
         """The net at play, from arrays of :meth:`shapes`."""
         activations: tuple[Activation, ...] = (*self.layers()[1], "linear")
         layers = [

@@ -23,7 +23,7 @@ _STYLES = (Style(dim=True), Style(color=SERIES[0], bold=True), Style(color=SERIE
 _MARKED = Style(reverse=True)
 
 
-class Ply(NamedTuple):
+class MadeMove(NamedTuple):
     """A move that was made."""
 
     position: Position
@@ -45,7 +45,7 @@ class LiveGame:
     def __init__(self, game: Game, key: np.uint64, episode: int) -> None:
         self.game = game
         self.episode = episode
-        self.plies: list[Ply] = []
+        self.plies: list[MadeMove] = []
         self.outcome: int | None = None
         self.luck = np.zeros(1, np.uint64)
         self._cells, self._mover = Boards.start(game)
@@ -73,13 +73,13 @@ class LiveGame:
         """The seat that the episode's luck gives to whoever does not choose one."""
         return int(uniform(self.luck[0], SEAT, 0) * 2)
 
-    def move(self, action: int) -> Ply:
+    def move(self, action: int) -> MadeMove:
         """Put a stone of the mover on an empty cell, and let chance say who is next.
 
         Raises:
             ValueError: the cell holds a stone.
         """
-        ply = Ply(self.boards.position(0), action, False)
+        ply = MadeMove(self.boards.position(0), action, False)
         outcome = np.zeros(1, np.int8)
         actions = np.array([action])
         play_rows(self._cells, self._mover, self._stones, self.luck, ONLY, actions, self.game.parameters, outcome)
@@ -92,7 +92,7 @@ class LiveGame:
         self.plies.append(ply)
         return ply
 
-    def take_back(self, seat: int) -> list[Ply]:
+    def take_back(self, seat: int) -> list[MadeMove]:
         """Go back to where ``seat`` made its last move; the plies taken back, none where it has not moved yet."""
         own = [number for number, ply in enumerate(self.plies) if ply.position.mover == seat]
         if not own:

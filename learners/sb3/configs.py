@@ -13,12 +13,13 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from learners.base import Arrays
 from learners.checkpoint import MODEL, load_weights, save_arrays
 from learners.config import Fitter, check_limits
 from learners.dense import Activation
 from learners.sb3.games import games_of, signed_replay, signed_rollout
 from learners.sb3.libraries import check_packages, randomness_kept
-from learners.sb3.net import Layer, SB3Net, SB3QNet, tower
+from learners.sb3.net import LinearLayer, SB3Net, SB3QNet, tower
 from learners.training import Progress, Task, check_counts, marks_of
 from ttt_envs.lockstep import SELF, IllegalAction, Symmetry
 from ttt_envs.policy import Policy
@@ -26,8 +27,6 @@ from ttt_envs.rules import Game
 
 SAVE_EVERY = 10.0  # seconds between two writings of MODEL while learning, at lines of the log
 LARGEST_LAYER, MOST_LAYERS = 8192, 4
-
-Arrays = Mapping[str, np.ndarray[Any, Any]]
 
 
 @dataclass(frozen=True)
@@ -79,7 +78,7 @@ class _Settings(Fitter):
         return "raise"
 
     @abstractmethod
-    def _layers(self, game: Game) -> tuple[list[Layer], list[Layer]]:
+    def _layers(self, game: Game) -> tuple[list[LinearLayer], list[LinearLayer]]:
         """The layers that play, in their order, and the others that are stored."""
 
     @abstractmethod
@@ -234,7 +233,7 @@ class DQNConfig(_Settings):
             "epsilon_part": (0 <= self.epsilon_part <= 1, "0 to 1"),
         }
 
-    def _layers(self, game: Game) -> tuple[list[Layer], list[Layer]]:
+    def _layers(self, game: Game) -> tuple[list[LinearLayer], list[LinearLayer]]:
         widths = (2 * game.cells, *self.hidden, game.cells)
         return tower("q_net.q_net", widths), tower("q_net_target.q_net", widths)
 
@@ -301,11 +300,11 @@ class _ProximalSettings(_Settings):
             "value_weight": (0 <= self.value_weight < math.inf, "0 or more"),
         }
 
-    def _layers(self, game: Game) -> tuple[list[Layer], list[Layer]]:
+    def _layers(self, game: Game) -> tuple[list[LinearLayer], list[LinearLayer]]:
         widths, last = (2 * game.cells, *self.hidden), self.hidden[-1]
         return (
-            [*tower("mlp_extractor.policy_net", widths), Layer("action_net", last, game.cells)],
-            [*tower("mlp_extractor.value_net", widths), Layer("value_net", last, 1)],
+            [*tower("mlp_extractor.policy_net", widths), LinearLayer("action_net", last, game.cells)],
+            [*tower("mlp_extractor.value_net", widths), LinearLayer("value_net", last, 1)],
         )
 
     def _net(self, game: Game, arrays: Arrays) -> SB3Net:

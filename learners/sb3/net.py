@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from learners.base import Arrays
 from learners.dense import Activation, Dense, forward
 from ttt_envs.boards import Boards
 from ttt_envs.compiling import Cells, Reals
 from ttt_envs.rules import Game
-
-Arrays = Mapping[str, np.ndarray[Any, Any]]
 
 
 def flat(boards: Boards) -> Cells:
@@ -36,7 +34,7 @@ def choose(scores: Reals, cells: Cells, stochastic: bool) -> Reals:
     return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
 
-class Layer(NamedTuple):
+class LinearLayer(NamedTuple):
     """A linear layer by its name in a ``state_dict``, and its size."""
 
     name: str
@@ -57,7 +55,7 @@ class SB3Net:
     pure = True
 
     def __init__(
-        self, game: Game, layers: list[Layer], arrays: Arrays, activation: Activation, stochastic: bool
+        self, game: Game, layers: list[LinearLayer], arrays: Arrays, activation: Activation, stochastic: bool
     ) -> None:
         self.game = game
         self.stochastic = stochastic
@@ -91,6 +89,6 @@ class SB3QNet(SB3Net):
         return np.asarray(np.where(boards.cells == 0, self.scores(boards), -np.inf).max(axis=1))
 
 
-def tower(prefix: str, widths: tuple[int, ...]) -> list[Layer]:
+def tower(prefix: str, widths: tuple[int, ...]) -> list[LinearLayer]:
     """Linear layers with activations between them, which take every second number."""
-    return [Layer(f"{prefix}.{2 * i}", *pair) for i, pair in enumerate(pairwise(widths))]
+    return [LinearLayer(f"{prefix}.{2 * i}", *pair) for i, pair in enumerate(pairwise(widths))]

@@ -86,6 +86,7 @@ def test_results_are_kept_until_what_made_them_changes(monkeypatch):
         ("learners-qnet", "ttt_apps/studies/learners_qnet.py"),
         ("svd-fig4", "ttt_apps/studies/__init__.py"),
         ("learning-curves", "ttt_apps/train.py"),
+        ("learning-curves", "ttt_apps/runs.py"),
         ("tree-search", "ttt_apps/studies/trees.py"),
         ("tree-search", "evaluation/match.py"),
         ("tree-net", "baselines/expectiminimax/search.py"),

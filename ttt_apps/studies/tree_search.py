@@ -24,7 +24,7 @@ from ttt_apps.studies.trees import (
     SKIP,
     SOURCE,
     VALUE,
-    Board,
+    ReportBoard,
     agree,
     apart,
     counted,
@@ -245,7 +245,7 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
     )
 
 
-def _rows(board: Board, one: Found) -> list[Row]:
+def _rows(board: ReportBoard, one: Found) -> list[Row]:
     """The lines of a board."""
     few, games = len(one.published["results"]), one.tree.games // 2
     nodes, seconds = one.published["nodes"], one.published["seconds"]
@@ -278,7 +278,7 @@ def _rows(board: Board, one: Found) -> list[Row]:
     return [*rows, Row(f"{board.name}, the tree's moves in {few:,} games", TIMES.get(board.size, ""), spent, "")]
 
 
-def _claims(found: Mapping[Board, Found]) -> list[Claim]:
+def _claims(found: Mapping[ReportBoard, Found]) -> list[Claim]:
     """What becomes of the report's sentences."""
     second = {board: of_seat(one.tree, SECOND) for board, one in found.items()}
     lengths = {board: median(one.won) for board, one in found.items()}
@@ -361,16 +361,16 @@ def _mostly(verdicts: Sequence[bool | None]) -> bool | None:
     return True if verdicts.count(True) > half else None if len(verdicts) - verdicts.count(False) > half else False
 
 
-def tree_size(board: Board) -> int:
+def tree_size(board: ReportBoard) -> int:
     """Nodes of a tree of three plies from the empty board, by the report's formula: two turns after every move."""
     return board.game.cells * (1 + 2 * board.width + 2 * board.width * 2 * board.width)
 
 
-def _wins(second: Mapping[Board, Sequence[Interval]], boards: Iterable[Board]) -> str:
+def _wins(second: Mapping[ReportBoard, Sequence[Interval]], boards: Iterable[ReportBoard]) -> str:
     return "; ".join(f"{board.name} {shown(second[board][:1])}" for board in boards)
 
 
-def _won_all(board: Board, rate: Interval) -> Claim:
+def _won_all(board: ReportBoard, rate: Interval) -> Claim:
     matches = Interval(*(share**GAMES for share in rate))
     return Claim(
         f"{board.name}: the tree-based AI won all the games",
@@ -380,7 +380,7 @@ def _won_all(board: Board, rate: Interval) -> Claim:
     )
 
 
-def _turns(board: Board, won: Integers) -> list[Claim]:
+def _turns(board: ReportBoard, won: Integers) -> list[Claim]:
     """Two readings of one sentence."""
     found = f"stones on the board at the end of the games that the tree won: most often {won.argmax()}, median "
     total = max(1, int(won.sum()))
@@ -398,7 +398,7 @@ def _turns(board: Board, won: Integers) -> list[Claim]:
     return claims
 
 
-def _as_many_draws(board: Board, one: Found) -> Claim:
+def _as_many_draws(board: ReportBoard, one: Found) -> Claim:
     won, drawn, _ = board.tree
     told = (won - drawn) / GAMES
     more = worth(one.tree.table[SECOND], (1, -1, 0))
@@ -410,7 +410,7 @@ def _as_many_draws(board: Board, one: Found) -> Claim:
     )
 
 
-def _lost(board: Board, one: Found) -> Claim:
+def _lost(board: ReportBoard, one: Found) -> Claim:
     lost, holds, said = board.tree[2], [], []
     for reading, score in (("", one.tree), ("comparing runs ", one.consecutive)):
         losses, games = int(score.table[SECOND, 2]), int(score.table[SECOND].sum())
@@ -426,7 +426,7 @@ def _lost(board: Board, one: Found) -> Claim:
     )
 
 
-def _few_nodes(board: Board, one: Found, other: Board, other_one: Found) -> Claim:
+def _few_nodes(board: ReportBoard, one: Found, other: ReportBoard, other_one: Found) -> Claim:
     """Whether a tree from which no move is left out does better."""
     told = []
     for name, measured in ((board.name, one), (other.name, other_one)):
@@ -445,7 +445,7 @@ def _few_nodes(board: Board, one: Found, other: Board, other_one: Found) -> Clai
     )
 
 
-def _drawn(figure: Any, found: Mapping[Board, Found]) -> None:
+def _drawn(figure: Any, found: Mapping[ReportBoard, Found]) -> None:
     """How often the tree wins on each board, published and ours, and how long these games are."""
     figure.set_size_inches(8, 6)
     left, right = figure.subplots(1, 2, sharey=True, width_ratios=(3, 2))

@@ -32,7 +32,7 @@ VALUE = (1, 0, -1)
 """of a win, a draw and a loss"""
 
 
-class Board(NamedTuple):
+class ReportBoard(NamedTuple):
     """A board of the report, and what it published of it."""
 
     size: int
@@ -66,11 +66,11 @@ class Board(NamedTuple):
 
 
 BOARDS = (
-    Board(7, 5, 15, (50, 11, 39), (100, 0, 0)),
-    Board(8, 8, 10, (3, 94, 3), (56, 44, 0)),
-    Board(9, 5, 12, (56, 0, 44), (100, 0, 0)),
-    Board(10, 8, 9, (22, 61, 17), (90, 8, 2)),
-    Board(13, 5, 8, (53, 0, 47), (100, 0, 0)),
+    ReportBoard(7, 5, 15, (50, 11, 39), (100, 0, 0)),
+    ReportBoard(8, 8, 10, (3, 94, 3), (56, 44, 0)),
+    ReportBoard(9, 5, 12, (56, 0, 44), (100, 0, 0)),
+    ReportBoard(10, 8, 9, (22, 61, 17), (90, 8, 2)),
+    ReportBoard(13, 5, 8, (53, 0, 47), (100, 0, 0)),
 )
 
 
@@ -165,7 +165,7 @@ def worth(counts: Sequence[int] | Integers, weights: Sequence[float]) -> Interva
     return Interval(*(2 * share - 1 for share in of_pairs((1 + mean) / 2, variance / 4, int(games.sum()))))
 
 
-def apart(draws: Mapping[Board, Interval]) -> bool | None:
+def apart(draws: Mapping[ReportBoard, Interval]) -> bool | None:
     """Whether more is drawn on each board whose size and goal are close than on any other.
 
     None where the intervals leave it open.
