@@ -20,8 +20,9 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from baselines import solver
-from baselines.solver import LARGEST, WON, count_up, kept_or_made, reached, solve, sweep, table_key
+from baselines import reachable, solver
+from baselines.reachable import WON, count_up, reached
+from baselines.solver import LARGEST, kept_or_made, solve, sweep, table_key
 from ttt_envs import bits, rules
 from ttt_envs.boards import Boards, cells_of
 from ttt_envs.compiling import Cells, Integers, Reals, compiled, wide
@@ -34,7 +35,7 @@ Terminal = Literal["equation", "as_published"]
 
 FORMAT = 1
 """version of a stored table"""
-MADE_BY = source_of(bits, rules, solver, sys.modules[__name__])
+MADE_BY = source_of(bits, rules, solver, reachable, sys.modules[__name__])
 LARGEST_OF_MOVES = 12
 """cells up to which a table has a value for every move of every board"""
 CHUNK = 1 << 14
@@ -172,7 +173,7 @@ def _fill(kinds: NDArray[np.uint8], size: int, after: Reals, average: bool, resu
     """Positions from afterstates: for each mover the mean, or the best, of the moves.
 
     Args:
-        kinds: uint8[3**cells], of ``solver.reached``.
+        kinds: uint8[3**cells], of ``reachable.reached``.
         size: cells of the board.
         after: float64[2, 3**cells], of ``solver.sweep``.
         average: the mean; else the best.

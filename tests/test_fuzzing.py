@@ -93,7 +93,7 @@ SPECS = st.one_of(
 def test_any_spec_string_is_a_policy_or_a_sentence(spec, from_file):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(TRUST, "0")
-        patch.setattr("baselines.mcts.MEMORY", 1 << 20)
+        patch.setattr("baselines.mcts.policy.MEMORY", 1 << 20)
         with told():
             parse_pool(spec, lambda: None)
             policy = make_policy(FromFile(spec) if from_file else spec, GAME)

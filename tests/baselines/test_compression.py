@@ -16,7 +16,6 @@ from scipy.sparse.linalg import svds
 from scipy.stats import ortho_group
 from tensorly.decomposition import tensor_train, tucker
 
-from baselines import compression
 from baselines.compression import (
     CompressedPolicy,
     Grouping,
@@ -28,6 +27,7 @@ from baselines.compression import (
     hosvd,
     hosvd2,
     largest_rank,
+    singular_vectors,
     split_errors,
     stored_numbers,
     svd,
@@ -283,12 +283,12 @@ def test_singular_vectors_do_not_depend_on_how_they_are_found(monkeypatch, exact
     rng = np.random.default_rng(0)
     u, v = (ortho_group.rvs(size, random_state=rng)[:, :8] for size in shape)
     matrix = u * [5, 5, 4, 3, 3, 3, 2, 1] @ v.T
-    expected, _ = compression._leading(matrix, 8)
-    monkeypatch.setattr(compression, "EXACT", exact)
-    monkeypatch.setattr(compression, "GRAM", gram)
+    expected, _ = singular_vectors.leading_vectors(matrix, 8)
+    monkeypatch.setattr(singular_vectors, "EXACT", exact)
+    monkeypatch.setattr(singular_vectors, "GRAM", gram)
     for other in (matrix, matrix @ ortho_group.rvs(shape[1], random_state=rng)):
         for most in (1, 5, 8):  # 1 and 5 cut through equal values
-            found, missed = compression._leading(other, most)
+            found, missed = singular_vectors.leading_vectors(other, most)
             assert_allclose(found, expected[:, :most], rtol=0, atol=1e-6 if exact == 0 else 1e-11)
             assert missed == pytest.approx(np.square([5, 5, 4, 3, 3, 3, 2, 1][most:]).sum(), abs=1e-10)
 
@@ -314,9 +314,9 @@ def test_gram_matrices_and_truncated_svds_find_the_same(monkeypatch, method):
     values = random_play_values(Game())
     grouping = grouping_of(Game(), method, "345/0126/78" if method != "svd" else None)
     exact = METHODS[method](values, grouping)
-    monkeypatch.setattr(compression, "EXACT", 0)
+    monkeypatch.setattr(singular_vectors, "EXACT", 0)
     for gram in (3**7, 3**2):
-        monkeypatch.setattr(compression, "GRAM", gram)
+        monkeypatch.setattr(singular_vectors, "GRAM", gram)
         other = METHODS[method](values, grouping, most=20)
         for rank in (1, 7, 12, 20):
             if (method, gram) == ("hooi", 3**2):

@@ -15,7 +15,7 @@ from numba.types import unliteral
 from numpy.testing import assert_allclose, assert_array_equal
 
 from baselines import mcts
-from baselines.mcts import MCTS, MCTSPlayer, Search, Trees
+from baselines.mcts import MCTS, MCTSPlayer, MCTSSearch, Trees, tree
 from baselines.solver import solve
 from evaluation import match
 from evaluation.match import play_pairs
@@ -31,7 +31,7 @@ def keys_for(count, seed=0):
 
 
 def searched(game, boards, simulations, seed=0, **settings):
-    search = Search(game, boards, keys_for(len(boards.mover), seed), **settings)
+    search = MCTSSearch(game, boards, keys_for(len(boards.mover), seed), **settings)
     search.run(simulations)
     return search
 
@@ -46,21 +46,21 @@ def contents(search, row=0):
 
 def contents_of(moves, rates, turns, sums, either, node=0, mover=None):
     found = {}
-    maker = int(moves[node // either, mcts.MAKER])
+    maker = int(moves[node // either, tree.MAKER])
     mover = 1 - maker if mover is None else mover
     children = []
-    move = turns[node, mcts.FIRST]
+    move = turns[node, tree.FIRST]
     while move:
         children.append(int(move))
-        move = moves[move, mcts.NEXT]
-    tried = tuple(int(moves[move, mcts.CELL]) for move in reversed(children))
-    found[()] = int(turns[node, mcts.VISITS]), float(sums[node, mcts.SUM]) * (1 - 2 * maker), tried
+        move = moves[move, tree.NEXT]
+    tried = tuple(int(moves[move, tree.CELL]) for move in reversed(children))
+    found[()] = int(turns[node, tree.VISITS]), float(sums[node, tree.SUM]) * (1 - 2 * maker), tried
     for move in children:
-        assert moves[move, mcts.MAKER] == mover
+        assert moves[move, tree.MAKER] == mover
         for own in range(either):
             following = mover if own else 1 - mover
             below = contents_of(moves, rates, turns, sums, either, move * either + own, following)
-            start = (int(moves[move, mcts.CELL]), following)
+            start = (int(moves[move, tree.CELL]), following)
             found |= {(start, *history): entry for history, entry in below.items()}
     return found
 
@@ -256,7 +256,7 @@ def test_what_is_known_is_exact(skip):
     exact = solve(game).action_values(boards)
     assert search.settled.sum() > 100
     assert_allclose(search.action_values[search.settled], exact[search.settled], atol=1e-12)
-    solved = (search._trees.turns[:, 0, mcts.OPEN] == 0).nonzero()[0]
+    solved = (search._trees.turns[:, 0, tree.OPEN] == 0).nonzero()[0]
     assert len(solved) > 50
     assert_allclose(search.values[solved], np.nanmax(exact, axis=1)[solved], atol=1e-12)
     chosen = search.probabilities()[solved] > 0
@@ -356,7 +356,7 @@ def test_a_search_in_parts_is_the_same_search(game, leaf):
     leaf = leaf and make_policy(leaf, game)
     boards = plain.positions_of_random_play(game, 20)
     whole = searched(game, boards, 300, leaf=leaf)
-    parts = Search(game, boards, keys_for(20), leaf=leaf)
+    parts = MCTSSearch(game, boards, keys_for(20), leaf=leaf)
     for simulations in (1, 1, 100, 7, 191):
         parts.run(simulations)
     assert parts.simulations == whole.simulations == 300
@@ -375,7 +375,7 @@ def test_positions_do_not_depend_on_their_neighbours(leaf):
     boards, keys = plain.positions_of_random_play(game, 30), keys_for(30)
     together = searched(game, boards, 100, leaf=leaf)
     for row in range(0, 30, 7):
-        alone = Search(game, boards.take(np.array([row])), keys[[row]], leaf=leaf)
+        alone = MCTSSearch(game, boards.take(np.array([row])), keys[[row]], leaf=leaf)
         alone.run(100)
         assert contents(alone) == contents(together, row)
 
@@ -386,7 +386,7 @@ def test_what_fits_into_memory_decides_nothing(monkeypatch):
     policy = MCTS(game, simulations=50, temperature=1)
     whole = policy.probabilities(boards, np.random.default_rng(1))
     actions = policy.player().act(boards, np.arange(40), np.random.default_rng(2))
-    monkeypatch.setattr(mcts, "MEMORY", 3 * Trees.bytes_of(51, 2))
+    monkeypatch.setattr(mcts.policy, "MEMORY", 3 * Trees.bytes_of(51, 2))
     assert [rows.stop - rows.start for rows in policy.groups(8)] == [3, 3, 2]
     assert_array_equal(policy.probabilities(boards, np.random.default_rng(1)), whole)
     assert_array_equal(policy.player().act(boards, np.arange(40), np.random.default_rng(2)), actions)
@@ -444,7 +444,7 @@ def test_a_kept_tree_goes_on_with_what_it_had(moves):
     boards = Boards.start(game)
     search = searched(game, boards, 20_000, decisive=False)
     kept, whole = search.keep(0, 4), contents(search)
-    again = Search(game, after(game, boards, moves), keys_for(1), decisive=False, kept=[kept])
+    again = MCTSSearch(game, after(game, boards, moves), keys_for(1), decisive=False, kept=[kept])
     begun = contents(again)
     first, stones = moves[0], [cell for cell, _ in moves[1:]]
     orders = permutations(stones) if stones else ()  # whatever order the other player's stones came in
@@ -466,13 +466,13 @@ def test_a_kept_tree_of_another_position_is_left_alone():
     kept = search.keep(0, 4)
     for text in ("o../.../... x", "o../.x./... o", "o../.o./... x", "x../.x./... o", "xx./oox/xx. o", "xx./.ox/... x"):
         board = Boards.of([from_text(text)])
-        fresh, again = Search(game, board, keys_for(1)), Search(game, board, keys_for(1), kept=[kept])
+        fresh, again = MCTSSearch(game, board, keys_for(1)), MCTSSearch(game, board, keys_for(1), kept=[kept])
         fresh.run(50), again.run(50)
         assert contents(fresh) == contents(again)
     without = Game()
     kept = searched(without, boards, 500).keep(0, 4)
     for text in (".../.o./... o", "x../.o./x.. o"):  # no such turns where nothing is skipped
-        assert Search(without, Boards.of([from_text(text)]), keys_for(1), kept=[kept]).visits.sum() == 0
+        assert MCTSSearch(without, Boards.of([from_text(text)]), keys_for(1), kept=[kept]).visits.sum() == 0
     assert searched(without, boards, 1).keep(0, 4) is None or searched(without, boards, 1).keep(0, 3) is None
 
 
@@ -489,8 +489,8 @@ def test_a_kept_tree_may_know_the_result(skip):
         for following in (1 - mover, mover) if skip else (1 - mover,):
             now = after(game, before, [(int(cell), following)])
             if winner(game, now.cells[0]) is None:
-                again = Search(game, now, keys_for(1), kept=[kept])
-                assert again._trees.turns[0, 0, mcts.OPEN] == 0
+                again = MCTSSearch(game, now, keys_for(1), kept=[kept])
+                assert again._trees.turns[0, 0, tree.OPEN] == 0
                 assert_allclose(again.values, solve(game).values(now), atol=1e-12)
                 known += 1
     assert known > 20
@@ -513,7 +513,8 @@ def test_a_player_keeps_the_tree_of_each_game_to_itself():
         assert player.kept[slot].trees.moves.shape[:2] <= (1, 61)
     now = Boards(cells[[0, 2]], np.zeros(2, np.int8))  # two skips
     brought = [
-        Search(game, now, keys_for(2), kept=[player.kept[3], player.kept[1]]).visits.sum(axis=1)[row] for row in (0, 1)
+        MCTSSearch(game, now, keys_for(2), kept=[player.kept[3], player.kept[1]]).visits.sum(axis=1)[row]
+        for row in (0, 1)
     ]
     player.act(now, slots[[0, 2]], rng)
     for row, slot in enumerate((3, 1)):
@@ -566,7 +567,7 @@ def test_the_temperature_spreads_the_moves():
     assert_allclose(search.probabilities(), best / best.sum(axis=1, keepdims=True))
     assert_allclose(search.probabilities(1e-4), search.probabilities(), atol=1e-9)
     policy = MCTS(game, simulations=300, decisive=False, temperature=1)
-    drawn = policy.search(boards, mcts.keys_of(np.random.default_rng(5), 30))
+    drawn = policy.search(boards, mcts.drawn_keys(np.random.default_rng(5), 30))
     drawn.run(300)
     assert_array_equal(policy.probabilities(boards, np.random.default_rng(5)), drawn.probabilities(1))
 
@@ -575,14 +576,14 @@ def test_a_move_known_to_lose_is_not_played_however_often_it_was_tried():
     game = Game(skip_chance=0.25)
     search = searched(game, Boards.start(game), 200)
     rows = search._trees
-    move = int(rows.turns[0, 0, mcts.FIRST])
+    move = int(rows.turns[0, 0, tree.FIRST])
     most = int(np.argmax(search.visits[0]))
-    while rows.moves[0, move, mcts.CELL] != most:
-        move = int(rows.moves[0, move, mcts.NEXT])
-    rows.moves[0, move, mcts.SETTLED], rows.rates[0, move, mcts.MEAN] = 1, -1
+    while rows.moves[0, move, tree.CELL] != most:
+        move = int(rows.moves[0, move, tree.NEXT])
+    rows.moves[0, move, tree.SETTLED], rows.rates[0, move, tree.MEAN] = 1, -1
     assert search.probabilities()[0, most] == 0
     assert search.probabilities(1)[0, most] == 0
-    rows.rates[0, move, mcts.MEAN] = -0.5  # worse than what? nobody knows
+    rows.rates[0, move, tree.MEAN] = -0.5  # worse than what? nobody knows
     assert search.probabilities()[0, most] == 1
 
 
@@ -657,11 +658,11 @@ def test_it_must_be_given_chance():
     ):
         MCTS(Game(), c=2.0).probabilities(Boards.start(Game()))
     with pytest.raises(ValueError, match="simulations=0 tries no move"):
-        Search(Game(), Boards.start(Game()), keys_for(1)).run(0)
+        MCTSSearch(Game(), Boards.start(Game()), keys_for(1)).run(0)
 
 
 def test_the_options_are_named():
-    kinds = [parameter.kind.name for parameter in inspect.signature(Search).parameters.values()]
+    kinds = [parameter.kind.name for parameter in inspect.signature(MCTSSearch).parameters.values()]
     assert kinds == [*["POSITIONAL_OR_KEYWORD"] * 3, *["KEYWORD_ONLY"] * 4]
 
 
@@ -673,16 +674,16 @@ def test_the_options_are_named():
 def program():
     return (
         "import numpy as np",
-        "from baselines.mcts import Search",
+        "from baselines.mcts import MCTSSearch",
         "from ttt_envs import Boards, Game, make_policy",
         "for game in (Game(skip_chance=0.25), Game(5, 6, 4)):",
         "    leaf = make_policy('mcts:simulations=2', game)",
         "    for judge in (None, leaf):",
-        "        search = Search(game, Boards.start(game), np.array([5], np.uint64), leaf=judge)",
+        "        search = MCTSSearch(game, Boards.start(game), np.array([5], np.uint64), leaf=judge)",
         "        search.run(30)",
         "        kept = search.keep(0, int(np.argmax(search.visits[0])))",
         "        cells, mover = kept.cells[None], np.array([1], np.int8)",
-        "        again = Search(game, Boards(cells, mover), np.array([6], np.uint64), kept=[kept])",
+        "        again = MCTSSearch(game, Boards(cells, mover), np.array([6], np.uint64), kept=[kept])",
         "        again.run(30)",
         "        print(search.visits.tolist(), again.visits.tolist(), float(again.values[0]), again.variation(0))",
     )
@@ -701,7 +702,8 @@ def test_every_kernel_is_compiled_for_one_type_of_arguments():
         for _ in range(2):
             player.act(boards, np.arange(10), np.random.default_rng(0))
         MCTS(game).values(boards)
-    kernels = {name: kernel for name, kernel in vars(mcts).items() if isinstance(kernel, Dispatcher)}
+    modules = (tree, mcts.simulation)
+    kernels = {n: kernel for module in modules for n, kernel in vars(module).items() if isinstance(kernel, Dispatcher)}
     assert len(kernels) > 10
     for name, kernel in kernels.items():
         assert len({tuple(map(unliteral, signature)) for signature in kernel.signatures}) <= 1, name

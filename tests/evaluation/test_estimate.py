@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from baselines.solver import reached
+from baselines.reachable import reached
 from evaluation.estimate import affordable, boards_by_stones, check_fits, duration, estimate, free_bytes
 from evaluation.exact import CHUNK, best_response, outcome
 from evaluation.layers import forward

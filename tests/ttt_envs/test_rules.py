@@ -525,7 +525,7 @@ def signatures_of_kernels():
     from numba.types import unliteral
 
     names = [module.name for module in pkgutil.iter_modules(ttt_envs.__path__, "ttt_envs.")]
-    others = ("baselines.simple", "baselines.solver", "baselines.proof", "evaluation.layers")
+    others = ("baselines.simple", "baselines.solver", "baselines.reachable", "baselines.proof", "evaluation.layers")
     modules = [importlib.import_module(name) for name in (*names, *others)]
     return {
         f"{module.__name__}.{name}": {tuple(map(unliteral, signature)) for signature in kernel.signatures}

@@ -1,0 +1,41 @@
+"""Tables as products of smaller arrays, and the softmax policies that play by these (Fujita and Watanabe).
+
+The cells of the board are put into groups, and a table over boards becomes a tensor with one axis for each group. Its
+entries are approximated by
+
+* ``svd``: two groups, Q S of the leading singular vectors (Eqs. 4 to 7 of the paper);
+* ``hosvd``: a core times one matrix for each group, whose columns are the leading singular vectors of the tensor
+  unfolded along that axis (Eqs. 8 to 12; De Lathauwer, De Moor and Vandewalle, 2000a);
+* ``hosvd2``: the same for the first and the last group only (Eqs. 8 to 11 of the paper's older version);
+* ``hooi``: ``hosvd``, its matrices then improved in turn until the error falls no more (the same authors, 2000b);
+* ``tt``: a tensor train, by one SVD after another (Oseledets, 2011); with two groups it is ``svd``.
+
+All begin alike: the tensor is projected onto the singular vectors of some of its axes, the leading ones first, which
+loses nothing as long as all are kept. So one decomposition serves all ranks. Positions are read from the factors; the
+table is never made again for that. With skips each mover's half is decomposed by itself, at the same rank.
+"""
+
+from __future__ import annotations
+
+from baselines.compression.decomposition import Compressed as Compressed
+from baselines.compression.decomposition import Decomposition as Decomposition
+from baselines.compression.decomposition import decompose as decompose
+from baselines.compression.decomposition import decomposition as decomposition
+from baselines.compression.decomposition import hooi as hooi
+from baselines.compression.decomposition import hosvd as hosvd
+from baselines.compression.decomposition import hosvd2 as hosvd2
+from baselines.compression.decomposition import split_errors as split_errors
+from baselines.compression.decomposition import svd as svd
+from baselines.compression.decomposition import tt as tt
+from baselines.compression.grouping import Grouping as Grouping
+from baselines.compression.grouping import Method as Method
+from baselines.compression.grouping import grouping_of as grouping_of
+from baselines.compression.policy import HOOI as HOOI
+from baselines.compression.policy import HOSVD as HOSVD
+from baselines.compression.policy import HOSVD2 as HOSVD2
+from baselines.compression.policy import SVD as SVD
+from baselines.compression.policy import TT as TT
+from baselines.compression.policy import CompressedPolicy as CompressedPolicy
+from baselines.compression.ranks import default_rank as default_rank
+from baselines.compression.ranks import largest_rank as largest_rank
+from baselines.compression.ranks import stored_numbers as stored_numbers

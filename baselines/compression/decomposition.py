@@ -1,0 +1,327 @@
+"""Decomposed tables: every rank of a table from one decomposition, made or read from disk."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import sys
+from collections.abc import Iterator, Sequence
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from baselines import reachable, solver, tables
+from baselines.compression import grouping as groups
+from baselines.compression import singular_vectors
+from baselines.compression.factors import Factors, Train, Tucker
+from baselines.compression.grouping import Grouping, Method, grouping_of, of_tensor
+from baselines.compression.ranks import MOST_TRUNCATED, TRUNCATED, check_rank, largest_rank
+from baselines.compression.singular_vectors import improved, leading_vectors, projected
+from baselines.solver import kept_or_made
+from baselines.tables import Evaluation, Terminal, actions_of, check_source, is_policy, shape_of, values_of
+from ttt_envs import bits, rules
+from ttt_envs.compiling import Cells, Integers, Reals
+from ttt_envs.kept import Kept, source_of
+from ttt_envs.rules import Game
+
+FORMAT = 1
+"""version of a stored decomposition"""
+MADE_BY = source_of(bits, rules, solver, reachable, tables, groups, singular_vectors, sys.modules[__name__])
+
+
+class Compressed(Evaluation):
+    """A table as factors, read without making it again.
+
+    Attributes:
+        method: how it was decomposed; grouping: with which groups of cells; rank: cut at which rank.
+        factors: of each half.
+        relative_error: the Frobenius norm of the difference to the table, over that of the table (Eq. 16); 0 of zeros.
+    """
+
+    def __init__(
+        self, method: Method, grouping: Grouping, rank: int, factors: Sequence[Factors], relative_error: float
+    ) -> None:
+        self.method = method
+        self.grouping = grouping
+        self.rank = rank
+        self.factors = list(factors)
+        self.relative_error = relative_error
+        self.game = grouping.game
+        self.of_moves = grouping.of_moves
+        self.halves = len(factors)
+        self._of_tensor = of_tensor(method, grouping)
+        self._axes = self._of_tensor.axes
+
+    @property
+    def stored_numbers(self) -> int:
+        """The numbers in all factors of all halves."""
+        return sum(array.size for factors in self.factors for array in factors.arrays)
+
+    @property
+    def compression_ratio(self) -> float:
+        """Over the numbers in the table (Eq. 13); it may be above 1."""
+        return self.stored_numbers / (self.halves * math.prod(self.grouping.sizes))
+
+    def table(self) -> Reals:
+        """The approximated table, in the shape of the table."""
+        halves = np.stack([self._of_tensor.entries(factors.tensor()) for factors in self.factors])
+        shape = (3**self.game.cells, self.game.cells) if self.of_moves else (3**self.game.cells,)
+        return halves.reshape((2, *shape) if self.halves == 2 else shape)
+
+    def read(self, cells: Cells, actions: Integers | None = None, half: int = 0) -> Reals:
+        """Single entries of a half, float64[B]."""
+        out = np.empty(len(cells))
+        self.factors[half].read(np.ascontiguousarray(cells), actions_of(cells, actions), self._axes, out)
+        return out
+
+    def _children(self, half: int, cells: Cells, mover: Cells) -> Reals:
+        out = np.empty(cells.shape)
+        self.factors[half].children(cells, mover, self._axes, out)
+        return out
+
+    def __str__(self) -> str:
+        return f"{self.method} of {self.grouping} at rank {self.rank}"
+
+
+class Decomposition:
+    """A decomposed table, from which it is had at every rank; made by :func:`decompose` or :func:`decomposition`.
+
+    Attributes:
+        method: how; grouping: with which groups of cells.
+        largest: the largest rank.
+    """
+
+    def __init__(self, method: Method, grouping: Grouping, most: int, parts: Reals) -> None:
+        self.method = method
+        self.grouping = grouping
+        self.largest = largest_rank(method, grouping, most)
+        self._parts = [_unpacked(method, grouping, most, half) for half in parts]
+
+    def at(self, rank: int) -> Compressed:
+        """The table at a rank: one number for all axes, of which a smaller axis takes as much as it has.
+
+        At rank 0 all is 0. ``svd``, ``hosvd`` and ``hosvd2`` only take the leading parts of what is there, ``tt`` goes
+        on with SVDs of what the first one left, ``hooi`` iterates from ``hosvd``.
+
+        Raises:
+            ValueError: another rank than 0 to ``largest``.
+        """
+        check_rank(self.method, self.grouping, rank, self.largest)
+        cut = {"svd": _cut_train, "tt": _cut_train, "hosvd": _cut_tucker, "hooi": _cut_hooi, "hosvd2": _cut_hosvd2}
+        found = [cut[self.method](*part, rank) for part in self._parts]
+        factors, missed = zip(*found, strict=True)
+        total = sum(float(part[2][0]) for part in self._parts)
+        error = math.sqrt(sum(missed) / total) if total > 0 else 0.0
+        return Compressed(self.method, self.grouping, rank, factors, error)
+
+    def __iter__(self) -> Iterator[Compressed]:
+        """The table at every rank, from 0."""
+        return map(self.at, range(self.largest + 1))
+
+
+def _cut_train(bases: list[Reals], core: Reals, missed: Reals, rank: int) -> tuple[Factors, float]:
+    """SVD after SVD from the left; the first one is there."""
+    first = bases[0][:, :rank]
+    cores = [first[None]]
+    lost = float(missed[min(rank, len(missed) - 1)])
+    rest = core[:rank]
+    for size in core.shape[1:-1]:
+        matrix = rest.reshape(rest.shape[0] * size, math.prod(rest.shape[1:]) // size)
+        vectors, more = leading_vectors(matrix, rank)
+        cores.append(vectors.reshape(rest.shape[0], size, vectors.shape[1]))
+        lost += more
+        rest = vectors.T @ matrix
+    return Train([*cores, rest[:, :, None]]), lost
+
+
+def _cut_tucker(bases: list[Reals], core: Reals, missed: Reals, rank: int) -> tuple[Factors, float]:
+    leading = core[(slice(rank),) * core.ndim]
+    return Tucker(leading, [basis[:, :rank] for basis in bases]), float(missed[min(rank, len(missed) - 1)])
+
+
+def _cut_hosvd2(bases: list[Reals], core: Reals, missed: Reals, rank: int) -> tuple[Factors, float]:
+    first, last = (basis[:, :rank] for basis in bases)
+    return Train([first[None], core[:rank, :, :rank], last.T[:, :, None]]), float(missed[min(rank, len(missed) - 1)])
+
+
+def _cut_hooi(bases: list[Reals], core: Reals, missed: Reals, rank: int) -> tuple[Factors, float]:
+    if rank == 0 or rank >= max(core.shape):
+        return _cut_tucker(bases, core, missed, rank)
+    matrices, leading, lost = improved(core, rank)
+    turned = [basis @ matrix for basis, matrix in zip(bases, matrices, strict=True)]
+    return Tucker(leading, turned), lost + float(missed[-1])
+
+
+def _shapes(method: Method, grouping: Grouping, most: int) -> tuple[Grouping, list[int], list[tuple[int, ...]]]:
+    """What a method projects.
+
+    Returns:
+        The groups of the tensor; the axes that are projected; the shapes of their singular vectors, of the core and of
+        what is missed, as of :func:`projected`.
+    """
+    grouping = of_tensor(method, grouping)
+    sizes = grouping.sizes
+    axes = {"svd": [0], "tt": [0], "hosvd2": [0, 2]}.get(method, list(range(len(sizes))))
+    counts = [min(sizes[axis], math.prod(sizes) // sizes[axis]) for axis in axes]
+    counts = [count if count <= singular_vectors.GRAM else most for count in counts]
+    core = list(sizes)
+    for axis, count in zip(axes, counts, strict=True):
+        core[axis] = count
+    bases = [(sizes[axis], count) for axis, count in zip(axes, counts, strict=True)]
+    return grouping, axes, [*bases, tuple(core), (max(counts) + 1,)]
+
+
+def _packed(method: Method, grouping: Grouping, most: int, values: Reals) -> Reals:
+    """All that :func:`projected` finds of the halves of a table, float64[halves, numbers]."""
+    of_moves, halves = shape_of(grouping.game, values)
+    if of_moves != grouping.of_moves:
+        what = "a value for every move" if of_moves else "one value for every board"
+        raise ValueError(f"the table has {what}, and the grouping {grouping} is for the other kind")
+    grouping, axes, shapes = _shapes(method, grouping, most)
+    out = np.empty((halves, sum(map(math.prod, shapes))))
+    for half, entries in zip(out, values.reshape(halves, -1), strict=True):
+        counts = [shape[1] for shape in shapes[: len(axes)]]
+        bases, core, missed = projected(grouping.tensor(entries), axes, counts)
+        np.concatenate([array.reshape(-1) for array in (*bases, core, missed)], out=half)
+    return out
+
+
+def _unpacked(method: Method, grouping: Grouping, most: int, half: Reals) -> tuple[list[Reals], Reals, Reals]:
+    """One half of :func:`_packed` as :func:`projected` had it."""
+    _, _, shapes = _shapes(method, grouping, most)
+    borders = np.cumsum([math.prod(shape) for shape in shapes])[:-1]
+    *bases, core, missed = (part.reshape(shape) for part, shape in zip(np.split(half, borders), shapes, strict=True))
+    return bases, core, missed
+
+
+def decompose(method: Method, values: Reals, grouping: Grouping, *, most: int = TRUNCATED) -> Decomposition:
+    """Decompose a table.
+
+    Args:
+        method: ``"svd"``, ``"hosvd"``, ``"hosvd2"``, ``"hooi"`` or ``"tt"``.
+        values: a table as of ``tables.values_of``, or any array of that shape.
+        grouping: cells by axis; :func:`grouping_of` has the usual ones.
+        most: of groups with more than 3**7 contents, as the halves of 4 x 4, so many singular vectors are computed, 1
+            to 1,024, by a truncated method.
+
+    Raises:
+        ValueError: a table of another game or kind than the grouping, another ``most``.
+    """
+    if not 1 <= most <= MOST_TRUNCATED:
+        raise ValueError(f"most={most} singular vectors cannot be computed: choose 1 to {MOST_TRUNCATED}")
+    grouping_of(grouping.game, method, str(grouping), of_moves=grouping.of_moves)  # has it as many groups as it must?
+    return Decomposition(method, grouping, most, _packed(method, grouping, most, values))
+
+
+def svd(values: Reals, grouping: Grouping, *, most: int = TRUNCATED) -> Decomposition:
+    """:func:`decompose` by the SVD of a matrix, two groups of cells.
+
+    The factors are U and Sigma V*; the paper's Q and S share Sigma out evenly, with the same product and numbers.
+    """
+    return decompose("svd", values, grouping, most=most)
+
+
+def hosvd(values: Reals, grouping: Grouping, *, most: int = TRUNCATED) -> Decomposition:
+    """:func:`decompose` by higher-order SVD, the newer version of the paper's."""
+    return decompose("hosvd", values, grouping, most=most)
+
+
+def hosvd2(values: Reals, grouping: Grouping, *, most: int = TRUNCATED) -> Decomposition:
+    """:func:`decompose` by the two-sided higher-order SVD of the paper's older version."""
+    return decompose("hosvd2", values, grouping, most=most)
+
+
+def hooi(values: Reals, grouping: Grouping, *, most: int = TRUNCATED) -> Decomposition:
+    """:func:`decompose` by higher-order orthogonal iteration: never worse than :func:`hosvd` of the same rank."""
+    return decompose("hooi", values, grouping, most=most)
+
+
+def tt(values: Reals, grouping: Grouping, *, most: int = TRUNCATED) -> Decomposition:
+    """:func:`decompose` into a tensor train."""
+    return decompose("tt", values, grouping, most=most)
+
+
+_alive: WeakValueDictionary[tuple[Game, Method, str, str, str, int], Decomposition] = WeakValueDictionary()
+
+
+def decomposition(
+    game: Game,
+    method: Method,
+    *,
+    split: str | None = None,
+    terminal: Terminal = "equation",
+    source: str = "random",
+    most: int = TRUNCATED,
+) -> Decomposition:
+    """The decomposed table of a game: what the policies named ``svd``, ``hosvd``, ... take theirs from.
+
+    As long as somebody holds it, it is not made again. A large one is kept on disk like a table.
+
+    Args:
+        game: up to 16 cells.
+        method: ``"svd"``, ``"hosvd"``, ``"hosvd2"``, ``"hooi"`` or ``"tt"``.
+        split: groups of cells, see :meth:`Grouping.parse`; by default as :func:`grouping_of`.
+        terminal: see ``tables.random_play_values``.
+        source: see ``tables.values_of``.
+        most: see :func:`decompose`.
+
+    Raises:
+        ValueError: a board too large, groups, a source or a terminal that are none.
+    """
+    check_source(game, source, terminal)
+    grouping = grouping_of(game, method, split, of_moves=is_policy(source))
+    if is_policy(source):  # its files may change
+        return decompose(method, values_of(game, source, terminal), grouping, most=most)
+    key = (game, method, str(grouping), terminal, source, most)
+    found = _alive.get(key)
+    if found is None:
+        of_tensor, axes, shapes = _shapes(method, grouping, most)
+        content = {
+            "format": FORMAT,
+            "game": game.to_dict(),
+            "source": source,
+            "terminal": terminal,
+            "groups": str(of_tensor),
+            "axes": axes,
+            "most": most,
+        }
+        name = f"{source}-factors-{game.rows}x{game.columns}-{game.win_length}-skip{game.skip_chance:g}"
+        parts = kept_or_made(
+            Kept(name, content, MADE_BY),
+            (2 if game.skip_chance > 0 else 1, sum(map(math.prod, shapes))),
+            lambda: _packed(method, grouping, most, values_of(game, source, terminal)),
+        )
+        found = _alive[key] = Decomposition(method, grouping, most, parts)
+    return found
+
+
+def split_errors(values: Reals, game: Game, first: int) -> tuple[list[Grouping], Reals]:
+    """How well ``svd`` does with every split of the cells into two groups, from singular values alone.
+
+    Args:
+        values: a table of positions.
+        game: its game.
+        first: cells in the first group; where both are as large, the first has cell 0.
+
+    Returns:
+        The groupings, and float64[groupings, ranks + 1]: the relative errors at rank 0, 1, ...
+
+    Raises:
+        ValueError: a table of moves or of another game; no group of so many cells; a matrix too large for so many SVDs.
+    """
+    of_moves, halves = shape_of(game, values)
+    size = game.cells
+    if of_moves or not 1 <= first < size or 3**size > singular_vectors.EXACT:
+        raise ValueError(
+            f"all splits into {first} and {size - first} cells cannot be tried on {'moves of ' * of_moves}{game}: "
+            f"take a table of positions of up to 12 cells, and 1 to {size - 1} cells in the first group"
+        )
+    groups = [group for group in itertools.combinations(range(size), first) if 2 * first != size or 0 in group]
+    groupings, squares = [], []
+    for group in groups:
+        grouping = Grouping(game, (group, tuple(cell for cell in range(size) if cell not in group)))
+        matrices = np.stack([grouping.tensor(half) for half in values.reshape(halves, -1)])
+        squares.append(np.square(np.linalg.svd(matrices, compute_uv=False)).sum(axis=0))
+        groupings.append(grouping)
+    missed = np.pad(np.cumsum(np.array(squares)[:, ::-1], axis=1)[:, ::-1], ((0, 0), (0, 1)))
+    return groupings, np.sqrt(missed / np.maximum(missed[:, :1], np.finfo(float).tiny))

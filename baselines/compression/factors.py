@@ -1,0 +1,299 @@
+"""One half of a table as factors, from which entries are read: a tensor train, or a core with matrices."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import numpy as np
+
+from ttt_envs.compiling import Cells, Function, Integers, Reals, inlined, kernel, wide
+
+
+def summing(function: Function) -> Function:
+    """Compile a kernel whose sums may be taken in any order, several terms at once."""
+    return kernel(function, fastmath={"reassoc", "contract"})
+
+
+class Factors(ABC):
+    """One half of a table as factors; entries are read from them."""
+
+    @property
+    @abstractmethod
+    def arrays(self) -> list[Reals]:
+        """What is stored."""
+
+    @abstractmethod
+    def tensor(self) -> Reals:
+        """All entries."""
+
+    @abstractmethod
+    def read(self, cells: Cells, actions: Integers, axes: Integers, out: Reals) -> None:
+        """Entries of boards int8[B, cells] and actions int64[B] into ``out`` float64[B]."""
+
+    @abstractmethod
+    def children(self, cells: Cells, mover: Cells, axes: Integers, out: Reals) -> None:
+        """Entries after every move into ``out`` float64[B, cells], NaN where a cell is taken."""
+
+
+class Train(Factors):
+    """A product of matrices, one of each core, chosen by the contents of the core's group.
+
+    Args:
+        cores: float64[r_k-1, d_k, r_k]; the first and the last r are 1.
+    """
+
+    def __init__(self, cores: Sequence[Reals]) -> None:
+        self.cores = list(cores)
+        self._ranks = np.array([1, *(core.shape[2] for core in cores)])
+        self._offsets = np.cumsum([0, *(core.size for core in cores)])
+        self._flat = np.concatenate([core.transpose(1, 0, 2).ravel() for core in cores])
+
+    @property
+    def arrays(self) -> list[Reals]:
+        """The cores."""
+        return self.cores
+
+    def tensor(self) -> Reals:
+        """All entries."""
+        out = self.cores[0]
+        for core in self.cores[1:]:
+            out = np.tensordot(out, core, (-1, 0))
+        return out[0, ..., 0]
+
+    def read(self, cells: Cells, actions: Integers, axes: Integers, out: Reals) -> None:
+        """See :class:`Factors`."""
+        _train_read(cells, actions, axes, self._flat, self._offsets, self._ranks, out)
+
+    def children(self, cells: Cells, mover: Cells, axes: Integers, out: Reals) -> None:
+        """See :class:`Factors`."""
+        _train_children(cells, mover, axes, self._flat, self._offsets, self._ranks, out)
+
+
+class Tucker(Factors):
+    """A core, multiplied along each axis by the row of a matrix that the contents of the axis' group choose.
+
+    Args:
+        core: float64[r_1, ..., r_n].
+        matrices: float64[d_k, r_k].
+    """
+
+    def __init__(self, core: Reals, matrices: Sequence[Reals]) -> None:
+        self.core = np.ascontiguousarray(core)
+        self.matrices = list(matrices)
+        self._ranks = np.array(core.shape)
+        self._offsets = np.cumsum([0, *(matrix.size for matrix in matrices)])
+        self._flat = np.concatenate([matrix.ravel() for matrix in matrices])
+
+    @property
+    def arrays(self) -> list[Reals]:
+        """The core and the matrices."""
+        return [self.core, *self.matrices]
+
+    def tensor(self) -> Reals:
+        """All entries."""
+        out = self.core
+        for matrix in self.matrices:  # each step puts the first axis last
+            out = np.tensordot(out, matrix, (0, 1))
+        return out
+
+    def read(self, cells: Cells, actions: Integers, axes: Integers, out: Reals) -> None:
+        """See :class:`Factors`."""
+        _tucker_read(cells, actions, axes, self.core.reshape(-1), self._flat, self._offsets, self._ranks, out)
+
+    def children(self, cells: Cells, mover: Cells, axes: Integers, out: Reals) -> None:
+        """See :class:`Factors`."""
+        _tucker_children(cells, mover, axes, self.core.reshape(-1), self._flat, self._offsets, self._ranks, out)
+
+
+@inlined
+def _locate(cells: Cells, axes: Integers, index: Integers) -> None:
+    """The contents of every group of a board, without the move, into ``index``."""
+    index[:] = 0
+    for cell in range(len(cells)):
+        index[axes[0, cell]] += wide(cells[cell]) * axes[1, cell]
+
+
+@inlined
+def _moved(cell: int, player: int, axes: Integers, size: int, index: Integers) -> tuple[int, int]:
+    """The group that a stone, or in a table of moves the move, changes, and its contents then."""
+    if axes.shape[1] > size:
+        group = axes[0, size]
+        return group, index[group] + cell * axes[1, size]
+    group = axes[0, cell]
+    return group, index[group] + (player + 1) * axes[1, cell]
+
+
+@inlined
+def _times_matrix(row: Reals, matrix: Reals, out: Reals) -> None:
+    """out[k] = sum over j of row[j] matrix[j, k], the matrix given flat."""
+    width = len(out)
+    out[:] = 0.0
+    for j in range(len(row)):
+        for k in range(width):
+            out[k] += row[j] * matrix[j * width + k]
+
+
+@summing
+def _train_read(
+    cells: Cells, actions: Integers, axes: Integers, cores: Reals, offsets: Integers, ranks: Integers, out: Reals
+) -> None:
+    groups = len(ranks) - 1
+    size = cells.shape[1]
+    index = np.empty(groups, np.int64)
+    left, right = np.empty(ranks.max()), np.empty(ranks.max())
+    for b in range(len(out)):
+        _locate(cells[b], axes, index)
+        if axes.shape[1] > size:
+            index[axes[0, size]] += actions[b] * axes[1, size]
+        left[0] = 1.0
+        for g in range(groups):
+            block = ranks[g] * ranks[g + 1]
+            start = offsets[g] + index[g] * block
+            _times_matrix(left[: ranks[g]], cores[start : start + block], right[: ranks[g + 1]])
+            left, right = right, left
+        out[b] = left[0]
+
+
+@summing
+def _train_children(
+    cells: Cells, mover: Cells, axes: Integers, cores: Reals, offsets: Integers, ranks: Integers, out: Reals
+) -> None:
+    """The product of what stands left of each group, and of what stands right of it, serves all moves in the group."""
+    groups = len(ranks) - 1
+    size = cells.shape[1]
+    index = np.empty(groups, np.int64)
+    left, right = np.empty((groups, ranks.max())), np.empty((groups, ranks.max()))
+    left[0, 0] = 1.0
+    right[groups - 1, 0] = 1.0
+    for b in range(len(cells)):
+        _locate(cells[b], axes, index)
+        for g in range(groups - 1):
+            block = ranks[g] * ranks[g + 1]
+            start = offsets[g] + index[g] * block
+            _times_matrix(left[g, : ranks[g]], cores[start : start + block], left[g + 1, : ranks[g + 1]])
+        for g in range(groups - 1, 0, -1):
+            at = offsets[g] + index[g] * ranks[g] * ranks[g + 1]
+            for j in range(ranks[g]):
+                total = 0.0
+                for k in range(ranks[g + 1]):
+                    total += cores[at + k] * right[g, k]
+                right[g - 1, j] = total
+                at += ranks[g + 1]
+        for cell in range(size):
+            if cells[b, cell] != 0:
+                out[b, cell] = np.nan
+                continue
+            g, contents = _moved(cell, wide(mover[b]), axes, size, index)
+            at = offsets[g] + contents * ranks[g] * ranks[g + 1]
+            total = 0.0
+            for j in range(ranks[g]):
+                inner = 0.0
+                for k in range(ranks[g + 1]):
+                    inner += cores[at + k] * right[g, k]
+                total += left[g, j] * inner
+                at += ranks[g + 1]
+            out[b, cell] = total
+
+
+@summing
+def _contract_first(tensor: Reals, vector: Reals, out: Reals) -> None:
+    """out[p] = sum over i of vector[i] tensor[i, p], all flat; ``out`` may be where the tensor is."""
+    rest = len(out)
+    for p in range(rest):
+        out[p] = vector[0] * tensor[p]
+    i = 1
+    while (len(vector) - i) % 4 != 0:
+        for p in range(rest):
+            out[p] += vector[i] * tensor[i * rest + p]
+        i += 1
+    while i < len(vector):  # four at a time, so that ``out`` is read and written less often
+        a, b, c, d = vector[i], vector[i + 1], vector[i + 2], vector[i + 3]
+        four = tensor[i * rest : (i + 4) * rest]
+        for p in range(rest):
+            out[p] += a * four[p] + b * four[rest + p] + c * four[2 * rest + p] + d * four[3 * rest + p]
+        i += 4
+
+
+@summing
+def _tucker_read(
+    cells: Cells,
+    actions: Integers,
+    axes: Integers,
+    core: Reals,
+    matrices: Reals,
+    offsets: Integers,
+    ranks: Integers,
+    out: Reals,
+) -> None:
+    groups = len(ranks)
+    size = cells.shape[1]
+    index = np.empty(groups, np.int64)
+    work = np.empty(len(core) // max(1, ranks[0]))
+    for b in range(len(out)):
+        out[b] = 0.0
+        if len(core) == 0:
+            continue
+        _locate(cells[b], axes, index)
+        if axes.shape[1] > size:
+            index[axes[0, size]] += actions[b] * axes[1, size]
+        rest = len(core)
+        for g in range(groups):
+            at = offsets[g] + index[g] * ranks[g]
+            source = core if g == 0 else work[:rest]
+            rest //= ranks[g]
+            _contract_first(source, matrices[at : at + ranks[g]], work[:rest])
+        out[b] = work[0]
+
+
+@summing
+def _tucker_children(
+    cells: Cells,
+    mover: Cells,
+    axes: Integers,
+    core: Reals,
+    matrices: Reals,
+    offsets: Integers,
+    ranks: Integers,
+    out: Reals,
+) -> None:
+    """The core contracted along all groups but one serves all moves in that group."""
+    groups = len(ranks)
+    size = cells.shape[1]
+    index = np.empty(groups, np.int64)
+    seen = np.zeros((groups, max(1, ranks.max())))  # the core from each group
+    before = np.empty(len(core) // max(1, ranks[groups - 1]))
+    work = np.empty(len(core) // max(1, ranks[0]))
+    for b in range(len(cells)):
+        _locate(cells[b], axes, index)
+        length = len(core)  # of what is left where the groups behind g are contracted: `core` at first, then `before`
+        for g in range(groups - 1, -1, -1):
+            if length == 0:
+                break
+            behind = core if g == groups - 1 else before[:length]
+            rest = length
+            source = behind
+            for other in range(g):
+                at = offsets[other] + index[other] * ranks[other]
+                rest //= ranks[other]
+                _contract_first(source, matrices[at : at + ranks[other]], work[:rest])
+                source = work[:rest]
+            seen[g, : ranks[g]] = source
+            at = offsets[g] + index[g] * ranks[g]
+            length //= ranks[g]
+            if g > 0:
+                for p in range(length):
+                    total = 0.0
+                    for k in range(ranks[g]):
+                        total += behind[p * ranks[g] + k] * matrices[at + k]
+                    before[p] = total
+        for cell in range(size):
+            if cells[b, cell] != 0:
+                out[b, cell] = np.nan
+                continue
+            g, contents = _moved(cell, wide(mover[b]), axes, size, index)
+            at = offsets[g] + contents * ranks[g]
+            total = 0.0
+            for k in range(ranks[g]):
+                total += matrices[at + k] * seen[g, k]
+            out[b, cell] = total

@@ -1,0 +1,179 @@
+"""Groups of cells: which of them form the axes of the tensor that a table becomes."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import typing
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from ttt_envs.compiling import Integers, Reals
+from ttt_envs.policy import nearest
+from ttt_envs.rules import Game
+
+Method = Literal["svd", "hosvd", "hosvd2", "hooi", "tt"]
+
+LETTERS = "0123456789abcdef"
+"""cells in the text of a grouping"""
+MOVE = "m"
+"""the move in the text of a grouping, where a table has a value for every move"""
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """Which cells form the axes of a tensor.
+
+    Args:
+        game: the game.
+        groups: cells, 0 to ``game.cells - 1``, each in one group; ``game.cells`` stands for the move.
+        of_moves: the table has a value for every move of a board, so that the move is in one of the groups.
+
+    Raises:
+        ValueError: groups that miss, repeat or invent a cell.
+    """
+
+    game: Game
+    groups: tuple[tuple[int, ...], ...]
+    of_moves: bool = False
+
+    def __post_init__(self) -> None:
+        size = self.game.cells
+        named = [axis for group in self.groups for axis in group]
+        wanted = range(size + self.of_moves)
+        letters = LETTERS[:size] + MOVE
+        faults = (
+            ("has no place for", [letters[axis] for axis in wanted if axis not in named]),
+            (
+                "names more than once",
+                sorted({letters[axis] for axis in named if axis in wanted and named.count(axis) > 1}),
+            ),
+            ("names what is no cell here,", sorted({str(axis) for axis in named if axis not in wanted})),
+        )
+        for fault, found in faults:
+            if found:
+                raise ValueError(
+                    f"the grouping {self} {fault} {', '.join(found)}: {how_to_group(self.game, self.of_moves)}"
+                )
+
+    @classmethod
+    def parse(cls, game: Game, split: str, *, of_moves: bool = False) -> Grouping:
+        """Read a grouping.
+
+        Args:
+            game: the game, up to 16 cells.
+            split: cells 0 to 9 and a to f, groups joined by "/" like the rows of a position, as in ``"012/345/678"``;
+                or a number, the cells in the first of two groups; or ``"rows"``, ``"columns"``, ``"cells"``.
+            of_moves: the table has a value for every move of a board. The move is written ``m``; where it is not, it
+                stands with the rest of the cells after a number, and else in a group of its own.
+
+        Raises:
+            ValueError: text that is none, or groups that miss, repeat or invent a cell.
+        """
+        size = game.cells
+        board = np.arange(size).reshape(game.rows, game.columns)
+        named = {"rows": board, "columns": board.T, "cells": board.reshape(-1, 1)}
+        if split in named:
+            groups = [tuple(map(int, group)) for group in named[split]]
+            return cls(game, (*groups, (size,)) if of_moves else tuple(groups), of_moves)
+        if split.isdecimal() and 1 <= int(split) < size + of_moves:
+            axes = tuple(range(size + of_moves))
+            return cls(game, (axes[: int(split)], axes[int(split) :]), of_moves)
+        places = {letter: axis for axis, letter in enumerate(LETTERS[:size])} | ({MOVE: size} if of_moves else {})
+        parts = split.split("/")
+        if len(parts) < 2 or not all(parts) or any(letter not in places for letter in "".join(parts)):
+            raise ValueError(f"split={split!r} is no grouping: {how_to_group(game, of_moves)}")
+        return cls(game, tuple(tuple(places[letter] for letter in part) for part in parts), of_moves)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How long the axes of the tensor are."""
+        return tuple(math.prod(self._contents(axis) for axis in group) for group in self.groups)
+
+    @property
+    def axes(self) -> Integers:
+        """int64[2, cells (+ 1)]: in which group a cell (at the end the move) is, and what it counts there."""
+        found = np.empty((2, self.game.cells + self.of_moves), np.int64)
+        for number, group in enumerate(self.groups):
+            place = 1
+            for axis in group:
+                found[:, axis] = number, place
+                place *= self._contents(axis)
+        return found
+
+    def tensor(self, entries: Reals) -> Reals:
+        """A half of a table, by keys (and moves), as a tensor with one axis for each group."""
+        return np.ascontiguousarray(entries.reshape(self._shape).transpose(self._order).reshape(self.sizes))
+
+    def entries(self, tensor: Reals) -> Reals:
+        """The way back, float64[3**cells, 1 or cells]."""
+        shape = [self._shape[axis] for axis in self._order]
+        return tensor.reshape(shape).transpose(np.argsort(self._order)).reshape(3**self.game.cells, -1)
+
+    def merged(self) -> Grouping:
+        """The first group, all between as one (perhaps an empty one), and the last."""
+        first, *between, last = self.groups
+        return Grouping(self.game, (first, tuple(itertools.chain(*between)), last), self.of_moves)
+
+    def _contents(self, axis: int) -> int:
+        return 3 if axis < self.game.cells else self.game.cells
+
+    @property
+    def _shape(self) -> tuple[int, ...]:
+        """Of a half with one axis for each cell, the first cell last because its digit counts least, then the move."""
+        return (3,) * self.game.cells + (self.game.cells,) * self.of_moves
+
+    @property
+    def _order(self) -> list[int]:
+        """The axes of :attr:`_shape` as the groups have them; within a group the first cell counts least, too."""
+        size = self.game.cells
+        return [size - 1 - axis if axis < size else size for group in self.groups for axis in reversed(group)]
+
+    def __str__(self) -> str:
+        letters = dict(enumerate(LETTERS[: self.game.cells])) | {self.game.cells: MOVE}
+        return "/".join("".join(letters.get(axis, f"({axis})") for axis in group) for group in self.groups)
+
+
+def how_to_group(game: Game, of_moves: bool) -> str:
+    """The end of every sentence about a bad grouping."""
+    cells = LETTERS[: game.cells]
+    half = max(1, game.cells // 2)
+    example = f"{cells[:half]}/{cells[half:]}{MOVE}" if of_moves else f"{cells[:half]}/{cells[half:]}"
+    move = " and the move m" if of_moves else ""
+    return (
+        f"write groups that name each of the cells {cells[0]} to {cells[-1]}{move} once, as in split={example}, "
+        f"the cells of the first group as a number, as in split={half}, or split=rows, columns or cells"
+    )
+
+
+def grouping_of(game: Game, method: Method, split: str | None = None, *, of_moves: bool = False) -> Grouping:
+    """The grouping of a method, by default two halves of the board for ``svd`` and rows for the others.
+
+    A board of one row is grouped by cells. A table of moves has the move in a group of its own, which is the second of
+    ``svd``: (board x action).
+
+    Raises:
+        ValueError: another method; too few groups, for ``svd`` more than two; text that is no grouping.
+    """
+    if method not in typing.get_args(Method):
+        raise ValueError(f"method={method!r} is not known: {nearest(method, typing.get_args(Method))}")
+    if split is None and method == "svd":
+        split = str(game.cells if of_moves else max(1, game.cells // 2))
+    elif split is None:
+        split = "rows" if game.rows > 1 else "cells"
+    if game.cells + of_moves < 2:
+        raise ValueError(f"{method} needs two groups of cells, and a board of 1 x 1 has one cell")
+    found = Grouping.parse(game, split, of_moves=of_moves)
+    if len(found.groups) < 2 or (method == "svd" and len(found.groups) > 2):
+        wanted = "exactly two groups" if method == "svd" else "two groups or more"
+        raise ValueError(
+            f"{method} needs {wanted}, and split={split} makes {len(found.groups)}: {how_to_group(game, of_moves)}"
+        )
+    return found
+
+
+def of_tensor(method: Method, grouping: Grouping) -> Grouping:
+    """The groups of the tensor that is decomposed: ``hosvd2`` takes all between the first and the last as one."""
+    return grouping.merged() if method == "hosvd2" else grouping

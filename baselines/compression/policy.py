@@ -1,0 +1,90 @@
+"""The softmax policies that play by compressed tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from baselines.compression.decomposition import Compressed, decomposition
+from baselines.compression.grouping import Grouping, Method, grouping_of
+from baselines.compression.ranks import MOST_TRUNCATED, TRUNCATED, check_rank, default_rank, largest_rank
+from baselines.tables import NamedSoftmax, Terminal, check_source, check_weight, is_policy
+from ttt_envs.rules import Game
+
+
+@dataclass(frozen=True)
+class CompressedPolicy(NamedSoftmax):
+    """For the policies by name.
+
+    Raises:
+        ValueError: a board too large for a table; a rank, groups, a weight or a terminal that are none.
+    """
+
+    name: ClassVar[Method]
+
+    game: Game
+    rank: int | None = None
+    """of the approximation, from 0; None: the largest that keeps at most 30% of the numbers, and at most 32"""
+    w: float = 10.0
+    """how much the table weighs: exp(w f) after each move"""
+    split: str | None = None
+    """groups of cells, as in 012/345/678, 4, rows or columns"""
+    terminal: Terminal = "equation"
+    """what won boards hold: their result, or 0 as in the paper's program"""
+    source: str = "random"
+    """random, optimal, or the spec string of a policy that thinks in values, as in (run:PATH)"""
+
+    def __post_init__(self) -> None:
+        check_source(self.game, self.source, self.terminal)
+        check_weight(self.w)
+        grouping = self._grouping
+        if self.rank is not None:
+            check_rank(self.name, grouping, self.rank, largest_rank(self.name, grouping))
+
+    @property
+    def _grouping(self) -> Grouping:
+        return grouping_of(self.game, self.name, self.split, of_moves=is_policy(self.source))
+
+    def _made(self) -> Compressed:
+        rank = default_rank(self.name, self._grouping) if self.rank is None else self.rank
+        most = TRUNCATED
+        while most < rank and most < MOST_TRUNCATED:  # few steps, so that one decomposition serves many ranks
+            most *= 2
+        return decomposition(
+            self.game, self.name, split=self.split, terminal=self.terminal, source=self.source, most=most
+        ).at(rank)
+
+
+@dataclass(frozen=True)
+class SVD(CompressedPolicy):
+    """Softmax of a table compressed by the singular value decomposition of two groups of cells."""
+
+    name: ClassVar[Method] = "svd"
+
+
+@dataclass(frozen=True)
+class HOSVD(CompressedPolicy):
+    """Softmax of a table compressed by higher-order singular value decomposition, rows of cells by default."""
+
+    name: ClassVar[Method] = "hosvd"
+
+
+@dataclass(frozen=True)
+class HOSVD2(CompressedPolicy):
+    """The same along the first and the last group of cells only, as in the paper's older version."""
+
+    name: ClassVar[Method] = "hosvd2"
+
+
+@dataclass(frozen=True)
+class HOOI(CompressedPolicy):
+    """Softmax of a table compressed by higher-order orthogonal iteration: the error of hosvd, lowered."""
+
+    name: ClassVar[Method] = "hooi"
+
+
+@dataclass(frozen=True)
+class TT(CompressedPolicy):
+    """Softmax of a table compressed into a tensor train."""
+
+    name: ClassVar[Method] = "tt"

@@ -1,0 +1,66 @@
+"""Ranks, and how many numbers are stored at each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from baselines.compression import singular_vectors
+from baselines.compression.grouping import Grouping, Method, of_tensor
+
+TRUNCATED, MOST_TRUNCATED = 128, 1024
+"""how many of these, unless a caller says otherwise, and at most"""
+KEEPS, LARGEST_DEFAULT = 0.3, 32
+"""without a rank a policy keeps this share of the numbers, as the paper's svd of rank 18 does, up to this rank"""
+
+
+def _unfoldings(method: Method, sizes: Sequence[int]) -> list[tuple[int, int]]:
+    """Rows and columns of the matrices whose ranks a method cuts."""
+    every = math.prod(sizes)
+    if method in ("svd", "tt"):
+        return [(math.prod(sizes[:cut]), math.prod(sizes[cut:])) for cut in range(1, len(sizes))]
+    cut_sizes = (sizes[0], sizes[-1]) if method == "hosvd2" else sizes
+    return [(size, every // size) for size in cut_sizes]
+
+
+def ranks_of(method: Method, sizes: Sequence[int], rank: int) -> list[int]:
+    """The rank of each of :func:`_unfoldings` where ``rank`` is asked for: none has more than rows or columns."""
+    return [min(rank, rows, columns) for rows, columns in _unfoldings(method, sizes)]
+
+
+def largest_rank(method: Method, grouping: Grouping, most: int = MOST_TRUNCATED) -> int:
+    """The largest rank that cuts anything; of groups with more than 3**7 contents ``most``."""
+    smaller = [min(unfolding) for unfolding in _unfoldings(method, grouping.sizes)]
+    return max(size if size <= singular_vectors.GRAM else most for size in smaller)
+
+
+def stored_numbers(method: Method, grouping: Grouping, rank: int) -> int:
+    """The numbers in all factors of one half.
+
+    With groups of d contents: r (d_1 + d_2) for ``svd`` (Eq. 13), the sum of r d_k and the product of the r for
+    ``hosvd`` and ``hooi`` (Eq. 15), r (d_first + r d_between + d_last) for ``hosvd2`` (the older version's Eq. 14), the
+    sum of r_k-1 d_k r_k for ``tt``; where an axis, or what is left of the tensor without it, is smaller than r, r is as
+    small.
+    """
+    sizes = of_tensor(method, grouping).sizes
+    ranks = ranks_of(method, sizes, rank)
+    if method in ("hosvd", "hooi"):
+        return sum(size * r for size, r in zip(sizes, ranks, strict=True)) + math.prod(ranks)
+    bonds = [1, *ranks, 1]
+    return sum(bonds[i] * size * bonds[i + 1] for i, size in enumerate(sizes))
+
+
+def default_rank(method: Method, grouping: Grouping) -> int:
+    """The largest rank that keeps at most 30% of the numbers, as ``svd`` at rank 18 on 3 x 3 does; 1 to 32."""
+    most = KEEPS * math.prod(grouping.sizes)
+    ranks = range(1, min(largest_rank(method, grouping), LARGEST_DEFAULT) + 1)
+    return max((rank for rank in ranks if stored_numbers(method, grouping, rank) <= most), default=1)
+
+
+def check_rank(method: Method, grouping: Grouping, rank: int, largest: int) -> None:
+    """Raise ValueError for a rank that there is not."""
+    if not 0 <= rank <= largest:
+        sizes = " x ".join(map(str, grouping.sizes))
+        raise ValueError(
+            f"rank={rank} is no rank of {method} on a tensor of {sizes} ({grouping}): choose 0 to {largest}"
+        )

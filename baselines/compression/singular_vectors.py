@@ -1,0 +1,162 @@
+"""Singular vectors of matrices and of the unfoldings of tensors: the linear algebra of all methods.
+
+Singular vectors are unique up to their signs or, where singular values are equal, up to a rotation. They are turned to
+one choice here: a rank that cuts through equal values, where several approximations are equally good, gives the same
+one whatever the linear algebra underneath.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ttt_envs.compiling import Reals
+
+EXACT = 3**12
+"""entries up to which a matrix is decomposed as it is; for a larger one its Gram matrix is"""
+GRAM = 3**7
+"""rows or columns up to which that is done whole; of a larger matrix only the leading singular vectors are computed"""
+SPARE = 8
+"""singular vectors computed beyond them, so that equal singular values at the end are seen"""
+TIE = 1e-9
+"""singular values that differ by no more than this share of the largest are equal"""
+CONVERGED = 1e-10
+"""HOOI ends with a round that captures no more than this share of the squared norm in addition"""
+MOST_ROUNDS = 1000
+"""rounds of HOOI at most"""
+
+
+def leading_vectors(matrix: Reals, most: int) -> tuple[Reals, float]:
+    """The leading left singular vectors of a matrix.
+
+    Args:
+        matrix: float64[rows, columns].
+        most: how many, if there are as many.
+
+    Returns:
+        float64[rows, up to most], turned to a fixed choice; and the squared norm of what they leave out.
+    """
+    smaller = min(matrix.shape)
+    if min(smaller, most) == 0:
+        return np.zeros((len(matrix), 0)), squared(matrix)
+    if matrix.size <= EXACT:
+        u, s, _ = np.linalg.svd(matrix, full_matrices=False)
+    elif smaller <= GRAM:
+        by_rows = matrix.shape[0] <= matrix.shape[1]
+        squares, vectors = np.linalg.eigh(matrix @ matrix.T if by_rows else matrix.T @ matrix)
+        s, vectors = np.sqrt(np.maximum(squares[::-1], 0)), vectors[:, ::-1]
+        u = vectors if by_rows else np.linalg.qr(matrix @ vectors)[0]
+    else:
+        u, s = _lanczos(matrix, min(most + SPARE, smaller - 1))
+    u = _turned(u, s)[:, :most]
+    missed = np.square(s[most:]).sum() if len(s) == smaller else squared(matrix) - np.square(s[:most]).sum()
+    return np.ascontiguousarray(u), max(0.0, float(missed))
+
+
+def _lanczos(matrix: Reals, count: int) -> tuple[Reals, Reals]:
+    """So many singular vectors and values, the largest first, by ARPACK from a fixed start."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.linalg import svds
+
+    start = np.random.default_rng(0).standard_normal(min(matrix.shape))
+    mostly_zero = np.count_nonzero(matrix) < matrix.size / 4  # as on large boards without skips
+    operator = csr_array(matrix) if mostly_zero else matrix
+    u, s, _ = svds(operator, count, v0=start, return_singular_vectors="u")
+    order = np.argsort(-s)
+    return u[:, order], s[order]
+
+
+def _turned(u: Reals, s: Reals) -> Reals:
+    """Singular vectors, with signs, and rotations among those with equal values, that do not depend on how they came.
+
+    The choice is what the QR decomposition of a fixed matrix, seen from the space they span, says.
+    """
+    borders = [0, *(np.flatnonzero(s[:-1] - s[1:] > TIE * s[0]) + 1).tolist(), len(s)]
+    widths = np.diff(borders)
+    fixed = np.random.default_rng(0).standard_normal((int(widths.max()), len(u)))
+    u = u * np.where(fixed[0] @ u < 0, -1.0, 1.0)
+    for at in np.flatnonzero(widths > 1):
+        same = u[:, borders[at] : borders[at + 1]]
+        q, r = np.linalg.qr((fixed[: widths[at]] @ same).T)
+        u[:, borders[at] : borders[at + 1]] = same @ (q * np.where(np.diag(r) < 0, -1.0, 1.0))
+    return u
+
+
+def squared(array: Reals) -> float:
+    """The squared Frobenius norm."""
+    flat = array.reshape(-1)
+    return float(flat @ flat)
+
+
+def _unfolded(tensor: Reals, axis: int) -> Reals:
+    """A tensor as a matrix, with an axis as its rows."""
+    return np.moveaxis(tensor, axis, 0).reshape(tensor.shape[axis], -1)
+
+
+def _along(tensor: Reals, matrix: Reals, axis: int) -> Reals:
+    """A tensor whose axis, of d, is multiplied by a matrix float64[d, k], and is then of k."""
+    return np.moveaxis(np.tensordot(tensor, matrix, (axis, 0)), -1, axis)
+
+
+def projected(tensor: Reals, axes: Sequence[int], counts: Sequence[int]) -> tuple[list[Reals], Reals, Reals]:
+    """A tensor seen from the singular vectors of its unfoldings along some axes: what all methods begin with.
+
+    Args:
+        tensor: the tensor.
+        axes: along which it is unfolded.
+        counts: how many singular vectors of each, if there are as many.
+
+    Returns:
+        The singular vectors, float64[d, k] for each of ``axes``. The core: the tensor multiplied by them. And, with n
+        the largest k, float64[n + 1]: the squared norm missed where only the leading 0, 1, ..., n of each are kept.
+    """
+    bases = [leading_vectors(_unfolded(tensor, axis), count)[0] for axis, count in zip(axes, counts, strict=True)]
+    core = tensor
+    for axis in range(tensor.ndim):  # each step puts the first axis last: in the end all stand as they did
+        core = np.tensordot(core, bases[axes.index(axis)], (0, 0)) if axis in axes else np.moveaxis(core, 0, -1)
+    core = np.ascontiguousarray(core)
+    shells = np.zeros(max(core.shape[axis] for axis in axes))
+    for rank in range(len(shells)):  # the entries that rank + 1 has and rank has not
+        for i, axis in enumerate(axes):
+            if rank < core.shape[axis]:
+                chosen: list[slice | int] = [slice(None)] * core.ndim
+                for j, other in enumerate(axes):
+                    chosen[other] = slice(rank if j < i else rank + 1)
+                chosen[axis] = rank
+                shells[rank] += np.square(core[tuple(chosen)]).sum()
+    complete = all(basis.shape[1] == min(len(basis), tensor.size // len(basis)) for basis in bases)
+    beyond = 0.0 if complete else max(0.0, squared(tensor) - float(shells.sum()))
+    missed = beyond + np.append(np.cumsum(shells[::-1])[::-1], 0.0)
+    return bases, core, missed
+
+
+def improved(core: Reals, rank: int) -> tuple[list[Reals], Reals, float]:
+    """HOOI from the leading entries of a core.
+
+    Returns:
+        Matrices with orthonormal columns for the axes, the core seen from them, and the squared norm that is missed.
+    """
+    ranks = [min(rank, size) for size in core.shape]
+    matrices = [np.eye(size, r) for size, r in zip(core.shape, ranks, strict=True)]
+    total, before = squared(core), -1.0
+    for _ in range(MOST_ROUNDS):
+        captured = 0.0
+        for axis, r in enumerate(ranks):
+            seen = core
+            for other, matrix in enumerate(matrices):
+                if other != axis:
+                    seen = _along(seen, matrix, other)
+            matrices[axis], missed = leading_vectors(_unfolded(seen, axis), r)
+            captured = squared(np.ascontiguousarray(seen)) - missed
+        if captured - before <= CONVERGED * total:
+            break
+        before = captured
+    missed = 0.0
+    for axis, r in enumerate(ranks):  # what is cut off, piece by piece: a difference of norms would lose its digits
+        turned = np.linalg.qr(matrices[axis], mode="complete")[0]
+        seen = np.moveaxis(_along(core, turned, axis), axis, 0)
+        missed += squared(np.ascontiguousarray(seen[r:]))
+        core = np.moveaxis(seen[:r], 0, axis)
+        matrices[axis] = turned[:, :r]
+    return matrices, core, missed

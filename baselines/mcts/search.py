@@ -1,0 +1,196 @@
+"""Searches of many positions side by side, that grow by as many simulations as they are given."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from baselines.mcts.simulation import BACK, DOWN, WHOLE, simulate
+from baselines.mcts.tree import CELL, FIRST, MAKER, NEXT, VISITS, Flags, KeptTree, Trees, copy_tree, node_of, read_roots
+from ttt_envs.boards import Boards
+from ttt_envs.compiling import Integers, Keys, Reals
+from ttt_envs.policy import Values
+from ttt_envs.rules import Game
+
+
+class MCTSSearch:
+    """Trees of B positions, side by side, that grow by as many simulations as they are given.
+
+    >>> boards = Boards.start(Game())
+    >>> search = MCTSSearch(Game(), boards, np.zeros(1, np.uint64))
+    >>> search.run(100)
+    >>> search.run(200)  # the same as 300 at once
+    >>> int(search.visits.sum())
+    300
+
+    Args:
+        game: what is played.
+        boards: positions that are not over.
+        keys: uint64[B], what the simulations draw from.
+        c: weight of exploration.
+        leaf: a policy that judges the leaves of all trees in one call; None for random play to the end.
+        decisive: see the module.
+        kept: for each position a tree to go on from, where the position is in it; see :meth:`keep`.
+
+    Attributes:
+        simulations: how many each position had in this search.
+        counts: int64[B]: moves in the trees, and 1 for the root.
+    """
+
+    def __init__(
+        self,
+        game: Game,
+        boards: Boards,
+        keys: Keys,
+        *,
+        c: float = 1.4,
+        leaf: Values | None = None,
+        decisive: bool = True,
+        kept: Sequence[KeptTree | None] | None = None,
+    ) -> None:
+        check_settings(c=c)
+        self.game = game
+        self.simulations = 0
+        self._boards, self._keys, self._leaf = boards, keys, leaf
+        self._settings = (game.parameters, float(c), decisive)
+        self._either = 2 if game.skip_chance > 0 else 1
+        self._cells = boards.cells.copy()
+        self._stones = np.count_nonzero(boards.cells, axis=1)
+        count = len(boards.mover)
+        self.counts = np.ones(count, np.int64)
+        found = [(b, tree) for b, tree in enumerate(kept or ()) if tree is not None]
+        self._trees = Trees.empty(count, max([1, *(tree.trees.moves.shape[1] for _, tree in found)]), self._either)
+        for b, tree in found:
+            self._graft(b, tree)
+        self._trees.moves[:, 0, MAKER] = 1 - boards.mover
+        paths, depths = np.zeros((count, game.cells + 1), np.int64), np.zeros(count, np.int64)
+        self._between = (paths, depths, np.zeros(boards.cells.shape, np.int8), np.zeros(count, np.int8))
+
+    def run(self, simulations: int) -> None:
+        """Add simulations to every tree.
+
+        Raises:
+            ValueError: fewer than 1.
+        """
+        check_settings(simulations=simulations)
+        self._make_room(simulations)
+        fixed = (self._keys, self._cells, self._stones, self.counts, self._trees, *self._settings, *self._between)
+        unjudged = np.zeros(0)
+        if self._leaf is None:
+            simulate(WHOLE, simulations, self.simulations, *fixed, unjudged)
+            self.simulations += simulations
+            return
+        _, _, leaves, movers = self._between
+        for _ in range(simulations):
+            asked = int(simulate(DOWN, 1, self.simulations, *fixed, unjudged))
+            values = unjudged
+            if asked:
+                values = np.asarray(self._leaf.values(Boards(leaves[:asked], movers[:asked])), np.float64)
+            simulate(BACK, 1, self.simulations, *fixed, values)
+            self.simulations += 1
+
+    def _make_room(self, simulations: int) -> None:
+        """Every simulation adds one move at most; a search in small steps grows by a half at a time."""
+        room = self._trees.moves.shape[1]
+        needed = int(self.counts.max(initial=1)) + simulations
+        if needed > room:
+            needed = max(needed, room + room // 2 if self.simulations else 0)
+            self._trees = self._trees.resized(needed)
+
+    def keep(self, row: int, cell: int) -> KeptTree | None:
+        """The tree after a move in position ``row``, None where it was never tried, in memory of its own."""
+        trees = self._trees
+        move = int(trees.turns[row, 0, FIRST])
+        while move > 0 and trees.moves[row, move, CELL] != cell:
+            move = int(trees.moves[row, move, NEXT])
+        if move == 0:
+            return None
+        new = Trees.empty(1, int(self.counts[row]), self._either)
+        count = copy_tree(move, -1, trees, row, new, 0, self._either)
+        cells = self._boards.cells[row].copy()
+        cells[cell] = self._boards.mover[row] + 1
+        return KeptTree(cells, new.resized(count))
+
+    def _graft(self, row: int, kept: KeptTree) -> None:
+        """Begin with what a kept tree has of position ``row``, if it has it."""
+        trees, mover = kept.trees, int(self._boards.mover[row])
+        node = int(node_of(kept.cells, self._cells[row], mover, trees.moves[0], trees.turns[0], self._either))
+        if node >= 0:
+            move, turn = divmod(node, self._either)
+            self.counts[row] = copy_tree(move, turn, trees, 0, self._trees, row, self._either)
+            if turn == 1:  # row 0 stands for a move of the player who is not to move
+                self._trees.sums[row, 0] *= -1
+
+    @property
+    def visits(self) -> Integers:
+        """int64[B, rows * columns]: how often each move was made, with what a kept tree brought."""
+        return self._of_moves[0]
+
+    @property
+    def action_values(self) -> Reals:
+        """float64[B, rows * columns]: the mean result of each move to the mover, NaN where it was not tried."""
+        return self._of_moves[1]
+
+    @property
+    def settled(self) -> Flags:
+        """bool[B, rows * columns]: where the value of a move is no mean but known."""
+        return self._of_moves[2]
+
+    @property
+    def _of_moves(self) -> tuple[Integers, Reals, Flags]:
+        shape = self._cells.shape
+        found = np.zeros(shape, np.int64), np.full(shape, np.nan), np.zeros(shape, np.bool_)
+        read_roots(self._trees, self._either, *found)
+        return found
+
+    def probabilities(self, temperature: float = 0.0) -> Reals:
+        """float64[B, rows * columns]: the most visited move, which several may share; needs a simulation.
+
+        With a temperature the shares go as ``visits ** (1 / temperature)``. Moves known to be worse than another have
+        none, nor have others beside one that surely wins, however often they were made before that was known.
+        """
+        visits, values, settled = self._of_moves
+        tried = visits > 0
+        worth_at_least = np.where(settled, values, np.where(tried, -1.0, -np.inf)).max(axis=1, keepdims=True)
+        uncertain = (tried & ~settled).any(axis=1, keepdims=True)
+        worse = np.where(settled, (values < worth_at_least) | ((values == -1) & uncertain), worth_at_least == 1)
+        shares = np.where(worse, 0, visits).astype(np.float64)
+        shares /= shares.max(axis=1, keepdims=True)
+        shares = (shares == 1).astype(np.float64) if temperature == 0 else shares ** (1 / temperature)
+        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+    @property
+    def values(self) -> Reals:
+        """float64[B], to the mover: of the move that :meth:`probabilities` chooses."""
+        return np.asarray((self.probabilities() * np.nan_to_num(self.action_values)).sum(axis=1))
+
+    def variation(self, row: int) -> tuple[tuple[int, int], ...]:
+        """The moves (mover, cell) most visited from position ``row`` on, after the turn most visited each."""
+        moves, _, turns, _ = (array[row] for array in self._trees)
+        found = []
+        node = 0
+        while turns[node, FIRST] > 0:
+            tried = []
+            move = int(turns[node, FIRST])
+            while move > 0:
+                tried.append(move)
+                move = int(moves[move, NEXT])
+            after = turns[:, VISITS].reshape(-1, self._either)[tried]
+            best = int(np.argmax(after.sum(axis=1)))
+            found.append((int(moves[tried[best], MAKER]), int(moves[tried[best], CELL])))
+            node = tried[best] * self._either + int(np.argmax(after[best]))
+        return tuple(found)
+
+
+def check_settings(simulations: int = 1, c: float = 1.0, temperature: float = 0.0) -> None:
+    """Raise ValueError for settings of a search that are out of range."""
+    if simulations < 1:
+        raise ValueError(f"simulations={simulations} tries no move: choose 1 or more")
+    if not 0 <= c < math.inf:
+        raise ValueError(f"c={c:g} is no weight of exploration: choose 0 (none) or more, such as 1.4")
+    if not 0 <= temperature < math.inf:
+        raise ValueError(
+            f"temperature={temperature:g} is no temperature: choose 0 (the most visited move) or more, such as 1"
+        )

@@ -1,0 +1,357 @@
+"""One simulation: down the tree to a node that was never visited, judge it, and pass the result back."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from baselines.mcts.tree import (
+    CELL,
+    FIRST,
+    KNOWN,
+    LIMIT,
+    MAKER,
+    MEAN,
+    NEXT,
+    OPEN,
+    SETTLED,
+    SUM,
+    TRIED,
+    URGENT,
+    VISITS,
+    WIDTH,
+    Counts,
+    Trees,
+    is_known,
+)
+from ttt_envs.compiling import Cells, Integers, Keys, Parameters, Reals, compiled, inlined, wide
+from ttt_envs.rules import (
+    DRAW,
+    NOT_OVER,
+    OPPONENT,
+    is_legal,
+    mover_after,
+    pick,
+    place,
+    skip_chance_of,
+    splitmix64,
+    uniform,
+    winning_cells,
+)
+
+
+@compiled
+def _winning(board: Cells, player: int, parameters: Parameters, out: Cells) -> int:
+    """:func:`rules.winning_cells`, and how many there are."""
+    winning_cells(board, player, parameters, out)
+    count = 0
+    for cell in range(len(board)):
+        count += out[cell]
+    return count
+
+
+@compiled
+def _untried(
+    node: int,
+    board: Cells,
+    mover: int,
+    stones: int,
+    luck: np.uint64,
+    moves: Counts,
+    turns: Counts,
+    urgent: Cells,
+    closed: Cells,
+    parameters: Parameters,
+    decisive: bool,
+) -> int:
+    """Draw a cell among those that are to be tried next at a node; ``urgent`` and ``closed`` are scratch."""
+    size = len(board)
+    if turns[node, LIMIT] == 0:
+        limit = size - stones
+        pressing = 0
+        if decisive:
+            pressing = min(1, _winning(board, mover, parameters, urgent))
+            if pressing > 0:
+                limit = 1
+            else:
+                pressing = _winning(board, 1 - mover, parameters, urgent)
+                if pressing > 0 and skip_chance_of(parameters) == 0:  # what does not stop the other player loses
+                    limit = pressing
+        turns[node, LIMIT] = turns[node, OPEN] = limit
+        turns[node, URGENT] = pressing
+    elif turns[node, TRIED] < turns[node, URGENT]:
+        _winning(board, 1 - mover, parameters, urgent)
+    pressed = turns[node, TRIED] < turns[node, URGENT]
+    for cell in range(size):
+        closed[cell] = not is_legal(board, cell, parameters) or (pressed and urgent[cell] == 0)
+    move = wide(turns[node, FIRST])
+    while move > 0:
+        closed[moves[move, CELL]] = 1
+        move = wide(moves[move, NEXT])
+    return pick(closed, uniform(luck, OPPONENT, stones))
+
+
+@inlined
+def _most_promising(node: int, moves: Counts, rates: Reals, turns: Counts, c: float) -> int:
+    """The move with the largest upper confidence bound; of equals the one tried last."""
+    width = 0.0 if is_known(node, turns) else c * math.sqrt(math.log(turns[node, VISITS]))
+    best = 0
+    most = -np.inf
+    move = wide(turns[node, FIRST])
+    while move > 0:
+        bound = rates[move, MEAN] + width * rates[move, WIDTH]
+        if bound > most:
+            most = bound
+            best = move
+        move = wide(moves[move, NEXT])
+    return best
+
+
+@inlined
+def _descend(
+    luck: np.uint64,
+    board: Cells,
+    stones: int,
+    count: int,
+    moves: Counts,
+    rates: Reals,
+    turns: Counts,
+    sums: Reals,
+    path: Integers,
+    urgent: Cells,
+    closed: Cells,
+    parameters: Parameters,
+    c: float,
+    decisive: bool,
+) -> tuple[int, int, int, int]:
+    """Go down a tree to a node that is known or was never visited, putting the stones on the board.
+
+    Args:
+        luck: the simulation's.
+        board: int8[cells], the root; then the node.
+        stones: on the board.
+        count: rows of ``moves`` in use.
+        path: int64[cells + 1], written: the nodes visited.
+
+    Returns:
+        (the node's place in the path, its mover, its stones, rows in use).
+    """
+    either = 2 if skip_chance_of(parameters) > 0 else 1
+    mover = 1 - wide(moves[0, MAKER])
+    node = wide(0)
+    depth = 0
+    path[0] = 0
+    while True:
+        if turns[node, LIMIT] == 0 or turns[node, TRIED] < turns[node, LIMIT]:
+            cell = _untried(node, board, mover, stones, luck, moves, turns, urgent, closed, parameters, decisive)
+            move = count
+            count += 1
+            moves[move, MAKER] = mover
+            moves[move, CELL] = cell
+            moves[move, NEXT] = turns[node, FIRST]
+            turns[node, FIRST] = move
+            turns[node, TRIED] += 1
+            outcome = place(board, mover, cell, stones, parameters)
+            if outcome != NOT_OVER:  # chance has no part in a result: either turn has it
+                for turn in range(either):
+                    turns[move * either + turn, LIMIT] = 1
+                    sums[move * either + turn, KNOWN] = 0.0 if outcome == DRAW else 1.0
+        else:
+            move = _most_promising(node, moves, rates, turns, c)
+            board[moves[move, CELL]] = mover + 1
+        after = mover_after(mover, luck, stones, parameters)
+        node = move * either + wide(after == mover)
+        mover = after
+        stones += 1
+        depth += 1
+        path[depth] = node
+        if turns[node, VISITS] == 0 or is_known(node, turns):
+            return depth, mover, stones, count
+
+
+@compiled
+def _play_out(
+    board: Cells, mover: int, stones: int, luck: np.uint64, parameters: Parameters, scratch: Cells, empty: Integers
+) -> int:
+    """Who wins, or ``DRAW``, when both move at random to the end; scratch int8[cells], empty int64[cells]."""
+    left = 0
+    for cell in range(len(board)):
+        scratch[cell] = board[cell]
+        empty[left] = cell
+        left += wide(is_legal(board, cell, parameters))
+    while True:
+        chosen = int(uniform(luck, OPPONENT, stones) * left)
+        cell = empty[chosen]
+        left -= 1
+        empty[chosen] = empty[left]
+        outcome = place(scratch, mover, cell, stones, parameters)
+        if outcome != NOT_OVER:
+            return outcome
+        mover = mover_after(mover, luck, stones, parameters)
+        stones += 1
+
+
+@inlined
+def _pass_back(
+    value: float,
+    depth: int,
+    board: Cells,
+    moves: Counts,
+    rates: Reals,
+    turns: Counts,
+    sums: Reals,
+    path: Integers,
+    parameters: Parameters,
+    decisive: bool,
+) -> None:
+    """Count a visit along a path, take the stones back, and pass on what has become known.
+
+    Args:
+        value: of the last node to player_0; not looked at where that node is known.
+        depth: the last node's place in the path.
+    """
+    skip = skip_chance_of(parameters)
+    either = 2 if skip > 0 else 1
+    for place_in_path in range(depth, -1, -1):
+        node = path[place_in_path]
+        move = node // either
+        sign = 1.0 - 2.0 * moves[move, MAKER]
+        turns[node, VISITS] += 1
+        if is_known(node, turns):
+            sums[node, SUM] = sums[node, KNOWN] * turns[node, VISITS]
+            value = sign * sums[node, KNOWN]
+        else:
+            sums[node, SUM] += sign * value
+        if place_in_path == 0:
+            break
+        board[moves[move, CELL]] = 0
+        first = move * either
+        last = first + either - 1
+        if decisive and moves[move, SETTLED] == 0 and is_known(first, turns) and is_known(last, turns):
+            known = sums[first, KNOWN] + skip * (sums[last, KNOWN] - sums[first, KNOWN])
+            moves[move, SETTLED] = 1
+            rates[move, MEAN] = known
+            _settle(path[place_in_path - 1], wide(moves[move, MAKER]), known, either, moves, rates, turns, sums)
+        visits = turns[first, VISITS]
+        total = sums[first, SUM]
+        if either == 2:
+            visits += turns[last, VISITS]
+            total += sums[last, SUM]
+        rates[move, WIDTH] = 1.0 / math.sqrt(visits)
+        if moves[move, SETTLED] == 1:
+            value = sign * rates[move, MEAN]
+        else:
+            rates[move, MEAN] = total / visits
+
+
+@inlined
+def _settle(
+    node: int, mover: int, known: float, either: int, moves: Counts, rates: Reals, turns: Counts, sums: Reals
+) -> None:
+    """A move of ``mover`` at a node has become known: so may the node."""
+    if known == 1.0:
+        turns[node, OPEN] = 0
+        turns[node, LIMIT] = turns[node, TRIED]
+    else:
+        turns[node, OPEN] -= 1
+    if turns[node, OPEN] == 0:
+        best = known
+        move = wide(turns[node, FIRST])
+        while move > 0 and known < 1.0:
+            best = max(best, rates[move, MEAN])
+            move = wide(moves[move, NEXT])
+        sums[node, KNOWN] = best if moves[node // either, MAKER] == mover else -best
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Many positions
+
+
+WHOLE, DOWN, BACK = range(3)
+"""what :func:`simulate` does of a simulation"""
+
+
+@compiled
+def simulate(
+    part: int,
+    simulations: int,
+    done: int,
+    keys: Keys,
+    cells: Cells,
+    stones: Integers,
+    counts: Integers,
+    trees: Trees,
+    parameters: Parameters,
+    c: float,
+    decisive: bool,
+    paths: Integers,
+    depths: Integers,
+    leaves: Cells,
+    movers: Cells,
+    values: Reals,
+) -> int:
+    """Simulations in one tree after another.
+
+    Args:
+        part: ``WHOLE`` with random play to the end; or of a simulation that is judged elsewhere the way ``DOWN``, after
+            which the stones stay on the boards, and then the way ``BACK``.
+        simulations: for every position; 1 of which only a part is done.
+        done: how many there were before.
+        keys: uint64[B].
+        cells: int8[B, rows * columns], the positions.
+        stones: int64[B], on them.
+        counts: int64[B], rows of ``trees.moves`` in use; there must be room for ``simulations`` more.
+        paths, depths: int64[B, cells + 1] and int64[B]: what the way down leaves to the way back.
+        leaves, movers: int8[B, cells] and int8[B]: the positions to be judged, in the order of the trees.
+        values: float64[A], of these to their movers.
+
+    Returns:
+        How many positions are, or were, judged elsewhere.
+    """
+    all_moves, all_rates, all_turns, all_sums = trees
+    size = cells.shape[1]
+    empty = np.empty(size, np.int64)
+    urgent = np.zeros(size, np.int8)
+    scratch = np.zeros(size, np.int8)
+    judged = 0
+    for b in range(len(cells)):
+        board, moves, rates, turns, sums = cells[b], all_moves[b], all_rates[b], all_turns[b], all_sums[b]
+        path, depth, count = paths[b], depths[b], counts[b]
+        mover, placed = wide(0), wide(0)
+        for simulation in range(done, done + simulations):
+            luck = splitmix64(keys[b], simulation)
+            if part != BACK:
+                depth, mover, placed, count = _descend(
+                    luck,
+                    board,
+                    stones[b],
+                    count,
+                    moves,
+                    rates,
+                    turns,
+                    sums,
+                    path,
+                    urgent,
+                    scratch,
+                    parameters,
+                    c,
+                    decisive,
+                )
+            value = 0.0
+            if not is_known(path[depth], turns):
+                if part == WHOLE:
+                    outcome = _play_out(board, mover, placed, luck, parameters, scratch, empty)
+                    if outcome != DRAW:
+                        value = 1.0 - 2.0 * outcome
+                elif part == DOWN:
+                    leaves[judged, :] = board
+                    movers[judged] = mover
+                    judged += 1
+                else:
+                    value = values[judged] if movers[judged] == 0 else -values[judged]
+                    judged += 1
+            if part != DOWN:
+                _pass_back(value, depth, board, moves, rates, turns, sums, path, parameters, decisive)
+        depths[b], counts[b] = depth, count
+    return judged

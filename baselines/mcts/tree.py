@@ -1,0 +1,182 @@
+"""Trees of moves, many side by side: how they are stored, read and cut."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ttt_envs.compiling import Cells, Integers, Reals, compiled, inlined, wide
+
+Counts = NDArray[np.int32]
+Flags = NDArray[np.bool_]
+
+MAKER, CELL, NEXT, SETTLED = range(4)
+"""what stands in a row of `Trees.moves`: who made the move; where; the sibling tried before, 0 for none; whether its
+value is known"""
+MEAN, WIDTH = range(2)
+"""in a row of `Trees.rates`, of a move: its value to its maker; 1 / sqrt(visits)"""
+FIRST, VISITS, TRIED, LIMIT, URGENT, OPEN = range(6)
+"""in a row of `Trees.turns`, a position whose mover is known: the move tried last, 0 for none; visits; moves tried;
+moves to try, 0 before that is known; how many of them come first; how many are not known"""
+SUM, KNOWN = range(2)
+"""in a row of `Trees.sums`, of such a position: the sum of its results, and its value where that is known; both to the
+maker of the move that led there"""
+
+
+class Trees(NamedTuple):
+    """B trees with room for N moves each; T turns may follow a move, 1 where no turn is skipped, else 2.
+
+    Row 0 stands for the move that led to the root, whoever made it, and its turn 0 is the root. Of the turns after
+    move m, row ``m * T`` is the other player's and row ``m * T + 1`` its maker's own. The trees need no order: every
+    simulation adds one row at the end.
+    """
+
+    moves: Counts
+    """int32[B, N, 4]"""
+    rates: Reals
+    """float64[B, N, 2]"""
+    turns: Counts
+    """int32[B, N * T, 6]"""
+    sums: Reals
+    """float64[B, N * T, 2]"""
+
+    @classmethod
+    def empty(cls, count: int, room: int, turns: int) -> Trees:
+        """Trees of nothing."""
+        return cls(
+            np.zeros((count, room, 4), np.int32),
+            np.zeros((count, room, 2)),
+            np.zeros((count, room * turns, 6), np.int32),
+            np.zeros((count, room * turns, 2)),
+        )
+
+    def resized(self, room: int) -> Trees:
+        """A copy with room for so many moves, more or fewer."""
+        count, before, _ = self.moves.shape
+        turns = self.turns.shape[1] // before
+        new = Trees.empty(count, room, turns)
+        used = min(room, before)
+        new.moves[:, :used] = self.moves[:, :used]
+        new.rates[:, :used] = self.rates[:, :used]
+        new.turns[:, : used * turns] = self.turns[:, : used * turns]
+        new.sums[:, : used * turns] = self.sums[:, : used * turns]
+        return new
+
+    @staticmethod
+    def bytes_of(room: int, turns: int) -> int:
+        """What one tree takes."""
+        return room * (32 + 40 * turns)
+
+
+class KeptTree(NamedTuple):
+    """A move that was made, and the tree after it."""
+
+    cells: Cells
+    """int8[rows * columns], the board after it"""
+    trees: Trees
+    """one tree, whose row 0 is the move with all turns after it"""
+
+
+@inlined
+def is_known(node: int, turns: Counts) -> bool:
+    """Whether the value of a position is no mean but known."""
+    known: bool = turns[node, LIMIT] > 0 and turns[node, OPEN] == 0
+    return known
+
+
+@compiled
+def read_roots(trees: Trees, either: int, visits: Integers, means: Reals, settled: Flags) -> None:
+    """Of all moves at the roots: visits int64[B, cells], means float64[B, cells], known or not bool[B, cells]."""
+    moves, rates, turns, _ = trees
+    for b in range(len(moves)):
+        move = wide(turns[b, 0, FIRST])
+        while move > 0:
+            cell = moves[b, move, CELL]
+            for turn in range(either):
+                visits[b, cell] += turns[b, move * either + turn, VISITS]
+            means[b, cell] = rates[b, move, MEAN]
+            settled[b, cell] = moves[b, move, SETTLED] == 1
+            move = wide(moves[b, move, NEXT])
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Trees that outlive a move
+
+
+@compiled
+def node_of(before: Cells, now: Cells, mover: int, moves: Counts, turns: Counts, either: int) -> int:
+    """The node of a kept tree, as `KeptTree` has it, that is the position (now, mover); -1 where it is not in the tree.
+
+    Several stones of the other player, made one after another through skips, may have come in any order: the one most
+    visited is taken.
+    """
+    maker = wide(moves[0, MAKER])
+    left = 0
+    for cell in range(len(now)):
+        if before[cell] != now[cell]:
+            if before[cell] != 0 or now[cell] != 2 - maker:
+                return -1
+            left += 1
+    if left == 0:
+        own = wide(mover == maker)
+        return own if own < either else -1
+    if mover != maker:
+        return -1
+    node = 0
+    while left > 0:
+        most = 0
+        best = 0
+        move = wide(turns[node, FIRST])
+        while move > 0:
+            cell = moves[move, CELL]
+            visits = 0
+            for turn in range(either):
+                visits += wide(turns[move * either + turn, VISITS])
+            if before[cell] != now[cell] and visits > most:
+                most = visits
+                best = move
+            move = wide(moves[move, NEXT])
+        left -= 1
+        own = wide(left > 0)
+        if best == 0 or own >= either:
+            return -1
+        node = best * either + own
+    return node
+
+
+@compiled
+def copy_tree(move: int, turn: int, old: Trees, row: int, new: Trees, to: int, either: int) -> int:
+    """Copy a move of tree ``row`` and all that follows it into the empty tree ``to``; returns the moves copied.
+
+    ``turn`` chooses the turn after the move that becomes turn 0, without the other one; -1 copies both.
+    """
+    moves, rates, turns, sums = old.moves[row], old.rates[row], old.turns[row], old.sums[row]
+    new_moves, new_rates, new_turns, new_sums = new.moves[to], new.rates[to], new.turns[to], new.sums[to]
+    origin = np.empty(len(new_moves), np.int64)
+    origin[0] = move
+    new_moves[0, :] = moves[move]
+    new_moves[0, NEXT] = 0
+    new_rates[0, :] = rates[move]
+    count = 1
+    copied = 0
+    while copied < count:
+        one = turn >= 0 and copied == 0
+        for i in range(1 if one else either):
+            node = origin[copied] * either + (turn if one else i)
+            new_node = copied * either + i
+            new_turns[new_node, :] = turns[node]
+            new_sums[new_node, :] = sums[node]
+            child = wide(turns[node, FIRST])
+            if child > 0:
+                new_turns[new_node, FIRST] = count
+            while child > 0:
+                origin[count] = child
+                new_rates[count, :] = rates[child]
+                new_moves[count, :] = moves[child]
+                child = wide(moves[child, NEXT])
+                new_moves[count, NEXT] = count + 1 if child > 0 else 0
+                count += 1
+        copied += 1
+    return count

@@ -1,0 +1,159 @@
+"""What can be reached from the empty board: which boards, with whom to move, and how many."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ttt_envs.compiling import Cells, Integers, Keys, Parameters, compiled, inlined, wide
+from ttt_envs.rules import NOT_OVER, Game, is_legal, skip_chance_of, standing_of
+from ttt_envs.symmetry import symmetries
+
+WON, DRAWN = 4, 16
+"""in :func:`reached`: WON << m, player m has a line; the board is full without one"""
+
+
+class Counts(NamedTuple):
+    """What can be reached from the empty board."""
+
+    positions_not_over: int
+    """pairs of cells and mover in which somebody is to move"""
+    boards_not_over: int
+    boards_over: int
+    won_by_player_0: int
+    """boards over because player_0 has a line"""
+    won_by_player_1: int
+    drawn: int
+    by_stones: tuple[int, ...]
+    """boards with 0, 1, ... stones, over or not"""
+    classes: int
+    """boards that no symmetry of the board turns into each other"""
+    games: int | None
+    """sequences of moves from the empty board to an end; None with skips, where players do not move by turns"""
+
+    @property
+    def boards(self) -> int:
+        """All boards, over or not."""
+        return self.boards_not_over + self.boards_over
+
+
+def reached(game: Game) -> NDArray[np.uint8]:
+    """What every board is, by its key: uint8[3**cells], 0 where no game comes to it.
+
+    Bit m is set where player m may be to move; a board that is over has ``WON << winner`` or ``DRAWN``.
+    """
+    found = np.zeros(3**game.cells, np.uint8)
+    none = np.zeros((0, game.cells), np.int64)
+    scratch = np.zeros(game.cells + 1, np.int64), np.zeros(6, np.int64), np.zeros(1, np.int64)
+    _count_all(found, np.zeros(0, np.uint64), none, game.parameters, *scratch)
+    return found
+
+
+def count(game: Game) -> Counts:
+    """By one sweep upwards, marking what every position leads to."""
+    size = game.cells
+    made = np.zeros(3**size, np.uint8)
+    paths = np.zeros(3**size if game.skip_chance == 0 else 0, np.uint64)
+    by_stones = np.zeros(size + 1, np.int64)
+    totals = np.zeros(6, np.int64)
+    fixed = np.zeros(1, np.int64)
+    images = symmetries(game)
+    games = _count_all(made, paths, images, game.parameters, by_stones, totals, fixed)
+    won, lost, drawn, boards_not_over, positions, _ = map(int, totals)
+    return Counts(
+        positions_not_over=positions,
+        boards_not_over=boards_not_over,
+        boards_over=won + lost + drawn,
+        won_by_player_0=won,
+        won_by_player_1=lost,
+        drawn=drawn,
+        by_stones=tuple(map(int, by_stones)),
+        classes=int(fixed[0]) // len(images),
+        games=int(games) if game.skip_chance == 0 else None,
+    )
+
+
+@inlined
+def count_up(cells: Cells) -> None:
+    """The board with the next key, in place; there must be one."""
+    cell = 0
+    while cells[cell] == 2:
+        cells[cell] = 0
+        cell += 1
+    cells[cell] += 1
+
+
+@compiled
+def _count_all(
+    made: Cells,
+    paths: Keys,
+    images: Integers,
+    parameters: Parameters,
+    by_stones: Integers,
+    totals: Integers,
+    fixed: Integers,
+) -> int:
+    """Visit every board that can be reached, lowest key first.
+
+    Args:
+        made: uint8[3**cells] of zeros: bit m is set where player m may have made the board, until it is visited;
+            then it holds what :func:`reached` says of it.
+        paths: uint64[3**cells] of zeros: in how many ways a board is reached; of no length where that is not asked.
+        images: int64[S, cells], the symmetries.
+        parameters: ``Game.parameters``.
+        by_stones: int64[cells + 1], written.
+        totals: int64[6], written: boards won by player_0, by player_1, drawn, not over; positions not over.
+        fixed: int64[1], written: pairs of a board and a symmetry that leaves it as it is. Divided by the number of
+            symmetries that is the number of classes (the lemma of Burnside).
+
+    Returns:
+        The number of games, where ``paths`` is given.
+    """
+    size = images.shape[1]
+    cells = np.zeros(size, np.int8)
+    games = np.uint64(0)
+    made[0] = 2  # as if player_1 had made the empty board: player_0 moves, and the first turn is never skipped
+    if len(paths):
+        paths[0] = 1
+    for board in range(len(made)):
+        if board > 0:
+            count_up(cells)
+        if made[board] == 0:
+            continue
+        stones = 0
+        for cell in range(size):
+            stones += cells[cell] != 0
+        by_stones[stones] += 1
+        for image in range(len(images)):
+            same = True
+            for cell in range(size):
+                if cells[cell] != cells[images[image, cell]]:
+                    same = False
+                    break
+            fixed[0] += same
+        outcome = standing_of(cells, parameters)
+        if outcome != NOT_OVER:
+            totals[outcome] += 1
+            if len(paths):
+                games += paths[board]
+            made[board] = WON << outcome
+            continue
+        totals[3] += 1
+        movers = 0
+        for mover in range(2):
+            moves_on = skip_chance_of(parameters) > 0 and board > 0 and made[board] >> mover & 1
+            if not moves_on and not made[board] >> (1 - mover) & 1:
+                continue
+            totals[4] += 1
+            movers |= 1 << mover
+            step = mover + 1
+            for cell in range(size):
+                if is_legal(cells, cell, parameters):
+                    made[board + step] |= 1 << mover
+                    if len(paths):
+                        paths[board + step] += paths[board]
+                step *= 3
+        made[board] = movers
+    return wide(games)
