@@ -231,6 +231,11 @@ def build_config(learner: str, settings: Mapping[str, Any]) -> AnyConfig:
     return made
 
 
+def new_config(game: Game, settings: Mapping[str, Any], **training: Any) -> dict[str, Any]:
+    """What :data:`CONFIG` holds: the game, a learner's settings, and the rest of a training, ``learner`` among it."""
+    return {"format": 1, "game": game.to_dict(), **training, "settings": dict(settings)}
+
+
 def read_config(run: Path) -> dict[str, Any]:
     """The ``config.json`` of a run; its words are :class:`~ttt_envs.policy.FromFile`.
 

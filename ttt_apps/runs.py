@@ -27,6 +27,7 @@ from learners.checkpoint import (
     TAUGHT,
     build_config,
     load_checkpoint,
+    new_config,
     policy_name,
     read_training,
     save_checkpoint,
@@ -96,7 +97,7 @@ def _train_run(
     for old in (CHECKPOINT, METRICS, COST, EVENTS, MODEL, REPORT):
         (run / old).unlink(missing_ok=True)
     shutil.rmtree(run / TAUGHT, ignore_errors=True)
-    config = {"format": 1, "game": game.to_dict(), **options.stored(), "settings": dataclasses.asdict(settings)}
+    config = new_config(game, dataclasses.asdict(settings), **options.stored())
     write_json(run / CONFIG, {**config, "versions": versions(), "revision": revision()})
     meter.end("set-up")
     if isinstance(settings, Fitter):
@@ -214,7 +215,7 @@ def _learn(training: Training, options: Options, run: Path, metrics_size: int, m
             size = np.array([metrics.size()])
             save_checkpoint(run, learner=learner.to_arrays(), training=training.to_arrays(), metrics={"size": size})
             meter.end("training")
-            write_json(run / COST, {"format": 1, "phases": meter.phases})
+            _keep_cost(run, meter)
             saved_games, saved_at = training.done.games, time.monotonic()
 
         def after_step(training: Training) -> bool:
@@ -260,8 +261,12 @@ def _fit(settings: Fitter, options: Options, game: Game, run: Path, meter: Meter
                 raise
             raise Stopped(f"stopped; the games so far are kept: go on with train.py --resume {run}") from None
     meter.end("training")
-    write_json(run / COST, {"format": 1, "phases": meter.phases})
+    _keep_cost(run, meter)
     return done
+
+
+def _keep_cost(run: Path, meter: Meter) -> None:
+    write_json(run / COST, {"format": 1, "phases": meter.phases})
 
 
 def _callbacks(
@@ -339,7 +344,7 @@ def _ended(options: Options, game: Game, run: Path, done: Progress, meter: Meter
             match = f"evaluate.py match {policy_name(run)} random"
             tell(f"how good it is exactly takes long to compute on {game}; {match} samples it")
         meter.end("evaluation")
-        write_json(run / COST, {"format": 1, "phases": meter.phases})
+        _keep_cost(run, meter)
         tell(f"a report to look at: {write_report(run, strength)}")
     tell(f"play it as {policy_name(run)}")
     return run

@@ -12,7 +12,7 @@ from evaluation.cost import NAMES, Usage
 from evaluation.drawing import SERIES, legend
 from evaluation.statistics import Interval, all_of, of_seeds, within
 from evaluation.study import Claim, Findings, Row, Study, Unit
-from learners.checkpoint import build_config
+from learners.checkpoint import build_config, new_config
 from ttt_apps.apart import repeat
 from ttt_apps.studies.duels import NAIVE, PROGRAM, Q_NET, SOURCE
 from ttt_envs.compiling import Reals
@@ -68,20 +68,9 @@ def _warm(name: str) -> None:
 
 def _repeated(unit: Unit) -> Usage:
     name = unit["learner"]
-    config = {
-        "format": 1,
-        "game": Game().to_dict(),
-        "learner": name,
-        "settings": unit["settings"],
-        "opponent": "random",
-        "seat": "alternate",
-        "games": unit["games"],
-        "batch": unit["batch"] or BATCHES[name],
-        "seed": unit["repeat"],
-        "exact_every": 0,
-        "no_report": True,
-    }
-    return repeat(config)
+    batch = unit["batch"] or BATCHES[name]
+    training = {"opponent": "random", "seat": "alternate", "games": unit["games"], "batch": batch}
+    return repeat(new_config(Game(), unit["settings"], learner=name, **training, seed=unit["repeat"]))
 
 
 def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:

@@ -12,7 +12,7 @@ import numpy as np
 
 from evaluation.drawing import SERIES, legend
 from evaluation.study import Findings, Row, Study, Unit
-from learners.checkpoint import COST, METRICS
+from learners.checkpoint import COST, METRICS, new_config
 from ttt_apps.apart import run_apart
 from ttt_envs.lockstep import SELF
 from ttt_envs.rules import Game
@@ -74,15 +74,15 @@ def units(quick: bool) -> list[Unit]:
 def measure(unit: Unit) -> dict[str, Any]:
     """Train in a process of its own, measured exactly on the way; CPU without these measurements is not known."""
     every = max(1, unit["games"] // POINTS)
-    config = {
-        "format": 1,
-        "game": Game(skip_chance=unit["skip_chance"]).to_dict(),
-        **{name: unit[name] for name in ("learner", "settings", "games", "batch", "opponent", "seed")},
-        "seat": "alternate",
-        "log_every": every,
-        "exact_every": every,
-        "no_report": True,
-    }
+    config = new_config(
+        Game(skip_chance=unit["skip_chance"]),
+        unit["settings"],
+        **{name: unit[name] for name in ("learner", "games", "batch", "opponent", "seed")},
+        seat="alternate",
+        log_every=every,
+        exact_every=every,
+        no_report=True,
+    )
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder, "run")
         run_apart(config, run)
