@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -37,30 +38,31 @@ class KilledError(Exception):
 
 
 def killed_after(steps, arguments, monkeypatch):
-    """Train, and die after some steps without a chance to write anything."""
+    """Train, and die after some steps without a chance to write anything; with None live, and tell how many it took."""
     step, count = Training.step, 0
 
     def counted(self):
         nonlocal count
         count += self.games > WARM
-        if count > steps:
+        if steps is not None and count > steps:
             raise KilledError
         step(self)
 
     with monkeypatch.context() as patch:
         patch.setattr(Training, "step", counted)
-        with pytest.raises(KilledError):
+        with nullcontext() if steps is None else pytest.raises(KilledError):
             train.main(arguments)
+    return count
 
 
 @pytest.mark.parametrize("opponent", OPPONENTS)
 @pytest.mark.parametrize("name", OURS)
 def test_a_run_that_goes_on_ends_as_if_it_had_never_stopped(name, opponent, tmp_path, monkeypatch):
-    """Killed four times, each time with what is on the disk at that step, which goes on to the end."""
-    train.main(options(name, tmp_path / "whole", opponent, games=200))
+    """Killed four times, each time with what is on the disk at that step; at last when most games are over."""
+    whole = killed_after(None, options(name, tmp_path / "whole", opponent, games=200), monkeypatch)
     folder = tmp_path / "killed"
     arguments = options(name, folder, opponent, games=200, **{"checkpoint-games": 1})
-    for steps in (0, 9, 14, 12):
+    for steps in (0, 9, 14, whole - 9 - 14 - 2):
         killed_after(steps, arguments, monkeypatch)
         arguments = ["--resume", str(folder)]
     train.main(arguments)
