@@ -397,7 +397,7 @@ def run(benchmark: Benchmark) -> None:
     rounds = arguments.rounds or benchmark.rounds[not quick]
     seconds = benchmark.seconds[not quick]
     console = Console()
-    console.width = max(console.width, 200)  # a row is a line, in a file too
+    console.width = max(console.width, 240)  # a row is a line, in a file too
     skipped: dict[str, str] = {}
 
     def tried(name: str, measure: Callable[[], Any]) -> list[Any]:
