@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import sys
 import time
@@ -34,9 +35,16 @@ def untrusting(monkeypatch):
     monkeypatch.setenv(TRUST, "0")
 
 
-def made(run, *more):
+def learned(run, *more):
     train.main(["--games=40", "--batch=4", "--log-every=10", "--no-report", "--out", str(run), *more])
     return run
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A folder is made that of a run; all of them are copies of one."""
+    first = learned(tmp_path_factory.mktemp("made") / "run")
+    return lambda run: shutil.copytree(first, run)
 
 
 def changed(run, **changes):
@@ -55,7 +63,7 @@ def refused(capsys, command, words):
 
 
 @pytest.fixture
-def evil(tmp_path, monkeypatch):
+def evil(made, tmp_path, monkeypatch):
     """A module that leaves a mark when it is imported, inside the folder of a run."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -113,7 +121,7 @@ def test_costs_of_a_run_run_no_code(evil, capsys):
     assert not (evil / "evil.ran").exists()
 
 
-def test_a_run_that_a_file_names_runs_no_code_of_its_own(evil, tmp_path):
+def test_a_run_that_a_file_names_runs_no_code_of_its_own(made, evil, tmp_path):
     """``run:PATH`` is data: it plays what was learned, whomever its settings name."""
     other = changed(made(tmp_path / "other"), opponent="run:runs/x")
     changed(evil, opponent="runs.x.evil:Policy")
@@ -130,7 +138,7 @@ def test_trust_on_the_command_line_runs_what_a_file_names(evil):
 
 
 def test_what_stands_on_the_command_line_is_trusted_there(evil):
-    run = made(evil.parent / "y", "--opponent=runs.x.evil:Policy")
+    run = learned(evil.parent / "y", "--opponent=runs.x.evil:Policy")
     assert (evil / "evil.ran").exists()
     assert isinstance(read_config(run)["opponent"], FromFile)
 
@@ -140,7 +148,7 @@ def test_what_stands_on_the_command_line_is_trusted_there(evil):
 
 
 @pytest.mark.parametrize("name", ["metrics.jsonl", "events.out.tfevents.run"])
-def test_nothing_is_written_through_a_link(name, tmp_path, capsys):
+def test_nothing_is_written_through_a_link(made, name, tmp_path, capsys):
     if name != "metrics.jsonl":
         pytest.importorskip("tensorboard")
     run = made(tmp_path / "run")
@@ -154,7 +162,7 @@ def test_nothing_is_written_through_a_link(name, tmp_path, capsys):
 
 @pytest.mark.parametrize("name", ["config.json", "checkpoint.npz", "cost.json", "metrics.jsonl"])
 @pytest.mark.parametrize("kind", ["pipe", "device"])
-def test_what_is_no_file_is_not_read_and_nobody_waits(name, kind, tmp_path, capsys):
+def test_what_is_no_file_is_not_read_and_nobody_waits(made, name, kind, tmp_path, capsys):
     run = made(tmp_path / "run")
     (run / name).unlink()
     if kind == "pipe":
@@ -194,14 +202,14 @@ def test_a_teacher_s_games_are_not_written_through_a_link(tmp_path):
         ({"seat": "third"}, "seat"),
     ],
 )
-def test_a_config_of_another_shape_is_one_sentence(change, said, tmp_path, capsys):
+def test_a_config_of_another_shape_is_one_sentence(made, change, said, tmp_path, capsys):
     run = changed(made(tmp_path / "run"), **change)
     assert said in refused(capsys, train.main, ["--resume", run, "--games=80"])
 
 
 @pytest.mark.parametrize("name", ["games", "opponent", "seed"])
 @pytest.mark.parametrize("command", [train.main, evaluate])
-def test_a_config_that_lacks_something_is_one_sentence(command, name, tmp_path, capsys):
+def test_a_config_that_lacks_something_is_one_sentence(made, command, name, tmp_path, capsys):
     run = made(tmp_path / "run")
     config = json.loads((run / "config.json").read_text())
     del config[name]
@@ -226,7 +234,7 @@ def test_a_config_that_lacks_something_is_one_sentence(command, name, tmp_path, 
         ("metrics.jsonl", "[" * 100_000),
     ],
 )
-def test_damaged_json_names_its_file(name, content, tmp_path, capsys):
+def test_damaged_json_names_its_file(made, name, content, tmp_path, capsys):
     run = made(tmp_path / "run")
     size = (run / "metrics.jsonl").stat().st_size
     (run / name).write_text(content + " " * (size - len(content)) if name == "metrics.jsonl" else content)
@@ -237,7 +245,7 @@ def test_damaged_json_names_its_file(name, content, tmp_path, capsys):
 # Several processes, and killed ones
 
 
-def test_of_two_that_go_on_with_a_run_the_second_is_refused(tmp_path, capsys):
+def test_of_two_that_go_on_with_a_run_the_second_is_refused(made, tmp_path, capsys):
     run = made(tmp_path / "run")
     before = {path.name: path.read_bytes() for path in run.iterdir()}
     with held(run):
@@ -258,13 +266,13 @@ def test_a_run_is_held_while_it_learns(tmp_path, capsys, monkeypatch):
         return learn(training, options, run, *rest)
 
     monkeypatch.setattr(runs, "_learn", meanwhile)
-    run = made(tmp_path / "run")
+    run = learned(tmp_path / "run")
     train.main(["--resume", str(run), "--games=80"])
     assert len(said) == 2
     assert all(f"another process is writing in {run}" in each for each in said)
 
 
-def test_what_a_killed_writer_left_is_gone_when_a_run_goes_on(tmp_path):
+def test_what_a_killed_writer_left_is_gone_when_a_run_goes_on(made, tmp_path):
     run = made(tmp_path / "run")
     (run / "teacher").mkdir()
     left = ["checkpoint.npzabcdefgh.tmp", "config.jsonabc_efg1.tmp", "teacher/000003.npzabcdefgh.tmp"]
