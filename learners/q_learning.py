@@ -20,7 +20,7 @@ from learners.tabular import (
     step_sizes,
     value_at,
 )
-from ttt_envs.compiling import Cells, Integers, Reals, compiled
+from ttt_envs.compiling import Cells, Integers, Parameters, Reals, compiled
 from ttt_envs.rules import Game
 from ttt_envs.symmetry import Symmetries
 
@@ -116,6 +116,7 @@ class QLearning(TabularLearner):
             float(self.config.step_size),
             float(self.config.step_size_power),
             self._steps,
+            self.game.parameters,
             self.table.values,
             self.table.counts,
         )
@@ -135,6 +136,7 @@ def _update(
     step_size: float,
     power: float,
     steps: Reals,
+    parameters: Parameters,
     values: Reals,
     counts: Integers,
 ) -> float:
@@ -146,7 +148,7 @@ def _update(
             if next_actions[b] >= 0:
                 ahead = value_at(values, after_rows[b], next_actions[b])
             else:
-                ahead = best_of(after[b], values, after_rows[b])[0]
+                ahead = best_of(after[b], values, after_rows[b], parameters)[0]
             target += discounts[b] * ahead
         total += abs(move_towards(target, rows[b], inverses, actions[b], step_size, power, steps, values, counts))
     return total / max(1, len(rows))

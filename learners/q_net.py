@@ -15,7 +15,7 @@ from learners.dense import Floats
 from learners.quiet import without_chatter
 from learners.tabular import checked, final_rewards
 from ttt_envs.boards import Boards
-from ttt_envs.compiling import Cells, Integers, Reals, compiled
+from ttt_envs.compiling import Cells, Flags, Integers, Reals, compiled
 from ttt_envs.policy import best_shares, sample
 from ttt_envs.rules import Game, pick
 from ttt_envs.symmetry import Symmetries, inverse, symmetries
@@ -140,12 +140,12 @@ class QNet:
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
         """float64[B, cells]: equal shares for the moves of highest value."""
         seen = boards.own_first()
-        return _greedy(seen, self._in_earnest(seen))
+        return _greedy(boards.legal(self.game), self._in_earnest(seen))
 
     def action_values(self, boards: Boards) -> Reals:
         """float64[B, cells], to the mover, NaN where illegal."""
         seen = boards.own_first()
-        return np.where(seen == 0, self._in_earnest(seen), np.nan)
+        return np.where(boards.legal(self.game), self._in_earnest(seen), np.nan)
 
     def values(self, boards: Boards) -> Reals:
         """float64[B], to the mover."""
@@ -155,7 +155,7 @@ class QNet:
         """int64[B]: epsilon-greedy."""
         seen = boards.own_first()
         u = rng.random((len(seen), 2))
-        out = sample(_greedy(seen, self._valued(seen)), u[:, 1])
+        out = sample(_greedy(boards.legal(self.game), self._valued(seen)), u[:, 1])
         _stray(seen, u, self.epsilon, self.config.epsilon_step, out)
         return out
 
@@ -511,9 +511,9 @@ def _glorot(shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
     return rng.uniform(-limit, limit, shape).astype(np.float32)
 
 
-def _greedy(seen: Cells, values: Reals) -> Reals:
+def _greedy(legal: Flags, values: Reals) -> Reals:
     """Equal shares, float64[B, cells], for the legal actions with the highest value."""
-    return best_shares(np.where(seen == 0, values, np.nan))
+    return best_shares(np.where(legal, values, np.nan))
 
 
 @compiled

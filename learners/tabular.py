@@ -8,9 +8,9 @@ import numpy as np
 
 from learners.base import Arrays, Bootstrap
 from ttt_envs.boards import Boards, cells_of, keys, words_of
-from ttt_envs.compiling import Cells, Integers, Keys, Reals, compiled, inlined, wide
+from ttt_envs.compiling import Cells, Integers, Keys, Parameters, Reals, compiled, inlined, wide
 from ttt_envs.index import KeyIndex
-from ttt_envs.rules import Game
+from ttt_envs.rules import Game, is_legal
 from ttt_envs.symmetry import Symmetries, inverse, symmetries
 
 
@@ -197,14 +197,14 @@ class TabularLearner:
         """float64[B, cells]: equal shares for the moves of highest value; all moves where the position is new."""
         seen = boards.own_first()
         out = np.empty(seen.shape)
-        _greedy(seen, self.table.values, self.table.of_moves(seen), out)
+        _greedy(seen, self.table.values, self.table.of_moves(seen), self.game.parameters, out)
         return out
 
     def action_values(self, boards: Boards) -> Reals:
         """float64[B, cells], to the mover, NaN where illegal; the initial value where nothing was learned."""
         seen = boards.own_first()
         out = np.empty(seen.shape)
-        _action_values(seen, self.table.values, self.table.of_moves(seen), out)
+        _action_values(seen, self.table.values, self.table.of_moves(seen), self.game.parameters, out)
         return out
 
     def values(self, boards: Boards) -> Reals:
@@ -216,7 +216,8 @@ class TabularLearner:
         seen = boards.own_first()
         out = np.empty(len(seen), np.int64)
         rows = self.table.of_moves(seen)
-        _explore(seen, rows, self.table.values, rng.random((len(seen), 2)), self.epsilon, self._epsilon_step, out)
+        u, parameters = rng.random((len(seen), 2)), self.game.parameters
+        _explore(seen, rows, self.table.values, u, self.epsilon, self._epsilon_step, parameters, out)
         return out
 
     def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
@@ -267,22 +268,22 @@ def value_at(values: Reals, rows: Integers, cell: int) -> float:
 
 
 @inlined
-def legal_value(seen: Cells, values: Reals, rows: Integers, cell: int) -> float:
+def legal_value(seen: Cells, values: Reals, rows: Integers, cell: int, parameters: Parameters) -> float:
     """:func:`value_at` of a legal action on a board int8[cells], else -infinity."""
     value = value_at(values, rows, cell)  # read in any case: what is read under a condition is a branch guessed wrong
-    return value if seen[cell] == 0 else -np.inf
+    return value if is_legal(seen, cell, parameters) else -np.inf
 
 
 @inlined
-def best_of(seen: Cells, values: Reals, rows: Integers) -> tuple[float, int]:
+def best_of(seen: Cells, values: Reals, rows: Integers, parameters: Parameters) -> tuple[float, int]:
     """The highest value of the legal actions on a board int8[cells], and how many have it."""
     best = -np.inf
     for cell in range(len(seen)):
-        value = legal_value(seen, values, rows, cell)
+        value = legal_value(seen, values, rows, cell, parameters)
         best = value if value > best else best
     ties = 0
     for cell in range(len(seen)):
-        ties += legal_value(seen, values, rows, cell) == best
+        ties += legal_value(seen, values, rows, cell, parameters) == best
     return best, ties
 
 
@@ -329,26 +330,33 @@ def move_towards(
 
 
 @compiled
-def _greedy(seen: Cells, values: Reals, rows: Integers, out: Reals) -> None:
+def _greedy(seen: Cells, values: Reals, rows: Integers, parameters: Parameters, out: Reals) -> None:
     """Equal shares, float64[B, cells], for the legal actions with the highest value."""
     for b in range(len(seen)):
-        best, ties = best_of(seen[b], values, rows[b])
+        best, ties = best_of(seen[b], values, rows[b], parameters)
         for cell in range(seen.shape[1]):
-            chosen = seen[b, cell] == 0 and value_at(values, rows[b], cell) == best
+            chosen = legal_value(seen[b], values, rows[b], cell, parameters) == best
             out[b, cell] = 1.0 / ties if chosen else 0.0
 
 
 @compiled
-def _action_values(seen: Cells, values: Reals, rows: Integers, out: Reals) -> None:
+def _action_values(seen: Cells, values: Reals, rows: Integers, parameters: Parameters, out: Reals) -> None:
     """The values, float64[B, cells], of the legal actions, and NaN."""
     for b in range(len(seen)):
         for cell in range(seen.shape[1]):
-            out[b, cell] = value_at(values, rows[b], cell) if seen[b, cell] == 0 else np.nan
+            out[b, cell] = value_at(values, rows[b], cell) if is_legal(seen[b], cell, parameters) else np.nan
 
 
 @compiled
 def _explore(
-    seen: Cells, rows: Integers, values: Reals, u: Reals, epsilon: Reals, epsilon_step: float, out: Integers
+    seen: Cells,
+    rows: Integers,
+    values: Reals,
+    u: Reals,
+    epsilon: Reals,
+    epsilon_step: float,
+    parameters: Parameters,
+    out: Integers,
 ) -> None:
     """Epsilon-greedy moves; ``u`` float64[B, 2] decides whether and which."""
     size = seen.shape[1]
@@ -358,8 +366,8 @@ def _explore(
         epsilon[0] *= 1.0 - epsilon_step if at_random else 1.0
         best = -np.inf
         for cell in range(size):
-            value = value_at(values, rows[b], cell)
-            value = -np.inf if seen[b, cell] != 0 else (0.0 if at_random else value)
+            value = 0.0 if at_random else value_at(values, rows[b], cell)
+            value = value if is_legal(seen[b], cell, parameters) else -np.inf
             worth[cell] = value
             best = value if value > best else best
         ties = 0

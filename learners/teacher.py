@@ -17,7 +17,7 @@ from learners.training import Progress, Task
 from ttt_envs.boards import Boards
 from ttt_envs.compiling import Cells, Reals
 from ttt_envs.policy import TIE, Policy, Values, make_policy
-from ttt_envs.rules import DRAW, NOT_OVER, Game, next_mover, place
+from ttt_envs.rules import DRAW, NOT_OVER, Game, legal, next_mover, place
 
 BLOCK = 4
 """teacher's games that are played and kept together; what is in a game depends on its number alone"""
@@ -90,7 +90,7 @@ def _play(game: Game, teacher: Teacher, epsilon: float, rng: np.random.Generator
         value.append(float(best))
         good = np.flatnonzero(scores >= best - TIE)
         if epsilon > 0 and rng.random() < epsilon:
-            good = np.flatnonzero(cells == 0)
+            good = np.flatnonzero(legal(game, cells))
         outcome = place(cells, int(mover[0]), int(rng.choice(good)), len(seen) - 1, game.parameters)
         mover[0] = next_mover(int(mover[0]), rng.random(), game.parameters)
     result = 0.0 if outcome == DRAW else 1.0 - 2.0 * outcome

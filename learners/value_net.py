@@ -313,7 +313,7 @@ class ValueNet:
     def action_values(self, boards: Boards) -> Reals:
         """float64[B, cells], to the mover, NaN where illegal; a win at once is worth 1."""
         game, skip = self.game, self.game.skip_chance
-        rows, cell = np.nonzero(boards.cells == 0)
+        rows, cell = np.nonzero(boards.legal(game))
         after, mover = boards.cells[rows], boards.mover[rows]
         outcome = np.full(len(rows), NOT_OVER, np.int8)
         stones = np.count_nonzero(after, axis=1)

@@ -24,6 +24,7 @@ from numba.core import config as numba_config
 from numpy.typing import NDArray
 
 Cells = NDArray[np.int8]
+Flags = NDArray[np.bool_]
 Integers = NDArray[np.int64]
 Keys = NDArray[np.uint64]
 Reals = NDArray[np.float64]

@@ -23,7 +23,7 @@ from gymnasium.error import ResetNeeded
 
 from ttt_envs import render
 from ttt_envs.boards import Boards
-from ttt_envs.compiling import Cells, Integers, Keys, Reals
+from ttt_envs.compiling import Cells, Flags, Integers, Keys, Reals
 from ttt_envs.lockstep import (
     OUTCOMES,
     SELF,
@@ -38,7 +38,7 @@ from ttt_envs.outside import Opponent, opponent_of
 from ttt_envs.policy import Policy, act_in_episodes, make_policy
 from ttt_envs.render import Scene, scene_of
 from ttt_envs.rules import NOT_OVER, ChanceOutcome, Game, action_index, key_of
-from ttt_envs.stepping import OVER, Flags
+from ttt_envs.stepping import OVER
 from ttt_envs.views import DType, Observation, Views
 
 RenderMode = Literal["ansi", "rgb_array", "rgb_array_list", "human"]

@@ -11,10 +11,9 @@ are two of these numbers, as bits; larger boards keep cells int8[B, rows * colum
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ttt_envs.bits import count_bits, line_in, nth_bit
-from ttt_envs.compiling import Cells, Integers, Keys, Parameters, Reals, compiled, inlined, stone_of, wide
+from ttt_envs.compiling import Cells, Flags, Integers, Keys, Parameters, Reals, compiled, inlined, stone_of, wide
 from ttt_envs.rules import (
     NOT_OVER,
     OPPONENT,
@@ -33,8 +32,6 @@ from ttt_envs.rules import (
     uniform,
     unpacked,
 )
-
-Flags = NDArray[np.bool_]
 
 FORFEIT, TRUNCATED = 3, 5  # FORFEIT + the loser: further outcomes beside the rules' own
 LOSE, PENALIZE, RAISE = range(3)  # what an illegal action leads to

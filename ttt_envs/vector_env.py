@@ -12,13 +12,12 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from ttt_envs import render
-from ttt_envs.compiling import Integers
+from ttt_envs.compiling import Flags, Integers
 from ttt_envs.lockstep import SELF, IllegalAction, Lockstep, SeatChoice, Shown, Symmetry, beginning
 from ttt_envs.outside import Opponent, opponent_of
 from ttt_envs.render import Scene
 from ttt_envs.rules import ChanceOutcome, Game, key_of
 from ttt_envs.single_env import RenderMode, SingleEnv
-from ttt_envs.stepping import Flags
 from ttt_envs.views import DType, Observation, Views
 
 _MOVING = frozenset(("reset", "step", "restore_state"))  # of single environments, what changes the game

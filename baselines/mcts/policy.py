@@ -10,9 +10,9 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from baselines.mcts.search import MCTSSearch, check_settings
-from baselines.mcts.tree import Flags, KeptTree, Trees
+from baselines.mcts.tree import KeptTree, Trees
 from ttt_envs.boards import Boards
-from ttt_envs.compiling import Integers, Keys, Reals
+from ttt_envs.compiling import Flags, Integers, Keys, Reals
 from ttt_envs.policy import Named, Policy, Values, make_policy, sample
 from ttt_envs.rules import Game, Position
 

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from baselines.mcts.simulation import BACK, DOWN, WHOLE, simulate
-from baselines.mcts.tree import CELL, FIRST, MAKER, NEXT, VISITS, Flags, KeptTree, Trees, copy_tree, node_of, read_roots
+from baselines.mcts.tree import CELL, FIRST, MAKER, NEXT, VISITS, KeptTree, Trees, copy_tree, node_of, read_roots
 from ttt_envs.boards import Boards
-from ttt_envs.compiling import Integers, Keys, Reals
+from ttt_envs.compiling import Flags, Integers, Keys, Reals
 from ttt_envs.policy import Values
 from ttt_envs.rules import Game
 

@@ -7,10 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ttt_envs.compiling import Cells, Integers, Reals, compiled, inlined, wide
+from ttt_envs.compiling import Cells, Flags, Integers, Reals, compiled, inlined, wide
 
 Counts = NDArray[np.int32]
-Flags = NDArray[np.bool_]
 
 MAKER, CELL, NEXT, SETTLED = range(4)
 """what stands in a row of `Trees.moves`: who made the move; where; the sibling tried before, 0 for none; whether its

@@ -10,7 +10,7 @@ import numpy as np
 from learners.base import Arrays
 from learners.dense import Activation, Dense, forward
 from ttt_envs.boards import Boards
-from ttt_envs.compiling import Cells, Reals
+from ttt_envs.compiling import Cells, Flags, Reals
 from ttt_envs.rules import Game
 
 
@@ -20,15 +20,15 @@ def flat(boards: Boards) -> Cells:
     return np.concatenate((seen == 1, seen == 2), axis=1).astype(np.int8)
 
 
-def choose(scores: Reals, cells: Cells, stochastic: bool) -> Reals:
+def choose(scores: Reals, legal: Flags, stochastic: bool) -> Reals:
     """float64[B, cells]: how likely each legal move is.
 
     Args:
         scores: float64[B, cells], values of actions or logits.
-        cells: int8[B, cells], the boards.
+        legal: bool[B, cells], the legal actions.
         stochastic: whether scores are logits to draw from; else moves of the highest score share.
     """
-    scores = np.where(cells == 0, scores, -np.inf)
+    scores = np.where(legal, scores, -np.inf)
     best = scores.max(axis=1, keepdims=True)
     shares = np.exp(scores - best) if stochastic else (scores == best).astype(np.float64)
     return np.asarray(shares / shares.sum(axis=1, keepdims=True))
@@ -74,7 +74,7 @@ class SB3Net:
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
         """float64[B, cells]: equal shares for the legal moves of highest score, or the masked distribution."""
-        return choose(self.scores(boards), boards.cells, self.stochastic)
+        return choose(self.scores(boards), boards.legal(self.game), self.stochastic)
 
 
 class SB3QNet(SB3Net):
@@ -82,11 +82,11 @@ class SB3QNet(SB3Net):
 
     def action_values(self, boards: Boards) -> Reals:
         """float64[B, cells], to the mover, NaN where illegal."""
-        return np.where(boards.cells == 0, self.scores(boards), np.nan)
+        return np.where(boards.legal(self.game), self.scores(boards), np.nan)
 
     def values(self, boards: Boards) -> Reals:
         """float64[B]: of the best legal move, to the mover."""
-        return np.asarray(np.where(boards.cells == 0, self.scores(boards), -np.inf).max(axis=1))
+        return np.asarray(np.where(boards.legal(self.game), self.scores(boards), -np.inf).max(axis=1))
 
 
 def tower(prefix: str, widths: tuple[int, ...]) -> list[LinearLayer]:

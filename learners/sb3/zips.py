@@ -74,7 +74,7 @@ class ZipPolicy(Named):
                 scores = policy.q_net(shown)
             else:
                 scores = policy.get_distribution(shown).distribution.logits
-        return choose(scores.numpy().astype(np.float64), boards.cells, stochastic=False)
+        return choose(scores.numpy().astype(np.float64), boards.legal(self.game), stochastic=False)
 
 
 def _load_model(path: str, algorithm: Algorithm, game: Game) -> Any:
