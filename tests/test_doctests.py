@@ -1,0 +1,24 @@
+"""What docstrings show is so."""
+
+import doctest
+import importlib
+import pkgutil
+
+import pytest
+
+SHOWN = ("ttt_envs.boards", "baselines.expectiminimax.search", "baselines.mcts.search")
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_what_a_docstring_shows_is_so(name):
+    found = doctest.testmod(importlib.import_module(name))
+    assert found.attempted > 0
+    assert found.failed == 0
+
+
+def test_no_docstring_shows_what_is_not_tested():
+    for package in ("ttt_envs", "baselines", "learners", "evaluation", "ttt_apps"):
+        path = importlib.import_module(package).__path__
+        for module in pkgutil.walk_packages(path, f"{package}."):
+            source = module.module_finder.find_spec(module.name).loader.get_source(module.name)
+            assert (">>> " in source) == (module.name in SHOWN), module.name
