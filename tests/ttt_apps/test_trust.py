@@ -292,8 +292,13 @@ def test_a_learner_in_a_loop_of_its_own_takes_signals(number, tmp_path, capsys, 
 
     monkeypatch.setattr(ValueNetConfig, "fit", fit)
     before = signal.getsignal(signal.SIGTERM)
-    with pytest.raises(SystemExit) as end:
-        train.main(["--learner=value-net", "--games=4", "--out", str(tmp_path / "run")])
+    # who starts the tests in the background may have Ctrl-C ignored, and a run then ignores it, too
+    interrupted = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(SystemExit) as end:
+            train.main(["--learner=value-net", "--games=4", "--out", str(tmp_path / "run")])
+    finally:
+        signal.signal(signal.SIGINT, interrupted)
     assert end.value.code == 130
     assert f"go on with train.py --resume {tmp_path / 'run'}" in " ".join(capsys.readouterr().err.split())
     assert signal.getsignal(signal.SIGTERM) == before
