@@ -363,11 +363,9 @@ class Lockstep:
         for name in self._SMALL + self._WHOLE + (self._LUCK if "luck" in state else ()):
             getattr(self, name)[...] = state[name]
         self._rows[stepping.OVER, :count] = state["over"]
-        stones = self.stones.copy()
         cells = np.empty((count, self.game.cells), np.int8)
         cells[...] = state["cells"]
         stepping.write(np.arange(count), cells, self._cells, self._rows)
-        self.stones[:] = stones
         if keys is not None:
             self.seed(np.arange(count), keys)
             self.episode += 1
