@@ -1,8 +1,8 @@
 """The kernels of :mod:`ttt_envs.lockstep`: what a step does to B games side by side.
 
 On boards that fit into bits no loop over games branches on what the games do, but for the few where the opponent moves
-again after a skip. Games differ, so such a branch is guessed wrong again and again, and each wrong guess costs as much as
-a move; and a loop without branches becomes vector instructions, eight games at once.
+again after a skip. Games differ, so such a branch is guessed wrong again and again, and each wrong guess costs as much
+as a move; and a loop without branches becomes vector instructions, eight games at once.
 So every game computes everything, its own move, the reply, lines, results and rewards, and keeps what holds for it.
 
 A game's numbers are the rows of one array int64[``ROWS``, :func:`stride`]. Up to ``LARGEST_IN_BITS`` cells the stones
