@@ -10,8 +10,9 @@ import numpy as np
 from ttt_envs.bits import LARGEST_IN_BITS, bits_of, count_bits, nth_bit, winning_bits
 from ttt_envs.boards import Boards
 from ttt_envs.compiling import Cells, Integers, Parameters, Reals, compiled, inlined, stone_of, wide
-from ttt_envs.policy import Named, Uniforms
+from ttt_envs.policy import Uniforms
 from ttt_envs.rules import Game, is_legal, legal_bits, pick, winning_cells
+from ttt_envs.specs import Named
 
 
 @dataclass(frozen=True)

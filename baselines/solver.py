@@ -26,8 +26,9 @@ from ttt_envs.bits import line_in
 from ttt_envs.boards import Boards
 from ttt_envs.compiling import Cells, Integers, Parameters, Reals, compiled, inlined, wide
 from ttt_envs.kept import Kept, source_of
-from ttt_envs.policy import TIE, Named
+from ttt_envs.policy import TIE
 from ttt_envs.rules import DRAW, NOT_OVER, Game, is_legal, skip_chance_of, standing_of
+from ttt_envs.specs import Named
 
 LARGEST = 16
 """cells up to which a game is solved"""

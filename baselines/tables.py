@@ -27,8 +27,9 @@ from ttt_envs import bits, rules
 from ttt_envs.boards import Boards, cells_of
 from ttt_envs.compiling import Cells, Integers, Reals, compiled, wide
 from ttt_envs.kept import Kept, source_of
-from ttt_envs.policy import Named, Policy, Values, make_policy
+from ttt_envs.policy import Policy, Values
 from ttt_envs.rules import Game
+from ttt_envs.specs import Named, make_policy
 
 Terminal = Literal["equation", "as_published"]
 """what a won board holds: the result, 1 or -1, as in Eq. (1) of the paper; or 0, as in its published program"""

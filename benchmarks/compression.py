@@ -23,8 +23,9 @@ from measuring import US, Benchmark, Row, Stretch, alone_part, asked, run
 from baselines.compression import decompose, grouping_of
 from baselines.tables import random_play_values
 from ttt_envs.boards import Boards
-from ttt_envs.policy import Policy, make_policy
+from ttt_envs.policy import Policy
 from ttt_envs.rules import NOT_OVER, Game, place
+from ttt_envs.specs import make_policy
 
 PACKAGES = ("numpy", "numba", "scipy", "tensorly")
 os.environ["TTT_ENVS_CACHE_BYTES"] = "0"  # nothing is kept or read

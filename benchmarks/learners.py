@@ -27,8 +27,8 @@ from rich.table import Table
 from learners import LEARNERS
 from learners.config import Builder
 from learners.training import initial_rng, train
-from ttt_envs.policy import load_object
 from ttt_envs.rules import Game
+from ttt_envs.specs import load_object
 
 PACKAGES = ("numpy", "numba", "tensorflow", "open_spiel")
 BOARDS = ((3, 3), (4, 4), (5, 4), (7, 5))

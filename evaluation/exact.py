@@ -16,8 +16,9 @@ from evaluation.estimate import boards_by_stones, check_fits
 from evaluation.layers import Layer, add_losses, backward, forward
 from ttt_envs.boards import Boards
 from ttt_envs.compiling import Reals
-from ttt_envs.policy import Policy, make_policy
+from ttt_envs.policy import Policy
 from ttt_envs.rules import Game
+from ttt_envs.specs import make_policy
 
 CHUNK = 1 << 14
 """positions that a policy is asked about at once, unless a caller says otherwise"""

@@ -21,8 +21,8 @@ from typing import IO, Any, NamedTuple
 
 from ttt_envs.boards import MOVERS, Boards, cell_at, coordinate, from_text
 from ttt_envs.files import parse_json, write_whole
-from ttt_envs.policy import nearest
 from ttt_envs.rules import DRAW, ILLEGAL, LARGEST_EDGE, NOT_OVER, Game, Position, action_index, place, winner
+from ttt_envs.specs import nearest
 
 FORMAT = 1
 """version of a file of games"""

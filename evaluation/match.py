@@ -12,8 +12,9 @@ from joblib import Parallel, delayed
 from evaluation.statistics import Interval, of_pairs
 from ttt_envs.boards import Boards
 from ttt_envs.compiling import Integers, Keys, Reals
-from ttt_envs.policy import HasPlayer, Player, Policy, act_in_episodes, make_policy
+from ttt_envs.policy import HasPlayer, Player, Policy, act_in_episodes
 from ttt_envs.rules import DRAW, ILLEGAL, NOT_OVER, Game, begin_rows, key_of, play_rows
+from ttt_envs.specs import make_policy
 
 BLOCK = 2048
 """pairs in a block: results depend on the seed and on this, never on the number of workers"""

@@ -67,8 +67,9 @@ from learners.checkpoint import (
 from learners.pool import NAME as POOL
 from ttt_envs.boards import STONES, coordinate
 from ttt_envs.lockstep import SELF
-from ttt_envs.policy import Policy, make_policy
+from ttt_envs.policy import Policy
 from ttt_envs.rules import DRAW, Game
+from ttt_envs.specs import make_policy
 
 RATES = 30
 """marks between which results are counted: with more of them the few games between two would say little"""

@@ -15,8 +15,9 @@ from evaluation.exact import CHUNK, Outcome, exploitability, outcome, regret
 from evaluation.layers import forward
 from ttt_envs.boards import Boards, keys
 from ttt_envs.compiling import Integers, Reals
-from ttt_envs.policy import TIE, Policy, Values, act, make_policy
+from ttt_envs.policy import TIE, Policy, Values, act
 from ttt_envs.rules import Game, Position, chance_outcomes
+from ttt_envs.specs import make_policy
 from ttt_envs.symmetry import symmetries
 
 

@@ -10,3 +10,7 @@ LEARNERS: dict[str, str] = {
     "value-net": "learners.value_net:ValueNetConfig",
 }
 """name -> "module:Config", the frozen dataclass of its settings, imported when asked for"""
+
+
+class OtherGame(UserWarning):
+    """A run plays a game that it did not learn, on the same board."""

@@ -18,13 +18,14 @@ from typing import IO, Any
 
 import numpy as np
 
-from learners import LEARNERS
+from learners import LEARNERS, OtherGame
 from learners.config import AnyConfig, Fitter
 from ttt_envs.boards import Boards
 from ttt_envs.compiling import Reals
 from ttt_envs.files import open_to_read, parse_json, read_bounded, write_whole
-from ttt_envs.policy import FromFile, Policy, Values, from_file, load_object, nearest
+from ttt_envs.policy import Policy, Values
 from ttt_envs.rules import Game
+from ttt_envs.specs import FromFile, from_file, load_object, nearest
 
 CONFIG, CHECKPOINT, METRICS, COST = "config.json", "checkpoint.npz", "metrics.jsonl", "cost.json"
 MODEL = "model.npz"
@@ -237,7 +238,7 @@ def new_config(game: Game, settings: Mapping[str, Any], **training: Any) -> dict
 
 
 def read_config(run: Path) -> dict[str, Any]:
-    """The ``config.json`` of a run; its words are :class:`~ttt_envs.policy.FromFile`.
+    """The ``config.json`` of a run; its words are :class:`~ttt_envs.specs.FromFile`.
 
     Raises:
         ValueError: no such run, or a damaged file.
@@ -283,10 +284,6 @@ def short(value: object) -> str:
     """A value of a file for a message, whatever it is."""
     words = ascii(value)
     return words if len(words) <= 60 else f"{words[:57]}..."
-
-
-class OtherGame(UserWarning):
-    """A run plays a game that it did not learn, on the same board."""
 
 
 class RunPolicy:

@@ -11,8 +11,9 @@ import numpy as np
 
 from learners.pool import NAME as POOL
 from ttt_envs.lockstep import SELF
-from ttt_envs.policy import Policy, make_policy
+from ttt_envs.policy import Policy
 from ttt_envs.rules import Game
+from ttt_envs.specs import make_policy
 
 if TYPE_CHECKING:
     from pathlib import Path

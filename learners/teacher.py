@@ -16,8 +16,9 @@ from learners.checkpoint import TAUGHT, load_arrays, save_arrays
 from learners.training import Progress, Task
 from ttt_envs.boards import Boards
 from ttt_envs.compiling import Cells, Reals
-from ttt_envs.policy import TIE, Policy, Values, make_policy
+from ttt_envs.policy import TIE, Policy, Values
 from ttt_envs.rules import DRAW, NOT_OVER, Game, legal, next_mover, place
+from ttt_envs.specs import make_policy
 
 BLOCK = 4
 """teacher's games that are played and kept together; what is in a game depends on its number alone"""

@@ -17,8 +17,9 @@ import numpy as np
 from learners.base import Arrays, Follower, Learner, Seat, Turns, check_bootstrap, seen_from
 from ttt_envs.compiling import Integers
 from ttt_envs.lockstep import SELF, Lockstep, SeatChoice, Shown
-from ttt_envs.policy import Policy, act_in_episodes, make_policy
+from ttt_envs.policy import Policy, act_in_episodes
 from ttt_envs.rules import NOT_OVER, SEAT, Game, key_of, splitmix64, uniform
+from ttt_envs.specs import make_policy
 from ttt_envs.stepping import TRUNCATED
 
 Callback = Callable[[int, Learner], dict[str, float]]

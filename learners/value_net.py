@@ -26,8 +26,9 @@ from learners.teacher import Teacher, lessons_of
 from learners.training import Progress, Task, check_counts
 from ttt_envs.boards import Boards
 from ttt_envs.compiling import Cells, Reals
-from ttt_envs.policy import best_shares, make_policy
+from ttt_envs.policy import best_shares
 from ttt_envs.rules import DRAW, NOT_OVER, Game, play_rows
+from ttt_envs.specs import make_policy
 from ttt_envs.symmetry import Symmetries, symmetries
 
 Preset = Literal["40-20", "20", "30-10", "10-20"]

@@ -11,8 +11,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from learners import LEARNERS
 from ttt_envs import Boards, Game, Policy, act, make_policy
-from ttt_envs.policy import POLICIES, load_object, sample
+from ttt_envs.policy import sample
 from ttt_envs.single_env import SingleEnv
+from ttt_envs.specs import POLICIES, load_object
 
 GAMES = [Game(), Game(skip_chance=0.25), Game(4, 6, 4, 0.1), Game(1, 5, 3), Game(15, 15, 5)]
 BY_TABLE = ("hooi", "hosvd", "hosvd2", "optimal", "svd", "table", "tt")

@@ -19,9 +19,8 @@ from baselines import solver
 from evaluation.games import Move, PlayedGame, append_games, from_notation, read_games, to_notation, write_games
 from evaluation.report_parts import game_of, read_cost, read_metrics
 from evaluation.study import UNITS, Findings, Study, run_units
-from learners import LEARNERS
+from learners import LEARNERS, OtherGame
 from learners.checkpoint import (
-    OtherGame,
     build_config,
     load_arrays,
     load_policy,
@@ -34,7 +33,7 @@ from ttt_apps import evaluate, play, train
 from ttt_apps.evaluate import COMMANDS
 from ttt_envs import Boards, Game, Policy, make_policy
 from ttt_envs.kept import CACHE, CACHE_BYTES, Kept
-from ttt_envs.policy import POLICIES, TRUST, FromFile, load_object
+from ttt_envs.specs import POLICIES, TRUST, FromFile, load_object
 
 pytestmark = pytest.mark.slow
 
@@ -595,7 +594,7 @@ def here(tmp_path, runs, games, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.filterwarnings("ignore::learners.checkpoint.OtherGame")
+@pytest.mark.filterwarnings("ignore::learners.OtherGame")
 @pytest.mark.parametrize(
     ("program", "count"), [("evaluate", 250), ("train", 150), ("train --resume", 50), ("play", 200)]
 )

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import tyro
 from rich import box
@@ -23,11 +23,13 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 from tyro.constructors import PrimitiveConstructorSpec
 
-from learners.checkpoint import OtherGame
+from learners import OtherGame
 from ttt_envs.kept import CACHE_BYTES
-from ttt_envs.policy import TRUST
-from ttt_envs.rules import Game
+from ttt_envs.specs import TRUST
 from ttt_envs.version import __version__
+
+if TYPE_CHECKING:  # compiled code is imported where a game is played, not where help is written
+    from ttt_envs.rules import Game
 
 MOST = 10**15
 """the largest count that is taken"""
@@ -119,6 +121,8 @@ class GameOptions:
 
     def game(self) -> Game:
         """The game, checked; from here on files are trusted or not, as the options say."""
+        from ttt_envs.rules import Game
+
         if self.trust:
             trust_files()
         return Game.of_size(parse_size(self.size), self.win_length, self.skip_chance)

@@ -21,8 +21,8 @@ from ttt_apps.cli import (
     check_seed,
 )
 from ttt_envs.lockstep import SELF
-from ttt_envs.policy import load_object
 from ttt_envs.rules import Game
+from ttt_envs.specs import load_object
 
 MEASURED = 20_000
 """arrangements of stones up to which a learner is measured exactly at every line of its log: 3 x 3, skips or not"""

@@ -28,8 +28,9 @@ from ttt_apps.cli import Count, GameOptions, Stopped, as_called, check_seed, par
 from ttt_envs.boards import MOVERS, Boards, cell_at, coordinate, line_of
 from ttt_envs.compiling import Reals
 from ttt_envs.lockstep import SeatChoice
-from ttt_envs.policy import TIE, Policy, make_policy, nearest
+from ttt_envs.policy import TIE, Policy
 from ttt_envs.rules import DRAW, OPPONENT, Game, key_of
+from ttt_envs.specs import make_policy, nearest
 
 PERFECT, SEARCHING = "optimal", "mcts:simulations=2000"
 """who plays where nobody is named: on boards that can be solved, and on larger ones"""

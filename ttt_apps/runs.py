@@ -48,8 +48,9 @@ from ttt_apps.signals import Interrupt, terminable
 from ttt_apps.versions import revision, versions
 from ttt_envs.files import held, tidy, write_json
 from ttt_envs.lockstep import SELF
-from ttt_envs.policy import Policy, make_policy
+from ttt_envs.policy import Policy
 from ttt_envs.rules import Game
+from ttt_envs.specs import make_policy
 
 WARM = 4
 """games that are played to have everything compiled"""

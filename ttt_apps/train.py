@@ -23,7 +23,7 @@ from ttt_apps.cli import (
 )
 from ttt_apps.options import Options, defaults_of
 from ttt_apps.runs import resume_run, train_run
-from ttt_envs.policy import load_object, nearest
+from ttt_envs.specs import load_object, nearest
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,32 @@ Importing this package registers the Gymnasium ids ``ttt/MNK-v0``, ``ttt/TicTacT
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ttt_envs.boards import Boards, from_text, to_text
-from ttt_envs.outside import as_policy
-from ttt_envs.policy import Policy, act, make_policy
 from ttt_envs.registration import register_all
-from ttt_envs.rules import Game, Position, chance_outcomes
 from ttt_envs.version import __version__ as __version__
+
+if TYPE_CHECKING:
+    from ttt_envs.boards import Boards, from_text, to_text
+    from ttt_envs.outside import as_policy
+    from ttt_envs.policy import Policy, act
+    from ttt_envs.rules import Game, Position, chance_outcomes
+    from ttt_envs.specs import make_policy
+
+PLACES = {
+    "Boards": "boards",
+    "Game": "rules",
+    "Policy": "policy",
+    "Position": "rules",
+    "act": "policy",
+    "as_policy": "outside",
+    "chance_outcomes": "rules",
+    "from_text": "boards",
+    "make_policy": "specs",
+    "to_text": "boards",
+}
+"""public name -> the module that it is imported from when it is asked for: compiled code takes half a second to import,
+and whoever only wants the environments registered, or reads help, does not wait for it"""
 
 __all__ = [
     "Boards",
@@ -31,10 +49,18 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """``ttt_envs.mnk_v0``, the PettingZoo environment, imported when asked for."""
+    """A public name, or ``ttt_envs.mnk_v0``, the PettingZoo environment, imported when asked for."""
     if name == "mnk_v0":
         return importlib.import_module("ttt_envs.mnk_v0")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = getattr(importlib.import_module(f"ttt_envs.{PLACES[name]}"), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    """All of it, what is not imported yet as well."""
+    return sorted({*globals(), *PLACES, "mnk_v0"})
 
 
 register_all()

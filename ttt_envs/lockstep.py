@@ -14,7 +14,7 @@ from ttt_envs import stepping
 from ttt_envs.bits import LARGEST_IN_BITS
 from ttt_envs.boards import MOVERS, Boards, from_text
 from ttt_envs.compiling import Cells, Flags, Integers, Keys, Reals
-from ttt_envs.policy import ActsInGames, PlaysUniformly, Policy, act_in_episodes, make_policy
+from ttt_envs.policy import ActsInGames, PlaysUniformly, Policy, act_in_episodes
 from ttt_envs.rules import (
     NOT_OVER,
     ChanceOutcome,
@@ -26,6 +26,7 @@ from ttt_envs.rules import (
     packed,
     winner,
 )
+from ttt_envs.specs import make_policy
 from ttt_envs.stepping import BOTH_SEATS, BY_ACT, NOBODY, UNIFORM
 from ttt_envs.symmetry import symmetries
 

@@ -35,9 +35,10 @@ from ttt_envs.lockstep import (
     beginning,
 )
 from ttt_envs.outside import Opponent, opponent_of
-from ttt_envs.policy import Policy, act_in_episodes, make_policy
+from ttt_envs.policy import Policy, act_in_episodes
 from ttt_envs.render import Scene, scene_of
 from ttt_envs.rules import NOT_OVER, ChanceOutcome, Game, action_index, key_of
+from ttt_envs.specs import make_policy
 from ttt_envs.stepping import OVER
 from ttt_envs.views import DType, Observation, Views
 

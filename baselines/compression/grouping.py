@@ -11,8 +11,8 @@ from typing import Literal
 import numpy as np
 
 from ttt_envs.compiling import Integers, Reals
-from ttt_envs.policy import nearest
 from ttt_envs.rules import Game
+from ttt_envs.specs import nearest
 
 Method = Literal["svd", "hosvd", "hosvd2", "hooi", "tt"]
 

@@ -14,8 +14,9 @@ from baselines.expectiminimax.search import Search, check_settings
 from baselines.expectiminimax.windows import Heuristic
 from ttt_envs.boards import Boards
 from ttt_envs.compiling import Integers, Keys, Reals
-from ttt_envs.policy import TIE, Named, Policy, Values, best_shares, make_policy
+from ttt_envs.policy import TIE, Policy, Values, best_shares
 from ttt_envs.rules import NOT_OVER, Game, Position, place, winner
+from ttt_envs.specs import Named, make_policy
 
 
 class Analysis(NamedTuple):

@@ -13,8 +13,9 @@ from baselines.mcts.search import MCTSSearch, check_settings
 from baselines.mcts.tree import KeptTree, Trees
 from ttt_envs.boards import Boards
 from ttt_envs.compiling import Flags, Integers, Keys, Reals
-from ttt_envs.policy import Named, Policy, Values, make_policy, sample
+from ttt_envs.policy import Policy, Values, sample
 from ttt_envs.rules import Game, Position
+from ttt_envs.specs import Named, make_policy
 
 MEMORY = 1 << 28
 """bytes that the trees of positions searched side by side may take; more positions are searched one group by another"""

@@ -16,8 +16,8 @@ from learners.sb3.libraries import check_packages, randomness_kept
 from learners.sb3.net import choose, flat
 from ttt_envs.boards import Boards
 from ttt_envs.compiling import Reals
-from ttt_envs.policy import TRUST, Named, trusted
 from ttt_envs.rules import Game
+from ttt_envs.specs import TRUST, Named, trusted
 
 Algorithm = Literal["dqn", "ppo", "maskable-ppo"]
 _ALGORITHMS = {

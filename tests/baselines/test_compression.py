@@ -37,7 +37,8 @@ from baselines.tables import Softmax, Table, optimal_values, random_play_values
 from evaluation.exact import match_outcome, outcome
 from ttt_envs import Boards, Game, make_policy
 from ttt_envs.boards import cells_of
-from ttt_envs.policy import POLICIES, Values
+from ttt_envs.policy import Values
+from ttt_envs.specs import POLICIES
 from ttt_envs.symmetry import symmetries
 
 METHODS = {"svd": svd, "hosvd": hosvd, "hosvd2": hosvd2, "hooi": hooi, "tt": tt}

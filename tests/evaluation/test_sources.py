@@ -8,7 +8,7 @@ import pytest
 
 from evaluation import sources
 from ttt_apps.studies import STUDIES
-from ttt_envs.policy import load_object
+from ttt_envs.specs import load_object
 
 HERE = Path(sources.__file__).parents[1]
 

@@ -7,8 +7,8 @@ from baselines.solver import solve
 from evaluation.exact import exploitability, match_outcome, outcome, regret, regret_table
 from evaluation.strength import choice_in, first_choice, sample_game, strength_of, worst_positions
 from ttt_envs.boards import Boards, from_text, to_text
-from ttt_envs.policy import make_policy
 from ttt_envs.rules import DRAW, Game, chance_outcomes, winner
+from ttt_envs.specs import make_policy
 from ttt_envs.symmetry import symmetries
 
 SKIP = Game(3, 3, 3, 0.25)

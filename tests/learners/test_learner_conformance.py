@@ -21,7 +21,8 @@ from learners.base import Transition
 from learners.checkpoint import MODEL, load_arrays
 from learners.training import train, train_in
 from ttt_envs import Boards, Game, act, mnk_v0
-from ttt_envs.policy import Policy, load_object
+from ttt_envs.policy import Policy
+from ttt_envs.specs import load_object
 
 FORMS = {
     "naive-mc": ({}, {"symmetries": "all", "rewards": "unit"}),

@@ -18,8 +18,9 @@ from learners.sb3.games import games_of, signed_replay, signed_rollout
 from learners.sb3.net import flat
 from learners.training import Progress, Task
 from ttt_envs import Boards, Game, act, make_policy
-from ttt_envs.policy import TRUST, Values
+from ttt_envs.policy import Values
 from ttt_envs.single_env import SingleEnv
+from ttt_envs.specs import TRUST
 
 pytestmark = pytest.mark.needs("torch", "stable_baselines3", "sb3_contrib")
 

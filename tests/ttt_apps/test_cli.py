@@ -7,11 +7,11 @@ import warnings
 
 import pytest
 
-from learners.checkpoint import OtherGame
+from learners import OtherGame
 from ttt_apps import cli, evaluate, train
 from ttt_apps.evaluate import COMMANDS
 from ttt_envs import Game, make_policy
-from ttt_envs.policy import load_object
+from ttt_envs.specs import load_object
 from ttt_envs.version import __version__
 
 

@@ -22,7 +22,7 @@ from ttt_apps.studies import (
     svd_fig4,
     svd_fig5,
 )
-from ttt_envs.policy import load_object
+from ttt_envs.specs import load_object
 
 
 @pytest.mark.parametrize("name", STUDIES)

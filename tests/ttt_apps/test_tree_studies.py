@@ -8,7 +8,8 @@ from evaluation.match import Score, play_pairs
 from evaluation.statistics import difference, wilson
 from ttt_apps.studies import tree_random, tree_search, trees
 from ttt_envs.boards import Boards
-from ttt_envs.policy import act, make_policy
+from ttt_envs.policy import act
+from ttt_envs.specs import make_policy
 
 BOARDS = pytest.mark.parametrize("board", trees.BOARDS, ids=lambda board: f"{board.size}x{board.size}")
 

@@ -17,7 +17,7 @@ from ttt_apps import runs, train
 from ttt_apps.evaluate import main as evaluate
 from ttt_envs import Game
 from ttt_envs.files import held
-from ttt_envs.policy import TRUST, FromFile
+from ttt_envs.specs import TRUST, FromFile
 
 EVIL = """
 from pathlib import Path

@@ -35,7 +35,7 @@ def test_in_a_checkout_each_state_of_the_sources_has_its_folder(tmp_path, monkey
 
 
 def test_a_folder_that_is_named_is_used(fresh, monkeypatch, tmp_path):
-    asked = ("import ttt_envs, numba", "print(numba.config.CACHE_DIR)")
+    asked = ("import ttt_envs.compiling, numba", "print(numba.config.CACHE_DIR)")
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
     assert fresh(*asked).strip() == compiling._folder_of_checkout()
     monkeypatch.setitem(os.environ, "NUMBA_CACHE_DIR", str(tmp_path))

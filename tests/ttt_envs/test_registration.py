@@ -29,6 +29,23 @@ def test_importing_takes_none_of_the_large_libraries(fresh):
     assert printed == "[]\n"
 
 
+def test_nothing_compiled_is_imported_before_it_is_asked_for(fresh):
+    """Numba is most of the time that importing takes: neither registering nor writing help needs it."""
+    printed = fresh(
+        "import sys, ttt_envs, ttt_apps.evaluate",
+        "print('numba' in sys.modules, 'Game' in dir(ttt_envs), ttt_envs.Game(), 'numba' in sys.modules)",
+    )
+    assert printed == f"False True {Game()} True\n"
+
+
+def test_every_public_name_is_where_it_is_said_to_be():
+    assert sorted(ttt_envs.PLACES) == ttt_envs.__all__
+    for name, place in ttt_envs.PLACES.items():
+        assert getattr(ttt_envs, name).__module__ == f"ttt_envs.{place}"
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        ttt_envs.nothing  # noqa: B018
+
+
 def test_gymnasium_makes_it_in_a_fresh_process(fresh):
     printed = fresh(
         "import gymnasium",

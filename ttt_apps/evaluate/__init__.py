@@ -8,7 +8,7 @@ import tyro
 from rich.table import Table
 
 from ttt_apps.cli import GLOBAL, as_called, parse, run_command, say, show, words_of
-from ttt_envs.policy import load_object, nearest
+from ttt_envs.specs import load_object, nearest
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "match": ("ttt_apps.evaluate.match:Match", "Play pairs of games between A and B, with seats swapped."),

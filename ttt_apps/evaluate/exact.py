@@ -13,8 +13,8 @@ from evaluation.estimate import check_fits
 from evaluation.exact import CHUNK, Outcome, outcome
 from evaluation.layers import Players
 from ttt_apps.cli import Count, ExactOptions, new_table, note, share_bar, show
-from ttt_envs.policy import make_policy
 from ttt_envs.rules import Game
+from ttt_envs.specs import make_policy
 
 LONG = 10.0
 """seconds from which on it is said beforehand how long something takes"""

@@ -11,8 +11,8 @@ from rich.table import Table
 
 from evaluation.match import Score, play_pairs
 from ttt_apps.cli import Count, GameOptions, check_seed, new_table, progress_bar, show
-from ttt_envs.policy import make_policy
 from ttt_envs.rules import Game
+from ttt_envs.specs import make_policy
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from learners import LEARNERS
 from ttt_apps.cli import say, show
-from ttt_envs.policy import POLICIES, load_object
+from ttt_envs.specs import POLICIES, load_object
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from evaluation.study import RESULT, TABLE, UNITS, Findings, Study, run_units, v
 from ttt_apps.cli import Count, Stopped, progress_bar, say, show, tell
 from ttt_apps.studies import STUDIES
 from ttt_apps.versions import versions
-from ttt_envs.policy import load_object, nearest
+from ttt_envs.specs import load_object, nearest
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,8 @@ from ttt_apps.studies.trees import (
 )
 from ttt_envs.boards import Boards
 from ttt_envs.compiling import Integers, Reals
-from ttt_envs.policy import TIE, best_shares, make_policy, sample
+from ttt_envs.policy import TIE, best_shares, sample
+from ttt_envs.specs import make_policy
 
 SMALL = (3, 3)
 """the board whose results are exact"""

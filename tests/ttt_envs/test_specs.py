@@ -1,0 +1,278 @@
+"""The spec strings that name what plays."""
+
+import copy
+import dataclasses
+import pickle
+import sys
+from dataclasses import dataclass
+from typing import ClassVar, Literal, Optional
+
+import pytest
+
+from ttt_envs import Game, make_policy
+from ttt_envs.single_env import SingleEnv
+from ttt_envs.specs import DEEPEST, LONGEST, POLICIES, TRUST, FromFile, Named, Spec, from_file, parse_spec
+
+GAME = Game(skip_chance=0.25)
+
+# What a user might write in a file of his own
+MODULE = '''
+import numpy as np
+
+class Corner:
+    """Prefers the first empty cell, to a degree."""
+
+    pure = True
+
+    def __init__(self, game, weight: float = 1.0, name: str = ""):
+        self.weight, self.name = weight, name
+
+    def probabilities(self, boards, rng=None):
+        p = (boards.cells == 0) * np.exp(-self.weight * np.arange(boards.cells.shape[1]))
+        return p / p.sum(axis=1, keepdims=True)
+
+class Idle:
+    def __init__(self, game): pass
+
+number = 3
+'''
+
+
+@pytest.fixture
+def mine(tmp_path, monkeypatch):
+    """A package of the user's: mine.policies."""
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "__init__.py").touch()
+    (tmp_path / "mine" / "policies.py").write_text(MODULE)
+    (tmp_path / "mine" / "broken.py").write_text("import a_module_that_nobody_has\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    yield
+    for name in [name for name in sys.modules if name.split(".")[0] == "mine"]:
+        del sys.modules[name]
+
+
+@pytest.mark.parametrize(
+    ("text", "spec"),
+    [
+        ("random", Spec("random", None, {})),
+        ("run:runs/first", Spec("run", "runs/first", {})),
+        ("optimal:epsilon=0.1", Spec("optimal", None, {"epsilon": "0.1"})),
+        ("sb3:model.zip,algorithm=dqn", Spec("sb3", "model.zip", {"algorithm": "dqn"})),
+        (
+            "book:path=b.npz,then=(expectiminimax:depth=4,width=3)",
+            Spec("book", None, {"path": "b.npz", "then": "expectiminimax:depth=4,width=3"}),
+        ),
+        ("a:(b:(c:d,e),f=g)", Spec("a", "b:(c:d,e),f=g", {})),
+        ("run:(C:/runs,old)", Spec("run", "C:/runs,old", {})),
+        ("a:b=", Spec("a", None, {"b": ""})),
+        ("a:b=(x=y)", Spec("a", None, {"b": "x=y"})),
+        ("mine.policies:Corner", Spec("mine.policies:Corner", None, {})),
+        ("mine.policies:Corner:2,name=x", Spec("mine.policies:Corner", "2", {"name": "x"})),
+    ],
+)
+def test_a_spec_is_a_name_and_arguments(text, spec):
+    assert parse_spec(text) == spec
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "its name is missing"),
+        (":x", "its name is missing"),
+        (" random", "its name is missing"),
+        ("random:", "it has an empty argument"),
+        ("a:b=1,,c=2", "it has an empty argument"),
+        ("a:=1", "it has an empty argument"),
+        ("a:b=1,c", "only the first argument may come without its key, 'c' does too"),
+        ("a:b=1,b=2", "it gives b twice"),
+        ("a:(b", "its parentheses do not match"),
+        ("a:b)", "its parentheses do not match"),
+        ("a:)b(", "its parentheses do not match"),
+    ],
+)
+def test_a_malformed_spec_is_refused(text, problem):
+    with pytest.raises(ValueError, match="is no policy, ") as refused:
+        parse_spec(text)
+    assert str(refused.value) == f"{text!r} is no policy, {problem}: {GRAMMAR}"
+    with pytest.raises(ValueError, match="is no policy, "):
+        make_policy(text, GAME)
+
+
+GRAMMAR = 'write name or name:key=value,..., as in "random" or "run:PATH"'
+
+
+@pytest.mark.parametrize("spec", [None, 3, object(), b"random"])
+def test_what_is_neither_a_policy_nor_a_string_is_refused(spec):
+    with pytest.raises(TypeError, match="is neither a policy nor the name of one: write name"):
+        make_policy(spec, GAME)
+
+
+def test_a_policy_is_returned_as_it_is():
+    policy = make_policy("random", GAME)
+    assert make_policy(policy, GAME) is policy
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("randm", "there is no policy 'randm': did you mean 'random'?"),
+        ("win_or_block", "there is no policy 'win_or_block': did you mean 'win-or-block'?"),
+        ("zzzz", "there is no policy 'zzzz': choose one of .*'random'"),
+        ("random:3", "random takes no arguments: write 'random' without '3'"),
+        ("random:epsilon=3", "random takes no arguments: write 'random' without epsilon=3"),
+        ("run", "run needs its argument path: write run:path="),
+        ("mine.policies:Corner:wieght=2", "mine.policies:Corner has no argument 'wieght': did you mean 'weight'?"),
+        ("mine.policies:Corner:weight=much", "mine.policies:Corner: weight='much' is not a number"),
+        ("mine.policies:Corner:2,weight=3", "mine.policies:Corner: weight is given twice, as '2' and as '3'"),
+        ("mine.policies:Cornr", "the module mine.policies has no 'Cornr': did you mean 'Corner'?"),
+        ("mine.policies:Idle", "mine.policies:Idle made <.*>, which is no policy: it needs `pure` and `probabilities`"),
+        ("mine.policies:number", "mine.policies:number is not a class or function that makes policies: it is 3"),
+        (
+            "mine.polices:Corner",
+            "there is no module 'mine.polices' to import for 'mine.polices:Corner': is it installed?",
+        ),
+        ("nobodys.policies:Corner", "there is no module 'nobodys' to import"),
+    ],
+)
+@pytest.mark.usefixtures("mine")
+def test_a_spec_that_names_nothing_is_told_the_nearest(spec, message):
+    with pytest.raises(ValueError, match=message.replace("?", r"\?")):
+        make_policy(spec, GAME)
+
+
+@pytest.mark.usefixtures("mine")
+def test_a_module_that_misses_something_itself_says_what():
+    with pytest.raises(ModuleNotFoundError, match="No module named 'a_module_that_nobody_has'"):
+        make_policy("mine.broken:Corner", GAME)
+
+
+@pytest.mark.usefixtures("mine")
+def test_a_class_of_ones_own_plays():
+    policy = make_policy("mine.policies:Corner:2.5,name=(a:b,c)", GAME)
+    assert (policy.weight, policy.name) == (2.5, "a:b,c")
+    env = SingleEnv(opponent="mine.policies:Corner:weight=100", seat="second")
+    observation, _ = env.reset(seed=0)
+    assert observation.reshape(2, 9)[1].tolist() == [1, 0, 0, 0, 0, 0, 0, 0, 0]
+
+
+@dataclass(frozen=True)
+class Settings(Named):
+    """A policy with a setting of every kind."""
+
+    name: ClassVar[str] = "settings"
+    pure: ClassVar[bool] = True
+
+    game: Game
+    path: str = "runs/first"
+    depth: int = 3
+    step_size: float = 0.5
+    fast: bool = False
+    limit: int | None = 5
+    other: Optional[int] = None  # noqa: UP045  # as a user may write it
+    mode: Literal["one", "two"] = "one"
+
+    def probabilities(self, boards, rng=None):
+        return make_policy("random", self.game).probabilities(boards)
+
+
+@pytest.fixture
+def settings(monkeypatch):
+    monkeypatch.setitem(sys.modules, "settings_of_a_test", sys.modules[__name__])
+    monkeypatch.setitem(POLICIES, "settings", "settings_of_a_test:Settings")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"path": "a:b,c=d"},
+        {"path": "runs/second (copy)"},
+        {"path": "(copy)"},
+        {"path": "f(x):g(y)"},
+        {"depth": -4, "step_size": 1e-30, "fast": True},
+        {"limit": 7, "mode": "two"},
+        {"limit": None},
+        {"other": 4},
+        {"path": "", "depth": 10**18},
+    ],
+    ids=str,
+)
+@pytest.mark.usefixtures("settings")
+def test_the_text_of_a_policy_makes_it_again(changes):
+    policy = Settings(GAME, **changes)
+    assert make_policy(str(policy), GAME) == policy
+    assert dataclasses.asdict(make_policy(str(policy), GAME)) == dataclasses.asdict(policy)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("depth=1.5", "settings: depth='1.5' is not a whole number"),
+        ("step-size=x", "settings: step-size='x' is not a number"),
+        ("fast=yes", "settings: fast='yes' is not true or false"),
+        ("mode=tow", "settings: mode='tow' is not known, did you mean 'two'"),
+        ("limit=few", "settings: limit='few' is not a whole number"),
+        ("other=few", "settings: other='few' is not a whole number"),
+        ("deep=3", "settings has no argument 'deep': did you mean 'depth'"),
+    ],
+)
+@pytest.mark.usefixtures("settings")
+def test_a_value_that_does_not_fit_is_told_what_does(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        make_policy(f"settings:{arguments}", GAME)
+
+
+@pytest.mark.usefixtures("settings")
+def test_keys_are_written_with_dashes_or_underscores():
+    for key in ("step-size", "step_size"):
+        assert make_policy(f"settings:x,{key}=0.25,fast=True,limit=none", GAME) == Settings(
+            GAME, path="x", step_size=0.25, fast=True, limit=None
+        )
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Spec strings of others
+
+
+def nested(depth):
+    spec = "optimal"
+    for _ in range(depth):
+        spec = f"expectiminimax:depth=1,leaf=({spec})"
+    return spec
+
+
+def test_a_spec_is_bounded_in_length_and_in_depth():
+    assert str(make_policy(nested(1), Game())) == "expectiminimax:depth=1,leaf=optimal"
+    parse_spec(nested(DEEPEST))
+    for spec in (nested(DEEPEST + 1), nested(80)):
+        with pytest.raises(ValueError, match=f"its parentheses are nested more than {DEEPEST} deep"):
+            make_policy(spec, Game())
+    with pytest.raises(ValueError, match=rf"has {LONGEST + 1:,} letters: {LONGEST:,} are the most") as refused:
+        make_policy("x" * (LONGEST + 1), Game())
+    assert len(str(refused.value)) < 200
+
+
+@pytest.mark.parametrize("sent", [pickle.dumps, copy.deepcopy, lambda spec: spec], ids=["pickle", "copy", "as it is"])
+def test_a_spec_from_a_file_names_built_in_policies_only(sent, monkeypatch):
+    monkeypatch.setenv(TRUST, "0")
+    for text in ("uuid:uuid4", "expectiminimax:depth=1,leaf=(uuid:uuid4)", "xml.dom:minidom"):
+        spec = sent(FromFile(text))
+        spec = pickle.loads(spec) if isinstance(spec, bytes) else spec
+        monkeypatch.delitem(sys.modules, "xml.dom", raising=False)
+        with pytest.raises(ValueError, match="was read from a file, which may name built-in policies only"):
+            make_policy(spec, Game())
+        assert "xml.dom" not in sys.modules
+    assert str(make_policy(FromFile("optimal:epsilon=0.1"), Game())) == "optimal:epsilon=0.1"
+
+
+def test_every_word_of_a_file_is_from_a_file():
+    data = from_file({"a": ["b", {"c": "d"}], "e": 5, "f": None, "g": True})
+    assert data == {"a": ["b", {"c": "d"}], "e": 5, "f": None, "g": True}
+    assert [type(word) for word in (data["a"][0], data["a"][1]["c"])] == [FromFile, FromFile]
+
+
+def test_a_function_that_makes_no_policies_is_one_sentence():
+    with pytest.raises(
+        ValueError, match=r"importlib\.util:find_spec made no policy of 3 x 3, 3 to win: AttributeError"
+    ):
+        make_policy("importlib.util:find_spec", Game())

@@ -1,0 +1,345 @@
+"""The spec strings that name what plays, and the registry behind them.
+
+A spec string is ``name[:argument,...]`` with arguments ``[key=]value``, of which only the first may come without its
+key; a value that contains ``,`` or ``:`` stands in parentheses::
+
+    random      optimal:epsilon=0.1      run:runs/first      book:path=b.npz,then=(expectiminimax:depth=4)
+
+Any other name is a module, and a class of yours in it: ``module:Class`` or ``package.module:Class:key=value`` is called
+as ``Class(game, key=value)``. A spec string that was read from a file is a :class:`FromFile`, which names built-in
+policies only, unless files are trusted.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import importlib
+import importlib.util
+import inspect
+import os
+import types
+import typing
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+from ttt_envs.hidden import hidden_by
+
+if TYPE_CHECKING:  # what says how it is called imports nothing that plays
+    from ttt_envs.policy import Policy
+    from ttt_envs.rules import Game
+
+POLICIES: dict[str, str] = {
+    "random": "baselines.simple:Random",
+    "win-or-block": "baselines.simple:WinOrBlock",
+    "optimal": "baselines.solver:Optimal",
+    "expectiminimax": "baselines.expectiminimax:Expectiminimax",
+    "table": "baselines.tables:TablePolicy",
+    "svd": "baselines.compression:SVD",
+    "hosvd": "baselines.compression:HOSVD",
+    "hosvd2": "baselines.compression:HOSVD2",
+    "hooi": "baselines.compression:HOOI",
+    "tt": "baselines.compression:TT",
+    "mcts": "baselines.mcts:MCTS",
+    "run": "learners.checkpoint:load_policy",
+    "sb3": "learners.sb3:ZipPolicy",
+}
+"""built-in names -> "module:factory", imported when asked for and called as ``factory(game, **arguments)``"""
+
+OTHER_NAMES: dict[str, tuple[str, ...]] = {
+    "minimax": ("optimal", "expectiminimax"),
+    "negamax": ("optimal", "expectiminimax"),
+    "alpha-beta": ("expectiminimax",),
+    "alphabeta": ("expectiminimax",),
+    "perfect": ("optimal",),
+    "solver": ("optimal",),
+    "uct": ("mcts",),
+    "uniform": ("random",),
+}
+"""what others call the built-in ones"""
+
+GRAMMAR = 'write name or name:key=value,..., as in "random" or "run:PATH"'
+
+
+TRUST = "TTT_ENVS_TRUST"
+"""the environment variable that, set to 1, trusts every file: those that can run code when they are loaded, and the
+classes that files name. The commands' --trust sets it"""
+LONGEST, DEEPEST = 4096, 16
+"""letters that a spec string may have, and how deep its parentheses may be nested"""
+
+
+class FromFile(str):
+    """A word that was read from a file, which anybody may have written.
+
+    As a spec string it names built-in policies only, and so do the spec strings inside it, however deep; it stays what
+    it is on its way to other processes. See :data:`TRUST`.
+    """
+
+    __slots__ = ()
+
+
+def from_file(data: Any) -> Any:
+    """JSON-ready data that was read from a file: every word in it, keys apart, becomes a :class:`FromFile`."""
+    if isinstance(data, dict):
+        return {key: from_file(value) for key, value in data.items()}
+    if isinstance(data, list):
+        return [from_file(value) for value in data]
+    return FromFile(data) if isinstance(data, str) else data
+
+
+def trusted() -> bool:
+    """Whether files are trusted: see :data:`TRUST`."""
+    return os.environ.get(TRUST) == "1"
+
+
+class Spec(NamedTuple):
+    """A spec string, taken apart."""
+
+    name: str
+    unkeyed: str | None
+    keyed: dict[str, str]
+
+    def from_file(self) -> Spec:
+        """The same with values that were read from a file."""
+        keyed: dict[str, str] = {key: FromFile(value) for key, value in self.keyed.items()}
+        return Spec(self.name, None if self.unkeyed is None else FromFile(self.unkeyed), keyed)
+
+
+def _split(text: str, at: str) -> list[str]:
+    """``text`` cut at ``at`` outside parentheses.
+
+    Raises:
+        ValueError: parentheses that do not match.
+    """
+    parts, depth, start = [], 0, 0
+    for index, letter in enumerate(text):
+        depth += (letter == "(") - (letter == ")")
+        if depth < 0:
+            break
+        if depth > DEEPEST:
+            raise ValueError(f"its parentheses are nested more than {DEEPEST} deep")
+        if letter == at and depth == 0:
+            parts.append(text[start:index])
+            start = index + 1
+    if depth != 0:
+        raise ValueError("its parentheses do not match")
+    return [*parts, text[start:]]
+
+
+def _unwrap(value: str) -> str:
+    """``value`` without the one pair of parentheses that stands around all of it."""
+    inner = value[1:-1]
+    if not (value.startswith("(") and value.endswith(")")):
+        return value
+    try:
+        _split(inner, ",")
+    except ValueError:  # as in (a)(b)
+        return value
+    return inner
+
+
+def parse_spec(spec: str) -> Spec:
+    """Take a spec string apart, without looking at what it names.
+
+    Raises:
+        TypeError: not a string.
+        ValueError: a string that is no spec.
+    """
+    if not isinstance(spec, str):
+        raise TypeError(f"{spec!r} is neither a policy nor the name of one: {GRAMMAR}")
+    if len(spec) > LONGEST:
+        raise ValueError(f"{spec[:40]!r}... is no policy, it has {len(spec):,} letters: {LONGEST:,} are the most")
+    try:
+        head, *rest = _split(spec, ":")
+        # [package.]module:Class[:arguments]
+        if rest and ("." in head or (head and head not in POLICIES and rest[0].isidentifier())):
+            head, rest = f"{head}:{rest[0]}", rest[1:]
+        if not head or head != head.strip():
+            raise ValueError("its name is missing")
+        unkeyed, keyed = None, {}
+        if rest:
+            for index, argument in enumerate(_split(":".join(rest), ",")):
+                key, *value = _split(argument, "=")
+                if not argument or (value and not key):
+                    raise ValueError("it has an empty argument")
+                if not value:
+                    if index > 0:
+                        raise ValueError(f"only the first argument may come without its key, {argument!r} does too")
+                    unkeyed = _unwrap(argument)
+                elif key in keyed:
+                    raise ValueError(f"it gives {key} twice")
+                else:
+                    keyed[key] = _unwrap("=".join(value))
+    except ValueError as problem:
+        raise ValueError(f"{spec!r} is no policy, {problem}: {GRAMMAR}") from None
+    return Spec(head, unkeyed, keyed)
+
+
+def nearest(name: str, known: typing.Iterable[str]) -> str:
+    """What to say after an unknown name: the nearest known one, or all of them."""
+    known = sorted(known)
+    near = difflib.get_close_matches(name, known, 1, 0.5)
+    return f"did you mean {near[0]!r}?" if near else f"choose one of {', '.join(map(repr, known))}"
+
+
+def load_object(path: str) -> Any:
+    """The object that ``"package.module:name"`` names.
+
+    Raises:
+        ValueError: no such module, or no such name in it, or of this project one that another folder hides.
+    """
+    module_name, _, name = path.partition(":")
+    package = module_name.split(".")[0]
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as problem:
+        if problem.name is not None and package == problem.name.split(".")[0]:
+            missing = f"there is no module {problem.name!r} to import for {path!r}: is it installed?"
+            raise ValueError(hidden_by(package) or missing) from None
+        raise  # the module is there, and misses something itself
+    if not hasattr(module, name):
+        public = [other for other in vars(module) if not other.startswith("_")]
+        raise ValueError(hidden_by(package) or f"the module {module_name} has no {name!r}: {nearest(name, public)}")
+    return getattr(module, name)
+
+
+def _converted(name: str, key: str, value: str, kind: Any) -> Any:
+    """A value of a spec string as the type that the factory's signature wants."""
+    if isinstance(kind, types.UnionType) or typing.get_origin(kind) is typing.Union:  # as in int | None
+        if type(None) in typing.get_args(kind) and value.lower() == "none":
+            return None
+        kind = next(arm for arm in typing.get_args(kind) if arm is not type(None))
+    if typing.get_origin(kind) is typing.Literal:
+        if value not in typing.get_args(kind):
+            raise ValueError(f"{name}: {key}={value!r} is not known, {nearest(value, typing.get_args(kind))}")
+        return value
+    try:
+        if kind is bool:
+            return {"true": True, "false": False}[value.lower()]
+        if kind is int and not -(2**63) <= int(value) < 2**63:
+            raise ValueError
+        if kind in (int, float):
+            return kind(value)
+    except (ValueError, KeyError):
+        wanted = {bool: "true or false", int: "a whole number of 64 bits", float: "a number"}[kind]
+        raise ValueError(f"{name}: {key}={value!r} is not {wanted}") from None
+    return value
+
+
+def make_policy(spec: str | Policy, game: Game) -> Policy:
+    """The policy that a spec string names, for a game; a policy is returned as it is.
+
+    Args:
+        spec: for example ``"random"``, ``"win-or-block"``, ``"run:runs/first"`` or ``"package.module:Class"``.
+        game: what will be played.
+
+    Raises:
+        TypeError: neither a string nor a policy.
+        ValueError: a malformed spec, an unknown name or key (with the nearest known one), a value that does not fit; in
+            a :class:`FromFile` that is not trusted, any name but a built-in one's.
+    """
+    from ttt_envs.policy import Policy
+
+    if not isinstance(spec, str) and isinstance(spec, Policy):
+        return spec
+    parsed = parse_spec(spec)
+    module, _, inside = parsed.name.partition(":")
+    if isinstance(spec, FromFile):
+        _check_from_file(parsed)
+        parsed = parsed.from_file()
+    if inside and ("." in module or importlib.util.find_spec(module) is not None):
+        factory = load_object(parsed.name)
+    elif parsed.name in POLICIES:
+        factory = load_object(POLICIES[parsed.name])
+    else:
+        raise ValueError(_unknown(spec, module))
+    if not callable(factory):
+        raise ValueError(f"{parsed.name} is not a class or function that makes policies: it is {factory!r}")
+    try:
+        policy = factory(game, **_arguments(parsed, factory))
+    except (ValueError, TypeError, OSError, MemoryError, ImportError):
+        raise
+    except Exception as problem:
+        if parsed.name in POLICIES:
+            raise
+        raise ValueError(f"{parsed.name} made no policy of {game}: {type(problem).__name__}: {problem}") from problem
+    if not isinstance(policy, Policy):
+        raise ValueError(f"{parsed.name} made {policy!r}, which is no policy: it needs `pure` and `probabilities`")
+    return policy
+
+
+def _check_from_file(spec: Spec) -> None:
+    """Raise ValueError for what a file may only name where files are trusted."""
+    if trusted():
+        return
+    if ":" in spec.name:
+        raise ValueError(
+            f"{_cut(spec.name)!r} was read from a file, which may name built-in policies only, for any other can "
+            f"run code: if you trust whoever wrote it, say --trust or set {TRUST}=1"
+        )
+    if spec.keyed.get("trust", "false").lower() != "false":
+        raise ValueError(
+            f"trust={_cut(spec.keyed['trust'])} of {spec.name} was read from a file, which cannot say that it is to be "
+            f"trusted: if you trust whoever wrote it, say --trust or set {TRUST}=1"
+        )
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _unknown(spec: str, name: str) -> str:
+    """What to say of a spec whose name is neither a policy nor a module."""
+    if "/" in name or Path(name).is_dir():
+        return f"there is no policy {name!r}: what the run in a folder has learned is written 'run:{spec}'"
+    if name in OTHER_NAMES:
+        meant = " or ".join(map(repr, OTHER_NAMES[name]))
+        return f"there is no policy {name!r}: did you mean {meant}?"
+    near = nearest(name, POLICIES)
+    return (
+        f"there is no policy {name!r}: {near}{'' if near.endswith('?') else '.'} "
+        f"A class of your own is written module:Class, with its module where python finds it"
+    )
+
+
+def _arguments(spec: Spec, factory: Callable[..., Any]) -> Mapping[str, Any]:
+    """The arguments of a spec, named and converted as the factory says (its first parameter is the game)."""
+    parameters = list(inspect.signature(factory, eval_str=True).parameters.values())[1:]
+    named = {p.name.replace("_", "-"): p for p in parameters if p.kind is not p.VAR_KEYWORD}
+    arguments = dict(spec.keyed)
+    if spec.unkeyed is not None:
+        if not named:
+            raise ValueError(f"{spec.name} takes no arguments: write {spec.name!r} without {spec.unkeyed!r}")
+        first = next(iter(named))
+        if first in arguments:
+            raise ValueError(f"{spec.name}: {first} is given twice, as {spec.unkeyed!r} and as {arguments[first]!r}")
+        arguments = {first: spec.unkeyed, **arguments}
+    converted = {}
+    for key, value in arguments.items():
+        parameter = named.get(key.replace("_", "-"))
+        if parameter is None:
+            if not named:
+                raise ValueError(f"{spec.name} takes no arguments: write {spec.name!r} without {key}={value}")
+            raise ValueError(f"{spec.name} has no argument {key!r}: {nearest(key, named)}")
+        converted[parameter.name] = _converted(spec.name, key, value, parameter.annotation)
+    for key, parameter in named.items():
+        if parameter.default is parameter.empty and parameter.name not in converted:
+            raise ValueError(f"{spec.name} needs its argument {key}: write {spec.name}:{key}=...")
+    return converted
+
+
+class Named:
+    """For policies that are dataclasses of (game, settings...): ``str`` gives the spec string that made them."""
+
+    name: ClassVar[str]
+
+    def __str__(self) -> str:
+        changed = []
+        for field in dataclasses.fields(self)[1:]:  # type: ignore[arg-type]  # every user is a dataclass
+            value = getattr(self, field.name)
+            if field.init and value != field.default:
+                text = str(value).lower() if value is None or isinstance(value, bool) else str(value)
+                wrapped = f"({text})" if set(text) & set(",:=()") else text
+                changed.append(f"{field.name.replace('_', '-')}={wrapped}")
+        return f"{self.name}:{','.join(changed)}" if changed else self.name
