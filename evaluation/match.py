@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 
 from evaluation.statistics import Interval, of_pairs
 from ttt_envs.boards import Boards
 from ttt_envs.compiling import Integers, Keys, Reals
+from ttt_envs.parallel import Jobs, do_blocks, in_order
 from ttt_envs.policy import HasPlayer, Player, Policy, act_in_episodes
 from ttt_envs.rules import DRAW, ILLEGAL, NOT_OVER, Game, begin_rows, key_of, play_rows
 from ttt_envs.specs import make_policy
 
-BLOCK = 2048
-"""pairs in a block: results depend on the seed and on this, never on the number of workers"""
+CHAPTER = 2048
+"""pairs whose luck has one key: results depend on the seed and on this, never on the number of workers"""
+REMEMBERED = 64
+"""pairs in a block of players with a memory, whose games draw from one generator: their results depend on it"""
+BLOCKS = 32
+"""into how many blocks a match is divided at least, so that workers have something to share and progress is seen"""
 
 
 @dataclass(frozen=True)
@@ -32,6 +38,16 @@ class Score:
 
     pairs: Integers
     lengths: Integers | None = None
+
+    @classmethod
+    def nothing(cls, game: Game) -> Score:
+        """Of no games."""
+        return cls(np.zeros((3, 3), np.int64), np.zeros((2, 3, game.cells + 1), np.int64))
+
+    def __add__(self, other: Score) -> Score:
+        """Of the games of both."""
+        lengths = None if self.lengths is None or other.lengths is None else self.lengths + other.lengths
+        return Score(self.pairs + other.pairs, lengths)
 
     @property
     def games(self) -> int:
@@ -79,7 +95,7 @@ def play_pairs(
     pairs: int,
     *,
     seed: int = 0,
-    jobs: int = 1,
+    jobs: Jobs = 1,
     progress: Callable[[int], None] | None = None,
 ) -> Score:
     """Play pairs of games, a first and then b first, both with the same skips.
@@ -89,26 +105,58 @@ def play_pairs(
         a, b: spec strings or policies.
         pairs: how many pairs, at least 1.
         seed: of all chance; the same seed plays the same games, however many workers play them.
-        jobs: processes; with more than one, a and b must be spec strings or can be pickled.
+        jobs: who plays; where that is not this process, a and b must be spec strings or can be pickled.
         progress: called with the number of pairs of each block that is done.
 
     Raises:
         ValueError: too few pairs, an unknown policy, a policy that moves to a cell that is not empty.
     """
+    total = Score.nothing(game)
+    for score in play_blocks(game, a, b, pairs, seed=seed, jobs=jobs):
+        total += score
+        if progress is not None:
+            progress(score.games // 2)
+    return total
+
+
+def play_blocks(
+    game: Game,
+    a: str | Policy,
+    b: str | Policy,
+    pairs: int,
+    *,
+    seed: int = 0,
+    jobs: Jobs = 1,
+    block: int | None = None,
+) -> Iterator[Score]:
+    """:func:`play_pairs`, a block at a time and in order: whoever has seen enough stops asking.
+
+    Args:
+        game, a, b, pairs, seed, jobs: as there.
+        block: pairs in a block; by default as many as play fast and still leave something for each worker. The games
+            do not depend on it, but for those of players with a memory.
+
+    Yields:
+        What the pairs of the next block came to.
+    """
     if pairs < 1:
         raise ValueError(f"pairs={pairs} leaves nothing to play: choose 1 or more")
-    make_policy(a, game), make_policy(b, game)  # so that a wrong name is told before workers start
-    blocks = [(block, min(BLOCK, pairs - block * BLOCK)) for block in range(-(-pairs // BLOCK))]
-    total, lengths = np.zeros((3, 3), np.int64), np.zeros((2, 3, game.cells + 1), np.int64)
-    results = Parallel(n_jobs=jobs, return_as="generator_unordered")(
-        delayed(_play_block)(game, a, b, count, seed, block) for block, count in blocks
-    )
-    for counts, stones in results:
-        total += counts
-        lengths += stones
-        if progress is not None:
-            progress(int(counts.sum()))
-    return Score(total, lengths)
+    players = (make_policy(a, game), make_policy(b, game))  # so that a wrong name is told before workers start
+    if any(isinstance(player, HasPlayer) for player in players):
+        block = REMEMBERED
+    elif block is None:
+        block = min(CHAPTER, max(16, -(-pairs // BLOCKS)))
+    parts = _parts(pairs, block)
+    with closing(do_blocks(partial(_play_block, game, a, b, seed), parts, jobs)) as results:
+        yield from in_order(results)
+
+
+def _parts(pairs: int, block: int) -> Iterator[tuple[int, int, range]]:
+    """The arguments of blocks: a chapter, how many pairs it has, and which of them are the block's."""
+    for chapter, start in enumerate(range(0, pairs, CHAPTER)):
+        of_chapter = min(CHAPTER, pairs - start)
+        for first in range(0, of_chapter, block):
+            yield chapter, of_chapter, range(first, min(first + block, of_chapter))
 
 
 @dataclass(frozen=True)
@@ -134,24 +182,29 @@ def player_of(policy: Policy, luck: Keys) -> Player:
 
 
 def _play_block(
-    game: Game, a: str | Policy, b: str | Policy, pairs: int, seed: int, block: int
-) -> tuple[Integers, Integers]:
-    """``Score.pairs`` and ``lengths`` of one block: game i and game pairs + i are a pair, a first in the former."""
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(block,)))
+    game: Game, a: str | Policy, b: str | Policy, seed: int, chapter: int, of_chapter: int, numbers: range
+) -> Score:
+    """The pairs ``numbers`` of a chapter that has ``of_chapter`` pairs.
+
+    Game i and game ``of_chapter + i`` of a chapter are a pair, a first in the former.
+    """
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(chapter,)))
     policies = (make_policy(a, game), make_policy(b, game))
-    count = 2 * pairs
-    numbers = np.arange(count)
+    pairs, count = len(numbers), 2 * len(numbers)
+    slots = np.arange(count)
+    pair = np.tile(np.asarray(numbers), 2)
+    swapped = slots >= pairs
     cells, mover = Boards.start(game, count)
     stones, luck, moves_luck = np.zeros(count, np.int64), np.zeros(count, np.uint64), np.zeros(count, np.uint64)
     outcome = np.full(count, NOT_OVER, np.int8)
-    begin_rows(cells, mover, stones, luck, key_of(rng), numbers % pairs)
+    begin_rows(cells, mover, stones, luck, key_of(rng), pair)
     # the players' moves are drawn for each game by itself: games of one pair share their skips and nothing more
-    begin_rows(cells, mover, stones, moves_luck, key_of(rng), numbers)
-    swapped = numbers >= pairs
+    begin_rows(cells, mover, stones, moves_luck, key_of(rng), pair + of_chapter * swapped)
     players = [player_of(policy, moves_luck) for policy in policies]
-    generators = rng.spawn(2)
+    own = np.random.SeedSequence(seed, spawn_key=(chapter, numbers.start))
+    generators = np.random.default_rng(own).spawn(2)
     for player in players:
-        player.begin(numbers)
+        player.begin(slots)
     while (running := outcome == NOT_OVER).any():
         turn = running & (mover == swapped)  # where a is to move
         for which, mine in enumerate((turn, running & ~turn)):
@@ -168,4 +221,4 @@ def _play_block(
     np.add.at(pairs_of, (result[:pairs], result[pairs:]), 1)
     lengths = np.zeros((2, 3, game.cells + 1), np.int64)
     np.add.at(lengths, (swapped.astype(np.int64), result, stones), 1)
-    return pairs_of, lengths
+    return Score(pairs_of, lengths)

@@ -527,11 +527,11 @@ def test_a_player_keeps_the_tree_of_each_game_to_itself():
 
 
 def test_matches_of_players_depend_on_the_seed_and_not_on_the_workers(monkeypatch):
-    monkeypatch.setattr(match, "BLOCK", 40)
+    monkeypatch.setattr(match, "REMEMBERED", 40)
     game, players = Game(skip_chance=0.25), ("mcts:simulations=30", "win-or-block")
     once = play_pairs(game, *players, 100, seed=3)
-    blocks = [match._play_block(game, *players, count, 3, block)[0] for block, count in ((2, 20), (0, 40), (1, 40))]
-    assert_array_equal(once.pairs, sum(blocks))
+    parts = (range(80, 100), range(40), range(40, 80))
+    assert_array_equal(once.pairs, sum(match._play_block(game, *players, 3, 0, 100, part).pairs for part in parts))
     assert (once.pairs != play_pairs(game, *players, 100, seed=4).pairs).any()
 
 

@@ -8,11 +8,14 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from evaluation import match
-from evaluation.match import Score, play_pairs
+from evaluation.match import Score, play_blocks, play_pairs
 from ttt_envs import Game
 
 # player_0's wins, draws and losses in tic-tac-toe with random moves, exactly (tests/data/known-values.json)
 RANDOM = (Fraction(737, 1260), Fraction(8, 63), Fraction(121, 420))
+
+
+GAME = Game(skip_chance=0.25)
 
 
 def test_random_against_random_has_its_known_rates():
@@ -41,10 +44,29 @@ def test_results_depend_on_the_seed_and_not_on_the_workers():
     assert (once.pairs != play_pairs(game, "win-or-block", "random", 5000, seed=4).pairs).any()
 
 
-def test_a_longer_match_begins_with_the_shorter_one():
+def test_progress_tells_every_pair_once():
     seen = []
-    play_pairs(Game(), "random", "random", 2 * match.BLOCK + 5, progress=seen.append)
-    assert sorted(seen) == [5, match.BLOCK, match.BLOCK]
+    play_pairs(Game(), "random", "random", 2 * match.CHAPTER + 5, progress=seen.append)
+    assert sum(seen) == 2 * match.CHAPTER + 5
+    assert len(seen) >= match.BLOCKS
+
+
+def test_games_do_not_depend_on_the_size_of_blocks():
+    pairs = match.CHAPTER + 300
+    whole = play_pairs(GAME, "win-or-block", "random", pairs, seed=3)
+    for block in (match.CHAPTER, 77):
+        parts = list(play_blocks(GAME, "win-or-block", "random", pairs, seed=3, block=block))
+        assert max(part.games for part in parts) == 2 * block
+        assert_array_equal(sum(parts, Score.nothing(GAME)).pairs, whole.pairs)
+        assert_array_equal(sum(parts, Score.nothing(GAME)).lengths, whole.lengths)
+
+
+def test_whoever_has_seen_enough_of_a_match_stops_it():
+    blocks = play_blocks(GAME, "win-or-block", "random", 10**12, seed=3, block=50, jobs=2)
+    first = next(blocks)
+    blocks.close()
+    again = next(play_blocks(GAME, "win-or-block", "random", 10**12, seed=3, block=50))
+    assert_array_equal(first.pairs, again.pairs)
 
 
 def test_both_games_of_a_pair_have_the_same_skips():

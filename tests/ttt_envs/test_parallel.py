@@ -1,0 +1,129 @@
+"""Blocks of work: the same whoever does them, also where workers die."""
+
+import contextlib
+import itertools
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ttt_envs.parallel import TRIES, Cluster, check_jobs, do_blocks, in_order
+
+
+def square(number, folder=None):
+    """``number`` squared; in a folder it dies the first time, as by the system when memory runs out."""
+    if folder is not None and number in (3, 11):
+        once = Path(folder, str(number))
+        with contextlib.suppress(FileExistsError):
+            once.touch(exist_ok=False)
+            os.kill(os.getpid(), signal.SIGKILL)
+    return number * number
+
+
+def fail(number):
+    if number == 5:
+        raise ValueError(f"{number} is at fault")
+    return number
+
+
+def die(number):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+SQUARES = [n * n for n in range(20)]
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    """A cluster of Ray on this machine, which is stopped again."""
+    pytest.importorskip("ray")
+    ray = shutil.which("ray", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    # workers import this file as the tests do
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent), "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+    told = {"stdout": subprocess.DEVNULL, "stderr": subprocess.STDOUT, "env": environment}
+    start = [ray, "start", "--head", "--port=0", "--num-cpus=2", "--include-dashboard=false", "--disable-usage-stats"]
+    subprocess.run(start, check=True, **told)
+    yield Cluster()
+    subprocess.run([ray, "stop", "--force"], check=True, **told)
+
+
+@pytest.mark.parametrize("jobs", [1, 2, -1])
+def test_all_blocks_are_done_whoever_does_them(jobs):
+    assert sorted(do_blocks(square, [(n,) for n in range(20)], jobs)) == list(enumerate(SQUARES))
+    assert list(in_order(do_blocks(square, ((n,) for n in range(20)), jobs))) == SQUARES
+    assert list(do_blocks(square, [], jobs)) == []
+
+
+def test_results_are_put_in_order_as_soon_as_they_can_be():
+    seen = []
+
+    def results():
+        for number in (1, 0, 3, 2):
+            seen.append(number)
+            yield number, number
+
+    ordered = in_order(results())
+    assert next(ordered) == 0
+    assert seen == [1, 0]
+    assert list(ordered) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_whoever_has_seen_enough_stops_the_work(jobs):
+    asked = []
+
+    def blocks():
+        for number in itertools.count():
+            asked.append(number)
+            yield (number,)
+
+    work = do_blocks(square, blocks(), jobs)
+    found = [next(work) for _ in range(5)]
+    work.close()
+    assert {number for number, _ in found} <= set(asked)
+    count = len(asked)
+    assert count < 1000
+    assert len(asked) == count
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_what_the_work_raises_is_raised(jobs):
+    with pytest.raises(ValueError, match=r"^5 is at fault$"):
+        list(do_blocks(fail, [(n,) for n in range(20)], jobs))
+
+
+def test_the_blocks_of_a_worker_that_died_are_done_again(tmp_path):
+    assert list(in_order(do_blocks(square, [(n, tmp_path) for n in range(20)], 2))) == SQUARES
+    assert {path.name for path in tmp_path.iterdir()} == {"3", "11"}
+
+
+def test_workers_that_die_again_and_again_are_an_error():
+    with pytest.raises(ValueError, match=f"^workers died {TRIES} times before they had done a block"):
+        list(do_blocks(die, [(n,) for n in range(4)], 2))
+
+
+@pytest.mark.parametrize("jobs", [0, -2])
+def test_a_number_of_jobs_that_cannot_work_is_refused(jobs):
+    with pytest.raises(ValueError, match=f"^jobs={jobs} leaves nobody to work: choose"):
+        check_jobs(jobs)
+
+
+def test_a_cluster_does_the_same(cluster, tmp_path):
+    assert sorted(do_blocks(square, [(n,) for n in range(20)], cluster)) == list(enumerate(SQUARES))
+    assert list(in_order(do_blocks(square, [(n, str(tmp_path)) for n in range(20)], cluster))) == SQUARES
+    assert {path.name for path in tmp_path.iterdir()} == {"3", "11"}
+    with pytest.raises(ValueError, match=r"^5 is at fault$"):
+        list(do_blocks(fail, [(n,) for n in range(20)], cluster))
+    work = do_blocks(square, ((n,) for n in itertools.count()), cluster)
+    assert next(work)[1] in SQUARES
+    work.close()
+
+
+def test_a_cluster_that_is_not_there_is_one_sentence():
+    pytest.importorskip("ray")
+    with pytest.raises(ValueError, match=r"^there is no Ray cluster at '127\.0\.0\.1:1' "):
+        list(do_blocks(square, [(1,)], Cluster("127.0.0.1:1")))

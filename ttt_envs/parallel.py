@@ -1,0 +1,185 @@
+"""Blocks of work, done on the cores here or on a cluster, in any order; a block whose worker died is done again.
+
+A block is a function of its arguments alone, so what comes of the work depends neither on who does a block nor on how
+often one is begun.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import logging
+import os
+import warnings
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from joblib import Parallel, delayed
+from joblib.externals.loky.process_executor import BrokenProcessPool
+
+Result = TypeVar("Result")
+Block = Sequence[Any]
+"""the arguments of one call"""
+
+TRIES = 3
+"""how often workers may die, one after the other without a block that gets done, before that is an error"""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Machines on which Ray runs; ttt_envs is installed on each of them, in the same version."""
+
+    address: str = "auto"
+    """of its head, ``host:port``; ``"auto"`` is the one that was started on this machine"""
+
+
+Jobs = int | Cluster
+"""who does the work: so many processes here, -1 for one per core, 1 for this process itself; or a cluster"""
+
+
+def check_jobs(jobs: Jobs) -> None:
+    """Raise ValueError for a number of processes that cannot work."""
+    if isinstance(jobs, int) and jobs < 1 and jobs != -1:
+        raise ValueError(f"jobs={jobs} leaves nobody to work: choose 1 or more processes, or -1 for one per core")
+
+
+def do_blocks(
+    function: Callable[..., Result], blocks: Iterable[Block], jobs: Jobs = 1
+) -> Generator[tuple[int, Result], None, None]:
+    """Do blocks of work, and hand out each result as soon as it is there.
+
+    Args:
+        function: what does a block; other processes must be able to import it.
+        blocks: the arguments of each call. They are taken as workers get free, so there may be more than anyone will
+            do: close the generator when enough are done.
+        jobs: who does them.
+
+    Yields:
+        The number of a block and its result, in the order in which blocks get done.
+
+    Raises:
+        ValueError: nobody to work; workers that die again and again; no such cluster, or no Ray. What ``function``
+            raises is raised here.
+    """
+    check_jobs(jobs)
+    numbered = enumerate(blocks)
+    if isinstance(jobs, Cluster):
+        return _on_cluster(function, numbered, jobs)
+    if jobs == 1 or (jobs == -1 and os.cpu_count() == 1):
+        return ((number, function(*block)) for number, block in numbered)
+    return _on_cores(function, numbered, jobs)
+
+
+def in_order(results: Iterable[tuple[int, Result]]) -> Iterator[Result]:
+    """The results of :func:`do_blocks` in the order of the blocks, each as soon as all before it are done."""
+    early: dict[int, Result] = {}
+    wanted = 0
+    for number, result in results:
+        early[number] = result
+        while wanted in early:
+            yield early.pop(wanted)
+            wanted += 1
+
+
+def _numbered(function: Callable[..., Result], number: int, block: Block) -> tuple[int, Result]:
+    return number, function(*block)
+
+
+def _died(problem: BaseException) -> ValueError:
+    return ValueError(
+        f"workers died {TRIES} times before they had done a block, killed or out of memory "
+        f"({type(problem).__name__}): choose fewer jobs, or give them more memory"
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# On the cores here
+
+
+def _on_cores(
+    function: Callable[..., Result], numbered: Iterator[tuple[int, Block]], jobs: int
+) -> Generator[tuple[int, Result], None, None]:
+    """By joblib. When a worker dies its pool is lost: blocks that were on their way are begun again in a new one."""
+    under_way: dict[int, Block] = {}
+
+    def take(blocks: Iterable[tuple[int, Block]]) -> Iterator[Any]:
+        for number, block in blocks:
+            under_way[number] = block
+            yield delayed(_numbered)(function, number, block)
+
+    deaths = 0
+    while True:
+        again = sorted(under_way.items())
+        results = Parallel(n_jobs=jobs, return_as="generator_unordered")(take(itertools.chain(again, numbered)))
+        try:
+            for number, result in results:
+                del under_way[number]
+                deaths = 0
+                yield number, result
+            return
+        except BrokenProcessPool as problem:
+            deaths += 1
+            if deaths == TRIES:
+                raise _died(problem) from None
+        finally:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # that what nobody wants any more is cancelled
+                results.close()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# On a cluster
+
+
+def _on_cluster(
+    function: Callable[..., Result], numbered: Iterator[tuple[int, Block]], cluster: Cluster
+) -> Generator[tuple[int, Result], None, None]:
+    """By tasks of Ray, twice as many at a time as there are CPUs. Ray itself begins a task again whose worker died."""
+    try:
+        import ray
+    except ImportError:
+        raise ValueError('a cluster needs Ray: pip install "ttt_envs[cluster]"') from None
+    begun_here = not ray.is_initialized()
+    if begun_here:
+        try:
+            ray.init(address=cluster.address, log_to_driver=False, logging_level=logging.ERROR)
+        except (ConnectionError, ValueError, RuntimeError) as problem:
+            raise ValueError(
+                f"there is no Ray cluster at {cluster.address!r} ({type(problem).__name__}): start one here with "
+                f'"ray start --head", or write the address of its head, host:port'
+            ) from None
+    shared = ray.put(function)
+    task: Any = ray.remote(num_cpus=1, max_retries=TRIES)(_shared)
+    under_way: dict[Any, int] = {}
+    try:
+        cpus: float = ray.cluster_resources().get("CPU", 1)  # type: ignore[no-untyped-call]
+        at_once = max(2, int(2 * cpus))
+        while True:
+            for number, block in itertools.islice(numbered, at_once - len(under_way)):
+                under_way[task.remote(shared, block)] = number
+            if not under_way:
+                return
+            done, _ = ray.wait(list(under_way), num_returns=1)
+            for one in done:
+                number = under_way.pop(one)
+                try:
+                    result = ray.get(one)
+                except ray.exceptions.RayTaskError as problem:  # what the function raised there is raised here
+                    raise problem.cause from None
+                except (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError) as problem:
+                    raise _died(problem) from None
+                except ray.exceptions.RayError as problem:
+                    raise ValueError(f"the cluster at {cluster.address!r} failed: {type(problem).__name__}") from None
+                yield number, result
+    finally:
+        for one in under_way:
+            with contextlib.suppress(ray.exceptions.RayError):
+                ray.cancel(one, force=True)
+        if begun_here:
+            ray.shutdown()
+
+
+def _shared(function: Callable[..., Result], block: Block) -> Result:
+    """A block by the function that Ray has stored once for all of them."""
+    return function(*block)
