@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
+from ttt_envs.specs import POLICIES, parse_spec
+
 BY_NAME = ("ttt_envs", "baselines", "learners")
 """packages whose modules are loaded by name, as policies and learners are: all of them count"""
 SHOWS = frozenset({"evaluation.drawing", "evaluation.estimate", "evaluation.page", "evaluation.report"})
@@ -46,6 +48,46 @@ def hash_of(*modules: str) -> str:
         content = file.read_bytes()
         digest.update(f"{name.as_posix()} {len(content)}\n".encode() + content)
     return digest.hexdigest()
+
+
+def identity_of(spec: str) -> str:
+    """What a policy that a spec string names depends on beside the spec: "" for our own code alone, else a SHA-256.
+
+    It covers the files and folders that stand in the spec, however deep, as in ``run:PATH`` and ``sb3:PATH``, and the
+    file of a class that is not ours.
+
+    Args:
+        spec: of a policy.
+
+    Raises:
+        TypeError, ValueError: no spec.
+    """
+    digest, found = hashlib.sha256(), False
+    for file in _files_of(spec):
+        content = file.read_bytes()
+        digest.update(f"{file.name} {len(content)}\n".encode() + content)
+        found = True
+    return digest.hexdigest() if found else ""
+
+
+def _files_of(spec: str) -> Iterator[Path]:
+    parsed = parse_spec(spec)
+    module = parsed.name.partition(":")[0] if ":" in parsed.name else ""
+    found = find_spec(module) if module else None
+    if found is not None and found.origin:
+        yield Path(found.origin)
+    for value in (parsed.unkeyed, *(parsed.keyed[key] for key in sorted(parsed.keyed))):
+        path = None if value is None or "\0" in value else Path(value)
+        if path is None or len(value or "") > 1000:
+            continue
+        if path.is_file():
+            yield path
+        elif path.is_dir():
+            # of a run what it has learned and what it is; neither its figures nor its page decide a move
+            names = ("config.json", "*.npz", "*.zip", "*.keras")
+            yield from sorted({file for name in names for file in path.glob(name) if file.is_file()})
+        elif set("(:") & set(value or "") or value in POLICIES:
+            yield from _files_of(str(value))
 
 
 def _imported_by(file: Path) -> Iterator[str]:

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from joblib import Parallel, delayed
-
 from evaluation.drawing import Draw, save_picture
 from evaluation.statistics import Interval
-from ttt_envs.files import held, open_to_write, parse_json, read_bounded, tidy, write_json, write_whole
+from evaluation.units import Unit, do_units
+from ttt_envs.files import write_json, write_whole
+from ttt_envs.parallel import Jobs
 
-Unit = Mapping[str, Any]
-"""JSON-ready settings of one piece of work"""
-
-UNITS, TABLE, RESULT = "units.jsonl", "table.md", "result.json"
+TABLE, RESULT = "table.md", "result.json"
 
 
 class Row(NamedTuple):
@@ -92,7 +86,7 @@ def run_units(
     made_by: Mapping[str, Any],
     *,
     quick: bool = False,
-    jobs: int = 1,
+    jobs: Jobs = 1,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[tuple[Unit, Any]]:
     """Do the pieces of work of a study, but for those that are done already.
@@ -105,7 +99,7 @@ def run_units(
         folder: where results are kept; those that something else made are thrown away.
         made_by: JSON-ready: versions and whatever else decides results.
         quick: the quick form.
-        jobs: processes.
+        jobs: who works.
         progress: called with how many pieces are done, and how many there are.
 
     Returns:
@@ -114,71 +108,15 @@ def run_units(
     Raises:
         ValueError: another process works in the folder, or something in it is no file.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    with held(folder):
-        tidy(folder, (UNITS, TABLE, RESULT))
-        return _run_units(study, folder, made_by, quick, jobs, progress)
-
-
-def _run_units(
-    study: Study,
-    folder: Path,
-    made_by: Mapping[str, Any],
-    quick: bool,
-    jobs: int,
-    progress: Callable[[int, int], None] | None,
-) -> list[tuple[Unit, Any]]:
     units = list(study.units(quick))
-    head = json.dumps({"made_by": dict(made_by)})
-    kept = _kept(folder / UNITS, head)
-    names = [json.dumps(unit, sort_keys=True) for unit in units]
-    missing = [index for index, name in enumerate(names) if name not in kept]
-    lines = [head, *(_line(name, kept[name]) for name in names if name in kept)]
-    write_whole(folder / UNITS, lambda file: file.write(("\n".join(lines) + "\n").encode()))
+    done: dict[int, Any] = {}
     tell = progress or (lambda done, total: None)
-    tell(len(units) - len(missing), len(units))
-    with open_to_write(folder / UNITS) as file:
-        file.seek(0, os.SEEK_END)
-        work = (delayed(_measured)(study.measure, index, units[index]) for index in missing)
-        results = Parallel(n_jobs=1 if study.alone else jobs, return_as="generator_unordered")(work)
-        for count, (index, result) in enumerate(results):
-            kept[names[index]] = result
-            file.write(_line(names[index], result).encode() + b"\n")
-            file.flush()
-            tell(len(units) - len(missing) + count + 1, len(units))
-    # as they are read again from the file: an interrupted study and one in a single run conclude from the same
-    return [(unit, json.loads(json.dumps(kept[name]))) for unit, name in zip(units, names, strict=True)]
-
-
-def _measured(measure: Callable[[Unit], Any], index: int, unit: Unit) -> tuple[int, Any]:
-    return index, measure(unit)
-
-
-def _line(name: str, result: Any) -> str:
-    """What is kept of a unit, as a line: a hash in it tells damage that is JSON, too."""
-    data = {"unit": json.loads(name), "result": result}
-    return json.dumps({**data, "sha256": hashlib.sha256(json.dumps(data).encode()).hexdigest()})
-
-
-def _kept(path: Path, head: str) -> dict[str, Any]:
-    """The results in a file, by the unit as JSON; none where its first line is another."""
-    try:
-        content = read_bounded(path)
-    except FileNotFoundError:
-        return {}
-    lines = content.decode(errors="replace").splitlines()
-    if not lines or lines[0] != head:
-        return {}
-    kept = {}
-    for line in lines[1:]:
-        try:
-            data = parse_json(line, nan=True)
-            name, result = json.dumps(data["unit"], sort_keys=True), data["result"]
-            if line == _line(name, result):
-                kept[name] = result
-        except (ValueError, KeyError, TypeError):  # the end of a file whose writer was killed
-            continue
-    return kept
+    tell(0, len(units))
+    workers = 1 if study.alone else jobs
+    for index, result in do_units(study.measure, units, folder, made_by, jobs=workers, others=(TABLE, RESULT)):
+        done[index] = result
+        tell(len(done), len(units))
+    return [(unit, done[index]) for index, unit in enumerate(units)]
 
 
 def write_findings(study: Study, name: str, findings: Findings, folder: Path, quick: bool) -> list[Path]:

@@ -29,6 +29,7 @@ from ttt_envs.specs import TRUST
 from ttt_envs.version import __version__
 
 if TYPE_CHECKING:  # compiled code is imported where a game is played, not where help is written
+    from ttt_envs.parallel import Jobs
     from ttt_envs.rules import Game
 
 MOST = 10**15
@@ -156,6 +157,30 @@ class ExactOptions(GameOptions):
         if not 0 < self.memory <= 2**20:
             raise ValueError(f"--memory {self.memory:g} is no amount of GiB: choose more than 0, up to {2**20:,}")
         return int(self.memory * 2**30)
+
+
+@dataclass(frozen=True)
+class WorkOptions:
+    """Who does the work."""
+
+    jobs: Count = 1
+    """processes that work, -1 one for each core"""
+    cluster: Annotated[str, tyro.conf.arg(metavar="auto|HOST:PORT")] = ""
+    """work on a cluster of Ray instead: auto for the one that was started here, or the address of its head"""
+
+    def workers(self) -> Jobs:
+        """Who works, checked.
+
+        Raises:
+            ValueError: nobody.
+        """
+        from ttt_envs.parallel import Cluster
+
+        if self.cluster:
+            return Cluster(self.cluster)
+        if self.jobs < 1 and self.jobs != -1:
+            raise ValueError(f"--jobs {self.jobs} leaves nobody to work: choose 1 or more processes, -1 for all cores")
+        return self.jobs
 
 
 def trust_files() -> None:

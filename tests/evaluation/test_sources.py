@@ -62,3 +62,23 @@ def test_a_hash_is_of_contents_and_of_names(tmp_path, monkeypatch):
     (package / "inner/__init__.py").write_text("")
     (package / "inner/helper.py").write_text(texts["inner/__init__.py"] + texts["inner/helper.py"])
     assert sources.hash_of("a_package_of_studies.study") != before
+
+
+def test_a_policy_of_files_is_known_by_what_is_in_them(tmp_path, monkeypatch):
+    """Results that are kept are not those of a run that has gone on, or of a class that was edited."""
+    assert sources.identity_of("random") == sources.identity_of("expectiminimax:depth=3,leaf=(optimal)") == ""
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "config.json").write_text("{}")
+    (run / "checkpoint.npz").write_bytes(b"1")
+    seen = [sources.identity_of(f"run:{run}"), sources.identity_of(f"expectiminimax:leaf=(run:{run})")]
+    assert seen[0] == seen[1] != ""
+    (run / "metrics.jsonl").write_text("what happened")
+    assert sources.identity_of(f"run:{run}") == seen[0]
+    (run / "checkpoint.npz").write_bytes(b"2")
+    seen.append(sources.identity_of(f"run:{run}"))
+    monkeypatch.syspath_prepend(tmp_path)
+    for text in ("a = 1", "a = 2"):
+        (tmp_path / "of_the_user.py").write_text(text)
+        seen.append(sources.identity_of("of_the_user:Class:key=1"))
+    assert len(set(seen)) == 4

@@ -10,13 +10,13 @@ import tyro
 from rich.table import Table
 
 from evaluation.match import Score, play_pairs
-from ttt_apps.cli import Count, GameOptions, check_seed, new_table, progress_bar, show
+from ttt_apps.cli import Count, GameOptions, WorkOptions, check_seed, new_table, progress_bar, show
 from ttt_envs.rules import Game
 from ttt_envs.specs import make_policy
 
 
 @dataclass(frozen=True)
-class Match(GameOptions):
+class Match(WorkOptions, GameOptions):
     """Play pairs of games between A and B, each of a pair with the same skips and the seats swapped."""
 
     a: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="A")] = tyro.MISSING
@@ -27,8 +27,6 @@ class Match(GameOptions):
     """how many games, an even number"""
     seed: Count = 0
     """of all chance"""
-    jobs: Count = 1
-    """processes that play"""
     json: tyro.conf.FlagCreatePairsOff[bool] = False
     """print JSON instead of a table"""
 
@@ -53,8 +51,7 @@ class Match(GameOptions):
                 f"choose an even number such as {max(2, self.games + 1)}"
             )
         check_seed(self.seed)
-        if self.jobs < 1:
-            raise ValueError(f"--jobs {self.jobs} leaves nobody to play: choose 1 or more processes")
+        workers = self.workers()
         make_policy(self.a, game), make_policy(self.b, game)  # a wrong name is told before a bar is drawn
         with progress_bar() as bar:
             task = bar.add_task("playing", total=self.games)
@@ -64,7 +61,7 @@ class Match(GameOptions):
                 self.b,
                 self.games // 2,
                 seed=self.seed,
-                jobs=self.jobs,
+                jobs=workers,
                 progress=lambda pairs: bar.advance(task, 2 * pairs),
             )
 

@@ -14,16 +14,20 @@ from rich.text import Text
 
 from evaluation.drawing import check_pictures
 from evaluation.sources import hash_of
-from evaluation.study import RESULT, TABLE, UNITS, Findings, Study, run_units, verdict, write_findings
-from ttt_apps.cli import Count, Stopped, progress_bar, say, show, tell
+from evaluation.study import RESULT, TABLE, Findings, Study, run_units, verdict, write_findings
+from evaluation.units import UNITS
+from ttt_apps.cli import Stopped, WorkOptions, progress_bar, say, show, tell
 from ttt_apps.studies import STUDIES
 from ttt_apps.versions import versions
 from ttt_envs.specs import load_object, nearest
 
 
 @dataclass(frozen=True)
-class Reproduce:
-    """Compute a published table or figure anew: table, pictures, and whether what the source says holds."""
+class Reproduce(WorkOptions):
+    """Compute a published table or figure anew: table, pictures, and whether what the source says holds.
+
+    Studies that measure time are done by one process, whoever works.
+    """
 
     name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME")] = ""
     """which; without a name all are listed"""
@@ -31,8 +35,6 @@ class Reproduce:
     """a small form in under a minute, which says what it leaves out"""
     out: Path | None = None
     """the folder for table.md, result.json and pictures; by default runs/reproduce/NAME"""
-    jobs: Count = 1
-    """processes; studies that measure time take one"""
     fresh: tyro.conf.FlagCreatePairsOff[bool] = False
     """do everything anew, also what an earlier call that was stopped has left"""
     json: tyro.conf.FlagCreatePairsOff[bool] = False
@@ -50,8 +52,7 @@ class Reproduce:
             return
         if self.name not in STUDIES:
             raise ValueError(f"there is no study {self.name!r}: {nearest(self.name, STUDIES)}")
-        if self.jobs < 1:
-            raise ValueError(f"--jobs {self.jobs} leaves nobody to work: choose 1 or more processes")
+        workers = self.workers()
         check_pictures()
         study: Study = load_object(STUDIES[self.name])
         quick = "-quick" if self.quick else ""
@@ -65,7 +66,7 @@ class Reproduce:
                 def show(done: int, total: int) -> None:
                     bar.update(task, completed=done, total=total, count=f"{done} of {total}")
 
-                results = run_units(study, folder, _made_by(study), quick=self.quick, jobs=self.jobs, progress=show)
+                results = run_units(study, folder, _made_by(study), quick=self.quick, jobs=workers, progress=show)
         except KeyboardInterrupt:
             raise Stopped(f"stopped; what was done is kept in {folder}: the same command goes on") from None
         findings = study.conclude(results)

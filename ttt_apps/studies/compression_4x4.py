@@ -9,7 +9,8 @@ from baselines.compression import Method, decomposition
 from baselines.tables import Softmax, Table, values_of
 from evaluation.cost import Usage
 from evaluation.grade import Grade, grade
-from evaluation.study import Claim, Findings, Row, Study, Unit, rates
+from evaluation.study import Claim, Findings, Row, Study, rates
+from evaluation.units import Unit
 from ttt_apps.studies.compressed import SOURCE, WEIGHT
 from ttt_envs.rules import Game
 

@@ -11,7 +11,8 @@ from baselines.compression import decompose, split_errors
 from baselines.tables import Softmax, Table
 from evaluation.drawing import SERIES, legend
 from evaluation.grade import Grade, grade
-from evaluation.study import Claim, Findings, Row, Study, Unit, rates
+from evaluation.study import Claim, Findings, Row, Study, rates
+from evaluation.units import Unit
 from ttt_apps.studies.compressed import SOURCE, TERMINALS, WEIGHT, whole
 from ttt_envs.compiling import Reals
 from ttt_envs.rules import Game

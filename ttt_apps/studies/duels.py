@@ -11,7 +11,8 @@ from evaluation.drawing import RESULTS, arms, means
 from evaluation.exact import Outcome, outcome
 from evaluation.match import play_pairs
 from evaluation.statistics import Interval, are_samples, of_seeds
-from evaluation.study import Claim, Row, Unit, rates, signed
+from evaluation.study import Claim, Row, rates, signed
+from evaluation.units import Unit
 from learners.base import Learner
 from learners.checkpoint import build_config
 from learners.config import Builder

@@ -11,7 +11,8 @@ import numpy as np
 from evaluation.cost import NAMES, Usage
 from evaluation.drawing import SERIES, legend
 from evaluation.statistics import Interval, all_of, of_seeds, within
-from evaluation.study import Claim, Findings, Row, Study, Unit
+from evaluation.study import Claim, Findings, Row, Study
+from evaluation.units import Unit
 from learners.checkpoint import build_config, new_config
 from ttt_apps.apart import repeat
 from ttt_apps.studies.duels import NAIVE, PROGRAM, Q_NET, SOURCE

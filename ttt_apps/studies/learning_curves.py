@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from evaluation.drawing import SERIES, legend
-from evaluation.study import Findings, Row, Study, Unit
+from evaluation.study import Findings, Row, Study
+from evaluation.units import Unit
 from learners.checkpoint import COST, METRICS, new_config
 from ttt_apps.apart import run_apart
 from ttt_envs.lockstep import SELF

@@ -12,7 +12,8 @@ from evaluation.drawing import RESULTS, arms, legend, means
 from evaluation.exact import outcome
 from evaluation.match import Score
 from evaluation.statistics import above, wilson
-from evaluation.study import Claim, Findings, Row, Study, Unit, rates, signed
+from evaluation.study import Claim, Findings, Row, Study, rates, signed
+from evaluation.units import Unit
 from ttt_apps.studies.trees import (
     BOARDS,
     GAMES,

@@ -15,7 +15,8 @@ from evaluation.drawing import SERIES, arms, legend, means
 from evaluation.exact import outcome
 from evaluation.match import Score
 from evaluation.statistics import Interval, above, all_of, any_of, difference, median, wilson, within
-from evaluation.study import Claim, Findings, Row, Study, Unit, signed
+from evaluation.study import Claim, Findings, Row, Study, signed
+from evaluation.units import Unit
 from ttt_apps.studies.trees import (
     BOARDS,
     DEPTH,
