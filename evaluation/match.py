@@ -1,8 +1,8 @@
-"""Matches: pairs of games with seats swapped and the same skips in both."""
+"""Matches: pairs of games with seats swapped, from the same opening and with the same skips in both."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from evaluation.games import Move, PlayedGame
+from evaluation.openings import Openings, draw_openings
 from evaluation.statistics import Interval, of_pairs
-from ttt_envs.boards import Boards
-from ttt_envs.compiling import Integers, Keys, Reals
+from ttt_envs.boards import Boards, to_text
+from ttt_envs.compiling import Flags, Integers, Keys, Reals
 from ttt_envs.parallel import Jobs, do_blocks, in_order
 from ttt_envs.policy import HasPlayer, Player, Policy, act_in_episodes
 from ttt_envs.rules import DRAW, ILLEGAL, NOT_OVER, Game, begin_rows, key_of, play_rows
@@ -24,6 +26,9 @@ REMEMBERED = 64
 """pairs in a block of players with a memory, whose games draw from one generator: their results depend on it"""
 BLOCKS = 32
 """into how many blocks a match is divided at least, so that workers have something to share and progress is seen"""
+
+Log = Callable[[Sequence[PlayedGame]], object]
+"""what is done with games that were played"""
 
 
 @dataclass(frozen=True)
@@ -97,6 +102,8 @@ def play_pairs(
     seed: int = 0,
     jobs: Jobs = 1,
     progress: Callable[[int], None] | None = None,
+    openings: str | Openings | None = None,
+    log: Log | None = None,
 ) -> Score:
     """Play pairs of games, a first and then b first, both with the same skips.
 
@@ -107,12 +114,15 @@ def play_pairs(
         seed: of all chance; the same seed plays the same games, however many workers play them.
         jobs: who plays; where that is not this process, a and b must be spec strings or can be pickled.
         progress: called with the number of pairs of each block that is done.
+        openings: where both games of a pair begin, see :meth:`Openings.of`; None is the empty board.
+        log: called with the games of each block, in order, pair by pair; such as ``partial(append_games, path)``.
 
     Raises:
-        ValueError: too few pairs, an unknown policy, a policy that moves to a cell that is not empty.
+        OSError: openings of a file that cannot be read, a log that cannot be written.
+        ValueError: too few pairs, an unknown policy, a policy that moves to a cell that is not empty, no openings.
     """
     total = Score.nothing(game)
-    for score in play_blocks(game, a, b, pairs, seed=seed, jobs=jobs):
+    for score in play_blocks(game, a, b, pairs, seed=seed, jobs=jobs, openings=openings, log=log):
         total += score
         if progress is not None:
             progress(score.games // 2)
@@ -128,11 +138,13 @@ def play_blocks(
     seed: int = 0,
     jobs: Jobs = 1,
     block: int | None = None,
+    openings: str | Openings | None = None,
+    log: Log | None = None,
 ) -> Iterator[Score]:
     """:func:`play_pairs`, a block at a time and in order: whoever has seen enough stops asking.
 
     Args:
-        game, a, b, pairs, seed, jobs: as there.
+        game, a, b, pairs, seed, jobs, openings, log: as there.
         block: pairs in a block; by default as many as play fast and still leave something for each worker. The games
             do not depend on it, but for those of players with a memory.
 
@@ -146,17 +158,25 @@ def play_blocks(
         block = REMEMBERED
     elif block is None:
         block = min(CHAPTER, max(16, -(-pairs // BLOCKS)))
-    parts = _parts(pairs, block)
-    with closing(do_blocks(partial(_play_block, game, a, b, seed), parts, jobs)) as results:
-        yield from in_order(results)
+    if isinstance(openings, str):
+        openings = Openings.of(openings, game)
+    parts = _parts(pairs, block, openings)
+    work = partial(_play_block, game, a, b, seed, openings and openings.text, log is not None)
+    with closing(do_blocks(work, parts, jobs)) as results:
+        for score, played in in_order(results):
+            if log is not None:
+                log(played)
+            yield score
 
 
-def _parts(pairs: int, block: int) -> Iterator[tuple[int, int, range]]:
-    """The arguments of blocks: a chapter, how many pairs it has, and which of them are the block's."""
+def _parts(pairs: int, block: int, openings: Openings | None) -> Iterator[tuple[int, int, range, int | Boards]]:
+    """The arguments of blocks: a chapter, how many pairs it has, which of them are the block's, how they begin."""
     for chapter, start in enumerate(range(0, pairs, CHAPTER)):
         of_chapter = min(CHAPTER, pairs - start)
         for first in range(0, of_chapter, block):
-            yield chapter, of_chapter, range(first, min(first + block, of_chapter))
+            numbers = range(first, min(first + block, of_chapter))
+            all_numbers = range(start + numbers.start, start + numbers.stop)
+            yield chapter, of_chapter, numbers, 0 if openings is None else openings.of_pairs(all_numbers)
 
 
 @dataclass(frozen=True)
@@ -182,11 +202,21 @@ def player_of(policy: Policy, luck: Keys) -> Player:
 
 
 def _play_block(
-    game: Game, a: str | Policy, b: str | Policy, seed: int, chapter: int, of_chapter: int, numbers: range
-) -> Score:
-    """The pairs ``numbers`` of a chapter that has ``of_chapter`` pairs.
+    game: Game,
+    a: str | Policy,
+    b: str | Policy,
+    seed: int,
+    openings: str | None,
+    logged: bool,
+    chapter: int,
+    of_chapter: int,
+    numbers: range,
+    beginning: int | Boards,
+) -> tuple[Score, Sequence[PlayedGame]]:
+    """The pairs ``numbers`` of a chapter that has ``of_chapter`` pairs, and their games where they are ``logged``.
 
-    Game i and game ``of_chapter + i`` of a chapter are a pair, a first in the former.
+    Game i and game ``of_chapter + i`` of a chapter are a pair, a first in the former. They begin with so many random
+    plies, or with positions, one for each pair.
     """
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(chapter,)))
     policies = (make_policy(a, game), make_policy(b, game))
@@ -200,6 +230,11 @@ def _play_block(
     begin_rows(cells, mover, stones, luck, key_of(rng), pair)
     # the players' moves are drawn for each game by itself: games of one pair share their skips and nothing more
     begin_rows(cells, mover, stones, moves_luck, key_of(rng), pair + of_chapter * swapped)
+    if beginning:
+        first = beginning if isinstance(beginning, Boards) else _drawn(game, beginning, rng, numbers)
+        cells[:], mover[:] = np.tile(first.cells, (2, 1)), np.tile(first.mover, 2)
+        stones[:] = np.count_nonzero(cells, axis=1)
+    record = Record(game, Boards(cells.copy(), mover.copy())) if logged else None
     players = [player_of(policy, moves_luck) for policy in policies]
     own = np.random.SeedSequence(seed, spawn_key=(chapter, numbers.start))
     generators = np.random.default_rng(own).spawn(2)
@@ -211,14 +246,71 @@ def _play_block(
             rows = np.flatnonzero(mine)
             if not len(rows):
                 continue
-            actions = players[which].act(Boards(cells[rows], mover[rows]), rows, generators[which])
+            boards = Boards(cells[rows], mover[rows])
+            actions = players[which].act(boards, rows, generators[which])
             play_rows(cells, mover, stones, luck, rows, actions, game.parameters, outcome)
             if (outcome[rows] == ILLEGAL).any():
                 raise ValueError(f"{policies[which]} moved to a cell that is not empty: it is at fault")
+            if record is not None:
+                record.note(rows, actions, (mover[rows] == boards.mover) & (outcome[rows] == NOT_OVER))
     # a's results: 0 win, 1 draw, 2 loss
     result = np.where(outcome == DRAW, 1, np.where(outcome == swapped, 0, 2))
     pairs_of = np.zeros((3, 3), np.int64)
     np.add.at(pairs_of, (result[:pairs], result[pairs:]), 1)
     lengths = np.zeros((2, 3, game.cells + 1), np.int64)
     np.add.at(lengths, (swapped.astype(np.int64), result, stones), 1)
-    return Score(pairs_of, lengths)
+    score = Score(pairs_of, lengths)
+    if record is None:
+        return score, ()
+    names = (str(a), str(b))
+    return score, [
+        record.played(
+            row,
+            (names[turned], names[1 - turned]),
+            int(outcome[row]),
+            seed=seed,
+            episode=2 * (chapter * CHAPTER + numbers[row % pairs]) + turned,
+            settings={} if openings is None else {"openings": openings},
+        )
+        for number in range(pairs)
+        for turned, row in enumerate((number, pairs + number))
+    ]
+
+
+def _drawn(game: Game, plies: int, rng: np.random.Generator, numbers: range) -> Boards:
+    """The random openings of the pairs ``numbers`` of a chapter: luck of their own, the same in any block."""
+    key = key_of(rng)
+    luck = np.zeros(len(numbers), np.uint64)
+    nothing = np.zeros((len(numbers), 0), np.int8), np.zeros(len(numbers), np.int8), np.zeros(len(numbers), np.int64)
+    begin_rows(*nothing, luck, key, np.asarray(numbers))
+    return draw_openings(game, plies, luck)
+
+
+class Record:
+    """The moves of games played side by side.
+
+    Args:
+        game: what is played.
+        first: where each of the games begins.
+    """
+
+    def __init__(self, game: Game, first: Boards) -> None:
+        self.game, self.first = game, first
+        count = len(first.mover)
+        self.actions = np.zeros((count, game.cells), np.int64)
+        self.skipped = np.zeros((count, game.cells), np.bool_)
+        self.moves = np.zeros(count, np.int64)
+
+    def note(self, rows: Integers, actions: Integers, skipped: Flags) -> None:
+        """A move was made in each of the games ``rows``, int64[R], and the other player's turn skipped or not."""
+        self.actions[rows, self.moves[rows]] = actions
+        self.skipped[rows, self.moves[rows]] = skipped
+        self.moves[rows] += 1
+
+    def played(self, row: int, players: tuple[str, str], result: int, **known: Any) -> PlayedGame:
+        """A game that is over."""
+        length = self.moves[row]
+        moves = map(Move, self.actions[row, :length].tolist(), self.skipped[row, :length].tolist())
+        begun = self.first.cells[row].any()
+        opening = to_text(self.first.position(row), self.game) if begun else None
+        return PlayedGame(self.game, players, tuple(moves), result, opening=opening, **known)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttt_envs.compiling import Cells, Keys, compiled, wide
-from ttt_envs.rules import DRAW, Game, Position, check_cells, legal, windows
+from ttt_envs.rules import DRAW, Game, Position, check_cells, legal, windows, winner
 
 STONES = ".ox"
 """how the cells 0, 1 and 2 are written"""
@@ -170,6 +170,22 @@ def from_text(text: str, game: Game | None = None) -> Position:
             f"{text!r} is a board of {len(rows)} x {len(rows[0])}: this game needs {game.rows} x {game.columns}"
         )
     return Position(np.array([STONES.index(stone) for row in rows for stone in row], np.int8), MOVERS.index(mover))
+
+
+def check_opening(game: Game, position: Position, name: str) -> None:
+    """Raise ValueError, about ``name``, for a position that is over, or that no game leads to by its stones."""
+    if winner(game, position.cells) is not None:
+        raise ValueError(f"{name} is over: choose a position in which the game goes on")
+    o, x = (int(np.count_nonzero(position.cells == stone)) for stone in (1, 2))
+    if game.skip_chance == 0:
+        if o - x not in (0, 1) or position.mover != o - x:
+            turn = f"{MOVERS[o - x]} is" if o - x in (0, 1) else "nobody could be"
+            raise ValueError(
+                f"{name} comes from no game without skips, with {o} o and {x} x {turn} to move: "
+                f"choose another, or a skip_chance above 0"
+            )
+    elif o == 0 and (x or position.mover):
+        raise ValueError(f"{name} comes from no game: o moves first")
 
 
 def to_text(position: Position, game: Game | None = None) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ttt_envs import stepping
 from ttt_envs.bits import LARGEST_IN_BITS
-from ttt_envs.boards import MOVERS, Boards, from_text
+from ttt_envs.boards import Boards, check_opening, from_text
 from ttt_envs.compiling import Cells, Flags, Integers, Keys, Reals
 from ttt_envs.policy import ActsInGames, PlaysUniformly, Policy, act_in_episodes
 from ttt_envs.rules import (
@@ -24,7 +24,6 @@ from ttt_envs.rules import (
     chance_outcomes,
     occupied,
     packed,
-    winner,
 )
 from ttt_envs.specs import make_policy
 from ttt_envs.stepping import BOTH_SEATS, BY_ACT, NOBODY, UNIFORM
@@ -84,18 +83,7 @@ def beginning(game: Game, options: Mapping[str, Any] | None, both: bool) -> tupl
     if not isinstance(text, str):
         raise TypeError(f"options['position']={text!r} is no text: write rows and mover, as in 'x.o/.../..o x'")
     position = from_text(text, game)
-    if winner(game, position.cells) is not None:
-        raise ValueError(f"options['position']={text!r} is over: choose a position in which the game goes on")
-    o, x = (int(np.count_nonzero(position.cells == stone)) for stone in (1, 2))
-    if game.skip_chance == 0:
-        if o - x not in (0, 1) or position.mover != o - x:
-            turn = f"{MOVERS[o - x]} is" if o - x in (0, 1) else "nobody could be"
-            raise ValueError(
-                f"options['position']={text!r} comes from no game without skips, with {o} o and {x} x {turn} to move: "
-                f"choose another, or a skip_chance above 0"
-            )
-    elif o == 0 and (x or position.mover):
-        raise ValueError(f"options['position']={text!r} comes from no game: o moves first")
+    check_opening(game, position, f"options['position']={text!r}")
     return position, seat
 
 
