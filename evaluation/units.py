@@ -28,6 +28,7 @@ def do_units(
     *,
     jobs: Jobs = 1,
     others: Sequence[str] = (),
+    arrived: Callable[[Unit, Any], Any] = lambda unit, result: result,
 ) -> Iterator[tuple[int, Any]]:
     """Do pieces of work, but for those that are done already.
 
@@ -40,6 +41,7 @@ def do_units(
         folder: where results are kept; those that something else made are thrown away. It is made where there is none.
         made_by: JSON-ready: versions and whatever else decides results.
         jobs: who works.
+        arrived: takes a piece and its result here, before it is kept, and returns what is kept of it.
         others: names of files of the caller's in the folder: what a killed writer of theirs has left goes, too.
 
     Yields:
@@ -63,7 +65,7 @@ def do_units(
         with open_to_write(folder / UNITS) as file, closing(work) as results:
             file.seek(0, os.SEEK_END)
             for number, result in results:
-                line = _line(names[missing[number]], result)
+                line = _line(names[missing[number]], arrived(units[missing[number]], result))
                 file.write(line.encode() + b"\n")
                 file.flush()
                 yield missing[number], json.loads(line)["result"]

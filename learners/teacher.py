@@ -5,17 +5,18 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
-from joblib import Parallel, delayed
 
 from learners.base import from_bytes, to_bytes
 from learners.checkpoint import TAUGHT, load_arrays, save_arrays
 from learners.training import Progress, Task
 from ttt_envs.boards import Boards
 from ttt_envs.compiling import Cells, Reals
+from ttt_envs.parallel import Cluster, Jobs, do_blocks
 from ttt_envs.policy import TIE, Policy, Values
 from ttt_envs.rules import DRAW, NOT_OVER, Game, legal, next_mover, place
 from ttt_envs.specs import make_policy
@@ -98,7 +99,7 @@ def _play(game: Game, teacher: Teacher, epsilon: float, rng: np.random.Generator
     return Lesson(np.array(seen, np.int8), np.array(value), np.array([result]))
 
 
-def lesson_of(game: Game, teacher: str, numbers: range, *, epsilon: float = 0.0, seed: int = 0) -> Lesson:
+def lesson_of(game: Game, teacher: str, epsilon: float, seed: int, numbers: range) -> Lesson:
     """What the teacher's games of these numbers teach: each depends on its number and the seed alone."""
     judge = Teacher.of(teacher, game)
     games = [
@@ -115,7 +116,7 @@ def lessons_of(task: Task, teacher: str, epsilon: float, jobs: int, done: Progre
         task: which game, how many games, with which seed, and the run that keeps them as soon as they are played.
         teacher: a spec string.
         epsilon: probability of a random move.
-        jobs: processes, -1 one for each core; short work takes none.
+        jobs: processes, -1 one for each core; short work takes none. The task's cluster comes before them.
         done: finished games are added to it.
 
     Raises:
@@ -145,32 +146,22 @@ def lessons_of(task: Task, teacher: str, epsilon: float, jobs: int, done: Progre
             add(block, lesson)
     if (task.run / TAUGHT).is_symlink():
         raise ValueError(f"{task.run / TAUGHT} is a link, and nothing is written through it: put a folder there")
-    work = (task.game, teacher, epsilon, task.seed)
+    play = partial(lesson_of, task.game, teacher, epsilon, task.seed)
+
+    def keep(block: int, lesson: Lesson) -> None:
+        save_arrays(paths[block], {**lesson._asdict(), "made_by": to_bytes(made_by)})
+        add(block, lesson)
+
+    workers: Jobs = Cluster(task.cluster) if task.cluster else jobs
     seconds: list[float] = []
-    while missing and (len(seconds) < 2 or seconds[-1] * len(missing) < WORTH_WORKERS or jobs == 1):
+    while missing and (len(seconds) < 2 or seconds[-1] * len(missing) < WORTH_WORKERS or workers == 1):
         begun = time.perf_counter()  # the first block compiles, the second tells how long they take
-        add(missing[0], _play_and_keep(*work, numbers[missing[0]], paths[missing[0]], made_by))
+        keep(missing[0], play(numbers[missing[0]]))
         seconds.append(time.perf_counter() - begun)
         del missing[0]
-    results = Parallel(n_jobs=jobs, return_as="generator_unordered")(
-        delayed(_numbered)(block, *work, numbers[block], paths[block], made_by) for block in missing
-    )
-    for block, lesson in results:
-        add(block, lesson)
+    for number, lesson in do_blocks(play, ((numbers[block],) for block in missing), workers):
+        keep(missing[number], lesson)
     return [lessons[block] for block in range(len(numbers))]
-
-
-def _play_and_keep(
-    game: Game, teacher: str, epsilon: float, seed: int, numbers: range, path: Path, made_by: Mapping[str, Any]
-) -> Lesson:
-    """Play the games of these numbers, and write them to a file."""
-    lesson = lesson_of(game, teacher, numbers, epsilon=epsilon, seed=seed)
-    save_arrays(path, {**lesson._asdict(), "made_by": to_bytes(made_by)})
-    return lesson
-
-
-def _numbered(block: int, *work: Any) -> tuple[int, Lesson]:
-    return block, _play_and_keep(*work)
 
 
 def _kept(path: Path, game: Game, made_by: Mapping[str, Any], games: int) -> Lesson | None:

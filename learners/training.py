@@ -81,6 +81,8 @@ class Task:
     """takes the number of games and all numbers measured since"""
     progress: Callable[[Progress], None]
     """called now and then"""
+    cluster: str = ""
+    """the address of a cluster on which a teacher plays, "" for none"""
 
 
 def exploration_rng(seed: int) -> np.random.Generator:

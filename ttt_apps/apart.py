@@ -25,7 +25,7 @@ def repeat(config: dict[str, Any]) -> Usage:
 
 
 def run_apart(config: dict[str, Any], run: Path) -> Usage:
-    """Train in a fresh process, into the folder ``run``, which must not be there yet.
+    """Train in a fresh process, into the folder ``run``; where that has a run of these settings, it goes on.
 
     Returns:
         What the process took, imports included; its peak of memory as it counts that itself.
@@ -33,8 +33,9 @@ def run_apart(config: dict[str, Any], run: Path) -> Usage:
     Raises:
         ValueError: the process failed.
     """
-    run.mkdir()
-    write_json(run / CONFIG, config)
+    run.mkdir(exist_ok=True)
+    if not (run / CONFIG).exists():
+        write_json(run / CONFIG, config)
     here = str(Path(__file__).parents[1])  # where this is a checkout that is not installed
     found = {**os.environ, "PYTHONPATH": os.pathsep.join([here, os.environ.get("PYTHONPATH", "")])}
     used = usage_of([sys.executable, "-m", "ttt_apps.train", "--resume", str(run)], found)

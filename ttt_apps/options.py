@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import tyro
 
@@ -34,7 +34,8 @@ LONGEST = 100
 class Options(GameOptions):
     """Train a learner by playing, and write a run directory that can be played as run:PATH, with a report to look at.
 
-    A run that was stopped, or killed, goes on with train.py --resume PATH, and ends as if nothing had happened.
+    A run that was stopped, or killed, goes on with train.py --resume PATH, and ends as if nothing had happened. Many
+    runs that a file describes are trained by train.py --sweep FILE, see train.py --sweep FILE --help.
     """
 
     learner: str = "q-learning"
@@ -66,6 +67,9 @@ class Options(GameOptions):
     """games between two checkpoints; 0 for as many as --checkpoint-seconds brings"""
     checkpoint_seconds: float = 30.0
     """seconds between two checkpoints; what was learned does not depend on when they are made"""
+    cluster: Annotated[str, tyro.conf.arg(metavar="auto|HOST:PORT")] = ""
+    """where a learner has a teacher: play the teacher's games on a cluster of Ray, auto for the one that was started
+    here, or the address of its head"""
     no_report: tyro.conf.FlagCreatePairsOff[bool] = False
     """do not say at the end how good it is, and write no report.html"""
 
@@ -99,7 +103,7 @@ class Options(GameOptions):
 
     def stored(self) -> dict[str, Any]:
         """What ``config.json`` keeps, the game and the learner's settings apart."""
-        left_out = {field.name for field in dataclasses.fields(GameOptions)} | {"out", "overwrite"}
+        left_out = {field.name for field in dataclasses.fields(GameOptions)} | {"out", "overwrite", "cluster"}
         return {name: value for name, value in dataclasses.asdict(self).items() if name not in left_out}
 
 

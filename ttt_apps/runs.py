@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -74,8 +75,7 @@ def train_run(options: Options, settings: AnyConfig) -> Path:
     """
     meter = Meter()
     run, game = folder_of(options, settings), options.game()
-    if options.batch is None:
-        options = dataclasses.replace(options, batch=settings.batch)
+    options = completed(options, settings)
     if (run / CONFIG).exists() and not options.overwrite:
         raise ValueError(
             f"{run} holds a run already: go on with it by train.py --resume {run}, choose another --out, or "
@@ -91,6 +91,17 @@ def train_run(options: Options, settings: AnyConfig) -> Path:
         return _train_run(options, settings, game, run, training, meter)
 
 
+def completed(options: Options, settings: AnyConfig) -> Options:
+    """The options with what follows from the learner's settings."""
+    return dataclasses.replace(options, batch=settings.batch) if options.batch is None else options
+
+
+def config_of(options: Options, settings: AnyConfig) -> dict[str, Any]:
+    """The ``config.json`` of a run that starts now."""
+    config = new_config(options.game(), dataclasses.asdict(settings), **options.stored())
+    return {**config, "versions": versions(), "revision": revision()}
+
+
 def _train_run(
     options: Options, settings: AnyConfig, game: Game, run: Path, training: Training | None, meter: Meter
 ) -> Path:
@@ -98,8 +109,7 @@ def _train_run(
     for old in (CHECKPOINT, METRICS, COST, EVENTS, MODEL, REPORT):
         (run / old).unlink(missing_ok=True)
     shutil.rmtree(run / TAUGHT, ignore_errors=True)
-    config = new_config(game, dataclasses.asdict(settings), **options.stored())
-    write_json(run / CONFIG, {**config, "versions": versions(), "revision": revision()})
+    write_json(run / CONFIG, config_of(options, settings))
     meter.end("set-up")
     if isinstance(settings, Fitter):
         done = _fit(settings, options, game, run, meter)
@@ -110,12 +120,13 @@ def _train_run(
     return _ended(options, game, run, done, meter)
 
 
-def resume_run(run: Path, games: int | None = None) -> Path:
+def resume_run(run: Path, games: int | None = None, cluster: str = "") -> Path:
     """Go on with a run from its last checkpoint, or from the start where there is none yet; no other process may.
 
     Args:
         run: the run directory.
         games: how many games in all, where it is to be more than at first.
+        cluster: where a teacher plays, as ``Options.cluster``.
 
     Returns:
         The run directory.
@@ -126,7 +137,7 @@ def resume_run(run: Path, games: int | None = None) -> Path:
     """
     read_training(run)  # so that a folder that is no run is told first
     with _held(run):
-        return _resume_run(run, games)
+        return _resume_run(run, games, cluster)
 
 
 @contextmanager
@@ -140,7 +151,7 @@ def _held(run: Path) -> Iterator[None]:
         yield
 
 
-def _resume_run(run: Path, games: int | None) -> Path:
+def _resume_run(run: Path, games: int | None, cluster: str) -> Path:
     """The same in a folder that is held."""
     config = read_training(run)
     game = Game.from_dict(config["game"])
@@ -150,9 +161,9 @@ def _resume_run(run: Path, games: int | None) -> Path:
             f"{run} cannot be resumed, because {config['learner']} trains in a loop of its own: train anew, with "
             f"--out {run} --overwrite"
         )
-    names = {field.name for field in dataclasses.fields(Options)}
+    names = {field.name for field in dataclasses.fields(Options)} - {"out", "cluster"}
     try:
-        options = Options(**{name: value for name, value in config.items() if name in names}, out=run)
+        options = Options(**{name: value for name, value in config.items() if name in names}, out=run, cluster=cluster)
     except TypeError as problem:  # a word where a number should be
         raise ValueError(f"{run / CONFIG} cannot be read as the settings of a run: {problem}") from None
     if games is not None:
@@ -253,6 +264,7 @@ def _fit(settings: Fitter, options: Options, game: Game, run: Path, meter: Meter
             callbacks=tuple(_callbacks(options, game, 0, meter)),
             log=metrics.write,
             progress=show,
+            cluster=options.cluster,
         )
         try:
             with terminable():

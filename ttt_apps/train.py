@@ -6,11 +6,12 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import tyro
 
 from learners import LEARNERS
+from learners.config import AnyConfig
 from ttt_apps.cli import (
     GLOBAL,
     Count,
@@ -37,6 +38,8 @@ class Resume:
     trust: tyro.conf.FlagCreatePairsOff[bool] = False
     """run code that the files of the run name: an opponent or a teacher that is a class of yours, or a zip of sb3:PATH.
     Without it they may name built-in policies only"""
+    cluster: Annotated[str, tyro.conf.arg(metavar="auto|HOST:PORT")] = ""
+    """where a learner has a teacher: play the teacher's games on a cluster of Ray"""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -50,8 +53,23 @@ def _main(arguments: list[str]) -> None:
         old = parse(Resume, arguments, prog)
         if old.trust:
             trust_files()
-        resume_run(old.resume, old.games)
+        resume_run(old.resume, old.games, old.cluster)
         return
+    if _named(arguments, "--sweep") is not None:
+        from ttt_apps.sweep import Sweep
+
+        parse(Sweep, arguments, prog).run()
+        return
+    train_run(*asked_for(arguments, prog))
+
+
+def asked_for(arguments: Sequence[str], prog: str) -> tuple[Options, AnyConfig]:
+    """What a command line asks to be trained.
+
+    Raises:
+        ValueError: arguments that make no sense.
+        SystemExit: help was asked for.
+    """
     name = _named(arguments, "--learner") or Options.learner
     if name not in LEARNERS:
         raise ValueError(f"there is no learner {name!r}: {nearest(name, LEARNERS)}")
@@ -64,7 +82,7 @@ def _main(arguments: list[str]) -> None:
         frozen=True,
     )
     asked = parse(joined, arguments, prog, default=joined(*default), elsewhere=lambda: _settings_of_others(name))
-    train_run(asked.run, asked.settings)
+    return asked.run, asked.settings
 
 
 def _named(arguments: Sequence[str], option: str) -> str | None:

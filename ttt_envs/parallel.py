@@ -10,6 +10,7 @@ import contextlib
 import itertools
 import logging
 import os
+import socket
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -143,8 +144,9 @@ def _on_cluster(
     begun_here = not ray.is_initialized()
     if begun_here:
         try:
+            _check_answers(cluster.address)
             ray.init(address=cluster.address, log_to_driver=False, logging_level=logging.ERROR)
-        except (ConnectionError, ValueError, RuntimeError) as problem:
+        except (OSError, ValueError, RuntimeError) as problem:
             raise ValueError(
                 f"there is no Ray cluster at {cluster.address!r} ({type(problem).__name__}): start one here with "
                 f'"ray start --head", or write the address of its head, host:port'
@@ -178,6 +180,13 @@ def _on_cluster(
                 ray.cancel(one, force=True)
         if begun_here:
             ray.shutdown()
+
+
+def _check_answers(address: str) -> None:
+    """Raise OSError where nobody answers at ``host:port``: Ray would go on asking for minutes."""
+    host, _, port = address.rpartition(":")
+    if host and "://" not in address:
+        socket.create_connection((host, int(port)), timeout=10).close()
 
 
 def _shared(function: Callable[..., Result], block: Block) -> Result:

@@ -1,0 +1,203 @@
+"""Sweeps: many runs that a file describes, and one table of what became of them, with intervals over seeds."""
+
+from __future__ import annotations
+
+import itertools
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from evaluation.statistics import Interval, of_seeds
+from ttt_envs.files import read_bounded, write_json, write_whole
+from ttt_envs.specs import nearest
+
+LARGEST, MOST = 1 << 20, 10_000
+"""bytes that a file may have, and runs that it may describe"""
+PARTS = ("seeds", "fixed", "grid", "runs")
+RESULT, TABLE = "result.json", "table.md"
+
+Row = dict[str, Any]
+"""options by name, with dashes, as train.py has them"""
+
+
+class Described(NamedTuple):
+    """What a file describes."""
+
+    rows: list[Row]
+    """settings, in order"""
+    seeds: list[int]
+    """with each of which every setting is run"""
+
+
+def read_sweep(path: Path, refused: Sequence[str] = ()) -> Described:
+    """Read a file in TOML, with these parts, all of which may be left out::
+
+        seeds = 3                       # 0, 1 and 2; or a list of seeds
+        fixed = {games = 2000}          # options of train.py that all runs have
+        grid = {epsilon = [0.1, 0.3]}   # every combination of these
+        [[runs]]                        # each of these with every combination
+        learner = "q-learning"
+
+    Args:
+        path: the file.
+        refused: options that it may not have.
+
+    Raises:
+        ValueError: no file, or one that is no such description.
+    """
+    try:
+        data = tomllib.loads(read_bounded(path, LARGEST).decode())
+    except FileNotFoundError:
+        raise ValueError(f"there is no file {path}: write one as docs/scale.md tells") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as problem:
+        raise ValueError(f"{path} is no TOML: {problem}") from None
+    for part in data:
+        if part not in PARTS:
+            raise ValueError(f"{path} has {part!r}, which is no part of a sweep: {nearest(part, PARTS)}")
+    fixed, grid = _options(path, "fixed", data.get("fixed", {})), _options(path, "grid", data.get("grid", {}))
+    runs = data.get("runs", [{}])
+    if not isinstance(runs, list) or not runs:
+        raise ValueError(f"{path}: runs must be a list of tables, each headed by [[runs]]")
+    lists = {name: values if isinstance(values, list) else [values] for name, values in grid.items()}
+    seeds = _seeds(path, data.get("seeds", 1))
+    count = len(runs) * len(seeds)
+    for values in lists.values():
+        count *= len(values)
+        if not 0 < count <= MOST:
+            raise ValueError(
+                f"{path} describes {count:,} runs: give every option of grid a value, and {MOST:,} at most"
+            )
+    rows: list[Row] = []
+    for run in runs:
+        for chosen in itertools.product(*lists.values()):
+            rows.append({**fixed, **dict(zip(lists, chosen, strict=True)), **_options(path, "runs", run)})
+    for name in {name for row in rows for name in row} & set(refused):
+        raise ValueError(f"{path} has {name!r}, which is not for a file to say: leave it out")
+    if any(row in rows[:index] for index, row in enumerate(rows)):
+        raise ValueError(f"{path} describes the same run twice: leave one out, or give them other options")
+    return Described(rows, seeds)
+
+
+def _options(path: Path, part: str, options: Any) -> Row:
+    if not isinstance(options, dict):
+        raise ValueError(f"{path}: {part} must be options with values, as in {part} = {{games = 2000}}")
+    for name, value in options.items():
+        for one in value if isinstance(value, list) else [value]:
+            if not isinstance(one, (str, int, float)) and not (part == "grid" and isinstance(one, list)):
+                raise ValueError(f"{path}: {name} = {one!r} is no value of an option: write a number, a word or a list")
+    return {name.replace("_", "-"): value for name, value in options.items()}
+
+
+def _seeds(path: Path, seeds: Any) -> list[int]:
+    if isinstance(seeds, int) and not isinstance(seeds, bool) and 1 <= seeds <= MOST:
+        return list(range(seeds))
+    many = seeds if isinstance(seeds, list) and len(seeds) <= MOST else []
+    whole = [seed for seed in many if isinstance(seed, int) and not isinstance(seed, bool) and 0 <= seed < 2**63]
+    if seeds and whole == seeds and len(set(whole)) == len(whole):
+        return whole
+    raise ValueError(f"{path}: seeds must be how many, as in seeds = 3, or different ones, as in seeds = [0, 7]")
+
+
+def words_of(row: Mapping[str, Any]) -> list[str]:
+    """A setting as the words of a command line."""
+    words: list[str] = []
+    for name, value in row.items():
+        if value is True:
+            words.append(f"--{name}")
+        elif value is not False:
+            words += [f"--{name}", *map(str, value if isinstance(value, list) else [value])]
+    return words
+
+
+class Trained(NamedTuple):
+    """What became of a run."""
+
+    row: int
+    """which setting"""
+    seed: int
+    numbers: Mapping[str, float]
+    """what was measured, by name"""
+
+
+class Line(NamedTuple):
+    """A setting, and what became of its runs."""
+
+    row: Row
+    seeds: int
+    numbers: dict[str, Interval]
+    """means over seeds, with intervals"""
+
+
+BOUNDS = {"exploitability": (0.0, 2.0), "regret": (0.0, 2.0), "cpu_s": (0.0, float("inf"))}
+"""between which numbers lie; all others are chances"""
+
+
+def lines_of(rows: Sequence[Row], trained: Iterable[Trained]) -> list[Line]:
+    """The runs of each setting put together."""
+    runs = sorted(trained, key=lambda one: (one.row, one.seed))
+    lines = []
+    for index, row in enumerate(rows):
+        mine = [one.numbers for one in runs if one.row == index]
+        names = [name for name in (mine[0] if mine else {}) if all(name in one for one in mine)]
+        bounds = {name: BOUNDS.get(name, (0.0, float("inf") if name.endswith("bytes") else 1.0)) for name in names}
+        numbers = {name: of_seeds([one[name] for one in mine], bounds=bounds[name]) for name in names}
+        lines.append(Line(row, len(mine), numbers))
+    return lines
+
+
+def varied(rows: Sequence[Row]) -> list[str]:
+    """The options in which settings differ, in order of their coming."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    return [name for name in names if any(row.get(name) != rows[0].get(name) for row in rows)]
+
+
+def cells_of(lines: Sequence[Line]) -> Iterator[list[str]]:
+    """The table: its head, then a line for each setting."""
+    options = varied([line.row for line in lines])
+    names = list(dict.fromkeys(name for line in lines for name in line.numbers))
+    titles = {"cpu_s": "CPU, s", "peak_rss_bytes": "RSS, MiB"}
+    yield [*options, "runs", *(titles.get(name, name.replace("_", " ")) for name in names)]
+    for line in lines:
+        said = ["" if line.row.get(option) is None else str(line.row[option]) for option in options]
+        yield [*said, str(line.seeds), *(_told(name, line.numbers.get(name), line.seeds) for name in names)]
+
+
+def _told(name: str, value: Interval | None, seeds: int) -> str:
+    if value is None:
+        return ""
+    unit, digits = (2.0**20, 0) if name == "peak_rss_bytes" else (1.0, 2 if name == "cpu_s" else 4)
+    mean, low, high = (f"{number / unit:,.{digits}f}" for number in value)
+    return mean if seeds < 2 else f"{mean} ({low}-{high})"
+
+
+def write_sweep(
+    folder: Path, source: str, made_by: Mapping[str, Any], lines: Sequence[Line], runs: Sequence[Row]
+) -> None:
+    """Write ``result.json`` and ``table.md`` into a folder.
+
+    Args:
+        folder: where.
+        source: the name of the file that describes the sweep.
+        made_by: JSON-ready: versions and code.
+        lines: the table.
+        runs: JSON-ready: every run, with its folder.
+    """
+
+    def told(line: Line) -> dict[str, Any]:  # of one run there is no interval
+        return {name: one._asdict() if line.seeds > 1 else {"mean": one.mean} for name, one in line.numbers.items()}
+
+    data = {
+        "format": 1,
+        "kind": "sweep",
+        "source": source,
+        "made_by": dict(made_by),
+        "table": [{"options": line.row, "seeds": line.seeds, **told(line)} for line in lines],
+        "runs": list(runs),
+    }
+    write_json(folder / RESULT, data)
+    head, *rest = cells_of(lines)
+    text = [f"# {source}", "", f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+    text += [f"| {' | '.join(cells)} |" for cells in rest]
+    text += ["", "Means over seeds; in parentheses 95% intervals by Student's t. Each run is a folder in `runs/`."]
+    write_whole(folder / TABLE, lambda file: file.write(("\n".join(text) + "\n").encode()))

@@ -1,0 +1,211 @@
+"""``train.py --sweep FILE``: many runs that a file describes, on all cores or on a cluster, and a table of them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import tyro
+from rich.table import Table
+
+from evaluation.estimate import affordable
+from evaluation.match import play_pairs
+from evaluation.report_parts import read_cost
+from evaluation.sources import hash_of
+from evaluation.strength import strength_of
+from evaluation.sweep import RESULT, TABLE, Line, Trained, cells_of, lines_of, read_sweep, words_of, write_sweep
+from evaluation.units import UNITS, Unit, do_units
+from learners.checkpoint import CHECKPOINT, CONFIG, COST, METRICS, MODEL, policy_name
+from ttt_apps.apart import run_apart
+from ttt_apps.cli import Stopped, WorkOptions, new_table, progress_bar, show, tell, trust_files
+from ttt_apps.options import Options
+from ttt_apps.runs import COMPARED, completed, config_of
+from ttt_apps.versions import versions
+from ttt_envs.files import read_bounded, read_json, write_whole
+from ttt_envs.parallel import Cluster
+from ttt_envs.rules import Game
+from ttt_envs.specs import make_policy
+
+RUNS = "runs"
+"""the folder of a sweep's runs"""
+BROUGHT = (CONFIG, CHECKPOINT, METRICS, COST, MODEL)
+"""files that a run on another machine sends back"""
+SAMPLED = 2_000
+"""pairs of games against random, where a learner cannot be measured exactly"""
+REFUSED = ("out", "overwrite", "seed", "sweep", "resume", "trust", "cluster", "jobs", "json", "no-report")
+
+
+@dataclass(frozen=True)
+class Sweep(WorkOptions):
+    """Train the runs that a file describes, each with several seeds, and say what became of them in one table.
+
+    The file is written in TOML:
+
+        seeds = 3                            # 0, 1 and 2; or a list of seeds
+
+        fixed = {games = 2000}               # options of train.py that all runs have
+
+        grid = {epsilon = [0.1, 0.3]}        # every combination of these
+
+        [[runs]]                             # each of these with every combination
+
+        learner = "q-learning"
+
+    A sweep that was stopped, or killed, goes on when the same command is given again, and ends as if nothing had
+    happened.
+    """
+
+    sweep: Path = tyro.MISSING
+    """the file"""
+    out: Path | None = None
+    """the folder for table.md, result.json and the runs; by default runs/sweep-NAME after the file"""
+    trust: tyro.conf.FlagCreatePairsOff[bool] = False
+    """run code that the file names: an opponent or a teacher that is a class of yours"""
+    json: tyro.conf.FlagCreatePairsOff[bool] = False
+    """print JSON instead of a table"""
+
+    def run(self) -> None:
+        """Train what is not trained yet, write and print.
+
+        Raises:
+            ValueError: a file that describes no runs, options that make no sense.
+            Stopped: an interrupt; what was done is kept.
+        """
+        if self.trust:
+            trust_files()
+        workers = self.workers()
+        rows, seeds = read_sweep(self.sweep, REFUSED)
+        units = units_of(self.sweep, rows, seeds)
+        folder = self.out or Path(RUNS, f"sweep-{self.sweep.stem}")
+        made_by = {**versions(), "code": hash_of("ttt_apps.sweep", "ttt_apps.train")}
+        far = isinstance(workers, Cluster)
+        work = partial(train_unit, None if far else str((folder / RUNS).resolve()), made_by["code"])
+        done: dict[int, Any] = {}
+        try:
+            with progress_bar("count") as bar:
+                task = bar.add_task("training runs", total=len(units), count=f"0 of {len(units)}")
+                results = do_units(
+                    work,
+                    units,
+                    folder,
+                    made_by,
+                    jobs=workers,
+                    others=(RESULT, TABLE),
+                    arrived=partial(_arrived, folder),
+                )
+                for index, numbers in results:
+                    done[index] = numbers
+                    bar.update(task, completed=len(done), count=f"{len(done)} of {len(units)}")
+        except KeyboardInterrupt:
+            raise Stopped(f"stopped; what was trained is kept in {folder}: the same command goes on") from None
+        trained = [Trained(unit["row"], unit["seed"], done[index]) for index, unit in enumerate(units)]
+        runs = [{**one._asdict(), "run": f"{RUNS}/{unit['name']}"} for one, unit in zip(trained, units, strict=True)]
+        lines = lines_of(rows, trained)
+        write_sweep(folder, self.sweep.name, made_by, lines, runs)
+        if self.json:
+            print((folder / RESULT).read_text(), end="")
+            return
+        show(_table(self.sweep, lines))
+        tell(f"written: {folder / TABLE}, {folder / RESULT}, and the runs in {folder / RUNS}; {UNITS} is for going on")
+
+
+def units_of(path: Path, rows: Sequence[Mapping[str, Any]], seeds: Sequence[int]) -> list[dict[str, Any]]:
+    """The runs of a sweep, their options checked as those of a command line are.
+
+    Raises:
+        ValueError: options that make no sense.
+    """
+    from ttt_apps.train import asked_for
+
+    units = []
+    for number, row in enumerate(rows):
+        try:
+            options, settings = asked_for(words_of(row), "train.py")
+            config = config_of(completed(options, settings), settings)
+        except (ValueError, TypeError) as problem:
+            raise ValueError(f"run {number + 1} of {path}: {problem}") from None
+        for key in ("versions", "revision"):
+            del config[key]
+        for seed in seeds:
+            name = f"{number + 1:04d}-{options.learner}-{options.game().slug}-seed{seed}"
+            units.append({"row": number, "seed": seed, "name": name, "config": {**config, "seed": seed}})
+    return units
+
+
+def train_unit(runs: str | None, code: str, unit: Unit) -> dict[str, Any]:
+    """Train a run in a process of its own, and measure what it has learned.
+
+    Args:
+        runs: the folder of the sweep's runs; None for a machine that has it not: then the run's files are in the
+            answer.
+        code: hash of the code; a run that other code has begun is begun anew.
+        unit: of :func:`units_of`.
+
+    Returns:
+        ``numbers``, and ``files`` by name where they are sent.
+    """
+    with tempfile.TemporaryDirectory() as temporary:
+        run = Path(runs or temporary, unit["name"])
+        config = {**unit["config"], "no_report": runs is None, "versions": versions(), "code": code}
+        if run.exists() and (runs is None or not _is_of(run, config)):
+            shutil.rmtree(run)
+        run.parent.mkdir(parents=True, exist_ok=True)
+        run_apart(config, run)
+        numbers = measured(run, config)
+        if runs is not None:
+            return {"numbers": numbers}
+        files = {name: read_bounded(run / name) for name in BROUGHT if (run / name).exists()}
+        return {"numbers": numbers, "files": files}
+
+
+def _is_of(run: Path, config: Mapping[str, Any]) -> bool:
+    """Whether a folder holds a run of this configuration, begun or finished."""
+    try:
+        found = read_json(run / CONFIG)
+    except (OSError, ValueError):
+        return False
+    return isinstance(found, dict) and {name: found.get(name) for name in config} == json.loads(json.dumps(config))
+
+
+def measured(run: Path, config: Mapping[str, Any]) -> dict[str, float]:
+    """How good a run is: exactly where that is done soon, else by matches against random; and what it cost."""
+    game = Game.from_dict(config["game"])
+    policy = make_policy(policy_name(run), game)
+    numbers: dict[str, float] = {}
+    if affordable(game, policy):
+        met = replace(Options(), opponent=config["opponent"]).met
+        strength = strength_of(game, policy, list(dict.fromkeys([met or "random", *COMPARED])))
+        numbers["exploitability"] = strength.exploitability
+        if strength.regret is not None:
+            numbers["regret"] = strength.regret
+        results = strength.results.items()
+        numbers |= {f"score_against_{opponent}": result.win + result.draw / 2 for opponent, result in results}
+    else:
+        numbers["score_against_random"] = play_pairs(game, policy, "random", SAMPLED).rate("score").mean
+    cost = read_cost(run)
+    numbers["cpu_s"] = cost["training"]["cpu_user_s"] + cost["training"]["cpu_system_s"]
+    numbers["peak_rss_bytes"] = max(phase["peak_rss_bytes"] for phase in cost.values())
+    return numbers
+
+
+def _arrived(folder: Path, unit: Unit, result: Mapping[str, Any]) -> Any:
+    """Write the files that came with a result; the numbers are what is kept of it."""
+    run = folder / RUNS / unit["name"]
+    for name, content in result.get("files", {}).items():
+        run.mkdir(parents=True, exist_ok=True)
+        write_whole(run / name, lambda file, content=content: file.write(content))
+    return result["numbers"]
+
+
+def _table(path: Path, lines: Sequence[Line]) -> Table:
+    head, *rows = cells_of(lines)
+    table = new_table(*head, title=f"{path.name}: means over seeds, and 95% intervals")
+    for row in rows:
+        table.add_row(*row)
+    return table
