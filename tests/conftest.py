@@ -74,6 +74,21 @@ def tiny_run(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def cluster():
+    """A cluster of Ray on this machine, which is stopped again: for tests that say ``needs("ray")``."""
+    from ttt_envs.parallel import Cluster
+
+    ray = str(Path(sys.executable).parent / "ray")
+    tests = [str(ROOT), *(str(ROOT / "tests" / name) for name in ("", "ttt_envs", "evaluation", "ttt_apps"))]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(tests)}  # workers import the files of tests
+    start = [ray, "start", "--head", "--port=0", "--num-cpus=2", "--include-dashboard=false", "--disable-usage-stats"]
+    told = {"stdout": subprocess.DEVNULL, "stderr": subprocess.STDOUT, "env": environment, "check": True}
+    subprocess.run(start, **told)
+    yield Cluster()
+    subprocess.run([ray, "stop", "--force"], **told)
+
+
+@pytest.fixture(scope="session")
 def fresh():
     """Run lines of Python in a process of its own and return what they print."""
 

@@ -38,7 +38,7 @@ BROUGHT = (CONFIG, CHECKPOINT, METRICS, COST, MODEL)
 """files that a run on another machine sends back"""
 SAMPLED = 2_000
 """pairs of games against random, where a learner cannot be measured exactly"""
-REFUSED = ("out", "overwrite", "seed", "sweep", "resume", "trust", "cluster", "jobs", "json", "no-report")
+REFUSED = ("out", "overwrite", "seed", "sweep", "resume", "trust", "cluster", "jobs", "json")
 
 
 @dataclass(frozen=True)
@@ -48,13 +48,9 @@ class Sweep(WorkOptions):
     The file is written in TOML:
 
         seeds = 3                            # 0, 1 and 2; or a list of seeds
-
         fixed = {games = 2000}               # options of train.py that all runs have
-
         grid = {epsilon = [0.1, 0.3]}        # every combination of these
-
         [[runs]]                             # each of these with every combination
-
         learner = "q-learning"
 
     A sweep that was stopped, or killed, goes on when the same command is given again, and ends as if nothing had
@@ -152,7 +148,7 @@ def train_unit(runs: str | None, code: str, unit: Unit) -> dict[str, Any]:
     """
     with tempfile.TemporaryDirectory() as temporary:
         run = Path(runs or temporary, unit["name"])
-        config = {**unit["config"], "no_report": runs is None, "versions": versions(), "code": code}
+        config = {**unit["config"], "versions": versions(), "code": code}
         if run.exists() and (runs is None or not _is_of(run, config)):
             shutil.rmtree(run)
         run.parent.mkdir(parents=True, exist_ok=True)

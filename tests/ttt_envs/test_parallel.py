@@ -3,10 +3,7 @@
 import contextlib
 import itertools
 import os
-import shutil
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -35,20 +32,6 @@ def die(number):
 
 
 SQUARES = [n * n for n in range(20)]
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
-    """A cluster of Ray on this machine, which is stopped again."""
-    pytest.importorskip("ray")
-    ray = shutil.which("ray", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
-    # workers import this file as the tests do
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent), "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
-    told = {"stdout": subprocess.DEVNULL, "stderr": subprocess.STDOUT, "env": environment}
-    start = [ray, "start", "--head", "--port=0", "--num-cpus=2", "--include-dashboard=false", "--disable-usage-stats"]
-    subprocess.run(start, check=True, **told)
-    yield Cluster()
-    subprocess.run([ray, "stop", "--force"], check=True, **told)
 
 
 @pytest.mark.parametrize("jobs", [1, 2, -1])
@@ -112,6 +95,7 @@ def test_a_number_of_jobs_that_cannot_work_is_refused(jobs):
         check_jobs(jobs)
 
 
+@pytest.mark.needs("ray")
 def test_a_cluster_does_the_same(cluster, tmp_path):
     assert sorted(do_blocks(square, [(n,) for n in range(20)], cluster)) == list(enumerate(SQUARES))
     assert list(in_order(do_blocks(square, [(n, str(tmp_path)) for n in range(20)], cluster))) == SQUARES
@@ -123,7 +107,7 @@ def test_a_cluster_does_the_same(cluster, tmp_path):
     work.close()
 
 
+@pytest.mark.needs("ray")
 def test_a_cluster_that_is_not_there_is_one_sentence():
-    pytest.importorskip("ray")
     with pytest.raises(ValueError, match=r"^there is no Ray cluster at '127\.0\.0\.1:1' "):
         list(do_blocks(square, [(1,)], Cluster("127.0.0.1:1")))

@@ -1,0 +1,88 @@
+"""Files that describe sweeps, and the tables that come of them."""
+
+import json
+
+import pytest
+
+from evaluation.statistics import of_seeds
+from evaluation.sweep import MOST, Trained, cells_of, lines_of, read_sweep, varied, words_of, write_sweep
+
+WHOLE = """
+seeds = 2
+fixed = {games = 100, win_length = 3}
+grid = {epsilon = [0.1, 0.3], layers = [[8], [8, 4]]}
+[[runs]]
+learner = "q-learning"
+[[runs]]
+learner = "q-net"
+games = 50
+"""
+
+
+def described(tmp_path, text):
+    (tmp_path / "sweep.toml").write_text(text)
+    return read_sweep(tmp_path / "sweep.toml", refused=("seed",))
+
+
+def test_a_file_describes_every_combination(tmp_path):
+    rows, seeds = described(tmp_path, WHOLE)
+    assert seeds == [0, 1]
+    assert len(rows) == 8
+    assert rows[0] == {"games": 100, "win-length": 3, "epsilon": 0.1, "layers": [8], "learner": "q-learning"}
+    assert rows[-1] == {"games": 50, "win-length": 3, "epsilon": 0.3, "layers": [8, 4], "learner": "q-net"}
+    assert varied(rows) == ["games", "epsilon", "layers", "learner"]
+    assert described(tmp_path, "") == ([{}], [0])
+    assert described(tmp_path, "seeds = [7, 3]").seeds == [7, 3]
+
+
+def test_a_setting_is_a_command_line():
+    row = {"learner": "q-net", "layers": [8, 4], "self": True, "other": False, "epsilon": 0.1}
+    assert words_of(row) == ["--learner", "q-net", "--layers", "8", "4", "--self", "--epsilon", "0.1"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("seeds = ", "is no TOML"),
+        ("seeds = 0", "seeds must be how many, as in seeds = 3"),
+        ("seeds = true", "seeds must be how many"),
+        ("seeds = []", "seeds must be how many"),
+        ("seeds = [1, 1]", "seeds must be how many"),
+        ("seeds = [1, -1]", "seeds must be how many"),
+        (f"seeds = {MOST + 1}", "seeds must be how many"),
+        ("seed = 1", "has 'seed', which is no part of a sweep: did you mean 'seeds'"),
+        ("fixed = 3", "fixed must be options with values"),
+        ("fixed = {games = {a = 1}}", "is no value of an option"),
+        ("fixed = {games = 1979-05-27}", "is no value of an option"),
+        ("fixed = {seed = 1}", "has 'seed', which is not for a file to say"),
+        ("runs = 3", r"each headed by \[\[runs\]\]"),
+        ("runs = []", r"each headed by \[\[runs\]\]"),
+        ("grid = {epsilon = []}", "describes 0 runs"),
+        (f"grid = {{epsilon = {list(range(200))}, games = {list(range(200))}}}", "describes 40,000 runs"),
+        ("[[runs]]\ngames = 1\n[[runs]]\ngames = 1", "describes the same run twice"),
+    ],
+)
+def test_a_file_that_is_none_is_told_why(text, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        described(tmp_path, text)
+
+
+def test_a_file_that_is_not_there_is_one_sentence(tmp_path):
+    with pytest.raises(ValueError, match=r"^there is no file .*nothing\.toml: write one"):
+        read_sweep(tmp_path / "nothing.toml")
+
+
+def test_seeds_come_together_in_a_line(tmp_path):
+    rows = [{"epsilon": 0.1, "games": 5}, {"epsilon": 0.3, "games": 5}]
+    runs = [Trained(1, 0, {"regret": 0.2}), Trained(0, 1, {"regret": 0.3}), Trained(0, 0, {"regret": 0.1})]
+    lines = lines_of(rows, runs)
+    assert lines[0].numbers["regret"] == of_seeds([0.1, 0.3], bounds=(0.0, 2.0))
+    head, first, second = cells_of(lines)
+    assert head == ["epsilon", "runs", "regret"]
+    assert first == ["0.1", "2", "0.2000 (0.0000-1.4706)"]  # Student's t of two: 12.7062 deviations of the mean
+    assert second == ["0.3", "1", "0.2000"]
+    write_sweep(tmp_path, "sweep.toml", {"code": "x"}, lines, [])
+    data = json.loads((tmp_path / "result.json").read_text())
+    assert data["table"][1] == {"options": rows[1], "seeds": 1, "regret": {"mean": 0.2}}
+    assert set(data["table"][0]["regret"]) == {"mean", "low", "high"}
+    assert "| 0.3 | 1 | 0.2000 |" in (tmp_path / "table.md").read_text()
