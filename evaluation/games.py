@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from ttt_envs.boards import MOVERS, Boards, cell_at, coordinate, from_text
-from ttt_envs.files import parse_json, write_whole
+from ttt_envs.files import open_to_read, parse_json, read_bounded, write_whole
 from ttt_envs.rules import DRAW, ILLEGAL, LARGEST_EDGE, NOT_OVER, Game, Position, action_index, place, winner
 from ttt_envs.specs import nearest
 
@@ -30,6 +30,8 @@ LONGEST = 1 << 16
 """bytes that a line may have"""
 LARGEST = 1 << 30
 """bytes that a file may have, where the reader says nothing else"""
+LARGEST_TEXT = 1 << 26
+"""bytes that a text of games may have, which is read at once"""
 HUMAN = "human"
 """what stands in the place of a policy where a person has played"""
 AGAIN = "+"
@@ -279,6 +281,7 @@ def append_games(path: str | Path, games: Iterable[PlayedGame]) -> None:
     What a writer that was stopped has left of its last line is cut off. Several writers may add to one file.
 
     Raises:
+        OSError: they cannot be written, as where the disk is full: no part of them is left; the error names the file.
         ValueError: a file that is none of games, settings that are not JSON-ready or too long; nothing is changed.
     """
     path = Path(path)
@@ -294,9 +297,33 @@ def append_games(path: str | Path, games: Iterable[PlayedGame]) -> None:
         except ValueError as problem:
             raise ValueError(f"no games can be added to {path}: {problem}") from None
         file.truncate(size)
-        file.write((b"" if size else _HEAD_LINE) + between + lines)
-        file.flush()
-        os.fsync(file.fileno())
+        try:
+            _write(file.fileno(), (b"" if size else _HEAD_LINE) + between + lines)
+        except OSError as problem:
+            with suppress(OSError):
+                file.truncate(size)
+            raise OSError(problem.errno, problem.strerror or str(problem), str(path)) from None
+
+
+def _write(descriptor: int, content: bytes) -> None:
+    """Write all, onto the disk. A buffer would try once more when it is closed, behind what was cut off."""
+    left = memoryview(content)
+    while left:
+        left = left[os.write(descriptor, left) :]
+    os.fsync(descriptor)
+
+
+def new_games(path: str | Path) -> None:
+    """Begin a file of games that has none yet, so that what is wrong with it is told before anybody has played.
+
+    Raises:
+        OSError: it cannot be written.
+        ValueError: something is there already that is more than the beginning of such a file.
+    """
+    path = Path(path)
+    if path.exists() and (not path.is_file() or path.stat().st_size > len(_HEAD_LINE)):
+        raise ValueError(f"{path} is there already: name another file, or remove that one")
+    append_games(path, [])
 
 
 def _end_of_the_games(file: IO[bytes]) -> tuple[int, bytes]:
@@ -352,6 +379,26 @@ def _is_whole(line: bytes) -> bool:
 
 def _json(line: bytes | str) -> Any:
     return parse_json(line, LONGEST)
+
+
+def read_either(path: str | Path, *, tell: Callable[[str], object] = warnings.warn) -> Iterator[PlayedGame]:
+    """The games of a file, which is one of :func:`read_games` or a text of :func:`to_notation`; ``tell`` as there.
+
+    Raises:
+        OSError: no file.
+        ValueError: anything else; the message names the file and the line.
+    """
+    path = Path(path)
+    with open_to_read(path) as file:
+        is_text = file.read(1) != b"{"
+    if not is_text:
+        yield from read_games(path, tell=tell)
+        return
+    content = read_bounded(path, LARGEST_TEXT)
+    try:
+        yield from from_notation(content.decode(errors="replace"))
+    except ValueError as problem:
+        raise ValueError(f"{path}, {_cut(problem)}") from None
 
 
 # ---------------------------------------------------------------------------------------------------------------------

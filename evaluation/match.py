@@ -7,6 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 
@@ -22,10 +23,12 @@ from ttt_envs.specs import make_policy
 
 CHAPTER = 2048
 """pairs whose luck has one key: results depend on the seed and on this, never on the number of workers"""
-REMEMBERED = 64
-"""pairs in a block of players with a memory, whose games draw from one generator: their results depend on it"""
 BLOCKS = 32
 """into how many blocks a match is divided at least, so that workers have something to share and progress is seen"""
+REMEMBERED = 64
+"""pairs in a block of players with a memory, at most: its games draw from one generator, so results depend on it"""
+TOGETHER = 4
+"""pairs in such a block at least, which these players think about together: fewer take longer"""
 
 Log = Callable[[Sequence[PlayedGame]], object]
 """what is done with games that were played"""
@@ -145,28 +148,56 @@ def play_blocks(
 
     Args:
         game, a, b, pairs, seed, jobs, openings, log: as there.
-        block: pairs in a block; by default as many as play fast and still leave something for each worker. The games
-            do not depend on it, but for those of players with a memory.
+        block: pairs in a block; by default a 32nd of all, within bounds. The games do not depend on it, but for those
+            of players with a memory.
 
     Yields:
         What the pairs of the next block came to.
     """
     if pairs < 1:
         raise ValueError(f"pairs={pairs} leaves nothing to play: choose 1 or more")
-    players = (make_policy(a, game), make_policy(b, game))  # so that a wrong name is told before workers start
-    if any(isinstance(player, HasPlayer) for player in players):
-        block = REMEMBERED
-    elif block is None:
-        block = min(CHAPTER, max(16, -(-pairs // BLOCKS)))
+    if block is not None and block < 1:
+        raise ValueError(f"block={block} leaves nothing to play: choose 1 or more pairs")
+    match = uuid4().hex
+    policies = _policies(match, game, a, b)  # so that a wrong name is told before workers start
+    if block is None:
+        remembered = any(isinstance(policy, HasPlayer) for policy in policies)
+        least, most = (TOGETHER, REMEMBERED) if remembered else (1, CHAPTER)
+        block = min(most, max(least, -(-pairs // BLOCKS)))
     if isinstance(openings, str):
         openings = Openings.of(openings, game)
     parts = _parts(pairs, block, openings)
-    work = partial(_play_block, game, a, b, seed, openings and openings.text, log is not None)
-    with closing(do_blocks(work, parts, jobs)) as results:
-        for score, played in in_order(results):
-            if log is not None:
-                log(played)
-            yield score
+    work = partial(_play_block, game, a, b, seed, openings and openings.text, log is not None, match=match)
+    try:
+        with closing(do_blocks(work, parts, jobs)) as results:
+            for score, played in in_order(results):
+                if log is not None:
+                    log(played)
+                yield score
+    finally:
+        _made.pop(match, None)
+
+
+def play_part(
+    game: Game,
+    a: str | Policy,
+    b: str | Policy,
+    numbers: range,
+    *,
+    seed: int = 0,
+    openings: Openings | None = None,
+    match: str = "",
+) -> Score:
+    """The pairs ``numbers``, all of one chapter, of a match without an end: what is stopped and goes on plays these.
+
+    They are those of :func:`play_pairs` where it plays whole chapters. Policies are made once in each process for the
+    parts of a ``match`` that has a name.
+    """
+    chapter, first = divmod(numbers.start, CHAPTER)
+    beginning = 0 if openings is None else openings.of_pairs(numbers)
+    own = range(first, first + len(numbers))
+    text = openings and openings.text
+    return _play_block(game, a, b, seed, text, False, chapter, CHAPTER, own, beginning, match=match)[0]
 
 
 def _parts(pairs: int, block: int, openings: Openings | None) -> Iterator[tuple[int, int, range, int | Boards]]:
@@ -201,6 +232,20 @@ def player_of(policy: Policy, luck: Keys) -> Player:
     return policy.player() if isinstance(policy, HasPlayer) else WithoutMemory(policy, luck)
 
 
+_made: dict[str, tuple[Policy, Policy]] = {}
+"""the policies of the match of which this process did the last block: to make them may take longer than to play it"""
+
+
+def _policies(match: str, game: Game, a: str | Policy, b: str | Policy) -> tuple[Policy, Policy]:
+    """The policies of a match, made once in each process that plays in it; of one without a name, made now."""
+    if not match:
+        return make_policy(a, game), make_policy(b, game)
+    if match not in _made:
+        _made.clear()
+        _made[match] = make_policy(a, game), make_policy(b, game)
+    return _made[match]
+
+
 def _play_block(
     game: Game,
     a: str | Policy,
@@ -212,6 +257,7 @@ def _play_block(
     of_chapter: int,
     numbers: range,
     beginning: int | Boards,
+    match: str = "",
 ) -> tuple[Score, Sequence[PlayedGame]]:
     """The pairs ``numbers`` of a chapter that has ``of_chapter`` pairs, and their games where they are ``logged``.
 
@@ -219,7 +265,7 @@ def _play_block(
     plies, or with positions, one for each pair.
     """
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(chapter,)))
-    policies = (make_policy(a, game), make_policy(b, game))
+    policies = _policies(match, game, a, b)
     pairs, count = len(numbers), 2 * len(numbers)
     slots = np.arange(count)
     pair = np.tile(np.asarray(numbers), 2)

@@ -67,11 +67,8 @@ class Openings(NamedTuple):
             return cls(text, 0, _of_file(text, game))
         plies = int(match[2])
         if not 1 <= plies < game.cells:
-            raise ValueError(
-                f"openings={text!r} leave no game on {game.cells} cells: choose 1 to {game.cells - 1} plies"
-                if game.cells > 1
-                else f"openings={text!r} leave no game on a single cell: leave them out"
-            )
+            fewer = f"choose 1 to {game.cells - 1} plies" if game.cells > 1 else "leave them out"
+            raise ValueError(f"openings={text!r} are none of a game on {game.cells} cells: {fewer}")
         return cls(text, 0, _all(plies, game, text)) if match[1] == "all" else cls(text, plies, None)
 
     def of_pairs(self, numbers: range) -> int | Boards:
@@ -152,10 +149,10 @@ def _all(plies: int, game: Game, text: str) -> Boards:
             play_rows(cells, mover, stones, luck, rows, np.full(len(rows), cell), rules, outcome)
             parts.append(cells[outcome == NOT_OVER])
         cells = np.concatenate(parts)
+        if not len(cells):
+            raise ValueError(f"openings={text!r} are none: {game} is over by then, choose fewer plies")
         _, first = np.unique(keys(cells), axis=0, return_index=True)
         boards = Boards(cells[first], np.full(len(first), (ply + 1) % 2, np.int8))
-    if not len(boards.mover):
-        raise ValueError(f"openings={text!r} are none: {game} is over by then, choose fewer plies")
     return boards
 
 

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
-from typing import Annotated
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
 
 import tyro
 from rich.table import Table
 
+from evaluation.better import elo, likelihood_of_superiority
+from evaluation.games import append_games, new_games
 from evaluation.match import Score, play_pairs
-from ttt_apps.cli import Count, GameOptions, WorkOptions, check_seed, new_table, progress_bar, show
+from evaluation.openings import Openings
+from ttt_apps.cli import Count, GameOptions, WorkOptions, check_seed, new_table, note, progress_bar, show
 from ttt_envs.rules import Game
 from ttt_envs.specs import make_policy
 
@@ -27,6 +33,11 @@ class Match(WorkOptions, GameOptions):
     """how many games, an even number"""
     seed: Count = 0
     """of all chance"""
+    openings: Annotated[str, tyro.conf.arg(metavar="random:N|all:N|FILE")] = ""
+    """where both games of a pair begin: after N random plies, in every position after N plies by turns, or in the
+    positions of a file"""
+    log: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
+    """a new file, to which all games are written as they are played"""
     json: tyro.conf.FlagCreatePairsOff[bool] = False
     """print JSON instead of a table"""
 
@@ -35,7 +46,8 @@ class Match(WorkOptions, GameOptions):
         game = self.game()
         score = self.play(game)
         if self.json:
-            print(json.dumps({"game": game.to_dict(), "a": self.a, "b": self.b, "seed": self.seed, **score.to_dict()}))
+            asked = {"a": self.a, "b": self.b, "seed": self.seed, "openings": self.openings or None}
+            print(json.dumps({"game": game.to_dict(), **asked, **score.to_dict(), **_better(score)}))
         else:
             show(score_table(game, self.a, self.b, score))
 
@@ -43,7 +55,8 @@ class Match(WorkOptions, GameOptions):
         """Play with a progress bar.
 
         Raises:
-            ValueError: a number of games that makes no pairs, unknown policies.
+            OSError: openings that cannot be read, a log that cannot be written.
+            ValueError: a number of games that makes no pairs, unknown policies, no openings, a log that is there.
         """
         if self.games < 2 or self.games % 2:
             raise ValueError(
@@ -53,6 +66,14 @@ class Match(WorkOptions, GameOptions):
         check_seed(self.seed)
         workers = self.workers()
         make_policy(self.a, game), make_policy(self.b, game)  # a wrong name is told before a bar is drawn
+        openings = Openings.of(self.openings, game) if self.openings else None
+        if openings is not None and openings.boards is not None and self.games // 2 < len(openings.boards.mover):
+            note(
+                f"{self.games // 2:,} pairs play the first of {len(openings.boards.mover):,} openings; "
+                f"--games {2 * len(openings.boards.mover)} plays all"
+            )
+        if self.log is not None:
+            new_games(self.log)
         with progress_bar() as bar:
             task = bar.add_task("playing", total=self.games)
             return play_pairs(
@@ -63,7 +84,18 @@ class Match(WorkOptions, GameOptions):
                 seed=self.seed,
                 jobs=workers,
                 progress=lambda pairs: bar.advance(task, 2 * pairs),
+                openings=openings,
+                log=None if self.log is None else partial(append_games, self.log),
             )
+
+
+def _better(score: Score) -> dict[str, Any]:
+    """How sure it is that a is better, as JSON-ready data; the keys are documented in docs/files.md."""
+    rating = elo(score)._asdict()
+    return {
+        "elo": {name: value if math.isfinite(value) else None for name, value in rating.items()},
+        "likelihood_of_superiority": likelihood_of_superiority(score),
+    }
 
 
 def score_table(game: Game, a: str, b: str, score: Score) -> Table:
@@ -78,4 +110,8 @@ def score_table(game: Game, a: str, b: str, score: Score) -> Table:
     rates = [score.rate(name) for name in ("wins", "draws", "losses", "score")]
     table.add_row("of all games", *(f"{rate.mean:.3f}" for rate in rates))
     table.add_row("95% interval", *(f"{rate.low:.3f}-{rate.high:.3f}" for rate in rates))
+    rating = elo(score)
+    table.add_row("Elo difference", "", "", "", f"{rating.mean:+.0f}")
+    table.add_row("95% interval", "", "", "", f"{rating.low:+.0f} to {rating.high:+.0f}")
+    table.add_row("likelihood of superiority", "", "", "", f"{likelihood_of_superiority(score):.3f}")
     return table

@@ -1,0 +1,88 @@
+"""``evaluate.py games FILE``: logs of games, checked and counted, shown as text, or written as another file."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+
+from evaluation.games import RESULTS, PlayedGame, read_either, to_notation, write_games
+from ttt_apps.cli import Count, new_table, note, show, tell
+from ttt_envs.files import write_whole
+
+UNFINISHED = "unfinished"
+
+
+@dataclass(frozen=True)
+class Games:
+    """Replay the games of a file by the rules, and count them by players and result."""
+
+    file: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")] = tyro.MISSING
+    """a log of games, or games as text"""
+    text: tyro.conf.FlagCreatePairsOff[bool] = False
+    """print the games as text that people read"""
+    number: Count | None = None
+    """only the game of this number, from 1"""
+    out: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
+    """write them to another file, as a log, or as text where its name ends with .txt"""
+    json: tyro.conf.FlagCreatePairsOff[bool] = False
+    """print the counts as JSON"""
+
+    def run(self) -> None:
+        """Read, check, and print or write."""
+        if self.number is not None and self.number < 1:
+            raise ValueError(f"--number {self.number} is no game: choose 1 or more")
+        if self.out is not None:
+            self._write(self.out)
+        elif self.text:
+            for count, played in enumerate(self._chosen()):
+                sys.stdout.write("\n" * (count > 0) + to_notation(played))
+        else:
+            self._count()
+
+    def _chosen(self) -> Iterator[PlayedGame]:
+        """The games that are asked for, each once it is replayed."""
+        count = 0
+        for count, played in enumerate(read_either(self.file, tell=note), 1):
+            if self.number in (None, count):
+                yield played
+            if count == self.number:
+                return
+        if self.number is not None:
+            raise ValueError(f"--number {self.number} is not in {self.file}: it has {count} games")
+
+    def _write(self, path: Path) -> None:
+        """Write another file, whole or not at all."""
+        if path.exists():
+            raise ValueError(f"--out {path} is there already: name another file, or remove that one")
+        if path.suffix == ".txt":
+            texts = (to_notation(played).encode() for played in self._chosen())
+            write_whole(
+                path, lambda file: file.writelines(b"\n" * (count > 0) + text for count, text in enumerate(texts))
+            )
+        else:
+            write_games(path, self._chosen())
+        tell(f"written: {path}")
+
+    def _count(self) -> None:
+        """Print how often each player won in which seat."""
+        found: dict[tuple[Any, ...], dict[str, int]] = {}
+        for played in self._chosen():
+            counts = found.setdefault((played.game, *played.players), dict.fromkeys((*RESULTS, UNFINISHED), 0))
+            counts[UNFINISHED if played.result is None else RESULTS[played.result]] += 1
+        total = sum(sum(counts.values()) for counts in found.values())
+        if self.json:
+            listed = [{"game": game.to_dict(), "players": [o, x], **counts} for (game, o, x), counts in found.items()]
+            print(json.dumps({"games": total, "results": listed}))
+            return
+        table = new_table("o (player_0)", "x (player_1)", "game", "o wins", "draws", "x wins", "unfinished")
+        table.title = f"{self.file}, {total:,} games"
+        for (game, o, x), counts in found.items():
+            numbers = (counts[name] for name in (RESULTS[0], RESULTS[2], RESULTS[1], UNFINISHED))
+            table.add_row(o, x, str(game), *(f"{number:,}" for number in numbers))
+        show(table)
