@@ -1,24 +1,30 @@
-"""Functions and models from outside as policies: what sees observations and knows nothing of boards."""
+"""Functions and models from outside as policies: what sees observations and knows nothing of boards.
+
+torch, Keras and Stable-Baselines3 are known by what is handed in, and none of them is imported before.
+"""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
+from gymnasium import spaces
 
 from ttt_envs.boards import Boards
 from ttt_envs.compiling import Cells, Reals
 from ttt_envs.lockstep import check_choice
-from ttt_envs.policy import Policy
+from ttt_envs.policy import Policy, best_shares
 from ttt_envs.rules import Game
 from ttt_envs.views import DType, Observation, Views
 
-Returns = Literal["actions", "logits", "probabilities"]
+Returns = Literal["actions", "values", "logits", "probabilities"]
 Opponent = str | Policy | Any
-"""what environments take for an opponent: also functions, and models with ``predict``"""
+"""what environments take for an opponent: also functions, nets, and models with ``predict``"""
 
 
 @dataclass(frozen=True)
@@ -29,7 +35,7 @@ class Outside:
     function: Callable[[Any, Cells], Any]
     views: Views
     returns: Returns
-    batch: bool
+    batch: bool | int
     name: str
 
     pure = True
@@ -46,30 +52,57 @@ class Outside:
         seen = boards.own_first()
         planes = np.stack([seen == 1, seen == 2], axis=1).astype(np.int8)
         mask = boards.legal(self.game).astype(np.int8)
+        if not len(mask):
+            return np.zeros(mask.shape)
+        answer = self._in_batches(planes, mask) if self.batch else self._one_by_one(planes, mask)
+        return self._of_actions(answer, mask) if self.returns == "actions" else self._of_numbers(answer, mask)
+
+    def _in_batches(self, planes: Cells, mask: Cells) -> np.ndarray[Any, Any]:
+        """The answers to all positions at once, or to so many at a time, the last of which fill up their batch."""
         count = len(mask)
-        if self.batch:
-            answer = _array(self.function(self.views.show(planes, mask), mask.copy()))
-        else:
-            rows = (slice(b, b + 1) for b in range(count))
-            shown = ((self._one(self.views.show(planes[row], mask[row])), mask[row][0].copy()) for row in rows)
-            answers = [_array(self.function(*one)) for one in shown]
-            shapes = {one.shape for one in answers}
-            if len(shapes) > 1:
-                raise ValueError(f"{self.name} returned {self.returns} of different shapes, {sorted(shapes)}")
-            answer = np.stack(answers)
-        wanted = (count,) if self.returns == "actions" else (count, self.game.cells)
-        if answer.shape != wanted:
-            got, fits = (answer.shape, wanted) if self.batch else (answer.shape[1:], wanted[1:])
+        size = count if self.batch is True else self.batch
+        answers = []
+        for start in range(0, count, size):
+            rows = np.minimum(np.arange(start, start + size), count - 1)
+            answer = self._array(self.function(self.views.show(planes[rows], mask[rows]), mask[rows]))
+            self._check_shape(answer.shape, (size, *self._shape))
+            answers.append(answer)
+        return np.concatenate(answers)[:count]
+
+    def _one_by_one(self, planes: Cells, mask: Cells) -> np.ndarray[Any, Any]:
+        """The answers of a function that takes one position at a time."""
+        shown, masks = self.views.show(planes, mask), mask.copy()
+        answers = [self._array(self.function(_row(shown, b), masks[b])) for b in range(len(mask))]
+        shapes = {one.shape for one in answers}
+        if len(shapes) > 1:
+            raise ValueError(f"{self.name} returned {self.returns} of different shapes, {sorted(shapes)}")
+        self._check_shape(answers[0].shape, self._shape)
+        return np.stack(answers)
+
+    @property
+    def _shape(self) -> tuple[int, ...]:
+        """Of an answer to one position."""
+        return () if self.returns == "actions" else (self.game.cells,)
+
+    def _check_shape(self, got: tuple[int, ...], fits: tuple[int, ...]) -> None:
+        if got != fits:
             raise ValueError(
                 f"{self.name} returned {self.returns} of shape {got}, not {fits}: "
                 f"as_policy(..., returns=..., batch=...) says what it returns"
             )
-        return self._of_actions(answer, mask) if self.returns == "actions" else self._of_numbers(answer, mask)
 
-    @staticmethod
-    def _one(shown: Any) -> Any:
-        """The only observation of a batch."""
-        return {name: array[0] for name, array in shown.items()} if isinstance(shown, dict) else shown[0]
+    def _array(self, answer: Any) -> np.ndarray[Any, Any]:
+        """An answer as an array; torch's tensors may hang on a graph or a device, and have types that numpy lacks."""
+        if hasattr(answer, "detach"):
+            answer = answer.detach().cpu()
+            answer = answer.double() if answer.is_floating_point() else answer
+        try:
+            return np.asarray(answer)
+        except (TypeError, ValueError, RuntimeError):
+            raise TypeError(
+                f"{self.name} returned a {type(answer).__name__} that is no array: hand in a function that returns "
+                f"the {self.returns} and nothing else"
+            ) from None
 
     def _of_actions(self, actions: np.ndarray[Any, Any], mask: Cells) -> Reals:
         if actions.dtype.kind not in "iu":
@@ -88,19 +121,22 @@ class Outside:
 
     def _of_numbers(self, numbers: np.ndarray[Any, Any], mask: Cells) -> Reals:
         legal = mask == 1
+        if numbers.dtype.kind in "OSUM":
+            raise TypeError(f"{self.name} returned {self.returns} of type {numbers.dtype}: they must be numbers")
         numbers = numbers.astype(np.float64)
         if np.isnan(numbers[legal]).any() or np.isposinf(numbers[legal]).any():
             raise ValueError(f"{self.name} returned {self.returns} that are NaN or infinite for legal actions")
-        if self.returns == "logits":
-            numbers = np.where(legal, numbers, -np.inf)
-            best = numbers.max(axis=1, keepdims=True)
-            if np.isneginf(best).any():
-                raise ValueError(f"{self.name} returned logits of -inf for all legal actions of a position")
-            numbers = np.exp(numbers - best)
-        else:
+        if self.returns == "probabilities":
             numbers = np.where(legal, numbers, 0)
             if (numbers < 0).any():
                 raise ValueError(f"{self.name} returned probabilities below 0 for legal actions")
+        else:
+            best = np.where(legal, numbers, -np.inf).max(axis=1, keepdims=True)
+            if np.isneginf(best).any():
+                raise ValueError(f"{self.name} returned {self.returns} of -inf for all legal actions of a position")
+            if self.returns == "values":
+                return best_shares(np.where(legal, numbers, np.nan))
+            numbers = np.exp(np.where(legal, numbers, -np.inf) - best)
         total = numbers.sum(axis=1, keepdims=True)
         if (total == 0).any():
             raise ValueError(f"{self.name} returned probabilities of 0 for all legal actions of a position")
@@ -110,58 +146,57 @@ class Outside:
 def as_policy(
     function: Any,
     game: Game,
-    observation: Observation = "flat",
+    observation: Observation | None = None,
     returns: Returns = "actions",
     *,
-    batch: bool | None = None,
+    batch: bool | int | None = None,
     dtype: DType = "float32",
 ) -> Policy:
-    """A function or a model of Stable-Baselines3 as a policy, for matches, exact evaluation, and as an opponent.
+    """What a training loop has, in any framework, as a policy: for matches, exact evaluation, and as an opponent.
 
     Args:
-        function: takes (observation, mask), mask int8[cells] with 1 where an action is legal. Or a model with
-            ``predict(observations, deterministic=...)``, which is asked for its deterministic actions, with
-            ``action_masks`` where it takes them. It must answer equally to the same observation.
+        function: what answers to observations, and equally to the same observation:
+
+            - a function of (observation, mask) or of (observation), with mask int8[cells], 1 where an action is legal;
+              it is handed arrays, and may return those of any library;
+            - a module of torch, or a method of one. It is handed tensors on its device and of its type, the mask as
+              bool, and asked in evaluation mode and without gradients; after that it is as it was before;
+            - a model of Keras, called with ``training=False`` and the observation;
+            - a model of Stable-Baselines3 or sb3-contrib, or its policy. It plays its best legal action, whatever it
+              knew of masks while it learned, and sees what its VecNormalize makes of observations;
+            - any other model with ``predict(observations)``, asked for actions (with ``deterministic=True`` and
+              ``action_masks`` where it takes them);
+            - a policy of ours, which is returned as it is.
         game: what it plays.
-        observation, dtype: what it sees, as in ``ttt_envs.single_env.SingleEnv``.
-        returns: ``"actions"`` a legal action; ``"logits"`` or ``"probabilities"`` [cells]: the legal ones count.
-        batch: whether it takes and returns batches, [B, ...] each; by default models do and functions do not.
+        observation, dtype: what it sees, as in ``ttt_envs.single_env.SingleEnv``; by default what a model with an
+            ``observation_space`` was trained with, else ``"flat"``.
+        returns: ``"actions"`` legal actions; ``"values"`` [cells] of which the best legal one is played, equal ones
+            share; ``"logits"`` or ``"probabilities"`` [cells] of which the legal ones count. Of a model of
+            Stable-Baselines3 the last two ask for its distribution.
+        batch: whether it takes and returns batches, [B, ...] each: nets and models do by default, functions do not. A
+            number is the size that every batch has, as compiled functions like it; the last one is filled up.
 
     Raises:
-        TypeError: neither a function nor a model.
+        TypeError: nothing of all that.
         ValueError: an option that is not known, a model that sees something else.
     """
     check_choice("returns", returns, get_args(Returns))
-    views = Views(game, observation, dtype)
+    if isinstance(function, Policy):
+        return function
+    space = getattr(function, "observation_space", None)
+    views = Views(game, _kind_of(space, game) if observation is None else observation, dtype)
     name = getattr(function, "__name__", type(function).__name__)
-    predict = getattr(function, "predict", None)
-    if predict is None:
-        if not callable(function):
-            raise TypeError(f"{function!r} is neither a function of (observation, mask) nor a model with predict")
-        return Outside(game, function, views, returns, bool(batch), name)
-    if returns != "actions":
-        raise ValueError(f"returns={returns!r} does not work for a model: its predict gives actions")
-    if batch is not None and not batch:
-        raise ValueError("batch=False does not work for a model: its predict takes batches")
-    shape = getattr(getattr(function, "observation_space", None), "shape", None)
-    if shape is not None and shape != views.observation_space.shape:
+    if not (batch is None or isinstance(batch, bool) or (isinstance(batch, int) and batch > 0)):
+        raise ValueError(f"batch={batch!r} is no size of batches: choose True, False, or a number above 0")
+    if space is not None and _shape_of(space) != _shape_of(views.observation_space):
         raise ValueError(
-            f"{name} sees observations of shape {shape}, but observation={observation!r} of {game} has "
-            f"{views.observation_space.shape}: choose what it was trained with"
+            f"{name} sees observations of shape {_shape_of(space)}, but observation={views.kind!r} of {game} has "
+            f"{_shape_of(views.observation_space)}: choose what it was trained with"
         )
-    return Outside(game, _Predicting(function), views, returns, True, name)
-
-
-@dataclass(frozen=True)
-class _Predicting:
-    """A model of Stable-Baselines3 as a function of a batch."""
-
-    model: Any
-
-    def __call__(self, observations: Any, masks: Cells) -> Any:
-        masked = "action_masks" in inspect.signature(self.model.predict).parameters
-        more = {"action_masks": masks.astype(np.bool_)} if masked else {}
-        return self.model.predict(observations, deterministic=True, **more)[0]
+    asked, returns, batched = _asked(function, name, returns)
+    if batched and batch is not None and not batch:
+        raise ValueError(f"batch=False does not work for {name}: nets and models take batches")
+    return Outside(game, asked, views, returns, batched if batch is None else batch, name)
 
 
 def opponent_of(opponent: Opponent, game: Game, observation: Observation, dtype: DType) -> str | Policy:
@@ -171,6 +206,194 @@ def opponent_of(opponent: Opponent, game: Game, observation: Observation, dtype:
     return as_policy(opponent, game, observation, dtype=dtype)
 
 
-def _array(answer: Any) -> np.ndarray[Any, Any]:
-    """An answer as an array; torch's tensors may hang on a graph or a device."""
-    return np.asarray(answer.detach().cpu() if hasattr(answer, "detach") else answer)
+# ---------------------------------------------------------------------------------------------------------------------
+# What is handed in, as a function of (observations, masks)
+
+
+def _asked(function: Any, name: str, returns: Returns) -> tuple[Callable[[Any, Cells], Any], Returns, bool]:
+    """How it is asked, what it then returns, and whether it takes batches."""
+    if (policy := _sb3_policy(function, name)) is not None:
+        if returns in ("logits", "probabilities"):
+            if not hasattr(policy, "get_distribution"):
+                raise ValueError(f"returns={returns!r} does not work for {name}: it has values and no distribution")
+            return _SB3(function, policy), "logits", True
+        return _SB3(function, policy), "values", True
+    owner = getattr(function, "__self__", function)
+    if _is_module(owner):
+        takes_mask = _takes_mask(getattr(function, "forward", function), name, star=False)
+        return _Torch(function, owner, takes_mask), returns, True
+    if any(_is_a(function, package, "Model") for package in ("keras", "tf_keras")):
+        return _Keras(function), returns, True
+    if hasattr(function, "predict"):
+        if returns != "actions":
+            raise ValueError(f"returns={returns!r} does not work for a model: its predict gives actions")
+        return _Predicting(function), returns, True
+    if not callable(function):
+        raise TypeError(f"{function!r} is neither a function of (observation, mask) nor a model with predict")
+    return (function if _takes_mask(function, name, star=True) else _Unmasked(function)), returns, False
+
+
+def _takes_mask(function: Any, name: str, *, star: bool) -> bool:
+    """Whether a function of observations wants masks as its second argument; ``star`` is whether ``*args`` does.
+
+    Raises:
+        TypeError: it needs other arguments.
+    """
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):  # compiled ones may have none
+        return star
+    placed = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    starred = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    needed = [p for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    if not (placed or starred) or needed != placed[: len(needed)] or len(needed) > 2:
+        raise TypeError(
+            f"{name}{inspect.signature(function)} cannot be asked: hand in a function of (observation, mask) or of "
+            f"(observation)"
+        )
+    if len(placed) > 1:
+        return len(needed) == 2 or "mask" in placed[1].name.lower()
+    return starred and star
+
+
+@dataclass(frozen=True)
+class _Unmasked:
+    """A function of observations alone."""
+
+    function: Any
+
+    def __call__(self, observations: Any, masks: Cells) -> Any:
+        return self.function(observations)
+
+
+@dataclass(frozen=True)
+class _Predicting:
+    """A model with ``predict``, in the manner of Stable-Baselines3 or of scikit-learn."""
+
+    model: Any
+
+    def __call__(self, observations: Any, masks: Cells) -> Any:
+        taken = inspect.signature(self.model.predict).parameters
+        offered = {"deterministic": True, "action_masks": masks.astype(np.bool_)}
+        answer = self.model.predict(observations, **{key: offered[key] for key in offered if key in taken})
+        return answer[0] if isinstance(answer, tuple) else answer  # beside the state of a memory, which is none
+
+
+@dataclass(frozen=True)
+class _Keras:
+    """A model of Keras."""
+
+    model: Any
+
+    def __call__(self, observations: Any, masks: Cells) -> Any:
+        return self.model(observations, training=False)
+
+
+@dataclass(frozen=True)
+class _Torch:
+    """A module of torch, or a method of one."""
+
+    function: Any
+    module: Any
+    takes_mask: bool
+
+    def __call__(self, observations: Any, masks: Cells) -> Any:
+        import torch
+
+        weights = (one for part in (self.module.parameters(), self.module.buffers()) for one in part)
+        like = next((one for one in weights if one.is_floating_point()), torch.zeros(0))
+
+        def tensor(array: Any) -> Any:
+            return torch.as_tensor(array, device=like.device, dtype=like.dtype if array.dtype.kind == "f" else None)
+
+        shown = (
+            {key: tensor(array) for key, array in observations.items()}
+            if isinstance(observations, dict)
+            else tensor(observations)
+        )
+        with _in_earnest(self.module):
+            return self.function(shown, tensor(masks == 1)) if self.takes_mask else self.function(shown)
+
+
+@dataclass(frozen=True)
+class _SB3:
+    """The values, or the logits, of a model of Stable-Baselines3; masks are left to whoever asks."""
+
+    model: Any
+    policy: Any
+
+    def __call__(self, observations: Any, masks: Cells) -> Any:
+        normalizing = self.model.get_vec_normalize_env() if hasattr(self.model, "get_vec_normalize_env") else None
+        if normalizing is not None:
+            observations = normalizing.normalize_obs(observations)
+        with _in_earnest(self.policy):
+            shown = self.policy.obs_to_tensor(observations)[0]
+            if hasattr(self.policy, "q_net"):
+                return self.policy.q_net(shown)
+            return self.policy.get_distribution(shown).distribution.logits
+
+
+def _sb3_policy(model: Any, name: str) -> Any:
+    """The policy of a model of Stable-Baselines3, or the policy that was handed in; None where it is none.
+
+    Raises:
+        ValueError: it has a memory.
+    """
+    policy = getattr(model, "policy", model)
+    if not _is_module(policy) or not hasattr(policy, "obs_to_tensor"):
+        return None
+    if hasattr(policy, "q_net"):  # that of DQN; a QNetwork has one, too, which is no net of observations
+        return policy if hasattr(policy, "q_net_target") else None
+    if not hasattr(policy, "get_distribution"):
+        return None
+    if hasattr(policy, "lstm_actor"):
+        raise ValueError(f"{name} has a memory: what it plays depends on more than the board, and is no policy")
+    return policy
+
+
+@contextmanager
+def _in_earnest(module: Any) -> Iterator[None]:
+    """A module of torch in evaluation mode and without gradients inside; after that it is as it was before."""
+    import torch
+
+    before = [(part, part.training) for part in module.modules()]
+    module.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        for part, training in before:
+            part.training = training
+
+
+def _is_module(thing: Any) -> bool:
+    return _is_a(thing, "torch.nn", "Module")
+
+
+def _is_a(thing: Any, library: str, kind: str) -> bool:
+    """Whether it is of a class of a library, which is imported already where that is so."""
+    found = getattr(sys.modules.get(library), kind, None)
+    return isinstance(found, type) and isinstance(thing, found)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What it sees
+
+
+def _row(shown: Any, row: int) -> Any:
+    """One observation of a batch."""
+    return {name: array[row] for name, array in shown.items()} if isinstance(shown, dict) else shown[row]
+
+
+def _shape_of(space: Any) -> Any:
+    """The shape of observations; of those that are dicts, shapes by name."""
+    return {name: part.shape for name, part in space.items()} if isinstance(space, spaces.Dict) else space.shape
+
+
+def _kind_of(space: Any, game: Game) -> Observation:
+    """The kind of observations that a space has; flat where it is none of ours, as the error then says."""
+    for kind in get_args(Observation):
+        if space is not None and _shape_of(space) == _shape_of(Views(game, kind, "float32").observation_space):
+            found: Observation = kind
+            return found
+    return "flat"

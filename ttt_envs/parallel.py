@@ -14,6 +14,7 @@ import socket
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pickle import PicklingError
 from typing import Any, TypeVar
 
 from joblib import Parallel, delayed
@@ -60,8 +61,8 @@ def do_blocks(
         The number of a block and its result, in the order in which blocks get done.
 
     Raises:
-        ValueError: nobody to work; workers that die again and again; no such cluster, or no Ray. What ``function``
-            raises is raised here.
+        ValueError: nobody to work; work that cannot be pickled; workers that die again and again; no such cluster, or
+            no Ray. What ``function`` raises is raised here.
     """
     check_jobs(jobs)
     numbered = enumerate(blocks)
@@ -123,6 +124,11 @@ def _on_cores(
             deaths += 1
             if deaths == TRIES:
                 raise _died(problem) from None
+        except PicklingError as problem:
+            why = str(problem.__cause__).strip('"\n ').rpartition("\n")[2] or "it cannot be pickled"
+            raise ValueError(
+                f"the work cannot be handed to other processes ({why}): choose jobs=1, or spec strings for what plays"
+            ) from None
         finally:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # that what nobody wants any more is cancelled

@@ -13,9 +13,10 @@ import numpy as np
 from gymnasium import spaces
 
 from learners.sb3.libraries import check_packages, randomness_kept
-from learners.sb3.net import choose, flat
 from ttt_envs.boards import Boards
 from ttt_envs.compiling import Reals
+from ttt_envs.outside import as_policy
+from ttt_envs.policy import Policy
 from ttt_envs.rules import Game
 from ttt_envs.specs import TRUST, Named, trusted
 
@@ -48,7 +49,7 @@ class ZipPolicy(Named):
     path: str
     algorithm: Algorithm
     trust: bool = False
-    model: Any = dataclasses.field(init=False, repr=False, compare=False)
+    model: Policy = dataclasses.field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.algorithm not in _ALGORITHMS:
@@ -61,20 +62,11 @@ class ZipPolicy(Named):
                 f"are loaded. If you trust whoever made it, set {TRUST}=1 or write "
                 f"sb3:{self.path},algorithm={self.algorithm},trust=true"
             )
-        object.__setattr__(self, "model", _load_model(self.path, self.algorithm, self.game))
+        object.__setattr__(self, "model", as_policy(_load_model(self.path, self.algorithm, self.game), self.game))
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
         """float64[B, cells]: equal shares for the legal moves of highest score."""
-        import torch
-
-        policy = self.model.policy
-        with torch.no_grad():
-            shown = policy.obs_to_tensor(flat(boards))[0]
-            if self.algorithm == "dqn":
-                scores = policy.q_net(shown)
-            else:
-                scores = policy.get_distribution(shown).distribution.logits
-        return choose(scores.numpy().astype(np.float64), boards.legal(self.game), stochastic=False)
+        return self.model.probabilities(boards)
 
 
 def _load_model(path: str, algorithm: Algorithm, game: Game) -> Any:
@@ -106,5 +98,4 @@ def _load_model(path: str, algorithm: Algorithm, game: Game) -> Any:
             f"{path} was trained on observations {seen} and actions {moves}, and {game} has flat observations of "
             f"{2 * game.cells} numbers and {game.cells} actions: play it on its own board"
         )
-    model.policy.set_training_mode(False)
     return model

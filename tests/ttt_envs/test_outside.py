@@ -1,11 +1,19 @@
 """Functions and models from outside as policies and opponents."""
 
+import functools
+import threading
+
 import gymnasium
 import numpy as np
+import plain
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from ttt_envs import Boards, Game, Policy, as_policy, from_text
+from evaluation.exact import exploitability, match_outcome, regret
+from evaluation.match import play_pairs
+from ttt_envs import Boards, Game, Policy, as_policy, from_text, make_policy
 from ttt_envs.single_env import SingleEnv
 from ttt_envs.vector_env import MNKVectorEnv
 
@@ -74,6 +82,195 @@ def test_the_three_kinds_of_answers():
     assert_allclose(one, LEGAL / LEGAL.sum(axis=1, keepdims=True))
 
 
+def test_of_values_the_best_legal_one_is_played_and_equal_ones_share():
+    values = np.array([3.0, 1.0, 2.0, 9.0, 2.0, 2.0])
+    p = as_policy(lambda seen, mask: values, GAME, returns="values").probabilities(BOARDS)
+    assert_allclose(p, [[0, 0, 1 / 3, 0, 1 / 3, 1 / 3], [0, 0, 0, 1, 0, 0], [0, 0, 0, 1, 0, 0]])
+    some = as_policy(lambda seen, mask: np.where(values > 2, -np.inf, values), GAME, returns="values")
+    assert_allclose(some.probabilities(BOARDS.take(np.array([2]))), [[0, 0, 1 / 3, 0, 1 / 3, 1 / 3]])
+
+
+def free(observation):
+    """The empty cells as an observation shows them."""
+    return 1 - stones(observation).sum(axis=-2)
+
+
+def test_masks_are_handed_to_who_wants_them():
+    def alone(observation):
+        return free(observation)
+
+    def named(observation, action_mask=None):
+        return action_mask
+
+    def other(observation, action=None):
+        assert action is None
+        return free(observation)
+
+    class Agent:
+        def __call__(self, observation, /, mask):
+            return mask
+
+        def policy(self, observation):
+            return free(observation)
+
+    functions = [alone, named, other, Agent(), Agent().policy, functools.partial(named), lambda *seen: seen[1]]
+    for function in functions:
+        for batch in (False, True):
+            p = as_policy(function, GAME, "planes", "probabilities", batch=batch).probabilities(BOARDS)
+            assert_allclose(p, LEGAL / LEGAL.sum(axis=1, keepdims=True))
+    inside = as_policy(lambda seen: seen["action_mask"], GAME, "dict", "probabilities")
+    assert_allclose(inside.probabilities(BOARDS), LEGAL / LEGAL.sum(axis=1, keepdims=True))
+
+
+def test_batches_may_all_have_one_size():
+    sizes = []
+
+    def last(observation, mask):
+        sizes.append((len(observation), len(mask)))
+        return 5 - mask[:, ::-1].argmax(axis=1)
+
+    expected = as_policy(last_legal, GAME).probabilities(BOARDS)
+    for batch, asked in ((2, [2, 2]), (1, [1, 1, 1]), (8, [8]), (True, [3])):
+        sizes.clear()
+        assert_array_equal(as_policy(last, GAME, batch=batch).probabilities(BOARDS), expected)
+        assert sizes == [(size, size) for size in asked]
+    nothing = Boards(np.zeros((0, 6), np.int8), np.zeros(0, np.int8))
+    for batch in (False, True, 2):
+        assert as_policy(last, GAME, batch=batch).probabilities(nothing).shape == (0, 6)
+
+
+@pytest.mark.parametrize("spec", ["random", "win-or-block", "optimal:epsilon=0.3"])
+@given(
+    game=plain.games(longest=3, skip=True).filter(lambda game: game.cells <= 6),
+    returns=st.sampled_from(["values", "logits", "probabilities"]),
+)
+@settings(max_examples=12)
+def test_a_policy_is_what_it_was(spec, game, returns):
+    """As it is, and through a function that knows no boards."""
+    policy = make_policy(spec, game)
+    assert as_policy(policy, game) is policy
+
+    def function(observation, mask):
+        seen = observation.reshape(len(mask), 2, -1)
+        boards = Boards((seen[:, 0] + 2 * seen[:, 1]).astype(np.int8), np.zeros(len(mask), np.int8))
+        p = policy.probabilities(boards)
+        with np.errstate(divide="ignore"):
+            return np.log(p) if returns == "logits" else p
+
+    wrapped = as_policy(function, game, returns=returns, batch=True)
+    if returns == "values":
+        boards = plain.positions_of_random_play(game, 20)
+        p = policy.probabilities(boards)
+        assert_allclose(wrapped.probabilities(boards) > 0, p == p.max(axis=1, keepdims=True))
+    else:
+        assert_allclose(exploitability(game, wrapped), exploitability(game, policy), atol=1e-12)
+        assert_allclose(match_outcome(game, wrapped, "random"), match_outcome(game, policy, "random"), atol=1e-12)
+        assert_allclose(regret(game, wrapped), regret(game, policy), atol=1e-12)
+
+
+def test_it_goes_to_other_processes():
+    policy = as_policy(lambda seen, mask: int(np.flatnonzero(mask)[-1]), Game())
+    here = play_pairs(Game(), policy, "random", 40, seed=1)
+    assert_array_equal(play_pairs(Game(), policy, "random", 40, seed=1, jobs=2).pairs, here.pairs)
+    lock = threading.Lock()
+    with pytest.raises(ValueError, match=r"cannot be handed to other processes \(.*lock.*\): choose jobs=1, or spec"):
+        play_pairs(Game(), as_policy(lambda seen, mask: [mask.argmax(), lock][0], Game()), "random", 40, jobs=2)
+
+
+@pytest.mark.needs("torch")
+def test_modules_of_torch_are_asked_in_earnest_and_left_as_they_were():
+    import torch
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body = torch.nn.Sequential(torch.nn.Linear(12, 8), torch.nn.Dropout(0.5), torch.nn.Linear(8, 6))
+            self.seen = []
+
+        def forward(self, observation, action_mask=None):
+            self.seen.append((observation, action_mask, torch.is_grad_enabled(), self.training))
+            values = self.body(observation)
+            return values if action_mask is None else torch.where(action_mask, values, -1e8)
+
+        def act(self, observation):
+            return torch.where(observation.reshape(-1, 2, 6).sum(dim=1) > 0, -1e8, self.body(observation)).argmax(dim=1)
+
+    torch.manual_seed(0)
+    net = Net()
+    net.body[0].eval()  # somebody has frozen it
+    planes = np.stack([BOARDS.own_first() == 1, BOARDS.own_first() == 2], axis=1).reshape(3, 12)
+    with torch.no_grad():
+        values = net.body[2](net.body[0](torch.as_tensor(planes, dtype=torch.float32))).double().numpy()
+    best = np.where(LEGAL, values, -np.inf).argmax(axis=1)
+    policy = as_policy(net, GAME, returns="values")
+    assert str(policy) == "Net"
+    for same in (policy, as_policy(net.act, GAME)):
+        p = same.probabilities(BOARDS)
+        assert_array_equal(p.argmax(axis=1), best)
+        assert_array_equal(p.max(axis=1), 1)
+    [(observation, mask, grad, training)] = net.seen
+    assert (observation.dtype, mask.dtype, grad, training) == (torch.float32, torch.bool, False, False)
+    assert_array_equal(mask.numpy(), LEGAL)
+    assert [part.training for part in net.body] == [False, True, True]
+    assert net.training
+    assert torch.is_grad_enabled()
+    shares = np.where(LEGAL, np.exp(values), 0)
+    precise = as_policy(net.double(), GAME, returns="logits").probabilities(BOARDS)  # and of another type
+    assert_allclose(precise, shares / shares.sum(axis=1, keepdims=True), rtol=1e-5)
+    assert net.seen[-1][0].dtype == torch.float64
+    with pytest.raises(ValueError, match=r"Net returned actions of shape \(3, 6\), not \(3,\)"):
+        as_policy(net, GAME).probabilities(BOARDS)
+
+    class Inside(torch.nn.Module):
+        def forward(self, seen):
+            return seen["action_mask"].to(torch.bfloat16)
+
+    p = as_policy(Inside(), GAME, "dict", "probabilities").probabilities(BOARDS)
+    assert_allclose(p, LEGAL / LEGAL.sum(axis=1, keepdims=True))
+
+
+@pytest.mark.needs("tensorflow")
+def test_models_of_keras_are_nets():
+    import keras
+
+    keras.utils.set_random_seed(0)
+    model = keras.Sequential([keras.Input((12,)), keras.layers.Dropout(0.5), keras.layers.Dense(6)])
+    planes = np.stack([BOARDS.own_first() == 1, BOARDS.own_first() == 2], axis=1).reshape(3, 12)
+    weights, bias = model.get_weights()
+    shares = np.where(LEGAL, np.exp(planes @ weights + bias), 0)
+    p = as_policy(model, GAME, returns="logits").probabilities(BOARDS)
+    assert_allclose(p, shares / shares.sum(axis=1, keepdims=True), rtol=1e-5)
+    with pytest.raises(ValueError, match="batch=False does not work for"):
+        as_policy(model, GAME, batch=False)
+
+
+@pytest.mark.needs("jax")
+def test_arrays_of_jax_are_answers():
+    import jax
+
+    weights = np.random.default_rng(0).normal(size=(12, 6)).astype(np.float32)
+    traced = []
+
+    @jax.jit
+    def net(observation):
+        traced.append(observation.shape)
+        return observation @ weights
+
+    policy = as_policy(net, GAME, returns="values", batch=2)
+    planes = np.stack([BOARDS.own_first() == 1, BOARDS.own_first() == 2], axis=1).reshape(3, 12)
+    best = np.where(LEGAL, planes @ weights, -np.inf).argmax(axis=1)
+    assert_array_equal(policy.probabilities(BOARDS).argmax(axis=1), best)
+    assert traced == [(2, 12)]
+
+
+def test_a_model_of_another_library_predicts():
+    class Estimator:
+        def predict(self, X):  # noqa: N803
+            return free(X).argmax(axis=1)
+
+    assert_array_equal(as_policy(Estimator(), GAME).probabilities(BOARDS).argmax(axis=1), LEGAL.argmax(axis=1))
+
+
 @pytest.mark.needs("torch")
 def test_tensors_are_answers():
     import torch
@@ -93,6 +290,16 @@ def test_tensors_are_answers():
         (lambda *_: -1, {}, ValueError, "chose the illegal action -1"),
         (lambda *_: 1.0, {}, TypeError, "returned actions of type float64: an action is a whole number"),
         (lambda *_: None, {}, TypeError, "returned actions of type object"),
+        (lambda *_: {"logits": 0}, {"returns": "logits"}, ValueError, r"returned logits of shape \(\), not \(6,\)"),
+        (lambda *_: ["a"] * 6, {"returns": "logits"}, TypeError, "returned logits of type <U1: they must be numbers"),
+        (
+            lambda *_: (0, np.zeros(6)),
+            {},
+            TypeError,
+            "returned a tuple that is no array: hand in a function that returns the actions and nothing else",
+        ),
+        (lambda *_: np.full(6, np.nan), {"returns": "values"}, ValueError, "values that are NaN or infinite for legal"),
+        (lambda *_: np.full(6, -np.inf), {"returns": "values"}, ValueError, "values of -inf for all legal actions"),
         (lambda *_: np.zeros(6, int), {}, ValueError, r"returned actions of shape \(6,\), not \(\): as_policy\("),
         (lambda *_: 4, {"batch": True}, ValueError, r"returned actions of shape \(\), not \(3,\)"),
         (lambda *_: np.zeros(5), {"returns": "logits"}, ValueError, r"logits of shape \(5,\), not \(6,\)"),
@@ -142,10 +349,15 @@ def test_models_are_known_by_predict():
     ("function", "settings", "error", "message"),
     [
         (4, {}, TypeError, "4 is neither a function of .* nor a model with predict"),
-        (rising, {"returns": "values"}, ValueError, "returns='values' is not known: choose 'actions', 'logits'"),
+        (rising, {"returns": "scores"}, ValueError, "returns='scores' is not known: choose 'actions', 'values', 'log"),
+        (rising, {"batch": 0}, ValueError, "batch=0 is no size of batches: choose True, False, or a number above 0"),
+        (rising, {"batch": "all"}, ValueError, "batch='all' is no size of batches"),
+        (lambda: 0, {}, TypeError, r"<lambda>\(\) cannot be asked: hand in a function of \(observation, mask\) or of"),
+        (lambda a, b, c: 0, {}, TypeError, r"<lambda>\(a, b, c\) cannot be asked"),
+        (lambda a, *, b: 0, {}, TypeError, r"<lambda>\(a, \*, b\) cannot be asked"),
         (rising, {"observation": "image"}, ValueError, "observation='image' is not known"),
         (Model(), {"returns": "logits"}, ValueError, "returns='logits' does not work for a model: its predict gives"),
-        (Model(), {"batch": False}, ValueError, "batch=False does not work for a model"),
+        (Model(), {"batch": False}, ValueError, "batch=False does not work for Model: nets and models take batches"),
         (Model((18,)), {}, ValueError, r"Model sees observations of shape \(18,\), but observation='flat' of 2 x 3"),
     ],
 )
@@ -186,15 +398,13 @@ def test_an_untrained_model_of_stable_baselines_is_an_opponent():
     assert np.flatnonzero(observation[9:]) == expected
     with pytest.raises(ValueError, match=r"DQN sees observations of shape \(18,\), but observation='flat' of 4 x 4"):
         SingleEnv(4, opponent=model)
-    env = SingleEnv(opponent=model)  # it was taught no rules: what it would move to, is taken
+    env = SingleEnv(opponent=model)  # it was taught no rules, and plays by them
     for cell in range(9):
         env.reset(seed=0)
         choice = model.predict(np.eye(18, dtype=np.float32)[None, 9 + cell], deterministic=True)[0]
-        if choice == cell:
-            with pytest.raises(ValueError, match=f"DQN chose the illegal action {cell}"):
-                env.step(cell)
-        else:
-            assert np.flatnonzero(env.step(cell)[0][9:]) == choice
+        reply = np.flatnonzero(env.step(cell)[0][9:])
+        assert reply != cell
+        assert choice in (cell, reply)
 
 
 @pytest.mark.needs("torch", "sb3_contrib")

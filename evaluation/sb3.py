@@ -1,0 +1,177 @@
+"""Exact evaluation while Stable-Baselines3 or sb3-contrib trains: a callback, beside its own ``EvalCallback``.
+
+Importing this module imports Stable-Baselines3, so nothing else here does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from stable_baselines3.common.callbacks import BaseCallback, EventCallback
+
+from evaluation.exact import while_training
+from ttt_envs.files import parse_json, read_bounded, write_whole
+from ttt_envs.outside import as_policy
+from ttt_envs.policy import Policy
+from ttt_envs.rules import Game
+from ttt_envs.views import Observation
+
+EVALUATIONS, BEST = "exact.jsonl", "best_model.zip"
+"""files in ``log_path`` and in ``best_model_save_path``"""
+
+
+class ExactEvalCallback(EventCallback):
+    """Measures a model exactly while it learns, in the manner of Stable-Baselines3's ``EvalCallback``.
+
+    It plays no games and draws nothing: the model learns the same with and without it. Illegal actions are masked for
+    models that know no masks, and observations are normalised where the training environment is a ``VecNormalize``.
+
+    Logged are ``exact/exploitability``, on boards that can be solved ``exact/regret``, and against an opponent
+    ``exact/win``, ``exact/draw``, ``exact/loss``. The best model is that of lowest exploitability.
+
+    A training that goes on, by ``learn(..., reset_num_timesteps=False)`` of a model that was loaded, goes on in its
+    file, and its best is the best of both. Lines of later steps than the model has made are dropped: so a model that
+    begins begins the file anew.
+
+    Args:
+        game: what is played.
+        opponent: whom the exact result is against, a spec string or a pure policy; None for none.
+        callback_on_new_best: called when the exploitability is lower than ever before.
+        callback_after_eval: called after every evaluation.
+        eval_freq: calls of this callback between two evaluations, each a step of all games side by side; 0 for none.
+        log_path: folder for ``exact.jsonl``, a line for each evaluation: ``timesteps`` and what is logged, without
+            ``exact/``. It is written whole or not at all.
+        best_model_save_path: folder for ``best_model.zip``.
+        deterministic: play the legal action of highest value or probability; else draw from the masked distribution,
+            which DQN does not have.
+        seat: the model's against the opponent, 0 or 1; None for the mean of both.
+        observation: what it sees, as in ``ttt_envs.single_env.SingleEnv``; by default what its space says.
+        verbose: 1 prints every evaluation.
+
+    Attributes:
+        evaluations: the lines of the file, oldest first.
+        best_exploitability: the lowest so far; infinite before the first.
+
+    Raises:
+        ValueError: a number or an opponent that makes no sense; when training starts, a model that has learned another
+            board, or a file of evaluations that is damaged.
+    """
+
+    def __init__(
+        self,
+        game: Game,
+        opponent: str | Policy | None = None,
+        *,
+        callback_on_new_best: BaseCallback | None = None,
+        callback_after_eval: BaseCallback | None = None,
+        eval_freq: int = 10_000,
+        log_path: str | os.PathLike[str] | None = None,
+        best_model_save_path: str | os.PathLike[str] | None = None,
+        deterministic: bool = True,
+        seat: int | None = None,
+        observation: Observation | None = None,
+        verbose: int = 1,
+    ) -> None:
+        super().__init__(callback_after_eval, verbose=verbose)
+        if eval_freq < 0:
+            raise ValueError(f"eval_freq={eval_freq} is no number of calls: choose 1 or more, or 0 for no evaluation")
+        if seat not in (None, 0, 1):
+            raise ValueError(f"seat={seat!r} is no seat: choose 0 (first), 1 (second), or None for the mean of both")
+        self.game = game
+        self.opponent = opponent
+        self.callback_on_new_best = callback_on_new_best
+        if callback_on_new_best is not None:
+            callback_on_new_best.parent = self
+        self.eval_freq = eval_freq
+        self.log_path = None if log_path is None else Path(log_path)
+        self.best_model_save_path = None if best_model_save_path is None else Path(best_model_save_path)
+        self.deterministic = deterministic
+        self.seat = seat
+        self.observation = observation
+        self.evaluations: list[dict[str, Any]] = []
+        self._measure = self._measuring()
+
+    @property
+    def best_exploitability(self) -> float:
+        """The lowest so far; infinite before the first evaluation."""
+        return min((line["exploitability"] for line in self.evaluations), default=float("inf"))
+
+    @property
+    def best_mean_reward(self) -> float:
+        """Minus the lowest exploitability: what the callbacks of Stable-Baselines3 that stop a training look at."""
+        return -self.best_exploitability
+
+    def _measuring(self) -> Callable[[int, Policy], dict[str, float]]:
+        """What measures whenever it is asked."""
+        return while_training(self.game, self.opponent, 1, sys.maxsize, seat=self.seat)
+
+    def _init_callback(self) -> None:
+        if self.callback_on_new_best is not None:
+            self.callback_on_new_best.init_callback(self.model)
+
+    def _on_training_start(self) -> None:
+        self._policy()  # which tells what does not fit before anything is learned
+        before = self.evaluations if self.log_path is None else _read(self.log_path / EVALUATIONS)
+        self.evaluations = [line for line in before if line["timesteps"] <= self.num_timesteps]
+        self._measure = self._measuring()
+        super()._on_training_start()
+        if self.callback_on_new_best is not None:
+            self.callback_on_new_best.on_training_start(self.locals, self.globals)
+
+    def _policy(self) -> Policy:
+        """What the model plays now."""
+        return as_policy(self.model, self.game, self.observation, "actions" if self.deterministic else "probabilities")
+
+    def _on_step(self) -> bool:
+        if self.eval_freq == 0 or self.n_calls % self.eval_freq:
+            return True
+        measured = self._measure(self.num_timesteps, self._policy())
+        found = {name.removeprefix("exact_"): value for name, value in measured.items()}
+        for name, value in found.items():
+            self.logger.record(f"exact/{name}", value)
+        self.logger.record("time/total_timesteps", self.num_timesteps, exclude="tensorboard")
+        self.logger.dump(self.num_timesteps)
+        if self.verbose >= 1:
+            print(f"Exact num_timesteps={self.num_timesteps}, exploitability={found['exploitability']:.4f}")
+        better = found["exploitability"] < self.best_exploitability
+        if better and self.best_model_save_path is not None:
+            write_whole(self.best_model_save_path / BEST, self.model.save)
+        self.evaluations.append({"timesteps": self.num_timesteps, **found})
+        if self.log_path is not None:
+            lines = "".join(json.dumps(line) + "\n" for line in self.evaluations)
+            write_whole(self.log_path / EVALUATIONS, lambda file: file.write(lines.encode()))
+        goes_on = True
+        if better:
+            if self.verbose >= 1:
+                print("New lowest exploitability!")
+            if self.callback_on_new_best is not None:
+                goes_on = self.callback_on_new_best.on_step()
+        return self._on_event() and goes_on
+
+    def update_child_locals(self, locals_: dict[str, Any]) -> None:
+        """Hand what the training loop has on to the callbacks of this one."""
+        super().update_child_locals(locals_)
+        if self.callback_on_new_best is not None:
+            self.callback_on_new_best.update_locals(locals_)
+
+
+def _read(path: Path) -> list[dict[str, Any]]:
+    """The evaluations in a file; none where there is no file.
+
+    Raises:
+        ValueError: it is damaged.
+    """
+    try:
+        lines = [parse_json(line) for line in read_bounded(path).splitlines()]
+        if not all(isinstance(line["timesteps"], int) and isinstance(line["exploitability"], float) for line in lines):
+            raise ValueError("a line lacks numbers")
+    except FileNotFoundError:
+        return []
+    except (ValueError, KeyError, TypeError):
+        raise ValueError(f"{path} holds no evaluations of this callback: choose another log_path") from None
+    return lines
