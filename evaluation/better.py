@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
@@ -43,16 +43,30 @@ def elo(score: Score, confidence: float = 0.95) -> Interval:
     return Interval(*map(elo_of, score.rate("score", confidence)))
 
 
+def pair_moments(score: Score) -> tuple[float, float]:
+    """Mean and variance of a pair's mean score, 0 to 1, as far as the pairs that were played tell."""
+    counts = score.pentanomial
+    total, points = int(counts.sum()), np.arange(5) / 4
+    mean = float(points @ counts) / total
+    return mean, float((points - mean) ** 2 @ counts) / max(1, total - 1)
+
+
 def likelihood_of_superiority(score: Score) -> float:
     """The probability that a is better than b, by the normal approximation from pairs of games; 1/2 where all agree."""
-    counts = score.pentanomial
-    total = int(counts.sum())
-    points = np.arange(5) / 4
-    mean = float(points @ counts) / total
-    variance = float((points - mean) ** 2 @ counts) / max(1, total - 1)
+    mean, variance = pair_moments(score)
+    total = score.games // 2
     if variance == 0:
         return 0.5 if mean == 0.5 else float(mean > 0.5)
     return float(norm.cdf((mean - 0.5) / math.sqrt(variance / total)))
+
+
+def how_sure(score: Score) -> dict[str, Any]:
+    """By how much a is better, and how sure that is, JSON-ready; the keys are documented in docs/files.md."""
+    rating = elo(score)._asdict()
+    return {
+        "elo": {name: value if math.isfinite(value) else None for name, value in rating.items()},
+        "likelihood_of_superiority": likelihood_of_superiority(score),
+    }
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from evaluation.match import Score
+from evaluation.match_units import BLOCK, openings_hash, play_units, units_of
+from evaluation.openings import Openings
+from evaluation.sources import identity_of
 from evaluation.statistics import Interval
 from ttt_envs.compiling import Integers, Reals
+from ttt_envs.files import write_json
+from ttt_envs.parallel import Jobs
+from ttt_envs.rules import Game
+from ttt_envs.specs import make_policy
+
+RESULT, COST = "result.json", "cost.json"
 
 PRIOR = 0.2
 """how often each of the five results of a pair is taken for seen beforehand, in every pairing that was played: one
@@ -16,6 +31,8 @@ pair in all, so that a perfect score does not mean an infinite rating"""
 DRAWS = 1000
 """samples from which intervals of ratings are read"""
 _PER_NAT = 400 / math.log(10)  # Elo in a logarithm of strength
+MOST = 1_000_000
+"""games of a pairing that can be asked for"""
 _LEAST = 1e-6  # a score nearer to 0 or 1 than this cannot be told from it, and would have no finite rating
 _PIN = 1e6  # known ratings weigh as much as so many times all games that were played
 
@@ -65,13 +82,13 @@ def bradley_terry(
     pins = _pins(fixed, 2 * counts.sum())
     weights = counts + PRIOR
 
-    def rate(scores: Reals) -> Reals:
-        """float64[N], from the score of the first of each pairing."""
+    def rate(scores: Reals, near: Reals | None = None) -> Reals:
+        """float64[N], from the score of the first of each pairing; sooner from ratings that are near."""
         games = 2 * weights.sum(axis=1)
         wins = pins.copy()
         np.add.at(wins, (first, second), games * scores)
         np.add.at(wins, (second, first), games * (1 - scores))
-        ratings = _PER_NAT * _strengths(wins)
+        ratings = _PER_NAT * _strengths(wins, None if near is None else near / _PER_NAT)
         held = np.isfinite(fixed)
         if held.any():
             return np.where(held, fixed, ratings + float(np.mean((fixed - ratings)[held])))
@@ -83,15 +100,15 @@ def bradley_terry(
     sampled = np.random.default_rng(seed).standard_gamma(weights, (draws, *weights.shape))
     scores = np.clip(sampled @ points / sampled.sum(axis=2), _LEAST, 1 - _LEAST)
     tail = (1 - confidence) / 2
-    low, high = np.quantile(np.array([rate(one) for one in scores]), (tail, 1 - tail), axis=0)
+    low, high = np.quantile(np.array([rate(one, mean) for one in scores]), (tail, 1 - tail), axis=0)
     return [Interval(float(mean[i]), float(low[i]), float(high[i])) for i in range(players)]
 
 
-def _strengths(wins: Reals) -> Reals:
+def _strengths(wins: Reals, near: Reals | None) -> Reals:
     """float64[N]: logarithms of strengths, from float64[N, N] of wins of the row against the column."""
     from choix import ilsr_pairwise_dense
 
-    return np.asarray(ilsr_pairwise_dense(wins, max_iter=10_000), np.float64)
+    return np.asarray(ilsr_pairwise_dense(wins, initial_params=near, max_iter=10_000), np.float64)
 
 
 def _pins(fixed: Reals, games: float) -> Reals:
@@ -114,3 +131,153 @@ def _check_connected(first: Integers, second: Integers, fixed: Reals) -> None:
     if count > 1:
         alone = int(np.flatnonzero(labels != labels[0])[0])
         raise ValueError(f"no games connect player {alone} with player 0: ratings need some between all, by others too")
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Everybody against everybody
+
+
+@dataclass(frozen=True)
+class Tournament:
+    """What a tournament came to.
+
+    Attributes:
+        players: their specs, as they were named.
+        scores: by pairing: of the first against the second, where i < j are numbers of players.
+        ratings: of each player, in Elo.
+        settings: JSON-ready: everything else that decides the result.
+    """
+
+    players: Sequence[str]
+    scores: Mapping[tuple[int, int], Score]
+    ratings: Sequence[Interval]
+    settings: Mapping[str, Any]
+
+    def score(self, row: int, column: int) -> Score:
+        """Of one player against another."""
+        if row < column:
+            return self.scores[row, column]
+        return reversed_score(self.scores[column, row])
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON-ready data; the keys are documented in docs/files.md."""
+        identities = self.settings["identities"]
+        everybody = range(len(self.players))
+        overall = [
+            sum((self.score(i, j) for j in everybody if j != i), Score(np.zeros((3, 3), np.int64))) for i in everybody
+        ]
+        return {
+            "format": 1,
+            "kind": "tournament",
+            **{name: value for name, value in self.settings.items() if name != "identities"},
+            "players": [
+                {
+                    "spec": spec,
+                    "identity": identities[spec],
+                    "rating": self.ratings[i]._asdict(),
+                    **overall[i].to_dict(),
+                }
+                for i, spec in enumerate(self.players)
+            ],
+            "pairings": [
+                {"a": i, "b": j, **score.to_dict(), "pairs": score.pairs.tolist()}
+                for (i, j), score in self.scores.items()
+            ],
+        }
+
+
+def reversed_score(score: Score) -> Score:
+    """The same games seen by the other player."""
+    return Score(np.ascontiguousarray(score.pairs[::-1, ::-1].T))
+
+
+def check_players(players: Sequence[str], anchor: str | None) -> None:
+    """Raise ValueError for players who make no tournament."""
+    if len(players) < 2:
+        raise ValueError(f"{len(players)} player makes no tournament: name two or more")
+    for number, spec in enumerate(players):
+        if spec in players[:number]:
+            raise ValueError(f"{spec} is named twice: name each player once")
+    if anchor is not None and anchor not in players:
+        raise ValueError(f"anchor={anchor!r} does not play: choose one of {', '.join(players)}")
+
+
+def run_tournament(
+    game: Game,
+    players: Sequence[str],
+    folder: Path,
+    made_by: Mapping[str, Any],
+    *,
+    pairs: int,
+    seed: int = 0,
+    jobs: Jobs = 1,
+    openings: str | None = None,
+    anchor: str | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Tournament:
+    """Play pairs of games between any two of the players; all pairings have the same luck.
+
+    Every block of pairs is kept in the folder as soon as it is played: killed at any time the same call goes on, and
+    one with more players or more pairs plays only what is missing. In the end ``result.json`` is written there, which
+    does not depend on who plays, and ``cost.json``: how much CPU each pairing took.
+
+    Args:
+        game, seed, jobs, openings: as of :func:`evaluation.match.play_pairs`.
+        players: spec strings, at least two.
+        folder: where blocks are kept.
+        made_by: JSON-ready: versions and code; blocks that something else made are thrown away.
+        pairs: of games in each pairing.
+        anchor: whose rating is 0; by default the mean of all is.
+        progress: called with the number of pairs of each block that is done.
+
+    Raises:
+        ValueError: too few players or pairs, one that is named twice, an anchor that does not play, an unknown policy
+            or opening, another process that works in the folder.
+    """
+    check_players(players, anchor)
+    if not 1 <= pairs <= MOST // 2:
+        raise ValueError(f"pairs={pairs} makes no pairing: choose 1 to {MOST // 2:,}")
+    for spec in players:
+        make_policy(spec, game)  # a wrong name is told before anything is written
+    begin = None if openings is None else Openings.of(openings, game)
+    identities = {spec: identity_of(spec) for spec in players}
+    pairings = list(combinations(range(len(players)), 2))
+    units, whose = [], []
+    for i, j in pairings:
+        # whoever is named first, the games are the same, and are found again
+        a, b = sorted((players[i], players[j]))
+        blocks = units_of(game, a, b, pairs, seed=seed, openings=begin, identities=identities)
+        units += blocks
+        whose += [(i, j, a != players[i])] * len(blocks)
+    scores = {pairing: Score(np.zeros((3, 3), np.int64)) for pairing in pairings}
+    seconds = dict.fromkeys(pairings, 0.0)
+    played = play_units(units, begin, folder, made_by, jobs=jobs, others=(RESULT, COST))
+    with closing(played):
+        for number, score, cpu_s in played:
+            i, j, turned = whose[number]
+            scores[i, j] += reversed_score(score) if turned else score
+            seconds[i, j] += cpu_s
+            if progress is not None:
+                progress(score.games // 2)
+    counts = np.zeros((len(players), len(players), 5), np.int64)
+    for (i, j), score in scores.items():
+        counts[i, j] = score.pentanomial
+    settings = {
+        "game": game.to_dict(),
+        "identities": identities,
+        "seed": seed,
+        "openings": openings,
+        "openings_sha256": begin and openings_hash(begin),
+        "games_per_pairing": 2 * pairs,
+        "block": BLOCK,
+        "anchor": anchor,
+        "prior": PRIOR,
+        "draws": DRAWS,
+        "made_by": dict(made_by),
+    }
+    ratings = bradley_terry(counts, anchor=None if anchor is None else players.index(anchor), seed=seed)
+    found = Tournament(tuple(players), scores, ratings, settings)
+    write_json(folder / RESULT, found.to_dict())
+    costs = [{"a": i, "b": j, "cpu_s": seconds[i, j]} for i, j in pairings]
+    write_json(folder / COST, {"format": 1, "players": list(players), "pairings": costs})
+    return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ def do_units(
     jobs: Jobs = 1,
     others: Sequence[str] = (),
     arrived: Callable[[Unit, Any], Any] = lambda unit, result: result,
-) -> Iterator[tuple[int, Any]]:
+) -> Generator[tuple[int, Any], None, None]:
     """Do pieces of work, but for those that are done already.
 
     Every result is a line of ``units.jsonl`` in the folder before it is handed out. Close the generator when enough are
@@ -38,7 +38,8 @@ def do_units(
     Args:
         measure: does one piece; a function of a module, for it may run in another process. Returns JSON-ready data.
         units: the pieces, each another.
-        folder: where results are kept; those that something else made are thrown away. It is made where there is none.
+        folder: where results are kept, also of pieces that are not asked for now; those that something else made are
+            thrown away. It is made where there is none.
         made_by: JSON-ready: versions and whatever else decides results.
         jobs: who works.
         arrived: takes a piece and its result here, before it is kept, and returns what is kept of it.
@@ -58,7 +59,7 @@ def do_units(
         kept = _kept(folder / UNITS, head)
         names = [json.dumps(unit, sort_keys=True) for unit in units]
         missing = [index for index, name in enumerate(names) if name not in kept]
-        lines = [head, *(_line(name, kept[name]) for name in names if name in kept)]
+        lines = [head, *(_line(name, result) for name, result in kept.items())]
         write_whole(folder / UNITS, lambda file: file.write(("\n".join(lines) + "\n").encode()))
         yield from ((index, kept[name]) for index, name in enumerate(names) if name in kept)
         work = do_blocks(measure, ((units[index],) for index in missing), jobs)

@@ -188,6 +188,22 @@ def trust_files() -> None:
     os.environ[TRUST] = "1"  # for workers, too
 
 
+def pairs_of(games: int, most: int = MOST) -> int:
+    """Half of an even number of games.
+
+    Raises:
+        ValueError: a number of games that makes no pairs, or is more than ``most``.
+    """
+    if games < 2 or games % 2:
+        raise ValueError(
+            f"--games {games} makes no pairs: every pair is two games with the seats swapped, "
+            f"choose an even number such as {max(2, games + 1)}"
+        )
+    if games > most:
+        raise ValueError(f"--games {games} is more than is kept: choose up to {most:,}")
+    return games // 2
+
+
 def check_seed(seed: int) -> None:
     """Raise ValueError for what no generator can be seeded with."""
     if not 0 <= seed < 2**63:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -131,8 +132,13 @@ def folder_of(options: Options, settings: AnyConfig) -> Path:
             value = getattr(mine, name)
             if value != getattr(theirs, name):
                 parts.append(f"{name}{'x'.join(map(str, value)) if isinstance(value, tuple) else value}")
+    return Path("runs") / f"{folder_name(parts)}-seed{options.seed}"
+
+
+def folder_name(parts: Sequence[str]) -> str:
+    """A name for a folder, of letters that all systems take; a hash stands for what is too long."""
     name = "-".join(parts)
     name = "".join(letter if letter.isascii() and (letter.isalnum() or letter in "-.") else "_" for letter in name)
     if len(name) > LONGEST:
         name = f"{name[:LONGEST]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
-    return Path("runs") / f"{name}-seed{options.seed}"
+    return name

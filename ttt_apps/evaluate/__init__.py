@@ -12,6 +12,12 @@ from ttt_envs.specs import load_object, nearest
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "match": ("ttt_apps.evaluate.match:Match", "Play pairs of games between A and B, with seats swapped."),
+    "sprt": ("ttt_apps.evaluate.sprt:Sprt", "Pairs of games until it is known whether A is better than B."),
+    "tournament": (
+        "ttt_apps.evaluate.tournament:PlayTournament",
+        "Everybody against everybody: a cross table and ratings.",
+    ),
+    "games": ("ttt_apps.evaluate.games:Games", "Logs of games: checked, counted, as text, or as another file."),
     "exact": ("ttt_apps.evaluate.exact:Exact", "The exact result of A against B, without a game played."),
     "exploitability": (
         "ttt_apps.evaluate.exploitability:Exploitability",

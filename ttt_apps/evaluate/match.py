@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import tyro
 from rich.table import Table
 
-from evaluation.better import elo, likelihood_of_superiority
+from evaluation.better import elo, how_sure, likelihood_of_superiority
 from evaluation.games import append_games, new_games
 from evaluation.match import Score, play_pairs
 from evaluation.openings import Openings
-from ttt_apps.cli import Count, GameOptions, WorkOptions, check_seed, new_table, note, progress_bar, show
+from ttt_apps.cli import Count, GameOptions, WorkOptions, check_seed, new_table, note, pairs_of, progress_bar, show
 from ttt_envs.rules import Game
 from ttt_envs.specs import make_policy
 
@@ -47,7 +46,7 @@ class Match(WorkOptions, GameOptions):
         score = self.play(game)
         if self.json:
             asked = {"a": self.a, "b": self.b, "seed": self.seed, "openings": self.openings or None}
-            print(json.dumps({"game": game.to_dict(), **asked, **score.to_dict(), **_better(score)}))
+            print(json.dumps({"game": game.to_dict(), **asked, **score.to_dict(), **how_sure(score)}))
         else:
             show(score_table(game, self.a, self.b, score))
 
@@ -58,18 +57,14 @@ class Match(WorkOptions, GameOptions):
             OSError: openings that cannot be read, a log that cannot be written.
             ValueError: a number of games that makes no pairs, unknown policies, no openings, a log that is there.
         """
-        if self.games < 2 or self.games % 2:
-            raise ValueError(
-                f"--games {self.games} makes no pairs: every pair is two games with the seats swapped, "
-                f"choose an even number such as {max(2, self.games + 1)}"
-            )
+        pairs = pairs_of(self.games)
         check_seed(self.seed)
         workers = self.workers()
         make_policy(self.a, game), make_policy(self.b, game)  # a wrong name is told before a bar is drawn
         openings = Openings.of(self.openings, game) if self.openings else None
-        if openings is not None and openings.boards is not None and self.games // 2 < len(openings.boards.mover):
+        if openings is not None and openings.boards is not None and pairs < len(openings.boards.mover):
             note(
-                f"{self.games // 2:,} pairs play the first of {len(openings.boards.mover):,} openings; "
+                f"{pairs:,} pairs play the first of {len(openings.boards.mover):,} openings; "
                 f"--games {2 * len(openings.boards.mover)} plays all"
             )
         if self.log is not None:
@@ -80,22 +75,13 @@ class Match(WorkOptions, GameOptions):
                 game,
                 self.a,
                 self.b,
-                self.games // 2,
+                pairs,
                 seed=self.seed,
                 jobs=workers,
-                progress=lambda pairs: bar.advance(task, 2 * pairs),
+                progress=lambda played: bar.advance(task, 2 * played),
                 openings=openings,
                 log=None if self.log is None else partial(append_games, self.log),
             )
-
-
-def _better(score: Score) -> dict[str, Any]:
-    """How sure it is that a is better, as JSON-ready data; the keys are documented in docs/files.md."""
-    rating = elo(score)._asdict()
-    return {
-        "elo": {name: value if math.isfinite(value) else None for name, value in rating.items()},
-        "likelihood_of_superiority": likelihood_of_superiority(score),
-    }
 
 
 def score_table(game: Game, a: str, b: str, score: Score) -> Table:

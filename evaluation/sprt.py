@@ -1,0 +1,132 @@
+"""Matches that stop as soon as the answer is known: a sequential test on pairs of games that are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from evaluation.better import SPRT, Decision, how_sure, pair_moments
+from evaluation.match import Score
+from evaluation.match_units import BLOCK, openings_hash, play_units, units_of
+from evaluation.openings import Openings
+from evaluation.sources import identity_of
+from ttt_envs.files import write_json
+from ttt_envs.parallel import Jobs, in_order
+from ttt_envs.rules import Game
+from ttt_envs.specs import make_policy
+
+RESULT = "result.json"
+MOST = 10_000_000
+"""games that can be asked for"""
+
+
+@dataclass(frozen=True)
+class SequentialMatch:
+    """What a sequential test came to.
+
+    Attributes:
+        test: the hypotheses and errors.
+        score: of a, in the pairs that were looked at.
+        decision: how the test stands after them.
+        path: pairs looked at and the logarithm of the likelihood ratio, after each block.
+        settings: JSON-ready: everything else that decides the result.
+    """
+
+    test: SPRT
+    score: Score
+    decision: Decision
+    path: list[tuple[int, float]]
+    settings: Mapping[str, Any]
+
+    @property
+    def fixed_games(self) -> int | None:
+        """Games that a test of fixed size takes for the same errors, by the variance seen; None where it is 0."""
+        variance = pair_moments(self.score)[1]
+        return 2 * self.test.fixed_pairs(variance) if variance > 0 else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON-ready data; the keys are documented in docs/files.md."""
+        return {
+            "format": 1,
+            "kind": "sprt",
+            **self.settings,
+            "test": asdict(self.test),
+            "accepted": {None: None, 0: "elo0", 1: "elo1"}[self.decision.accepted],
+            "llr": self.decision.llr,
+            "llr_low": self.decision.low,
+            "llr_high": self.decision.high,
+            **self.score.to_dict(),
+            "pairs": self.score.pairs.tolist(),
+            **how_sure(self.score),
+            "fixed_games": self.fixed_games,
+            "path": [list(point) for point in self.path],
+        }
+
+
+def run_sprt(
+    game: Game,
+    a: str,
+    b: str,
+    test: SPRT,
+    folder: Path,
+    made_by: Mapping[str, Any],
+    *,
+    pairs: int,
+    seed: int = 0,
+    jobs: Jobs = 1,
+    openings: str | None = None,
+    progress: Callable[[int, Decision], None] | None = None,
+) -> SequentialMatch:
+    """Play pairs of games, block by block and in order, until a hypothesis is accepted.
+
+    Every block is kept in the folder as soon as it is played, and ``result.json`` is written there in the end: killed
+    at any time, the same call goes on, and so does one with other hypotheses or more pairs. The result does not depend
+    on who plays, for what was played beyond the decision is not looked at.
+
+    Args:
+        game, a, b, seed, jobs, openings: as of :func:`evaluation.match.play_pairs`; a and b are spec strings.
+        test: the hypotheses, about a's rating less b's.
+        folder: where blocks are kept.
+        made_by: JSON-ready: versions and code; blocks that something else made are thrown away.
+        pairs: at most so many.
+        progress: called with the pairs looked at, and how the test stands.
+
+    Raises:
+        ValueError: a number of pairs that makes no match, an unknown policy or opening, another process that works in
+            the folder.
+    """
+    if not 1 <= pairs <= MOST // 2:
+        raise ValueError(f"pairs={pairs} makes no match: choose 1 to {MOST // 2:,}")
+    make_policy(a, game), make_policy(b, game)  # a wrong name is told before anything is written
+    begin = None if openings is None else Openings.of(openings, game)
+    identities = {spec: identity_of(spec) for spec in (a, b)}
+    units = units_of(game, a, b, pairs, seed=seed, openings=begin, identities=identities)
+    total, path = Score.nothing(game), []
+    blocks = play_units(units, begin, folder, made_by, jobs=jobs, others=(RESULT,))
+    with closing(blocks):
+        for score in in_order((number, score) for number, score, _ in blocks):
+            total += score
+            decision = test.decide(total)
+            path.append((total.games // 2, decision.llr))
+            if progress is not None:
+                progress(total.games // 2, decision)
+            if decision.accepted is not None:
+                break
+    settings = {
+        "game": game.to_dict(),
+        "a": a,
+        "b": b,
+        "identities": identities,
+        "seed": seed,
+        "openings": openings,
+        "openings_sha256": begin and openings_hash(begin),
+        "most_games": 2 * pairs,
+        "block": BLOCK,
+        "made_by": dict(made_by),
+    }
+    found = SequentialMatch(test, total, decision, path, settings)
+    write_json(folder / RESULT, found.to_dict())
+    return found

@@ -1,0 +1,121 @@
+"""Matches that stop as soon as the answer is known: the same whoever plays, and wherever they were stopped."""
+
+import json
+
+import numpy as np
+import pytest
+
+from evaluation.better import SPRT
+from evaluation.match import CHAPTER, Score, play_blocks, play_part
+from evaluation.match_units import BLOCK, units_of
+from evaluation.openings import Openings
+from evaluation.sprt import RESULT, run_sprt
+from evaluation.units import UNITS
+from ttt_envs import Game
+
+GAME = Game(skip_chance=0.25)
+TEST = SPRT(0, 20)
+MADE = {"code": "this"}
+
+
+def run(folder, a="win-or-block", b="random", test=TEST, pairs=2000, **settings):
+    return run_sprt(GAME, a, b, test, folder, MADE, pairs=pairs, seed=3, **settings)
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    """A test between equals, which takes some blocks, in one process."""
+    folder = tmp_path_factory.mktemp("sprt") / "equals"
+    return run(folder, "random", "random"), (folder / RESULT).read_bytes()
+
+
+def test_the_answer_is_that_of_the_pairs_in_order(done):
+    found, _ = done
+    total, path = Score.nothing(GAME), []
+    for score in play_blocks(GAME, "random", "random", 2 * CHAPTER, seed=3, block=BLOCK):
+        total += score
+        path.append((total.games // 2, TEST.decide(total).llr))
+        if TEST.decide(total).accepted is not None:
+            break
+    assert found.path == path
+    assert len(path) > 3
+    np.testing.assert_array_equal(found.score.pairs, total.pairs)
+    assert found.decision.accepted == 0
+    assert found.decision.low >= found.path[-1][1] > found.decision.low - 3
+
+
+def test_whoever_is_better_is_told_soon(tmp_path):
+    found = run(tmp_path)
+    assert found.decision.accepted == 1
+    assert found.score.games < found.fixed_games
+    data = json.loads((tmp_path / RESULT).read_text())
+    assert data["accepted"] == "elo1"
+    assert data["elo"]["low"] > 0
+    assert data["likelihood_of_superiority"] > 0.999
+    assert (np.sum(data["pairs"]), sum(data["pentanomial"])) == (found.score.games // 2,) * 2
+    assert data["path"][-1] == [found.score.games // 2, data["llr"]]
+    assert data["identities"] == {"win-or-block": "", "random": ""}
+
+
+def test_as_many_games_as_are_allowed_may_not_decide(tmp_path):
+    found = run(tmp_path, "random", "random", SPRT(0, 5), pairs=100)
+    assert (found.score.games, found.decision.accepted) == (200, None)
+    assert [pairs for pairs, _ in found.path] == [64, 100]
+    assert json.loads((tmp_path / RESULT).read_text())["accepted"] is None
+
+
+def test_it_does_not_matter_who_plays(done, tmp_path):
+    run(tmp_path, "random", "random", jobs=2)
+    assert (tmp_path / RESULT).read_bytes() == done[1]
+
+
+@pytest.mark.needs("ray")
+def test_nor_where(done, tmp_path, cluster):
+    run(tmp_path, "random", "random", jobs=cluster)
+    assert (tmp_path / RESULT).read_bytes() == done[1]
+
+
+@pytest.mark.parametrize("after", [1, 2])
+def test_a_test_that_was_stopped_goes_on(done, tmp_path, after):
+    def stop(pairs, decision):
+        if pairs == after * BLOCK:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, "random", "random", progress=stop)
+    assert not (tmp_path / RESULT).exists()
+    lines = (tmp_path / UNITS).read_text().splitlines()
+    assert len(lines) == 1 + after
+    (tmp_path / UNITS).write_text("\n".join(lines) + '\n{"unit": {"ga')  # as a kill leaves it
+    run(tmp_path, "random", "random")
+    assert (tmp_path / RESULT).read_bytes() == done[1]
+    assert (tmp_path / UNITS).read_text().splitlines()[: 1 + after] == lines
+
+
+def test_another_test_and_more_games_use_what_was_played(tmp_path):
+    run(tmp_path, "random", "random", SPRT(0, 5), pairs=128)
+    before = (tmp_path / UNITS).read_text()
+    run(tmp_path, "random", "random", SPRT(0, 300), pairs=128)
+    assert (tmp_path / UNITS).read_text() == before
+    run(tmp_path, "random", "random", SPRT(0, 5), pairs=256)
+    assert (tmp_path / UNITS).read_text().startswith(before)
+
+
+def test_openings_are_those_of_a_match(tmp_path):
+    found = run(tmp_path, "random", "random", SPRT(0, 5), pairs=70, openings="all:2")
+    openings = Openings.of("all:2", GAME)
+    parts = [play_part(GAME, "random", "random", n, seed=3, openings=openings) for n in (range(64), range(64, 70))]
+    np.testing.assert_array_equal(found.score.pairs, sum(parts, Score.nothing(GAME)).pairs)
+    none = {"game": GAME, "a": "random", "b": "random", "pairs": 1, "seed": 3}
+    identities = {"random": ""}
+    assert units_of(**none, openings=openings, identities=identities) != units_of(
+        **none, openings=Openings.of("all:3", GAME)._replace(text="all:2"), identities=identities
+    )
+
+
+def test_a_number_of_pairs_that_makes_no_match_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"^pairs=0 makes no match: choose 1 to 5,000,000$"):
+        run(tmp_path / "none", pairs=0)
+    with pytest.raises(ValueError, match="there is no policy 'rndom'"):
+        run(tmp_path / "none", "rndom")
+    assert not (tmp_path / "none").exists()

@@ -1,0 +1,244 @@
+"""Tournaments: ratings known without us, intervals that hold the truth, games that are played once."""
+
+import json
+from itertools import combinations
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+
+from evaluation.better import elo, elo_of, score_of
+from evaluation.match import Score, play_part
+from evaluation.match_units import BLOCK
+from evaluation.tournament import PRIOR, RESULT, bradley_terry, reversed_score, run_tournament
+from evaluation.units import UNITS
+from ttt_envs import Game
+
+GAME = Game(skip_chance=0.25)
+MADE = {"code": "this"}
+
+
+def drawn(ratings, pairs, rng, shared=0.0):
+    """int64[N, N, 5]: simulated pairs of players with these ratings; so many decided by seats, and half drawn else."""
+    counts = np.zeros((len(ratings), len(ratings), 5), np.int64)
+    for i, j in combinations(range(len(ratings)), 2):
+        score = score_of(ratings[i] - ratings[j])
+        reach = min(score, 1 - score)  # of a game's chance to be drawn
+        game = np.array([1 - score - reach / 2, reach, score - reach / 2])
+        both = np.convolve(game, game)
+        if shared:  # pairs in which either wins its game, as on a board on which the first player wins
+            room = min(both[0], both[4]) * shared
+            both += room * np.array([-1, 0, 2, 0, -1])
+        counts[i, j] = rng.multinomial(pairs, both)
+    return counts
+
+
+def test_two_players_stand_as_far_apart_as_their_score_says():
+    counts = np.zeros((2, 2, 5), np.int64)
+    counts[0, 1] = [50, 100, 400, 300, 150]
+    first, second = bradley_terry(counts)
+    seen = counts[0, 1] + PRIOR
+    assert first.mean - second.mean == pytest.approx(elo_of(seen @ np.arange(5) / 4 / seen.sum()), abs=1e-6)
+    assert first.mean == pytest.approx(-second.mean)
+    pairs = np.zeros((3, 3), np.int64)
+    pairs[2, 2], pairs[1, 2], pairs[1, 1], pairs[0, 1], pairs[0, 0] = counts[0, 1]
+    by_wilson = elo(Score(pairs))
+    by_sampling = bradley_terry(counts, anchor=1)
+    assert by_sampling[1] == (0, 0, 0)
+    assert by_sampling[0] == pytest.approx(by_wilson, abs=2)
+
+
+def test_ratings_fulfil_the_equations_of_bradley_and_terry():
+    """Everybody makes as many points as the ratings expect."""
+    rng = np.random.default_rng(0)
+    counts = drawn([300, 120, 0, -50, -400], 80, rng)
+    ratings = [rating.mean for rating in bradley_terry(counts, draws=2)]
+    assert sum(ratings) == pytest.approx(0, abs=1e-6)
+    made, expected = np.zeros(5), np.zeros(5)
+    for i, j in combinations(range(5), 2):
+        weights = counts[i, j] + PRIOR
+        points = weights @ np.arange(5) / 2
+        chance = score_of(ratings[i] - ratings[j])
+        made[[i, j]] += points, 2 * weights.sum() - points
+        expected[[i, j]] += 2 * weights.sum() * np.array([chance, 1 - chance])
+    np.testing.assert_allclose(made, expected, rtol=1e-5)
+
+
+def test_it_does_not_matter_from_whose_side_games_are_seen():
+    counts = drawn([200, 0, -100], 50, np.random.default_rng(1))
+    turned = counts.swapaxes(0, 1)[:, :, ::-1]
+    assert bradley_terry(counts) == bradley_terry(turned)
+    both = bradley_terry(np.where(counts > 20, counts, 0) + np.where(counts > 20, 0, counts).swapaxes(0, 1)[:, :, ::-1])
+    assert both == bradley_terry(counts)
+
+
+def test_who_wins_everything_has_a_finite_rating():
+    counts = np.zeros((3, 3, 5), np.int64)
+    counts[0, 1, 4] = counts[0, 2, 4] = 100
+    counts[1, 2] = [20, 20, 20, 20, 20]
+    best, *others = bradley_terry(counts)
+    assert 800 < best.mean - others[0].mean < 1200
+    assert best.low - max(other.high for other in others) > 300
+    assert best.high < 3000
+
+
+def test_a_policy_is_placed_among_known_ones():
+    counts = np.zeros((4, 4, 5), np.int64)
+    counts[3, 0], counts[3, 1] = [5, 10, 20, 30, 35], [20, 20, 20, 20, 20]
+    counts[2, 3] = [0, 0, 0, 10, 90]
+    counts[0, 1] = [0, 0, 0, 0, 1000]  # which does not move what is known
+    known = [-100, 0, 500, None]
+    *fixed, placed = bradley_terry(counts, known=known)
+    assert [rating.mean for rating in fixed] == [rating.low for rating in fixed] == known[:3]
+
+    def surplus(rating):
+        total = 0.0
+        for opponent, sign in ((0, 1), (1, 1), (2, -1)):
+            seen = (counts[3, opponent] if sign > 0 else counts[2, 3][::-1]) + PRIOR
+            total += seen @ np.arange(5) / 4 - seen.sum() * score_of(rating - known[opponent])
+        return total
+
+    assert placed.mean == pytest.approx(brentq(surplus, -1000, 1000), abs=0.01)
+    assert placed.low < placed.mean < placed.high
+    one = np.zeros((2, 2, 5), np.int64)
+    one[1, 0] = [20, 20, 20, 20, 20]
+    assert bradley_terry(one, known=[700, None])[1].mean == pytest.approx(700)
+
+
+def test_who_met_nobody_has_no_rating():
+    counts = np.zeros((3, 3, 5), np.int64)
+    counts[0, 1, 2] = 5
+    with pytest.raises(ValueError, match=r"^no games connect player 2 with player 0: "):
+        bradley_terry(counts)
+    assert len(bradley_terry(counts, known=[0, None, 50])) == 3  # what is known connects
+    with pytest.raises(ValueError, match="anchor=0 would move ratings that are known"):
+        bradley_terry(counts, anchor=0, known=[0, None, 50])
+
+
+@pytest.mark.parametrize(
+    ("tournaments", "shared"), [(40, 0.0), *(pytest.param(1000, s, marks=pytest.mark.slow) for s in (0.0, 0.8))]
+)
+def test_intervals_hold_the_truth(tournaments, shared):
+    rng = np.random.default_rng(4)
+    truth = np.array([150.0, 60.0, 0.0, -210.0])
+    inside = np.zeros(4)
+    for _ in range(tournaments):
+        found = bradley_terry(drawn(truth, 100, rng, shared), draws=200, seed=int(rng.integers(2**32)))
+        inside += [rating.low <= true <= rating.high for rating, true in zip(found, truth, strict=True)]
+    # quantiles of 200 samples are a little too narrow, as is a twentieth of them
+    error = 4 * (0.95 * 0.05 / tournaments) ** 0.5
+    np.testing.assert_allclose(inside / tournaments, 0.95, atol=error + 0.01)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Everybody against everybody
+
+PLAYERS = ("random", "win-or-block", "mcts:simulations=4")
+
+
+def run(folder, players=PLAYERS, pairs=70, **settings):
+    return run_tournament(GAME, players, folder, MADE, pairs=pairs, seed=3, **settings)
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tournament")
+    return run(folder), (folder / RESULT).read_bytes()
+
+
+def test_everybody_meets_everybody_with_the_same_luck(done):
+    found, _ = done
+    for (i, j), score in found.scores.items():
+        parts = [play_part(GAME, PLAYERS[i], PLAYERS[j], n, seed=3) for n in (range(BLOCK), range(BLOCK, 70))]
+        assert sum(score.pentanomial) == 70
+        if "mcts" not in PLAYERS[j]:
+            np.testing.assert_array_equal(score.pairs, (parts[0] + parts[1]).pairs)
+    assert sorted(found.scores) == [(0, 1), (0, 2), (1, 2)]
+    assert found.ratings[0].high < found.ratings[1].low
+    np.testing.assert_array_equal(found.score(1, 0).pentanomial, found.score(0, 1).pentanomial[::-1])
+    np.testing.assert_array_equal(found.score(1, 0).table, found.score(0, 1).table[::-1, ::-1])
+
+
+def test_all_that_decides_it_is_written(done):
+    data = json.loads(done[1])
+    assert [player["spec"] for player in data["players"]] == list(PLAYERS)
+    assert [player["games"] for player in data["players"]] == [280] * 3
+    for pairing in data["pairings"]:
+        assert sum(pairing["pentanomial"]) == np.sum(pairing["pairs"]) == 70
+    total = sum(player["score"]["mean"] for player in data["players"])
+    assert total == pytest.approx(1.5)
+
+
+def test_it_does_not_matter_who_plays(done, tmp_path):
+    run(tmp_path, jobs=2)
+    assert (tmp_path / RESULT).read_bytes() == done[1]
+
+
+@pytest.mark.needs("ray")
+def test_nor_where(done, tmp_path, cluster):
+    run(tmp_path, jobs=cluster)
+    assert (tmp_path / RESULT).read_bytes() == done[1]
+
+
+def test_a_tournament_that_was_stopped_goes_on(done, tmp_path):
+    told = []
+
+    def stop(pairs):
+        told.append(pairs)
+        if len(told) == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, progress=stop)
+    before = (tmp_path / UNITS).read_text()
+    run(tmp_path)
+    assert (tmp_path / RESULT).read_bytes() == done[1]
+    assert (tmp_path / UNITS).read_text().startswith(before)
+
+
+def test_one_player_more_plays_only_what_is_missing(done, tmp_path):
+    run(tmp_path, PLAYERS[1:])
+    before = (tmp_path / UNITS).read_text()
+    run(tmp_path, PLAYERS[:0:-1])
+    assert (tmp_path / UNITS).read_text() == before
+    run(tmp_path)
+    assert (tmp_path / RESULT).read_bytes() == done[1]
+    after = (tmp_path / UNITS).read_text()
+    assert after.startswith(before)
+    assert len(after.splitlines()) == 1 + 6
+    run(tmp_path, PLAYERS[1:])  # and what is not asked for now is kept
+    assert (tmp_path / UNITS).read_text() == after
+
+
+def test_an_anchor_is_at_zero(tmp_path):
+    found = run(tmp_path, ("random", "win-or-block"), pairs=20, anchor="random")
+    assert found.ratings[0] == (0, 0, 0)
+    assert found.ratings[1].low > 0
+
+
+def test_a_score_seen_from_the_other_side_twice_is_itself():
+    pairs = np.arange(9).reshape(3, 3)
+    turned = reversed_score(Score(pairs))
+    # won first, drawn second: for the other lost second, drawn first
+    assert turned.pairs[1, 2] == pairs[0, 1]
+    np.testing.assert_array_equal(reversed_score(turned).pairs, pairs)
+
+
+@pytest.mark.parametrize(
+    ("players", "settings", "message"),
+    [
+        (["random"], {}, "1 player makes no tournament: name two or more"),
+        (["random", "random"], {}, "random is named twice: name each player once"),
+        (["random", "rndom"], {}, "there is no policy 'rndom'"),
+        (
+            ["random", "win-or-block"],
+            {"anchor": "optimal"},
+            "anchor='optimal' does not play: choose one of random, win",
+        ),
+        (["random", "win-or-block"], {"pairs": 0}, "pairs=0 makes no pairing: choose 1 to 500,000"),
+    ],
+)
+def test_what_makes_no_tournament_is_refused(players, settings, message, tmp_path):
+    with pytest.raises(ValueError, match=f"^{message}"):
+        run(tmp_path / "none", players, **settings)
+    assert not (tmp_path / "none").exists()

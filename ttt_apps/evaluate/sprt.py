@@ -1,0 +1,131 @@
+"""``evaluate.py sprt A B``: pairs of games until it is known whether A is better."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+from rich.table import Table
+
+from evaluation.better import SPRT, Decision, Model, elo, likelihood_of_superiority
+from evaluation.sources import hash_of
+from evaluation.sprt import MOST, RESULT, SequentialMatch, run_sprt
+from ttt_apps.cli import (
+    Count,
+    GameOptions,
+    Stopped,
+    WorkOptions,
+    check_seed,
+    new_table,
+    pairs_of,
+    progress_bar,
+    show,
+    tell,
+)
+from ttt_apps.options import folder_name
+from ttt_apps.versions import versions
+from ttt_envs.specs import make_policy
+
+
+@dataclass(frozen=True)
+class Sprt(WorkOptions, GameOptions):
+    """Play pairs of games between A and B, and stop as soon as it is known by how much A is better, or that it is not.
+
+    A sequential test of two differences of ratings, A's less B's. What is played is kept: the same command goes on
+    where it was stopped, and with other hypotheses or more games it uses what is there.
+    """
+
+    a: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="A")] = tyro.MISSING
+    """a policy, such as random or run:PATH"""
+    b: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="B")] = tyro.MISSING
+    """another policy"""
+    elo0: float = 0.0
+    """the smaller difference: A is no better than that"""
+    elo1: float = 20.0
+    """the larger difference: A is at least that much better"""
+    alpha: float = 0.05
+    """how often elo1 may be accepted where elo0 is true"""
+    beta: float = 0.05
+    """how often elo0 may be accepted where elo1 is true"""
+    model: Model = "pentanomial"
+    """what is independent: pairs of games, or trinomial single ones"""
+    games: Count = 40_000
+    """at most so many games, an even number"""
+    seed: Count = 0
+    """of all chance"""
+    openings: Annotated[str, tyro.conf.arg(metavar="random:N|all:N|FILE")] = ""
+    """where both games of a pair begin: after N random plies, in every position after N plies by turns, or in the
+    positions of a file"""
+    out: Path | None = None
+    """the folder for result.json and what is played; by default runs/sprt/ and a name made of game, A and B"""
+    json: tyro.conf.FlagCreatePairsOff[bool] = False
+    """print JSON instead of a table"""
+
+    def run(self) -> None:
+        """Play what is not played yet, write and print.
+
+        Raises:
+            ValueError: a number of games that makes no pairs, hypotheses that make no test, unknown policies.
+            Stopped: an interrupt; what was played is kept.
+        """
+        pairs = pairs_of(self.games, MOST)
+        check_seed(self.seed)
+        test = SPRT(self.elo0, self.elo1, self.alpha, self.beta, self.model)
+        workers, game = self.workers(), self.game()
+        make_policy(self.a, game), make_policy(self.b, game)  # a wrong name is told before a bar is drawn
+        folder = self.out or Path("runs", "sprt", folder_name([game.slug, self.a, self.b]))
+        try:
+            with progress_bar("llr") as bar:
+                task = bar.add_task("playing", total=self.games, llr="")
+
+                def tell_bar(played: int, decision: Decision) -> None:
+                    bar.update(task, completed=2 * played, llr=told(decision))
+
+                found = run_sprt(
+                    game,
+                    self.a,
+                    self.b,
+                    test,
+                    folder,
+                    {**versions(), "code": hash_of("evaluation.sprt")},
+                    pairs=pairs,
+                    seed=self.seed,
+                    jobs=workers,
+                    openings=self.openings or None,
+                    progress=tell_bar,
+                )
+        except KeyboardInterrupt:
+            raise Stopped(f"stopped; what was played is kept in {folder}: the same command goes on") from None
+        if self.json:
+            print((folder / RESULT).read_text(), end="")
+            return
+        show(_table(self, str(game), found))
+        tell(f"written: {folder / RESULT}")
+
+
+def told(decision: Decision) -> str:
+    """Where the logarithm of the likelihood ratio stands."""
+    return f"LLR {decision.llr:+.2f}, from {decision.low:.2f} to {decision.high:.2f}"
+
+
+def _table(asked: Sprt, game: str, found: SequentialMatch) -> Table:
+    score, rating = found.score, elo(found.score)
+    table = new_table("", "", title=f"{asked.a} against {asked.b}, {game}")
+    table.show_header = False
+    verdict = {
+        1: f"A is ahead by more than {asked.elo0:g} Elo: {asked.elo1:g} is accepted",
+        0: f"A is ahead by less than {asked.elo1:g} Elo: {asked.elo0:g} is accepted",
+        None: f"undecided between {asked.elo0:g} and {asked.elo1:g} Elo: allow more with --games",
+    }[found.decision.accepted]
+    wins, draws, losses = (int(n) for n in score.table.sum(axis=0))
+    fixed = found.fixed_games
+    table.add_row("verdict", verdict)
+    table.add_row("likelihood ratio", told(found.decision))
+    table.add_row("games", f"{score.games:,}")
+    table.add_row("games of a test of fixed size", "any" if fixed is None else f"{fixed:,}")
+    table.add_row("wins, draws, losses", f"{wins:,}, {draws:,}, {losses:,}")
+    table.add_row("Elo, 95% interval", f"{rating.mean:+.1f} ({rating.low:+.1f} to {rating.high:+.1f})")
+    table.add_row("A is better, likelihood", f"{likelihood_of_superiority(score):.4f}")
+    return table

@@ -1,0 +1,111 @@
+"""``evaluate.py tournament A B C``: everybody against everybody, a cross table and ratings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+from rich.table import Table
+
+from evaluation.sources import hash_of
+from evaluation.tournament import COST, MOST, RESULT, Tournament, check_players, run_tournament
+from ttt_apps.cli import (
+    Count,
+    GameOptions,
+    Stopped,
+    WorkOptions,
+    check_seed,
+    new_table,
+    pairs_of,
+    progress_bar,
+    show,
+    tell,
+)
+from ttt_apps.versions import versions
+from ttt_envs.specs import make_policy
+
+
+@dataclass(frozen=True)
+class PlayTournament(WorkOptions, GameOptions):
+    """Play pairs of games between any two of several policies: a cross table, and ratings in Elo with intervals.
+
+    What is played is kept: the same command goes on where it was stopped, and with more players or more games it plays
+    only what is missing.
+    """
+
+    players: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="A B ...")] = tyro.MISSING
+    """policies, such as random, win-or-block, run:PATH"""
+    games: Count = 1_000
+    """games in each pairing, an even number"""
+    seed: Count = 0
+    """of all chance"""
+    openings: Annotated[str, tyro.conf.arg(metavar="random:N|all:N|FILE")] = ""
+    """where both games of a pair begin: after N random plies, in every position after N plies by turns, or in the
+    positions of a file"""
+    anchor: str | None = None
+    """whose rating is 0; by default the mean of all is"""
+    out: Path | None = None
+    """the folder for result.json, cost.json and what is played; by default runs/tournament/ and the game's name"""
+    json: tyro.conf.FlagCreatePairsOff[bool] = False
+    """print JSON instead of tables"""
+
+    def run(self) -> None:
+        """Play what is not played yet, write and print.
+
+        Raises:
+            ValueError: a number of games that makes no pairs, too few or unknown policies.
+            Stopped: an interrupt; what was played is kept.
+        """
+        pairs = pairs_of(self.games, MOST)
+        check_seed(self.seed)
+        workers, game = self.workers(), self.game()
+        check_players(self.players, self.anchor)
+        for spec in self.players:
+            make_policy(spec, game)  # a wrong name is told before a bar is drawn
+        folder = self.out or Path("runs", "tournament", game.slug)
+        pairings = len(self.players) * (len(self.players) - 1) // 2
+        try:
+            with progress_bar() as bar:
+                task = bar.add_task("playing", total=self.games * pairings)
+                found = run_tournament(
+                    game,
+                    self.players,
+                    folder,
+                    {**versions(), "code": hash_of("evaluation.tournament")},
+                    pairs=pairs,
+                    seed=self.seed,
+                    jobs=workers,
+                    openings=self.openings or None,
+                    anchor=self.anchor,
+                    progress=lambda played: bar.advance(task, 2 * played),
+                )
+        except KeyboardInterrupt:
+            raise Stopped(f"stopped; what was played is kept in {folder}: the same command goes on") from None
+        if self.json:
+            print((folder / RESULT).read_text(), end="")
+            return
+        show(_table(found, f"{game}, {self.games:,} games in each pairing"))
+        tell(f"written: {folder / RESULT}, {folder / COST}")
+
+
+def _table(found: Tournament, title: str) -> Table:
+    """The cross table, best first: the score of the row against each column."""
+    order = sorted(range(len(found.players)), key=lambda i: -found.ratings[i].mean)
+    table = new_table("", "Elo", "95%", *(str(place + 1) for place in range(len(order))), title=title)
+    for place, i in enumerate(order):
+        rating = found.ratings[i]
+        scores = ["" if i == j else _share(found, i, j) for j in order]
+        table.add_row(
+            f"{place + 1} {found.players[i]}",
+            f"{rating.mean:+.0f}",
+            f"{rating.low:+.0f} to {rating.high:+.0f}",
+            *scores,
+        )
+    return table
+
+
+def _share(found: Tournament, row: int, column: int) -> str:
+    share = found.score(row, column).rate("score")
+    return f"{share.mean:.3f}\n{share.low:.3f}-{share.high:.3f}"
