@@ -11,6 +11,7 @@ import itertools
 import logging
 import os
 import socket
+import time
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -26,6 +27,8 @@ Block = Sequence[Any]
 
 TRIES = 3
 """how often workers may die, one after the other without a block that gets done, before that is an error"""
+TASK_S = 0.5
+"""seconds that a task on a cluster is to take at most, where blocks are shorter"""
 
 
 @dataclass(frozen=True)
@@ -142,7 +145,10 @@ def _on_cores(
 def _on_cluster(
     function: Callable[..., Result], numbered: Iterator[tuple[int, Block]], cluster: Cluster
 ) -> Generator[tuple[int, Result], None, None]:
-    """By tasks of Ray, twice as many at a time as there are CPUs. Ray itself begins a task again whose worker died."""
+    """By tasks of Ray, twice as many at a time as there are CPUs. Ray itself begins a task again whose worker died.
+
+    A task costs milliseconds to hand out, so that short blocks go several together.
+    """
     try:
         import ray
     except ImportError:
@@ -159,27 +165,29 @@ def _on_cluster(
             ) from None
     shared = ray.put(function)
     task: Any = ray.remote(num_cpus=1, max_retries=TRIES)(_shared)
-    under_way: dict[Any, int] = {}
+    under_way: dict[Any, list[int]] = {}
+    together = 1
     try:
         cpus: float = ray.cluster_resources().get("CPU", 1)  # type: ignore[no-untyped-call]
         at_once = max(2, int(2 * cpus))
         while True:
-            for number, block in itertools.islice(numbered, at_once - len(under_way)):
-                under_way[task.remote(shared, block)] = number
+            while len(under_way) < at_once and (some := list(itertools.islice(numbered, together))):
+                under_way[task.remote(shared, [block for _, block in some])] = [number for number, _ in some]
             if not under_way:
                 return
             done, _ = ray.wait(list(under_way), num_returns=1)
             for one in done:
-                number = under_way.pop(one)
+                numbers = under_way.pop(one)
                 try:
-                    result = ray.get(one)
+                    seconds, results = ray.get(one)
                 except ray.exceptions.RayTaskError as problem:  # what the function raised there is raised here
                     raise problem.cause from None
                 except (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError) as problem:
                     raise _died(problem) from None
                 except ray.exceptions.RayError as problem:
                     raise ValueError(f"the cluster at {cluster.address!r} failed: {type(problem).__name__}") from None
-                yield number, result
+                together = max(1, min(2 * together, int(TASK_S * len(numbers) / max(seconds, 1e-9))))
+                yield from zip(numbers, results, strict=True)
     finally:
         for one in under_way:
             with contextlib.suppress(ray.exceptions.RayError):
@@ -195,6 +203,8 @@ def _check_answers(address: str) -> None:
         socket.create_connection((host, int(port)), timeout=10).close()
 
 
-def _shared(function: Callable[..., Result], block: Block) -> Result:
-    """A block by the function that Ray has stored once for all of them."""
-    return function(*block)
+def _shared(function: Callable[..., Result], blocks: Sequence[Block]) -> tuple[float, list[Result]]:
+    """Blocks by the function that Ray has stored once for all of them, and the seconds that they took."""
+    begun = time.perf_counter()
+    results = [function(*block) for block in blocks]
+    return time.perf_counter() - begun, results

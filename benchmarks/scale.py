@@ -1,0 +1,217 @@
+"""What many workers are worth: blocks of work on one and two workers here, and what follows for up to a thousand.
+
+First it is measured what a block of each kind of work takes, and what it costs to hand one to a worker: by joblib's
+processes, and by tasks of Ray on a cluster that is started here and stopped again. Then one worker and two do the same
+blocks, in turns. At last so many workers are simulated as nobody has here: whoever is free takes the next block, whose
+time is drawn from those that were measured, and one process hands out work at the cost that was measured, short blocks
+several together, as joblib and we do. The simulated numbers leave out what machines of their own would add: they compile
+once each, and networks are slower.
+
+    python benchmarks/scale.py [--quick] [--rounds N] [--no-ray] [--json FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import heapq
+import json
+import os
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from measuring import cpu
+from rich.box import MARKDOWN
+from rich.console import Console
+from rich.table import Table
+
+from evaluation.match import Score, play_pairs
+from learners.teacher import lesson_of
+from ttt_envs import parallel
+from ttt_envs.compiling import Reals
+from ttt_envs.parallel import TASK_S, Cluster, Jobs, do_blocks
+from ttt_envs.rules import Game
+
+SKIP_5 = Game(5, 5, 4, 0.1)
+SIMULATED = (10, 100, 1_000)
+TOGETHER_S = {"joblib": 0.2, "Ray": TASK_S}
+"""seconds of work that are handed out together, where blocks are shorter; joblib's is its own"""
+JOB_S = 3_600.0
+"""CPU seconds of a simulated job"""
+
+
+def match_block(seed: int) -> Score:
+    return play_pairs(SKIP_5, "expectiminimax:depth=2", "win-or-block", 64, seed=seed)
+
+
+def teacher_block(numbers: range) -> Any:
+    return lesson_of(SKIP_5, "expectiminimax:depth=3", 0.0, 0, numbers)
+
+
+def nothing(number: int) -> int:
+    return number
+
+
+WORK: dict[str, tuple[Callable[[Any], Any], Callable[[int], list[tuple[Any]]]]] = {
+    "a match of expectiminimax:depth=2, 64 pairs a block": (
+        match_block,
+        lambda count: [(seed,) for seed in range(count)],
+    ),
+    "a teacher's games, expectiminimax:depth=3, 4 a block": (
+        teacher_block,
+        lambda count: [(range(4 * block, 4 * block + 4),) for block in range(count)],
+    ),
+}
+"""what is divided -> what does a block, and so many blocks"""
+
+
+def seconds(function: Callable[..., Any], blocks: Sequence[Any], jobs: Jobs) -> float:
+    """Wall seconds for all blocks."""
+    begun = perf_counter()
+    for _ in do_blocks(function, blocks, jobs):
+        pass
+    return perf_counter() - begun
+
+
+def simulate(times: Reals, workers: int, hand_out_s: float, together_s: float, rng: np.random.Generator) -> float:
+    """The efficiency of so many workers at a job of ``JOB_S`` seconds: its work, over workers times its wall time.
+
+    Args:
+        times: float64[N], seconds of blocks as they were measured.
+        workers: who take work as they get free.
+        hand_out_s: seconds that the one process needs each time that it hands out work.
+        together_s: seconds of work that are handed out together, at least one block.
+        rng: draws the blocks.
+    """
+    together = max(1, int(together_s / times.mean()))
+    count = max(workers, int(JOB_S / times.mean() / together))
+    tasks = rng.choice(times, (count, together)).sum(axis=1)
+    free = [0.0] * workers
+    handed_out = 0.0
+    for task in tasks:
+        handed_out = max(handed_out + hand_out_s, free[0])
+        heapq.heapreplace(free, handed_out + task)
+    return float(tasks.sum() / (workers * max(free)))
+
+
+class Ray:
+    """A cluster on this machine."""
+
+    def __init__(self) -> None:
+        self._ray = str(Path(sys.executable).parent / "ray")
+        self.connect_s = 0.0
+
+    def _told(self, *words: str) -> None:
+        here = os.pathsep.join([str(Path(__file__).parent), str(Path(__file__).parents[1])])
+        environment = {**os.environ, "PYTHONPATH": here}
+        subprocess.run([self._ray, *words], check=True, stdout=subprocess.DEVNULL, env=environment)
+
+    def __enter__(self) -> Cluster:
+        self._told("start", "--head", "--port=0", "--num-cpus=2", "--include-dashboard=false", "--disable-usage-stats")
+        import ray
+
+        begun = perf_counter()
+        ray.init(address="auto", log_to_driver=False)  # once: a command does it once, too
+        self.connect_s = perf_counter() - begun
+        return Cluster()
+
+    def __exit__(self, *_: object) -> None:
+        self._told("stop", "--force")
+
+
+def measured(cluster: Cluster | None, rounds: int, job_s: float) -> dict[str, Any]:
+    """All that is measured, JSON-ready."""
+    kinds: dict[str, Jobs] = {"joblib": 2} | ({} if cluster is None else {"Ray": cluster})
+    few, many = [(n,) for n in range(10)], [(n,) for n in range(1_000)]
+    overhead: dict[str, float] = {}
+    for name, jobs in kinds.items():
+        seconds(nothing, few, jobs)  # workers begin
+        parallel.TASK_S = 0.0  # each by itself
+        overhead[name] = statistics.median(seconds(nothing, many, jobs) / len(many) for _ in range(rounds))
+        parallel.TASK_S = TASK_S
+    found: dict[str, Any] = {"cpu": cpu(), "hand_out_s": overhead, "work": {}}
+    for name, (function, blocks_of) in WORK.items():
+        times = []
+        for block in blocks_of(12):
+            begun = perf_counter()
+            function(*block)
+            times.append(perf_counter() - begun)
+        times = times[2:]  # the first compile
+        blocks = blocks_of(max(4, int(job_s / statistics.fmean(times))))
+        for jobs in kinds.values():
+            seconds(function, blocks[:4], jobs)  # workers compile, or read what was compiled
+        ratios: dict[str, list[float]] = {kind: [] for kind in kinds}
+        for _ in range(rounds):
+            alone = seconds(function, blocks, 1)
+            for kind, jobs in kinds.items():
+                ratios[kind].append(alone / seconds(function, blocks, jobs))
+        simulated = {
+            kind: {
+                workers: simulate(
+                    np.array(times), workers, overhead[kind], TOGETHER_S[kind], np.random.default_rng(workers)
+                )
+                for workers in SIMULATED
+            }
+            for kind in kinds
+        }
+        found["work"][name] = {
+            "block_s": [min(times), statistics.median(times), max(times)],
+            "blocks": len(blocks),
+            "two_workers": {kind: [min(one), statistics.median(one), max(one)] for kind, one in ratios.items()},
+            "simulated": simulated,
+        }
+    return found
+
+
+def tables(found: dict[str, Any]) -> list[Table]:
+    """What was measured, to look at."""
+    handed = Table("what it costs", "ms", box=MARKDOWN)
+    for kind, cost in found["hand_out_s"].items():
+        handed.add_row(f"{kind}: handing out work once, and taking its result", f"{1e3 * cost:.2f}")
+    if "connect_s" in found:
+        handed.add_row("Ray: joining the cluster", f"{1e3 * found['connect_s']:,.0f}")
+    work = Table("work", "by", "block, ms", "2 workers are", *(f"{n:,}" for n in SIMULATED), box=MARKDOWN)
+    for name, one in found["work"].items():
+        for kind, (low, middle, high) in one["two_workers"].items():
+            work.add_row(
+                name,
+                kind,
+                " - ".join(f"{1e3 * time:.0f}" for time in one["block_s"]),
+                f"{middle:.2f} ({low:.2f}-{high:.2f}) times one",
+                *(f"{share:.0%}" for share in one["simulated"][kind].values()),
+            )
+    return [handed, work]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="short jobs, one round")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--no-ray", action="store_true", help="leave the cluster out")
+    parser.add_argument("--json", type=Path)
+    asked = parser.parse_args()
+    measure = partial(measured, rounds=1 if asked.quick else asked.rounds, job_s=2.0 if asked.quick else 30.0)
+    if asked.no_ray:
+        found = measure(None)
+    else:
+        machines = Ray()
+        with machines as cluster:
+            found = {**measure(cluster), "connect_s": machines.connect_s}
+    console = Console(width=160)
+    console.print(
+        f"{found['cpu']}; simulated: the efficiency of so many workers at a job of {JOB_S / 3600:g} CPU hours"
+    )
+    for table in tables(found):
+        console.print(table)
+    if asked.json:
+        asked.json.write_text(json.dumps(found, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
