@@ -23,16 +23,7 @@ from evaluation.better import (
     significant_score,
 )
 from evaluation.match import Score
-
-MASTERS = (0.3918, 0.3161)
-"""wins and draws of the first player in 63,548 games of Chinese chess"""
-PUBLISHED = {  # slides 55 to 57
-    10: "108 315 502 658 779 866 924 960 981 991 997 999 1000 1000 1000 1000 1000 1000 1000 1000 1000",
-    20: "076 227 369 499 613 710 789 851 899 933 958 974 985 991 995 997 999 999 1000 1000 1000",
-    30: "063 186 305 417 520 612 693 761 819 865 902 930 951 967 978 986 991 994 997 998 999",
-    40: "054 162 266 366 460 546 624 693 753 804 847 883 912 934 952 966 976 983 989 992 995",
-    50: "049 145 239 330 416 497 571 639 699 753 799 839 872 900 923 941 956 967 976 983 988",
-}
+from ttt_apps.studies.slides_tables import MASTERS, PUBLISHED, published
 
 
 def of_pentanomial(counts):
@@ -44,9 +35,9 @@ def of_pentanomial(counts):
 
 def test_the_published_tables_are_the_exact_distribution():
     chances = pair_chances(*MASTERS)
-    for pairs, row in PUBLISHED.items():
+    for pairs in PUBLISHED:
         found = [round(1000 * chance_within(chances, pairs, score)) for score in range(21)]
-        assert found == pytest.approx([int(number) for number in row.split()], abs=1)  # they round to three digits
+        assert found == published(pairs)  # they round to three digits
     deviation = math.sqrt(chances @ np.arange(-2, 3) ** 2)
     assert deviation == pytest.approx(1.16, abs=0.005)  # "sqrt(1.16 n)" is a slip: it is 1.16 sqrt(n)
 
@@ -109,13 +100,17 @@ def test_the_likelihood_of_superiority():
     assert likelihood_of_superiority(score) == pytest.approx(norm.cdf((mean - 0.5) / math.sqrt(variance / 100)))
 
 
-def test_intervals_of_elo_cover_the_truth():
+@pytest.mark.parametrize(
+    "shape", [[0.1, 0.2, 0.3, 0.2, 0.2], [0.02, 0.08, 0.8, 0.08, 0.02], [0.1, 0.05, 0.6, 0.05, 0.2]]
+)
+@pytest.mark.parametrize("matches", [1000, pytest.param(20_000, marks=pytest.mark.slow)])
+def test_intervals_of_elo_cover_the_truth(shape, matches):
     rng = np.random.default_rng(1)
-    chances = np.array([0.1, 0.2, 0.3, 0.2, 0.2])
-    truth = elo_of(float(chances @ np.arange(5) / 4))
+    truth = elo_of(float(shape @ np.arange(5) / 4))
     for pairs in (50, 500):
-        found = [elo(of_pentanomial(counts)) for counts in rng.multinomial(pairs, chances, size=1000)]
-        assert np.mean([one.low <= truth <= one.high for one in found]) == pytest.approx(0.95, abs=0.02)
+        found = [elo(of_pentanomial(counts)) for counts in rng.multinomial(pairs, shape, size=matches)]
+        share = np.mean([one.low <= truth <= one.high for one in found])
+        assert share == pytest.approx(0.95, abs=4 * math.sqrt(0.95 * 0.05 / matches) + 0.008)  # few kinds of results
 
 
 def plain_ratio(counts, points, score0, score1):
@@ -140,6 +135,39 @@ def test_the_likelihood_ratio_is_that_of_the_likeliest_distributions():
         assert likelihood_ratio(counts, points, 0.55, 0.5) == pytest.approx(-found)
 
 
+def published_ratio(results, elo0, elo1):
+    """As computer chess has it: Van den Bergh, Maximum likelihood estimation for multinomial distributions, Prop. 1.1,
+    and the testing framework fishtest, with logistic Elo; its theta is found by halving."""
+    results = [max(count, 1e-3) for count in results]
+    total, worth = sum(results), [k / (len(results) - 1) for k in range(len(results))]
+
+    def likeliest(score):
+        low, high = -1 / (1 - score), 1 / score
+        for _ in range(200):
+            theta = (low + high) / 2
+            slope = sum(n * (a - score) / (1 + theta * (a - score)) for n, a in zip(results, worth, strict=True))
+            low, high = (theta, high) if slope > 0 else (low, theta)
+        return [n / total / (1 + theta * (a - score)) for n, a in zip(results, worth, strict=True)]
+
+    chances = [likeliest(1 / (1 + 10 ** (-rating / 400))) for rating in (elo0, elo1)]
+    return sum(n * math.log(p1 / p0) for n, p0, p1 in zip(results, *chances, strict=True))
+
+
+@pytest.mark.parametrize(
+    "counts", [[10, 20, 40, 25, 12], [3, 120, 840, 160, 7], [0, 0, 84, 0, 16], [900, 1, 1, 1, 950]]
+)
+def test_the_likelihood_ratio_is_that_of_computer_chess(counts):
+    for hypotheses in ((0, 5), (-3, 1), (0, 50)):
+        found = SPRT(*hypotheses).decide(of_pentanomial(counts)).llr
+        # they count a thousandth only for what was never seen, we for everything
+        assert found == pytest.approx(published_ratio(counts, *hypotheses), rel=2e-3, abs=2e-3)
+    score0, score1, points = 0.5, score_of(2), np.arange(5) / 4
+    spread = [counts @ (points - score) ** 2 for score in (score0, score1)]
+    # and that paper's approximation for hypotheses that are near each other
+    approximate = sum(counts) / 2 * math.log(spread[0] / spread[1])
+    assert SPRT(0, 2).decide(of_pentanomial(counts)).llr == pytest.approx(approximate, rel=0.05, abs=0.01)
+
+
 def errors(test, chances, matches, rng, most=4000, step=8):
     """How often a simulated match accepts each hypothesis, and its mean number of pairs."""
     accepted, lengths = [], []
@@ -157,8 +185,8 @@ def errors(test, chances, matches, rng, most=4000, step=8):
 def test_the_sequential_test_errs_as_seldom_as_promised(matches):
     rng = np.random.default_rng(2)
     test = SPRT(0, 50)
-    # few draws, and seats that decide most games; the chances are tilted until the mean is a hypothesis'
-    for shape in ([0.1, 0.1, 0.6, 0.1, 0.1], [0.2, 0.2, 0.2, 0.2, 0.2]):
+    # few draws, seats that decide most games, much drawn; the chances are tilted until the mean is a hypothesis'
+    for shape in ([0.2, 0.2, 0.2, 0.2, 0.2], [0.1, 0.1, 0.6, 0.1, 0.1], [0.08, 0.03, 0.78, 0.03, 0.08]):
         chances = np.array(shape)
         tilt = 4 * (score_of(50) - 0.5) / 4
         better = chances + np.array([-tilt, 0, 0, 0, tilt])

@@ -93,11 +93,12 @@ def _show(study: Study, findings: Findings, quick: bool) -> None:
     for column in head:
         table.add_column(column)
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(Text, row))
     show(table)
     claims = Table("what the source says", "holds", "what was found", show_lines=True)
     for claim in findings.claims:
-        claims.add_row(claim.words, "undecided" if claim.holds is None else verdict(claim.holds), claim.evidence)
+        holds = "undecided" if claim.holds is None else verdict(claim.holds)
+        claims.add_row(Text(claim.words), holds, Text(claim.evidence))  # brackets in them are no markup
     if findings.claims:
         show(claims)
     if quick:

@@ -15,5 +15,6 @@ STUDIES: dict[str, str] = {
     "tree-random": "ttt_apps.studies.tree_random:STUDY",
     "tree-search": "ttt_apps.studies.tree_search:STUDY",
     "tree-net": "ttt_apps.studies.tree_net:STUDY",
+    "slides-tables": "ttt_apps.studies.slides_tables:STUDY",
 }
 """name -> "module:study", imported when asked for"""

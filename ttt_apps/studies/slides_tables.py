@@ -1,0 +1,203 @@
+"""How far equal players' net score strays: the tables of the slides on testing game programs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from evaluation.better import chance_within, pair_chances, significant_score
+from evaluation.statistics import Interval, wilson, within
+from evaluation.study import Claim, Findings, Row, Study
+from evaluation.units import Unit
+
+SOURCE = "Hsu (2020), Theory of Computer Games, concluding remarks, slides 50 to 58"
+MASTERS = (0.3918, 0.3161)
+"""wins and draws of the first player in 63,548 games of Chinese chess, slide 54"""
+SIGMAS = {10: 3.67, 20: 5.19, 30: 6.36, 40: 7.34, 50: 8.21}
+"""by pairs of games: the standard deviations that stand in the tables"""
+PUBLISHED: Mapping[int, str] = {
+    10: "108 315 502 658 779 866 924 960 981 991 997 999 1000 1000 1000 1000 1000 1000 1000 1000 1000",
+    20: "076 227 369 499 613 710 789 851 899 933 958 974 985 991 995 997 999 999 1000 1000 1000",
+    30: "063 186 305 417 520 612 693 761 819 865 902 930 951 967 978 986 991 994 997 998 999",
+    40: "054 162 266 366 460 546 624 693 753 804 847 883 912 934 952 966 976 983 989 992 995",
+    50: "049 145 239 330 416 497 571 639 699 753 799 839 872 900 923 941 956 967 976 983 988",
+}
+"""by pairs of games: 1000 Pr(|X[n]| <= s) for s from 0 to 20, slides 55 to 57"""
+SCORES = 21
+SLIDES = {55: range(7), 56: range(7, 14), 57: range(14, 21)}
+"""which scores a slide has"""
+MATCHES = 1_000_000
+"""that are simulated"""
+
+
+def published(pairs: int) -> list[int]:
+    """The row of the tables, in thousandths."""
+    return [int(number) for number in PUBLISHED[pairs].split()]
+
+
+def units(quick: bool) -> list[Unit]:
+    """A row of the tables each: exactly, and simulated."""
+    return [
+        {"what": what, "pairs": pairs, **({"matches": 20_000 if quick else MATCHES} if what == "simulated" else {})}
+        for pairs in PUBLISHED
+        for what in ("exact", "simulated")
+    ]
+
+
+def measure(unit: Unit) -> dict[str, Any]:
+    """How often equal players' net score is at most 0, 1, ... 20, and its standard deviation."""
+    pairs, chances = unit["pairs"], pair_chances(*MASTERS)
+    if unit["what"] == "exact":
+        deviation = math.sqrt(pairs * float(chances @ np.arange(-2, 3) ** 2))
+        return {
+            "within": [chance_within(chances, pairs, score) for score in range(SCORES)],
+            "deviation": deviation,
+            "beyond_slides": 1 - chance_within(chances, pairs, math.floor(2 * math.sqrt(1.16 * pairs))),
+            "beyond_two": 1 - chance_within(chances, pairs, math.floor(2 * deviation)),
+            "significant": significant_score(chances, pairs),
+        }
+    rng = np.random.default_rng(np.random.SeedSequence(0, spawn_key=(pairs,)))
+    # game by game, not by the chances of pairs: the first of each pair wins, draws or loses by itself
+    win, draw = MASTERS
+    games = [win, draw, 1 - win - draw]
+    first, second = (rng.multinomial(pairs, games, unit["matches"]) for _ in range(2))
+    scores = first[:, 0] - first[:, 2] - second[:, 0] + second[:, 2]
+    within_ = [int((np.abs(scores) <= score).sum()) for score in range(SCORES)]
+    return {"within": within_, "deviation": float(scores.std())}
+
+
+def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
+    """The tables beside ours, number by number."""
+    exact = {unit["pairs"]: result for unit, result in results if unit["what"] == "exact"}
+    sampled = {
+        unit["pairs"]: [wilson(seen / unit["matches"], unit["matches"], 0.999) for seen in result["within"]]
+        for unit, result in results
+        if unit["what"] == "simulated"
+    }
+    deviations = {unit["pairs"]: result["deviation"] for unit, result in results if unit["what"] == "simulated"}
+    rows, off = [], []
+    for slide, scores in SLIDES.items():
+        for pairs, one in exact.items():
+            printed = [published(pairs)[score] for score in scores]
+            ours = [round(1000 * one["within"][score]) for score in scores]
+            off += [
+                f"{pairs} pairs, s = {score}: {theirs / 1000:.3f}, exactly {one['within'][score]:.5f}"
+                for score, theirs in zip(scores, printed, strict=True)
+                if theirs != round(1000 * one["within"][score])
+            ]
+            rows.append(
+                Row(
+                    f"slide {slide}, {pairs} pairs, s = {scores[0]} to {scores[-1]}",
+                    _row(printed),
+                    " ".join(f"{sampled[pairs][score].mean:.3f}" for score in scores),
+                    _row(ours),
+                    all(abs(mine - theirs) <= 1 for mine, theirs in zip(ours, printed, strict=True)),
+                )
+            )
+    for pairs, one in exact.items():
+        rows.append(
+            Row(
+                f"standard deviation, {pairs} pairs",
+                f"{SIGMAS[pairs]:.2f}",
+                f"{deviations[pairs]:.3f}",
+                f"{one['deviation']:.3f}",
+                abs(one["deviation"] - SIGMAS[pairs]) <= 0.01,
+            )
+        )
+    for pairs, one in exact.items():
+        rows.append(
+            Row(
+                f"net score that equal players exceed in less than 5%, {pairs} pairs",
+                f"{2 * math.sqrt(1.16 * pairs):.1f}",
+                "",
+                str(one["significant"]),
+                math.floor(2 * math.sqrt(1.16 * pairs)) >= one["significant"],
+            )
+        )
+    return Findings(
+        rows, _claims(exact, sampled, off), {"slides-tables": _draw(exact)}, ours="simulated", data=_data(results)
+    )
+
+
+def _row(thousandths: Sequence[int]) -> str:
+    return " ".join(f"{number / 1000:.3f}" for number in thousandths)
+
+
+def _data(results: Sequence[tuple[Unit, Any]]) -> list[dict[str, Any]]:
+    return [{**unit, **result} for unit, result in results]
+
+
+def _claims(exact: Mapping[int, Any], sampled: Mapping[int, Sequence[Interval]], off: Sequence[str]) -> list[Claim]:
+    one = exact[10]["deviation"] / math.sqrt(10)
+    beyond = [result["beyond_slides"] for result in exact.values()]
+    rare = [result["beyond_two"] for result in exact.values()]
+    simulated = [
+        within(seen, found - 1e-12, found + 1e-12) is not False
+        for pairs, result in exact.items()
+        for seen, found in zip(sampled[pairs], result["within"], strict=True)
+    ]
+    return [
+        Claim(
+            "Pr(abs(X[n]) <= s) is as in the tables, to three digits",
+            not off,
+            f"{105 - len(off)} of 105 numbers{''.join(f'; {number}' for number in off)}; of those that were simulated, "
+            f"game by game, {sum(simulated)} of 105 agree with the exact ones (99.9%)",
+        ),
+        Claim(
+            "1 - p - q ~ 0.2920",
+            round(1 - sum(MASTERS), 4) == 0.2920,
+            f"{1 - sum(MASTERS):.4f}, from p = {MASTERS[0]} and q = {MASTERS[1]}",
+        ),
+        Claim(
+            "the standard deviation of X[n] is the square root of 1.16 n",
+            abs(one**2 - 1.16) < 0.005,
+            f"it is {one:.3f} times the square root of n: 1.16 is the deviation of a pair, its variance {one**2:.3f}; "
+            f"the deviations in the tables are right",
+        ),
+        Claim(
+            "a net score above 2.154 times the square root of n has a chance of less than 5% between equal players",
+            max(beyond) < 0.05,
+            f"{min(beyond):.1%} to {max(beyond):.1%} for 10 to 50 pairs: two deviations are {2 * one:.2f} times the "
+            f"square root of n",
+        ),
+        Claim(
+            "a net score above twice the standard deviation has a chance of less than 5% between equal players",
+            max(rare) < 0.05,
+            f"{min(rare):.1%} to {max(rare):.1%} for 10 to 50 pairs",
+        ),
+    ]
+
+
+def _draw(exact: Mapping[int, Any]) -> Any:
+    def draw(figure: Any) -> None:
+        axes = figure.subplots()
+        for (pairs, result), marker in zip(exact.items(), "osD^v", strict=True):
+            axes.plot(range(SCORES), result["within"], lw=1, color="#0072B2")
+            points = [number / 1000 for number in published(pairs)]
+            axes.plot(range(SCORES), points, marker, ms=4, color="#D55E00", mfc="none", label=f"{pairs} pairs")
+        axes.axhline(0.95, color="#8C8C8C", lw=1, ls="--")
+        axes.set_xticks(range(0, SCORES, 2))
+        axes.set(xlabel="net score s", ylabel="Pr(|X[n]| <= s)", ylim=(0, 1.03))
+        axes.set_title("lines: exact; marks: as published; dashed: 95%", fontsize="medium")
+        axes.legend(fontsize="small")
+
+    return draw
+
+
+STUDY = Study(
+    title="How far the score of equal players strays",
+    source=SOURCE,
+    about=(
+        "Two copies of a program play n pairs of games, each copy first in one of a pair; X[n] is the wins of one less "
+        "those of the other. The slides tabulate how often its size is at most s, for the results of 63,548 games of "
+        "Chinese chess masters. Exact is the n-fold convolution of a pair's five results; simulated is a million "
+        "matches, game by game. For pairs whose games share their luck see evaluate.py sprt, which counts pairs."
+    ),
+    units=units,
+    measure=measure,
+    conclude=conclude,
+    left_out="49 of 50 simulated matches",
+)
