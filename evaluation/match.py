@@ -27,8 +27,8 @@ BLOCKS = 32
 """into how many blocks a match is divided at least, so that workers have something to share and progress is seen"""
 REMEMBERED = 64
 """pairs in a block of players with a memory, at most: its games draw from one generator, so results depend on it"""
-TOGETHER = 4
-"""pairs in such a block at least, which these players think about together: fewer take longer"""
+FEWEST = 4
+"""pairs in a block at least, whose games are played side by side: fewer take longer"""
 
 Log = Callable[[Sequence[PlayedGame]], object]
 """what is done with games that were played"""
@@ -73,6 +73,20 @@ class Score:
         half_points = np.array([2, 1, 0])
         total = (half_points[:, None] + half_points).ravel()
         return np.bincount(total, self.pairs.ravel(), minlength=5).astype(np.int64)
+
+    @property
+    def variance_left(self) -> float:
+        """The variance of a pair's score, as a share of what two games with nothing in common would have.
+
+        Below 1 is what the same skips, and the same opening, spare in games: as many fewer tell as much. NaN where all
+        games in a seat end alike.
+        """
+        points = np.array([1, 0.5, 0])
+        shares = self.pairs / self.pairs.sum()
+        first, second = shares.sum(axis=1), shares.sum(axis=0)
+        alone = sum(points**2 @ each - (points @ each) ** 2 for each in (first, second))
+        common = points @ shares @ points - (points @ first) * (points @ second)
+        return float(1 + 2 * common / alone) if alone else float("nan")
 
     def rate(self, result: str, confidence: float = 0.95) -> Interval:
         """Of ``"wins"``, ``"draws"``, ``"losses"`` or ``"score"`` (wins and half the draws), per game."""
@@ -162,8 +176,7 @@ def play_blocks(
     policies = _policies(match, game, a, b)  # so that a wrong name is told before workers start
     if block is None:
         remembered = any(isinstance(policy, HasPlayer) for policy in policies)
-        least, most = (TOGETHER, REMEMBERED) if remembered else (1, CHAPTER)
-        block = min(most, max(least, -(-pairs // BLOCKS)))
+        block = min(REMEMBERED if remembered else CHAPTER, max(FEWEST, -(-pairs // BLOCKS)))
     if isinstance(openings, str):
         openings = Openings.of(openings, game)
     parts = _parts(pairs, block, openings)

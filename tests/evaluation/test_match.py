@@ -4,6 +4,7 @@ import json
 from fractions import Fraction
 
 import numpy as np
+import plain
 import pytest
 from numpy.testing import assert_array_equal
 
@@ -133,3 +134,188 @@ def test_the_interval_holds_the_truth_as_often_as_it_says():
         interval = play_pairs(Game(), "random", "random", 200, seed=seed).rate("wins")
         inside += interval.low <= exact <= interval.high
     assert 180 <= inside <= 199  # 190 expected; 4 standard errors are 12
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Openings
+
+
+@pytest.mark.parametrize("openings", ["random:3", "all:2"])
+def test_both_games_of_a_pair_begin_with_the_same_opening_and_each_player_has_both_seats(openings):
+    games = []
+    play_pairs(GAME, "win-or-block", "random", 300, openings=openings, log=games.extend)
+    assert [played.episode for played in games] == list(range(600))
+    for first, second in zip(games[::2], games[1::2], strict=True):
+        assert first.opening == second.opening is not None
+        assert (first.players, second.players) == (("win-or-block", "random"), ("random", "win-or-block"))
+        assert first.settings == {"openings": openings}
+    assert len({played.opening for played in games}) > 50
+
+
+def test_a_pair_begins_alike_whoever_plays_it_and_however_many_beside_it():
+    pairs = match.CHAPTER + 40
+    begun = []
+    for block, jobs, a in ((match.CHAPTER, 1, "random"), (700, 1, "random"), (700, 2, "random"), (300, 1, "table")):
+        games = []
+        blocks = play_blocks(
+            GAME, a, "random", pairs, seed=5, block=block, jobs=jobs, openings="random:2", log=games.extend
+        )
+        total = sum(blocks, Score.nothing(GAME))
+        begun.append(([played.opening for played in games], total.pairs.tolist() if a == "random" else None))
+    assert begun[0] == begun[1] == begun[2]
+    assert begun[3][0] == begun[0][0]
+    games = []
+    play_pairs(GAME, "random", "random", 40, seed=6, openings="random:2", log=games.extend)
+    assert [played.opening for played in games] != begun[0][0][:80]
+
+
+def test_openings_that_are_listed_are_taken_in_turn_through_all_of_a_match(tmp_path):
+    texts = ["x.o/.../... o", "oo./x../... x", "o../.../..x o"]
+    (tmp_path / "three").write_text("\n".join(texts))
+    for block in (match.CHAPTER, 500):
+        games = []
+        list(play_blocks(
+            GAME, "random", "random", match.CHAPTER + 5, block=block, openings=str(tmp_path / "three"), log=games.extend
+        ))  # fmt: skip
+        assert [played.opening for played in games[::2]] == [texts[n % 3] for n in range(match.CHAPTER + 5)]
+
+
+@pytest.mark.parametrize("openings", [None, "random:3"])
+def test_a_turn_is_skipped_when_the_luck_of_the_pair_says_so_for_that_ply(openings):
+    """The luck by an implementation of its own; with an opening, the first move is not ply 0."""
+    games = []
+    play_pairs(GAME, "random", "random", 50, seed=9, openings=openings, log=games.extend)
+    rng = np.random.default_rng(np.random.SeedSequence(9, spawn_key=(0,)))
+    key = int(rng.integers(0, 1 << 64, dtype=np.uint64))
+    skips = 0
+    for number, played in enumerate(games):
+        luck = plain.splitmix64(key, number // 2)
+        for position, _, skipped in list(played.positions())[:-1]:
+            ply = int(np.count_nonzero(position.cells))
+            assert skipped == ((plain.splitmix64(luck, ply) >> 11) * 2.0**-53 < 0.25)
+            skips += skipped
+    assert skips > 50
+
+
+def test_a_match_from_one_position_has_its_exact_rates(tmp_path):
+    """By counting all continuations of random play, with and without skips."""
+    for game, text in ((GAME, "x.o/.o./..x o"), (Game(), "x.o/.o./..x o"), (Game(), "x.o/.../... o")):
+        (tmp_path / "one").write_text(text)
+        score = play_pairs(game, "random", "random", 20_000, openings=str(tmp_path / "one"))
+        exact = random_play(game, text)
+        for count, share in zip(score.table[0], exact, strict=True):
+            assert abs(count - share * 20_000) <= 4 * (share * (1 - share) * 20_000) ** 0.5
+        for count, share in zip(score.table[1], exact[::-1], strict=True):
+            assert abs(count - share * 20_000) <= 4 * (share * (1 - share) * 20_000) ** 0.5
+
+
+def random_play(game, text):
+    """What random play from a position comes to: player_0's wins, draws and losses."""
+    lines = plain.all_lines(game)
+
+    def ends(cells, mover):
+        total, empty = np.zeros(3), [cell for cell, stone in enumerate(cells) if stone == "."]
+        for cell in empty:
+            after = cells[:cell] + "ox"[mover] + cells[cell + 1 :]
+            if any(all(after[one] == "ox"[mover] for one in line) for line in lines):
+                total[2 * mover] += 1
+            elif len(empty) == 1:
+                total[1] += 1
+            else:
+                skip = game.skip_chance
+                total += (1 - skip) * ends(after, 1 - mover) + (skip * ends(after, mover) if skip else 0)
+        return total / len(empty)
+
+    board, mover = text.split()
+    return ends(board.replace("/", ""), "ox".index(mover))
+
+
+def test_lengths_count_the_stones_of_the_opening_too():
+    score = play_pairs(GAME, "random", "random", 500, openings="all:5")
+    assert not score.lengths[:, :, :6].any()
+    assert score.lengths.sum() == 1000
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Games that are kept
+
+
+def test_the_games_of_a_match_are_the_ones_that_were_counted():
+    games = []
+    score = play_pairs(GAME, "win-or-block", "random", 400, seed=2, log=games.extend)
+    counted = np.zeros((2, 3), np.int64)
+    for played in games:
+        swapped = played.episode % 2
+        counted[swapped, 1 if played.result == 2 else 0 if played.result == swapped else 2] += 1
+        assert played.seed == 2
+        assert played.settings == {}
+        assert played.opening is None
+    assert_array_equal(counted, score.table)
+    assert_array_equal(play_pairs(GAME, "win-or-block", "random", 400, seed=2).pairs, score.pairs)
+
+
+def test_a_log_is_the_same_for_any_number_of_jobs():
+    """Of a policy that is not pure, of one with a memory, and of a search."""
+    for a, b in (("mcts:simulations=20", "random"), ("mcts:simulations=20", "expectiminimax:depth=2,width=3")):
+        logs = []
+        for jobs in (1, 2):
+            games, seen = [], []
+            play_pairs(GAME, a, b, 30, jobs=jobs, openings="random:2", log=games.extend, progress=seen.append)
+            logs.append((games, seen))
+        assert logs[0] == logs[1]
+        assert max(logs[0][1]) == match.FEWEST  # progress is seen in small steps
+
+
+@pytest.mark.needs("ray")
+def test_a_cluster_plays_the_same_match(cluster):
+    options = {"seed": 4, "openings": "random:2"}
+    logs = []
+    for jobs in (1, cluster):
+        games = []
+        score = play_pairs(GAME, "mcts:simulations=20", "win-or-block", 20, jobs=jobs, log=games.extend, **options)
+        logs.append((games, score.pairs.tolist()))
+    assert logs[0] == logs[1]
+
+
+class Counting(FirstEmpty):
+    made = 0
+
+    def __init__(self, game):
+        type(self).made += 1
+
+
+def test_a_policy_is_made_once_in_a_process_and_again_in_the_next_match():
+    """To read a large table may take longer than to play; and what a name stands for may be another one later."""
+    Counting.made = 0
+    play_pairs(GAME, "test_match:Counting", "random", 100)
+    assert Counting.made == 1
+    play_pairs(GAME, "test_match:Counting", "random", 100)
+    assert Counting.made == 2
+
+
+def test_no_blocks_are_none():
+    with pytest.raises(ValueError, match="block=0 leaves nothing to play: choose 1 or more pairs"):
+        next(play_blocks(GAME, "random", "random", 3, block=0))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What the same luck is worth
+
+
+def test_the_same_skips_in_both_games_lower_the_variance():
+    """The estimate by pairs, repeated, varies as much less as one match says that it does."""
+    apart, together = [], []
+    points = np.array([1, 0.5, 0])
+    blocks = play_blocks(GAME, "win-or-block", "win-or-block", 600 * 64, block=64)
+    for score, other in zip(blocks, blocks, strict=True):
+        together.append(points @ score.table.sum(axis=0) / 128)
+        apart.append(points @ (score.table[0] + other.table[1]) / 128)  # no game of one has its pair in the other
+    left = play_pairs(GAME, "win-or-block", "win-or-block", 50_000).variance_left
+    assert 0.32 < left < 0.38
+    assert 0.7 * left < np.var(together) / np.var(apart) < 1.4 * left
+
+
+def test_without_skips_pairs_are_two_games():
+    assert 0.95 < play_pairs(Game(), "random", "random", 50_000).variance_left < 1.05
+    assert play_pairs(GAME, FirstEmpty(), FirstEmpty(), 500).variance_left == pytest.approx(0)
+    assert np.isnan(play_pairs(Game(), FirstEmpty(), FirstEmpty(), 5).variance_left)
