@@ -518,7 +518,12 @@ COMMON = {"size": SIZES, "win-length": ["1", "2", "3", "3", "0", "-1", "9", "x",
           "skip-chance": ["0", "0.25", "0.5", "1", "-0.1", "nan", "x", "1e-300", ""]}  # fmt: skip
 EXACT = {**COMMON, "memory": ["0.1", "0", "-1", "nan", "inf", "x", "1e400"], "no-cache": None, "json": None}
 ASKED = {
-    "match": (["P", "P"], {**COMMON, "games": FEW, "seed": NUMBERS, "jobs": ["1", "1", "0", "-5", "x"], "json": None}),
+    "match": (
+        ["P", "P"],
+        {**COMMON, "games": FEW, "seed": NUMBERS, "jobs": ["1", "1", "0", "-5", "x"], "json": None, "log": FILES,
+         "openings": ["random:2", "all:1", "random:99", "all:x", *FILES]},
+    ),
+    "games": ([FILES], {"text": None, "number": NUMBERS, "out": FILES, "json": None}),
     "exact": (["P", "P"], {**EXACT, "chunk": NUMBERS}),
     "exploitability": (["P"], {**EXACT, "chunk": NUMBERS}),
     "solve": ([], {**EXACT, "position": ["x.o/.../..o x", "", "x", "o../.../... o", "." * 99, "\x00"]}),

@@ -2,6 +2,9 @@
 
 import json
 import os
+import subprocess
+import sys
+import textwrap
 from dataclasses import replace
 
 import pytest
@@ -17,6 +20,8 @@ from evaluation.games import (
     PlayedGame,
     append_games,
     from_notation,
+    new_games,
+    read_either,
     read_games,
     to_notation,
     write_games,
@@ -288,6 +293,55 @@ def test_what_could_not_be_read_is_not_written(tmp_path):
         with pytest.raises(ValueError, match=f"a game could not be read again: .*{message}.*Keep other settings"):
             append_games(path, [PlayedGame(Game(), ("a", "b"), settings=settings)])
     assert path.read_text() == HEAD + "\n"
+
+
+def test_nothing_is_left_of_games_that_a_full_disk_has_refused(tmp_path):
+    """A bound on the size of files is in place of a disk that is full; a part of the games would fit."""
+    path = tmp_path / "log.jsonl"
+    played = PlayedGame(SKIPPING, ("random", HUMAN), moves_of("b2 a1+ b1"), settings={"x": "y" * 9000})
+    append_games(path, [played])
+    whole = path.read_bytes()
+    lines = """
+        import resource, signal, sys
+        from evaluation.games import append_games, read_games
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, 30_000))
+        played = list(read_games(sys.argv[1]))
+        try:
+            append_games(sys.argv[1], 3 * played)
+        except OSError as problem:
+            print(problem)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(lines), str(path)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"[Errno 27] File too large: '{path}'\n"
+    assert path.read_bytes() == whole
+
+
+def test_a_file_of_new_games_is_new(tmp_path):
+    path = tmp_path / "folder" / "log.jsonl"
+    for _ in range(2):  # whoever was stopped before the first game has lost nothing
+        new_games(path)
+        assert path.read_text() == HEAD + "\n"
+    append_games(path, [PlayedGame(Game(), ("a", "b"))])
+    with pytest.raises(ValueError, match=r"log\.jsonl is there already: name another file, or remove that one"):
+        new_games(path)
+    with pytest.raises(ValueError, match="is there already"):
+        new_games(tmp_path)
+    (tmp_path / "note").write_text("mine")
+    with pytest.raises(ValueError, match=r"no games can be added to .*note: it is no file of games"):
+        new_games(tmp_path / "note")
+
+
+def test_games_are_read_from_lines_and_from_text(tmp_path):
+    played = [PlayedGame(SKIPPING, ("random", HUMAN), moves_of("b2 a1+ b1")), PlayedGame(Game(), ("a", "b"))]
+    write_games(tmp_path / "lines", played)
+    (tmp_path / "text").write_text("\n".join(map(to_notation, played)))
+    assert list(read_either(tmp_path / "lines")) == list(read_either(tmp_path / "text")) == played
+    (tmp_path / "other").write_text("[o 1\n")
+    with pytest.raises(ValueError, match=r"other, line 1: '.o 1' is no line of a game"):
+        list(read_either(tmp_path / "other"))
 
 
 def test_several_processes_may_write_to_one_file(tmp_path):
