@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from importlib import metadata
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -273,6 +274,7 @@ def run_tournament(
         "anchor": anchor,
         "prior": PRIOR,
         "draws": DRAWS,
+        "rated_by": {"choix": metadata.version("choix")},
         "made_by": dict(made_by),
     }
     ratings = bradley_terry(counts, anchor=None if anchor is None else players.index(anchor), seed=seed)
