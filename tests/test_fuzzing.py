@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from baselines import solver
 from evaluation.games import Move, PlayedGame, append_games, from_notation, read_games, to_notation, write_games
 from evaluation.report_parts import game_of, read_cost, read_metrics
-from evaluation.study import UNITS, Findings, Study, run_units
+from evaluation.study import Findings, Study, run_units
+from evaluation.units import UNITS
 from learners import LEARNERS, OtherGame
 from learners.checkpoint import (
     build_config,
