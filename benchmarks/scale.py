@@ -4,8 +4,8 @@ First it is measured what a block of each kind of work takes, and what it costs 
 processes, and by tasks of Ray on a cluster that is started here and stopped again. Then one worker and two do the same
 blocks, in turns. At last so many workers are simulated as nobody has here: whoever is free takes the next block, whose
 time is drawn from those that were measured, and one process hands out work at the cost that was measured, short blocks
-several together, as joblib and we do. The simulated numbers leave out what machines of their own would add: they compile
-once each, and networks are slower.
+several together, as joblib and we do. The simulated numbers leave out what machines of their own would add: each
+compiles once, and networks are slower.
 
     python benchmarks/scale.py [--quick] [--rounds N] [--no-ray] [--json FILE]
 """
@@ -17,8 +17,6 @@ import heapq
 import json
 import os
 import statistics
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -103,26 +101,20 @@ def simulate(times: Reals, workers: int, hand_out_s: float, together_s: float, r
 class Ray:
     """A cluster on this machine."""
 
-    def __init__(self) -> None:
-        self._ray = str(Path(sys.executable).parent / "ray")
-        self.connect_s = 0.0
-
-    def _told(self, *words: str) -> None:
-        here = os.pathsep.join([str(Path(__file__).parent), str(Path(__file__).parents[1])])
-        environment = {**os.environ, "PYTHONPATH": here}
-        subprocess.run([self._ray, *words], check=True, stdout=subprocess.DEVNULL, env=environment)
-
-    def __enter__(self) -> Cluster:
-        self._told("start", "--head", "--port=0", "--num-cpus=2", "--include-dashboard=false", "--disable-usage-stats")
+    def __enter__(self) -> Ray:
         import ray
+        from ray import cluster_utils
 
+        here = [str(Path(__file__).parent), str(Path(__file__).parents[1])]  # workers import this file
+        os.environ["PYTHONPATH"] = os.pathsep.join([*here, os.environ.get("PYTHONPATH", "")])
+        self._machines = cluster_utils.Cluster(True, head_node_args={"num_cpus": 2, "include_dashboard": False})
         begun = perf_counter()
-        ray.init(address="auto", log_to_driver=False)  # once: a command does it once, too
+        ray.init(address=self._machines.address, log_to_driver=False)  # once, as a command does
         self.connect_s = perf_counter() - begun
-        return Cluster()
+        return self
 
     def __exit__(self, *_: object) -> None:
-        self._told("stop", "--force")
+        self._machines.shutdown()
 
 
 def measured(cluster: Cluster | None, rounds: int, job_s: float) -> dict[str, Any]:
@@ -200,9 +192,8 @@ def main() -> None:
     if asked.no_ray:
         found = measure(None)
     else:
-        machines = Ray()
-        with machines as cluster:
-            found = {**measure(cluster), "connect_s": machines.connect_s}
+        with Ray() as machines:
+            found = {**measure(Cluster()), "connect_s": machines.connect_s}
     console = Console(width=160)
     console.print(
         f"{found['cpu']}; simulated: the efficiency of so many workers at a job of {JOB_S / 3600:g} CPU hours"

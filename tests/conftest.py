@@ -76,16 +76,16 @@ def tiny_run(tmp_path_factory):
 @pytest.fixture(scope="session")
 def cluster():
     """A cluster of Ray on this machine, which is stopped again: for tests that say ``needs("ray")``."""
+    from ray import cluster_utils
+
     from ttt_envs.parallel import Cluster
 
-    ray = str(Path(sys.executable).parent / "ray")
-    tests = [str(ROOT), *(str(ROOT / "tests" / name) for name in ("", "ttt_envs", "evaluation", "ttt_apps"))]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(tests)}  # workers import the files of tests
-    start = [ray, "start", "--head", "--port=0", "--num-cpus=2", "--include-dashboard=false", "--disable-usage-stats"]
-    told = {"stdout": subprocess.DEVNULL, "stderr": subprocess.STDOUT, "env": environment, "check": True}
-    subprocess.run(start, **told)
-    yield Cluster()
-    subprocess.run([ray, "stop", "--force"], **told)
+    folders = [ROOT, *(ROOT / "tests" / name for name in ("", "ttt_envs", "evaluation", "ttt_apps"))]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join(map(str, folders)))  # workers import the files of tests
+        machines = cluster_utils.Cluster(True, head_node_args={"num_cpus": 2, "include_dashboard": False})
+    yield Cluster(machines.address)
+    machines.shutdown()
 
 
 @pytest.fixture(scope="session")
