@@ -221,7 +221,7 @@ def follows(game: Game, after: Reals, discount: float = 1.0) -> bool:
             continue
         best = [-math.inf, -math.inf]
         for mover, sign in ((0, 1.0), (1, -1.0)):
-            for cell in np.flatnonzero(board == 0):
+            for cell in np.flatnonzero(rules.legal(game, board)):
                 value = float(after[mover, key + (mover + 1) * powers[cell]])
                 board[cell] = mover + 1
                 outcome = rules.standing(board, game.parameters)

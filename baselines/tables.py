@@ -25,10 +25,10 @@ from baselines.reachable import WON, count_up, reached
 from baselines.solver import LARGEST, kept_or_made, solve, sweep, table_key
 from ttt_envs import bits, rules
 from ttt_envs.boards import Boards, cells_of
-from ttt_envs.compiling import Cells, Integers, Reals, compiled, wide
+from ttt_envs.compiling import Cells, Flags, Integers, Parameters, Reals, compiled, wide
 from ttt_envs.kept import Kept, source_of
 from ttt_envs.policy import Policy, Values
-from ttt_envs.rules import Game
+from ttt_envs.rules import Game, is_legal
 from ttt_envs.specs import Named, make_policy
 
 Terminal = Literal["equation", "as_published"]
@@ -165,23 +165,32 @@ def _made(game: Game, source: str, terminal: Terminal) -> Reals:
     average = source == "random"
     after = sweep(game, average=True) if average else solve(game).after
     out = np.zeros((2 if game.skip_chance > 0 else 1, 3**game.cells))
-    _fill(reached(game), game.cells, after, average, terminal == "equation", out)
+    _fill(reached(game), np.zeros(game.cells, np.int8), game.parameters, after, average, terminal == "equation", out)
     return out if len(out) == 2 else out[0]
 
 
 @compiled
-def _fill(kinds: NDArray[np.uint8], size: int, after: Reals, average: bool, results: bool, out: Reals) -> None:
+def _fill(
+    kinds: NDArray[np.uint8],
+    cells: Cells,
+    parameters: Parameters,
+    after: Reals,
+    average: bool,
+    results: bool,
+    out: Reals,
+) -> None:
     """Positions from afterstates: for each mover the mean, or the best, of the moves.
 
     Args:
         kinds: uint8[3**cells], of ``reachable.reached``.
-        size: cells of the board.
+        cells: int8[cells], the empty board, written.
+        parameters: ``Game.parameters``.
         after: float64[2, 3**cells], of ``solver.sweep``.
         average: the mean; else the best.
         results: won boards hold their result.
         out: float64[1 or 2, 3**cells] of zeros, written.
     """
-    cells = np.zeros(size, np.int8)
+    size = len(cells)
     for board in range(len(kinds)):
         if board > 0:
             count_up(cells)
@@ -196,7 +205,7 @@ def _fill(kinds: NDArray[np.uint8], size: int, after: Reals, average: bool, resu
                 sign = 1.0 - 2.0 * mover
                 step = mover + 1
                 for cell in range(size):
-                    if cells[cell] == 0:
+                    if is_legal(cells, cell, parameters):
                         value = after[mover, board + step]
                         total += value
                         best = max(best, sign * value)
@@ -230,7 +239,7 @@ class Evaluation(ABC):
         """
 
     @abstractmethod
-    def _children(self, half: int, cells: Cells, mover: Cells) -> Reals:
+    def _children(self, half: int, cells: Cells, mover: Cells, legal: Flags) -> Reals:
         """What half ``half`` holds after every move, float64[B, cells], NaN where a cell is taken."""
 
     def after_moves(self, boards: Boards) -> Reals:
@@ -238,10 +247,10 @@ class Evaluation(ABC):
 
         With skips that is (1 - p) f(the other moves) + p f(the same moves).
         """
-        cells = np.ascontiguousarray(boards.cells)
+        cells, legal = np.ascontiguousarray(boards.cells), boards.legal(self.game)
         if self.halves == 1:
-            return self._children(0, cells, boards.mover)
-        of_first, of_second = (self._children(half, cells, boards.mover) for half in (0, 1))
+            return self._children(0, cells, boards.mover, legal)
+        of_first, of_second = (self._children(half, cells, boards.mover, legal) for half in (0, 1))
         _mix(boards.mover, 1.0 if self.of_moves else self.game.skip_chance, of_first, of_second)
         return of_first
 
@@ -283,9 +292,9 @@ class Table(Evaluation):
         _read(np.ascontiguousarray(cells), actions_of(cells, actions), self.entries[half], out)
         return out
 
-    def _children(self, half: int, cells: Cells, mover: Cells) -> Reals:
+    def _children(self, half: int, cells: Cells, mover: Cells, legal: Flags) -> Reals:
         out = np.empty(cells.shape)
-        _table_children(cells, mover, self.of_moves, self.entries[half], out)
+        _table_children(cells, mover, legal, self.of_moves, self.entries[half], out)
         return out
 
 
@@ -317,12 +326,12 @@ def _read(cells: Cells, actions: Integers, entries: Reals, out: Reals) -> None:
 
 
 @compiled
-def _table_children(cells: Cells, mover: Cells, of_moves: bool, entries: Reals, out: Reals) -> None:
+def _table_children(cells: Cells, mover: Cells, legal: Flags, of_moves: bool, entries: Reals, out: Reals) -> None:
     for b in range(len(cells)):
         key = table_key(cells[b])
         step = wide(mover[b]) + 1
         for cell in range(cells.shape[1]):
-            if cells[b, cell] != 0:
+            if not legal[b, cell]:
                 out[b, cell] = np.nan
             else:
                 out[b, cell] = entries[key, cell] if of_moves else entries[key + step, 0]

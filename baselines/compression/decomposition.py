@@ -20,7 +20,7 @@ from baselines.compression.singular_vectors import improved, leading_vectors, pr
 from baselines.solver import kept_or_made
 from baselines.tables import Evaluation, Terminal, actions_of, check_source, is_policy, shape_of, values_of
 from ttt_envs import bits, rules
-from ttt_envs.compiling import Cells, Integers, Reals
+from ttt_envs.compiling import Cells, Flags, Integers, Reals
 from ttt_envs.kept import Kept, source_of
 from ttt_envs.rules import Game
 
@@ -74,9 +74,9 @@ class Compressed(Evaluation):
         self.factors[half].read(np.ascontiguousarray(cells), actions_of(cells, actions), self._axes, out)
         return out
 
-    def _children(self, half: int, cells: Cells, mover: Cells) -> Reals:
+    def _children(self, half: int, cells: Cells, mover: Cells, legal: Flags) -> Reals:
         out = np.empty(cells.shape)
-        self.factors[half].children(cells, mover, self._axes, out)
+        self.factors[half].children(cells, mover, legal, self._axes, out)
         return out
 
     def __str__(self) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ttt_envs.compiling import Cells, Function, Integers, Reals, inlined, kernel, wide
+from ttt_envs.compiling import Cells, Flags, Function, Integers, Reals, inlined, kernel, wide
 
 
 def summing(function: Function) -> Function:
@@ -32,7 +32,7 @@ class Factors(ABC):
         """Entries of boards int8[B, cells] and actions int64[B] into ``out`` float64[B]."""
 
     @abstractmethod
-    def children(self, cells: Cells, mover: Cells, axes: Integers, out: Reals) -> None:
+    def children(self, cells: Cells, mover: Cells, legal: Flags, axes: Integers, out: Reals) -> None:
         """Entries after every move into ``out`` float64[B, cells], NaN where a cell is taken."""
 
 
@@ -65,9 +65,9 @@ class Train(Factors):
         """See :class:`Factors`."""
         _train_read(cells, actions, axes, self._flat, self._offsets, self._ranks, out)
 
-    def children(self, cells: Cells, mover: Cells, axes: Integers, out: Reals) -> None:
+    def children(self, cells: Cells, mover: Cells, legal: Flags, axes: Integers, out: Reals) -> None:
         """See :class:`Factors`."""
-        _train_children(cells, mover, axes, self._flat, self._offsets, self._ranks, out)
+        _train_children(cells, mover, legal, axes, self._flat, self._offsets, self._ranks, out)
 
 
 class Tucker(Factors):
@@ -101,9 +101,9 @@ class Tucker(Factors):
         """See :class:`Factors`."""
         _tucker_read(cells, actions, axes, self.core.reshape(-1), self._flat, self._offsets, self._ranks, out)
 
-    def children(self, cells: Cells, mover: Cells, axes: Integers, out: Reals) -> None:
+    def children(self, cells: Cells, mover: Cells, legal: Flags, axes: Integers, out: Reals) -> None:
         """See :class:`Factors`."""
-        _tucker_children(cells, mover, axes, self.core.reshape(-1), self._flat, self._offsets, self._ranks, out)
+        _tucker_children(cells, mover, legal, axes, self.core.reshape(-1), self._flat, self._offsets, self._ranks, out)
 
 
 @inlined
@@ -157,7 +157,14 @@ def _train_read(
 
 @summing
 def _train_children(
-    cells: Cells, mover: Cells, axes: Integers, cores: Reals, offsets: Integers, ranks: Integers, out: Reals
+    cells: Cells,
+    mover: Cells,
+    legal: Flags,
+    axes: Integers,
+    cores: Reals,
+    offsets: Integers,
+    ranks: Integers,
+    out: Reals,
 ) -> None:
     """The product of what stands left of each group, and of what stands right of it, serves all moves in the group."""
     groups = len(ranks) - 1
@@ -181,7 +188,7 @@ def _train_children(
                 right[g - 1, j] = total
                 at += ranks[g + 1]
         for cell in range(size):
-            if cells[b, cell] != 0:
+            if not legal[b, cell]:
                 out[b, cell] = np.nan
                 continue
             g, contents = _moved(cell, wide(mover[b]), axes, size, index)
@@ -250,6 +257,7 @@ def _tucker_read(
 def _tucker_children(
     cells: Cells,
     mover: Cells,
+    legal: Flags,
     axes: Integers,
     core: Reals,
     matrices: Reals,
@@ -288,7 +296,7 @@ def _tucker_children(
                         total += behind[p * ranks[g] + k] * matrices[at + k]
                     before[p] = total
         for cell in range(size):
-            if cells[b, cell] != 0:
+            if not legal[b, cell]:
                 out[b, cell] = np.nan
                 continue
             g, contents = _moved(cell, wide(mover[b]), axes, size, index)

@@ -80,7 +80,7 @@ class SearchByLeaves:
         """float64[B, rows * columns], to the mover, NaN where illegal or not drawn; the root draws nothing."""
         values = np.full(boards.cells.shape, np.nan)
         child = np.full(boards.cells.shape, -1)
-        empty = (boards.cells == 0).sum(axis=1)
+        empty = boards.legal(self._game).sum(axis=1)
         room = int(np.minimum(empty, width or self._game.cells).sum())
         after, maker = np.empty((room, self._game.cells), np.int8), np.empty(room, np.int8)
         turns = np.empty((room, 2), np.uint64)

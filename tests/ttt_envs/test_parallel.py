@@ -4,6 +4,7 @@ import contextlib
 import itertools
 import os
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -69,8 +70,8 @@ def test_whoever_has_seen_enough_stops_the_work(jobs):
     work.close()
     assert {number for number, _ in found} <= set(asked)
     count = len(asked)
-    assert count < 1000
-    assert len(asked) == count
+    time.sleep(0.1)
+    assert len(asked) == count  # nobody asks for more
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
