@@ -139,7 +139,7 @@ def _all(plies: int, game: Game, text: str) -> Boards:
     for ply in range(plies):
         parts = []
         for cell in range(game.cells):
-            cells, mover = boards.take(boards.cells[:, cell] == 0)
+            cells, mover = boards.take(boards.legal(game)[:, cell])
             rows = np.arange(len(mover))
             outcome, stones, luck = (
                 np.zeros(len(rows), np.int8),
