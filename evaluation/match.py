@@ -229,6 +229,8 @@ class WithoutMemory:
 
     policy: Policy
     luck: Keys
+    stones: Integers | None = None
+    """int64[slots]: how many stones each game has now, where somebody keeps count"""
 
     def begin(self, slots: Integers) -> None:
         """There is nothing to forget."""
@@ -237,12 +239,13 @@ class WithoutMemory:
         self, boards: Boards, slots: Integers, rng: np.random.Generator, time_left: Reals | None = None
     ) -> Integers:
         """int64[B]; neither ``rng`` nor ``time_left`` is looked at."""
-        return act_in_episodes(self.policy, boards, self.luck[slots], np.count_nonzero(boards.cells, axis=1))
+        plies = np.count_nonzero(boards.cells, axis=1) if self.stones is None else self.stones[slots]
+        return act_in_episodes(self.policy, boards, self.luck[slots], plies)
 
 
-def player_of(policy: Policy, luck: Keys) -> Player:
+def player_of(policy: Policy, luck: Keys, stones: Integers | None = None) -> Player:
     """What plays a policy in a match: its own ``player()``, with a memory between moves, where it offers one."""
-    return policy.player() if isinstance(policy, HasPlayer) else WithoutMemory(policy, luck)
+    return policy.player() if isinstance(policy, HasPlayer) else WithoutMemory(policy, luck, stones)
 
 
 _made: dict[str, tuple[Policy, Policy]] = {}
@@ -294,7 +297,7 @@ def _play_block(
         cells[:], mover[:] = np.tile(first.cells, (2, 1)), np.tile(first.mover, 2)
         stones[:] = np.count_nonzero(cells, axis=1)
     record = Record(game, Boards(cells.copy(), mover.copy())) if logged else None
-    players = [player_of(policy, moves_luck) for policy in policies]
+    players = [player_of(policy, moves_luck, stones) for policy in policies]
     own = np.random.SeedSequence(seed, spawn_key=(chapter, numbers.start))
     generators = np.random.default_rng(own).spawn(2)
     for player in players:
@@ -305,10 +308,10 @@ def _play_block(
             rows = np.flatnonzero(mine)
             if not len(rows):
                 continue
-            boards = Boards(cells[rows], mover[rows])
+            boards = Boards(cells.take(rows, axis=0), mover.take(rows))  # half the time of cells[rows]
             actions = players[which].act(boards, rows, generators[which])
             play_rows(cells, mover, stones, luck, rows, actions, game.parameters, outcome)
-            if (outcome[rows] == ILLEGAL).any():
+            if outcome.min() == ILLEGAL:
                 raise ValueError(f"{policies[which]} moved to a cell that is not empty: it is at fault")
             if record is not None:
                 record.note(rows, actions, (mover[rows] == boards.mover) & (outcome[rows] == NOT_OVER))

@@ -1,0 +1,159 @@
+"""How fast matches are played, beside OpenSpiel's loop over bots; what a second worker is worth; a net of others.
+
+Ours and the peer take turns in one process on one core, for several rounds, and the ratio is taken within each round. A
+rate is finished games per second of CPU time; imports, compiling and the first match stay outside the clock. What one
+worker and two play is one match of about half a minute, in turns and by wall time, on all cores.
+
+    python benchmarks/matches.py [--quick] [--rounds N] [--only NAME,...] [--json FILE]
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+from measuring import Benchmark, Part, Row, SkipRow, Spread, Stretch, alone_part, goal, rate, run, timed
+from rich.box import MARKDOWN
+from rich.table import Table
+
+from evaluation.match import play_pairs
+from ttt_envs.rules import Game
+
+PACKAGES = ("numpy", "numba", "joblib", "open_spiel", "torch")
+PAIRS = 32 * 2048
+"""of a match that is timed: all of its blocks are as large as they get"""
+
+
+def our_match(a: str, b: str) -> Stretch:
+    return timed(lambda: play_pairs(Game(), a, b, PAIRS).games)
+
+
+def open_spiel_bots(games: int = 100) -> Stretch:
+    """Two bots that move at random play tic-tac-toe, as OpenSpiel evaluates bots."""
+    import pyspiel
+    from open_spiel.python.algorithms.evaluate_bots import evaluate_bots
+    from open_spiel.python.bots.uniform_random import UniformRandomBot
+
+    game, rng = pyspiel.load_game("tic_tac_toe"), np.random.RandomState(0)
+    bots = [UniformRandomBot(player, rng) for player in (0, 1)]
+
+    def work() -> float:
+        for _ in range(games):
+            evaluate_bots(game.new_initial_state(), bots, rng)
+        return games
+
+    return timed(work)
+
+
+PLAYERS = (("random", "random"), ("table", "svd:rank=18"), ("optimal", "optimal"))
+ROWS = tuple(
+    Row(
+        f"{a}-{b.partition(':')[0]}",
+        f"match of {a} and {b}, 3 x 3",
+        "OpenSpiel evaluate_bots, two uniform bots",
+        50,
+        lambda a=a, b=b: our_match(a, b),
+        open_spiel_bots,
+    )
+    for a, b in PLAYERS
+)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Workers
+
+SLOW = Game(5, 5, 4, 0.25)
+SLOW_PLAYERS = ("expectiminimax:depth=3", "mcts:simulations=500")
+SECONDS = (3.0, 30.0)
+"""wall time of one worker: of the quick form, and else"""
+
+
+@dataclass(frozen=True)
+class Workers:
+    """One match by one worker and by two."""
+
+    name: str
+    work: str
+    games: int
+    one: Spread
+    """seconds of wall time"""
+    two: Spread
+    ratio: Spread
+    at_least: float
+
+
+def measure_workers(name: str, rounds: int, seconds: float) -> Workers:
+    """In turns, once the workers are there and have compiled."""
+    if not hasattr(os, "sched_setaffinity") or os.cpu_count() == 1:
+        raise SkipRow("there is one core, or processes cannot be kept on one")
+
+    def play(pairs: int, jobs: int) -> float:
+        begin = perf_counter()
+        play_pairs(SLOW, *SLOW_PLAYERS, pairs, jobs=jobs)
+        return perf_counter() - begin
+
+    kept = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, range(os.cpu_count() or 1))  # the other rows are measured on one core
+    try:
+        for jobs in (1, 2):
+            play(16, jobs)
+        wanted = SECONDS[seconds >= BENCHMARK.seconds[1]]
+        pairs = max(32, round(32 * wanted / play(32, 1)))
+        walls = np.array([[play(pairs, jobs) for jobs in (1, 2)] for _ in range(rounds)])
+    finally:
+        os.sched_setaffinity(0, kept)
+    one, two = walls.T
+    work = f"match of {' and '.join(SLOW_PLAYERS)}, {SLOW}"
+    return Workers(name, work, 2 * pairs, Spread.of(one), Spread.of(two), Spread.of(one / two), 1.7)
+
+
+def table_of_workers(found: Sequence[Workers]) -> Table:
+    table = Table(box=MARKDOWN)
+    for header in ("row", "work", "games", "one worker, s", "two, s", "ratio", "at least"):
+        table.add_column(header, no_wrap=True)
+    for row in found:
+        table.add_row(
+            row.name,
+            row.work,
+            f"{row.games:,}",
+            *map(str, (row.one, row.two, row.ratio)),
+            goal(row.ratio.median, row.at_least),
+        )
+    return table
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# A net of somebody else's, exactly
+
+ALONE = {
+    "exploitability-torch": ("exploitability of a torch MLP, 3 x 3 (at most 2 s)", "exploitability(Game(), policy)"),
+}
+BEFORE = """
+import torch, ttt_envs
+from evaluation.exact import exploitability
+from ttt_envs.rules import Game
+torch.manual_seed(0)
+torch.set_num_threads(1)
+net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(18, 128), torch.nn.ReLU(), torch.nn.Linear(128, 9))
+policy = ttt_envs.as_policy(net, Game(), returns="logits")
+exploitability(Game(), "random")  # compiles
+"""
+
+
+BENCHMARK = Benchmark(
+    about=str(__doc__),
+    packages=PACKAGES,
+    unit=rate("games/s"),
+    rows=ROWS,
+    parts=(
+        Part("workers", ("two-workers",), measure_workers, table_of_workers),
+        alone_part(ALONE, BEFORE),
+    ),
+)
+
+
+if __name__ == "__main__":
+    run(BENCHMARK)
