@@ -116,7 +116,7 @@ def test_who_met_nobody_has_no_rating():
 
 
 @pytest.mark.parametrize(
-    ("tournaments", "shared"), [(40, 0.0), *(pytest.param(1000, s, marks=pytest.mark.slow) for s in (0.0, 0.8))]
+    ("tournaments", "shared"), [(40, 0.0), *(pytest.param(400, s, marks=pytest.mark.slow) for s in (0.0, 0.8))]
 )
 def test_intervals_hold_the_truth(tournaments, shared):
     rng = np.random.default_rng(4)
