@@ -16,8 +16,11 @@ from evaluation.games import append_games, new_games
 from evaluation.match import Score, play_pairs
 from evaluation.openings import Openings
 from ttt_apps.cli import Count, GameOptions, WorkOptions, check_seed, new_table, note, pairs_of, progress_bar, show
-from ttt_envs.rules import Game
 from ttt_envs.specs import make_policy
+
+if TYPE_CHECKING:  # compiled code and scipy are imported where a game is played, not where help is written
+    from evaluation.match import Score
+    from ttt_envs.rules import Game
 
 
 @dataclass(frozen=True)
@@ -86,6 +89,8 @@ class Match(WorkOptions, GameOptions):
 
 def score_table(game: Game, a: str, b: str, score: Score) -> Table:
     """A score as a table."""
+    from evaluation.better import elo, likelihood_of_superiority
+
     title = f"{a} against {b}, {score.games:,} games of {game}"
     table = new_table(a, "wins", "draws", "losses", "score", title=title)
     for seat, counts in zip(("first", "second"), score.table, strict=True):
