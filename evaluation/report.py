@@ -38,9 +38,13 @@ from evaluation.page import (
 from evaluation.report_parts import REPORT as REPORT
 from evaluation.report_parts import (
     Row,
+    boards_of,
+    choice_figure,
     game_of,
+    game_options,
     left_out,
     line_of,
+    loses,
     or_why,
     picture,
     points,
@@ -52,7 +56,7 @@ from evaluation.report_parts import (
     when_measured,
     whole,
 )
-from evaluation.strength import Choice, Mistake, SampleGame, Strength, first_choice, sample_game, worst_positions
+from evaluation.strength import Mistake, SampleGame, Strength, first_choice, sample_game, worst_positions
 from learners.checkpoint import (
     CHECKPOINT,
     CONFIG,
@@ -75,10 +79,6 @@ RATES = 30
 """marks between which results are counted: with more of them the few games between two would say little"""
 SHOWN_MOVES = 36
 """cells of a board up to which a sample game is shown move by move; on a larger one its stones are numbered"""
-FEW = 2
-"""moves that are named even where a board shows them"""
-NAMED = 4
-"""moves that are named where a policy chooses among many"""
 PLAYMATES = ("random", "win-or-block", "optimal")
 """opponents of a run that play it for the sample game: others may be slow, or anything at all"""
 
@@ -376,38 +376,12 @@ def _worst(run: Path, game: Game, policy: Policy, solution: Solution | None) -> 
 
 
 def _mistakes(game: Game, found: Sequence[Mistake]) -> Html:
-    return element("ol", *(element("li", _mistake(game, one)) for one in found), class_="boards")
+    return boards_of([_mistake(game, one) for one in found])
 
 
 def _mistake(game: Game, one: Mistake) -> Html:
     choice = one.choice
-    mover = STONES[choice.position.mover + 1]
-    plays = [_likely_move(game, choice, int(cell)) for cell in choice.played]
-    best = [coordinate(int(cell), game) for cell in choice.best]
-    picture = board(
-        game,
-        choice.position.cells,
-        shares=choice.probabilities,
-        best=[int(cell) for cell in choice.best],
-        words=f"{mover} is to move, plays {_listed(plays)}; best: {_listed(best)}.",
-    )
-    caption: list[object] = [element("strong", f"{mover} to move"), element("br"), "loses "]
-    caption += [element("span", number(one.loss), class_="cost"), f" in {percent(one.likely)} of games"]
-    for words, moves in (("plays", plays), ("best:", best)):
-        if len(moves) <= FEW or not has_room(game):  # many are seen faster than read
-            caption += [element("br"), f"{words} {_listed(moves)}"]
-    return element("figure", picture, element("figcaption", *caption))
-
-
-def _likely_move(game: Game, choice: Choice, cell: int) -> str:
-    """A move with its probability."""
-    return f"{coordinate(cell, game)} ({short(float(choice.probabilities[cell]))})"
-
-
-def _listed(names: Sequence[str]) -> str:
-    """Some names, and how many more there are."""
-    more = [f"{len(names) - NAMED} more"] if len(names) > NAMED else []
-    return ", ".join([*names[:NAMED], *more])
+    return choice_figure(game, choice.position, choice.probabilities, choice.best.tolist(), loses(one.loss, one.likely))
 
 
 def _cost(phases: Mapping[str, Row] | None, why: str) -> Html:
@@ -452,19 +426,7 @@ def _settings(run: Path, config: Mapping[str, Any], game: Game) -> Html:
 
 def _command(name: str, run: Path, game: Game, *more: str) -> str:
     """A command of ``evaluate.py`` on the run."""
-    return shlex.join(["python", "evaluate.py", name, policy_name(run), *more, *_game_options(game)])
-
-
-def _game_options(game: Game) -> list[str]:
-    """The game as options of a command, as far as it is not the default."""
-    usual, options = Game(), []
-    if (game.rows, game.columns) != (usual.rows, usual.columns):
-        options += ["--size", str(game.rows) if game.rows == game.columns else f"{game.rows}x{game.columns}"]
-    if game.win_length != usual.win_length:
-        options += ["--win-length", str(game.win_length)]
-    if game.skip_chance != usual.skip_chance:
-        options += ["--skip-chance", str(game.skip_chance)]
-    return options
+    return shlex.join(["python", "evaluate.py", name, policy_name(run), *more, *game_options(game)])
 
 
 def _again(run: Path, config: Mapping[str, Any], game: Game) -> str | None:
@@ -474,7 +436,7 @@ def _again(run: Path, config: Mapping[str, Any], game: Game) -> str | None:
         usual = build_config(config["learner"], {})
     except (ValueError, TypeError):
         return None
-    options = ["--learner", str(config["learner"]), *_game_options(game)]
+    options = ["--learner", str(config["learner"]), *game_options(game)]
     for name in ("opponent", "seat", "games", "batch", "seed", "log_every", "exact_every"):
         if config.get(name) is not None and not (name == "opponent" and _taught(config)):
             options += [f"--{name.replace('_', '-')}", str(config[name])]

@@ -12,18 +12,24 @@ from typing import Any, TypeVar
 import numpy as np
 
 from evaluation.cost import NAMES
-from evaluation.drawing import SERIES, STYLES, Draw, Line, as_svg, check_pictures, curves
+from evaluation.drawing import IN_PAGE, SERIES, STYLES, Draw, Line, as_svg, check_pictures, curves
 from evaluation.exact import Outcome
-from evaluation.page import Html, element, joined, share, table
+from evaluation.page import Html, board, element, has_room, joined, number, percent, share, short, table
 from learners.checkpoint import CONFIG, COST, METRICS
+from ttt_envs.boards import STONES, coordinate
+from ttt_envs.compiling import Reals
 from ttt_envs.files import parse_json, read_bounded, read_json
-from ttt_envs.rules import Game
+from ttt_envs.rules import Game, Position
 
 REPORT = "report.html"
 MARKS = 200
 """of metrics.jsonl that are drawn at most, as dense at the start as the axis of games is"""
 LARGEST_COST = 1 << 22
 """bytes that a cost.json may have"""
+FEW = 2
+"""moves that are named even where a board shows them"""
+NAMED = 4
+"""moves that are named where a policy chooses among many"""
 
 Row = Mapping[str, float]
 Read = TypeVar("Read")
@@ -125,17 +131,18 @@ def picture(name: str, words: str, lines: Sequence[Line], x_label: str, y_label:
     label = f"Curves by {x_label}, up to {max(max(line.x) for line in lines):,.0f}: {ends}."
     return element(
         "figure",
-        _drawn(curves(lines, x_label, y_label, distances=distances), name, label),
+        drawn(curves(lines, x_label, y_label, distances=distances), name, label),
         element("figcaption", words),
     )
 
 
-def _drawn(draw: Draw, name: str, label: str) -> Html:
+def drawn(draw: Draw, name: str, label: str, size: tuple[float, float] = IN_PAGE) -> Html:
+    """A picture; without matplotlib the label, which says what it shows."""
     try:
         check_pictures()
     except ValueError as problem:
         return element("p", f"Not drawn: {problem}. {label}", class_="quiet")
-    return Html(as_svg(draw, name, label))
+    return Html(as_svg(draw, name, label, size))
 
 
 def line_of(rows: Sequence[Row], name: str, label: str, index: int) -> Line:
@@ -185,3 +192,70 @@ def left_out(sentence: str, command: str = "") -> Html:
     return joined(
         [element("p", sentence, class_="quiet"), *([element("pre", element("code", command))] if command else [])]
     )
+
+
+def game_options(game: Game) -> list[str]:
+    """The game as options of a command, as far as it is not the default."""
+    usual, options = Game(), []
+    if (game.rows, game.columns) != (usual.rows, usual.columns):
+        options += ["--size", str(game.rows) if game.rows == game.columns else f"{game.rows}x{game.columns}"]
+    if game.win_length != usual.win_length:
+        options += ["--win-length", str(game.win_length)]
+    if game.skip_chance != usual.skip_chance:
+        options += ["--skip-chance", str(game.skip_chance)]
+    return options
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Choices in a position
+
+
+def boards_of(figures: Iterable[Html]) -> Html:
+    """Boards side by side, as many as there is room for."""
+    return element("ol", *(element("li", figure) for figure in figures), class_="boards")
+
+
+def choice_figure(
+    game: Game,
+    position: Position,
+    shares: Reals,
+    best: Sequence[int] = (),
+    about: Sequence[object] = (),
+    title: str = "",
+) -> Html:
+    """A board with what is played there.
+
+    Args:
+        game: whose board.
+        position: what stands there.
+        shares: float64[cells], the probabilities of moves.
+        best: cells of the best moves, where they are known.
+        about: what the caption says beside them, in a line of its own.
+        title: the first line of the caption; by default who is to move.
+    """
+    mover = STONES[position.mover + 1]
+    cells = np.flatnonzero(shares > 0)
+    cells = cells[np.argsort(-shares[cells], kind="stable")]
+    plays = [f"{coordinate(int(cell), game)} ({short(float(shares[cell]))})" for cell in cells]
+    wanted = [coordinate(cell, game) for cell in best]
+    told = f"; best: {_listed(wanted)}" if wanted else ""
+    shown = board(
+        game, position.cells, shares=shares, best=best, words=f"{mover} is to move, plays {_listed(plays)}{told}."
+    )
+    caption: list[object] = [element("strong", title or f"{mover} to move")]
+    caption += [element("br"), *about] if about else []
+    for words, moves in (("plays", plays), ("best:", wanted)):
+        if moves and (len(moves) <= FEW or not has_room(game)):  # many are seen faster than read
+            caption += [element("br"), f"{words} {_listed(moves)}"]
+    return element("figure", shown, element("figcaption", *caption))
+
+
+def loses(loss: float, likely: float) -> tuple[object, ...]:
+    """What a choice gives away, and how often."""
+    return ("loses ", element("span", number(loss), class_="cost"), f" in {percent(likely)} of games")
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Some names, and how many more there are."""
+    more = [f"{len(names) - NAMED} more"] if len(names) > NAMED else []
+    return ", ".join([*names[:NAMED], *more])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,6 +13,7 @@ from evaluation.match import Score
 from evaluation.match_units import BLOCK, openings_hash, play_units, units_of
 from evaluation.openings import Openings
 from evaluation.sources import identity_of
+from evaluation.strength import differences_soon
 from ttt_envs.files import write_json
 from ttt_envs.parallel import Jobs, in_order
 from ttt_envs.rules import Game
@@ -33,6 +34,7 @@ class SequentialMatch:
         decision: how the test stands after them.
         path: pairs looked at and the logarithm of the likelihood ratio, after each block.
         settings: JSON-ready: everything else that decides the result.
+        differences: of :func:`evaluation.strength.differences_soon`.
     """
 
     test: SPRT
@@ -40,6 +42,7 @@ class SequentialMatch:
     decision: Decision
     path: list[tuple[int, float]]
     settings: Mapping[str, Any]
+    differences: Sequence[Mapping[str, Any]] | None = None
 
     @property
     def fixed_games(self) -> int | None:
@@ -63,6 +66,7 @@ class SequentialMatch:
             **how_sure(self.score),
             "fixed_games": self.fixed_games,
             "path": [list(point) for point in self.path],
+            "differences": None if self.differences is None else list(self.differences),
         }
 
 
@@ -127,6 +131,6 @@ def run_sprt(
         "block": BLOCK,
         "made_by": dict(made_by),
     }
-    found = SequentialMatch(test, total, decision, path, settings)
+    found = SequentialMatch(test, total, decision, path, settings, differences_soon(game, a, b))
     write_json(folder / RESULT, found.to_dict())
     return found

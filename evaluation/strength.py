@@ -6,19 +6,23 @@ Only a game played as an example is drawn from a generator; everything else is d
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from baselines.solver import LARGEST, Solution, solve
+from evaluation.estimate import affordable
 from evaluation.exact import CHUNK, Outcome, exploitability, outcome, regret
 from evaluation.layers import forward
-from ttt_envs.boards import Boards, keys
-from ttt_envs.compiling import Integers, Reals
+from ttt_envs.boards import Boards, cells_of, keys, to_text
+from ttt_envs.compiling import Cells, Integers, Keys, Reals
 from ttt_envs.policy import TIE, Policy, Values, act
 from ttt_envs.rules import Game, Position, chance_outcomes
 from ttt_envs.specs import make_policy
 from ttt_envs.symmetry import symmetries
+
+SOON = 30.0
+"""seconds that all exact questions about a policy may take for :func:`differences_soon`, which asks two of five"""
 
 
 class Strength(NamedTuple):
@@ -80,6 +84,38 @@ class Mistake(NamedTuple):
     def cost(self) -> float:
         """What it loses there in an average game."""
         return self.loss * self.likely
+
+
+class Difference(NamedTuple):
+    """A position in which two policies play differently."""
+
+    a: Choice
+    b: Choice
+    difference: float
+    """the share of their moves that differ: half the sum over moves of how far their probabilities lie apart"""
+    likely: float
+    """the probability that a game between the two comes to the position, the mean over both seats"""
+
+    @property
+    def weight(self) -> float:
+        """How much of an average game they differ by there."""
+        return self.difference * self.likely
+
+    def to_dict(self, game: Game) -> dict[str, Any]:
+        """As JSON-ready data; the keys are documented in docs/files.md."""
+        losses = None if self.a.exact is None else [_loss_of(one) for one in (self.a, self.b)]
+        return {
+            "position": to_text(self.a.position, game),
+            "difference": self.difference,
+            "likely": self.likely,
+            **{
+                name: {str(cell): float(one.probabilities[cell]) for cell in one.played}
+                for name, one in (("a", self.a), ("b", self.b))
+            },
+            "best": None if losses is None else self.a.best.tolist(),
+            "loss_a": None if losses is None else losses[0],
+            "loss_b": None if losses is None else losses[1],
+        }
 
 
 class Ply(NamedTuple):
@@ -225,6 +261,84 @@ class _Worst:
         order = np.argsort(-loss * likely, kind="stable")[: self.most]
         together = (np.concatenate([old, new[rows]])[order] for old, new in zip(self.boards, boards, strict=True))
         self.boards, self.loss, self.likely = Boards(*together), loss[order], likely[order]
+
+
+def differences(
+    game: Game, a: str | Policy, b: str | Policy, count: int = 5, *, chunk: int = CHUNK
+) -> list[Difference]:
+    """The positions in which two policies differ most, by how far they lie apart times how often they come there.
+
+    Args:
+        game: what is played.
+        a, b: spec strings or pure policies; games are between these two, each in either seat.
+        count: how many at most. Of positions that turns and mirrors of the board make the same, the first is taken.
+        chunk: positions that policies are asked about at once; the result does not depend on it.
+
+    Returns:
+        Those that weigh most first; none where the two play alike wherever they come. What moves are worth is told on
+        boards of up to 16 cells.
+
+    Raises:
+        ValueError: a policy that is unknown, is not pure, or does not play by the rules.
+        MemoryError: too many positions can be reached.
+    """
+    both = make_policy(a, game), make_policy(b, game)
+    for player in both:
+        if not player.pure:
+            raise ValueError(f"{player} is not pure: where it differs is not exact. Compare it with evaluate.py match")
+    solution = solve(game) if game.cells <= LARGEST else None
+    images = symmetries(game)
+    seen: list[tuple[Keys, Cells, Reals, Reals]] = []
+
+    def walk(first: int) -> None:
+        """Games that ``both[first]`` begins."""
+
+        def visit(stones: int, boards: Boards, probabilities: Reals, mass: Reals) -> None:
+            other = both[1 - (first ^ int(boards.mover[0]))]  # boards of one question have one mover
+            apart = np.abs(probabilities - other.probabilities(boards)).sum(axis=1) / 2
+            rows = np.flatnonzero((apart > TIE) & (mass > 0))
+            seen.append((keys(boards.cells[rows]), boards.mover[rows], apart[rows], mass[rows] / 2))
+
+        for _ in forward(game, (both[first], both[1 - first]), chunk, visit=visit):
+            pass
+
+    walk(0)
+    walk(1)
+    codes, mover, apart, mass = (np.concatenate(parts) for parts in zip(*seen, strict=True))
+    if not len(codes):
+        return []
+    # either of the two may be to move in the same position: both ways of coming there count
+    words = codes.reshape(len(codes), -1)
+    _, first, place = np.unique(
+        np.column_stack([words, mover.astype(words.dtype)]), axis=0, return_index=True, return_inverse=True
+    )
+    likely = np.bincount(place.ravel(), mass, minlength=len(first))
+    order = np.argsort(-apart[first] * likely, kind="stable")[: count * len(images)]
+    boards = Boards(cells_of(words[first[order]], game), mover[first[order]])
+    found: list[Difference] = []
+    kinds: set[tuple[bytes, int]] = set()
+    for row, number in enumerate(order):
+        cells, turn = boards.position(row)
+        kind = min(image.tobytes() for image in cells[images]), turn
+        if kind not in kinds and len(found) < count:
+            kinds.add(kind)
+            choices = (choice_in(policy, boards, row, solution=solution) for policy in both)
+            found.append(Difference(*choices, float(apart[first[number]]), float(likely[number])))
+    return found
+
+
+def differences_soon(game: Game, a: str | Policy, b: str | Policy) -> list[dict[str, Any]] | None:
+    """:func:`differences`, JSON-ready; None where a policy is not pure, or where they would take long."""
+    both = make_policy(a, game), make_policy(b, game)
+    # other work may slow a look at the clock down, but hardly three
+    soon = all(any(affordable(game, policy, SOON) for _ in range(3)) for policy in both)
+    return [one.to_dict(game) for one in differences(game, *both)] if soon else None
+
+
+def _loss_of(choice: Choice) -> float:
+    """The value that a choice is expected to lose, where the game is solved."""
+    assert choice.exact is not None
+    return max(0.0, float(np.nanmax(choice.exact) - np.nansum(choice.probabilities * choice.exact)))
 
 
 def sample_game(game: Game, first: Policy, second: Policy, seed: int, *, solution: Solution | None) -> SampleGame:

@@ -18,6 +18,7 @@ from evaluation.match_units import BLOCK, openings_hash, play_units, units_of
 from evaluation.openings import Openings
 from evaluation.sources import identity_of
 from evaluation.statistics import Interval
+from evaluation.strength import differences_soon
 from ttt_envs.compiling import Integers, Reals
 from ttt_envs.files import write_json
 from ttt_envs.parallel import Jobs
@@ -39,7 +40,7 @@ _PIN = 1e6  # known ratings weigh as much as so many times all games that were p
 
 
 def bradley_terry(
-    pentanomials: Integers,
+    pentanomials: Integers | Reals,
     *,
     anchor: int | None = None,
     known: Sequence[float | None] | None = None,
@@ -57,8 +58,9 @@ def bradley_terry(
     Beyond a perfect score only the prior bounds them.
 
     Args:
-        pentanomials: int64[N, N, 5]: entry [i, j] is the pairs in which i made 0, 1/2, 1, 3/2 and 2 points against j.
-            Only one of [i, j] and [j, i] need be filled; those of both are added up. All 0 where two never met.
+        pentanomials: int64[N, N, 5]: entry [i, j] is the pairs in which i made 0, 1/2, 1, 3/2 and 2 points against j;
+            float64 where they are parts of pairs. Only one of [i, j] and [j, i] need be filled; those of both are added
+            up. All 0 where two never met.
         anchor: whose rating is 0; by default the mean of all is.
         known: ratings that are held fixed, None for each that is asked for. Games between those are not looked at.
         confidence: that an interval holds the truth.
@@ -147,12 +149,15 @@ class Tournament:
         scores: by pairing: of the first against the second, where i < j are numbers of players.
         ratings: of each player, in Elo.
         settings: JSON-ready: everything else that decides the result.
+        differences: of the two with the highest ratings: ``a``, ``b``, numbers of players, and ``positions``; None
+            where they are not known.
     """
 
     players: Sequence[str]
     scores: Mapping[tuple[int, int], Score]
     ratings: Sequence[Interval]
     settings: Mapping[str, Any]
+    differences: Mapping[str, Any] | None = None
 
     def score(self, row: int, column: int) -> Score:
         """Of one player against another."""
@@ -184,6 +189,7 @@ class Tournament:
                 {"a": i, "b": j, **score.to_dict(), "pairs": score.pairs.tolist()}
                 for (i, j), score in self.scores.items()
             ],
+            "differences": self.differences,
         }
 
 
@@ -278,7 +284,10 @@ def run_tournament(
         "made_by": dict(made_by),
     }
     ratings = bradley_terry(counts, anchor=None if anchor is None else players.index(anchor), seed=seed)
-    found = Tournament(tuple(players), scores, ratings, settings)
+    best, second, *_ = sorted(range(len(players)), key=lambda i: -ratings[i].mean)
+    positions = differences_soon(game, players[best], players[second])
+    differences = None if positions is None else {"a": best, "b": second, "positions": positions}
+    found = Tournament(tuple(players), scores, ratings, settings, differences)
     write_json(folder / RESULT, found.to_dict())
     costs = [{"a": i, "b": j, "cpu_s": seconds[i, j]} for i, j in pairings]
     write_json(folder / COST, {"format": 1, "players": list(players), "pairings": costs})
