@@ -6,15 +6,11 @@ import json
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 from rich.table import Table
 
-from evaluation.better import elo, how_sure, likelihood_of_superiority
-from evaluation.games import append_games, new_games
-from evaluation.match import Score, play_pairs
-from evaluation.openings import Openings
 from ttt_apps.cli import Count, GameOptions, WorkOptions, check_seed, new_table, note, pairs_of, progress_bar, show
 from ttt_envs.specs import make_policy
 
@@ -45,6 +41,8 @@ class Match(WorkOptions, GameOptions):
 
     def run(self) -> None:
         """Play and print."""
+        from evaluation.better import how_sure
+
         game = self.game()
         score = self.play(game)
         if self.json:
@@ -60,6 +58,10 @@ class Match(WorkOptions, GameOptions):
             OSError: openings that cannot be read, a log that cannot be written.
             ValueError: a number of games that makes no pairs, unknown policies, no openings, a log that is there.
         """
+        from evaluation.games import append_games, new_games
+        from evaluation.match import play_pairs
+        from evaluation.openings import Openings
+
         pairs = pairs_of(self.games)
         check_seed(self.seed)
         workers = self.workers()
