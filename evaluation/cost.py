@@ -1,16 +1,26 @@
-"""What a run costs: CPU seconds of user and system, wall seconds, and the peak of resident memory, by phase."""
+"""What work costs: a run by phase, a process, a move; CPU seconds, wall seconds, and the peak of resident memory."""
 
 from __future__ import annotations
 
+import json
 import os
+import platform
+import re
 import resource
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+from ttt_envs.files import read_json, write_json
+
+if TYPE_CHECKING:  # a meter that runs from the start of a process waits for no compiled code
+    from ttt_envs.boards import Boards
+    from ttt_envs.rules import Game
 
 NAMES = ("cpu_user_s", "cpu_system_s", "wall_s", "peak_rss_bytes")
 """what a phase is kept as: the numbers of :class:`Usage`, in order"""
@@ -85,3 +95,125 @@ def usage_of(command: Sequence[str], environment: Mapping[str, str] | None = Non
             raise ValueError(f"{' '.join(command)} failed with exit code {process.returncode}: {lines[-1]}")
     peak = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
     return Usage(usage.ru_utime, usage.ru_stime, time.perf_counter() - began, peak)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What a move costs
+
+OF_EACH_DEPTH = 4
+"""positions with so many stones in which the cost of a move is measured"""
+ROUNDS, ENOUGH_S, MOST_S = 25, 1.0, 20.0
+"""how often every position is asked for at most; CPU seconds after which no new round begins, and no new move"""
+
+
+class MoveCost(NamedTuple):
+    """What it takes to play a move, asked for one position at a time."""
+
+    cpu_s_per_move: float
+    """user and system, of all threads; the mean over positions of the median over rounds"""
+    setup_cpu_s: float
+    """to make the policy and play its first move: what is loaded, or solved, once"""
+    peak_rss_bytes: int
+    """of the process, imports included"""
+    own_bytes: int
+    """by how much the peak rose when the policy was made and played"""
+
+
+def cost_of_moves(game: Game, *specs: str) -> list[MoveCost]:
+    """What moves of policies cost, measured in a process of their own, one policy after the other.
+
+    Positions are the same for all: four with every number of stones up to two thirds of the cells, after random plies
+    that end no game, in an order that is drawn once. Memory is a policy's own where it is the only one.
+
+    Args:
+        game: what is played.
+        specs: of policies; that process makes them, from the current folder.
+
+    Raises:
+        ValueError: the process failed.
+    """
+    here = str(Path(__file__).parents[1])  # where this is a checkout that is not installed
+    found = {**os.environ, "PYTHONPATH": os.pathsep.join([here, os.environ.get("PYTHONPATH", "")])}
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder, "cost.json")
+        usage_of([sys.executable, "-m", "evaluation.cost", json.dumps(game.to_dict()), str(out), *specs], found)
+        return [MoveCost(*one) for one in read_json(out)]
+
+
+def time_moves(game: Game, spec: str, boards: Boards) -> MoveCost:
+    """:func:`cost_of_moves` of one policy, in this process.
+
+    Args:
+        game: what is played.
+        spec: of a policy.
+        boards: positions that are not over, the first of them asked for once beforehand.
+    """
+    import numpy as np
+
+    from ttt_envs.policy import act
+    from ttt_envs.specs import make_policy
+
+    rng = np.random.default_rng(0)
+    singles = [boards.take(np.array([row])) for row in range(len(boards.mover))]
+    before, begun = Usage.now().peak_rss_bytes, time.process_time()
+    policy = make_policy(spec, game)
+    act(policy, singles[0], rng)
+    setup = time.process_time() - begun
+    seconds: list[list[float]] = [[] for _ in singles]
+    total = 0.0
+    for number in range(ROUNDS):
+        if number and total > ENOUGH_S:
+            break
+        for row, one in enumerate(singles):
+            if total > MOST_S:
+                break
+            begun = time.process_time()
+            act(policy, one, rng)
+            seconds[row].append(time.process_time() - begun)
+            total += seconds[row][-1]
+    after = Usage.now().peak_rss_bytes
+    mean = statistics.fmean(statistics.median(row) for row in seconds if row)
+    return MoveCost(mean, setup, after, after - before)
+
+
+def processor() -> str:
+    """What kind of processor this is, for figures that depend on it."""
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return platform.processor() or platform.machine()
+    found = dict(re.findall(r"^(model name|cpu family|model)\s*: (.+)$", text, re.M))
+    name = found.get("model name", platform.machine())
+    return f"{name}, family {found['cpu family']} model {found['model']}" if "cpu family" in found else name
+
+
+def _positions(game: Game) -> Boards:
+    """Those of :func:`cost_of_moves`."""
+    import numpy as np
+
+    from evaluation.openings import draw_openings
+    from ttt_envs.boards import Boards
+
+    rng = np.random.default_rng(0)
+    parts = []
+    for plies in range(max(1, 2 * game.cells // 3)):
+        luck = rng.integers(0, 2**64, OF_EACH_DEPTH, np.uint64)
+        parts.append(draw_openings(game, plies, luck) if plies else Boards.start(game, OF_EACH_DEPTH))
+    boards = Boards(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+    return boards.take(rng.permutation(len(boards.mover)))
+
+
+def _main() -> None:
+    from ttt_envs.rules import Game
+
+    described, out, *specs = sys.argv[1:]
+    game = Game.from_dict(json.loads(described))
+    boards = _positions(game)
+    write_json(Path(out), [time_moves(game, spec, boards) for spec in specs])
+
+
+if __name__ == "__main__":
+    try:
+        _main()
+    except (ValueError, TypeError, OSError, MemoryError) as problem:
+        sys.exit(str(problem))

@@ -1,0 +1,275 @@
+"""``evaluate.py ladder POLICY``: where a policy stands among opponents of known strength."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+from rich.table import Table
+
+from ttt_apps.cli import (
+    Count,
+    Stopped,
+    WorkOptions,
+    check_seed,
+    new_table,
+    pairs_of,
+    parse_size,
+    progress_bar,
+    say,
+    show,
+    tell,
+    trust_files,
+)
+from ttt_envs.specs import make_policy, nearest
+
+if TYPE_CHECKING:  # compiled code and scipy are imported where a game is played, not where help is written
+    from evaluation.ladder import Ladder
+
+
+@dataclass(frozen=True)
+class PlaceOnLadder(WorkOptions):
+    """Place a policy on a ladder: its rating among a dozen opponents of known strength, and what its moves cost.
+
+    Without a policy the ladder itself is shown. On small boards results are exact where the policy is pure.
+    """
+
+    policy: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="[POLICY]")] = ""
+    """what is placed, such as run:PATH or mcts:simulations=50"""
+    ladder: Annotated[str, tyro.conf.arg(metavar="NAME|FILE")] = ""
+    """3x3, 3x3-skip, 4x4-skip, 5x5-skip or a .json file; by default that of the game, or of the run's own game"""
+    size: Annotated[str | None, tyro.conf.arg(metavar="N|RxC")] = None
+    """the board of the ladder, in place of its name"""
+    win_length: int | None = None
+    """stones in a line that win, in place of its name"""
+    skip_chance: float | None = None
+    """probability that a turn is skipped, in place of its name"""
+    games: Count | None = None
+    """games against each rung where results are not exact, an even number: 500, with --measure as the ladder has it"""
+    seed: Count = 0
+    """of all chance"""
+    out: Path | None = None
+    """a folder for result.json, in which what was played is kept, too"""
+    measure: Annotated[str, tyro.conf.arg(metavar="NAME")] = ""
+    """measure a ladder anew, into NAME.json in the folder --out, by default runs/ladders/NAME"""
+    trust: tyro.conf.FlagCreatePairsOff[bool] = False
+    """load files that can run code when they are loaded, such as those of sb3:PATH"""
+    markdown: tyro.conf.FlagCreatePairsOff[bool] = False
+    """print a ladder as a table for a page"""
+    json: tyro.conf.FlagCreatePairsOff[bool] = False
+    """print JSON instead of tables"""
+
+    def run(self) -> None:
+        """Measure, place or show.
+
+        Raises:
+            ValueError: no such ladder, an unknown policy, a number of games that makes no pairs.
+            Stopped: an interrupt; what was played into a folder is kept.
+        """
+        from evaluation.ladder import GAMES, MOST, RESULT, place
+
+        if self.games is not None:
+            pairs_of(self.games, MOST)
+        check_seed(self.seed)
+        if self.trust:
+            trust_files()
+        if self.measure:
+            self._print_ladder(self._measured())
+            return
+        ladder = self._chosen()
+        if not self.policy:
+            self._print_ladder(ladder)
+            return
+        make_policy(self.policy, ladder.game)  # a wrong name is told before a bar is drawn
+        with _kept(self.out), progress_bar() as bar:
+            found = place(
+                self.policy,
+                ladder,
+                _made_by(),
+                games=GAMES if self.games is None else self.games,
+                seed=self.seed,
+                jobs=self.workers(),
+                folder=self.out,
+                progress=_on(bar, "placing"),
+            )
+        if self.json:
+            print(json.dumps(found))
+            return
+        _tell_place(ladder, found)
+        if self.out is not None:
+            tell(f"written: {self.out / RESULT}")
+
+    def _chosen(self) -> Ladder:
+        """The ladder that is asked for."""
+        from evaluation.ladder import ladder_of, read_ladder, run_of
+        from learners.checkpoint import read_config
+        from ttt_envs.rules import Game
+
+        options = (self.size, self.win_length, self.skip_chance)
+        game = None
+        if any(option is not None for option in options):
+            game = Game.of_size(
+                parse_size("3" if self.size is None else self.size),
+                3 if self.win_length is None else self.win_length,
+                0.0 if self.skip_chance is None else self.skip_chance,
+            )
+        if self.ladder:
+            ladder = read_ladder(self.ladder)
+            if game not in (None, ladder.game):
+                raise ValueError(f"--ladder {self.ladder} is of {ladder.game}, not of {game}: choose one of the two")
+            return ladder
+        run = run_of(self.policy) if self.policy and game is None else None
+        if run is not None:
+            game = Game.from_dict(dict(read_config(run)["game"]))
+        return read_ladder(ladder_of(game or Game()))
+
+    def _measured(self) -> Ladder:
+        """The ladder, measured anew."""
+        from evaluation.ladder import PLANS, measure_ladder
+
+        if self.policy:
+            raise ValueError("--measure measures the ladder itself: leave out the policy, and place it afterwards")
+        if self.measure not in PLANS:
+            raise ValueError(f"there is no ladder {self.measure!r} to measure: {nearest(self.measure, PLANS)}")
+        plan = PLANS[self.measure]
+        if plan.games and self.games is not None:
+            plan = dataclasses.replace(plan, games=self.games)
+        folder = self.out or Path("runs", "ladders", self.measure)
+        with _kept(folder), progress_bar() as bar:
+            found = measure_ladder(
+                self.measure, plan, folder, _made_by(), jobs=self.workers(), progress=_on(bar, "measuring")
+            )
+        tell(f"written: {folder / self.measure}.json")
+        return found
+
+    def _print_ladder(self, ladder: Ladder) -> None:
+        from evaluation.ladder import markdown
+
+        if self.json:
+            print(json.dumps(ladder.data))
+        elif self.markdown:
+            print(markdown(ladder))
+        else:
+            show(_ladder_table(ladder))
+
+
+def _made_by() -> dict[str, str]:
+    from evaluation.sources import hash_of
+    from ttt_apps.versions import versions
+
+    return {**versions(), "code": hash_of("evaluation.ladder")}
+
+
+@contextmanager
+def _kept(folder: Path | None) -> Iterator[None]:
+    """Say where what was done is kept when an interrupt comes."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if folder is None:
+            raise
+        raise Stopped(f"stopped; what was played is kept in {folder}: the same command goes on") from None
+
+
+def _on(bar: Any, words: str) -> Callable[[int, int], None]:
+    task = bar.add_task(words, total=None)
+    return lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _title(ladder: Ladder) -> str:
+    how = "exact results" if ladder.exact else f"{ladder.data['games']:,} games in each pairing"
+    return f"the ladder {ladder.name}, {ladder.game}: {how}"
+
+
+def _ladder_table(ladder: Ladder) -> Table:
+    from evaluation.ladder import cells_of_rung
+
+    table = new_table("rung", "Elo", "95%", "exploitability", "regret", "us a move", "MiB", title=_title(ladder))
+    for rung in reversed(ladder.rungs):
+        table.add_row(rung["spec"], *cells_of_rung(ladder, rung))
+    return table
+
+
+def _tell_place(ladder: Ladder, found: Mapping[str, Any]) -> None:
+    rating = found["rating"]
+    interval = "exact" if found["exact"] else f"{rating['low']:.0f} to {rating['high']:.0f}"
+    rows = [
+        (
+            rung["rating"],
+            rung["spec"],
+            f"{rung['rating']:.0f}",
+            "exact" if ladder.exact else f"{rung['low']:.0f} to {rung['high']:.0f}",
+            *(f"{result[name]:.3f}" for name in ("win", "draw", "loss")),
+            f"{result['score']['mean']:.3f}",
+            f"{result['expected']:.3f}",
+            _micro(rung["cpu_s_per_move_here"]),
+            _front_mark(rung["front"]),
+        )
+        for rung, result in zip(found["rungs"], found["results"], strict=True)
+    ]
+    own = found["cost"] and found["cost"]["cpu_s_per_move"]
+    shown = f"{rating['mean']:.0f}"
+    rows.append(
+        (
+            rating["mean"],
+            f"> {found['policy']}",
+            shown,
+            interval,
+            "",
+            "",
+            "",
+            "",
+            "",
+            _micro(own),
+            _front_mark(found["front"]),
+        )
+    )
+    columns = ("Elo", "95%", "win", "draw", "loss", "score", "expected", "us a move", "front")
+    title = f"{found['policy']} against {_title(ladder)}"
+    table = new_table("rung", *columns, title=title)
+    for _, *cells in sorted(rows, key=lambda row: -row[0]):
+        table.add_row(*cells)
+    show(table)
+    for line in _sentences(found, shown, interval):
+        say(line)
+
+
+def _sentences(found: Mapping[str, Any], shown: str, interval: str) -> Iterator[str]:
+    below, above = found["between"]["below"], found["between"]["above"]
+    where = (
+        f"between {below} and {above}"
+        if below and above
+        else f"above {below}, the highest rung"
+        if below
+        else f"below {above}, the lowest rung"
+    )
+    yield f"{found['policy']}: {shown} ({interval}), {where}"
+    if found["exploitability"] is not None:
+        regret = "" if found["regret"] is None else f", regret {found['regret']:.6f}"
+        yield f"exactly: exploitability {found['exploitability']:.6f}{regret}"
+    cost = found["cost"]
+    if cost is not None:
+        yield (
+            f"a move takes {_micro(cost['cpu_s_per_move'])} us of CPU, asked for one at a time; set up in "
+            f"{cost['setup_cpu_s']:.2f} s, with {cost['own_bytes'] / 2**20:,.0f} MiB of its own"
+        )
+    training = found["training"]
+    if training is not None and training["cost"]:
+        phases = training["cost"]
+        seconds = {name: phase["cpu_user_s"] + phase["cpu_system_s"] for name, phase in phases.items()}
+        told = ", ".join(f"{name} {value:.2f} s" for name, value in seconds.items())
+        yield f"learned from {training.get('games', 0):,} games in CPU {told}"
+
+
+def _micro(seconds: float | None) -> str:
+    return "" if seconds is None else f"{1e6 * seconds:,.3g}"
+
+
+def _front_mark(front: bool | None) -> str:
+    return "yes" if front else ""
