@@ -38,6 +38,8 @@ IN_PAGE = (4.8, 3.0)
 """inches of a picture in a page: on a narrow screen its text is as large as the page's small print"""
 NEAR_ZERO = 1e-3
 """below it an axis of distances is linear, so that 0 has a place"""
+LONGEST_NAME = 30
+"""letters of a name in a picture, where it stands beside what it names"""
 
 _INK = "#010203"
 """what is drawn in it takes the colour of the text around the picture"""
@@ -147,6 +149,119 @@ def curves(lines: Sequence[Line], x_label: str, y_label: str, *, distances: bool
         figure.legend(loc="outside upper left", ncols=columns, frameon=False, handlelength=2.4, columnspacing=1.2)
 
     return draw
+
+
+class Reach(NamedTuple):
+    """An estimate with its interval, in a row of its own."""
+
+    name: str
+    value: Interval
+    marked: bool = False
+    """whether it is what the picture is about"""
+
+
+def reaches(rows: Sequence[Reach], x_label: str, zero: float | None = None) -> Draw:
+    """Estimates with their intervals, one below the other, the first one on top.
+
+    Args:
+        rows: at least one.
+        x_label: what the axis shows.
+        zero: where a line stands that intervals are compared with.
+    """
+
+    def draw(figure: Figure) -> None:
+        axes: Axes = figure.subplots()
+        places = range(len(rows))
+        if zero is not None:
+            axes.axvline(zero, color=DRAW, lw=1.2)
+        for place, row in zip(places, rows, strict=True):
+            colour = LOSS if row.marked else WIN
+            axes.errorbar(
+                [row.value.mean], [place], xerr=arms([row.value]), fmt="D" if row.marked else "o", color=colour,
+                ms=6 if row.marked else 4.5, lw=2.2 if row.marked else 1.6, capsize=3,
+            )  # fmt: skip
+        axes.set_ylim(len(rows) - 0.4, -0.6)
+        axes.set_yticks(list(places), [_name(row.name) for row in rows], parse_math=False)
+        for label, row in zip(axes.get_yticklabels(), rows, strict=True):
+            label.set_fontweight("bold" if row.marked else "normal")
+        axes.set_xlabel(x_label)
+
+    return draw
+
+
+def tall(rows: int) -> tuple[float, float]:
+    """Inches of a picture in a page with so many rows."""
+    return IN_PAGE[0], 0.75 + 0.24 * rows
+
+
+def walk_between(x: Sequence[float], y: Sequence[float], low: float, high: float, x_label: str, y_label: str) -> Draw:
+    """A curve that is looked at until it leaves two bounds.
+
+    Args:
+        x, y: its points.
+        low, high: the bounds.
+        x_label, y_label: what the axes show.
+    """
+
+    def draw(figure: Figure) -> None:
+        axes: Axes = figure.subplots()
+        axes.axhline(0, color=DRAW, lw=0.8)
+        for bound, colour in ((high, WIN), (low, LOSS)):
+            axes.axhline(bound, color=colour, lw=1.6, ls="--")
+        axes.plot([0, *x], [0, *y], color=_INK, lw=1.6, marker=None if len(x) > 40 else ".", ms=4)
+        axes.plot(x[-1:], y[-1:], "D", color=WIN if y[-1] >= high else LOSS if y[-1] <= low else DRAW, ms=6)
+        reach = max(high, -low, *map(abs, y))
+        axes.set(xlabel=x_label, ylabel=y_label, ylim=(-1.15 * reach, 1.15 * reach), xlim=(0, None))
+        axes.xaxis.set_major_formatter(lambda value, _: _short(value))
+
+    return draw
+
+
+class Priced(NamedTuple):
+    """What is so good, at such a cost."""
+
+    name: str
+    cost: float
+    value: Interval
+    front: bool
+    """whether nothing is as good for less"""
+    marked: bool = False
+
+
+def front(points: Sequence[Priced], x_label: str, y_label: str) -> Draw:
+    """Value by cost, which is logarithmic, with the line of those that nothing is as good as for less.
+
+    Args:
+        points: with costs above 0.
+        x_label, y_label: what the axes show.
+    """
+
+    def draw(figure: Figure) -> None:
+        axes: Axes = figure.subplots()
+        edge = sorted((one.cost, one.value.mean) for one in points if one.front)
+        if edge:
+            axes.step(*zip(*edge, strict=True), where="post", color=DRAW, lw=1.4, ls="--")
+        for one in points:
+            colour = LOSS if one.marked else WIN
+            axes.errorbar(
+                [one.cost], [one.value.mean], yerr=arms([one.value]), fmt="D" if one.marked else "o", color=colour,
+                ms=7 if one.marked else 5, capsize=3, lw=1.4, mfc=colour if one.front or one.marked else "none",
+            )  # fmt: skip
+            axes.annotate(
+                _name(one.name), (one.cost, one.value.mean), (4, 4), textcoords="offset points", fontsize="small",
+                fontweight="bold" if one.marked else "normal", parse_math=False,
+            )  # fmt: skip
+        axes.set_xscale("log")
+        axes.set(xlabel=x_label, ylabel=y_label)
+        axes.margins(x=0.12, y=0.1)
+
+    return draw
+
+
+def _name(text: str) -> str:
+    """A name as it can stand in a picture: not long, in letters that the font has."""
+    shown = "".join(letter if letter.isprintable() and ord(letter) < 0x250 else "?" for letter in text)
+    return shown if len(shown) <= LONGEST_NAME else f"{shown[: LONGEST_NAME - 3]}..."
 
 
 def _log_axis(axes: Axes, x: Sequence[float]) -> None:

@@ -10,11 +10,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from importlib import resources
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import quote
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.statistics import Interval
 from ttt_envs.boards import COLUMNS, STONES
 from ttt_envs.compiling import Cells, Reals
 from ttt_envs.files import write_whole
@@ -50,6 +52,34 @@ def joined(parts: Iterable[Html], between: str = "") -> Html:
     return Html(between.join(parts))
 
 
+class Shaded(NamedTuple):
+    """A cell of a table that is coloured by its number, -1 to 1."""
+
+    content: object
+    value: float
+
+
+def _cell(cell: object) -> Html:
+    if isinstance(cell, Shaded):
+        return element("td", cell.content, **_shade(cell.value))
+    return element("td", cell)
+
+
+def reach(value: Interval, low: float, high: float) -> Html:
+    """An interval as a small bar on a scale from ``low`` to ``high``, its estimate as a mark."""
+    left, middle, right = (
+        100 * min(1.0, max(0.0, (end - low) / (high - low))) if high > low else 50.0
+        for end in (value.low, value.mean, value.high)
+    )
+    return element(
+        "div",
+        element("span", style=f"left:{left:.1f}%;width:{right - left:.1f}%"),
+        element("i", style=f"left:{middle:.1f}%"),
+        class_="reach",
+        aria_hidden="true",
+    )
+
+
 def table(caption: str, head: Sequence[object], rows: Iterable[Sequence[object]], parts: Sequence[int] = ()) -> Html:
     """A table of data in a box of its own, which scrolls where the page is narrower.
 
@@ -64,7 +94,7 @@ def table(caption: str, head: Sequence[object], rows: Iterable[Sequence[object]]
         element(
             "tr",
             element("th", row[0], scope="row"),
-            *(element("td", cell) for cell in row[1:]),
+            *map(_cell, row[1:]),
             class_="part" if index in parts else None,
         )
         for index, row in enumerate(rows)

@@ -105,7 +105,7 @@ def or_why(read: Callable[[], Read]) -> tuple[Read | None, str]:
         return None, str(problem)
 
 
-def _key() -> Html:
+def key() -> Html:
     """What the colours of bars say."""
     return joined(
         part
@@ -117,12 +117,18 @@ def _key() -> Html:
 def results_table(caption: str, whose: str, rows: Iterable[tuple[object, Outcome]], within: Sequence[int] = ()) -> Html:
     """Exact results as a table, each as numbers and as a bar; see :func:`evaluation.page.table`."""
     cells = [(name, *_outcome_cells(one)) for name, one in rows]
-    return table(caption, (whose, "win", "draw", "loss", _key()), cells, within)
+    return table(caption, (whose, "win", "draw", "loss", key()), cells, within)
 
 
 def _outcome_cells(one: Outcome) -> tuple[object, ...]:
-    bar = (element("span", class_=name, style=f"width:{100 * part:.2f}%") for name, part in one._asdict().items())
-    return (*map(share, one), element("div", *bar, class_="bar", aria_hidden="true"))
+    return (*map(share, one), results_bar(one))
+
+
+def results_bar(shares: Iterable[float]) -> Html:
+    """Shares of wins, draws and losses as a bar."""
+    parts = zip(("win", "draw", "loss"), shares, strict=True)
+    bar = (element("span", class_=name, style=f"width:{100 * part:.2f}%") for name, part in parts)
+    return element("div", *bar, class_="bar", aria_hidden="true")
 
 
 def picture(name: str, words: str, lines: Sequence[Line], x_label: str, y_label: str, distances: bool) -> Html:

@@ -322,8 +322,8 @@ def differences(
         kind = min(image.tobytes() for image in cells[images]), turn
         if kind not in kinds and len(found) < count:
             kinds.add(kind)
-            choices = (choice_in(policy, boards, row, solution=solution) for policy in both)
-            found.append(Difference(*choices, float(apart[first[number]]), float(likely[number])))
+            mine, theirs = (choice_in(policy, boards, row, solution=solution) for policy in both)
+            found.append(Difference(mine, theirs, float(apart[first[number]]), float(likely[number])))
     return found
 
 

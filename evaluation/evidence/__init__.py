@@ -1,0 +1,48 @@
+"""``report.html`` of a sequential test, a tournament, a place on a ladder or a sweep: one file to look at.
+
+Pages are made of ``result.json`` alone, which is not trusted: what is not as it should be is left out, and a sentence
+says so. See docs/reports.md.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from evaluation.evidence.ladder import ladder_page
+from evaluation.evidence.sprt import sprt_page
+from evaluation.evidence.sweep import sweep_page
+from evaluation.evidence.tournament import tournament_page
+from evaluation.page import write_page
+from evaluation.report_parts import REPORT
+from ttt_envs.files import read_json
+
+RESULT = "result.json"
+LARGEST = 1 << 26
+"""bytes that a result may have"""
+_PAGES = {"sprt": sprt_page, "tournament": tournament_page, "ladder": ladder_page}
+
+
+def write_evidence(folder: Path) -> Path:
+    """Write ``report.html`` beside the ``result.json`` of a folder.
+
+    Args:
+        folder: of a sequential test, a tournament, a place on a ladder or a sweep.
+
+    Returns:
+        The page's path.
+
+    Raises:
+        OSError: no result, or a page that cannot be written.
+        ValueError: a result of another kind, or one of which nothing can be said. Whatever else is damaged is left out
+            of the page.
+    """
+    path = folder / RESULT
+    data = read_json(path, LARGEST)
+    kind = data.get("kind") if isinstance(data, dict) else None
+    if kind not in (*_PAGES, "sweep") or data.get("format") != 1:
+        raise ValueError(f"{path} is no result of a kind that has a page: choose one of {', '.join(_PAGES)} or sweep")
+    try:
+        title, sections = sweep_page(data, folder) if kind == "sweep" else _PAGES[kind](data)
+    except ValueError as problem:
+        raise ValueError(f"{path} holds no whole result: {problem}") from None
+    return write_page(folder / REPORT, title, sections)

@@ -1,0 +1,289 @@
+"""The page of a policy's place on a ladder: its rating, what it costs, and where it loses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
+
+from evaluation.cost import NAMES
+from evaluation.drawing import Priced, Reach, front, reaches, tall
+from evaluation.evidence.parts import (
+    Data,
+    chances_in,
+    count_in,
+    game_in,
+    in_brackets,
+    interval_in,
+    listed,
+    microseconds,
+    number_in,
+    object_in,
+    objects_in,
+    optional,
+    points,
+    position_figure,
+    rated,
+    settings,
+    spec_in,
+    text_in,
+    tried,
+    verdict,
+)
+from evaluation.page import Html, element, has_room, heat_map, number, reach, section, share, short, table, tiles
+from evaluation.report_parts import boards_of, drawn, key, left_out, results_bar
+from evaluation.statistics import Interval
+
+MOST_RUNGS = 100
+DECIDING = ("policy", "identity", "game", "settings", "ladder", "made_by", "processor")
+
+
+class Rung(NamedTuple):
+    """Somebody of known strength."""
+
+    name: str
+    rating: Interval
+    seconds: float | None
+    """CPU of a move, on the machine of the placement; None where it was not measured"""
+    front: bool
+
+
+def ladder_page(data: Data) -> tuple[str, list[Html]]:
+    """Title and sections of the page.
+
+    Raises:
+        ValueError: it cannot be said who was placed where.
+    """
+    name, game, rating = text_in(data, "policy"), game_in(data), interval_in(data, "rating")
+    rungs = [
+        Rung(
+            text_in(one, "spec"),
+            _rating(one),
+            optional(one, "cpu_s_per_move_here", partial(number_in, low=0)),
+            one.get("front") is True,
+        )
+        for one in objects_in(data, "rungs", MOST_RUNGS)
+    ]
+    rungs.sort(key=lambda rung: rung.rating.mean)
+    return f"{name} on a ladder, {game}", [
+        tried("The answer", partial(_answer, data, name, rating, rungs)),
+        tried("The ladder", partial(_ladder, data, name, rating, rungs)),
+        tried("Strength and cost", partial(_pareto, data, name, rating, rungs)),
+        tried("Against each rung", partial(_results, data)),
+        tried("The first move", partial(_first_move, data)),
+        tried("Where it loses most", partial(_worst, data)),
+        tried("What it cost", partial(_cost, data)),
+        tried("The same again", partial(_again, data)),
+    ]
+
+
+def _rating(one: Data) -> Interval:
+    mean = number_in(one, "rating")
+    return interval_in({"rating": {"mean": mean, "low": one.get("low"), "high": one.get("high")}}, "rating")
+
+
+def _stands(rating: Interval, rungs: Sequence[Rung]) -> str:
+    """Between whom, as far as intervals tell."""
+    below = [rung for rung in rungs if rung.rating.high < rating.low]
+    above = [rung for rung in rungs if rung.rating.low > rating.high]
+    level = [rung.name for rung in rungs if rung not in below and rung not in above]
+    told = []
+    if below and above and not level:
+        told.append(f"between {below[-1].name} and {above[0].name}")
+    else:
+        told += [f"above {below[-1].name}"] if below else []
+        told += [f"not told apart from {listed(level)}"] if level else []
+        told += [f"below {above[0].name}"] if above else []
+    ends = [] if not rungs else ["above every rung"] if len(below) == len(rungs) else []
+    ends += ["below every rung"] if rungs and len(above) == len(rungs) else []
+    return ", ".join(ends or told)
+
+
+def _answer(data: Data, name: str, rating: Interval, rungs: Sequence[Rung]) -> Html:
+    where = object_in(data, "ladder")
+    exploited, lost = (
+        optional(data, key, partial(number_in, low=-1e-6, high=2)) for key in ("exploitability", "regret")
+    )
+    seconds = _seconds(data)
+    fast = None if seconds is None else f"{microseconds(seconds)} a move"
+    parts = [
+        f"{name} is rated {rated(rating, '')}: {_stands(rating, rungs)}",
+        *([] if exploited is None else [f"exploitability {number(exploited)}"]),
+        *([] if fast is None else [fast]),
+        *(["on the Pareto front"] if data.get("front") is True else []),
+        *(["not on the Pareto front"] if data.get("front") is False else []),
+    ]
+    shown: list[tuple[str, object, str]] = [
+        ("rating", points(rating.mean, ""), "exact" if rating.low == rating.high else f"95%: {_ends(rating)}")
+    ]
+    if exploited is not None:
+        shown.append(("exploitability", number(exploited), "0 is perfect, 1 is lost always"))
+    if lost is not None:
+        shown.append(("regret", number(lost), "lost by an average move"))
+    if seconds is not None:
+        memory = number_in(object_in(data, "cost"), "own_bytes") / 2**20
+        shown.append(("a move takes", microseconds(seconds), f"of CPU, one at a time; {memory:,.0f} MiB"))
+    misfit = optional(data, "misfit", partial(number_in, low=0, high=1))
+    fits = (
+        f" Scores are {misfit:.3f} from what ratings expect (root mean square): one number does not say everything."
+        if misfit is not None
+        else ""
+    )
+    how = (
+        "Results against the rungs are exact."
+        if data.get("exact") is True
+        else f"Each rung was met in {count_in(object_in(data, 'settings'), 'games'):,} games."
+    )
+    about = f"Elo on the ladder {text_in(where, 'name')}, on which {text_in(where, 'anchor')} is 0. {how}{fits}"
+    return element("section", verdict(f"{'; '.join(parts)}."), element("p", about), tiles(shown))
+
+
+def _ends(value: Interval) -> str:
+    return f"{points(value.low, '')} to {points(value.high, '')}"
+
+
+def _seconds(data: Data) -> float | None:
+    cost = optional(data, "cost", object_in)
+    return None if cost is None else number_in(cost, "cpu_s_per_move", 0)
+
+
+def _ladder(data: Data, name: str, rating: Interval, rungs: Sequence[Rung]) -> Html:
+    rows = [Reach(rung.name, rung.rating) for rung in rungs] + [Reach(name, rating, True)]
+    rows.sort(key=lambda row: -row.value.mean)
+    ends = "; ".join(f"{row.name} {rated(row.value, '')}" for row in rows)
+    chart = drawn(reaches(rows, "Elo"), "ladder", f"The ladder from above: {ends}.", tall(len(rows)))
+    words = "The ladder, strongest on top. The orange diamond is the policy that was placed; bars are 95% intervals."
+    low, high = min(row.value.low for row in rows), max(row.value.high for row in rows)
+    lines = [
+        (
+            element("em", row.name) if row.marked else row.name,
+            points(row.value.mean, ""),
+            "" if row.value.low == row.value.high else _ends(row.value),
+            reach(row.value, low, high),
+        )
+        for row in rows
+    ]
+    return section(
+        "The ladder",
+        element("div", element("figure", chart, element("figcaption", words)), class_="curves"),
+        table("The same in numbers; what was placed is slanted", ("rung", "Elo", "95%", ""), lines),
+    )
+
+
+def _pareto(data: Data, name: str, rating: Interval, rungs: Sequence[Rung]) -> Html:
+    title, seconds = "Strength and cost", _seconds(data)
+    if seconds is None or not seconds > 0:
+        return section(title, left_out("Left out: what a move takes was not measured."))
+    known = [(rank, rung, rung.seconds) for rank, rung in enumerate(reversed(rungs), 1) if rung.seconds]
+    priced = [Priced(str(rank), 1e6 * cost, rung.rating, rung.front) for rank, rung, cost in known]
+    own = Priced(name, 1e6 * seconds, rating, data.get("front") is True, True)
+    on_front = [rung.name for _, rung, _ in known if rung.front] + [name] * own.front
+    label = f"Rating by CPU of a move. On the front: {', '.join(on_front)}."
+    chart = drawn(front([*priced, own], "CPU of a move, us", "Elo"), "front", label)
+    words = (
+        "Rating by the CPU time of a move, all measured on one machine. The dashed line is the Pareto front: nothing "
+        "is as strong for less. Full marks are on it, the orange diamond is the policy; numbers are places in the "
+        "table."
+    )
+    rows = [
+        (f"{rank} {rung.name}", points(rung.rating.mean, ""), microseconds(cost), "yes" if rung.front else "")
+        for rank, rung, cost in known
+    ]
+    rows.append((name, points(rating.mean, ""), microseconds(seconds), "yes" if own.front else ""))
+    return section(
+        title,
+        element("div", element("figure", chart, element("figcaption", words)), class_="curves"),
+        table("Strength and cost", ("rung", "Elo", "CPU of a move", "on the front"), rows),
+    )
+
+
+def _results(data: Data) -> Html:
+    rungs, rows = objects_in(data, "rungs", MOST_RUNGS), []
+    for one in objects_in(data, "results", MOST_RUNGS):
+        name = text_in(rungs[count_in(one, "rung", len(rungs) - 1)], "spec")
+        shares = [number_in(one, part, 0, 1 + 1e-9) for part in ("win", "draw", "loss")]
+        rows.append(
+            (
+                name,
+                *map(share, shares),
+                in_brackets(interval_in(one, "score", 0, 1 + 1e-9)),
+                share(number_in(one, "expected", 0, 1)),
+                f"{count_in(one, 'games'):,}" if not one.get("exact") else "exact",
+                results_bar(shares),
+            )
+        )
+    head = ("against", "win", "draw", "loss", "score (95%)", "expected", "games", key())
+    caption = "Results against each rung; expected is the score at the two ratings"
+    return section("Against each rung", table(caption, head, rows[::-1]))
+
+
+def _first_move(data: Data) -> Html:
+    game = game_in(data)
+    shares = chances_in(data, "first_move", game)
+    largest = 1.0 if has_room(game) else max(1e-9, float(shares.max()))
+    about = "the probability of each first move" + ("" if has_room(game) else f", {short(largest)} the darkest")
+    drawn_map = heat_map(game, "What it plays", about, shares, short, largest)
+    return section("The first move", element("div", drawn_map, class_="boards maps"))
+
+
+def _worst(data: Data) -> Html:
+    title, game = "Where it loses most", game_in(data)
+    found = objects_in(data, "worst_positions", 20)
+    if not found:
+        perfect = optional(data, "regret", number_in) == 0 and data.get("pure") is True
+        words = "It gives nothing away." if perfect else "Left out: it is computed for pure policies on small boards."
+        return section(title, left_out(words))
+    words = (
+        "Against a player who moves at random, and so leads it anywhere. Blue cells are its moves with their "
+        "probabilities, framed ones are the best moves; positions are ordered by what they cost an average game."
+    )
+    figures = [
+        position_figure(game, one, "played", number_in(one, "loss", 0, 2 + 1e-9), number_in(one, "likely", 0, 1 + 1e-9))
+        for one in found
+    ]
+    return section(title, element("p", words), boards_of(figures))
+
+
+def _cost(data: Data) -> Html:
+    parts: list[Html] = []
+    cost = optional(data, "cost", object_in)
+    if cost is None:
+        parts.append(left_out("What its moves take was not measured."))
+    else:
+        rows = [
+            ("a move, CPU", microseconds(number_in(cost, "cpu_s_per_move", 0))),
+            ("to make it and play its first move, CPU", f"{number_in(cost, 'setup_cpu_s', 0):,.2f} s"),
+            ("memory of its own", f"{number_in(cost, 'own_bytes') / 2**20:,.0f} MiB"),
+            ("peak memory of the process", f"{number_in(cost, 'peak_rss_bytes', 0) / 2**20:,.0f} MiB"),
+        ]
+        where = f" on {text_in(data, 'processor')}" if isinstance(data.get("processor"), str) else ""
+        parts.append(table(f"To play, one position at a time{where}", ("", "cost"), rows))
+    training = optional(data, "training", object_in)
+    if training is None:
+        parts.append(
+            element("p", "It is no run that was trained here: what it took to make is not known.", class_="quiet")
+        )
+    else:
+        phases = object_in(training, "cost")
+        lines = []
+        for phase in list(phases)[:20]:
+            one = object_in(phases, phase)
+            user, system, wall, peak = (number_in(one, name, 0) for name in NAMES)
+            lines.append(
+                (phase[:80], f"{user:,.2f} s", f"{system:,.2f} s", f"{wall:,.2f} s", f"{peak / 2**20:,.0f} MiB")
+            )
+        learned = f"{text_in(training, 'learner')}, {count_in(training, 'games'):,} games"
+        head = ("phase", "CPU, user", "CPU, system", "wall", "peak memory so far")
+        parts.append(
+            table(f"To train: {learned}", head, lines) if lines else left_out("What training took is not known.")
+        )
+    return section("What it cost", *parts)
+
+
+def _again(data: Data) -> Html:
+    where, asked = object_in(data, "ladder"), object_in(data, "settings")
+    words = ["evaluate.py", "ladder", spec_in(data, "policy"), "--ladder", spec_in(where, "name")]
+    games = count_in(asked, "games")
+    words += ["--games", str(games)] if games else []
+    words += ["--seed", str(count_in(asked, "seed", 2**63))]
+    return settings(data, words, DECIDING)

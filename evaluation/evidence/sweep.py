@@ -1,0 +1,217 @@
+"""The page of a sweep: which setting is best, all of them in a table, and the way to each run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
+
+from evaluation.evidence.parts import (
+    Data,
+    count_in,
+    in_brackets,
+    interval_in,
+    listed,
+    object_in,
+    objects_in,
+    settings,
+    spec_in,
+    text_in,
+    tried,
+    verdict,
+)
+from evaluation.page import Html, element, encoded, joined, reach, section, table, tiles
+from evaluation.report_parts import REPORT, left_out
+from evaluation.statistics import Interval
+from evaluation.sweep import MOST, varied
+
+SHOWN = 200
+"""settings, the best, that the table has"""
+LINKED = 10
+"""runs of a setting that links lead to"""
+MEASURES = 20
+LESS = ("exploitability", "regret", "cpu_s", "peak_rss_bytes")
+"""numbers of which less is better"""
+NAMES = {"cpu_s": "CPU", "peak_rss_bytes": "peak memory"}
+UNTOLD = ("options", "seeds")
+
+
+class Setting(NamedTuple):
+    """A line of the table."""
+
+    row: int
+    options: Mapping[str, Any]
+    seeds: int
+    numbers: Mapping[str, Interval]
+
+
+def sweep_page(data: Data, folder: Path) -> tuple[str, list[Html]]:
+    """Title and sections of the page.
+
+    Args:
+        data: the result.
+        folder: where the page goes; only runs with a page of their own are linked.
+
+    Raises:
+        ValueError: there is no table.
+    """
+    lines = [
+        Setting(
+            row,
+            object_in(one, "options"),
+            count_in(one, "seeds"),
+            {name: interval_in(one, name) for name in list(one)[: MEASURES + 2] if name not in UNTOLD},
+        )
+        for row, one in enumerate(objects_in(data, "table", MOST))
+    ]
+    if not lines:
+        raise ValueError("table is empty, and must have a setting or more")
+    names = list(dict.fromkeys(name for line in lines for name in line.numbers))
+    first = names[0] if names else None
+    order = sorted((line for line in lines if first in line.numbers), key=lambda line: _rank(line.numbers, first))
+    order += [line for line in lines if first not in line.numbers]
+    return f"Sweep {text_in(data, 'source')}", [
+        tried("The answer", partial(_answer, order, names, first)),
+        tried("Settings", partial(_table, data, order, names, folder)),
+        tried("What it cost", partial(_cost, order)),
+        tried("The same again", partial(_again, data)),
+    ]
+
+
+def _rank(numbers: Mapping[str, Interval], name: str | None) -> float:
+    mean = numbers[name or ""].mean
+    return mean if name in LESS else -mean
+
+
+def _called(name: str) -> str:
+    return NAMES.get(name, name.replace("_", " "))[:80]
+
+
+def _written(name: str, value: float) -> str:
+    if name == "cpu_s":
+        return f"{value:,.2f} s"
+    return f"{value / 2**20:,.0f} MiB" if name.endswith("bytes") else f"{value:.4f}"
+
+
+def _said(value: object) -> str:
+    """The value of an option."""
+    text = "" if value is None else value if isinstance(value, str) else json.dumps(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _setting(line: Setting, options: Sequence[str]) -> str:
+    """A setting in a sentence."""
+    told = [f"{name[:80]} {_said(line.options[name])}" for name in options if name in line.options]
+    return ", ".join(told[:6]) or "the only setting"
+
+
+def _answer(order: Sequence[Setting], names: Sequence[str], first: str | None) -> Html:
+    options = varied([dict(line.options) for line in order])
+    runs = sum(line.seeds for line in order)
+    best = order[0]
+    if first is None or first not in best.numbers:
+        raise ValueError("the table has no numbers")
+    written = partial(_written, first)
+    told = f"{_called(first)} {in_brackets(best.numbers[first], written)}"
+    others = [line for line in order[1:] if first in line.numbers]
+    if not others:
+        sentence = f"{_setting(best, options)}: {told}"
+    elif min(line.seeds for line in order) < 2:
+        sentence = f"Undecided, for one run has no interval: {_setting(best, options)} came out first, {told}"
+    elif all(_apart(best.numbers[first], line.numbers[first], first) for line in others):
+        after = in_brackets(others[0].numbers[first], written)
+        sentence = f"{_setting(best, options)} is best of {len(order)}: {told}; next {after}"
+    else:
+        level = [line for line in others if not _apart(best.numbers[first], line.numbers[first], first)]
+        sentence = (
+            f"Undecided: {_setting(best, options)} came out first of {len(order)}, {told}, and "
+            f"{len(level)} {'other is' if len(level) == 1 else 'others are'} not told apart from it"
+        )
+    about = (
+        f"{len(order):,} settings, {runs:,} runs. Numbers are means over seeds with 95% intervals by Student's t; "
+        f"settings are ordered by {_called(first)}, {'least' if first in LESS else 'most'} first."
+    )
+    tile: list[tuple[str, object, str]] = [
+        (_called(name), written_(best.numbers[name].mean), "of the first setting")
+        for name in names[:4]
+        if name in best.numbers
+        for written_ in [partial(_written, name)]
+    ]
+    return element("section", verdict(f"{sentence}."), element("p", about), tiles(tile))
+
+
+def _apart(best: Interval, other: Interval, name: str) -> bool:
+    """Whether intervals tell that the other is worse."""
+    return best.high < other.low if name in LESS else best.low > other.high
+
+
+def _table(data: Data, order: Sequence[Setting], names: Sequence[str], folder: Path) -> Html:
+    options = varied([dict(line.options) for line in order])
+    ends = {
+        name: (min(one.low for one in seen), max(one.high for one in seen))
+        for name in names
+        for seen in [[line.numbers[name] for line in order if name in line.numbers]]
+    }
+    runs: dict[int, list[Data]] = {}
+    for one in objects_in(data, "runs", MOST):
+        runs.setdefault(count_in(one, "row", MOST), []).append(one)
+    rows = []
+    for line in order[:SHOWN]:
+        cells: list[object] = [_said(line.options.get(name)) for name in options] or ["the only setting"]
+        cells += [_number(name, line.numbers.get(name), *ends[name]) for name in names]
+        rows.append((*cells, _links(runs.get(line.row, []), folder)))
+    head = (*(options or ["setting"]), *map(_called, names), "runs, by seed")
+    fixed = {name: value for name, value in order[0].options.items() if name not in options}
+    same = (
+        f"All have {listed([f'{name[:80]} {_said(value)}' for name, value in list(fixed.items())[:20]])}."
+        if fixed
+        else ""
+    )
+    more = left_out(f"The first {SHOWN} of {len(order):,} are shown; table.md has all.") if len(order) > SHOWN else None
+    return section(
+        "Settings",
+        element("p", same) if same else None,
+        table("What differs comes first, then what became of it; each seed leads to its run's page", head, rows),
+        more,
+    )
+
+
+def _number(name: str, value: Interval | None, low: float, high: float) -> object:
+    if value is None:
+        return ""
+    known = value.low < value.high
+    ends = element("small", f"{_written(name, value.low)} to {_written(name, value.high)}") if known else None
+    return element("div", _written(name, value.mean), ends, reach(value, low, high))
+
+
+def _links(runs: Sequence[Data], folder: Path) -> Html:
+    """The runs of a setting, linked where they have a page."""
+    shown = []
+    for one in runs[:LINKED]:
+        seed, path = str(count_in(one, "seed", 2**63)), PurePosixPath(text_in(one, "run"))
+        inside = not path.is_absolute() and ".." not in path.parts and "\0" not in str(path)
+        there = inside and (folder / path / REPORT).is_file()
+        shown.append(element("a", seed, href=encoded(str(path / REPORT))) if there else element("span", seed))
+    more = [element("span", f"and {len(runs) - LINKED} more")] if len(runs) > LINKED else []
+    return joined([*shown, *more], " ")
+
+
+def _cost(order: Sequence[Setting]) -> Html:
+    spent = [line for line in order if "cpu_s" in line.numbers]
+    if not spent:
+        return section("What it cost", left_out("It is not known what the runs took."))
+    total = sum(line.numbers["cpu_s"].mean * line.seeds for line in spent)
+    peaks = [line.numbers["peak_rss_bytes"].mean for line in spent if "peak_rss_bytes" in line.numbers]
+    shown: list[tuple[str, object, str]] = [
+        ("training of all runs", f"{total:,.1f} s", "of CPU"),
+        ("runs", f"{sum(line.seeds for line in order):,}", f"of {len(order):,} settings"),
+    ]
+    if peaks:
+        shown.append(("peak memory", f"{max(peaks) / 2**20:,.0f} MiB", "of the setting that took most"))
+    return section("What it cost", tiles(shown))
+
+
+def _again(data: Data) -> Html:
+    return settings(data, ["train.py", "--sweep", spec_in(data, "source")], ("source", "made_by"))
