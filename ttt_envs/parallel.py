@@ -113,6 +113,8 @@ def _on_cores(
             under_way[number] = block
             yield delayed(_numbered)(function, number, block)
 
+    # a worker that has grown by what it keeps, as loky sees it, is replaced by another: nobody needs to know
+    warnings.filterwarnings("ignore", "A worker stopped while some jobs were given", UserWarning)
     deaths = 0
     while True:
         again = sorted(under_way.items())
