@@ -12,7 +12,9 @@ from ttt_envs.specs import POLICIES, parse_spec
 
 BY_NAME = ("ttt_envs", "baselines", "learners")
 """packages whose modules are loaded by name, as policies and learners are: all of them count"""
-SHOWS = frozenset({"evaluation.drawing", "evaluation.estimate", "evaluation.page", "evaluation.report"})
+SHOWS = frozenset(
+    {"evaluation.drawing", "evaluation.estimate", "evaluation.evidence", "evaluation.page", "evaluation.report"}
+)
 """modules that show results, or warn of long work, and decide no result"""
 
 

@@ -380,6 +380,15 @@ def note(text: str) -> None:
         print(f"note: {as_called(text)}", file=sys.stderr)
 
 
+def write_page_of(folder: Path, no_report: bool) -> str:
+    """Write the page of the result in a folder, unless it is to be left out; return what is said of it."""
+    if no_report:
+        return ""
+    from evaluation.evidence import write_evidence
+
+    return f"\na page to look at: {write_evidence(folder)}"
+
+
 def new_table(*columns: str, title: str = "") -> Table:
     """A table that is narrow enough for many columns; the first one is words, the others are numbers."""
     table = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))

@@ -23,7 +23,7 @@ from evaluation.sweep import RESULT, TABLE, Line, Trained, cells_of, lines_of, r
 from evaluation.units import UNITS, Unit, do_units
 from learners.checkpoint import CHECKPOINT, CONFIG, COST, METRICS, MODEL, policy_name
 from ttt_apps.apart import run_apart
-from ttt_apps.cli import Stopped, WorkOptions, new_table, progress_bar, show, tell, trust_files
+from ttt_apps.cli import Stopped, WorkOptions, new_table, progress_bar, show, tell, trust_files, write_page_of
 from ttt_apps.options import Options
 from ttt_apps.runs import COMPARED, completed, config_of
 from ttt_apps.versions import versions
@@ -60,9 +60,11 @@ class Sweep(WorkOptions):
     sweep: Path = tyro.MISSING
     """the file"""
     out: Path | None = None
-    """the folder for table.md, result.json and the runs; by default runs/sweep-NAME after the file"""
+    """the folder for table.md, result.json, report.html and the runs; by default runs/sweep-NAME after the file"""
     trust: tyro.conf.FlagCreatePairsOff[bool] = False
     """run code that the file names: an opponent or a teacher that is a class of yours"""
+    no_report: tyro.conf.FlagCreatePairsOff[bool] = False
+    """write no report.html"""
     json: tyro.conf.FlagCreatePairsOff[bool] = False
     """print JSON instead of a table"""
 
@@ -104,11 +106,15 @@ class Sweep(WorkOptions):
         runs = [{**one._asdict(), "run": f"{RUNS}/{unit['name']}"} for one, unit in zip(trained, units, strict=True)]
         lines = lines_of(rows, trained)
         write_sweep(folder, self.sweep.name, made_by, lines, runs)
+        page = write_page_of(folder, self.no_report)
         if self.json:
             print((folder / RESULT).read_text(), end="")
             return
         show(_table(self.sweep, lines))
-        tell(f"written: {folder / TABLE}, {folder / RESULT}, and the runs in {folder / RUNS}; {UNITS} is for going on")
+        tell(
+            f"written: {folder / TABLE}, {folder / RESULT}, and the runs in {folder / RUNS}; {UNITS} is for going on"
+            f"{page}"
+        )
 
 
 def units_of(path: Path, rows: Sequence[Mapping[str, Any]], seeds: Sequence[int]) -> list[dict[str, Any]]:

@@ -26,6 +26,7 @@ from ttt_apps.cli import (
     show,
     tell,
     trust_files,
+    write_page_of,
 )
 from ttt_envs.specs import make_policy, nearest
 
@@ -55,13 +56,15 @@ class PlaceOnLadder(WorkOptions):
     seed: Count = 0
     """of all chance"""
     out: Path | None = None
-    """a folder for result.json, in which what was played is kept, too"""
+    """a folder for result.json and report.html, in which what was played is kept, too"""
     measure: Annotated[str, tyro.conf.arg(metavar="NAME")] = ""
     """measure a ladder anew, into NAME.json in the folder --out, by default runs/ladders/NAME"""
     trust: tyro.conf.FlagCreatePairsOff[bool] = False
     """load files that can run code when they are loaded, such as those of sb3:PATH"""
     markdown: tyro.conf.FlagCreatePairsOff[bool] = False
     """print a ladder as a table for a page"""
+    no_report: tyro.conf.FlagCreatePairsOff[bool] = False
+    """write no report.html"""
     json: tyro.conf.FlagCreatePairsOff[bool] = False
     """print JSON instead of tables"""
 
@@ -98,12 +101,13 @@ class PlaceOnLadder(WorkOptions):
                 folder=self.out,
                 progress=_on(bar, "placing"),
             )
+        page = "" if self.out is None else write_page_of(self.out, self.no_report)
         if self.json:
             print(json.dumps(found))
             return
         _tell_place(ladder, found)
         if self.out is not None:
-            tell(f"written: {self.out / RESULT}")
+            tell(f"written: {self.out / RESULT}{page}")
 
     def _chosen(self) -> Ladder:
         """The ladder that is asked for."""

@@ -23,6 +23,7 @@ from ttt_apps.cli import (
     progress_bar,
     show,
     tell,
+    write_page_of,
 )
 from ttt_apps.options import folder_name
 from ttt_apps.versions import versions
@@ -59,7 +60,10 @@ class Sprt(WorkOptions, GameOptions):
     """where both games of a pair begin: after N random plies, in every position after N plies by turns, or in the
     positions of a file"""
     out: Path | None = None
-    """the folder for result.json and what is played; by default runs/sprt/ and a name made of game, A and B"""
+    """the folder for result.json, report.html and what is played; by default runs/sprt/ and a name made of game, A
+    and B"""
+    no_report: tyro.conf.FlagCreatePairsOff[bool] = False
+    """write no report.html"""
     json: tyro.conf.FlagCreatePairsOff[bool] = False
     """print JSON instead of a table"""
 
@@ -98,11 +102,12 @@ class Sprt(WorkOptions, GameOptions):
                 )
         except KeyboardInterrupt:
             raise Stopped(f"stopped; what was played is kept in {folder}: the same command goes on") from None
+        page = write_page_of(folder, self.no_report)
         if self.json:
             print((folder / RESULT).read_text(), end="")
             return
         show(_table(self, str(game), found))
-        tell(f"written: {folder / RESULT}")
+        tell(f"written: {folder / RESULT}{page}")
 
 
 def told(decision: Decision) -> str:

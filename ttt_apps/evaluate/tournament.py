@@ -22,6 +22,7 @@ from ttt_apps.cli import (
     progress_bar,
     show,
     tell,
+    write_page_of,
 )
 from ttt_apps.versions import versions
 from ttt_envs.specs import make_policy
@@ -47,7 +48,10 @@ class PlayTournament(WorkOptions, GameOptions):
     anchor: str | None = None
     """whose rating is 0; by default the mean of all is"""
     out: Path | None = None
-    """the folder for result.json, cost.json and what is played; by default runs/tournament/ and the game's name"""
+    """the folder for result.json, cost.json, report.html and what is played; by default runs/tournament/ and the game's
+    name"""
+    no_report: tyro.conf.FlagCreatePairsOff[bool] = False
+    """write no report.html"""
     json: tyro.conf.FlagCreatePairsOff[bool] = False
     """print JSON instead of tables"""
 
@@ -83,11 +87,12 @@ class PlayTournament(WorkOptions, GameOptions):
                 )
         except KeyboardInterrupt:
             raise Stopped(f"stopped; what was played is kept in {folder}: the same command goes on") from None
+        page = write_page_of(folder, self.no_report)
         if self.json:
             print((folder / RESULT).read_text(), end="")
             return
         show(_table(found, f"{game}, {self.games:,} games in each pairing"))
-        tell(f"written: {folder / RESULT}, {folder / COST}")
+        tell(f"written: {folder / RESULT}, {folder / COST}{page}")
 
 
 def _table(found: Tournament, title: str) -> Table:
