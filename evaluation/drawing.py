@@ -177,7 +177,8 @@ def reaches(rows: Sequence[Reach], x_label: str, zero: float | None = None) -> D
         for place, row in zip(places, rows, strict=True):
             colour = LOSS if row.marked else WIN
             axes.errorbar(
-                [row.value.mean], [place], xerr=arms([row.value]), fmt="D" if row.marked else "o", color=colour,
+                [row.value.mean], [place], xerr=arms([row.value]) if row.value.low < row.value.high else None,
+                fmt="D" if row.marked else "o", color=colour,
                 ms=6 if row.marked else 4.5, lw=2.2 if row.marked else 1.6, capsize=3,
             )  # fmt: skip
         axes.set_ylim(len(rows) - 0.4, -0.6)
@@ -244,8 +245,9 @@ def front(points: Sequence[Priced], x_label: str, y_label: str) -> Draw:
         for one in points:
             colour = LOSS if one.marked else WIN
             axes.errorbar(
-                [one.cost], [one.value.mean], yerr=arms([one.value]), fmt="D" if one.marked else "o", color=colour,
-                ms=7 if one.marked else 5, capsize=3, lw=1.4, mfc=colour if one.front or one.marked else "none",
+                [one.cost], [one.value.mean], yerr=arms([one.value]) if one.value.low < one.value.high else None,
+                fmt="D" if one.marked else "o", color=colour, ms=7 if one.marked else 5, capsize=3, lw=1.4,
+                mfc=colour if one.front or one.marked else "none",
             )  # fmt: skip
             axes.annotate(
                 _name(one.name), (one.cost, one.value.mean), (4, 4), textcoords="offset points", fontsize="small",
@@ -254,6 +256,7 @@ def front(points: Sequence[Priced], x_label: str, y_label: str) -> Draw:
         axes.set_xscale("log")
         axes.set(xlabel=x_label, ylabel=y_label)
         axes.margins(x=0.12, y=0.1)
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
 
     return draw
 

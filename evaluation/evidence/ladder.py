@@ -30,7 +30,7 @@ from evaluation.evidence.parts import (
     tried,
     verdict,
 )
-from evaluation.page import Html, element, has_room, heat_map, number, reach, section, share, short, table, tiles
+from evaluation.page import Html, element, has_room, heat_map, number, section, short, table, tiles
 from evaluation.report_parts import boards_of, drawn, key, left_out, results_bar
 from evaluation.statistics import Interval
 
@@ -46,6 +46,8 @@ class Rung(NamedTuple):
     seconds: float | None
     """CPU of a move, on the machine of the placement; None where it was not measured"""
     front: bool
+    placed: bool = False
+    """whether it is the policy that was placed"""
 
 
 def ladder_page(data: Data) -> tuple[str, list[Html]]:
@@ -68,7 +70,6 @@ def ladder_page(data: Data) -> tuple[str, list[Html]]:
     return f"{name} on a ladder, {game}", [
         tried("The answer", partial(_answer, data, name, rating, rungs)),
         tried("The ladder", partial(_ladder, data, name, rating, rungs)),
-        tried("Strength and cost", partial(_pareto, data, name, rating, rungs)),
         tried("Against each rung", partial(_results, data)),
         tried("The first move", partial(_first_move, data)),
         tried("Where it loses most", partial(_worst, data)),
@@ -148,53 +149,52 @@ def _seconds(data: Data) -> float | None:
 
 
 def _ladder(data: Data, name: str, rating: Interval, rungs: Sequence[Rung]) -> Html:
-    rows = [Reach(rung.name, rung.rating) for rung in rungs] + [Reach(name, rating, True)]
-    rows.sort(key=lambda row: -row.value.mean)
+    """Everybody by strength, by cost, and in a table."""
+    seconds = _seconds(data)
+    everybody = sorted([*rungs, Rung(name, rating, seconds, data.get("front") is True, True)], key=_strongest)
+    rows = [Reach(one.name, one.rating, one.placed) for one in everybody]
     ends = "; ".join(f"{row.name} {rated(row.value, '')}" for row in rows)
     chart = drawn(reaches(rows, "Elo"), "ladder", f"The ladder from above: {ends}.", tall(len(rows)))
     words = "The ladder, strongest on top. The orange diamond is the policy that was placed; bars are 95% intervals."
-    low, high = min(row.value.low for row in rows), max(row.value.high for row in rows)
-    lines = [
-        (
-            element("em", row.name) if row.marked else row.name,
-            points(row.value.mean, ""),
-            "" if row.value.low == row.value.high else _ends(row.value),
-            reach(row.value, low, high),
-        )
-        for row in rows
-    ]
+    pictures = [element("figure", chart, element("figcaption", words))]
+    priced = [one for one in everybody if one.seconds]
+    if seconds:
+        pictures.append(_pareto(everybody, tall(len(rows))))
+    lines = []
+    for place, one in enumerate(everybody, 1):
+        exact = one.rating.low == one.rating.high
+        cells = [points(one.rating.mean, ""), "exact" if exact else _ends(one.rating)]
+        if priced:
+            cells += [microseconds(one.seconds) if one.seconds else "", "yes" if one.front else ""]
+        lines.append((element("em", f"{place} {one.name}") if one.placed else f"{place} {one.name}", *cells))
+    head = ("rung", "Elo", "95%", *(("a move", "front") if priced else ()))
     return section(
         "The ladder",
-        element("div", element("figure", chart, element("figcaption", words)), class_="curves"),
-        table("The same in numbers; what was placed is slanted", ("rung", "Elo", "95%", ""), lines),
+        element("div", *pictures, class_="curves"),
+        None if seconds else left_out("Strength by cost is left out: what a move takes was not measured."),
+        table("The same in numbers; what was placed is slanted", head, lines),
     )
 
 
-def _pareto(data: Data, name: str, rating: Interval, rungs: Sequence[Rung]) -> Html:
-    title, seconds = "Strength and cost", _seconds(data)
-    if seconds is None or not seconds > 0:
-        return section(title, left_out("Left out: what a move takes was not measured."))
-    known = [(rank, rung, rung.seconds) for rank, rung in enumerate(reversed(rungs), 1) if rung.seconds]
-    priced = [Priced(str(rank), 1e6 * cost, rung.rating, rung.front) for rank, rung, cost in known]
-    own = Priced(name, 1e6 * seconds, rating, data.get("front") is True, True)
-    on_front = [rung.name for _, rung, _ in known if rung.front] + [name] * own.front
-    label = f"Rating by CPU of a move. On the front: {', '.join(on_front)}."
-    chart = drawn(front([*priced, own], "CPU of a move, us", "Elo"), "front", label)
-    words = (
-        "Rating by the CPU time of a move, all measured on one machine. The dashed line is the Pareto front: nothing "
-        "is as strong for less. Full marks are on it, the orange diamond is the policy; numbers are places in the "
-        "table."
-    )
-    rows = [
-        (f"{rank} {rung.name}", points(rung.rating.mean, ""), microseconds(cost), "yes" if rung.front else "")
-        for rank, rung, cost in known
+def _pareto(everybody: Sequence[Rung], size: tuple[float, float]) -> Html:
+    """Strength by cost."""
+    known = [
+        Priced("" if one.placed else str(place), 1e6 * one.seconds, one.rating, one.front, one.placed)
+        for place, one in enumerate(everybody, 1)
+        if one.seconds
     ]
-    rows.append((name, points(rating.mean, ""), microseconds(seconds), "yes" if own.front else ""))
-    return section(
-        title,
-        element("div", element("figure", chart, element("figcaption", words)), class_="curves"),
-        table("Strength and cost", ("rung", "Elo", "CPU of a move", "on the front"), rows),
+    on_front = [one.name for one in everybody if one.front and one.seconds]
+    label = f"Rating by CPU of a move. On the front: {', '.join(on_front) or 'nobody'}."
+    chart = drawn(front(known, "CPU of a move, us", "Elo"), "front", label, size)
+    words = (
+        "Rating by the CPU time of a move, all measured on one machine. Full marks and the dashed line are the Pareto "
+        "front: nothing is as strong for less. Numbers are those of the table."
     )
+    return element("figure", chart, element("figcaption", words))
+
+
+def _strongest(one: Rung) -> float:
+    return -one.rating.mean
 
 
 def _results(data: Data) -> Html:
@@ -205,9 +205,9 @@ def _results(data: Data) -> Html:
         rows.append(
             (
                 name,
-                *map(share, shares),
-                in_brackets(interval_in(one, "score", 0, 1 + 1e-9)),
-                share(number_in(one, "expected", 0, 1)),
+                *map(_three, shares),
+                in_brackets(interval_in(one, "score", 0, 1 + 1e-9), _three),
+                _three(number_in(one, "expected", 0, 1)),
                 f"{count_in(one, 'games'):,}" if not one.get("exact") else "exact",
                 results_bar(shares),
             )
@@ -215,6 +215,10 @@ def _results(data: Data) -> Html:
     head = ("against", "win", "draw", "loss", "score (95%)", "expected", "games", key())
     caption = "Results against each rung; expected is the score at the two ratings"
     return section("Against each rung", table(caption, head, rows[::-1]))
+
+
+def _three(value: float) -> str:
+    return f"{value:.3f}"
 
 
 def _first_move(data: Data) -> Html:
@@ -252,7 +256,7 @@ def _cost(data: Data) -> Html:
     else:
         rows = [
             ("a move, CPU", microseconds(number_in(cost, "cpu_s_per_move", 0))),
-            ("to make it and play its first move, CPU", f"{number_in(cost, 'setup_cpu_s', 0):,.2f} s"),
+            ("set-up and first move, CPU", f"{number_in(cost, 'setup_cpu_s', 0):,.2f} s"),
             ("memory of its own", f"{number_in(cost, 'own_bytes') / 2**20:,.0f} MiB"),
             ("peak memory of the process", f"{number_in(cost, 'peak_rss_bytes', 0) / 2**20:,.0f} MiB"),
         ]

@@ -160,9 +160,9 @@ def _table(data: Data, order: Sequence[Setting], names: Sequence[str], folder: P
     rows = []
     for line in order[:SHOWN]:
         cells: list[object] = [_said(line.options.get(name)) for name in options] or ["the only setting"]
-        cells += [_number(name, line.numbers.get(name), *ends[name]) for name in names]
-        rows.append((*cells, _links(runs.get(line.row, []), folder)))
-    head = (*(options or ["setting"]), *map(_called, names), "runs, by seed")
+        cells.append(_links(runs.get(line.row, []), folder))
+        rows.append((*cells, *(_number(name, line.numbers.get(name), *ends[name]) for name in names)))
+    head = (*(name[:80] for name in options or ["setting"]), "seeds", *map(_called, names))
     fixed = {name: value for name, value in order[0].options.items() if name not in options}
     same = (
         f"All have {listed([f'{name[:80]} {_said(value)}' for name, value in list(fixed.items())[:20]])}."
@@ -173,7 +173,7 @@ def _table(data: Data, order: Sequence[Setting], names: Sequence[str], folder: P
     return section(
         "Settings",
         element("p", same) if same else None,
-        table("What differs comes first, then what became of it; each seed leads to its run's page", head, rows),
+        table("What differs, a link to each run that has a page, and what became of it", head, rows),
         more,
     )
 
