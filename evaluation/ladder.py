@@ -136,15 +136,15 @@ PLANS: Mapping[str, Plan] = {
         (
             "random",
             _tree(10, decisive=False),
+            _tree(15, decisive=False),
             _tree(20, decisive=False),
             _tree(30, decisive=False),
-            _tree(50, decisive=False),
             "win-or-block",
+            _tree(100, decisive=False),
             "expectiminimax:depth=1",
-            _tree(100),
+            _tree(200),
             "expectiminimax:depth=2",
             _tree(500),
-            _tree(1000),
             "expectiminimax:depth=3",
             "expectiminimax:depth=5",
         ),
@@ -199,6 +199,10 @@ def read_ladder(name: str | Path) -> Ladder:
     path = Path(name) if str(name).endswith(".json") else HERE / f"{name}.json"
     if path.parent == HERE and str(name) not in PLANS:
         raise ValueError(f"there is no ladder {str(name)!r}: choose {_names()}, or a .json file")
+    if path.parent == HERE and not path.exists():
+        raise ValueError(
+            f"{path} is missing: install ttt_envs anew, or measure it with evaluate.py ladder --measure {name}"
+        )
     data = read_json(path, LARGEST_FILE)
     try:
         if not isinstance(data, dict) or data.get("kind") != "rungs" or data.get("format") != 1:
@@ -599,7 +603,8 @@ def _placed(ladder: Ladder, results: Sequence[Mapping[str, Any]], *, exact: bool
     # the rungs' own ratings come from samples: all are found again together, to see how much that is in doubt
     for result in ladder.data["results"]:
         pairs[result["a"], result["b"]] = _weights(result)
-    doubt = bradley_terry(pairs, anchor=ladder.specs.index(ANCHOR), confidence=CONFIDENCE)[-1]
+    anchor = ladder.specs.index(ANCHOR)
+    doubt = bradley_terry(pairs, anchor=anchor, confidence=CONFIDENCE, draws=DRAWS)[-1]
     return Interval(found.mean, found.mean - (doubt.mean - doubt.low), found.mean + (doubt.high - doubt.mean))
 
 

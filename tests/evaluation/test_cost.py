@@ -1,8 +1,10 @@
-"""What a run costs, by phase."""
+"""What a run costs, by phase, and what a move costs."""
 
 import numpy as np
+import pytest
 
-from evaluation.cost import Meter
+from evaluation.cost import Meter, cost_of_moves
+from ttt_envs import Game
 
 
 def test_work_is_booked_on_the_phase_in_which_it_was_done():
@@ -17,3 +19,18 @@ def test_work_is_booked_on_the_phase_in_which_it_was_done():
     assert busy["cpu_user_s"] + busy["cpu_system_s"] > idle["cpu_user_s"] + idle["cpu_system_s"]
     assert busy["peak_rss_bytes"] >= max(idle["peak_rss_bytes"], block.nbytes)
     assert all(value >= 0 for phase in meter.phases.values() for value in phase.values())
+
+
+def test_a_move_costs_what_a_process_of_its_own_takes(tmp_path, monkeypatch):
+    (tmp_path / "heavy.py").write_text(
+        "import numpy as np\nfrom baselines.simple import Random\n\n\nclass Heavy(Random):\n"
+        "    def __init__(self, game):\n        super().__init__(game)\n        self.held = np.ones(1 << 24)\n\n"
+        "    def act(self, boards, rng):\n        sum(range(200_000))\n        return super().act(boards, rng)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    light, heavy = cost_of_moves(Game(2, 2, 2), "random", "heavy:Heavy")
+    assert heavy.cpu_s_per_move > 20 * light.cpu_s_per_move > 0
+    assert heavy.own_bytes >= 8 << 24 > light.own_bytes
+    assert heavy.peak_rss_bytes > heavy.own_bytes
+    with pytest.raises(ValueError, match="there is no policy 'rndom': did you mean 'random'"):
+        cost_of_moves(Game(2, 2, 2), "rndom")

@@ -18,6 +18,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Everybody against everybody: a cross table and ratings.",
     ),
     "games": ("ttt_apps.evaluate.games:Games", "Logs of games: checked, counted, as text, or as another file."),
+    "ladder": ("ttt_apps.evaluate.ladder:PlaceOnLadder", "Where a policy stands among opponents of known strength."),
     "exact": ("ttt_apps.evaluate.exact:Exact", "The exact result of A against B, without a game played."),
     "exploitability": (
         "ttt_apps.evaluate.exploitability:Exploitability",

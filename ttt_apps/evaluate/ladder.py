@@ -32,6 +32,7 @@ from ttt_envs.specs import make_policy, nearest
 
 if TYPE_CHECKING:  # compiled code and scipy are imported where a game is played, not where help is written
     from evaluation.ladder import Ladder
+    from ttt_envs.parallel import Jobs
 
 
 @dataclass(frozen=True)
@@ -80,10 +81,11 @@ class PlaceOnLadder(WorkOptions):
         if self.games is not None:
             pairs_of(self.games, MOST)
         check_seed(self.seed)
+        workers = self.workers()
         if self.trust:
             trust_files()
         if self.measure:
-            self._print_ladder(self._measured())
+            self._print_ladder(self._measured(workers))
             return
         ladder = self._chosen()
         if not self.policy:
@@ -97,7 +99,7 @@ class PlaceOnLadder(WorkOptions):
                 _made_by(),
                 games=GAMES if self.games is None else self.games,
                 seed=self.seed,
-                jobs=self.workers(),
+                jobs=workers,
                 folder=self.out,
                 progress=_on(bar, "placing"),
             )
@@ -133,7 +135,7 @@ class PlaceOnLadder(WorkOptions):
             game = Game.from_dict(dict(read_config(run)["game"]))
         return read_ladder(ladder_of(game or Game()))
 
-    def _measured(self) -> Ladder:
+    def _measured(self, workers: Jobs) -> Ladder:
         """The ladder, measured anew."""
         from evaluation.ladder import PLANS, measure_ladder
 
@@ -146,9 +148,7 @@ class PlaceOnLadder(WorkOptions):
             plan = dataclasses.replace(plan, games=self.games)
         folder = self.out or Path("runs", "ladders", self.measure)
         with _kept(folder), progress_bar() as bar:
-            found = measure_ladder(
-                self.measure, plan, folder, _made_by(), jobs=self.workers(), progress=_on(bar, "measuring")
-            )
+            found = measure_ladder(self.measure, plan, folder, _made_by(), jobs=workers, progress=_on(bar, "measuring"))
         tell(f"written: {folder / self.measure}.json")
         return found
 

@@ -1,0 +1,374 @@
+"""Ladders: what is kept is whole and can be measured again, and a policy is placed where it belongs."""
+
+import json
+import math
+import shutil
+
+import numpy as np
+import pytest
+
+from evaluation import ladder as module
+from evaluation.cost import MoveCost
+from evaluation.exact import match_outcome
+from evaluation.ladder import (
+    ANCHOR,
+    HERE,
+    PLANS,
+    Plan,
+    ladder_of,
+    markdown,
+    measure_ladder,
+    place,
+    read_ladder,
+    sha256_of,
+)
+from evaluation.sources import identity_of
+from evaluation.units import UNITS
+from ttt_envs import Game, make_policy
+from ttt_envs.specs import FromFile
+
+MADE = {"code": "this"}
+GAME = Game(skip_chance=0.25)
+RUNGS = ("random", "win-or-block", "optimal:epsilon=0.5", "optimal")
+EXACT = Plan(GAME, RUNGS, 0, RUNGS)
+SAMPLED = Plan(GAME, ("random", "win-or-block", "mcts:simulations=5,reuse=false"), 200, ("random",))
+
+
+def cost(game, *specs):
+    """In place of a process for each: longer specs take longer."""
+    return [MoveCost(1e-6 * len(str(spec)), 0.1, 1 << 27, 1 << 20) for spec in specs]
+
+
+@pytest.fixture(autouse=True)
+def quickly(monkeypatch):
+    """No processes for costs, and fewer samples for intervals."""
+    monkeypatch.setattr(module, "cost_of_moves", cost)
+    monkeypatch.setattr(module, "DRAWS", 100)
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
+    """An exact and a sampled ladder of a small game, and the folders that they were measured in."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "cost_of_moves", cost)
+        patch.setattr(module, "DRAWS", 100)
+        found = {}
+        for name, plan in (("exact", EXACT), ("sampled", SAMPLED)):
+            folder = tmp_path_factory.mktemp("ladders") / name
+            found[name] = measure_ladder(name, plan, folder, MADE), folder
+        return found
+
+
+def test_random_is_0_and_perfect_play_stands_on_top(measured):
+    ladder, _ = measured["exact"]
+    assert ladder.exact
+    assert [rung["rating"] for rung in ladder.rungs] == sorted(rung["rating"] for rung in ladder.rungs)
+    assert (ladder.rungs[0]["spec"], ladder.rungs[0]["rating"]) == (ANCHOR, 0)
+    best = ladder.rungs[-1]
+    assert (best["spec"], best["regret"]) == ("optimal", 0)
+    assert best["exploitability"] < 1e-12 < ladder.rungs[0]["exploitability"]
+    assert all(rung["low"] == rung["rating"] == rung["high"] for rung in ladder.rungs)
+
+
+def test_ratings_expect_the_points_that_everybody_made(measured):
+    """The equations of Bradley and Terry's greatest likelihood."""
+    ladder, _ = measured["exact"]
+    made, expected = np.zeros(len(RUNGS)), np.zeros(len(RUNGS))
+    for result in ladder.data["results"]:
+        a, b = result["a"], result["b"]
+        score = result["win"] + result["draw"] / 2
+        chance = 1 / (1 + 10 ** ((ladder.rungs[b]["rating"] - ladder.rungs[a]["rating"]) / 400))
+        made[[a, b]] += score, 1 - score
+        expected[[a, b]] += chance, 1 - chance
+    np.testing.assert_allclose(made, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["exact", "sampled"])
+def test_a_rung_is_placed_where_it_stands(measured, kind):
+    ladder, _ = measured[kind]
+    for rung in ladder.rungs:
+        found = place(str(rung["spec"]), ladder, MADE, games=200, seed=5)
+        assert found["exact"] == (kind == "exact")
+        if found["exact"]:
+            assert found["rating"]["mean"] == pytest.approx(rung["rating"], abs=0.01)
+            assert found["exploitability"] == pytest.approx(rung["exploitability"], abs=1e-12)
+        else:
+            assert found["rating"]["low"] < rung["rating"] < found["rating"]["high"]
+
+
+def test_a_sampled_placement_doubts_the_rungs_too(measured, monkeypatch):
+    """Held ratings alone give narrower intervals than games whose opponents are themselves not sure."""
+    ladder, _ = measured["sampled"]
+    whole = place("win-or-block", ladder, MADE, games=200)["rating"]
+    sure = {**ladder.data, "games": 0}
+    held = place("win-or-block", module.Ladder(ladder.name, GAME, ladder.rungs, sure), MADE, games=200)["rating"]
+    assert held["mean"] == whole["mean"]
+    assert held["high"] - held["low"] < whole["high"] - whole["low"]
+
+
+def test_more_games_say_more(measured):
+    ladder, _ = measured["sampled"]
+    few, many = (place("win-or-block", ladder, MADE, games=games)["rating"] for games in (20, 200))
+    assert many["high"] - many["low"] < few["high"] - few["low"]
+
+
+def test_a_policy_that_is_no_spec_is_placed_without_its_cost(measured):
+    ladder, _ = measured["exact"]
+    found = place(make_policy("win-or-block", GAME), ladder, MADE)
+    assert (found["policy"], found["cost"], found["front"]) == ("win-or-block", None, None)
+    assert found["rating"] == place("win-or-block", ladder, MADE)["rating"]
+
+
+def test_a_placement_says_all_that_decides_it(measured, tmp_path):
+    ladder, _ = measured["exact"]
+    found = place("optimal:epsilon=0.5", ladder, MADE, folder=tmp_path)
+    assert json.loads((tmp_path / module.RESULT).read_text()) == found
+    assert (found["format"], found["kind"], found["policy"]) == (1, "ladder", "optimal:epsilon=0.5")
+    assert found["ladder"]["sha256"] == ladder.data["sha256"]
+    assert found["made_by"] == MADE
+    assert found["identity"] == identity_of("optimal:epsilon=0.5") == ""
+    assert [rung["spec"] for rung in found["rungs"]] == ladder.specs
+    assert np.sum(found["first_move"]) == pytest.approx(1)
+    assert np.shape(found["first_move"]) == (3, 3)
+    for result, spec in zip(found["results"], ladder.specs, strict=True):
+        exact = match_outcome(GAME, "optimal:epsilon=0.5", spec)
+        assert (result["win"], result["draw"], result["loss"]) == exact
+        assert result["score"]["mean"] == pytest.approx(exact.win + exact.draw / 2)
+    worst = found["worst_positions"]
+    assert 0 < len(worst) <= module.WORST
+    assert [one["cost"] for one in worst] == sorted((one["cost"] for one in worst), reverse=True)
+    assert all(one["loss"] > 0 and one["position"][-1] in "ox" for one in worst)
+    assert found["command"].startswith("evaluate.py ladder optimal:epsilon=0.5 --ladder exact")
+    json.dumps(found, allow_nan=False)
+
+
+def test_between_which_rungs(measured):
+    ladder, _ = measured["exact"]
+    placed = place("optimal:epsilon=0.9", ladder, MADE)
+    below = [rung["spec"] for rung in ladder.rungs if rung["rating"] <= placed["rating"]["mean"]]
+    assert placed["between"] == {"below": below[-1], "above": ladder.specs[len(below)]}
+    assert place("optimal", ladder, MADE)["rating"]["mean"] <= ladder.rungs[-1]["rating"] + 0.01
+
+
+def test_the_front_is_what_nothing_beats_at_its_cost():
+    #                         random, dearer and weaker, strong, as strong and dearer
+    assert module._front([0, -5, 300, 300], [1, 2, 3, 4]) == [True, False, True, False]
+    assert module._front([0, 100], None) == [None, None]
+
+
+def test_worse_than_anything_and_better_than_anything_have_finite_ratings(measured, monkeypatch):
+    ladder, _ = measured["sampled"]
+    for win, pentanomial in ((0.0, [50, 0, 0, 0, 0]), (1.0, [0, 0, 0, 0, 50])):
+        result = {"exact": False, "games": 100, "win": win, "draw": 0.0, "loss": 1 - win, "pentanomial": pentanomial}
+        rating = module._placed(ladder, [result] * len(ladder.rungs), exact=False)
+        assert all(map(math.isfinite, rating))
+        assert (rating.mean > ladder.rungs[-1]["rating"]) == (win == 1)
+        assert rating.low < rating.mean < rating.high
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Stopped, and done by others
+
+
+class StoppedError(Exception):
+    pass
+
+
+def stopping(after, monkeypatch, name):
+    """The function of the module raises after so many calls."""
+    calls, real = [], getattr(module, name)
+
+    def counted(*arguments):
+        if len(calls) == after:
+            raise StoppedError
+        calls.append(arguments)
+        return real(*arguments)
+
+    monkeypatch.setattr(module, name, counted)
+    return calls
+
+
+def test_measuring_goes_on_where_it_was_stopped(measured, tmp_path, monkeypatch):
+    _, whole = measured["sampled"]
+    with monkeypatch.context() as patch:
+        stopping(2, patch, "_measure")
+        with pytest.raises(StoppedError):
+            measure_ladder("sampled", SAMPLED, tmp_path, MADE)
+    assert not (tmp_path / "sampled.json").exists()
+    with monkeypatch.context() as patch:
+        calls = stopping(1000, patch, "_measure")
+        measure_ladder("sampled", SAMPLED, tmp_path, MADE)
+        assert len(calls) == 3 + 1 + 3 - 2  # pairings, strength, costs
+    assert (tmp_path / "sampled.json").read_bytes() == (whole / "sampled.json").read_bytes()
+
+
+def test_a_placement_goes_on_where_it_was_stopped(measured, tmp_path, monkeypatch):
+    ladder, _ = measured["sampled"]
+    whole = place("win-or-block", ladder, MADE, games=40)
+    with monkeypatch.context() as patch:
+        stopping(2, patch, "_result")
+        with pytest.raises(StoppedError):
+            place("win-or-block", ladder, MADE, games=40, folder=tmp_path)
+    assert len((tmp_path / UNITS).read_text().splitlines()) == 1 + 2
+    with monkeypatch.context() as patch:
+        calls = stopping(1000, patch, "_result")
+        assert place("win-or-block", ladder, MADE, games=40, folder=tmp_path) == whole
+        assert len(calls) == 1
+
+
+def test_two_workers_measure_the_same(measured, tmp_path):
+    _, whole = measured["sampled"]
+    measure_ladder("sampled", SAMPLED, tmp_path, MADE, jobs=2)
+    assert (tmp_path / "sampled.json").read_bytes() == (whole / "sampled.json").read_bytes()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What is kept
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_a_kept_ladder_is_whole(name):
+    ladder, plan = read_ladder(name), PLANS[name]
+    assert (ladder.name, ladder.game, ladder.data["games"], ladder.data["seed"]) == (
+        name,
+        plan.game,
+        plan.games,
+        plan.seed,
+    )
+    assert ladder_of(ladder.game) == name
+    assert sorted(ladder.specs) == sorted(plan.rungs)
+    assert 11 <= len(ladder.rungs) <= 14
+    made_by = ladder.data["made_by"]
+    assert {"python", "ttt_envs", "numpy"} <= made_by.keys()
+    assert len(made_by["code"]) == 64
+    met = {frozenset((result["a"], result["b"])) for result in ladder.data["results"]}
+    assert len(met) == len(ladder.rungs) * (len(ladder.rungs) - 1) / 2
+    for result in ladder.data["results"]:
+        assert result["win"] + result["draw"] + result["loss"] == pytest.approx(1)
+        assert result["exact"] == ladder.exact
+        assert sum(result["pentanomial"] or []) * 2 == result["games"] == plan.games
+    for rung in ladder.rungs:
+        assert isinstance(rung["spec"], FromFile)
+        assert str(make_policy(rung["spec"], ladder.game)) == rung["spec"]
+        assert rung["low"] <= rung["rating"] <= rung["high"]
+        assert (rung["exploitability"] is not None) == (rung["spec"] in plan.graded)
+        assert rung["cost"]["cpu_s_per_move"] > 0
+        assert rung["cost"]["peak_rss_bytes"] > rung["cost"]["own_bytes"] >= 0
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_neighbours_differ_clearly(name):
+    ladder = read_ladder(name)
+    assert (ladder.rungs[0]["spec"], ladder.rungs[0]["rating"]) == (ANCHOR, 0)
+    steps = np.diff([rung["rating"] for rung in ladder.rungs])
+    assert steps.min() > 10
+    assert steps.max() < 3 * np.mean(steps)
+    for lower, upper in zip(ladder.rungs[:-1], ladder.rungs[1:], strict=True):
+        assert lower["high"] < upper["low"]
+
+
+@pytest.mark.parametrize("name", [name for name in PLANS if "optimal" in PLANS[name].graded])
+def test_optimal_stands_on_top_and_cannot_be_exploited(name):
+    best = read_ladder(name).rungs[-1]
+    assert best["spec"] == "optimal"
+    assert best["exploitability"] < 1e-12
+    assert best["regret"] < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("name", "a", "b"),
+    [
+        ("3x3", "svd:rank=4", "expectiminimax:depth=5"),
+        ("3x3", "random", "optimal"),
+        ("3x3-skip", "table:w=3", "win-or-block"),
+        ("3x3-skip", "hosvd:rank=3", "optimal"),
+        ("5x5-skip", "random", "win-or-block"),
+        ("5x5-skip", "win-or-block", "mcts:simulations=10,decisive=false,reuse=false"),
+    ],
+)
+def test_a_result_that_is_kept_comes_again(name, a, b):
+    """Exactly or game by game: what is kept is what this code plays."""
+    ladder, plan = read_ladder(name), PLANS[name]
+    pairings = [(x, y) for i, x in enumerate(plan.rungs) for y in plan.rungs[i + 1 :]]
+    number = next(i for i, pairing in enumerate(pairings) if set(pairing) == {a, b})
+    first, second = pairings[number]
+    anew = module._result(plan.game, first, second, plan.games, module._seed(plan.seed, number))
+    kept = next(
+        result
+        for result in ladder.data["results"]
+        if (ladder.specs[result["a"]], ladder.specs[result["b"]]) == (first, second)
+    )
+    assert anew["pentanomial"] == kept["pentanomial"]
+    for key in ("win", "draw", "loss"):
+        assert anew[key] == pytest.approx(kept[key], abs=1e-9)
+
+
+def test_a_policy_is_placed_on_a_kept_ladder():
+    ladder = read_ladder("3x3")
+    for spec in ("hosvd:rank=4", "optimal"):
+        found = place(spec, ladder, MADE)
+        rung = next(rung for rung in ladder.rungs if rung["spec"] == spec)
+        assert found["rating"]["mean"] == pytest.approx(rung["rating"], abs=0.01)
+    assert found["exploitability"] < 1e-12
+    assert found["worst_positions"] == []
+    assert found["between"]["below"] in ("optimal", "expectiminimax:depth=5")
+
+
+def damaged(change):
+    def write(path, data):
+        change(data)
+        data["sha256"] = sha256_of(data)
+        path.write_text(json.dumps(data))
+
+    return write
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda path, data: path.write_text(path.read_text()[:1000]),
+        lambda path, data: path.write_text(path.read_text().replace('"rating": 0.0', '"rating": 9.0', 1)),
+        lambda path, data: path.write_text("[]"),
+        lambda path, data: path.write_text("null"),
+        damaged(lambda data: data.pop("rungs")),
+        damaged(lambda data: data.update(rungs=7)),
+        damaged(lambda data: data["rungs"].pop()),
+        damaged(lambda data: data["rungs"][3].update(rating="high")),
+        damaged(lambda data: data["rungs"][3].pop("cost")),
+        damaged(lambda data: data["game"].update(gravity=1)),
+        damaged(lambda data: data.update(games=None)),
+        damaged(lambda data: data["results"][3].update(a=99)),
+        damaged(lambda data: data["results"].__setitem__(0, {})),
+        damaged(lambda data: data["results"][3].update(win="often")),
+    ],
+)
+def test_a_damaged_file_is_one_sentence(tmp_path, damage):
+    path = tmp_path / "mine.json"
+    shutil.copy(HERE / "3x3.json", path)
+    damage(path, json.loads(path.read_text()))
+    with pytest.raises(ValueError, match=r"mine\.json") as problem:
+        read_ladder(path)
+    assert "\n" not in str(problem.value)
+
+
+def test_what_a_file_names_runs_no_code(tmp_path):
+    path = tmp_path / "mine.json"
+    shutil.copy(HERE / "3x3.json", path)
+    damaged(lambda data: data["rungs"][3].update(spec="os:system"))(path, json.loads(path.read_text()))
+    with pytest.raises(ValueError, match="was read from a file"):
+        place("random", read_ladder(path), MADE)
+
+
+def test_what_there_is_no_ladder_of():
+    with pytest.raises(ValueError, match="there is no ladder '7x7': choose 3x3, 3x3-skip, 4x4-skip or 5x5-skip"):
+        read_ladder("7x7")
+    with pytest.raises(ValueError, match=r"there is no ladder of 4 x 4, 3 to win: choose .* evaluate\.py match"):
+        ladder_of(Game(4, 4, 3))
+    with pytest.raises(ValueError, match="games=7 makes no pairs"):
+        place("random", read_ladder("3x3"), MADE, games=7)
+
+
+def test_the_page_shows_the_ladders_as_they_are_kept():
+    page = (HERE.parents[1] / "docs" / "ladder.md").read_text()
+    for name in PLANS:
+        assert markdown(read_ladder(name)) in page
