@@ -6,6 +6,7 @@ often one is begun.
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import itertools
 import logging
@@ -107,9 +108,12 @@ def _on_cores(
 ) -> Generator[tuple[int, Result], None, None]:
     """By joblib. When a worker dies its pool is lost: blocks that were on their way are begun again in a new one."""
     under_way: dict[int, Block] = {}
+    wanted = True
 
     def take(blocks: Iterable[tuple[int, Block]]) -> Iterator[Any]:
         for number, block in blocks:
+            if not wanted:
+                return
             under_way[number] = block
             yield delayed(_numbered)(function, number, block)
 
@@ -125,6 +129,11 @@ def _on_cores(
                 deaths = 0
                 yield number, result
             return
+        except GeneratorExit:  # the few blocks that are on their way are waited for, and the workers kept
+            wanted = False
+            with contextlib.suppress(Exception):
+                collections.deque(results, maxlen=0)
+            raise
         except BrokenProcessPool as problem:
             deaths += 1
             if deaths == TRIES:
