@@ -86,11 +86,13 @@ def interval_in(data: Data, name: str, low: float = -_FAR, high: float = _FAR) -
 
 
 def text_in(data: Data, name: str) -> str:
-    """A text; what is too long to be shown is cut."""
+    """A text as it can be shown: what is too long is cut."""
     value = data.get(name)
     if not isinstance(value, str):
         raise _wrong(name, value, "a text")
-    return value if len(value) <= LONGEST else f"{value[: LONGEST - 3]}..."
+    shown = value if len(value) <= LONGEST else f"{value[: LONGEST - 3]}..."
+    # what is no letter is shown by its code: it may be forbidden in a picture, or turn the text around
+    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in shown)
 
 
 def list_in(data: Data, name: str, most: int = MOST) -> list[Any]:

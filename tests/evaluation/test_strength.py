@@ -5,7 +5,15 @@ import pytest
 
 from baselines.solver import solve
 from evaluation.exact import exploitability, match_outcome, outcome, regret, regret_table
-from evaluation.strength import choice_in, first_choice, sample_game, strength_of, worst_positions
+from evaluation.strength import (
+    choice_in,
+    differences,
+    differences_soon,
+    first_choice,
+    sample_game,
+    strength_of,
+    worst_positions,
+)
 from ttt_envs.boards import Boards, from_text, to_text
 from ttt_envs.rules import DRAW, Game, chance_outcomes, winner
 from ttt_envs.specs import make_policy
@@ -125,6 +133,46 @@ def test_what_has_no_exact_answer_is_refused():
         worst_positions(SKIP, Moody())
     with pytest.raises(ValueError, match="16"):
         worst_positions(Game(5, 5, 4), "random")
+
+
+@pytest.mark.parametrize("game", [SMALL, Game(2, 3, 2)])
+def test_where_two_differ_is_what_a_walk_over_both_seats_finds(game):
+    both = Corner(), make_policy("random", game)
+    found = differences(game, *both, count=1000)
+    weights = {}
+    for players in (both, both[::-1]):
+        for text, mass in walked(game, players).items():
+            weights[text] = weights.get(text, 0.0) + mass / 2
+    positions = [Boards.of([from_text(text, game)]) for text in weights]
+    apart = [np.abs(np.subtract(*(one.probabilities(boards)[0] for one in both))).sum() / 2 for boards in positions]
+    worth = {text: part * mass for part, (text, mass) in zip(apart, weights.items(), strict=True) if part > 0}
+    assert found[0].weight == pytest.approx(max(worth.values()))
+    for one in found:
+        text = to_text(one.a.position, game)
+        assert one.likely == pytest.approx(weights[text])
+        assert one.weight == pytest.approx(worth[text])
+        told = one.to_dict(game)
+        values = solve(game).action_values(Boards.of([one.a.position]))[0]
+        assert told["loss_a"] == pytest.approx(np.nanmax(values) - values[int(next(iter(told["a"])))])
+        assert sum(told["b"].values()) == pytest.approx(1)
+        assert told["best"] == np.flatnonzero(values >= np.nanmax(values) - 1e-9).tolist()
+    assert [one.weight for one in found] == sorted((one.weight for one in found), reverse=True)
+    images = symmetries(game)
+    kinds = {
+        min(to_text(type(position)(position.cells[image], position.mover), game) for image in images)
+        for position in (from_text(text, game) for text in worth)
+    }
+    assert len(found) == len(kinds)
+
+
+def test_where_two_differ_is_the_same_whoever_is_named_first_and_nothing_for_one():
+    one, other = (differences(SKIP, *pair) for pair in (("win-or-block", "random"), ("random", "win-or-block")))
+    assert [(to_text(x.a.position), x.weight) for x in one] == [(to_text(x.b.position), x.weight) for x in other]
+    assert differences(SKIP, "random", "random") == []
+    with pytest.raises(ValueError, match="is not pure"):
+        differences(SKIP, "random", Moody())
+    assert differences_soon(SKIP, "random", Moody()) is None
+    assert differences_soon(Game(19, 19, 5), "random", "win-or-block") is None
 
 
 def test_a_choice_is_what_a_policy_does_thinks_and_what_is_so():
