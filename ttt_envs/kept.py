@@ -67,7 +67,7 @@ class Kept:
                 if hashlib.file_digest(file, "sha256").hexdigest() != data["sha256"]:
                     return None
                 file.seek(0)
-                found = _mapped(file)
+                found = mapped(file)
             os.utime(self.label)  # what was read last is removed last
         except Exception:  # there is no end of ways in which files can be wrong, and the array can be made anew
             return None
@@ -90,7 +90,7 @@ class Kept:
         return True
 
 
-def _mapped(file: IO[bytes]) -> np.ndarray[Any, Any]:
+def mapped(file: IO[bytes]) -> np.ndarray[Any, Any]:
     """The array in a file of numpy, memory-mapped and read-only; whatever is wrong with it is any exception."""
     major, _ = np.lib.format.read_magic(file)
     read = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0

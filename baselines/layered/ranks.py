@@ -1,0 +1,200 @@
+"""Sets of cells by numbers: their ranks, and their classes under the symmetries of the board.
+
+A set of cells is a number with bit i for cell i. The *rank* of a set is its place among the sets of its size, smallest
+number first: the sum of C(p_j, j + 1) over its cells p_0 < p_1 < ... (the combinatorial number system; Knuth, The Art
+of Computer Programming 4A, 7.2.1.3). It does not depend on how many cells there are. The rank of a set *beside*
+another is that among the cells which the other leaves, counted from 0.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ttt_envs.bits import count_bits, line_in
+from ttt_envs.compiling import Integers, Parameters, compiled, inlined, wide
+from ttt_envs.rules import Game
+from ttt_envs.symmetry import inverse, symmetries
+
+Sets = NDArray[np.uint32]
+Places = NDArray[np.int32]
+
+IMAGES = 8
+"""a class and a symmetry are kept as one number, class * IMAGES + symmetry"""
+
+
+class Ranks(NamedTuple):
+    """Tables that turn sets of up to ``cells`` cells into ranks; sets are cut in ``low`` cells and the rest."""
+
+    low: int
+    """how many cells the lower part of a set has"""
+    sets: Sets
+    """uint32[2**cells]: all sets, by their size and then their rank"""
+    starts: Integers
+    """int64[cells + 2]: where the sets of a size begin in ``sets``"""
+    low_rank: Sets
+    """uint32[2**low]: what a lower part adds to the rank of its set"""
+    high_rank: Sets
+    """uint32[cells + 1, 2**(cells - low)]: what a higher part adds to the rank of a set of this size"""
+    thirds: Sets
+    """uint32[2**low]: a part of a set with its bits read as digits in base 3"""
+    squeezed: NDArray[np.uint16]
+    """uint16[3**(low + 1) // 2]: of a half board by its key, 1 a cell that is left out and 2 a cell of a set: the set
+    among the cells that are not left out. No two disjoint or other sets have a key beyond"""
+
+
+class Classes(NamedTuple):
+    """The sets of a game without a line, up to the symmetries of its board.
+
+    The leader of a class is the image with the smallest number.
+    """
+
+    places: Places
+    """int32[2**cells]: of every set its class, from 0 among those of its size, times ``IMAGES``, plus the symmetry
+    that turns it into its leader, 0 for the leader; -1 for a set with a line"""
+    leaders: Sets
+    """uint32[classes]: the leaders, by their size"""
+    starts: Integers
+    """int64[cells + 2]: where those of a size begin in ``leaders``"""
+    low_images: Sets
+    """uint32[S, 2**low]: what the symmetries make of the lower part of a set"""
+    high_images: Sets
+    """uint32[S, 2**(cells - low)]: and of its higher part"""
+
+
+def ranks_of(cells: int) -> Ranks:
+    """The tables for boards of so many cells, 1 to 20."""
+    low = (cells + 1) // 2
+    numbers = np.arange(1 << cells, dtype=np.uint32)
+    sizes = _sizes(numbers)
+    starts = np.concatenate([[0], np.cumsum(np.bincount(sizes, minlength=cells + 1))])
+    sets = np.argsort(sizes, kind="stable").astype(np.uint32)
+    ranks = np.empty(1 << cells, np.uint32)
+    ranks[sets] = numbers - starts[sizes[sets]].astype(np.uint32)
+    high_rank = np.zeros((cells + 1, 1 << (cells - low)), np.uint32)
+    for high in range(1 << (cells - low)):
+        above = int(high).bit_count()
+        for below in range(min(low, cells - above) + 1):
+            first = (1 << below) - 1  # of rank 0, so that all of the rank is the higher part's
+            high_rank[above + below, high] = ranks[high << low | first]
+    thirds = np.zeros(1 << low, np.uint32)
+    for cell in range(low):
+        thirds += (np.arange(1 << low, dtype=np.uint32) >> np.uint32(cell) & np.uint32(1)) * np.uint32(3**cell)
+    squeezed = np.zeros(3 ** (low + 1) // 2 + 1, np.uint16)
+    left = np.zeros(3**low, np.uint16)
+    for cell in range(low):
+        digits = np.arange(3**low) // 3**cell % 3
+        squeezed[: 3**low] |= np.where(digits == 2, 1 << left, 0).astype(np.uint16)
+        left += (digits != 1).astype(np.uint16)
+    return Ranks(low, sets, starts, ranks[: 1 << low].copy(), high_rank, thirds, squeezed)
+
+
+def classes_of(game: Game, ranks: Ranks) -> Classes:
+    """The classes of all sets without a line, in a second for 20 cells."""
+    cells, low = game.cells, ranks.low
+    images = inverse(symmetries(game))  # where a cell goes
+    low_images = _spread_all(images[:, :low])
+    high_images = _spread_all(images[:, low:])
+    places = np.empty(1 << cells, np.int32)
+    leaders = np.empty(1 << cells, np.uint32)
+    starts = np.zeros(cells + 2, np.int64)
+    found = _classify(ranks, game.parameters, low_images, high_images, places, leaders, starts)
+    return Classes(places, leaders[:found].copy(), starts, low_images, high_images)
+
+
+def _sizes(sets: Sets) -> Integers:
+    sizes = np.zeros(len(sets), np.int64)
+    for cell in range(32):
+        sizes += (sets >> np.uint32(cell) & np.uint32(1)).astype(np.int64)
+    return sizes
+
+
+def _spread_all(to: Integers) -> Sets:
+    """uint32[S, 2**n]: sets of n cells with their cells moved, cell i to ``to[s, i]``."""
+    count, cells = to.shape
+    out = np.zeros((count, 1 << cells), np.uint32)
+    for s in range(count):
+        spread(to[s], cells, 0, out[s])
+    return out
+
+
+@inlined
+def spread(to: Integers, count: int, first: int, out: Sets) -> None:
+    """All sets of the cells ``first`` to ``first + count - 1``, with cell i moved to ``to[i]``: into out[2**count]."""
+    out[0] = 0
+    for i in range(count):
+        moved = np.uint32(wide(1) << to[first + i])
+        for rest in range(wide(1) << i):
+            out[(wide(1) << i) + rest] = out[rest] | moved
+
+
+@inlined
+def rank_in(bits: int, size: int, low: int, low_rank: Sets, high_rank: Sets) -> int:
+    """The rank of a set of ``size`` cells."""
+    return wide(low_rank[bits & ((wide(1) << low) - 1)]) + wide(high_rank[size, bits >> low])
+
+
+@inlined
+def rank_beside(
+    bits: int,
+    other: int,
+    size: int,
+    low: int,
+    low_rank: Sets,
+    high_rank: Sets,
+    thirds: Sets,
+    squeezed: NDArray[np.uint16],
+) -> int:
+    """The rank of a set of ``size`` cells beside another."""
+    ones = (wide(1) << low) - 1
+    below = other & ones
+    of_low = squeezed[wide(thirds[below]) + 2 * wide(thirds[bits & ones])]
+    of_high = squeezed[wide(thirds[other >> low]) + 2 * wide(thirds[bits >> low])]
+    return rank_in(wide(of_low) | wide(of_high) << (low - count_bits(below)), size, low, low_rank, high_rank)
+
+
+@inlined
+def image(bits: int, symmetry: int, low: int, low_images: Sets, high_images: Sets) -> int:
+    """What a symmetry makes of a set."""
+    return wide(low_images[symmetry, bits & ((wide(1) << low) - 1)]) | wide(high_images[symmetry, bits >> low])
+
+
+@compiled
+def _classify(
+    ranks: Ranks,
+    parameters: Parameters,
+    low_images: Sets,
+    high_images: Sets,
+    places: Places,
+    leaders: Sets,
+    starts: Integers,
+) -> int:
+    """Fill the arrays of :class:`Classes`; the number of classes."""
+    low, sets, first, _, _, _, _ = ranks
+    cells = len(first) - 2
+    places[:] = -1
+    found = 0
+    for size in range(cells + 1):
+        starts[size] = found
+        for i in range(first[size], first[size + 1]):
+            bits = wide(sets[i])
+            if places[bits] >= 0 or line_in(bits, parameters):
+                continue
+            place = (found - starts[size]) * IMAGES
+            for s in range(len(low_images)):
+                places[image(bits, s, low, low_images, high_images)] = place
+            leaders[found] = bits
+            found += 1
+    starts[cells + 1] = found
+    for bits in range(len(places)):
+        if places[bits] < 0:
+            continue
+        size = count_bits(wide(bits))
+        leader = wide(leaders[starts[size] + places[bits] // IMAGES])
+        for s in range(len(low_images)):
+            if image(wide(bits), s, low, low_images, high_images) == leader:
+                places[bits] += s
+                break
+    return found

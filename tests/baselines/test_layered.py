@@ -1,0 +1,401 @@
+"""The solver by layers: against the solver over all boards, a recursion in plain Python, and its own files."""
+
+import errno
+import json
+import os
+from functools import cache
+from itertools import combinations
+from math import comb
+from types import SimpleNamespace
+
+import numpy as np
+import plain
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from baselines.layered import build, estimate, open_table, table
+from baselines.layered.ranks import IMAGES, classes_of, rank_beside, ranks_of
+from baselines.proof import prove
+from baselines.solver import solve
+from ttt_envs import Boards, Game, chance_outcomes, from_text
+from ttt_envs.boards import cells_of
+from ttt_envs.files import held
+from ttt_envs.symmetry import symmetries
+
+SKIPS = [0.0, 0.1, 0.25]
+SMALL = Game(2, 3, 3, 0.25)  # for the files: 28 parts
+built = cache(build)
+ranks = cache(ranks_of)
+
+
+def all_positions(game):
+    """Every board with either mover; without skips those of alternate play, of either colour."""
+    cells = cells_of(np.arange(3**game.cells, dtype=np.uint64), game)
+    boards = Boards(np.concatenate([cells, cells]), np.repeat(np.array([0, 1], np.int8), len(cells)))
+    if game.skip_chance == 0:
+        seen = boards.own_first()
+        behind = (seen == 2).sum(axis=1) - (seen == 1).sum(axis=1)
+        boards = boards.take((behind == 0) | (behind == 1))
+    return boards
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Ranks and classes
+
+
+def set_of(cells):
+    return sum(1 << cell for cell in cells)
+
+
+@pytest.mark.parametrize("cells", [1, 2, 5, 8])
+def test_sets_stand_by_their_size_and_then_by_their_number(cells):
+    expected = [number for size in range(cells + 1) for number in sorted(map(set_of, combinations(range(cells), size)))]
+    assert ranks(cells).sets.tolist() == expected
+    assert np.diff(ranks(cells).starts).tolist() == [comb(cells, size) for size in range(cells + 1)]
+
+
+@given(st.integers(1, 17), st.data())
+def test_a_rank_beside_a_set_is_that_among_the_cells_it_leaves(cells, data):
+    kinds = data.draw(st.lists(st.integers(0, 2), min_size=cells, max_size=cells))
+    mine, other = ([cell for cell in range(cells) if kinds[cell] == kind] for kind in (1, 2))
+    left = [cell for cell in range(cells) if cell not in other]
+    places = [left.index(cell) for cell in mine]
+    low, sets, starts, low_rank, high_rank, thirds, squeezed = tables = ranks(cells)
+    rank = rank_beside(set_of(mine), set_of(other), len(mine), low, low_rank, high_rank, thirds, squeezed)
+    assert rank == sum(comb(place, index + 1) for index, place in enumerate(places))
+    assert tables.sets[starts[len(mine)] + rank] == set_of(places)
+    assert sets is tables.sets
+
+
+@given(plain.games(4))
+def test_a_class_is_led_by_its_smallest_image_and_has_no_line(game):
+    tables = ranks(game.cells)
+    classes = classes_of(game, tables)
+    lines = [set_of(line) for line in plain.all_lines(game)]
+    rng = np.random.default_rng(0)
+    for number in rng.integers(0, 1 << game.cells, 20).tolist():
+        place = int(classes.places[number])
+        if any(number & line == line for line in lines):
+            assert place == -1
+            continue
+        images = [set_of(j for j, cell in enumerate(image) if number >> int(cell) & 1) for image in symmetries(game)]
+        leader, size = min(images), number.bit_count()
+        assert classes.leaders[classes.starts[size] + place // IMAGES] == leader
+        assert images[place % IMAGES] == leader
+        assert place % IMAGES == 0 or number != leader
+    assert len(set(classes.leaders.tolist())) == len(classes.leaders) == classes.starts[-1]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Values
+
+
+@pytest.mark.parametrize("skip_chance", SKIPS)
+@pytest.mark.parametrize(
+    "shape",
+    [
+        (3, 3, 3),
+        (3, 3, 2),
+        (1, 1, 1),
+        (2, 2, 2),
+        (1, 7, 3),
+        (3, 4, 3),
+        pytest.param((3, 4, 4), marks=pytest.mark.slow),
+        pytest.param((3, 5, 4), marks=pytest.mark.slow),
+        pytest.param((4, 4, 4), marks=pytest.mark.slow),
+    ],
+    ids=str,
+)
+def test_every_position_has_the_value_of_the_solver_over_all_boards(shape, skip_chance):
+    game = Game(*shape, skip_chance)
+    ours, theirs = build(game), solve(game, cache=False)
+    chunk = 1 << 20
+    for start in range(0, 3**game.cells, chunk):
+        cells = cells_of(np.arange(start, min(start + chunk, 3**game.cells), dtype=np.uint64), game)
+        for mover in (0, 1):
+            boards = Boards(cells, np.full(len(cells), mover, np.int8))
+            if skip_chance == 0:
+                behind = (cells == 2 - mover).sum(axis=1) - (cells == mover + 1).sum(axis=1)
+                boards = boards.take((behind == 0) | (behind == 1))
+            assert_allclose(ours.values(boards), theirs.values(boards), rtol=0, atol=1e-12)
+            if start == 0:
+                assert_allclose(ours.action_values(boards), theirs.action_values(boards), rtol=0, atol=1e-12)
+
+
+def recursion(game):
+    """value(own, other) to the mover, in plain Python, from the rules as a person would write them."""
+    lines, everything = [set_of(line) for line in plain.all_lines(game)], (1 << game.cells) - 1
+
+    @cache
+    def value(own, other):
+        worths = []
+        for cell in range(game.cells):
+            if (own | other) >> cell & 1:
+                continue
+            made = own | 1 << cell
+            if any(made & line == line for line in lines):
+                worths.append(1.0)
+            elif made | other == everything:
+                worths.append(0.0)
+            else:
+                worth = -(1 - game.skip_chance) * value(other, made)
+                worths.append(worth + (game.skip_chance * value(made, other) if game.skip_chance else 0.0))
+        return max(worths)
+
+    return value
+
+
+@pytest.mark.parametrize("skip_chance", [0.0, 0.1, 0.5, 0.9])
+@pytest.mark.parametrize(
+    "shape", [(2, 5, 4), (2, 5, 5), (5, 2, 3), (3, 3, 1), (3, 3, 3), (1, 6, 5), (1, 3, 2)], ids=str
+)
+def test_every_position_has_the_value_of_a_recursion_in_plain_python(shape, skip_chance):
+    game = Game(*shape, skip_chance)
+    if game.cells == 10 and skip_chance not in (0.0, 0.1):
+        return
+    value, boards = recursion(game), plain.positions_of_random_play(game, 400)
+    seen = boards.own_first()
+    powers = 1 << np.arange(game.cells)
+    own, other = ((seen == kind) @ powers for kind in (1, 2))
+    expected = [value(*pair) for pair in zip(own.tolist(), other.tolist(), strict=True)]
+    assert_allclose(built(game).values(boards), expected, rtol=0, atol=1e-12)
+
+
+def check_by_successors(ours, boards, tolerance):
+    """Values are the best of the moves', and those what the rules say of the values after them."""
+    values, of_moves = ours.values(boards), ours.action_values(boards)
+    assert values.dtype == of_moves.dtype == np.float64
+    assert_array_equal(np.isnan(of_moves), boards.cells != 0)
+    assert_allclose(values, np.nanmax(of_moves, axis=1), rtol=0, atol=tolerance)
+    for row in range(len(values)):
+        position = boards.position(row)
+        for action in np.flatnonzero(position.cells == 0)[:3].tolist():
+            worth = 0.0
+            for probability, after, _ in chance_outcomes(ours.game, position, action):
+                value = float(ours.values(Boards.of([after]))[0])
+                worth += probability * (value if after.mover == position.mover else -value)
+            assert of_moves[row, action] == pytest.approx(worth, abs=tolerance)
+
+
+@pytest.mark.parametrize("skip_chance", SKIPS)
+def test_values_of_a_larger_board_follow_from_those_after_them(skip_chance, known):
+    game = Game(4, 4, 4, skip_chance)
+    ours = build(game)
+    check_by_successors(ours, plain.positions_of_random_play(game, 100), 1e-15)
+    start = ours.values(Boards.start(game))
+    if skip_chance == 0.25:
+        assert start == pytest.approx(65393675 / 536870912, abs=1e-15)
+    if skip_chance == 0:
+        assert start == int(known["optimal_play"]["4x4x4 skip 0"]["value"]) == 0
+
+
+@pytest.mark.parametrize("skip_chance", [0.0, 0.25])
+def test_above_16_cells_values_are_rounded_once_a_layer(skip_chance):
+    game = Game(1, 17, 2, skip_chance)
+    ours = build(game)
+    assert ours.dtype == np.float32
+    assert ours.part(5, 2).dtype == np.float32
+    assert ours.error == 18 * 2**-25
+    check_by_successors(ours, plain.positions_of_random_play(game, 50), 2**-25)
+
+
+@pytest.mark.slow
+def test_four_by_five_is_a_draw_by_the_layers_and_by_proof(tmp_path):
+    game = Game(4, 5, 4)
+    ours = build(game, tmp_path / "layers")
+    start = Boards.start(game)
+    assert prove(game).value == ours.values(start)[0] == 0
+    check_by_successors(ours, plain.positions_of_random_play(game, 300), 0)
+
+
+@pytest.mark.parametrize("shape", [(3, 3, 3), (2, 4, 3), (1, 6, 2)], ids=str)
+def test_a_result_that_halves_with_every_ply_tells_how_long_it_takes(shape):
+    game = Game(*shape)
+    halved, solution = build(game, discount=0.5), solve(game, cache=False)
+    boards = plain.positions_of_random_play(game, 200)
+    values, won = halved.values(boards), solution.values(boards) != 0
+    assert_array_equal(np.sign(values), solution.values(boards))
+    assert_array_equal(abs(values[won]), 2.0 ** (1 - solution.distance(boards)[won]))
+    assert_array_equal(np.nanmax(halved.action_values(boards), axis=1), values)
+
+
+def test_finished_boards_have_their_result_and_no_moves():
+    game = Game(skip_chance=0.1)
+    texts = ["ooo/xx./... x", "ooo/xx./... o", "oxo/oxx/xoo x"]
+    boards = Boards.of([from_text(text) for text in texts])
+    assert built(game).values(boards).tolist() == [-1, 1, 0]
+    assert np.isnan(built(game).action_values(boards)).all()
+    assert built(game).values(boards.take(np.zeros(0, np.int64))).shape == (0,)
+
+
+def test_positions_that_alternate_play_does_not_lead_to_are_refused_without_skips():
+    boards = Boards.of([from_text(".../.../... o"), from_text("o../.../... o")])
+    for ask in (built(Game()).values, built(Game()).action_values):
+        with pytest.raises(ValueError, match=r"mover has 1 stones more .* skip_chance above 0"):
+            ask(boards)
+        ask(boards.take(np.array([0])))
+    assert_allclose(built(Game(skip_chance=0.1)).values(boards)[0], 0.2047627, atol=1e-12)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What it takes
+
+
+@pytest.mark.parametrize("game", [SMALL, Game(), Game(3, 3, 3, 0.1), Game(2, 4, 2)], ids=str)
+def test_an_estimate_is_what_the_layers_have(game):
+    ours, said = built(game), estimate(game)
+    owns = [[stones // 2] if game.skip_chance == 0 else range(stones + 1) for stones in range(game.cells + 1)]
+    parts = [[ours.part(stones, own) for own in owns[stones]] for stones in range(game.cells + 1)]
+    assert said.by_stones == tuple(sum(part.size for part in layer) for layer in parts)
+    assert said.disk == sum(part.nbytes for layer in parts for part in layer)
+    assert said.disk < said.memory_alone
+    assert said.memory <= said.memory_alone
+    assert not any(part.flags.writeable for layer in parts for part in layer)
+
+
+def test_what_does_not_fit_is_refused_before_anything_is_made(tmp_path):
+    needed = estimate(SMALL)
+    with pytest.raises(ValueError, match=f"takes {needed.memory_alone:,} bytes of memory.*a folder for"):
+        build(SMALL, memory=needed.memory_alone - 1)
+    with pytest.raises(ValueError, match=f"takes {needed.memory:,} bytes of memory"):
+        build(SMALL, tmp_path / "layers", memory=needed.memory - 1)
+    assert not (tmp_path / "layers").exists()
+    for ask in (build, estimate):
+        with pytest.raises(ValueError, match="3 x 7 is too large"):
+            ask(Game(3, 7, 4))
+
+
+def test_progress_only_grows(tmp_path):
+    seen = []
+    for folder in (None, tmp_path, tmp_path):
+        build(SMALL, folder, progress=seen.append)
+        assert seen == sorted(seen)
+        assert seen[-1] == 1
+        seen.clear()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Files
+
+
+def states_of(folder):
+    """What tells whether a file was written again, by name."""
+    return {path.name: path.stat().st_ino for path in folder.glob("*.npy")}
+
+
+def assert_right(ours):
+    boards = all_positions(ours.game)
+    assert_array_equal(ours.values(boards), built(ours.game).values(boards))
+
+
+def test_layers_in_a_folder_are_read_again_as_they_are(tmp_path):
+    folder = tmp_path / "layers"
+    assert_right(build(SMALL, folder))
+    before = states_of(folder)
+    assert_right(build(SMALL, folder))
+    assert_right(open_table(SMALL, folder))
+    assert states_of(folder) == before
+    assert isinstance(open_table(SMALL, folder).part(3, 1).base, np.memmap)
+    manifest = json.loads((folder / table.MANIFEST).read_text())
+    assert manifest["game"] == SMALL.to_dict()
+    assert set(manifest["parts"]) == set(before)
+
+
+def test_a_build_that_was_killed_goes_on_with_what_is_finished(tmp_path, fresh):
+    folder = tmp_path / "layers"
+    fresh(
+        "import os; from pathlib import Path; from baselines.layered import build; from ttt_envs import Game",
+        f"build(Game(2, 3, 3, 0.25), Path({str(folder)!r}), progress=lambda share: share > 0.5 and os._exit(0))",
+    )
+    before = states_of(folder)
+    assert 0 < len(before) < 27
+    (folder / "06-03.npy0123abcd.tmp").write_bytes(b"half")  # as if it had been killed while it wrote
+    with pytest.raises(ValueError, match="no finished table"):
+        open_table(SMALL, folder)
+    assert_right(build(SMALL, folder))
+    assert states_of(folder).items() > before.items()
+    assert not list(folder.glob("*.tmp"))
+
+
+def flip(path):
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+
+
+def cut(path):
+    path.write_bytes(path.read_bytes()[:-8])
+
+
+def remove(path):
+    path.unlink()
+
+
+def link(path):
+    path.unlink()
+    path.symlink_to("/dev/zero")
+
+
+@pytest.mark.parametrize("damage", [flip, cut, remove, link], ids=lambda damage: damage.__name__)
+def test_a_damaged_part_is_found_and_alone_made_anew(tmp_path, damage):
+    build(SMALL, tmp_path)
+    whole = (tmp_path / "03-01.npy").read_bytes()
+    before = states_of(tmp_path)
+    damage(tmp_path / "03-01.npy")
+    opened = open_table(SMALL, tmp_path)
+    assert opened.values(Boards.start(SMALL)) == built(SMALL).values(Boards.start(SMALL))
+    with pytest.raises(ValueError, match=r"03-01\.npy is damaged: build"):
+        opened.part(3, 1)
+    assert_right(build(SMALL, tmp_path))
+    assert (tmp_path / "03-01.npy").read_bytes() == whole
+    after = states_of(tmp_path)
+    assert {name for name in after if after[name] != before[name]} <= {"03-01.npy"}
+
+
+def test_a_full_disk_is_one_sentence_and_loses_nothing_finished(tmp_path, monkeypatch):
+    written, real = [], table.write_whole
+
+    def write_whole(path, write):
+        if len(written) == 5:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        written.append(path.name)
+        real(path, write)
+
+    monkeypatch.setattr(table, "write_whole", write_whole)
+    with pytest.raises(ValueError, match=r"No space left on device\. What is finished is kept"):
+        build(SMALL, tmp_path)
+    before = states_of(tmp_path)
+    assert set(before) == set(written)
+    monkeypatch.undo()
+    assert_right(build(SMALL, tmp_path))
+    assert states_of(tmp_path).items() > before.items()
+    with monkeypatch.context() as patch:
+        patch.setattr(table.shutil, "disk_usage", lambda path: SimpleNamespace(free=100))
+        with pytest.raises(ValueError, match=r"bytes more in .*, and 100 are free: make room"):
+            build(SMALL, tmp_path / "other")
+
+
+def test_two_builds_at_once_do_no_harm(tmp_path):
+    tmp_path.joinpath("layers").mkdir()
+    with held(tmp_path / "layers"), pytest.raises(ValueError, match="another process is writing"):
+        build(SMALL, tmp_path / "layers")
+    build(SMALL, tmp_path / "layers")
+    with held(tmp_path / "layers"):  # a table that is complete is only read
+        assert_right(build(SMALL, tmp_path / "layers"))
+
+
+def test_a_folder_of_something_else_is_refused(tmp_path):
+    build(SMALL, tmp_path)
+    with pytest.raises(ValueError, match="holds a table with game="):
+        build(Game(2, 3, 2, 0.25), tmp_path)
+    with pytest.raises(ValueError, match="holds a table with discount="):
+        open_table(SMALL, tmp_path, discount=0.5)
+    for text in ("[]", "{}", "{"):
+        (tmp_path / table.MANIFEST).write_text(text)
+        with pytest.raises(ValueError, match="manifest"):
+            build(SMALL, tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ValueError, match="file"):
+        build(SMALL, tmp_path / "file")
