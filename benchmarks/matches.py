@@ -1,4 +1,4 @@
-"""How fast matches are played, beside OpenSpiel's loop over bots; what a second worker is worth; a net of others.
+"""How fast matches are played, beside OpenSpiel's loop over bots; a second worker; a net of others; a placement.
 
 Ours and the peer take turns in one process on one core, for several rounds, and the ratio is taken within each round. A
 rate is finished games per second of CPU time; imports, compiling and the first match stay outside the clock. What one
@@ -130,10 +130,15 @@ def table_of_workers(found: Sequence[Workers]) -> Table:
 
 ALONE = {
     "exploitability-torch": ("exploitability of a torch MLP, 3 x 3 (at most 2 s)", "exploitability(Game(), policy)"),
+    "placement": (
+        "svd:rank=18 placed on the ladder 3x3, moves timed (at most 60 s)",
+        "place('svd:rank=18', read_ladder('3x3'), {})['rating']['mean']",
+    ),
 }
 BEFORE = """
 import torch, ttt_envs
 from evaluation.exact import exploitability
+from evaluation.ladder import place, read_ladder
 from ttt_envs.rules import Game
 torch.manual_seed(0)
 torch.set_num_threads(1)
