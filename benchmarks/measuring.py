@@ -9,7 +9,6 @@ import importlib.metadata
 import json
 import os
 import platform
-import re
 import shutil
 import statistics
 import subprocess
@@ -28,6 +27,7 @@ from rich.console import Console
 from rich.table import Table
 
 import ttt_envs
+from evaluation.cost import processor
 
 # a benchmark that is named after a package must not be found in its place
 sys.path[:] = [folder for folder in sys.path if folder != str(Path(__file__).parent)]
@@ -72,17 +72,6 @@ def compile_c(source: str) -> ctypes.CDLL:
         library, file = Path(folder, "peer.so"), Path(__file__).parent / "peers" / source
         subprocess.run(["gcc", "-O3", "-march=native", "-shared", "-fPIC", "-o", library, file], check=True)
         return ctypes.CDLL(str(library))
-
-
-def cpu() -> str:
-    """The maker, family and model of this machine's processor."""
-    try:
-        text = Path("/proc/cpuinfo").read_text()
-    except OSError:
-        return platform.processor() or platform.machine()
-    found = dict(re.findall(r"^(model name|cpu family|model)\s*: (.*)$", text, re.M))
-    name = found.get("model name", platform.machine())
-    return f"{name}, family {found['cpu family']} model {found['model']}" if len(found) == 3 else name
 
 
 def versions(packages: Iterable[str]) -> dict[str, str]:
@@ -428,7 +417,7 @@ def run(benchmark: Benchmark) -> None:
         for part in benchmark.parts
     }
     here = versions(benchmark.packages)
-    console.print(f"{cpu()}, one core; " + ", ".join(" ".join(pair) for pair in here.items()))
+    console.print(f"{processor()}, one core; " + ", ".join(" ".join(pair) for pair in here.items()))
     if comparisons:
         note = f" {benchmark.note}" if benchmark.note else ""
         console.print(f"Medians (min - max) of {rounds} rounds; ratios are taken within each round.{note}")
@@ -439,5 +428,5 @@ def run(benchmark: Benchmark) -> None:
     for name, reason in skipped.items():
         console.print(f"{name} is skipped, {reason}", markup=False)
     if arguments.json is not None:
-        data = {"cpu": cpu(), "versions": here, "rounds": rounds, "rows": plain(comparisons), **plain(measured)}
+        data = {"cpu": processor(), "versions": here, "rounds": rounds, "rows": plain(comparisons), **plain(measured)}
         arguments.json.write_text(json.dumps({**data, "skipped": skipped}, indent=2) + "\n")

@@ -24,11 +24,11 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from measuring import cpu
 from rich.box import MARKDOWN
 from rich.console import Console
 from rich.table import Table
 
+from evaluation.cost import processor
 from evaluation.match import Score, play_pairs
 from learners.teacher import lesson_of
 from ttt_envs import parallel
@@ -127,7 +127,7 @@ def measured(cluster: Cluster | None, rounds: int, job_s: float) -> dict[str, An
         parallel.TASK_S = 0.0  # each by itself
         overhead[name] = statistics.median(seconds(nothing, many, jobs) / len(many) for _ in range(rounds))
         parallel.TASK_S = TASK_S
-    found: dict[str, Any] = {"cpu": cpu(), "hand_out_s": overhead, "work": {}}
+    found: dict[str, Any] = {"cpu": processor(), "hand_out_s": overhead, "work": {}}
     for name, (function, blocks_of) in WORK.items():
         times = []
         for block in blocks_of(12):
