@@ -25,6 +25,7 @@ from typing import Annotated, Any
 import tyro
 from rich.console import Console
 
+from evaluation.cost import processor
 from ttt_apps import cli
 from ttt_envs.files import read_json, write_json, write_whole
 
@@ -249,16 +250,6 @@ def hash_of(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
 
 
-def cpu() -> str:
-    """The maker, family and model of this machine's processor."""
-    try:
-        text = Path("/proc/cpuinfo").read_text()
-    except OSError:
-        return platform.processor() or platform.machine()
-    found = dict(re.findall(r"^(model name|cpu family|model)\s*: (.*)$", text, re.M))
-    return f"{found.get('model name', platform.machine())}, family {found.get('cpu family')} model {found.get('model')}"
-
-
 def rows_of(record: dict[str, Any]) -> list[tuple[str, str, str]]:
     """(what was run, steps per second, result) of a client, tests of the same words in one row."""
     if record["reason"]:
@@ -278,7 +269,7 @@ def rows_of(record: dict[str, Any]) -> list[tuple[str, str, str]]:
 def table(records: dict[str, dict[str, Any]]) -> str:
     """The part of the page that is written by this command."""
     lines = [
-        f"CPU: {cpu()}, one thread a process; Python {platform.python_version()}.",
+        f"CPU: {processor()}, one thread a process; Python {platform.python_version()}.",
         "",
         "| client | what was run | steps/s | result |",
         "|---|---|---|---|",
