@@ -5,12 +5,15 @@ afterstate, ``after[m, b]``: the expected result to player_0, from -1 to 1, once
 is worth what stands in one entry, and the best of them is the value of a position. Boards are numbered by their base-3
 keys; a stone only ever increases the key, so one sweep from the highest key to the lowest meets every board after all
 that can follow it (Bellman, 1957; retrograde analysis in the tongue of game programs).
+
+Boards of 17 to 20 cells have too many boards for such a table, and are solved by layers: :mod:`baselines.layered`.
 """
 
 from __future__ import annotations
 
 import math
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,17 +23,21 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from baselines import layered
+from baselines.layered.counting import count_by_sets
 from baselines.reachable import Counts, count
 from ttt_envs import bits, rules
 from ttt_envs.bits import line_in
 from ttt_envs.boards import Boards
 from ttt_envs.compiling import Cells, Integers, Parameters, Reals, compiled, inlined, wide
-from ttt_envs.kept import Kept, source_of
+from ttt_envs.kept import Kept, kept_folder, source_of
 from ttt_envs.policy import TIE
 from ttt_envs.rules import DRAW, NOT_OVER, Game, is_legal, skip_chance_of, standing_of
 from ttt_envs.specs import Named
 
 LARGEST = 16
+"""cells up to which all boards have their place in one table"""
+LARGEST_BY_LAYERS = layered.LARGEST
 """cells up to which a game is solved"""
 FORMAT = 1
 """version of a stored table"""
@@ -48,6 +55,9 @@ Progress = Callable[[float], None]
 
 class Solution:
     """The exact values of all positions of a game, made by :func:`solve`."""
+
+    _tie = TIE
+    """moves that are so near to the best are as good"""
 
     def __init__(self, game: Game, after: Reals, cache: bool) -> None:
         self.game = game
@@ -74,10 +84,10 @@ class Solution:
         return out
 
     def optimal_actions(self, boards: Boards) -> NDArray[np.bool_]:
-        """bool[B, rows * columns]: the moves within 1e-9 of the best."""
+        """bool[B, rows * columns]: the moves within 1e-9 of the best; above 16 cells see :class:`LayeredSolution`."""
         values = self.action_values(boards)
         best = np.max(values, axis=1, initial=-np.inf, where=~np.isnan(values), keepdims=True)
-        optimal: NDArray[np.bool_] = values >= best - TIE
+        optimal: NDArray[np.bool_] = values >= best - self._tie
         return optimal
 
     def distance(self, boards: Boards) -> Integers:
@@ -94,16 +104,20 @@ class Solution:
                 f"{self.game.skip_chance:g}: solve the game with skip_chance=0"
             )
         cells = np.ascontiguousarray(boards.cells)
-        speed = np.empty(len(cells))
-        _values(cells, boards.mover, self._halved, self.game.parameters, speed)
+        speed = self._speed(boards)
         plies = np.count_nonzero(cells == 0, axis=1).astype(np.int64)
         plies[speed != 0] = 1 - np.log2(np.abs(speed[speed != 0])).astype(np.int64)
         over = [rules.standing(board, self.game.parameters) != NOT_OVER for board in cells]
         return np.where(over, 0, plies)
 
+    def _speed(self, boards: Boards) -> Reals:
+        """The values of a game whose result counts half as much with every ply: 2**-d takes d + 1 plies."""
+        out = np.empty(len(boards.mover))
+        _values(np.ascontiguousarray(boards.cells), boards.mover, self._halved, self.game.parameters, out)
+        return out
+
     @cached_property
     def _halved(self) -> Reals:
-        """The table of a game whose result counts half as much with every ply: a value of 2**-d takes d + 1 plies."""
         return _table(self.game, 0.5, self._cache, None)
 
     @cached_property
@@ -115,6 +129,42 @@ class Solution:
         return f"Solution({self.game}, value={self.value})"
 
 
+class LayeredSolution(Solution):
+    """The same of a board of 17 to 20 cells, by layers: it has no table ``after`` of all boards.
+
+    Values are float32 and rounded once a layer, so that they may be 6e-7 from the exact ones (without skips they are
+    exact); moves that are twice as near to the best count as optimal. Without skips only positions of alternate play
+    have a value, and others are refused.
+    """
+
+    def __init__(self, game: Game, cache: bool, progress: Progress | None) -> None:
+        self.game = game
+        self._cache = cache
+        self._table = _layers(game, 1.0, cache, progress)
+        self._tie = TIE + (2 * self._table.error if game.skip_chance > 0 else 0.0)
+        self.value = float(self.values(Boards.start(game))[0])
+
+    def values(self, boards: Boards) -> Reals:
+        """As :meth:`Solution.values`."""
+        return self._table.values(boards)
+
+    def action_values(self, boards: Boards) -> Reals:
+        """As :meth:`Solution.action_values`."""
+        return self._table.action_values(boards)
+
+    def _speed(self, boards: Boards) -> Reals:
+        return self._halved_layers.values(boards)
+
+    @cached_property
+    def _halved_layers(self) -> layered.LayeredTable:
+        return _layers(self.game, 0.5, self._cache, None)
+
+    @cached_property
+    def counts(self) -> Counts:
+        """How many positions there are, counted when first asked; not how many games."""
+        return count_by_sets(self.game)
+
+
 _alive: WeakValueDictionary[Game, Solution] = WeakValueDictionary()
 
 
@@ -123,35 +173,52 @@ def solve(game: Game, *, cache: bool = True, progress: Progress | None = None) -
 
     A table of more than 4 MiB is kept in the user's cache directory, or in the folder that ``TTT_ENVS_CACHE`` names,
     checked by its hash, and read back memory-mapped; all of them take at most ``TTT_ENVS_CACHE_BYTES`` (4 GiB), and
-    with 0 nothing is kept.
+    with 0 nothing is kept. Above 16 cells it is a folder of layers: 3 GB for 4 x 5 with skips, which a process that
+    was killed leaves for the next to finish; where it is not kept, it takes memory instead.
 
     Args:
-        game: up to 16 cells, with any skip chance.
+        game: up to 20 cells, with any skip chance.
         cache: read and keep the table on disk.
         progress: called with the share that is done.
 
     Raises:
-        ValueError: a larger board.
+        ValueError: a larger board; too little memory or disk.
     """
     check_size(game)
-    if not cache:
-        return Solution(game, _table(game, 1.0, False, progress), False)
-    found = _alive.get(game)
+    found = _alive.get(game) if cache else None
     if found is None:
-        found = _alive[game] = Solution(game, _table(game, 1.0, True, progress), True)
+        if game.cells > LARGEST:
+            found = LayeredSolution(game, cache, progress)
+        else:
+            found = Solution(game, _table(game, 1.0, cache, progress), cache)
+        if cache:
+            _alive[game] = found
     return found
 
 
 def check_size(game: Game) -> None:
     """Raise ValueError for a board that :func:`solve` cannot tabulate."""
-    if game.cells > LARGEST:
+    if game.cells > LARGEST_BY_LAYERS:
         needed = 16 * 3**game.cells
         size = f"{needed:,}" if needed < 10**15 else f"{needed:.1e}"
         raise ValueError(
             f"a board of {game.rows} x {game.columns} is too large to solve: its table of 2 x 3**{game.cells} values "
-            f"would take {size} bytes, and boards up to {LARGEST} cells (689 MB) are solved. Who wins a larger "
-            f"one without skips, evaluate.py prove may tell"
+            f"would take {size} bytes, and boards up to {LARGEST_BY_LAYERS} cells are solved. Who wins a larger one "
+            f"without skips, evaluate.py prove may tell"
         )
+
+
+def _layers(game: Game, discount: float, cache: bool, progress: Progress | None) -> layered.LayeredTable:
+    """The layers of a game, in a folder where so much is kept, else in memory."""
+    folder = None
+    if cache:
+        content = {"format": layered.FORMAT, "game": game.to_dict(), "discount": discount}
+        folder = kept_folder(f"layers-{game.slug}", content, layered.MADE_BY, layered.estimate(game).disk)
+    while True:
+        try:
+            return layered.build(game, folder, discount=discount, progress=progress)
+        except layered.InUse:  # its layers will be read
+            time.sleep(1.0)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -454,6 +521,10 @@ class Optimal(Named):
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
         """float64[B, rows * columns]."""
+        if isinstance(self.solution, LayeredSolution):
+            best, legal = self.solution.optimal_actions(boards), boards.legal(self.game)
+            shares = (chosen / chosen.sum(axis=1, keepdims=True) for chosen in (best, legal))
+            return np.asarray((1 - self.epsilon) * next(shares) + self.epsilon * next(shares))
         out = np.empty(boards.cells.shape)
         cells = np.ascontiguousarray(boards.cells)
         _optimal(cells, boards.mover, self.solution.after, self.epsilon, self.game.parameters, out)

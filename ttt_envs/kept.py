@@ -19,7 +19,7 @@ from typing import IO, Any
 import numpy as np
 import platformdirs
 
-from ttt_envs.files import open_to_read, read_json, write_json, write_whole
+from ttt_envs.files import held, open_to_read, read_json, write_json, write_whole
 from ttt_envs.version import __version__
 
 CACHE, CACHE_BYTES = "TTT_ENVS_CACHE", "TTT_ENVS_CACHE_BYTES"
@@ -29,6 +29,8 @@ MOST_BYTES = 1 << 32
 
 _OURS = re.compile(r"-[0-9a-f]{16}\.json$")
 _UNFINISHED = re.compile(r"-[0-9a-f]{16}\.(npy|json).*\.tmp$")
+_FOLDER = re.compile(r"-[0-9a-f]{16}$")
+_IN_FOLDER = re.compile(r"(manifest\.json|[0-9]+-[0-9]+\.npy)([0-9a-f]{8}\.tmp)?$")
 _ABANDONED_S = 3600
 """seconds after which a file that is being written belongs to nobody any more"""
 _BESIDE = 1 << 12
@@ -90,6 +92,34 @@ class Kept:
         return True
 
 
+def kept_folder(name: str, content: Mapping[str, Any], made_by: str, size: int) -> Path | None:
+    """A folder ``NAME-HASH`` for ``manifest.json`` and arrays ``N-N.npy``, which count among what is kept.
+
+    Who writes there holds it (:func:`ttt_envs.files.held`): what is held is not removed.
+
+    Args:
+        name: for people.
+        content: as of :class:`Kept`.
+        made_by: as of :class:`Kept`.
+        size: bytes of all its files; older ones of others make room for them.
+
+    Returns:
+        The folder, made where there is none; None where so much is not kept, or it cannot be made.
+    """
+    place = Kept(name, content, made_by).path.with_suffix("")
+    room = limit() - size - _BESIDE
+    if room < 0:
+        return None
+    try:
+        _make_folder(place.parent)
+        _make_room(place.parent, room, besides=place)
+        place.mkdir(exist_ok=True)
+        os.utime(place)  # what was asked for last is removed last
+    except OSError:
+        return None
+    return place
+
+
 def mapped(file: IO[bytes]) -> np.ndarray[Any, Any]:
     """The array in a file of numpy, memory-mapped and read-only; whatever is wrong with it is any exception."""
     major, _ = np.lib.format.read_magic(file)
@@ -139,18 +169,35 @@ def source_of(*modules: ModuleType) -> str:
     return hashlib.sha256(sources.encode()).hexdigest()
 
 
-def _make_room(kept: Path, room: int) -> None:
-    """Remove arrays, the one unread for longest first, until the others take at most ``room`` bytes.
+def _make_room(kept: Path, room: int, besides: Path | None = None) -> None:
+    """Remove arrays and folders, the one unread for longest first, until the others take at most ``room`` bytes.
 
-    Only files that this module has written are counted or touched, those of a process that was killed included.
+    Only files that this module has named are counted or touched, those of a process that was killed included; and not
+    the folder ``besides``.
     """
-    for left in kept.iterdir():
-        if _UNFINISHED.search(left.name) and time.time() - left.stat().st_mtime > _ABANDONED_S:
-            left.unlink(missing_ok=True)
-    labels = [label for label in kept.glob("*.json") if _OURS.search(label.name)]
-    for label in sorted(labels, key=lambda label: label.stat().st_mtime, reverse=True):
-        array = label.with_suffix(".npy")
-        room -= _BESIDE + (array.stat().st_size if array.exists() else 0)
-        if room < 0:
-            label.unlink(missing_ok=True)
-            array.unlink(missing_ok=True)
+    found = []
+    for path in kept.iterdir():
+        if _UNFINISHED.search(path.name) and time.time() - path.stat().st_mtime > _ABANDONED_S:
+            path.unlink(missing_ok=True)
+        elif _OURS.search(path.name) or (_FOLDER.search(path.name) and path.is_dir() and path != besides):
+            found.append((path.lstat().st_mtime, path))
+    for _, path in sorted(found, reverse=True):
+        files = _files_of(path)
+        room -= _BESIDE + sum(file.lstat().st_size for file in files)
+        if room < 0 and path.is_dir():
+            with suppress(ValueError), held(path):
+                for file in files:
+                    file.unlink(missing_ok=True)
+                with suppress(OSError):  # somebody has put a file of his own there
+                    path.rmdir()
+        elif room < 0:
+            for file in files:
+                file.unlink(missing_ok=True)
+
+
+def _files_of(path: Path) -> list[Path]:
+    """The label of an array and the array, or the files of a folder."""
+    if path.is_dir():
+        return sorted(file for file in path.iterdir() if _IN_FOLDER.match(file.name))
+    array = path.with_suffix(".npy")
+    return [path, array] if array.exists() else [path]

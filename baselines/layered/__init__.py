@@ -6,6 +6,6 @@ and :mod:`~baselines.layered.table` keeps the layers, in memory or on disk, and 
 
 from __future__ import annotations
 
-from baselines.layered.table import LayeredTable, build, estimate, open_table
+from baselines.layered.table import FORMAT, LARGEST, MADE_BY, InUse, LayeredTable, build, estimate, open_table
 
-__all__ = ["LayeredTable", "build", "estimate", "open_table"]
+__all__ = ["FORMAT", "LARGEST", "MADE_BY", "InUse", "LayeredTable", "build", "estimate", "open_table"]

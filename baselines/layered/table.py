@@ -7,7 +7,7 @@ import math
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -47,6 +47,10 @@ Part = tuple[int, int]
 """stones on the board, and how many of them are the mover's"""
 
 
+class InUse(ValueError):  # noqa: N818  # nothing is wrong
+    """Another process builds in the folder."""
+
+
 class Estimate(NamedTuple):
     """What it takes to solve a game by layers."""
 
@@ -60,9 +64,13 @@ class Estimate(NamedTuple):
     """the same where they do not"""
 
 
+def tables_of(game: Game) -> tuple[Ranks, Classes]:
+    """What games of a board and a win length share: about 20 bytes for every set of cells."""
+    return _tables(game.rows, game.columns, game.win_length)
+
+
 @lru_cache(maxsize=2)
 def _tables(rows: int, columns: int, win_length: int) -> tuple[Ranks, Classes]:
-    """What games of a board and a win length share: about 20 bytes for every set of cells."""
     game = Game(rows, columns, win_length)
     ranks = ranks_of(game.cells)
     return ranks, classes_of(game, ranks)
@@ -79,7 +87,7 @@ class _Layers:
             )
         self.game = game
         self.dtype = np.dtype(np.float64 if game.cells <= LARGEST_IN_DOUBLE else np.float32)
-        self.ranks, self.classes = _tables(game.rows, game.columns, game.win_length)
+        self.ranks, self.classes = tables_of(game)
 
     def owns(self, stones: int) -> range:
         """How many of the stones may be the mover's: any number with skips, by turns half of them, rounded down."""
@@ -267,8 +275,9 @@ def build(
         progress: called with the share that is done.
 
     Raises:
+        InUse: another process builds in the folder.
         ValueError: a larger board; too little memory; a full disk, which loses no finished part; a folder with
-            something else in it, or in which another process builds.
+            something else in it.
     """
     layers = _Layers(game)
     found = None if folder is None else _Folder(folder, layers, discount)
@@ -419,13 +428,22 @@ class _Folder:
                 )
         return {str(name): str(digest) for name, digest in data["parts"].items()}
 
-    def writing(self) -> Any:
-        """Hold the folder, and remove what a process that was killed has left."""
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-        except OSError as problem:
-            raise ValueError(f"{self.path} cannot be made: {problem.strerror}: choose another folder") from None
-        return held(self.path)
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Hold the folder, which is made where there is none.
+
+        Raises:
+            InUse: another process holds it.
+        """
+        with ExitStack() as stack:
+            try:
+                self.path.mkdir(parents=True, exist_ok=True)
+                stack.enter_context(held(self.path))
+            except OSError as problem:
+                raise ValueError(f"{self.path} cannot be used: {problem.strerror}: choose another folder") from None
+            except ValueError as problem:
+                raise InUse(str(problem)) from None
+            yield
 
     def read_all(self) -> dict[Part, Values]:
         """All parts that are there and whole."""

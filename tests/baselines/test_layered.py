@@ -16,10 +16,12 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from baselines.layered import build, estimate, open_table, table
+from baselines.layered.counting import count_by_sets
 from baselines.layered.ranks import IMAGES, classes_of, rank_beside, ranks_of
 from baselines.proof import prove
-from baselines.solver import solve
-from ttt_envs import Boards, Game, chance_outcomes, from_text
+from baselines.reachable import count
+from baselines.solver import LayeredSolution, solve
+from ttt_envs import Boards, Game, chance_outcomes, from_text, make_policy
 from ttt_envs.boards import cells_of
 from ttt_envs.files import held
 from ttt_envs.symmetry import symmetries
@@ -237,6 +239,77 @@ def test_positions_that_alternate_play_does_not_lead_to_are_refused_without_skip
             ask(boards)
         ask(boards.take(np.array([0])))
     assert_allclose(built(Game(skip_chance=0.1)).values(boards)[0], 0.2047627, atol=1e-12)
+
+
+@pytest.mark.parametrize("skip_chance", [0.0, 0.25])
+@pytest.mark.parametrize(
+    "shape", [(3, 3, 3), (3, 3, 1), (1, 1, 1), (2, 2, 2), (1, 2, 2), (2, 4, 3), (3, 4, 3), (2, 5, 5)], ids=str
+)
+def test_counts_by_sets_are_those_of_a_list_of_all_boards(shape, skip_chance):
+    game = Game(*shape, skip_chance)
+    assert count_by_sets(game) == count(game)._replace(games=None)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The solver above 16 cells
+
+LONG = Game(1, 17, 2, 0.25)
+
+
+@pytest.fixture
+def kept(tmp_path, monkeypatch):
+    monkeypatch.setenv("TTT_ENVS_CACHE", str(tmp_path / "kept"))
+    monkeypatch.delenv("TTT_ENVS_CACHE_BYTES", raising=False)
+    return tmp_path / "kept"
+
+
+def test_a_larger_board_is_solved_by_layers_that_are_kept(kept):
+    solution = solve(LONG)
+    assert isinstance(solution, LayeredSolution)
+    assert solve(LONG) is solution
+    boards = plain.positions_of_random_play(LONG, 200)
+    table_of = build(LONG)
+    assert_array_equal(solution.values(boards), table_of.values(boards))
+    assert_array_equal(solution.action_values(boards), table_of.action_values(boards))
+    assert solution.value == table_of.values(Boards.start(LONG))[0]
+    assert solution.counts.boards == sum(solution.counts.by_stones)
+    (folder,) = kept.iterdir()
+    before = states_of(folder)
+    assert sum(path.stat().st_size for path in folder.iterdir()) >= estimate(LONG).disk
+    del solution
+    assert_array_equal(solve(LONG).values(boards), table_of.values(boards))
+    assert states_of(folder) == before
+
+
+def test_without_the_cache_layers_stay_in_memory(kept, monkeypatch):
+    value = solve(LONG, cache=False).value
+    assert not kept.exists()
+    monkeypatch.setenv("TTT_ENVS_CACHE_BYTES", "0")
+    assert solve(LONG).value == value
+    assert not kept.exists()
+
+
+def test_moves_that_rounding_may_have_parted_are_optimal_alike(kept):
+    """On a single row every move has its mirror, and no image of it rounds as it does."""
+    boards = plain.positions_of_random_play(LONG, 200)
+    solution, policy = solve(LONG), make_policy("optimal:epsilon=0.1", LONG)
+    best = solution.optimal_actions(boards)
+    values = solution.action_values(boards)
+    assert_array_equal(best, values >= np.nanmax(values, axis=1, keepdims=True) - 1e-9 - 36 * 2**-25)
+    legal = boards.cells == 0
+    expected = 0.9 * best / best.sum(axis=1, keepdims=True) + 0.1 * legal / legal.sum(axis=1, keepdims=True)
+    assert_allclose(policy.probabilities(boards), expected, atol=1e-15)
+    assert_array_equal(policy.values(boards), solution.values(boards))
+
+
+def test_without_skips_the_layers_tell_how_long_it_takes(kept):
+    solution = solve(Game(1, 17, 2))
+    assert solution.value == 1
+    assert solution.distance(Boards.start(solution.game)).tolist() == [3]
+    boards = Boards.of([from_text("o.x" + 14 * "." + " o"), from_text("oo" + 14 * "." + "x x")])
+    assert solution.distance(boards).tolist() == [1, 0]
+    with pytest.raises(ValueError, match=r"skip_chance=0\.25"):
+        solve(LONG).distance(boards)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

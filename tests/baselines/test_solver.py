@@ -461,10 +461,10 @@ def test_a_probability_that_is_none_is_refused(epsilon):
 
 @pytest.mark.parametrize(
     ("game", "size"),
-    [(Game(1, 17, 3), 2 * 3**17 * 8), (Game(4, 5, 4, 0.25), 2 * 3**20 * 8), (Game(5, 5, 4), 2 * 3**25 * 8)],
+    [(Game(3, 7, 3), 2 * 3**21 * 8), (Game(4, 6, 4, 0.25), 2 * 3**24 * 8), (Game(5, 5, 4), 2 * 3**25 * 8)],
     ids=str,
 )
-def test_a_board_that_cannot_be_tabulated_is_refused_with_its_bytes(game, size):
+def test_a_board_that_cannot_be_solved_is_refused_with_its_bytes(game, size):
     with pytest.raises(ValueError, match=f"{game.rows} x {game.columns}") as refused:
         solve(game)
     assert str(size) in re.sub(r"[,_ ]", "", str(refused.value))

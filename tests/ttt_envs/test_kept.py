@@ -9,7 +9,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from ttt_envs import kept
-from ttt_envs.kept import CACHE, CACHE_BYTES, Kept, folder, limit, source_of
+from ttt_envs.files import held
+from ttt_envs.kept import CACHE, CACHE_BYTES, Kept, folder, kept_folder, limit, source_of
 
 ARRAY = np.arange(12.0).reshape(3, 4)
 
@@ -129,3 +130,40 @@ def test_files_of_killed_writers_go_when_they_are_old(place):
 def test_the_maker_is_the_source():
     assert source_of(kept) == source_of(sys.modules["ttt_envs.kept"])
     assert source_of(kept) != source_of(kept, np)
+
+
+def filled(number):
+    place = kept_folder("layers", {"number": number}, "made", 80_000)
+    (place / "00-00.npy").write_bytes(bytes(80_000))
+    (place / "manifest.json").write_text("{}")
+    return place
+
+
+def test_a_folder_counts_among_what_is_kept(place, monkeypatch):
+    first = filled(1)
+    assert first.parent == place
+    assert kept_folder("layers", {"number": 1}, "made", 80_000) == first
+    assert kept_folder("layers", {"number": 1}, "made otherwise", 80_000) != first
+    os.utime(first, (1e9, 1e9))
+    monkeypatch.setenv(CACHE_BYTES, "190000")
+    array = written(size=2, array=np.zeros(10_000))
+    assert (first / "00-00.npy").exists()  # there is room for both
+    os.utime(array.label, (2e9, 2e9))
+    second = filled(3)
+    assert not first.exists()
+    assert array.path.exists()
+    with held(second):
+        assert kept_folder("layers", {"number": 4}, "made", 180_000) is not None
+        assert (second / "00-00.npy").exists()  # somebody writes there
+    assert not array.path.exists()
+    (second / "mine.txt").touch()
+    assert kept_folder("layers", {"number": 4}, "made", 180_000) is not None
+    assert [path.name for path in second.iterdir()] == ["mine.txt"]
+
+
+def test_a_folder_that_does_not_fit_is_none(place, monkeypatch):
+    monkeypatch.setenv(CACHE_BYTES, "100000")
+    assert kept_folder("layers", {}, "made", 100_000) is None
+    assert not place.exists()
+    place.write_text("")
+    assert kept_folder("layers", {}, "made", 10) is None
