@@ -31,7 +31,8 @@ class Counts(NamedTuple):
     classes: int
     """boards that no symmetry of the board turns into each other"""
     games: int | None
-    """sequences of moves from the empty board to an end; None with skips, where players do not move by turns"""
+    """sequences of moves from the empty board to an end; None with skips, where players do not move by turns, and on
+    boards that are counted by sets"""
 
     @property
     def boards(self) -> int:

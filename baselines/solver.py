@@ -137,10 +137,10 @@ class LayeredSolution(Solution):
     have a value, and others are refused.
     """
 
-    def __init__(self, game: Game, cache: bool, progress: Progress | None) -> None:
+    def __init__(self, game: Game, cache: bool, memory: int | None, progress: Progress | None) -> None:
         self.game = game
-        self._cache = cache
-        self._table = _layers(game, 1.0, cache, progress)
+        self._cache, self._memory = cache, memory
+        self._table = _layers(game, 1.0, cache, memory, progress)
         self._tie = TIE + (2 * self._table.error if game.skip_chance > 0 else 0.0)
         self.value = float(self.values(Boards.start(game))[0])
 
@@ -157,7 +157,7 @@ class LayeredSolution(Solution):
 
     @cached_property
     def _halved_layers(self) -> layered.LayeredTable:
-        return _layers(self.game, 0.5, self._cache, None)
+        return _layers(self.game, 0.5, self._cache, self._memory, None)
 
     @cached_property
     def counts(self) -> Counts:
@@ -168,7 +168,7 @@ class LayeredSolution(Solution):
 _alive: WeakValueDictionary[Game, Solution] = WeakValueDictionary()
 
 
-def solve(game: Game, *, cache: bool = True, progress: Progress | None = None) -> Solution:
+def solve(game: Game, *, cache: bool = True, memory: int | None = None, progress: Progress | None = None) -> Solution:
     """The exact values of all positions of a game.
 
     A table of more than 4 MiB is kept in the user's cache directory, or in the folder that ``TTT_ENVS_CACHE`` names,
@@ -179,6 +179,7 @@ def solve(game: Game, *, cache: bool = True, progress: Progress | None = None) -
     Args:
         game: up to 20 cells, with any skip chance.
         cache: read and keep the table on disk.
+        memory: bytes that may be used above 16 cells; None for what is free.
         progress: called with the share that is done.
 
     Raises:
@@ -188,7 +189,7 @@ def solve(game: Game, *, cache: bool = True, progress: Progress | None = None) -
     found = _alive.get(game) if cache else None
     if found is None:
         if game.cells > LARGEST:
-            found = LayeredSolution(game, cache, progress)
+            found = LayeredSolution(game, cache, memory, progress)
         else:
             found = Solution(game, _table(game, 1.0, cache, progress), cache)
         if cache:
@@ -208,7 +209,9 @@ def check_size(game: Game) -> None:
         )
 
 
-def _layers(game: Game, discount: float, cache: bool, progress: Progress | None) -> layered.LayeredTable:
+def _layers(
+    game: Game, discount: float, cache: bool, memory: int | None, progress: Progress | None
+) -> layered.LayeredTable:
     """The layers of a game, in a folder where so much is kept, else in memory."""
     folder = None
     if cache:
@@ -216,7 +219,7 @@ def _layers(game: Game, discount: float, cache: bool, progress: Progress | None)
         folder = kept_folder(f"layers-{game.slug}", content, layered.MADE_BY, layered.estimate(game).disk)
     while True:
         try:
-            return layered.build(game, folder, discount=discount, progress=progress)
+            return layered.build(game, folder, memory=memory, discount=discount, progress=progress)
         except layered.InUse:  # its layers will be read
             time.sleep(1.0)
 

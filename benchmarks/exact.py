@@ -19,8 +19,10 @@ from typing import Any
 import numpy as np
 from measuring import MS, Benchmark, Row, alone_part, asked, compile_c, run
 
-from baselines.solver import solve
+from baselines.layered import build
+from baselines.solver import Solution, solve
 from evaluation.exact import exploitability
+from ttt_envs.boards import Boards
 from ttt_envs.rules import Game, windows
 
 PACKAGES = ("numpy", "numba", "open_spiel")
@@ -107,6 +109,16 @@ def c_values() -> Ask:
     return ask
 
 
+def c_values_by_layers() -> Ask:
+    """The same loop, compared with what the layers hold of positions of all lengths."""
+    ask = c_values()
+    rng = np.random.default_rng(0)
+    cells = rng.choice(3, (10_000, SKIP_4.cells), p=(0.4, 0.3, 0.3)).astype(np.int8)
+    boards = Boards(cells, rng.integers(0, 2, len(cells), np.int8))
+    assert np.array_equal(build(SKIP_4).values(boards), Solution(SKIP_4, ask(), False).values(boards)), "two answers"
+    return ask
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # Rows
 
@@ -144,21 +156,42 @@ ROWS = (
         lambda: asked(lambda: solve(SKIP_4, cache=False)),
         lambda: asked(c_values()),
     ),
+    Row(
+        "layers-4x4",
+        "solve by layers, 4 x 4, skip .25",
+        "a plain loop over all boards, gcc -O3",
+        2,
+        lambda: asked(lambda: build(SKIP_4)),
+        lambda: asked(c_values_by_layers()),
+    ),
 )
 
 PROOFS = ((5, 5, 4), (5, 6, 4), (6, 6, 5))
 ALONE = {
     "solve-4x4-alone": "solve(Game(4, 4, 4, 0.25)).value",
+    "layers-4x4-alone": "layers(Game(4, 4, 4, 0.25))",
+    "layers-4x5-alone": "layers(Game(4, 5, 4, 0.25), Path(folder.name))",
     "outcome-4x4": 'outcome(Game(4, 4, 4), "optimal", "random")',
     **{f"prove-{m}x{n}-{k}": f"prove(Game({m}, {n}, {k}))" for m, n, k in PROOFS},
 }
 """what has no peer, as Python"""
 
 BEFORE = """
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from baselines.layered import build
 from baselines.proof import prove
-from baselines.solver import solve
+from baselines.layered import build
+from baselines.solver import Solution, solve
 from evaluation.exact import outcome
+from ttt_envs.boards import Boards
 from ttt_envs.rules import Game
+
+def layers(game, *folder):
+    return float(build(game, *folder).values(Boards.start(game))[0])
+
+folder = TemporaryDirectory()
+layers(Game()), layers(Game(1, 17, 2, 0.25)),
 solve(Game()), outcome(Game(), "optimal", "random"), prove(Game())  # compiles
 """
 
@@ -168,6 +201,7 @@ BENCHMARK = Benchmark(
     packages=PACKAGES,
     unit=MS,
     rows=ROWS,
+    left_out=("layers-4x5-alone",),
     parts=(alone_part({name: (work, work) for name, work in ALONE.items()}, BEFORE),),
 )
 

@@ -370,6 +370,20 @@ def test_the_moves_of_any_position(capsys):
     assert "+1.000000*" in capsys.readouterr().out
 
 
+def test_a_board_of_17_cells_is_solved_by_layers(capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("TTT_ENVS_CACHE", str(tmp_path))
+    size = ["--size", "1x17", "--win-length", "2"]
+    evaluate.main(["solve", *size, "--json"])
+    shown = capsys.readouterr()
+    data = json.loads(shown.out)
+    assert (data["value"], data["distance"], data["counts"]["games"]) == (1, 3, None)
+    assert "2,894,659 values in 18 layers: 11,578,636 bytes on disk" in shown.err
+    evaluate.main(["solve", *size, "--position", "o.x" + 14 * "." + " o"])
+    assert "ends after 1 more moves" in capsys.readouterr().out
+    said = sentence(capsys, evaluate.main, ["solve", *size, "--skip-chance", "0.1", "--memory", "0.001"])
+    assert "takes 27,576,106 bytes of memory, and 1,073,741 may be used" in said
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -11,8 +11,9 @@ import numpy as np
 import tyro
 from rich.console import Console
 
-from baselines.solver import check_size, solve
-from ttt_apps.cli import ExactOptions, say, share_bar
+from baselines import layered
+from baselines.solver import LARGEST, check_size, solve
+from ttt_apps.cli import ExactOptions, note, say, share_bar
 from ttt_envs.boards import STONES, Boards, from_text
 from ttt_envs.compiling import Reals
 from ttt_envs.rules import Game, Position, winner
@@ -20,7 +21,7 @@ from ttt_envs.rules import Game, Position, winner
 
 @dataclass(frozen=True)
 class Solve(ExactOptions):
-    """Solve a game on up to 16 cells: the values of all positions under perfect play, skips included."""
+    """Solve a game on up to 20 cells: the values of all positions under perfect play, skips included."""
 
     position: Annotated[str | None, tyro.conf.arg(metavar="TEXT")] = None
     """values from here instead of the empty board: rows from the top, then the mover, as in x.o/.../..o x"""
@@ -32,8 +33,14 @@ class Solve(ExactOptions):
         at = Boards.start(game).position(0) if self.position is None else from_text(self.position, game)
         if winner(game, at.cells) is not None:
             raise ValueError(f"the game is over in {self.position!r}: give a position in which somebody is to move")
+        if game.cells > LARGEST:
+            needed = layered.estimate(game)
+            note(
+                f"{game} has {sum(needed.by_stones):,} values in {len(needed.by_stones)} layers: {needed.disk:,} bytes "
+                f"on disk, {needed.memory:,} of memory while they are made ({needed.memory_alone:,} with --no-cache)"
+            )
         with share_bar("solving") as progress:
-            solution = solve(game, progress=progress)
+            solution = solve(game, memory=self.memory_bytes(), progress=progress)
         boards = Boards.of([at])
         value = float(solution.values(boards)[0])
         moves = solution.action_values(boards)[0]
@@ -53,11 +60,12 @@ class Solve(ExactOptions):
             }
             print(json.dumps(data))
             return
-        say(f"{game}: worth {solution.value:.12g} to the first player, with perfect play by both")
+        digits = 12 if game.cells <= LARGEST else 7  # of layers no more are right
+        say(f"{game}: worth {solution.value:.{digits}g} to the first player, with perfect play by both")
         if self.position is None:
             say("\nits first moves, to the first player")
         else:
-            say(f"\nin {self.position!r} worth {value:.12g} to the mover, whose moves are worth")
+            say(f"\nin {self.position!r} worth {value:.{digits}g} to the mover, whose moves are worth")
         print(board_of(game, at, moves))
         if distance is not None:
             say(f"\nends after {distance} more moves where the winner hurries and the loser delays")
