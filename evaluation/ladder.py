@@ -135,16 +135,10 @@ PLANS: Mapping[str, Plan] = {
         Game(5, 5, 4, 0.1),
         (
             "random",
-            _tree(10, decisive=False),
-            _tree(15, decisive=False),
-            _tree(20, decisive=False),
-            _tree(30, decisive=False),
+            *(_tree(simulations, decisive=False) for simulations in (10, 15, 20, 30, 50)),
             "win-or-block",
-            _tree(100, decisive=False),
             "expectiminimax:depth=1",
-            _tree(200),
-            "expectiminimax:depth=2",
-            _tree(500),
+            *(_tree(simulations) for simulations in (100, 200, 500)),
             "expectiminimax:depth=3",
             "expectiminimax:depth=5",
         ),
@@ -680,8 +674,15 @@ def cells_of_rung(ladder: Ladder, rung: Mapping[str, Any]) -> list[str]:
     """Rating, interval, exploitability, regret, microseconds a move and MiB of a rung, as text."""
     return [
         f"{rung['rating']:.0f}",
-        "exact" if ladder.exact else "0" if rung["spec"] == ANCHOR else f"{rung['low']:.0f} to {rung['high']:.0f}",
+        interval_of_rung(ladder, rung),
         *("" if rung[key] is None else f"{rung[key]:.4f}" for key in ("exploitability", "regret")),
         f"{1e6 * rung['cost']['cpu_s_per_move']:,.3g}",
         f"{rung['cost']['own_bytes'] / 2**20:,.0f}",
     ]
+
+
+def interval_of_rung(ladder: Ladder, rung: Mapping[str, Any]) -> str:
+    """Of its rating, as text; that of the anchor is what it is by choice."""
+    if ladder.exact:
+        return "exact"
+    return "0" if rung["spec"] == ANCHOR else f"{rung['low']:.0f} to {rung['high']:.0f}"

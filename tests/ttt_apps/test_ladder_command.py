@@ -45,7 +45,7 @@ def test_a_ladder_is_shown(capsys):
 
 
 def test_a_run_is_placed_on_the_ladder_of_its_own_game(run, tmp_path, capsys):
-    words = ["ladder", f"run:{run}", "--out", str(tmp_path)]
+    words = ["ladder", f"run:{run}", "--out", str(tmp_path), "--no-report"]
     evaluate.main(words)
     shown = capsys.readouterr().out
     for said in (

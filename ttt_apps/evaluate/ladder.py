@@ -201,6 +201,8 @@ def _ladder_table(ladder: Ladder) -> Table:
 
 
 def _tell_place(ladder: Ladder, found: Mapping[str, Any]) -> None:
+    from evaluation.ladder import interval_of_rung
+
     rating = found["rating"]
     interval = "exact" if found["exact"] else f"{rating['low']:.0f} to {rating['high']:.0f}"
     rows = [
@@ -208,7 +210,7 @@ def _tell_place(ladder: Ladder, found: Mapping[str, Any]) -> None:
             rung["rating"],
             rung["spec"],
             f"{rung['rating']:.0f}",
-            "exact" if ladder.exact else f"{rung['low']:.0f} to {rung['high']:.0f}",
+            interval_of_rung(ladder, rung),
             *(f"{result[name]:.3f}" for name in ("win", "draw", "loss")),
             f"{result['score']['mean']:.3f}",
             f"{result['expected']:.3f}",
