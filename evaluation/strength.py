@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from baselines.solver import LARGEST, Solution, solve
-from evaluation.estimate import affordable
+from evaluation.estimate import boards_by_stones
 from evaluation.exact import CHUNK, Outcome, exploitability, outcome, regret
 from evaluation.layers import forward
 from ttt_envs.boards import Boards, cells_of, keys, to_text
@@ -21,8 +21,8 @@ from ttt_envs.rules import Game, Position, chance_outcomes
 from ttt_envs.specs import make_policy
 from ttt_envs.symmetry import symmetries
 
-SOON = 30.0
-"""seconds that all exact questions about a policy may take for :func:`differences_soon`, which asks two of five"""
+SMALL = 20_000
+"""arrangements of stones up to which :func:`differences_soon` looks at a game: 3 x 3, skips or not"""
 
 
 class Strength(NamedTuple):
@@ -328,11 +328,12 @@ def differences(
 
 
 def differences_soon(game: Game, a: str | Policy, b: str | Policy) -> list[dict[str, Any]] | None:
-    """:func:`differences`, JSON-ready; None where a policy is not pure, or where they would take long."""
+    """:func:`differences`, JSON-ready; None where a policy is not pure, and on boards of more than :data:`SMALL`."""
     both = make_policy(a, game), make_policy(b, game)
-    # other work may slow a look at the clock down, but hardly three
-    soon = all(any(affordable(game, policy, SOON) for _ in range(3)) for policy in both)
-    return [one.to_dict(game) for one in differences(game, *both)] if soon else None
+    small = sum(boards_by_stones(game)) <= SMALL  # by what can be counted, so that a result is the same on any machine
+    if not small or not all(policy.pure for policy in both):
+        return None
+    return [one.to_dict(game) for one in differences(game, *both)]
 
 
 def _loss_of(choice: Choice) -> float:

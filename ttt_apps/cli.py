@@ -183,6 +183,17 @@ class WorkOptions:
         return self.jobs
 
 
+@dataclass(frozen=True)
+class PairOptions(WorkOptions, GameOptions):
+    """How pairs of games are played."""
+
+    seed: Count = 0
+    """of all chance"""
+    openings: Annotated[str, tyro.conf.arg(metavar="random:N|all:N|FILE")] = ""
+    """where both games of a pair begin: after N random plies, in every position after N plies by turns, or in the
+    positions of a file"""
+
+
 def trust_files() -> None:
     """From here on files may run code: zips that hold pickles, and classes that files name."""
     os.environ[TRUST] = "1"  # for workers, too

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 from rich.table import Table
 
-from ttt_apps.cli import Count, GameOptions, WorkOptions, check_seed, new_table, note, pairs_of, progress_bar, show
+from ttt_apps.cli import Count, PairOptions, check_seed, new_table, note, pairs_of, progress_bar, show
 from ttt_envs.specs import make_policy
 
 if TYPE_CHECKING:  # compiled code and scipy are imported where a game is played, not where help is written
@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # compiled code and scipy are imported where a game is played
 
 
 @dataclass(frozen=True)
-class Match(WorkOptions, GameOptions):
+class Match(PairOptions):
     """Play pairs of games between A and B, each of a pair with the same skips and the seats swapped."""
 
     a: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="A")] = tyro.MISSING
@@ -29,11 +29,6 @@ class Match(WorkOptions, GameOptions):
     """another policy"""
     games: Count = 1_000
     """how many games, an even number"""
-    seed: Count = 0
-    """of all chance"""
-    openings: Annotated[str, tyro.conf.arg(metavar="random:N|all:N|FILE")] = ""
-    """where both games of a pair begin: after N random plies, in every position after N plies by turns, or in the
-    positions of a file"""
     log: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
     """a new file, to which all games are written as they are played"""
     json: tyro.conf.FlagCreatePairsOff[bool] = False

@@ -14,9 +14,8 @@ from evaluation.sources import hash_of
 from evaluation.sprt import MOST, RESULT, SequentialMatch, run_sprt
 from ttt_apps.cli import (
     Count,
-    GameOptions,
+    PairOptions,
     Stopped,
-    WorkOptions,
     check_seed,
     new_table,
     pairs_of,
@@ -31,7 +30,7 @@ from ttt_envs.specs import make_policy
 
 
 @dataclass(frozen=True)
-class Sprt(WorkOptions, GameOptions):
+class Sprt(PairOptions):
     """Play pairs of games between A and B, and stop as soon as it is known by how much A is better, or that it is not.
 
     A sequential test of two differences of ratings, A's less B's. What is played is kept: the same command goes on
@@ -54,11 +53,6 @@ class Sprt(WorkOptions, GameOptions):
     """what is independent: pairs of games, or trinomial single ones"""
     games: Count = 40_000
     """at most so many games, an even number"""
-    seed: Count = 0
-    """of all chance"""
-    openings: Annotated[str, tyro.conf.arg(metavar="random:N|all:N|FILE")] = ""
-    """where both games of a pair begin: after N random plies, in every position after N plies by turns, or in the
-    positions of a file"""
     out: Path | None = None
     """the folder for result.json, report.html and what is played; by default runs/sprt/ and a name made of game, A
     and B"""

@@ -13,9 +13,8 @@ from evaluation.sources import hash_of
 from evaluation.tournament import COST, MOST, RESULT, Tournament, check_players, run_tournament
 from ttt_apps.cli import (
     Count,
-    GameOptions,
+    PairOptions,
     Stopped,
-    WorkOptions,
     check_seed,
     new_table,
     pairs_of,
@@ -29,7 +28,7 @@ from ttt_envs.specs import make_policy
 
 
 @dataclass(frozen=True)
-class PlayTournament(WorkOptions, GameOptions):
+class PlayTournament(PairOptions):
     """Play pairs of games between any two of several policies: a cross table, and ratings in Elo with intervals.
 
     What is played is kept: the same command goes on where it was stopped, and with more players or more games it plays
@@ -40,11 +39,6 @@ class PlayTournament(WorkOptions, GameOptions):
     """policies, such as random, win-or-block, run:PATH"""
     games: Count = 1_000
     """games in each pairing, an even number"""
-    seed: Count = 0
-    """of all chance"""
-    openings: Annotated[str, tyro.conf.arg(metavar="random:N|all:N|FILE")] = ""
-    """where both games of a pair begin: after N random plies, in every position after N plies by turns, or in the
-    positions of a file"""
     anchor: str | None = None
     """whose rating is 0; by default the mean of all is"""
     out: Path | None = None
