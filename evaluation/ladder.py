@@ -59,6 +59,8 @@ WORST = 5
 """positions that are told in which a policy loses most"""
 ASKED = 256
 """how often a policy that is not pure is asked for its first move"""
+SAME = 0.05
+"""by how much ratings may differ that are the same but for rounding"""
 _CERTAIN = 1e6  # pairs that an exact result counts for: so many that the prior of ratings does not
 
 
@@ -551,8 +553,9 @@ def _standing(
     """A rating among those of the rungs, and what moves cost, as JSON-ready data."""
     ratings = [float(rung["rating"]) for rung in ladder.rungs]
     front = _front([*ratings, rating.mean], None if own is None else [*(of_rungs or ()), own.cpu_s_per_move])
-    below = [str(rung["spec"]) for rung in ladder.rungs if rung["rating"] <= rating.mean]
-    above = [str(rung["spec"]) for rung in ladder.rungs if rung["rating"] > rating.mean]
+    at = rating.mean + SAME
+    below = [str(rung["spec"]) for rung in ladder.rungs if rung["rating"] <= at]
+    above = [str(rung["spec"]) for rung in ladder.rungs if rung["rating"] > at]
     scores = [_score_of(result) for result in results]
     expected = [score_of(rating.mean - one) for one in ratings]
     return {
