@@ -160,7 +160,7 @@ ROWS = (
         "layers-4x4",
         "solve by layers, 4 x 4, skip .25",
         "a plain loop over all boards, gcc -O3",
-        2,
+        4,
         lambda: asked(lambda: build(SKIP_4)),
         lambda: asked(c_values_by_layers()),
     ),

@@ -298,7 +298,8 @@ def build(
         )
     with nullcontext() if found is None else found.writing():
         if found is not None:
-            done = found.read_all()  # another process may have made it meanwhile
+            if found.has_changed():  # another process has worked on it meanwhile
+                done = found.read_all()
             found.check_room(needed.disk - sum(array.nbytes for array in done.values()))
         _sweep(layers, discount, found, done, progress)
     return LayeredTable(layers, discount, done.__getitem__)
@@ -444,6 +445,10 @@ class _Folder:
             except ValueError as problem:
                 raise InUse(str(problem)) from None
             yield
+
+    def has_changed(self) -> bool:
+        """Whether the manifest says something else than when it was last read."""
+        return self._read_manifest() != self.kept
 
     def read_all(self) -> dict[Part, Values]:
         """All parts that are there and whole."""
