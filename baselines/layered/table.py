@@ -368,7 +368,7 @@ def _part(layers: _Layers, discount: float, part: Part, done: Mapping[Part, Valu
         return out
     after = np.empty(layers.shape((stones + 1, own + 1)), layers.dtype)
     turned = done[stones + 1, other]
-    same = done[stones + 1, own + 1] if layers.game.skip_chance > 0 else after  # not read
+    same = done[stones + 1, own + 1] if layers.game.skip_chance > 0 else turned  # not read
     for start, stop in _stretches(after):
         afterstates(
             start, stop, own + 1, other, discount, layers.ranks, layers.classes, parameters, same, turned, after
@@ -478,7 +478,9 @@ class _Folder:
 
     def _nothing(self, part: Part) -> Values:
         """A part in which all own sets have lines: it has no file."""
-        return np.empty(self.layers.shape(part), self.layers.dtype)
+        array = np.empty(self.layers.shape(part), self.layers.dtype)
+        array.flags.writeable = False  # as all others, so that kernels are compiled once
+        return array
 
     def _checked(self, part: Part, array: NDArray[Any]) -> Values:
         if array.shape != self.layers.shape(part) or array.dtype != self.layers.dtype:

@@ -353,6 +353,16 @@ def test_what_does_not_fit_is_refused_before_anything_is_made(tmp_path):
             ask(Game(3, 7, 4))
 
 
+def test_kernels_are_compiled_once_for_each_kind_of_number(tmp_path):
+    for skip_chance in SKIPS:
+        game = Game(2, 3, 3, skip_chance)
+        build(game)
+        build(game, tmp_path / game.slug)
+    for kernel in (table.afterstates, table.best):
+        if hasattr(kernel, "signatures"):  # not where kernels run as plain Python
+            assert len(kernel.signatures) == len({str(signature[-1].dtype) for signature in kernel.signatures})
+
+
 def test_progress_only_grows(tmp_path):
     seen = []
     for folder in (None, tmp_path, tmp_path):
