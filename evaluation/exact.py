@@ -249,8 +249,8 @@ def regret_table(
 ) -> list[RegretRow]:
     """:func:`regret` by the number of stones on the board, for as long as games may last."""
     asked = _pure(policy, game)
+    check_fits(game, (asked, asked), chunk, backward=False, memory=memory)  # before a game is solved for nothing
     solution = solve(game)
-    check_fits(game, (asked, asked), chunk, backward=False, memory=memory)
     lost = np.zeros((game.cells + 1, 2))
 
     def visit(stones: int, boards: Boards, probabilities: Reals, mass: Reals) -> None:

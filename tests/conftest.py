@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 os.environ.setdefault("TTT_ENVS_CACHE", str(ROOT / ".cache" / "tables"))
+os.environ.pop("COLUMNS", None)  # readline, which pytest imports, writes it for pytest-xdist's workers to find
 os.environ["SDL_VIDEODRIVER"] = "dummy"
 os.environ["PYGAME_HIDE_SUPPORT_PROMPT"] = "1"
 

@@ -17,8 +17,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from baselines import mcts
 from baselines.mcts import MCTS, MCTSPlayer, MCTSSearch, Trees, tree
 from baselines.solver import solve
-from evaluation import match
-from evaluation.match import play_pairs
+from evaluation.match import play_blocks, play_pairs
 from ttt_envs import Boards, Game, from_text, make_policy
 from ttt_envs.policy import Values, act_in_episodes
 from ttt_envs.rules import OPPONENT, SKIP, winner
@@ -526,12 +525,11 @@ def test_a_player_keeps_the_tree_of_each_game_to_itself():
     assert not forgetful.kept
 
 
-def test_matches_of_players_depend_on_the_seed_and_not_on_the_workers(monkeypatch):
-    monkeypatch.setattr(match, "REMEMBERED", 40)
+def test_matches_of_players_depend_on_the_seed_and_not_on_the_workers():
     game, players = Game(skip_chance=0.25), ("mcts:simulations=30", "win-or-block")
     once = play_pairs(game, *players, 100, seed=3)
-    parts = (range(80, 100), range(40), range(40, 80))
-    assert_array_equal(once.pairs, sum(match._play_block(game, *players, 3, 0, 100, part).pairs for part in parts))
+    parts = play_blocks(game, *players, 100, seed=3, jobs=2)
+    assert_array_equal(once.pairs, sum(part.pairs for part in parts))
     assert (once.pairs != play_pairs(game, *players, 100, seed=4).pairs).any()
 
 

@@ -110,8 +110,8 @@ def test_games_that_are_kept_are_not_played_again(tmp_path, monkeypatch):
     before = joined(games_of(tmp_path, config, games=12))
     (tmp_path / TAUGHT / "000001.npz").unlink()
     played = []
-    play = teacher._play_and_keep
-    monkeypatch.setattr(teacher, "_play_and_keep", lambda *work: played.append(work[4]) or play(*work))
+    play = teacher.lesson_of
+    monkeypatch.setattr(teacher, "lesson_of", lambda *work: played.append(work[4]) or play(*work))
     assert_array_equal(joined(games_of(tmp_path, config, games=12))[0], before[0])
     assert played == [range(4, 8)]
     games_of(tmp_path, config, games=12, seed=1)  # those are of another seed

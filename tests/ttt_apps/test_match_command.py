@@ -99,7 +99,7 @@ def test_games_are_counted_shown_and_written_in_either_form(tmp_path, capsys):
     assert [first[name] for name in ("player_0", "draw", "player_1")] == match["first"]
     assert [second[name] for name in ("player_1", "draw", "player_0")] == match["second"]
     evaluate.main(["games", log])
-    assert f"{log}, 200 games" in capsys.readouterr().out
+    assert f"{log}, 200 games" in " ".join(capsys.readouterr().out.split())  # its title is broken where it is long
     evaluate.main(["games", log, "--text", "--number", "2"])
     shown = capsys.readouterr().out
     assert shown.startswith("[rows 3]")
