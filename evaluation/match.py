@@ -14,10 +14,10 @@ import numpy as np
 from evaluation.games import Move, PlayedGame
 from evaluation.openings import Openings, draw_openings
 from evaluation.statistics import Interval, of_pairs
-from ttt_envs.boards import Boards, to_text
+from ttt_envs.boards import LARGEST_BASE_3, Boards, keys, to_text
 from ttt_envs.compiling import Flags, Integers, Keys, Reals
 from ttt_envs.parallel import Jobs, do_blocks, in_order
-from ttt_envs.policy import HasPlayer, Player, Policy, act_in_episodes
+from ttt_envs.policy import HasPlayer, Player, Policy, act_in_episodes, acts_fast
 from ttt_envs.rules import DRAW, ILLEGAL, NOT_OVER, Game, begin_rows, key_of, play_rows
 from ttt_envs.specs import make_policy
 
@@ -243,9 +243,32 @@ class WithoutMemory:
         return act_in_episodes(self.policy, boards, self.luck[slots], plies)
 
 
+@dataclass(frozen=True)
+class Distinct:
+    """A pure policy that is asked about each position of a batch once: in games side by side many are alike."""
+
+    policy: Policy
+
+    pure = True
+
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
+        """float64[B, cells]."""
+        if boards.cells.shape[1] >= LARGEST_BASE_3:  # no key of one word, and hardly two boards that are alike
+            return self.policy.probabilities(boards, rng)
+        numbers = 2 * keys(boards.cells) + boards.mover.astype(np.uint64)
+        _, rows, inverse = np.unique(numbers, return_index=True, return_inverse=True)
+        return np.asarray(self.policy.probabilities(boards.take(rows), rng)).take(inverse, axis=0)
+
+    def __str__(self) -> str:
+        return str(self.policy)
+
+
 def player_of(policy: Policy, luck: Keys, stones: Integers | None = None) -> Player:
     """What plays a policy in a match: its own ``player()``, with a memory between moves, where it offers one."""
-    return policy.player() if isinstance(policy, HasPlayer) else WithoutMemory(policy, luck, stones)
+    if isinstance(policy, HasPlayer):
+        return policy.player()
+    distinct = policy.pure and not acts_fast(type(policy))
+    return WithoutMemory(Distinct(policy) if distinct else policy, luck, stones)
 
 
 _made: dict[str, tuple[Policy, Policy]] = {}

@@ -159,7 +159,7 @@ def act(policy: Policy, boards: Boards, rng: Uniforms) -> Integers:
         boards: positions that are not over.
         rng: a ``numpy.random.Generator``; for a policy that is not pure it must be a real one.
     """
-    if _acts_fast(type(policy)):
+    if acts_fast(type(policy)):
         return typing.cast(ActsFast, policy).act(boards, rng)
     if policy.pure:
         return sample(policy.probabilities(boards), rng.random(len(boards.mover)))
@@ -168,7 +168,8 @@ def act(policy: Policy, boards: Boards, rng: Uniforms) -> Integers:
 
 
 @functools.cache  # protocols are slow to look at, and moves are not
-def _acts_fast(kind: type) -> bool:
+def acts_fast(kind: type) -> bool:
+    """Whether policies of a class choose moves by a method of their own: see :class:`ActsFast`."""
     return issubclass(kind, ActsFast)
 
 

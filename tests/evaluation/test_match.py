@@ -319,3 +319,22 @@ def test_without_skips_pairs_are_two_games():
     assert 0.95 < play_pairs(Game(), "random", "random", 50_000).variance_left < 1.05
     assert play_pairs(GAME, FirstEmpty(), FirstEmpty(), 500).variance_left == pytest.approx(0)
     assert np.isnan(play_pairs(Game(), FirstEmpty(), FirstEmpty(), 5).variance_left)
+
+
+@pytest.mark.parametrize("game", [GAME, Game(5, 8, 4), Game(7, 7, 5, 0.25)], ids=str)
+def test_a_pure_policy_is_asked_about_each_position_once(game):
+    class Counted:
+        pure = True
+        asked = 0
+
+        def probabilities(self, boards, rng=None):
+            type(self).asked += len(boards.mover)
+            shares = boards.legal(game) * (1.0 + np.arange(game.cells))
+            return shares / shares.sum(axis=1, keepdims=True)
+
+    boards = plain.positions_of_random_play(game, 300)
+    policy = Counted()
+    found = match.Distinct(policy).probabilities(boards)
+    distinct = len({(bytes(cells), mover) for cells, mover in zip(boards.cells, boards.mover, strict=True)})
+    assert policy.asked == (distinct if game.cells < 40 else 300)
+    assert_array_equal(found, policy.probabilities(boards))
