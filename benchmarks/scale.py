@@ -7,7 +7,7 @@ time is drawn from those that were measured, and one process hands out work at t
 several together, as joblib and we do. The simulated numbers leave out what machines of their own would add: each
 compiles once, and networks are slower.
 
-    python benchmarks/scale.py [--quick] [--rounds N] [--no-ray] [--json FILE]
+    python benchmarks/scale.py [--quick] [--rounds N] [--seconds S] [--no-ray] [--json FILE]
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+from measuring import plain
 from rich.box import MARKDOWN
 from rich.console import Console
 from rich.table import Table
@@ -114,6 +115,9 @@ class Ray:
         return self
 
     def __exit__(self, *_: object) -> None:
+        import ray
+
+        ray.shutdown()
         self._machines.shutdown()
 
 
@@ -185,10 +189,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="short jobs, one round")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=30.0, help="of a job that one worker does, and two")
     parser.add_argument("--no-ray", action="store_true", help="leave the cluster out")
     parser.add_argument("--json", type=Path)
     asked = parser.parse_args()
-    measure = partial(measured, rounds=1 if asked.quick else asked.rounds, job_s=2.0 if asked.quick else 30.0)
+    if hasattr(os, "sched_setaffinity"):  # the other benchmarks have one core
+        os.sched_setaffinity(0, range(os.cpu_count() or 1))
+    measure = partial(measured, rounds=1 if asked.quick else asked.rounds, job_s=2.0 if asked.quick else asked.seconds)
     if asked.no_ray:
         found = measure(None)
     else:
@@ -201,7 +208,7 @@ def main() -> None:
     for table in tables(found):
         console.print(table)
     if asked.json:
-        asked.json.write_text(json.dumps(found, indent=2) + "\n")
+        asked.json.write_text(json.dumps(plain(found), indent=2) + "\n")
 
 
 if __name__ == "__main__":
