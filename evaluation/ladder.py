@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from baselines.solver import LARGEST, solve
+from baselines.solver import LARGEST
 from evaluation.better import score_of
 from evaluation.cost import MoveCost, cost_of_moves, processor
 from evaluation.estimate import SMALL, boards_by_stones
@@ -634,7 +634,6 @@ def _first_move(game: Game, policy: Policy, seed: int) -> list[list[float]]:
 
 def _worst(game: Game, policy: Policy) -> list[dict[str, Any]]:
     """The positions in which a policy loses most against random play, which brings about every position."""
-    solve(game)
     return [
         {
             "position": to_text(mistake.choice.position, game),

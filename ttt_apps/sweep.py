@@ -14,7 +14,7 @@ from typing import Any
 import tyro
 from rich.table import Table
 
-from evaluation.estimate import affordable
+from evaluation.estimate import boards_by_stones
 from evaluation.match import play_pairs
 from evaluation.report_parts import read_cost
 from evaluation.sources import hash_of
@@ -24,13 +24,13 @@ from evaluation.units import UNITS, Unit, do_units
 from learners.checkpoint import CHECKPOINT, CONFIG, COST, METRICS, MODEL, policy_name
 from ttt_apps.apart import run_apart
 from ttt_apps.cli import Stopped, WorkOptions, new_table, progress_bar, show, tell, trust_files, write_page_of
-from ttt_apps.options import Options
+from ttt_apps.options import MEASURED, Options
 from ttt_apps.runs import COMPARED, completed, config_of
 from ttt_apps.versions import versions
 from ttt_envs.files import read_bounded, read_json, write_whole
 from ttt_envs.parallel import Cluster
 from ttt_envs.rules import Game
-from ttt_envs.specs import make_policy
+from ttt_envs.specs import FromFile, make_policy
 
 RUNS = "runs"
 """the folder of a sweep's runs"""
@@ -176,12 +176,13 @@ def _is_of(run: Path, config: Mapping[str, Any]) -> bool:
 
 
 def measured(run: Path, config: Mapping[str, Any]) -> dict[str, float]:
-    """How good a run is: exactly where that is done soon, else by matches against random; and what it cost."""
+    """How good a run is: exactly up to 3 x 3, else by matches against random; and what it cost."""
     game = Game.from_dict(config["game"])
     policy = make_policy(policy_name(run), game)
     numbers: dict[str, float] = {}
-    if affordable(game, policy):
-        met = replace(Options(), opponent=config["opponent"]).met
+    # by what can be counted, so that whoever trains measures the same
+    if policy.pure and sum(boards_by_stones(game)) <= MEASURED:
+        met = replace(Options(), opponent=FromFile(config["opponent"])).met
         strength = strength_of(game, policy, list(dict.fromkeys([met or "random", *COMPARED])))
         numbers["exploitability"] = strength.exploitability
         if strength.regret is not None:
