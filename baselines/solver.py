@@ -6,7 +6,7 @@ is worth what stands in one entry, and the best of them is the value of a positi
 keys; a stone only ever increases the key, so one sweep from the highest key to the lowest meets every board after all
 that can follow it (Bellman, 1957; retrograde analysis in the tongue of game programs).
 
-Boards of 17 to 20 cells have too many boards for such a table, and are solved by layers: :mod:`baselines.layered`.
+Boards of 17 to 21 cells have too many boards for such a table, and are solved by layers: :mod:`baselines.layered`.
 """
 
 from __future__ import annotations
@@ -130,9 +130,9 @@ class Solution:
 
 
 class LayeredSolution(Solution):
-    """The same of a board of 17 to 20 cells, by layers: it has no table ``after`` of all boards.
+    """The same of a board of 17 to 21 cells, by layers: it has no table ``after`` of all boards.
 
-    Values are float32 and rounded once a layer, so that they may be 6e-7 from the exact ones (without skips they are
+    Values are float32 and rounded once a layer, so that they may be 7e-7 from the exact ones (without skips they are
     exact); moves that are twice as near to the best count as optimal. Without skips only positions of alternate play
     have a value, and others are refused.
     """
@@ -177,7 +177,7 @@ def solve(game: Game, *, cache: bool = True, memory: int | None = None, progress
     was killed leaves for the next to finish; where it is not kept, it takes memory instead.
 
     Args:
-        game: up to 20 cells, with any skip chance.
+        game: up to 21 cells, with any skip chance.
         cache: read and keep the table on disk.
         memory: bytes that may be used above 16 cells; None for what is free.
         progress: called with the share that is done.

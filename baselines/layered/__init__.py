@@ -1,4 +1,4 @@
-"""Strong solving by layers: the value of every position of a board up to 20 cells, without a table of all boards.
+"""Strong solving by layers: the value of every position of a board up to 21 cells, without a table of all boards.
 
 :mod:`~baselines.layered.ranks` numbers sets of cells, :mod:`~baselines.layered.sweep` computes a layer from the next,
 and :mod:`~baselines.layered.table` keeps the layers, in memory or on disk, and reads them.

@@ -13,7 +13,7 @@ from ttt_envs.symmetry import symmetries
 
 
 def count_by_sets(game: Game) -> Counts:
-    """The same as :func:`baselines.reachable.count` without the number of games, up to 20 cells in some seconds.
+    """The same as :func:`baselines.reachable.count` without the number of games, up to 21 cells in some seconds.
 
     A board can be reached where nobody has a line, whatever the order of its stones was; and where one player has a
     line that lacked its last stone before. Without skips the number of stones says who moved last.

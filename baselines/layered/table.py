@@ -28,7 +28,7 @@ from ttt_envs.files import held, open_to_read, read_json, tidy, write_json, writ
 from ttt_envs.kept import mapped, source_of
 from ttt_envs.rules import Game
 
-LARGEST = 20
+LARGEST = 21
 """cells up to which a game is solved by layers"""
 LARGEST_IN_DOUBLE = 16
 """cells up to which values are float64; above they are float32"""
@@ -129,7 +129,7 @@ def estimate(game: Game) -> Estimate:
     """How many values each layer has, and how many bytes it takes to solve a game.
 
     Raises:
-        ValueError: a board of more than 20 cells.
+        ValueError: a board of more than 21 cells.
     """
     return _Layers(game).estimate()
 
@@ -268,7 +268,7 @@ def build(
     all that is made anew. A folder that is complete is only read and checked.
 
     Args:
-        game: up to 20 cells, with any skip chance.
+        game: up to 21 cells, with any skip chance.
         folder: where the layers are kept; it is made where there is none. Without one they are kept in memory.
         memory: bytes that may be used; None for what the machine has free.
         discount: what a result is multiplied by with every ply.

@@ -205,6 +205,14 @@ def test_above_16_cells_values_are_rounded_once_a_layer(skip_chance):
     check_by_successors(ours, plain.positions_of_random_play(game, 50), 2**-25)
 
 
+@pytest.mark.parametrize("skip_chance", [0.0, pytest.param(0.25, marks=pytest.mark.slow)])
+def test_boards_of_21_cells_are_the_largest(skip_chance):
+    ours = build(Game(3, 7, 2, skip_chance))
+    check_by_successors(ours, plain.positions_of_random_play(ours.game, 200), 2**-25)
+    if skip_chance == 0:
+        assert ours.values(Boards.start(ours.game)) == 1
+
+
 @pytest.mark.slow
 def test_four_by_five_is_a_draw_by_the_layers_and_by_proof(tmp_path):
     game = Game(4, 5, 4)
@@ -349,8 +357,8 @@ def test_what_does_not_fit_is_refused_before_anything_is_made(tmp_path):
         build(SMALL, tmp_path / "layers", memory=needed.memory - 1)
     assert not (tmp_path / "layers").exists()
     for ask in (build, estimate):
-        with pytest.raises(ValueError, match="3 x 7 is too large"):
-            ask(Game(3, 7, 4))
+        with pytest.raises(ValueError, match="2 x 11 is too large"):
+            ask(Game(2, 11, 4))
 
 
 def test_kernels_are_compiled_once_for_each_kind_of_number(tmp_path):

@@ -461,7 +461,7 @@ def test_a_probability_that_is_none_is_refused(epsilon):
 
 @pytest.mark.parametrize(
     ("game", "size"),
-    [(Game(3, 7, 3), 2 * 3**21 * 8), (Game(4, 6, 4, 0.25), 2 * 3**24 * 8), (Game(5, 5, 4), 2 * 3**25 * 8)],
+    [(Game(2, 11, 3), 2 * 3**22 * 8), (Game(4, 6, 4, 0.25), 2 * 3**24 * 8), (Game(5, 5, 4), 2 * 3**25 * 8)],
     ids=str,
 )
 def test_a_board_that_cannot_be_solved_is_refused_with_its_bytes(game, size):

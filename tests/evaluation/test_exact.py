@@ -732,8 +732,8 @@ def test_on_a_board_that_cannot_be_solved_the_value_of_the_game_is_left_open():
     assert (found.first, found.second) == ((1, 0, 0), (0, 0, 1))
     assert found.exploitability == exploitability(game, "random") == 0
     assert outcome(game, "random", "win-or-block") == (1, 0, 0)
-    with pytest.raises(ValueError, match="3 x 7"):
-        regret(Game(3, 7, 1), "random")
+    with pytest.raises(ValueError, match="2 x 11"):
+        regret(Game(2, 11, 1), "random")
 
 
 @call

@@ -21,7 +21,7 @@ from ttt_envs.rules import Game, Position, winner
 
 @dataclass(frozen=True)
 class Solve(ExactOptions):
-    """Solve a game on up to 20 cells: the values of all positions under perfect play, skips included."""
+    """Solve a game on up to 21 cells: the values of all positions under perfect play, skips included."""
 
     position: Annotated[str | None, tyro.conf.arg(metavar="TEXT")] = None
     """values from here instead of the empty board: rows from the top, then the mover, as in x.o/.../..o x"""
