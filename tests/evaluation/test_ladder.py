@@ -7,21 +7,26 @@ import shutil
 import numpy as np
 import pytest
 
-from evaluation import ladder as module
 from evaluation.cost import MoveCost
 from evaluation.exact import match_outcome
 from evaluation.ladder import (
     ANCHOR,
     HERE,
     PLANS,
+    RESULT,
+    WORST,
+    Ladder,
     Plan,
     ladder_of,
     markdown,
     measure_ladder,
+    measuring,
     place,
+    placing,
     read_ladder,
     sha256_of,
 )
+from evaluation.ladder.results import result_of, seed_of
 from evaluation.sources import identity_of
 from evaluation.units import UNITS
 from ttt_envs import Game, make_policy
@@ -39,19 +44,23 @@ def cost(game, *specs):
     return [MoveCost(1e-6 * len(str(spec)), 0.1, 1 << 27, 1 << 20) for spec in specs]
 
 
+def make_quick(patch):
+    for module in (measuring, placing):
+        patch.setattr(module, "cost_of_moves", cost)
+        patch.setattr(module, "DRAWS", 100)
+
+
 @pytest.fixture(autouse=True)
 def quickly(monkeypatch):
     """No processes for costs, and fewer samples for intervals."""
-    monkeypatch.setattr(module, "cost_of_moves", cost)
-    monkeypatch.setattr(module, "DRAWS", 100)
+    make_quick(monkeypatch)
 
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory):
     """An exact and a sampled ladder of a small game, and the folders that they were measured in."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "cost_of_moves", cost)
-        patch.setattr(module, "DRAWS", 100)
+        make_quick(patch)
         found = {}
         for name, plan in (("exact", EXACT), ("sampled", SAMPLED)):
             folder = tmp_path_factory.mktemp("ladders") / name
@@ -101,7 +110,7 @@ def test_a_sampled_placement_doubts_the_rungs_too(measured, monkeypatch):
     ladder, _ = measured["sampled"]
     whole = place("win-or-block", ladder, MADE, games=200)["rating"]
     sure = {**ladder.data, "games": 0}
-    held = place("win-or-block", module.Ladder(ladder.name, GAME, ladder.rungs, sure), MADE, games=200)["rating"]
+    held = place("win-or-block", Ladder(ladder.name, GAME, ladder.rungs, sure), MADE, games=200)["rating"]
     assert held["mean"] == whole["mean"]
     assert held["high"] - held["low"] < whole["high"] - whole["low"]
 
@@ -122,7 +131,7 @@ def test_a_policy_that_is_no_spec_is_placed_without_its_cost(measured):
 def test_a_placement_says_all_that_decides_it(measured, tmp_path):
     ladder, _ = measured["exact"]
     found = place("optimal:epsilon=0.5", ladder, MADE, folder=tmp_path)
-    assert json.loads((tmp_path / module.RESULT).read_text()) == found
+    assert json.loads((tmp_path / RESULT).read_text()) == found
     assert (found["format"], found["kind"], found["policy"]) == (1, "ladder", "optimal:epsilon=0.5")
     assert found["ladder"]["sha256"] == ladder.data["sha256"]
     assert found["made_by"] == MADE
@@ -135,7 +144,7 @@ def test_a_placement_says_all_that_decides_it(measured, tmp_path):
         assert (result["win"], result["draw"], result["loss"]) == exact
         assert result["score"]["mean"] == pytest.approx(exact.win + exact.draw / 2)
     worst = found["worst_positions"]
-    assert 0 < len(worst) <= module.WORST
+    assert 0 < len(worst) <= WORST
     assert [one["cost"] for one in worst] == sorted((one["cost"] for one in worst), reverse=True)
     assert all(one["loss"] > 0 and one["position"][-1] in "ox" for one in worst)
     assert found["command"].startswith("evaluate.py ladder optimal:epsilon=0.5 --ladder exact")
@@ -152,15 +161,15 @@ def test_between_which_rungs(measured):
 
 def test_the_front_is_what_nothing_beats_at_its_cost():
     #                         random, dearer and weaker, strong, as strong and dearer
-    assert module._front([0, -5, 300, 300], [1, 2, 3, 4]) == [True, False, True, False]
-    assert module._front([0, 100], None) == [None, None]
+    assert placing.front_of([0, -5, 300, 300], [1, 2, 3, 4]) == [True, False, True, False]
+    assert placing.front_of([0, 100], None) == [None, None]
 
 
 def test_worse_than_anything_and_better_than_anything_have_finite_ratings(measured, monkeypatch):
     ladder, _ = measured["sampled"]
     for win, pentanomial in ((0.0, [50, 0, 0, 0, 0]), (1.0, [0, 0, 0, 0, 50])):
         result = {"exact": False, "games": 100, "win": win, "draw": 0.0, "loss": 1 - win, "pentanomial": pentanomial}
-        rating = module._placed(ladder, [result] * len(ladder.rungs), exact=False)
+        rating = placing._placed(ladder, [result] * len(ladder.rungs), exact=False)
         assert all(map(math.isfinite, rating))
         assert (rating.mean > ladder.rungs[-1]["rating"]) == (win == 1)
         assert rating.low < rating.mean < rating.high
@@ -174,7 +183,7 @@ class StoppedError(Exception):
     pass
 
 
-def stopping(after, monkeypatch, name):
+def stopping(after, monkeypatch, module, name):
     """The function of the module raises after so many calls."""
     calls, real = [], getattr(module, name)
 
@@ -191,12 +200,12 @@ def stopping(after, monkeypatch, name):
 def test_measuring_goes_on_where_it_was_stopped(measured, tmp_path, monkeypatch):
     _, whole = measured["sampled"]
     with monkeypatch.context() as patch:
-        stopping(2, patch, "_measure")
+        stopping(2, patch, measuring, "_measure")
         with pytest.raises(StoppedError):
             measure_ladder("sampled", SAMPLED, tmp_path, MADE)
     assert not (tmp_path / "sampled.json").exists()
     with monkeypatch.context() as patch:
-        calls = stopping(1000, patch, "_measure")
+        calls = stopping(1000, patch, measuring, "_measure")
         measure_ladder("sampled", SAMPLED, tmp_path, MADE)
         assert len(calls) == 3 + 1 + 3 - 2  # pairings, strength, costs
     assert (tmp_path / "sampled.json").read_bytes() == (whole / "sampled.json").read_bytes()
@@ -206,12 +215,12 @@ def test_a_placement_goes_on_where_it_was_stopped(measured, tmp_path, monkeypatc
     ladder, _ = measured["sampled"]
     whole = place("win-or-block", ladder, MADE, games=40)
     with monkeypatch.context() as patch:
-        stopping(2, patch, "_result")
+        stopping(2, patch, placing, "result_of")
         with pytest.raises(StoppedError):
             place("win-or-block", ladder, MADE, games=40, folder=tmp_path)
     assert len((tmp_path / UNITS).read_text().splitlines()) == 1 + 2
     with monkeypatch.context() as patch:
-        calls = stopping(1000, patch, "_result")
+        calls = stopping(1000, patch, placing, "result_of")
         assert place("win-or-block", ladder, MADE, games=40, folder=tmp_path) == whole
         assert len(calls) == 1
 
@@ -292,7 +301,7 @@ def test_a_result_that_is_kept_comes_again(name, a, b):
     pairings = [(x, y) for i, x in enumerate(plan.rungs) for y in plan.rungs[i + 1 :]]
     number = next(i for i, pairing in enumerate(pairings) if set(pairing) == {a, b})
     first, second = pairings[number]
-    anew = module._result(plan.game, first, second, plan.games, module._seed(plan.seed, number))
+    anew = result_of(plan.game, first, second, plan.games, seed_of(plan.seed, number))
     kept = next(
         result
         for result in ladder.data["results"]

@@ -1,0 +1,88 @@
+"""What one policy makes of another, exactly or by games, and how strong it is: results of ladders and of places."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from baselines.solver import LARGEST
+from evaluation.exact import exploitability, match_outcome, regret
+from evaluation.match import Score, play_pairs
+from evaluation.statistics import Interval
+from ttt_envs.compiling import Reals
+from ttt_envs.policy import Policy
+from ttt_envs.rules import Game
+from ttt_envs.specs import FromFile, make_policy
+
+MOST = 1_000_000
+"""games against a rung that can be asked for"""
+CONFIDENCE = 0.95
+"""that an interval holds the truth"""
+_CERTAIN = 1e6  # pairs that an exact result counts for: so many that the prior of ratings does not
+
+
+def seed_of(seed: int, number: int) -> int:
+    """Of a pairing: no two have the same luck, nor those of two seeds."""
+    return MOST * seed + number
+
+
+def check_games(games: int, least: int) -> None:
+    """Raise ValueError for a number of games that makes no pairs, or is not from ``least`` to :data:`MOST`."""
+    if games % 2 or not least <= games <= MOST:
+        raise ValueError(
+            f"games={games} makes no pairs, two games with the seats swapped: choose an even number from 2 to {MOST:,}"
+        )
+
+
+@lru_cache(maxsize=32)
+def _made(game: Game, spec: str, trusted: bool) -> Policy:
+    """A policy by its spec, made once in a process: to make it may take longer than to play."""
+    return make_policy(spec if trusted else FromFile(spec), game)
+
+
+def made(game: Game, spec: str | Policy) -> Policy:
+    """A policy, or the one of a spec string, which is made once."""
+    return _made(game, str(spec), not isinstance(spec, FromFile)) if isinstance(spec, str) else spec
+
+
+def result_of(game: Game, a: str | Policy, b: str | Policy, games: int, seed: int) -> dict[str, Any]:
+    """What a makes of b: exactly where ``games`` is 0."""
+    if games == 0:
+        found = match_outcome(game, made(game, a), made(game, b))
+        return {"exact": True, "games": 0, **found._asdict(), "pentanomial": None}
+    score = play_pairs(game, made(game, a), made(game, b), games // 2, seed=seed)
+    return {"exact": False, "games": score.games, **_shares(score), "pentanomial": score.pentanomial.tolist()}
+
+
+def _shares(score: Score) -> dict[str, float]:
+    counts = score.table.sum(axis=0) / score.games
+    return dict(zip(("win", "draw", "loss"), counts.tolist(), strict=True))
+
+
+def strength_of(game: Game, policy: Policy) -> dict[str, float | None]:
+    """Exploitability, and regret where the board is small enough to be solved."""
+    return {
+        "exploitability": exploitability(game, policy),
+        "regret": regret(game, policy) if game.cells <= LARGEST else None,
+    }
+
+
+def weights_of(result: Mapping[str, Any]) -> Reals:
+    """float64[5]: pairs by their result. An exact result is so many pairs that sampling has no part in it."""
+    if result["exact"]:
+        score = result["win"] + result["draw"] / 2
+        return _CERTAIN * np.array([1 - score, 0, 0, 0, score])
+    return np.array(result["pentanomial"], np.float64)
+
+
+def score_of_result(result: Mapping[str, Any]) -> Interval:
+    """Wins and half the draws, per game."""
+    if result["exact"]:
+        score = result["win"] + result["draw"] / 2
+        return Interval(score, score, score)
+    pairs = np.zeros((3, 3), np.int64)
+    pairs[2, 2], pairs[1, 2], pairs[1, 1], pairs[0, 1], pairs[0, 0] = result["pentanomial"]
+    return Score(pairs).rate("score", CONFIDENCE)

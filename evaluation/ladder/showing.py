@@ -1,0 +1,42 @@
+"""A ladder as a table, and the cells of one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from evaluation.ladder.kept import Ladder
+from evaluation.ladder.placing import front_of
+from evaluation.ladder.plans import ANCHOR
+
+
+def markdown(ladder: Ladder) -> str:
+    """A ladder as a table of a page."""
+    fronts = front_of(
+        [rung["rating"] for rung in ladder.rungs], [rung["cost"]["cpu_s_per_move"] for rung in ladder.rungs]
+    )
+    lines = [
+        "| rung | rating | 95% | exploitability | regret | CPU, us a move | memory, MiB | front |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for rung, front in zip(ladder.rungs, fronts, strict=True):
+        lines.append(f"| `{rung['spec']}` | {' | '.join(cells_of_rung(ladder, rung))} | {'yes' if front else ''} |")
+    return "\n".join(lines)
+
+
+def cells_of_rung(ladder: Ladder, rung: Mapping[str, Any]) -> list[str]:
+    """Rating, interval, exploitability, regret, microseconds a move and MiB of a rung, as text."""
+    return [
+        f"{rung['rating']:.0f}",
+        interval_of_rung(ladder, rung),
+        *("" if rung[key] is None else f"{rung[key]:.4f}" for key in ("exploitability", "regret")),
+        f"{1e6 * rung['cost']['cpu_s_per_move']:,.3g}",
+        f"{rung['cost']['own_bytes'] / 2**20:,.0f}",
+    ]
+
+
+def interval_of_rung(ladder: Ladder, rung: Mapping[str, Any]) -> str:
+    """Of its rating, as text; that of the anchor is what it is by choice."""
+    if ladder.exact:
+        return "exact"
+    return "0" if rung["spec"] == ANCHOR else f"{rung['low']:.0f} to {rung['high']:.0f}"
