@@ -92,6 +92,11 @@ def inlined(function: Function) -> Function:
     return kernel(function, forceinline=True)
 
 
+def unlocked(function: Function) -> Function:
+    """Compile a kernel beside which other threads of Python run: what it is handed is its own until it returns."""
+    return kernel(function, nogil=True)
+
+
 wide = cast(Callable[[Any], int], np.int64)
 """in kernels: one type of number for all callers, so that what they call is compiled once"""
 stone_of = cast(Callable[[Any], int], np.int8)

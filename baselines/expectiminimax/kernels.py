@@ -11,8 +11,8 @@ from ttt_envs.compiling import Function, kernel
 
 
 def bare(function: Function) -> Function:
-    """Compile a kernel that makes no arrays."""
-    return kernel(function, _nrt=False)
+    """Compile a kernel that makes no arrays; other threads of Python run beside it."""
+    return kernel(function, _nrt=False, nogil=True)
 
 
 def bare_inlined(function: Function) -> Function:

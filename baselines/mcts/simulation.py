@@ -25,7 +25,7 @@ from baselines.mcts.tree import (
     Trees,
     is_known,
 )
-from ttt_envs.compiling import Cells, Integers, Keys, Parameters, Reals, compiled, inlined, wide
+from ttt_envs.compiling import Cells, Integers, Keys, Parameters, Reals, compiled, inlined, unlocked, wide
 from ttt_envs.rules import (
     DRAW,
     NOT_OVER,
@@ -272,7 +272,7 @@ WHOLE, DOWN, BACK = range(3)
 """what :func:`simulate` does of a simulation"""
 
 
-@compiled
+@unlocked
 def simulate(
     part: int,
     simulations: int,
