@@ -309,6 +309,17 @@ class Stopped(KeyboardInterrupt):
     """A signal asked to stop, and all that was done is on disk; the message says how to go on."""
 
 
+@contextmanager
+def kept_in(folder: Path | None, done: str = "played") -> Iterator[None]:
+    """Say where what was done is kept when an interrupt comes; nothing is said where there is no folder."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if folder is None:
+            raise
+        raise Stopped(f"stopped; what was {done} is kept in {folder}: the same command goes on") from None
+
+
 def words_of(arguments: Sequence[str] | None) -> list[str]:
     """The words of a command line, sys.argv's by default, without --quiet, which is obeyed from here on.
 

@@ -23,7 +23,7 @@ from evaluation.sweep import RESULT, TABLE, Line, Trained, cells_of, lines_of, r
 from evaluation.units import UNITS, Unit, do_units
 from learners.checkpoint import CHECKPOINT, CONFIG, COST, METRICS, MODEL, policy_name
 from ttt_apps.apart import run_apart
-from ttt_apps.cli import Stopped, WorkOptions, new_table, progress_bar, show, tell, trust_files, write_page_of
+from ttt_apps.cli import WorkOptions, kept_in, new_table, progress_bar, show, tell, trust_files, write_page_of
 from ttt_apps.options import MEASURED, Options
 from ttt_apps.runs import COMPARED, completed, config_of
 from ttt_apps.versions import versions
@@ -85,23 +85,20 @@ class Sweep(WorkOptions):
         far = isinstance(workers, Cluster)
         work = partial(train_unit, None if far else str((folder / RUNS).resolve()), made_by["code"])
         done: dict[int, Any] = {}
-        try:
-            with progress_bar("count") as bar:
-                task = bar.add_task("training runs", total=len(units), count=f"0 of {len(units)}")
-                results = do_units(
-                    work,
-                    units,
-                    folder,
-                    made_by,
-                    jobs=workers,
-                    others=(RESULT, TABLE),
-                    arrived=partial(_arrived, folder),
-                )
-                for index, numbers in results:
-                    done[index] = numbers
-                    bar.update(task, completed=len(done), count=f"{len(done)} of {len(units)}")
-        except KeyboardInterrupt:
-            raise Stopped(f"stopped; what was trained is kept in {folder}: the same command goes on") from None
+        with kept_in(folder, "trained"), progress_bar("count") as bar:
+            task = bar.add_task("training runs", total=len(units), count=f"0 of {len(units)}")
+            results = do_units(
+                work,
+                units,
+                folder,
+                made_by,
+                jobs=workers,
+                others=(RESULT, TABLE),
+                arrived=partial(_arrived, folder),
+            )
+            for index, numbers in results:
+                done[index] = numbers
+                bar.update(task, completed=len(done), count=f"{len(done)} of {len(units)}")
         trained = [Trained(unit["row"], unit["seed"], done[index]) for index, unit in enumerate(units)]
         runs = [{**one._asdict(), "run": f"{RUNS}/{unit['name']}"} for one, unit in zip(trained, units, strict=True)]
         lines = lines_of(rows, trained)

@@ -266,16 +266,18 @@ def spec_in(data: Data, name: str) -> str:
 
 
 def where_they_differ(
-    game: Game, found: Sequence[Data], a: str, b: str, title: str = "Where the two differ most"
+    game: Game, found: Sequence[Data] | None, a: str, b: str, title: str = "Where the two differ most"
 ) -> Html:
     """Boards where two play differently.
 
     Args:
         game: what is played.
-        found: of :meth:`evaluation.strength.Difference.to_dict`.
+        found: of :meth:`evaluation.strength.Difference.to_dict`; None where that was not computed.
         a, b: who they are.
         title: of the section.
     """
+    if found is None:
+        return section(title, left_out("Left out: it is computed where both are pure and it takes seconds."))
     if not found:
         return section(title, element("p", "Wherever they come they play alike."))
     words = (

@@ -190,7 +190,7 @@ def _neighbours(data: Data, players: Sequence[Player], order: Sequence[int]) -> 
 def _differ(data: Data, players: Sequence[Player]) -> Html:
     title = "Where the best two differ most"
     if data.get("differences") is None:
-        return section(title, left_out("Left out: it is computed where both are pure and it takes seconds."))
+        return where_they_differ(game_in(data), None, "", "", title)
     found = object_in(data, "differences")
     a, b = (players[count_in(found, name, len(players) - 1)].name for name in ("a", "b"))
     return where_they_differ(game_in(data), objects_in(found, "positions", 20), a, b, title)

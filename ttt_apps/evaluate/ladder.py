@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,9 +14,9 @@ from rich.table import Table
 
 from ttt_apps.cli import (
     Count,
-    Stopped,
     WorkOptions,
     check_seed,
+    kept_in,
     new_table,
     pairs_of,
     parse_size,
@@ -92,7 +91,7 @@ class PlaceOnLadder(WorkOptions):
             self._print_ladder(ladder)
             return
         make_policy(self.policy, ladder.game)  # a wrong name is told before a bar is drawn
-        with _kept(self.out), progress_bar() as bar:
+        with kept_in(self.out), progress_bar() as bar:
             found = place(
                 self.policy,
                 ladder,
@@ -147,7 +146,7 @@ class PlaceOnLadder(WorkOptions):
         if plan.games and self.games is not None:
             plan = dataclasses.replace(plan, games=self.games)
         folder = self.out or Path("runs", "ladders", self.measure)
-        with _kept(folder), progress_bar() as bar:
+        with kept_in(folder), progress_bar() as bar:
             found = measure_ladder(self.measure, plan, folder, _made_by(), jobs=workers, progress=_on(bar, "measuring"))
         tell(f"written: {folder / self.measure}.json")
         return found
@@ -168,17 +167,6 @@ def _made_by() -> dict[str, str]:
     from ttt_apps.versions import versions
 
     return {**versions(), "code": hash_of("evaluation.ladder")}
-
-
-@contextmanager
-def _kept(folder: Path | None) -> Iterator[None]:
-    """Say where what was done is kept when an interrupt comes."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        if folder is None:
-            raise
-        raise Stopped(f"stopped; what was played is kept in {folder}: the same command goes on") from None
 
 
 def _on(bar: Any, words: str) -> Callable[[int, int], None]:

@@ -16,7 +16,7 @@ from evaluation.drawing import check_pictures
 from evaluation.sources import hash_of
 from evaluation.study import RESULT, TABLE, Findings, Study, run_units, verdict, write_findings
 from evaluation.units import UNITS
-from ttt_apps.cli import Stopped, WorkOptions, progress_bar, say, show, tell
+from ttt_apps.cli import WorkOptions, kept_in, progress_bar, say, show, tell
 from ttt_apps.studies import STUDIES
 from ttt_apps.versions import versions
 from ttt_envs.specs import load_object, nearest
@@ -59,16 +59,13 @@ class Reproduce(WorkOptions):
         folder = self.out or Path("runs", "reproduce", f"{self.name}{quick}")
         if self.fresh:
             (folder / UNITS).unlink(missing_ok=True)
-        try:
-            with progress_bar("count") as bar:
-                task = bar.add_task(self.name, total=None, count="")
+        with kept_in(folder, "done"), progress_bar("count") as bar:
+            task = bar.add_task(self.name, total=None, count="")
 
-                def show(done: int, total: int) -> None:
-                    bar.update(task, completed=done, total=total, count=f"{done} of {total}")
+            def show(done: int, total: int) -> None:
+                bar.update(task, completed=done, total=total, count=f"{done} of {total}")
 
-                results = run_units(study, folder, _made_by(study), quick=self.quick, jobs=workers, progress=show)
-        except KeyboardInterrupt:
-            raise Stopped(f"stopped; what was done is kept in {folder}: the same command goes on") from None
+            results = run_units(study, folder, _made_by(study), quick=self.quick, jobs=workers, progress=show)
         findings = study.conclude(results)
         pictures = write_findings(study, self.name, findings, folder, self.quick)
         if self.json:

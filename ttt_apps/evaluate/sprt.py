@@ -12,25 +12,14 @@ from rich.table import Table
 from evaluation.better import SPRT, Decision, Model, elo, likelihood_of_superiority
 from evaluation.sources import hash_of
 from evaluation.sprt import MOST, RESULT, SequentialMatch, run_sprt
-from ttt_apps.cli import (
-    Count,
-    PairOptions,
-    Stopped,
-    check_seed,
-    new_table,
-    pairs_of,
-    progress_bar,
-    show,
-    tell,
-    write_page_of,
-)
+from ttt_apps.cli import Count, kept_in, new_table, progress_bar
+from ttt_apps.evaluate.kept_pairs import KeptPairs
 from ttt_apps.options import folder_name
 from ttt_apps.versions import versions
-from ttt_envs.specs import make_policy
 
 
 @dataclass(frozen=True)
-class Sprt(PairOptions):
+class Sprt(KeptPairs):
     """Play pairs of games between A and B, and stop as soon as it is known by how much A is better, or that it is not.
 
     A sequential test of two differences of ratings, A's less B's. What is played is kept: the same command goes on
@@ -56,10 +45,6 @@ class Sprt(PairOptions):
     out: Path | None = None
     """the folder for result.json, report.html and what is played; by default runs/sprt/ and a name made of game, A
     and B"""
-    no_report: tyro.conf.FlagCreatePairsOff[bool] = False
-    """write no report.html"""
-    json: tyro.conf.FlagCreatePairsOff[bool] = False
-    """print JSON instead of a table"""
 
     def run(self) -> None:
         """Play what is not played yet, write and print.
@@ -68,40 +53,29 @@ class Sprt(PairOptions):
             ValueError: a number of games that makes no pairs, hypotheses that make no test, unknown policies.
             Stopped: an interrupt; what was played is kept.
         """
-        pairs = pairs_of(self.games, MOST)
-        check_seed(self.seed)
+        pairs, workers, game = self.checked(self.games, MOST, (self.a, self.b))
         test = SPRT(self.elo0, self.elo1, self.alpha, self.beta, self.model)
-        workers, game = self.workers(), self.game()
-        make_policy(self.a, game), make_policy(self.b, game)  # a wrong name is told before a bar is drawn
         folder = self.out or Path("runs", "sprt", folder_name([game.slug, self.a, self.b]))
-        try:
-            with progress_bar("llr") as bar:
-                task = bar.add_task("playing", total=self.games, llr="")
+        with kept_in(folder), progress_bar("llr") as bar:
+            task = bar.add_task("playing", total=self.games, llr="")
 
-                def tell_bar(played: int, decision: Decision) -> None:
-                    bar.update(task, completed=2 * played, llr=told(decision))
+            def tell_bar(played: int, decision: Decision) -> None:
+                bar.update(task, completed=2 * played, llr=told(decision))
 
-                found = run_sprt(
-                    game,
-                    self.a,
-                    self.b,
-                    test,
-                    folder,
-                    {**versions(), "code": hash_of("evaluation.sprt")},
-                    pairs=pairs,
-                    seed=self.seed,
-                    jobs=workers,
-                    openings=self.openings or None,
-                    progress=tell_bar,
-                )
-        except KeyboardInterrupt:
-            raise Stopped(f"stopped; what was played is kept in {folder}: the same command goes on") from None
-        page = write_page_of(folder, self.no_report)
-        if self.json:
-            print((folder / RESULT).read_text(), end="")
-            return
-        show(_table(self, str(game), found))
-        tell(f"written: {folder / RESULT}{page}")
+            found = run_sprt(
+                game,
+                self.a,
+                self.b,
+                test,
+                folder,
+                {**versions(), "code": hash_of("evaluation.sprt")},
+                pairs=pairs,
+                seed=self.seed,
+                jobs=workers,
+                openings=self.openings or None,
+                progress=tell_bar,
+            )
+        self.tell_result(_table(self, str(game), found), folder / RESULT)
 
 
 def told(decision: Decision) -> str:

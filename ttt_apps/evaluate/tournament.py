@@ -11,24 +11,13 @@ from rich.table import Table
 
 from evaluation.sources import hash_of
 from evaluation.tournament import COST, MOST, RESULT, Tournament, check_players, run_tournament
-from ttt_apps.cli import (
-    Count,
-    PairOptions,
-    Stopped,
-    check_seed,
-    new_table,
-    pairs_of,
-    progress_bar,
-    show,
-    tell,
-    write_page_of,
-)
+from ttt_apps.cli import Count, kept_in, new_table, progress_bar
+from ttt_apps.evaluate.kept_pairs import KeptPairs
 from ttt_apps.versions import versions
-from ttt_envs.specs import make_policy
 
 
 @dataclass(frozen=True)
-class PlayTournament(PairOptions):
+class PlayTournament(KeptPairs):
     """Play pairs of games between any two of several policies: a cross table, and ratings in Elo with intervals.
 
     What is played is kept: the same command goes on where it was stopped, and with more players or more games it plays
@@ -44,10 +33,6 @@ class PlayTournament(PairOptions):
     out: Path | None = None
     """the folder for result.json, cost.json, report.html and what is played; by default runs/tournament/ and the game's
     name"""
-    no_report: tyro.conf.FlagCreatePairsOff[bool] = False
-    """write no report.html"""
-    json: tyro.conf.FlagCreatePairsOff[bool] = False
-    """print JSON instead of tables"""
 
     def run(self) -> None:
         """Play what is not played yet, write and print.
@@ -56,37 +41,26 @@ class PlayTournament(PairOptions):
             ValueError: a number of games that makes no pairs, too few or unknown policies.
             Stopped: an interrupt; what was played is kept.
         """
-        pairs = pairs_of(self.games, MOST)
-        check_seed(self.seed)
-        workers, game = self.workers(), self.game()
         check_players(self.players, self.anchor)
-        for spec in self.players:
-            make_policy(spec, game)  # a wrong name is told before a bar is drawn
+        pairs, workers, game = self.checked(self.games, MOST, self.players)
         folder = self.out or Path("runs", "tournament", game.slug)
         pairings = len(self.players) * (len(self.players) - 1) // 2
-        try:
-            with progress_bar() as bar:
-                task = bar.add_task("playing", total=self.games * pairings)
-                found = run_tournament(
-                    game,
-                    self.players,
-                    folder,
-                    {**versions(), "code": hash_of("evaluation.tournament")},
-                    pairs=pairs,
-                    seed=self.seed,
-                    jobs=workers,
-                    openings=self.openings or None,
-                    anchor=self.anchor,
-                    progress=lambda played: bar.advance(task, 2 * played),
-                )
-        except KeyboardInterrupt:
-            raise Stopped(f"stopped; what was played is kept in {folder}: the same command goes on") from None
-        page = write_page_of(folder, self.no_report)
-        if self.json:
-            print((folder / RESULT).read_text(), end="")
-            return
-        show(_table(found, f"{game}, {self.games:,} games in each pairing"))
-        tell(f"written: {folder / RESULT}, {folder / COST}{page}")
+        with kept_in(folder), progress_bar() as bar:
+            task = bar.add_task("playing", total=self.games * pairings)
+            found = run_tournament(
+                game,
+                self.players,
+                folder,
+                {**versions(), "code": hash_of("evaluation.tournament")},
+                pairs=pairs,
+                seed=self.seed,
+                jobs=workers,
+                openings=self.openings or None,
+                anchor=self.anchor,
+                progress=lambda played: bar.advance(task, 2 * played),
+            )
+        table = _table(found, f"{game}, {self.games:,} games in each pairing")
+        self.tell_result(table, folder / RESULT, folder / COST)
 
 
 def _table(found: Tournament, title: str) -> Table:
