@@ -9,6 +9,7 @@ import pytest
 import tiny
 from numpy.testing import assert_allclose, assert_array_equal
 
+from baselines.opening_book import Made, make_book
 from learners import LEARNERS
 from ttt_envs import Boards, Game, Policy, act, make_policy
 from ttt_envs.policy import sample
@@ -41,6 +42,7 @@ CASES = [
         pytest.param((f"run:{learner}", tiny.GAME), id=f"run:{learner}", marks=tiny.case(learner).marks)
         for learner in sorted(LEARNERS)
     ],
+    *[pytest.param(("book:optimal", game), id=f"book-{game}") for game in GAMES[:2]],
     *[
         pytest.param((f"sb3:{name}", Game()), id=f"sb3:{name}", marks=pytest.mark.needs("torch", package))
         for name, package in MODELS.items()
@@ -66,6 +68,13 @@ def policy(case, tiny_run, tmp_path_factory):
     kind, _, what = name.partition(":")
     if kind == "run":
         name = f"run:{tiny_run(what)}"
+    elif kind == "book":
+        path = tmp_path_factory.mktemp("book") / "a.book"
+        seen = plain.positions_of_random_play(game, 256)
+        values = make_policy(what, game).probabilities(seen)
+        results = np.tile(np.array([[3, 2, 1]]), (256, 1))
+        make_book(game, [Made(seen, values.argmax(axis=1), results)], plies=5).write(path)
+        name = f"book:path={path},choose=ucb,then={what}"
     elif kind == "sb3":
         model = getattr(importlib.import_module(MODELS[what]), what)
         path = tmp_path_factory.mktemp("model") / "model.zip"
@@ -86,7 +95,7 @@ def probabilities(policy, boards, seed=0):
 
 def test_whatever_has_a_name_is_here():
     with_arguments = {name for name in POLICIES if needs_arguments(name)}
-    assert with_arguments == {"run", "sb3"}
+    assert with_arguments == {"book", "run", "sb3"}
     assert {*BY_TABLE, *DRAWING} <= set(NAMES)
 
 

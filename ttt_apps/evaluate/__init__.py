@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import tyro
 from rich.table import Table
@@ -10,12 +11,19 @@ from rich.table import Table
 from ttt_apps.cli import GLOBAL, as_called, parse, run_command, say, show, words_of
 from ttt_envs.specs import load_object, nearest
 
-COMMANDS: dict[str, tuple[str, str]] = {
+Commands = Mapping[str, tuple[str, str]]
+"""name -> "module:class", or "module:name" of more commands that the next word chooses from; and what it does"""
+
+COMMANDS: Commands = {
     "match": ("ttt_apps.evaluate.match:Match", "Play pairs of games between A and B, with seats swapped."),
     "sprt": ("ttt_apps.evaluate.sprt:Sprt", "Pairs of games until it is known whether A is better than B."),
     "tournament": (
         "ttt_apps.evaluate.tournament:PlayTournament",
         "Everybody against everybody: a cross table and ratings.",
+    ),
+    "book": (
+        "ttt_apps.evaluate.book:COMMANDS",
+        "Opening books: made of games or by a search, shown, and how games leave them.",
     ),
     "games": ("ttt_apps.evaluate.games:Games", "Logs of games: checked, counted, as text, or as another file."),
     "ladder": ("ttt_apps.evaluate.ladder:PlaceOnLadder", "Where a policy stands among opponents of known strength."),
@@ -33,7 +41,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "policies": ("ttt_apps.evaluate.policies:Policies", "Everything that plays, with its arguments."),
     "learners": ("ttt_apps.evaluate.policies:Learners", "Everything that learns, with its settings."),
 }
-"""name -> "module:class", and what it does"""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -44,25 +51,50 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _main(words: list[str]) -> None:
     prog = as_called("evaluate.py")
     if any(word.startswith("--tyro-") for word in words):  # shell completion knows all commands at once
-        kinds = {name: load_object(path) for name, (path, _) in COMMANDS.items()}
-        tyro.extras.subcommand_cli_from_dict(kinds, args=words, prog=prog, config=(tyro.conf.OmitArgPrefixes,))
+        tyro.extras.subcommand_cli_from_dict(
+            _kinds(COMMANDS), args=words, prog=prog, config=(tyro.conf.OmitArgPrefixes,)
+        )
         return
+    _choose(words, COMMANDS, prog, "Measure what plays.")
+
+
+def _choose(words: list[str], commands: Commands, prog: str, about: str) -> None:
+    """Run the command that the first word names; where that is a group of commands, the second word chooses in it."""
     if not words or words[0] in ("-h", "--help"):
-        _help(prog)
+        _help(commands, prog, about)
         if not words:
-            raise ValueError(f"a command is missing: {nearest('', COMMANDS)}")
+            raise ValueError(f"a command is missing: {nearest('', commands)}")
         return
     name = words[0]
-    if name not in COMMANDS:
-        raise ValueError(f"there is no command {name!r}: {nearest(name, COMMANDS)}. See {prog} --help")
-    command = parse(load_object(COMMANDS[name][0]), words[1:], f"{prog} {name}")
+    if name not in commands:
+        near = nearest(name, commands)
+        raise ValueError(f"there is no command {name!r}: {near}{'' if near.endswith('?') else '.'} See {prog} --help")
+    path, what = commands[name]
+    kind = load_object(path)
+    if isinstance(kind, dict):
+        _choose(words[1:], kind, f"{prog} {name}", what)
+        return
+    command = parse(kind, words[1:], f"{prog} {name}")
     command.run()
 
 
-def _help(prog: str) -> None:
-    say(f"usage: {prog} COMMAND [OPTIONS]\n\nMeasure what plays. {prog} COMMAND --help tells a command's options.\n")
+def _kinds(commands: Commands) -> dict[str, Any]:
+    """The classes of all commands; those of a group by both words."""
+    found: dict[str, Any] = {}
+    for name, (path, _) in commands.items():
+        kind = load_object(path)
+        found |= (
+            {f"{name} {other}": each for other, each in _kinds(kind).items()}
+            if isinstance(kind, dict)
+            else {name: kind}
+        )
+    return found
+
+
+def _help(commands: Commands, prog: str, about: str) -> None:
+    say(f"usage: {prog} COMMAND [OPTIONS]\n\n{about} {prog} COMMAND --help tells a command's options.\n")
     table = Table.grid(padding=(0, 2))
-    for name, (_, what) in COMMANDS.items():
+    for name, (_, what) in commands.items():
         table.add_row(name, what)
     show(table)
     say(f"\n{GLOBAL}")

@@ -1,0 +1,499 @@
+"""Opening books: what became of the moves of many games, by position up to symmetry, and a policy that plays by it.
+
+For every position of the first plies, seen by its mover, a book has the moves that were made there and how many of
+those games the mover won, drew and lost (Hsu, Theory of Computer Games: the open book). It keeps moves and not the
+positions after them, so that a move counts for the position in which it was made and no other. A move is good by
+(wins + draws / 2) / games.
+
+A book is one file: a line of JSON that says whose it is, then the arrays of :class:`Book`, which are memory-mapped.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import IO, Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ttt_envs.boards import Boards, cells_of, keys, words_of
+from ttt_envs.compiling import Flags, Integers, Keys, Reals
+from ttt_envs.files import open_to_read, parse_json, write_whole
+from ttt_envs.kept import mapped
+from ttt_envs.policy import TIE, HasPlayer, Player, Policy, sample
+from ttt_envs.rules import Game
+from ttt_envs.specs import Named, make_policy
+from ttt_envs.symmetry import inverse, symmetries
+
+FORMAT = 1
+"""version of a file"""
+MOST_PLIES = 64
+"""plies that a book may have"""
+
+_HEAD = 1 << 12
+"""bytes of the first line"""
+_ALIGNED = 64
+"""arrays begin at multiples of so many bytes"""
+_LARGEST = 1 << 34
+"""bytes that a file may have"""
+
+Choose = Literal["best", "ucb", "softmax"]
+
+
+class BookError(ValueError):
+    """A file is no opening book, or that of another game."""
+
+
+class Canonical(NamedTuple):
+    """Positions as a book knows them: of all images under the symmetries of the board the one with the least key."""
+
+    keys: Keys
+    """uint64[B, words]: of that image, as its mover sees it"""
+    same: Flags
+    """bool[B, S]: which symmetries make it"""
+
+    @classmethod
+    def of(cls, boards: Boards, game: Game) -> Canonical:
+        """Of positions; the mover's stones are 1 there, whoever he is."""
+        images = boards.own_first()[:, symmetries(game)]
+        count, number, cells = images.shape
+        of_images = keys(images.reshape(-1, cells)).reshape(count, number, words_of(game))
+        same = np.ones((count, number), np.bool_)
+        for word in range(of_images.shape[2]):
+            least = np.where(same, of_images[:, :, word], np.iinfo(np.uint64).max).min(axis=1)
+            same &= of_images[:, :, word] == least[:, None]
+        return cls(of_images[np.arange(count), same.argmax(axis=1)], same)
+
+    def cells(self, actions: Integers, game: Game) -> Integers:
+        """int64[B]: where moves int64[B] go in the images, of several symmetries the least."""
+        to = inverse(symmetries(game))[:, actions].T
+        return np.asarray(np.where(self.same, to, game.cells).min(axis=1))
+
+
+class Moves(NamedTuple):
+    """What a book says of one position."""
+
+    actions: tuple[Integers, ...]
+    """for every move the actions that it may stand for, which the symmetries of the position turn into each other"""
+    results: Integers
+    """int64[moves, 3]: games that the mover won, drew and lost"""
+
+    @property
+    def goodness(self) -> Reals:
+        """float64[moves]: (wins + draws / 2) / games."""
+        return goodness_of(self.results)
+
+
+def goodness_of(results: NDArray[Any]) -> Reals:
+    """float64[M] of results [M, 3]."""
+    return np.asarray((results[:, 0] + results[:, 1] / 2) / results.sum(axis=1), np.float64)
+
+
+class Book:
+    """The moves of an opening book, read-only; see :func:`read_book` and :func:`make_book`.
+
+    Attributes:
+        game: what is played.
+        plies: stones on a board from which on it says nothing.
+        games: how many games it was made of.
+        positions: uint64[P, words], sorted: the keys of positions.
+        starts: int64[P + 1]: where the moves of a position begin.
+        cells: int64[M]: where moves go in the images of the positions.
+        results: int64[M, 3]: games that the mover won, drew and lost.
+    """
+
+    def __init__(
+        self, game: Game, plies: int, games: int, positions: Keys, starts: Integers, cells: Integers, results: Integers
+    ) -> None:
+        self.game, self.plies, self.games = game, plies, games
+        self.positions, self.starts, self.cells, self.results = positions, starts, cells, results
+
+    @cached_property
+    def _in_order(self) -> NDArray[Any]:
+        """[P]: the keys as something that numpy finds its way in."""
+        return self.positions[:, 0] if self.positions.shape[1] == 1 else _bytes_of(self.positions)
+
+    def find(self, boards: Boards) -> tuple[Integers, Flags]:
+        """The rows of positions, int64[B], -1 where the book has none; and which symmetries lead there, bool[B, S]."""
+        wanted = Canonical.of(boards, self.game)
+        rows = np.full(len(boards.mover), -1)
+        if len(self.positions):
+            looked_for = wanted.keys[:, 0] if wanted.keys.shape[1] == 1 else _bytes_of(wanted.keys)
+            places = np.minimum(np.searchsorted(self._in_order, looked_for), len(self.positions) - 1)
+            found = (self.positions[places] == wanted.keys).all(axis=1)
+            rows[found] = places[found]
+        return rows, wanted.same
+
+    def moves(self, boards: Boards) -> list[Moves | None]:
+        """What the book says of positions, None where it says nothing."""
+        images = symmetries(self.game)
+        found: list[Moves | None] = []
+        for row, same in zip(*self.find(boards), strict=True):
+            if row < 0:
+                found.append(None)
+                continue
+            part = slice(self.starts[row], self.starts[row + 1])
+            actions = tuple(np.unique(images[same, cell]) for cell in self.cells[part])
+            found.append(Moves(actions, self.results[part]))
+        return found
+
+    def spread(self, boards: Boards, shares: Reals) -> tuple[Reals, Flags]:
+        """Distributions over moves, float64[B, rows * columns], and where the book has one, bool[B].
+
+        Moves that are symmetric in a position share what their one entry has.
+
+        Args:
+            boards: positions.
+            shares: float64[M], of the moves of the book.
+        """
+        rows, same = self.find(boards)
+        known = rows >= 0
+        counts = np.where(known, self.starts[rows + 1] - self.starts[rows], 0)
+        board = np.repeat(np.arange(len(rows)), counts)
+        within = np.arange(len(board)) - np.repeat(np.cumsum(counts) - counts, counts)
+        move = self.starts[rows[board]] + within
+        out = np.zeros(boards.cells.shape)
+        part = shares[move] / same.sum(axis=1)[board]
+        for symmetry, image in enumerate(symmetries(self.game)):
+            here = same[board, symmetry]
+            np.add.at(out, (board[here], image[self.cells[move[here]]]), part[here])
+        return out, known
+
+    def write(self, path: Path) -> None:
+        """Write the file, whole or not at all.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        arrays = self.positions, self.starts, self.cells, self.results
+        digest = hashlib.sha256()
+        for array in arrays:
+            digest.update(np.ascontiguousarray(array).data)
+        said = {**_said(self.game), "plies": self.plies, "games": self.games, "sha256": digest.hexdigest()}
+
+        def write(file: Any) -> None:
+            file.write(json.dumps(said).encode().ljust(_HEAD - 1) + b"\n")
+            for array in arrays:
+                file.write(b"\0" * (-file.tell() % _ALIGNED))
+                np.lib.format.write_array(file, np.ascontiguousarray(array), allow_pickle=False)
+
+        write_whole(path, write)
+
+
+def _said(game: Game) -> dict[str, Any]:
+    return {"format": FORMAT, "content": "opening book", "game": game.to_dict()}
+
+
+def _bytes_of(found: Keys) -> NDArray[Any]:
+    """Keys of several words as bytes that are in the same order."""
+    return np.ascontiguousarray(found.astype(">u8")).view(f"S{8 * found.shape[1]}").ravel()
+
+
+def read_book(path: str | Path, game: Game | None = None) -> Book:
+    """The book in a file, memory-mapped, once its hash is checked.
+
+    Args:
+        path: the file.
+        game: what will be played; None for whatever the book is of.
+
+    Raises:
+        OSError: no file.
+        BookError: a file of something else, of another game, or damaged.
+    """
+    path = Path(path)
+    try:
+        file = open_to_read(path, _LARGEST)
+    except ValueError as problem:
+        raise BookError(str(problem)) from None
+    with file:
+        try:
+            said = parse_json(file.read(_HEAD).rstrip(b" \n"), _HEAD)
+            own = Game.from_dict(said["game"])
+            if {name: said[name] for name in _said(own)} != _said(own):
+                raise ValueError("it says something else")
+            arrays: list[Any] = []
+            at = _HEAD
+            for _ in range(4):
+                file.seek(at)
+                arrays.append(mapped(file))  # which moves on in the file
+                file.seek(at)
+                at = _end_of(file, arrays[-1].nbytes)
+            book = Book(own, int(said["plies"]), int(said["games"]), *arrays)
+            _check(book, str(said["sha256"]))
+        except Exception as problem:  # there is no end of ways in which a file can be wrong
+            raise BookError(
+                f"{path} is no opening book, or a damaged one: make one by evaluate.py book build"
+            ) from problem
+    if game is not None and book.game != game:
+        raise BookError(f"{path} is a book of {book.game}, not of {game}: choose another, or play that game")
+    return book
+
+
+def _end_of(file: IO[bytes], size: int) -> int:
+    """Where the array after that of ``size`` bytes begins which begins here."""
+    np.lib.format.read_magic(file)
+    np.lib.format.read_array_header_1_0(file)
+    return -(-(file.tell() + size) // _ALIGNED) * _ALIGNED
+
+
+def _check(book: Book, sha256: str) -> None:
+    """Raise ValueError where the arrays are not what they should be."""
+    positions, starts, cells, results = arrays = book.positions, book.starts, book.cells, book.results
+    shapes = (len(positions), words_of(book.game)), (len(positions) + 1,), (len(cells),), (len(cells), 3)
+    kinds = np.uint64, np.int64, np.int64, np.int64
+    digest = hashlib.sha256()
+    for array, shape, kind in zip(arrays, shapes, kinds, strict=True):
+        if array.shape != shape or array.dtype != kind:
+            raise ValueError("an array has another shape or kind of number")
+        digest.update(np.ascontiguousarray(array).data)
+    in_order = starts[0] == 0 and starts[-1] == len(cells) and (np.diff(starts) > 0).all()
+    on_board = ((cells >= 0) & (cells < book.game.cells)).all()
+    if digest.hexdigest() != sha256 or not in_order or not on_board or (results < 0).any() or not results.any(1).all():
+        raise ValueError("it is damaged")
+    boards = cells_of(np.asarray(positions), book.game)
+    if len(cells) and boards[np.repeat(np.arange(len(positions)), np.diff(starts)), cells].any():
+        raise ValueError("a move goes to a cell that holds a stone")
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Making books
+
+
+class Made(NamedTuple):
+    """Moves that were made, and what became of them."""
+
+    boards: Boards
+    """in which position"""
+    actions: Integers
+    """int64[B]"""
+    results: Integers
+    """int64[B, 3]: games that the mover won, drew and lost"""
+
+
+class _Counts(NamedTuple):
+    keys: Keys
+    cells: Integers
+    results: Integers
+
+    def with_(self, other: _Counts) -> _Counts:
+        """The moves of both, every one once and in order."""
+        kept = np.concatenate([self.keys, other.keys])
+        cells, results = np.append(self.cells, other.cells), np.concatenate([self.results, other.results])
+        order = np.lexsort((cells, *kept.T[::-1]))
+        kept, cells, results = kept[order], cells[order], results[order]
+        first = np.ones(len(order), np.bool_)
+        first[1:] = (kept[1:] != kept[:-1]).any(axis=1) | (cells[1:] != cells[:-1])
+        return _Counts(kept[first], cells[first], np.add.reduceat(results, np.flatnonzero(first)))
+
+
+def make_book(game: Game, made: Iterable[Made], *, plies: int, minimum: int = 1, games: int = 0) -> Book:
+    """A book of moves that were made.
+
+    Args:
+        game: what was played.
+        made: the moves, in any order and in parts of any size.
+        plies: stones on a board from which on the book says nothing, 1 to 64.
+        minimum: games in which a move must have been made, 1 or more.
+        games: how many there were in all; for people.
+
+    Raises:
+        ValueError: no such number of plies, or minimum.
+    """
+    check_plies(plies)
+    if minimum < 1:
+        raise ValueError(f"minimum={minimum} is no number of games: choose 1 or more")
+    words = words_of(game)
+    total = _Counts(np.zeros((0, words), np.uint64), np.zeros(0, np.int64), np.zeros((0, 3), np.int64))
+    for boards, actions, results in made:
+        early = np.count_nonzero(boards.cells, axis=1) < plies
+        if not early.any():
+            continue
+        some = Canonical.of(boards.take(early), game)
+        part = _Counts(some.keys, some.cells(actions[early], game), results[early])
+        total = total.with_(part)
+    often = total.results.sum(axis=1) >= minimum
+    kept, cells, results = total.keys[often], total.cells[often], total.results[often]
+    first = np.ones(len(kept), np.bool_)
+    first[1:] = (kept[1:] != kept[:-1]).any(axis=1)
+    starts = np.append(np.flatnonzero(first), len(kept)).astype(np.int64)
+    return Book(game, plies, games, np.ascontiguousarray(kept[first]), starts, cells, results)
+
+
+def check_plies(plies: int) -> None:
+    """Raise ValueError for no number of plies of a book."""
+    if not 1 <= plies <= MOST_PLIES:
+        raise ValueError(f"plies={plies} makes no book: choose 1 to {MOST_PLIES} stones up to which positions are kept")
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Playing by books
+
+
+def ucb_shares(starts: Integers, results: NDArray[Any], c: float) -> Reals:
+    """How often UCB1 makes each move of a position whose goodness stays what it is, as shares of its games.
+
+    Its index is goodness + c sqrt(ln N / n), with n of N games for a move (Auer, Cesa-Bianchi and Fischer, 2002; there
+    c is the root of 2). It makes the move with the highest, so that in the long run all indices are the same number l,
+    and n = c**2 ln N / (l - goodness)**2; l is what makes them N in all.
+
+    Args:
+        starts: int64[P + 1]: where the moves of a position begin.
+        results: [M, 3]: games won, drawn and lost.
+        c: weight of exploration, above 0.
+
+    Returns:
+        float64[M].
+    """
+    good, count = goodness_of(results), np.diff(starts)
+    games = np.add.reduceat(results.sum(axis=1), starts[:-1]).astype(np.float64)
+    unit = c * np.sqrt(np.log(np.maximum(games, 2)) / games)  # of one game there is one move
+    best = np.maximum.reduceat(good, starts[:-1])
+    low, high = best + unit, best + unit * np.sqrt(count)  # one move alone; all as good
+    for _ in range(60):
+        middle = (low + high) / 2
+        wide = np.add.reduceat((np.repeat(unit, count) / (np.repeat(middle, count) - good)) ** 2, starts[:-1]) > 1
+        low, high = np.where(wide, middle, low), np.where(wide, high, middle)
+    return _normed(starts, (np.repeat(unit, count) / (np.repeat(high, count) - good)) ** 2)
+
+
+def best_shares(starts: Integers, results: NDArray[Any]) -> Reals:
+    """Equal shares of the best moves of each position, float64[M]; arguments as of :func:`ucb_shares`."""
+    good = goodness_of(results)
+    best = np.repeat(np.maximum.reduceat(good, starts[:-1]), np.diff(starts))
+    return _normed(starts, (good >= best - TIE).astype(np.float64))
+
+
+def softmax_shares(starts: Integers, results: NDArray[Any], temperature: float) -> Reals:
+    """Shares that go as exp(goodness / temperature), float64[M]; arguments as of :func:`ucb_shares`."""
+    good = goodness_of(results)
+    best = np.repeat(np.maximum.reduceat(good, starts[:-1]), np.diff(starts))
+    return _normed(starts, np.exp((good - best) / temperature))
+
+
+def _normed(starts: Integers, weights: Reals) -> Reals:
+    return np.asarray(weights / np.repeat(np.add.reduceat(weights, starts[:-1]), np.diff(starts)))
+
+
+@dataclass(frozen=True)
+class OpeningBook(Named):
+    """Plays by an opening book while it has moves, and then as another policy.
+
+    Raises:
+        BookError, ValueError: a file that is no book of the game, a setting out of range.
+        OSError: no file.
+    """
+
+    name: ClassVar[str] = "book"
+
+    game: Game
+    path: str
+    """the file, as evaluate.py book build makes it"""
+    choose: Choose = "best"
+    """the best move; or more than one: as often as ucb would make it, or by softmax of how good it is"""
+    then: str | Policy = "expectiminimax"
+    """who plays where the book has no move"""
+    c: float = 1.4
+    """weight of exploration, of ucb"""
+    temperature: float = 0.05
+    """of softmax: shares go as exp(goodness / temperature)"""
+
+    def __post_init__(self) -> None:
+        for name, value in (("c", self.c), ("temperature", self.temperature)):
+            if not 0 < value < math.inf:
+                raise ValueError(f"{name}={value:g} is out of range: choose a number above 0")
+        if self.choose not in ("best", "ucb", "softmax"):
+            raise ValueError(f"choose={self.choose!r} is not known: choose best, ucb or softmax")
+        self.book, self._then  # noqa: B018  # now, rather than at the first move
+
+    @cached_property
+    def book(self) -> Book:
+        """What it plays by."""
+        return read_book(self.path, self.game)
+
+    @cached_property
+    def _then(self) -> Policy:
+        return make_policy(self.then, self.game)
+
+    @property
+    def pure(self) -> bool:
+        """Whether who plays then is."""
+        return self._then.pure
+
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
+        """float64[B, rows * columns]; ``rng`` as whoever plays then needs it."""
+        out, known = self.of_book(boards)
+        if not known.all():
+            out[~known] = self._then.probabilities(boards.take(~known), rng)
+        return out
+
+    @cached_property
+    def _shares(self) -> Reals:
+        """float64[M]: of the moves of the book."""
+        book = self.book
+        if not len(book.cells):
+            return np.zeros(0)
+        if self.choose == "ucb":
+            return ucb_shares(book.starts, book.results, self.c)
+        if self.choose == "softmax":
+            return softmax_shares(book.starts, book.results, self.temperature)
+        return best_shares(book.starts, book.results)
+
+    def of_book(self, boards: Boards) -> tuple[Reals, Flags]:
+        """The distributions of the book alone, float64[B, rows * columns], and where it has one, bool[B]."""
+        out, known = np.zeros(boards.cells.shape), np.zeros(len(boards.mover), np.bool_)
+        early = np.count_nonzero(boards.cells, axis=1) < self.book.plies
+        if early.any():
+            out[early], known[early] = self.book.spread(boards.take(early), self._shares)
+        return out, known
+
+
+class OpeningBookWithMemory(OpeningBook):
+    """The same where who plays then has a memory, which begins where the book ends."""
+
+    def player(self) -> BookPlayer:
+        """A player that has nothing to remember yet."""
+        assert isinstance(self._then, HasPlayer)
+        return BookPlayer(self, self._then.player())
+
+
+class BookPlayer:
+    """Plays games by a book, and hands each of them over to a player with a memory where the book ends."""
+
+    def __init__(self, policy: OpeningBook, then: Player) -> None:
+        self.policy, self.then = policy, then
+
+    def begin(self, slots: Integers) -> None:
+        """New games begin in ``slots`` int64[B]."""
+        self.then.begin(slots)
+
+    def act(
+        self, boards: Boards, slots: Integers, rng: np.random.Generator, time_left: Reals | None = None
+    ) -> Integers:
+        """int64[B]: a move in each of the games ``slots``; one uniform number for each is drawn first."""
+        shares, known = self.policy.of_book(boards)
+        u = rng.random(len(slots))
+        out = np.empty(len(slots), np.int64)
+        out[known] = sample(shares[known], u[known])
+        if not known.all():
+            times = None if time_left is None else time_left[~known]
+            out[~known] = self.then.act(boards.take(~known), slots[~known], rng, times)
+        return out
+
+
+def load_book(
+    game: Game,
+    path: str,
+    choose: Choose = "best",
+    then: str | Policy = "expectiminimax",
+    c: float = 1.4,
+    temperature: float = 0.05,
+) -> OpeningBook:
+    """The policy ``book``; see :class:`OpeningBook`."""
+    kind = OpeningBookWithMemory if isinstance(make_policy(then, game), HasPlayer) else OpeningBook
+    return kind(game, path, choose, then, c, temperature)

@@ -1,0 +1,277 @@
+"""Opening books: moves by position up to symmetry, UCB's proportions, files that are not believed."""
+
+from contextlib import suppress
+
+import numpy as np
+import plain
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from baselines.opening_book import (
+    BookError,
+    Canonical,
+    Made,
+    OpeningBookWithMemory,
+    make_book,
+    read_book,
+    ucb_shares,
+)
+from baselines.solver import solve
+from ttt_envs import Boards, Game, make_policy
+from ttt_envs.policy import HasPlayer
+from ttt_envs.rules import winner
+from ttt_envs.symmetry import inverse, symmetries
+
+GAMES = [Game(), Game(skip_chance=0.25), Game(2, 4, 3), Game(7, 7, 5, 0.1)]
+"""the last has keys of several words"""
+
+
+def random_made(game, count=300, seed=0):
+    boards = plain.positions_of_random_play(game, count)
+    rng = np.random.default_rng(seed)
+    actions = np.array([rng.choice(np.flatnonzero(cells == 0)) for cells in boards.cells])
+    return Made(boards, actions, np.eye(3, dtype=np.int64)[rng.integers(0, 3, count)])
+
+
+def seen_by_the_mover(cells, mover):
+    return tuple({0: 0, mover + 1: 1, 2 - mover: 2}[int(cell)] for cell in cells)
+
+
+def counted(game, made, plies):
+    """The plainest count: by the smallest image of (position, move), as its mover sees it."""
+    found = {}
+    for cells, mover, action, result in zip(*made.boards, made.actions, made.results, strict=True):
+        if np.count_nonzero(cells) < plies:
+            own = np.array(seen_by_the_mover(cells, mover))
+            images = ((tuple(own[p]), int(np.flatnonzero(p == action)[0])) for p in symmetries(game))
+            name = min(images)
+            found[name] = found.get(name, 0) + result
+    return found
+
+
+@pytest.mark.parametrize("game", GAMES, ids=str)
+def test_a_book_counts_what_was_made_up_to_symmetry(game):
+    made = random_made(game)
+    book = make_book(game, [made], plies=4)
+    expected = counted(game, made, 4)
+    assert len(book.cells) == len(expected)
+    for row, moves in enumerate(book.moves(made.boards)):
+        cells, mover = made.boards.position(row)
+        if np.count_nonzero(cells) >= 4:
+            assert moves is None
+            continue
+        own = np.array(seen_by_the_mover(cells, mover))
+        for actions, results in zip(moves.actions, moves.results, strict=True):
+            names = {
+                min((tuple(own[p]), int(np.flatnonzero(p == action)[0])) for p in symmetries(game))
+                for action in actions
+            }
+            assert len(names) == 1
+            assert_array_equal(results, expected[names.pop()])
+        assert made.actions[row] in np.concatenate(moves.actions)
+
+
+@pytest.mark.parametrize("game", GAMES, ids=str)
+def test_the_parts_and_their_order_are_nothing_to_a_book(game):
+    made = random_made(game)
+    parts = [
+        Made(made.boards.take(rows), made.actions[rows], made.results[rows]) for rows in np.split(np.arange(300), 6)
+    ]
+    one, other = make_book(game, [made], plies=5), make_book(game, parts[::-1], plies=5)
+    for name in ("positions", "starts", "cells", "results"):
+        assert_array_equal(getattr(one, name), getattr(other, name))
+
+
+@pytest.mark.parametrize("game", GAMES, ids=str)
+def test_a_position_is_found_in_every_image_and_in_other_colours(game):
+    made = random_made(game)
+    book = make_book(game, [made], plies=6)
+    early = np.count_nonzero(made.boards.cells, axis=1) < 6
+    boards = made.boards.take(early)
+    shares = book.results.sum(axis=1) / 7
+    before, known = book.spread(boards, shares)
+    assert known.all()
+    for permutation, back in zip(symmetries(game), inverse(symmetries(game)), strict=True):
+        image = Boards(boards.cells[:, permutation], boards.mover)
+        turned = Boards((image.cells > 0) * (3 - image.cells), 1 - image.mover)
+        for seen in (image, turned):
+            found, known = book.spread(seen, shares)
+            assert known.all()
+            assert_allclose(found[:, back], before, rtol=1e-12)
+
+
+def test_moves_that_are_made_too_rarely_are_left_out():
+    made = random_made(Game())
+    book, whole = (make_book(Game(), [made], plies=9, minimum=minimum) for minimum in (3, 1))
+    assert book.results.sum(axis=1).min() >= 3
+    assert 0 < len(book.cells) == (whole.results.sum(axis=1) >= 3).sum() < len(whole.cells)
+    assert (np.diff(book.starts) > 0).all()
+
+
+@pytest.mark.parametrize("c", [0.3, 1.4])
+def test_ucb_makes_moves_in_the_proportion_that_its_formula_says(c):
+    """Played step by step: the move with the highest index, whose goodness stays what it is."""
+    results = np.array([[600, 100, 300], [500, 200, 300], [300, 100, 600], [5, 0, 0]])
+    good = (results[:, 0] + results[:, 1] / 2) / results.sum(axis=1)
+    total = int(results.sum())
+    visits = np.ones(4)
+    while visits.sum() < total:
+        visits[np.argmax(good + c * np.sqrt(np.log(total) / visits))] += 1
+    shares = ucb_shares(np.array([0, 4]), results, c)
+    assert abs(shares - visits / total).max() < 2 / total
+    assert 0 < shares[1] < shares[0]
+
+
+def test_every_way_to_choose(tmp_path):
+    made = Made(Boards.start(Game(), 3), np.array([4, 0, 1]), np.array([[6, 2, 2], [5, 0, 5], [0, 0, 10]]))
+    book = make_book(Game(), [made], plies=1)
+    start = Boards.start(Game())
+    corners, edges = [0, 2, 6, 8], [1, 3, 5, 7]
+    by = {}
+    book.write(tmp_path / "x")
+    for choose in ("best", "ucb", "softmax"):
+        policy = make_policy(f"book:{tmp_path / 'x'},choose={choose},temperature=0.1,then=random", Game())
+        by[choose] = policy.probabilities(start)[0]
+    assert_array_equal(by["best"], np.eye(9)[4])
+    for shares in by.values():
+        assert_allclose(shares.sum(), 1)
+        assert len(set(shares[corners].round(12))) == len(set(shares[edges].round(12))) == 1
+    weights = np.exp(np.array([0.7, 0.5, 0.0]) / 0.1)
+    softmax = by["softmax"]
+    assert_allclose([softmax[4], softmax[corners].sum(), softmax[edges].sum()], weights / weights.sum())
+    assert by["ucb"][4] > by["ucb"][corners].sum() > by["ucb"][edges].sum() > 0
+
+
+@pytest.fixture
+def book_file(tmp_path):
+    def write(game=Game(), **options):  # noqa: B008  # frozen
+        path = tmp_path / "a.book"
+        make_book(game, [random_made(game)], **{"plies": 4, **options}).write(path)
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize("game", GAMES, ids=str)
+def test_a_file_is_read_as_it_was_written(book_file, game):
+    path = book_file(game)
+    made, found = make_book(game, [random_made(game)], plies=4), read_book(path, game)
+    assert (found.game, found.plies) == (game, 4)
+    for name in ("positions", "starts", "cells", "results"):
+        array = getattr(found, name)
+        assert_array_equal(array, getattr(made, name))
+        assert not array.flags.writeable
+
+
+def test_any_changed_byte_is_found(book_file):
+    path = book_file()
+    content = path.read_bytes()
+    book = read_book(path)
+    rng, unnoticed = np.random.default_rng(0), 0
+    for at in [*rng.integers(0, 200, 20), *rng.integers(4096, len(content), 200)]:
+        changed = bytearray(content)
+        changed[at] ^= 1 << int(rng.integers(0, 8))
+        path.write_bytes(changed)
+        with suppress(BookError):  # but for what is between the arrays, or for people only
+            found = read_book(path)
+            unnoticed += 1
+            for name in ("positions", "starts", "cells", "results"):
+                assert_array_equal(getattr(found, name), getattr(book, name))
+    assert unnoticed < 60
+
+
+@pytest.mark.parametrize("length", [0, 1, 100, 4096, 5000])
+def test_a_part_of_a_file_is_refused(book_file, length):
+    path = book_file()
+    path.write_bytes(path.read_bytes()[:length])
+    with pytest.raises(BookError, match="is no opening book, or a damaged one"):
+        read_book(path)
+
+
+def test_a_link_and_another_game_are_refused(book_file, tmp_path):
+    path = book_file()
+    link = tmp_path / "link"
+    link.symlink_to(path)
+    with pytest.raises(BookError, match="link"):
+        read_book(link)
+    with pytest.raises(BookError, match=r"is a book of 3 x 3, 3 to win, not of 4 x 4, 3 to win"):
+        make_policy(f"book:{path}", Game(4, 4))
+    with pytest.raises(FileNotFoundError):
+        make_policy(f"book:{tmp_path / 'none'}", Game())
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ("c=0", "c=0 is out of range"),
+        ("temperature=nan", "out of range"),
+        ("choose=worst", "choose='worst' is not known"),
+    ],
+)
+def test_settings_out_of_range(book_file, settings, said):
+    with pytest.raises(ValueError, match=said):
+        make_policy(f"book:{book_file()},{settings}", Game())
+
+
+def test_who_plays_then_takes_over_where_the_book_ends(book_file):
+    game = Game(skip_chance=0.25)
+    path = book_file(game)
+    policy, then = make_policy(f"book:{path},then=optimal", game), make_policy("optimal", game)
+    boards = plain.positions_of_random_play(game, 200)
+    _, known = policy.of_book(boards)
+    assert policy.pure
+    assert 0 < known.sum() < 200
+    found = policy.probabilities(boards)
+    assert_array_equal(found[~known], then.probabilities(boards)[~known])
+    assert (found[known] != then.probabilities(boards)[known]).any()
+    assert str(make_policy(str(policy), game)) == str(policy)
+
+
+def test_a_memory_begins_where_the_book_ends(book_file):
+    path = book_file()
+    policy = make_policy(f"book:{path},then=(mcts:simulations=20)", Game())
+    assert isinstance(policy, OpeningBookWithMemory)
+    assert not policy.pure
+    assert not isinstance(make_policy(f"book:{path}", Game()), HasPlayer)
+    player = policy.player()
+    boards = plain.positions_of_random_play(Game(), 100)
+    slots = np.arange(100)
+    player.begin(slots)
+    actions = player.act(boards, slots, np.random.default_rng(0))
+    shares, known = policy.of_book(boards)
+    assert (boards.cells[slots, actions] == 0).all()
+    assert (shares[slots, actions][known] > 0).all()
+    assert sorted(player.then.kept) == np.flatnonzero(~known).tolist()
+
+
+def test_a_book_of_perfect_games_never_leaves_perfect_play(tmp_path):
+    """Also where the other player leaves it: a move counts for the position in which it was made."""
+    for game in (Game(), Game(skip_chance=0.25)):
+        solution = solve(game)
+        rng = np.random.default_rng(0)
+        boards = Boards.start(game, 2000)
+        parts = []
+        for _ in range(5):
+            best = solution.optimal_actions(boards)
+            actions = np.array([rng.choice(np.flatnonzero(row)) for row in best])
+            parts.append(Made(boards, actions, np.eye(3, dtype=np.int64)[rng.integers(0, 3, len(actions))]))
+            cells = boards.cells.copy()
+            cells[np.arange(len(actions)), actions] = boards.mover + 1
+            skipped = rng.random(len(actions)) < game.skip_chance
+            goes_on = ~np.array([winner(game, row) is not None for row in cells])
+            boards = Boards(cells, np.where(skipped, boards.mover, 1 - boards.mover).astype(np.int8)).take(goes_on)
+        book = make_book(game, parts, plies=5)
+        seen = plain.positions_of_random_play(game, 2000)
+        for choose in ("best", "ucb", "softmax"):
+            path = tmp_path / f"{choose}{game.skip_chance}"
+            book.write(path)
+            shares, known = make_policy(f"book:{path},choose={choose},then=random", game).of_book(seen)
+            assert known.sum() > 100
+            assert not (shares > 0)[known][~solution.optimal_actions(seen)[known]].any()
+
+
+def test_of_several_symmetric_images_the_least_is_taken():
+    found = Canonical.of(Boards.start(Game()), Game())
+    assert found.same.all()
+    assert_array_equal(found.keys, [[0]])
+    assert found.cells(np.array([8]), Game()) == [0]

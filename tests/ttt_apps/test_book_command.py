@@ -1,0 +1,76 @@
+"""``evaluate.py book``."""
+
+import json
+
+import pytest
+
+from baselines.opening_book import read_book
+from ttt_apps import evaluate
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory):
+    path = tmp_path_factory.mktemp("log") / "games.jsonl"
+    evaluate.main(["--quiet", "match", "optimal", "win-or-block", "--games", "200", "--log", str(path)])
+    return path
+
+
+def refused(capsys, *words):
+    with pytest.raises(SystemExit) as stop:
+        evaluate.main(["book", *words])
+    assert stop.value.code == 2
+    return " ".join(capsys.readouterr().err.split())
+
+
+def said(capsys, *words):
+    evaluate.main(["book", *words])
+    return capsys.readouterr().out
+
+
+def test_a_book_is_made_shown_and_left(log, tmp_path, capsys):
+    path = str(tmp_path / "a.book")
+    shown = said(capsys, "build", str(log), "--plies", "4", "--minimum", "2", "--player", "optimal", "--out", path)
+    book = read_book(path)
+    assert f"{len(book.positions)} positions and {len(book.cells)} moves of 200 games" in shown
+    found = json.loads(said(capsys, "show", path, "--json"))
+    assert [sum(row[name] for row in found["moves"]) for name in ("ucb", "softmax")] == pytest.approx([1, 1])
+    assert sum(row["wins"] + row["draws"] + row["losses"] for row in found["moves"]) == 100
+    assert found["moves"][0]["goodness"] == max(row["goodness"] for row in found["moves"])
+    for row in found["moves"]:
+        assert " ".join(row["moves"]) in said(capsys, "show", path)
+    assert "it has no move in 'oxo/xo./... x'" in said(capsys, "show", path, "oxo/xo./... x")
+    rows = json.loads(said(capsys, "leaves", path, str(log), "--player", "optimal", "--json"))["leaves"]
+    assert sum(row["wins"] + row["draws"] + row["losses"] for row in rows) == 200
+    assert "optimal leaves" in said(capsys, "leaves", path, str(log), "--player", "optimal")
+
+
+def test_a_book_is_made_by_a_search(tmp_path, capsys):
+    path = tmp_path / "a.book"
+    words = ("--search", "optimal", "--plies", "3", "--skip-chance", "0.25", "--out", str(path))
+    assert "35 positions and 169 moves of optimal" in said(capsys, "build", *words)  # 1 + 6 + 28 up to symmetry
+    assert [file.name for file in tmp_path.iterdir()] == ["a.book"]
+    (best, *_) = json.loads(said(capsys, "show", str(path), "--json"))["moves"]
+    assert best["moves"] == ["b2"]
+
+
+def test_what_makes_no_book(log, tmp_path, capsys):
+    out = str(tmp_path / "a.book")
+    assert "name either" in refused(capsys, "build")
+    assert "name either" in refused(capsys, "build", str(log), "--search", "optimal")
+    assert "no move was made in 500 games" in refused(capsys, "build", str(log), "--minimum", "500", "--out", out)
+    assert "random has no values" in refused(capsys, "build", "--search", "random", "--out", out)
+    assert "no such file" in refused(capsys, "build", str(tmp_path / "none"), "--out", out).lower()
+    said(capsys, "build", str(log), "--out", out)
+    assert "is there already" in refused(capsys, "build", str(log), "--out", out)
+    assert "they are of optimal, win-or-block" in refused(capsys, "leaves", out, str(log), "--player", "me")
+    assert "is no opening book" in refused(capsys, "show", str(log))
+    assert "the game is over" in refused(capsys, "show", out, "ooo/xx./... x")
+
+
+def test_the_commands_of_the_group(capsys):
+    for words in ([], ["--help"]):
+        if words:
+            evaluate.main(["book", *words])
+        else:
+            assert "a command is missing: choose one of 'build', 'leaves', 'show'" in refused(capsys)
+    assert "did you mean 'build'? See" in refused(capsys, "bild")

@@ -1,0 +1,222 @@
+"""``evaluate.py book build|show|leaves``: opening books."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import tyro
+from rich.console import Console
+
+from ttt_apps.cli import Count, GameOptions, Stopped, WorkOptions, new_table, note, progress_bar, say, show, tell
+from ttt_apps.versions import versions
+from ttt_envs.boards import Boards, coordinate, from_text, to_text
+from ttt_envs.rules import winner
+
+if TYPE_CHECKING:  # compiled code is imported where a book is read, not where help is written
+    from baselines.opening_book import Book
+    from evaluation.games import PlayedGame
+
+COMMANDS = {
+    "build": ("ttt_apps.evaluate.book:BuildBook", "Make a book of logged games, or by a search."),
+    "show": ("ttt_apps.evaluate.book:ShowBook", "What a book says of a position."),
+    "leaves": ("ttt_apps.evaluate.book:LeavesBook", "When games leave a book, and what became of them."),
+}
+
+
+@dataclass(frozen=True)
+class BuildBook(WorkOptions, GameOptions):
+    """Make an opening book: of what became of the moves of logged games, or of what a search thinks of them."""
+
+    logs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="LOG ...")] = ()
+    """files of games, as evaluate.py match --log writes them; the game is theirs"""
+    plies: Count = 6
+    """stones on a board from which on the book says nothing"""
+    minimum: Count = 5
+    """games in which a move must have been made"""
+    player: str | None = None
+    """take only the moves of this player, named as in the logs"""
+    search: str | None = None
+    """instead of logs: a policy that thinks in values, such as mcts:simulations=10000; it is asked about every position
+    of the game that --size, --win-length and --skip-chance name"""
+    out: Annotated[Path, tyro.conf.arg(metavar="FILE")] = Path("opening.book")
+    """the new file"""
+
+    def run(self) -> None:
+        """Make and write.
+
+        Raises:
+            ValueError: neither logs nor a search, or both; logs of which no book can be made; a file that is there.
+            Stopped: an interrupt of a search; what was searched is kept.
+        """
+        from evaluation.books import book_of_games
+
+        if bool(self.logs) == (self.search is not None):
+            raise ValueError("a book is made of logs of games, or by a --search: name either")
+        if self.out.exists():
+            raise ValueError(f"--out {self.out} is there already: name another file, or remove that one")
+        if self.search is None:
+            with Console(stderr=True).status("reading games") as status:
+                book = book_of_games(
+                    self.logs,
+                    plies=self.plies,
+                    minimum=self.minimum,
+                    player=self.player,
+                    tell=note,
+                    progress=lambda games: status.update(f"reading games: {games:,}"),
+                )
+        else:
+            book = self._searched()
+        if not len(book.cells):
+            raise ValueError(f"no move was made in {self.minimum:,} games: choose a smaller --minimum, or more logs")
+        book.write(self.out)
+        made_of = f"{book.games:,} games" if self.search is None else self.search
+        say(f"{book.game}: {len(book.positions):,} positions and {len(book.cells):,} moves of {made_of}")
+        tell(f"written: {self.out}")
+
+    def _searched(self) -> Book:
+        from evaluation.books import book_of_search
+        from evaluation.sources import hash_of, identity_of
+
+        assert self.search is not None
+        game, workers = self.game(), self.workers()
+        folder = self.out.with_name(f"{self.out.name}.searched")
+        made_by = {**versions(), "code": hash_of("evaluation.books"), "player": identity_of(self.search)}
+        try:
+            with progress_bar() as bar:
+                task = bar.add_task("searching", total=None)
+                book = book_of_search(
+                    game,
+                    self.search,
+                    folder,
+                    made_by,
+                    plies=self.plies,
+                    jobs=workers,
+                    progress=lambda done, total: bar.update(task, completed=done, total=total),
+                )
+        except KeyboardInterrupt:
+            raise Stopped(f"stopped; what was searched is kept in {folder}: the same command goes on") from None
+        shutil.rmtree(folder)
+        return book
+
+
+@dataclass(frozen=True)
+class ShowBook:
+    """Show the moves that a book has in a position: results, how good they are, and how often they are played."""
+
+    book: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")] = tyro.MISSING
+    """the book"""
+    position: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="TEXT")] = None
+    """rows from the top, then the mover, as in x.o/.../..o x; by default the empty board"""
+    json: tyro.conf.FlagCreatePairsOff[bool] = False
+    """print JSON instead of a table"""
+
+    def run(self) -> None:
+        """Look up and print.
+
+        Raises:
+            OSError, ValueError: no book, no position of its game, one that is over.
+        """
+        from baselines.opening_book import read_book, softmax_shares, ucb_shares
+
+        book = read_book(self.book)
+        game = book.game
+        at = Boards.start(game).position(0) if self.position is None else from_text(self.position, game)
+        if winner(game, at.cells) is not None:
+            raise ValueError(f"the game is over in {self.position!r}: give a position in which somebody is to move")
+        (moves,) = book.moves(Boards.of([at]))
+        listed: list[dict[str, Any]] = []
+        if moves is not None:
+            starts = np.array([0, len(moves.results)])
+            by_ucb, by_softmax = ucb_shares(starts, moves.results, 1.4), softmax_shares(starts, moves.results, 0.05)
+            for index in np.argsort(-moves.goodness, kind="stable").tolist():
+                wins, draws, losses = moves.results[index].tolist()
+                listed.append(
+                    {
+                        "moves": [coordinate(cell, game) for cell in moves.actions[index].tolist()],
+                        "wins": wins,
+                        "draws": draws,
+                        "losses": losses,
+                        "goodness": float(moves.goodness[index]),
+                        "ucb": float(by_ucb[index]),
+                        "softmax": float(by_softmax[index]),
+                    }
+                )
+        if self.json:
+            said = {"game": game.to_dict(), "positions": len(book.positions), "plies": book.plies, "games": book.games}
+            print(json.dumps({**said, "position": to_text(at, game), "moves": listed}))
+            return
+        say(f"{self.book}: {game}, {len(book.positions):,} positions with fewer than {book.plies} stones")
+        if not listed:
+            say(f"it has no move in {to_text(at, game)!r}")
+            return
+        table = new_table("move", "games", "wins", "draws", "losses", "good", "ucb", "softmax", title=to_text(at, game))
+        for row in listed:
+            counts = (row["wins"], row["draws"], row["losses"])
+            shares = (f"{row[name]:.3f}" for name in ("goodness", "ucb", "softmax"))
+            table.add_row(" ".join(row["moves"]), f"{sum(counts):,}", *(f"{count:,}" for count in counts), *shares)
+        show(table)
+
+
+@dataclass(frozen=True)
+class LeavesBook:
+    """Tell with how many stones the games of a player leave a book, and what became of those games."""
+
+    book: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")] = tyro.MISSING
+    """the book"""
+    logs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="LOG ...")] = tyro.MISSING
+    """files of games"""
+    player: Annotated[str, tyro.conf.arg(metavar="NAME")] = tyro.MISSING
+    """whose games, named as in the logs"""
+    json: tyro.conf.FlagCreatePairsOff[bool] = False
+    """print JSON instead of a table"""
+
+    def run(self) -> None:
+        """Read, count and print.
+
+        Raises:
+            OSError, ValueError: no book, no games of its game, nobody of that name.
+        """
+        from baselines.opening_book import read_book
+        from evaluation.books import leaving
+        from evaluation.games import read_either
+        from evaluation.statistics import wilson
+
+        book = read_book(self.book)
+        names: set[str] = set()
+
+        def games() -> Iterator[PlayedGame]:
+            for log in self.logs:
+                for played in read_either(log, tell=note):
+                    names.update(played.players)
+                    yield played
+
+        found = leaving(book, games(), self.player)
+        if not found:
+            known = f"they are of {', '.join(sorted(names))}" if names else "they have no games"
+            raise ValueError(f"--player {self.player} has finished no game in these logs: {known}")
+        rows: list[dict[str, Any]] = []
+        for each in found:
+            wins, draws, losses = each.results.tolist()
+            score = wilson((wins + draws / 2) / (wins + draws + losses), wins + draws + losses)
+            rows.append(
+                {"stones": each.stones, "wins": wins, "draws": draws, "losses": losses, "score": score._asdict()}
+            )
+        if self.json:
+            print(json.dumps({"player": self.player, "leaves": rows}))
+            return
+        table = new_table(
+            "stones", "games", "wins", "draws", "losses", "score", "95%", title=f"{self.player} leaves {self.book}"
+        )
+        for row in rows:
+            stones = "never" if row["stones"] is None else str(row["stones"])
+            counts = (row["wins"], row["draws"], row["losses"])
+            score = row["score"]
+            shown = (f"{score['mean']:.3f}", f"{score['low']:.3f}-{score['high']:.3f}")
+            table.add_row(stones, f"{sum(counts):,}", *(f"{count:,}" for count in counts), *shown)
+        show(table)
