@@ -99,6 +99,15 @@ class Player(Protocol):
 
 
 @runtime_checkable
+class ReadsClocks(Protocol):
+    """A player that wants to know by which clock a match is played that keeps the clocks."""
+
+    def use_clock(self, seconds: float, increment: float) -> None:
+        """Seconds for a game, and seconds that are added after every move; said before the first game begins."""
+        ...
+
+
+@runtime_checkable
 class HasPlayer(Protocol):
     """A policy that plays matches with a memory."""
 

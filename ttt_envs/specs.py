@@ -42,6 +42,7 @@ POLICIES: dict[str, str] = {
     "hooi": "baselines.compression:HOOI",
     "tt": "baselines.compression:TT",
     "mcts": "baselines.mcts:MCTS",
+    "timed": "baselines.timed:Timed",
     "book": "baselines.opening_book:load_book",
     "run": "learners.checkpoint:load_policy",
     "sb3": "learners.sb3:ZipPolicy",

@@ -1,0 +1,119 @@
+"""Clocks of games, and how many moves a player still has to make by them."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ttt_envs.compiling import Reals
+from ttt_envs.files import read_json, write_json
+from ttt_envs.rules import Game
+
+LONGEST_S = 1e6
+"""seconds that a clock may have"""
+FEWEST = 10
+"""positions with as many stones that an estimate needs"""
+
+
+class Clock(NamedTuple):
+    """Seconds for a whole game, and seconds that are added after every move of it."""
+
+    seconds: float
+    increment: float = 0.0
+
+    @classmethod
+    def of(cls, text: str) -> Clock:
+        """The clock that ``"10+0.1"`` or ``"10"`` names.
+
+        Raises:
+            ValueError: anything else, or no time at all.
+        """
+        number = r"(\d+(?:\.\d*)?|\.\d+)"
+        match = re.fullmatch(rf"{number}(?:\+{number})?", text.strip())
+        if match is None or len(text) > 40:
+            raise ValueError(f"{text[:40]!r} is no clock: write seconds, or seconds+seconds a move, such as 10+0.1")
+        clock = cls(float(match[1]), float(match[2] or 0))
+        if not 0 < clock.seconds <= LONGEST_S or clock.increment > LONGEST_S:
+            raise ValueError(
+                f"{text!r} leaves no time, or too much: choose more than 0 seconds, up to {LONGEST_S:,.0f}"
+            )
+        return clock
+
+    def __str__(self) -> str:
+        return f"{self.seconds:g}+{self.increment:g}"
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Moves to come
+
+
+def usual_moves_left(game: Game) -> Reals:
+    """float64[cells + 1], by stones on the board: own moves to come, the next one included, that a mover reckons with.
+
+    Half of what is empty, and no more than ``max(e, 2 e - stones / 3)``, e the root of the number of cells: an upper
+    part of what searches played on 3 x 3 to 15 x 15, as in docs/baselines/timed.md. To reckon with too few moves loses
+    games on time, with too many only some time.
+    """
+    stones = np.arange(game.cells + 1)
+    edge = math.sqrt(game.cells)
+    most = np.maximum(edge, 2 * edge - stones / 3)
+    return np.asarray(np.maximum(1.0, np.minimum(np.ceil((game.cells - stones) / 2), most)))
+
+
+def estimated_moves_left(game: Game, games: Iterable[tuple[int, Sequence[int]]]) -> Reals:
+    """The same from games that were played: the mean of the moves that the mover still made, float64[cells + 1].
+
+    Args:
+        game: what was played.
+        games: of each the stones on its first board, and who made the moves after that, 0 or 1.
+
+    Returns:
+        Where fewer than :data:`FEWEST` positions have as many stones, :func:`usual_moves_left`.
+    """
+    sums, counts = np.zeros(game.cells + 1), np.zeros(game.cells + 1, np.int64)
+    for stones, movers in games:
+        to_come = [0, 0]
+        for index in reversed(range(len(movers))):
+            to_come[movers[index]] += 1
+            sums[stones + index] += to_come[movers[index]]
+            counts[stones + index] += 1
+    enough = counts >= FEWEST
+    found = usual_moves_left(game)
+    found[enough] = sums[enough] / counts[enough]
+    return found
+
+
+_CONTENT = "moves left"
+
+
+def write_moves_left(path: str | Path, game: Game, moves: Reals) -> None:
+    """Keep an estimate in a file, which ``timed:moves-left=FILE`` reads."""
+    write_json(
+        Path(path), {"format": 1, "content": _CONTENT, "game": game.to_dict(), "moves": [float(one) for one in moves]}
+    )
+
+
+def read_moves_left(path: str | Path, game: Game) -> Reals:
+    """float64[cells + 1], from a file of :func:`write_moves_left`.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is something else, or of another board.
+    """
+    data: Any = read_json(Path(path))
+    try:
+        if data["format"] != 1 or data["content"] != _CONTENT:
+            raise ValueError
+        of, moves = Game.from_dict(data["game"]), np.array(data["moves"], np.float64)
+    except (ValueError, TypeError, KeyError):
+        raise ValueError(f"moves-left={path} is no estimate of moves: write one with write_moves_left") from None
+    if (of.rows, of.columns) != (game.rows, game.columns) or moves.shape != (game.cells + 1,):
+        raise ValueError(f"moves-left={path} is of {of}, and {game} is played: choose an estimate of the same board")
+    if not ((moves >= 1) & (moves <= game.cells)).all():
+        raise ValueError(f"moves-left={path} has numbers of moves below 1 or above {game.cells}: estimate them anew")
+    return moves
