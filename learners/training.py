@@ -156,7 +156,7 @@ class Training:
         ended = np.flatnonzero(self._live & board.over)
         if len(ended):
             rewards = self._shown.rewards[ended]
-            self._turns.end(ended, board.seat[ended], rewards)
+            self._turns.end(ended, board.seat[ended].astype(np.int8), rewards)
             self.done.count(np.where(self._both & (board.seat[ended] == 1), -rewards, rewards))
             self._live[ended] = False
             self._begin(ended)
