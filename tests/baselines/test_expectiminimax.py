@@ -1,19 +1,13 @@
 """The search against its definition in plain Python, against itself without shortcuts, and against perfect play."""
 
 import doctest
-import importlib
-import pkgutil
 from dataclasses import replace
 
 import numpy as np
 import plain
 import pytest
-from numba import config
-from numba.core.dispatcher import Dispatcher
-from numba.types import unliteral
 from numpy.testing import assert_allclose, assert_array_equal
 
-from baselines import expectiminimax
 from baselines.expectiminimax import Expectiminimax, Search, leaves
 from baselines.expectiminimax.leaves import SearchByLeaves
 from baselines.expectiminimax.order import tried
@@ -621,20 +615,3 @@ def test_the_source_runs_as_plain_python(fresh):
         PLAIN_PYTHON,
     )
     assert fresh("import os; os.environ['NUMBA_DISABLE_JIT'] = '1'", *lines) == fresh(*lines)
-
-
-@pytest.mark.skipif(config.DISABLE_JIT, reason="about machine code")
-def test_every_kernel_is_compiled_for_one_type_of_arguments():
-    boards = plain.positions_of_random_play(Game(skip_chance=0.25), 5)
-    for spec in ("depth=4", "depth=3,width=2", "depth=2,leaf=optimal", "depth=2,width=2,leaf=optimal"):
-        make_policy(f"expectiminimax:{spec}", Game(skip_chance=0.25)).analyse_all(boards, np.random.default_rng(0))
-    modules = [importlib.import_module(found.name) for found in pkgutil.iter_modules(expectiminimax.__path__, NAME)]
-    kernels = {
-        f"{module.__name__}.{name}": kernel
-        for module in modules
-        for name, kernel in vars(module).items()
-        if isinstance(kernel, Dispatcher)
-    }
-    assert len(kernels) > 15
-    for name, kernel in kernels.items():
-        assert len({tuple(map(unliteral, signature)) for signature in kernel.signatures}) <= 1, name

@@ -9,9 +9,6 @@ from itertools import pairwise, permutations
 import numpy as np
 import plain
 import pytest
-from numba import config
-from numba.core.dispatcher import Dispatcher
-from numba.types import unliteral
 from numpy.testing import assert_allclose, assert_array_equal
 
 from baselines import mcts
@@ -690,18 +687,3 @@ def program():
 def test_the_source_runs_as_plain_python(fresh):
     without = "import os; os.environ['NUMBA_DISABLE_JIT'] = '1'; import warnings; warnings.simplefilter('ignore')"
     assert fresh(without, *program()) == fresh(*program())
-
-
-@pytest.mark.skipif(config.DISABLE_JIT, reason="about machine code")
-def test_every_kernel_is_compiled_for_one_type_of_arguments():
-    for game in (Game(), Game(skip_chance=0.25), Game(6, 6, 4)):
-        boards = plain.positions_of_random_play(game, 10)
-        player = MCTS(game, simulations=20, rollout=MCTS(game, simulations=2)).player()
-        for _ in range(2):
-            player.act(boards, np.arange(10), np.random.default_rng(0))
-        MCTS(game).values(boards)
-    modules = (tree, mcts.simulation)
-    kernels = {n: kernel for module in modules for n, kernel in vars(module).items() if isinstance(kernel, Dispatcher)}
-    assert len(kernels) > 10
-    for name, kernel in kernels.items():
-        assert len({tuple(map(unliteral, signature)) for signature in kernel.signatures}) <= 1, name

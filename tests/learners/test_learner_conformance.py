@@ -1,18 +1,14 @@
 """One list of promises for every learner that has a name; a new one is tested the moment it is registered."""
 
-import ast
 import dataclasses
-import importlib
 import io
 import json
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import plain
 import pytest
 import tiny
-from numba import config as numba_config
 from numpy.testing import assert_allclose, assert_array_equal
 
 from evaluation.exact import exploitability, match_outcome
@@ -393,53 +389,3 @@ def test_what_a_run_logs_are_games_in_order_and_finite_numbers(name, tiny_run):
     assert games == sorted(games)
     assert rows[-1]["games"] == rows[-1]["wins"] + rows[-1]["draws"] + rows[-1]["losses"] > 0
     assert all(np.isfinite(value) for row in rows for value in row.values() if value is not None)
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Kernels
-
-
-def play_everything():
-    """Let the kernels of all learners work, as all their callers call them."""
-    for case in CASES:
-        make = Maker(*case.values[0])
-        for game in (Game(skip_chance=0.25), Game(7, 7, 5)):
-            learner = make.trained(game, games=4, batch=2)
-            other = make(game)
-            other.from_arrays(stored(learner))
-            boards = Boards.start(game, 3)
-            for one in (learner, other):
-                one.probabilities(boards)
-                for name in {"values", "action_values"} & set(dir(one)):
-                    getattr(one, name)(boards)
-                train(one, "self", 4, batch=1)
-    train_in(mnk_v0.env(), make(Game()), "self", 2)
-
-
-def signatures_of_kernels():
-    """How many types of arguments each kernel of the learners with a table was compiled for so far."""
-    from numba.core.dispatcher import Dispatcher
-    from numba.types import unliteral
-
-    return {
-        f"{module}.{name}": len({tuple(map(unliteral, signature)) for signature in kernel.signatures})
-        for module in ("learners.tabular", "learners.q_learning", "learners.naive_mc")
-        for name, kernel in vars(importlib.import_module(module)).items()
-        if isinstance(kernel, Dispatcher)
-    }
-
-
-@pytest.mark.skipif(bool(numba_config.DISABLE_JIT), reason="there is nothing to compile")
-def test_every_kernel_is_compiled_for_one_type_of_arguments(fresh):
-    """A kernel with two signatures was called with two kinds of numbers, and is compiled twice."""
-    here = Path(__file__).parent
-    printed = fresh(
-        f"import sys; sys.path[:0] = {[str(here.parent), str(here)]!r}",
-        "import test_learner_conformance as tests",
-        "tests.CASES = [case for case in tests.CASES if case.values[0][0] in tests.TABLES]",
-        "tests.play_everything()",
-        "print(tests.signatures_of_kernels())",
-    )
-    counts = ast.literal_eval(printed)
-    assert {name for name, count in counts.items() if count > 1} == set()
-    assert sum(counts.values()) >= 6  # those that are called from Python

@@ -1,47 +1,28 @@
 """The rules: against a plain reading of the board, and against counts, values and frequencies known without us."""
 
-import ast
-import importlib
 import json
 import os
-import pkgutil
 import subprocess
 import sys
 from collections import Counter
 from fractions import Fraction
 from functools import cache
-from itertools import product
-from pathlib import Path
 
 import numpy as np
 import plain
 import pytest
-from gymnasium.vector import AutoresetMode
 from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-import ttt_envs
-from baselines.proof import prove
-from baselines.solver import solve
-from evaluation import exact
 from ttt_envs import (
-    Boards,
     Game,
     Position,
-    act,
-    boards,
     chance_outcomes,
     from_text,
-    make_policy,
-    mnk_v0,
-    random_games,
     rules,
 )
-from ttt_envs.policy import act_in_episodes, sample
-from ttt_envs.single_env import SingleEnv
 from ttt_envs.symmetry import symmetries
-from ttt_envs.vector_env import MNKVectorEnv
 
 T3, SKIP3 = Game(), Game(skip_chance=0.25)
 
@@ -456,94 +437,3 @@ def test_the_rules_are_the_same_without_the_compiler():
     assert done.returncode == 0, done.stdout + done.stderr
     assert "passed" in done.stdout
     assert "skipped" not in done.stdout
-
-
-def play_everything():
-    """A bit of everything that is played, by the environments, by policies and as matches do it."""
-    rng = np.random.default_rng(0)
-    for size, win_length, skip_chance in ((3, 3, 0.25), ((5, 6), 4, 0)):
-        game = Game.of_size(size, win_length, skip_chance)
-        for symmetry in ("none", "random"):
-            settings = {"size": size, "win_length": win_length, "skip_chance": skip_chance, "symmetry": symmetry}
-            env = mnk_v0.env(**settings)
-            for numbers in (int, np.int64):
-                env.reset(seed=0)
-                for _ in env.agent_iter():
-                    observation, _, terminated, _, _ = env.last()
-                    env.step(None if terminated else numbers(rng.choice(np.flatnonzero(observation["action_mask"]))))
-            for opponent, seat, illegal_action in product(
-                ("random", "win-or-block", "self"), ("first", "second", "random", "alternate"), ("lose", "penalize")
-            ):
-                settings |= {"opponent": opponent, "seat": seat, "illegal_action": illegal_action}
-                single = SingleEnv(**settings)
-                single.reset(seed=0)
-                while not any(single.step(int(rng.integers(game.cells)))[2:4]):
-                    pass
-                single.restore_state(single.clone_state(), seed=1)
-                for mode in (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP):
-                    vector = MNKVectorEnv(7, autoreset_mode=mode, **settings)
-                    vector.reset(seed=0)
-                    for _ in range(20):
-                        vector.step(rng.integers(game.cells, size=7))
-                    vector.restore_state(vector.clone_state(True))
-        batch, rows = Boards.start(game, 8), np.arange(8)
-        count, lucks, outcomes = np.zeros(8, np.int64), np.arange(8, dtype=np.uint64), np.zeros(8, np.int8)
-        rules.begin_rows(batch.cells, batch.mover, count, lucks, rules.key_of(rng), rows)
-        for name in ("random", "win-or-block"):
-            policy = make_policy(name, game)
-            for some in (rows, rows[:3]):
-                actions = act(policy, batch.take(some), rng)
-                rules.play_rows(batch.cells, batch.mover, count, lucks, some, actions, game.parameters, outcomes)
-                actions = act_in_episodes(policy, batch.take(some), lucks[some], count[some])
-                rules.play_rows(batch.cells, batch.mover, count, lucks, some, actions, game.parameters, outcomes)
-            sample(policy.probabilities(batch), rng.random(8))
-        boards.keys(batch.own_first())
-        rules.winner(game, batch.cells[0])
-        rules.ways(game, 2)
-        random_games.random_results(game, 10, 0)
-        start = Boards.start(game).position(0)
-        chance_outcomes(game, chance_outcomes(game, start, 0)[0].position, 1)
-    for game in (Game(), Game(2, 4, 3, 0.25)):
-        solution = solve(game)
-        for many in (Boards.start(game), Boards.start(game, 8)):
-            solution.values(many)
-            solution.action_values(many)
-        assert solution.counts.boards
-        if game.skip_chance == 0:
-            solution.distance(many)
-        for name in ("optimal", "win-or-block"):
-            exact.match_outcome(game, name, "random", chunk=50)
-            exact.exploitability(game, name)
-            exact.regret(game, name)
-    for game in (Game(), Game(5, 6, 3)):
-        prove(game)
-
-
-def signatures_of_kernels():
-    """The types of arguments that each kernel of the packages was compiled for so far."""
-    from numba.core.dispatcher import Dispatcher
-    from numba.types import unliteral
-
-    names = [module.name for module in pkgutil.iter_modules(ttt_envs.__path__, "ttt_envs.")]
-    others = ("baselines.simple", "baselines.solver", "baselines.reachable", "baselines.proof", "evaluation.layers")
-    modules = [importlib.import_module(name) for name in (*names, *others)]
-    return {
-        f"{module.__name__}.{name}": {tuple(map(unliteral, signature)) for signature in kernel.signatures}
-        for module in modules
-        for name, kernel in vars(module).items()
-        if isinstance(kernel, Dispatcher)
-    }
-
-
-@needs_the_compiler
-def test_every_kernel_is_compiled_for_one_type_of_arguments(fresh):
-    """A kernel with two signatures was called with two kinds of numbers, and is compiled twice."""
-    printed = fresh(
-        f"import sys; sys.path[:0] = {[str(Path(plain.__file__).parent), str(Path(__file__).parent)]!r}",
-        "import test_rules",
-        "test_rules.play_everything()",
-        "print({name: len(types) for name, types in test_rules.signatures_of_kernels().items()})",
-    )
-    counts = ast.literal_eval(printed)
-    assert {name for name, count in counts.items() if count > 1} == set()
-    assert sum(counts.values()) > 20
