@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 import numpy as np
@@ -15,7 +15,7 @@ from evaluation.games import Move, PlayedGame
 from evaluation.openings import Openings, draw_openings
 from evaluation.statistics import Interval, of_pairs
 from ttt_envs.boards import LARGEST_BASE_3, Boards, keys, to_text
-from ttt_envs.compiling import Flags, Integers, Keys, Reals
+from ttt_envs.compiling import Cells, Flags, Integers, Keys, Reals
 from ttt_envs.parallel import Jobs, do_blocks, in_order
 from ttt_envs.policy import HasPlayer, Player, Policy, act_in_episodes, acts_fast
 from ttt_envs.rules import DRAW, ILLEGAL, NOT_OVER, Game, begin_rows, key_of, play_rows
@@ -173,13 +173,13 @@ def play_blocks(
     if block is not None and block < 1:
         raise ValueError(f"block={block} leaves nothing to play: choose 1 or more pairs")
     match = uuid4().hex
-    policies = _policies(match, game, a, b)  # so that a wrong name is told before workers start
+    policies = policies_of(match, game, a, b)  # so that a wrong name is told before workers start
     if block is None:
         remembered = any(isinstance(policy, HasPlayer) for policy in policies)
         block = min(REMEMBERED if remembered else CHAPTER, max(FEWEST, -(-pairs // BLOCKS)))
     if isinstance(openings, str):
         openings = Openings.of(openings, game)
-    parts = _parts(pairs, block, openings)
+    parts = parts_of(pairs, block, openings)
     work = partial(_play_block, game, a, b, seed, openings and openings.text, log is not None, match=match)
     try:
         with closing(do_blocks(work, parts, jobs)) as results:
@@ -213,7 +213,7 @@ def play_part(
     return _play_block(game, a, b, seed, text, False, chapter, CHAPTER, own, beginning, match=match)[0]
 
 
-def _parts(pairs: int, block: int, openings: Openings | None) -> Iterator[tuple[int, int, range, int | Boards]]:
+def parts_of(pairs: int, block: int, openings: Openings | None) -> Iterator[tuple[int, int, range, int | Boards]]:
     """The arguments of blocks: a chapter, how many pairs it has, which of them are the block's, how they begin."""
     for chapter, start in enumerate(range(0, pairs, CHAPTER)):
         of_chapter = min(CHAPTER, pairs - start)
@@ -275,7 +275,7 @@ _made: dict[str, tuple[Policy, Policy]] = {}
 """the policies of the match of which this process did the last block: to make them may take longer than to play it"""
 
 
-def _policies(match: str, game: Game, a: str | Policy, b: str | Policy) -> tuple[Policy, Policy]:
+def policies_of(match: str, game: Game, a: str | Policy, b: str | Policy) -> tuple[Policy, Policy]:
     """The policies of a match, made once in each process that plays in it; of one without a name, made now."""
     if not match:
         return make_policy(a, game), make_policy(b, game)
@@ -283,6 +283,58 @@ def _policies(match: str, game: Game, a: str | Policy, b: str | Policy) -> tuple
         _made.clear()
         _made[match] = make_policy(a, game), make_policy(b, game)
     return _made[match]
+
+
+class GamesOfBlock(NamedTuple):
+    """The games of a block: row i and row P + i are pair i of P, a first in the former."""
+
+    cells: Cells
+    """int8[2 P, rows * columns]"""
+    mover: Cells
+    """int8[2 P]"""
+    stones: Integers
+    """int64[2 P], on the boards"""
+    luck: Keys
+    """uint64[2 P], of skips: the same in both games of a pair"""
+    moves_luck: Keys
+    """uint64[2 P], of the players' moves: those of each game are drawn by themselves"""
+    outcome: Cells
+    """int8[2 P]"""
+    swapped: Flags
+    """bool[2 P]: whether a moves second"""
+
+    @classmethod
+    def begin(
+        cls, game: Game, seed: int, chapter: int, of_chapter: int, numbers: range, beginning: int | Boards
+    ) -> GamesOfBlock:
+        """The pairs ``numbers`` of a chapter that has ``of_chapter`` pairs, in their first positions.
+
+        They begin with so many random plies, or with positions, one for each pair.
+        """
+        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(chapter,)))
+        count = 2 * len(numbers)
+        pair = np.tile(np.asarray(numbers), 2)
+        swapped = np.arange(count) >= len(numbers)
+        cells, mover = Boards.start(game, count)
+        stones, luck, moves_luck = np.zeros(count, np.int64), np.zeros(count, np.uint64), np.zeros(count, np.uint64)
+        begin_rows(cells, mover, stones, luck, key_of(rng), pair)
+        begin_rows(cells, mover, stones, moves_luck, key_of(rng), pair + of_chapter * swapped)
+        if beginning:
+            first = beginning if isinstance(beginning, Boards) else _drawn(game, beginning, rng, numbers)
+            cells[:], mover[:] = np.tile(first.cells, (2, 1)), np.tile(first.mover, 2)
+            stones[:] = np.count_nonzero(cells, axis=1)
+        return cls(cells, mover, stones, luck, moves_luck, np.full(count, NOT_OVER, np.int8), swapped)
+
+    def score(self, game: Game) -> Score:
+        """What they came to."""
+        pairs = len(self.mover) // 2
+        # a's results: 0 win, 1 draw, 2 loss
+        result = np.where(self.outcome == DRAW, 1, np.where(self.outcome == self.swapped, 0, 2))
+        pairs_of = np.zeros((3, 3), np.int64)
+        np.add.at(pairs_of, (result[:pairs], result[pairs:]), 1)
+        lengths = np.zeros((2, 3, game.cells + 1), np.int64)
+        np.add.at(lengths, (self.swapped.astype(np.int64), result, self.stones), 1)
+        return Score(pairs_of, lengths)
 
 
 def _play_block(
@@ -298,33 +350,15 @@ def _play_block(
     beginning: int | Boards,
     match: str = "",
 ) -> tuple[Score, Sequence[PlayedGame]]:
-    """The pairs ``numbers`` of a chapter that has ``of_chapter`` pairs, and their games where they are ``logged``.
-
-    Game i and game ``of_chapter + i`` of a chapter are a pair, a first in the former. They begin with so many random
-    plies, or with positions, one for each pair.
-    """
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(chapter,)))
-    policies = _policies(match, game, a, b)
-    pairs, count = len(numbers), 2 * len(numbers)
-    slots = np.arange(count)
-    pair = np.tile(np.asarray(numbers), 2)
-    swapped = slots >= pairs
-    cells, mover = Boards.start(game, count)
-    stones, luck, moves_luck = np.zeros(count, np.int64), np.zeros(count, np.uint64), np.zeros(count, np.uint64)
-    outcome = np.full(count, NOT_OVER, np.int8)
-    begin_rows(cells, mover, stones, luck, key_of(rng), pair)
-    # the players' moves are drawn for each game by itself: games of one pair share their skips and nothing more
-    begin_rows(cells, mover, stones, moves_luck, key_of(rng), pair + of_chapter * swapped)
-    if beginning:
-        first = beginning if isinstance(beginning, Boards) else _drawn(game, beginning, rng, numbers)
-        cells[:], mover[:] = np.tile(first.cells, (2, 1)), np.tile(first.mover, 2)
-        stones[:] = np.count_nonzero(cells, axis=1)
+    """Pairs of a chapter, as of :meth:`GamesOfBlock.begin`, and their games where they are ``logged``."""
+    policies = policies_of(match, game, a, b)
+    games = GamesOfBlock.begin(game, seed, chapter, of_chapter, numbers, beginning)
+    cells, mover, stones, luck, moves_luck, outcome, swapped = games
     record = Record(game, Boards(cells.copy(), mover.copy())) if logged else None
     players = [player_of(policy, moves_luck, stones) for policy in policies]
-    own = np.random.SeedSequence(seed, spawn_key=(chapter, numbers.start))
-    generators = np.random.default_rng(own).spawn(2)
+    generators = generators_of(seed, chapter, numbers)
     for player in players:
-        player.begin(slots)
+        player.begin(np.arange(len(mover)))
     while (running := outcome == NOT_OVER).any():
         turn = running & (mover == swapped)  # where a is to move
         for which, mine in enumerate((turn, running & ~turn)):
@@ -338,28 +372,34 @@ def _play_block(
                 raise ValueError(f"{policies[which]} moved to a cell that is not empty: it is at fault")
             if record is not None:
                 record.note(rows, actions, (mover[rows] == boards.mover) & (outcome[rows] == NOT_OVER))
-    # a's results: 0 win, 1 draw, 2 loss
-    result = np.where(outcome == DRAW, 1, np.where(outcome == swapped, 0, 2))
-    pairs_of = np.zeros((3, 3), np.int64)
-    np.add.at(pairs_of, (result[:pairs], result[pairs:]), 1)
-    lengths = np.zeros((2, 3, game.cells + 1), np.int64)
-    np.add.at(lengths, (swapped.astype(np.int64), result, stones), 1)
-    score = Score(pairs_of, lengths)
+    score = games.score(game)
     if record is None:
         return score, ()
-    names = (str(a), str(b))
+    settings = {} if openings is None else {"openings": openings}
     return score, [
         record.played(
             row,
-            (names[turned], names[1 - turned]),
+            (str(a), str(b))[:: 1 - 2 * turned],
             int(outcome[row]),
             seed=seed,
-            episode=2 * (chapter * CHAPTER + numbers[row % pairs]) + turned,
-            settings={} if openings is None else {"openings": openings},
+            episode=2 * (chapter * CHAPTER + number) + turned,
+            settings=settings,
         )
-        for number in range(pairs)
-        for turned, row in enumerate((number, pairs + number))
+        for number, turned, row in rows_by_pairs(numbers)
     ]
+
+
+def rows_by_pairs(numbers: range) -> Iterator[tuple[int, int, int]]:
+    """The games of a block pair by pair: of each the pair's number, whether a moves second, and its row."""
+    for index, number in enumerate(numbers):
+        for turned in range(2):
+            yield number, turned, index + turned * len(numbers)
+
+
+def generators_of(seed: int, chapter: int, numbers: range) -> list[np.random.Generator]:
+    """What players with a memory draw from in a block, a's and b's."""
+    own = np.random.SeedSequence(seed, spawn_key=(chapter, numbers.start))
+    return np.random.default_rng(own).spawn(2)
 
 
 def _drawn(game: Game, plies: int, rng: np.random.Generator, numbers: range) -> Boards:
