@@ -20,8 +20,12 @@ GAMES = [Game(), Game(skip_chance=0.25), Game(4, 6, 4, 0.1), Game(1, 5, 3), Game
 BY_TABLE = ("hooi", "hosvd", "hosvd2", "optimal", "svd", "table", "tt")
 """play boards that a table holds, and no larger ones"""
 LARGE = 16  # cells, above which there is no table
-DRAWING = ("mcts",)
+DRAWING = ("mcts", "timed")
 """draw numbers when they think: not pure"""
+CHEAP = {"timed": "timed:move=60,max-depth=2"}
+"""as they are held to the promises, where the defaults take long"""
+CLOCKED = ("timed:move=0.001", "timed:mcts,move=0.001")
+"""what they think depends on the machine"""
 MODELS = {"DQN": "stable_baselines3", "PPO": "stable_baselines3", "MaskablePPO": "sb3_contrib"}
 
 
@@ -43,12 +47,15 @@ CASES = [
         for learner in sorted(LEARNERS)
     ],
     *[pytest.param(("book:optimal", game), id=f"book-{game}") for game in GAMES[:2]],
+    *[pytest.param((name, game), id=f"{name}-{game}") for name in CLOCKED for game in GAMES[1:3]],
+    pytest.param(("timed:mcts,move=60,max-depth=20", GAMES[1]), id="timed:mcts"),
     *[
         pytest.param((f"sb3:{name}", Game()), id=f"sb3:{name}", marks=pytest.mark.needs("torch", package))
         for name, package in MODELS.items()
     ],
 ]
-PURE = [case for case in CASES if case.values[0][0] not in DRAWING]
+PURE = [case for case in CASES if case.values[0][0].partition(":")[0] not in DRAWING]
+REPEATABLE = [case for case in CASES if case.values[0][0] not in CLOCKED]
 
 
 @pytest.fixture(scope="module", params=CASES)
@@ -81,7 +88,7 @@ def policy(case, tiny_run, tmp_path_factory):
         model("MlpPolicy", SingleEnv(), seed=0, device="cpu", policy_kwargs={"net_arch": [4]}).save(path)
         algorithm = {"DQN": "dqn", "PPO": "ppo", "MaskablePPO": "maskable-ppo"}[what]
         name = f"sb3:{path},algorithm={algorithm},trust=true"
-    return make_policy(name, game)
+    return make_policy(CHEAP.get(name, name), game)
 
 
 @pytest.fixture
@@ -108,7 +115,7 @@ def test_a_board_without_a_table_is_refused(name, game):
 
 def test_only_legal_moves_and_all_of_the_probability(policy, case, game, boards):
     assert isinstance(policy, Policy)
-    assert policy.pure == (case[0] not in DRAWING)
+    assert policy.pure == (case[0].partition(":")[0] not in DRAWING)
     p = probabilities(policy, boards)
     assert p.dtype == np.float64
     assert p.shape == (64, game.cells)
@@ -146,6 +153,7 @@ def test_a_draw_takes_exactly_one_uniform_number_per_position(policy, boards):
     assert rng.bit_generator.state == other.bit_generator.state
 
 
+@pytest.mark.parametrize("case", REPEATABLE, indirect=True)
 def test_moves_are_drawn_from_the_probabilities(policy, boards):
     """The frequencies of `act` are those of drawing from `probabilities`, within 5 standard errors."""
     count = 2000 if policy.pure else 200
@@ -159,9 +167,11 @@ def test_moves_are_drawn_from_the_probabilities(policy, boards):
         ):
             shares = np.bincount(draws, minlength=len(p)) / count
             assert (shares[p == 0] == 0).all()
-            assert (abs(shares - p) <= 5 * np.sqrt(p * (1 - p) / count) + 1e-12).all()
+            few = 0 if policy.pure else 3 / count  # of few draws, those of a rare move are not normal
+            assert (abs(shares - p) <= 5 * np.sqrt(p * (1 - p) / count) + few + 1e-12).all()
 
 
+@pytest.mark.parametrize("case", REPEATABLE, indirect=True)
 def test_the_text_of_a_policy_makes_it_again(policy, game, boards):
     again = make_policy(str(policy), game)
     assert type(again) is type(policy)
