@@ -12,7 +12,9 @@ import pytest
 from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parents[1]
-
+FIRST = ("tests/ttt_envs/test_kernels.py", "large", "tests/test_documents.py", "tests/test_conformance.py")
+"""groups of tests that begin first, the others follow in order: where nothing is compiled yet, one worker compiles all
+kernels once for everybody; and nobody is left alone with the longest groups in the end"""
 
 os.environ.setdefault("TTT_ENVS_CACHE", str(ROOT / ".cache" / "tables"))
 os.environ.pop("COLUMNS", None)  # readline, which pytest imports, writes it for pytest-xdist's workers to find
@@ -30,7 +32,7 @@ def pytest_ignore_collect(collection_path, config):
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
     """Leave out what needs a package that is not here; one worker has all that needs large ones, or a whole file."""
     for item in items:
         needed = {name for mark in item.iter_markers("needs") for name in mark.args}
@@ -39,9 +41,13 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.skip(reason=f"{' and '.join(missing)} not installed"))
         if needed or item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group("large" if needed else item.location[0]))
+    if hasattr(config, "workerinput"):
+        places = {group: place for place, group in enumerate(FIRST)}
+        items.sort(key=lambda item: places.get(item.get_closest_marker("xdist_group").args[0], len(places)))
 
 
 def pytest_configure(config):
+    config.option.loadscopereorder = False  # groups are handed out in our order, see FIRST
     config.addinivalue_line("markers", "needs(*packages): large packages, imported by the test and by no test file")
     config.addinivalue_line("markers", "xdist_group(name): tests for one worker of pytest-xdist, which may be absent")
     if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":  # kernels count modulo 2**64, of which numpy's scalars warn

@@ -1,0 +1,195 @@
+"""Kernels: all of them work in one process, as all their callers call them, and each is compiled once."""
+
+import ast
+import os
+import sys
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import plain
+import pytest
+from gymnasium.vector import AutoresetMode
+
+from baselines.expectiminimax import Expectiminimax, Search
+from baselines.expectiminimax.search import SMALLEST_TABLE
+from baselines.expectiminimax.transpositions import bytes_of
+from baselines.mcts import MCTS, MCTSSearch
+from baselines.proof import prove
+from baselines.solver import solve
+from evaluation import exact
+from learners import LEARNERS
+from learners.training import train, train_in
+from ttt_envs import Boards, Game, act, boards, chance_outcomes, make_policy, mnk_v0, random_games, rules
+from ttt_envs.policy import act_in_episodes, sample
+from ttt_envs.single_env import SingleEnv
+from ttt_envs.specs import load_object
+from ttt_envs.vector_env import MNKVectorEnv
+
+PACKAGES = ("ttt_envs", "baselines", "learners", "evaluation")
+WORK = {
+    "ttt_envs": 12,
+    "baselines.solver": 3,
+    "baselines.expectiminimax": 8,
+    "baselines.mcts": 8,
+    "baselines.proof": 1,
+    "evaluation.layers": 3,
+    "learners": 6,
+}
+"""how many kernels of a package are at least called from Python, so that nothing is left out unnoticed"""
+TAUGHT = (
+    ("naive-mc", {}),
+    ("naive-mc", {"symmetries": "all", "rewards": "unit"}),
+    ("q-learning", {}),
+    ("q-learning", {"bootstrap": "ply", "symmetries": "rotations"}),
+    ("q-learning", {"values": "afterstate", "rewards": "report", "epsilon_step": 0.01}),
+    ("q-learning", {"values": "afterstate", "bootstrap": "ply", "target": "chosen", "symmetries": "all"}),
+)
+"""learners with a table, and settings"""
+
+
+def play_games():
+    """A bit of everything that is played, by the environments, by policies and as matches do it."""
+    rng = np.random.default_rng(0)
+    for size, win_length, skip_chance in ((3, 3, 0.25), ((5, 6), 4, 0)):
+        game = Game.of_size(size, win_length, skip_chance)
+        for symmetry in ("none", "random"):
+            settings = {"size": size, "win_length": win_length, "skip_chance": skip_chance, "symmetry": symmetry}
+            env = mnk_v0.env(**settings)
+            for numbers in (int, np.int64):
+                env.reset(seed=0)
+                for _ in env.agent_iter():
+                    observation, _, terminated, _, _ = env.last()
+                    env.step(None if terminated else numbers(rng.choice(np.flatnonzero(observation["action_mask"]))))
+            for opponent, seat, illegal_action in product(
+                ("random", "win-or-block", "self"), ("first", "second", "random", "alternate"), ("lose", "penalize")
+            ):
+                settings |= {"opponent": opponent, "seat": seat, "illegal_action": illegal_action}
+                single = SingleEnv(**settings)
+                single.reset(seed=0)
+                while not any(single.step(int(rng.integers(game.cells)))[2:4]):
+                    pass
+                single.restore_state(single.clone_state(), seed=1)
+                for mode in (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP):
+                    vector = MNKVectorEnv(7, autoreset_mode=mode, **settings)
+                    vector.reset(seed=0)
+                    for _ in range(20):
+                        vector.step(rng.integers(game.cells, size=7))
+                    vector.restore_state(vector.clone_state(True))
+        batch, rows = Boards.start(game, 8), np.arange(8)
+        count, lucks, outcomes = np.zeros(8, np.int64), np.arange(8, dtype=np.uint64), np.zeros(8, np.int8)
+        rules.begin_rows(batch.cells, batch.mover, count, lucks, rules.key_of(rng), rows)
+        for name in ("random", "win-or-block"):
+            policy = make_policy(name, game)
+            for some in (rows, rows[:3]):
+                actions = act(policy, batch.take(some), rng)
+                rules.play_rows(batch.cells, batch.mover, count, lucks, some, actions, game.parameters, outcomes)
+                actions = act_in_episodes(policy, batch.take(some), lucks[some], count[some])
+                rules.play_rows(batch.cells, batch.mover, count, lucks, some, actions, game.parameters, outcomes)
+            sample(policy.probabilities(batch), rng.random(8))
+        boards.keys(batch.own_first())
+        rules.winner(game, batch.cells[0])
+        rules.ways(game, 2)
+        random_games.random_results(game, 10, 0)
+        start = Boards.start(game).position(0)
+        chance_outcomes(game, chance_outcomes(game, start, 0)[0].position, 1)
+    for game in (Game(), Game(2, 4, 3, 0.25)):
+        solution = solve(game)
+        for many in (Boards.start(game), Boards.start(game, 8)):
+            solution.values(many)
+            solution.action_values(many)
+        assert solution.counts.boards
+        if game.skip_chance == 0:
+            solution.distance(many)
+        for name in ("optimal", "win-or-block"):
+            exact.match_outcome(game, name, "random", chunk=50)
+            exact.exploitability(game, name)
+            exact.regret(game, name)
+
+
+def search_everything():
+    """Searches of every kind, of one position and of many, from the start and from what is kept."""
+    rng = np.random.default_rng(0)
+    skips = Game(skip_chance=0.25)
+    for game in (Game(), skips, Game(6, 6, 4)):
+        batch = plain.positions_of_random_play(game, 5)
+        for heuristic in ("count", "consecutive", "all-diagonals"):
+            for settings in (
+                {"pruning": "none"},
+                {"pruning": "alpha-beta", "memory": 0},
+                {"pruning": "star1", "memory": bytes_of(SMALLEST_TABLE, 1)},
+                {"pruning": "star2"},
+                {"pruning": "star1", "every_move": False},
+                {"width": 2, "luck": np.arange(5, dtype=np.uint64)},
+            ):
+                search = Search(game, batch, heuristic=heuristic, **settings)
+                for depth in (1, 2):
+                    search.run(depth)
+        for some in ("random", MCTS(game, simulations=2)):
+            for settings in ({}, {"decisive": False}, {"c": 0.5}):
+                player = MCTS(game, simulations=20, rollout=some, **settings).player()
+                for _ in range(2):
+                    player.act(batch, np.arange(5), rng)
+        MCTS(game, simulations=20).values(batch)
+        MCTS(game, simulations=20).action_values(batch)
+        search = MCTSSearch(game, batch, np.arange(5, dtype=np.uint64))
+        search.run(20)
+        search.variation(0)
+    batch = plain.positions_of_random_play(skips, 5)
+    for spec in ("depth=4", "depth=3,width=2", "depth=2,leaf=optimal", "depth=2,width=2,leaf=optimal"):
+        policy = make_policy(f"expectiminimax:{spec}", skips)
+        policy.analyse_all(batch, rng)
+        policy.probabilities(batch, rng)
+    Expectiminimax(skips, 2).analyse(batch.position(0))
+    for game in (Game(), Game(4, 5, 4), Game(5, 6, 3)):
+        prove(game)
+
+
+def teach_everything():
+    """Learners with a table, and what was learned read again."""
+    for (name, settings), game in product(TAUGHT, (Game(skip_chance=0.25), Game(7, 7, 5))):
+        made = [load_object(LEARNERS[name])(**settings).build(game, np.random.default_rng(0)) for _ in range(2)]
+        train(made[0], "self", 4, batch=2)
+        made[1].from_arrays({name: array.copy() for name, array in made[0].to_arrays().items()})
+        for one in made:
+            one.probabilities(Boards.start(game, 3))
+            for values in {"values", "action_values"} & set(dir(one)):
+                getattr(one, values)(Boards.start(game, 3))
+            train(one, "self", 4, batch=1)
+        if game == Game(skip_chance=0.25):
+            train_in(
+                mnk_v0.env(), load_object(LEARNERS[name])(**settings).build(Game(), np.random.default_rng(0)), "self", 2
+            )
+
+
+def signatures_of_kernels():
+    """How many types of arguments each kernel that is loaded was compiled for so far."""
+    from numba.core.dispatcher import Dispatcher
+    from numba.types import unliteral
+
+    return {
+        f"{kernel.__module__}.{kernel.__name__}": len({tuple(map(unliteral, types)) for types in kernel.signatures})
+        for name, module in list(sys.modules.items())
+        if name.partition(".")[0] in PACKAGES
+        for kernel in vars(module).values()
+        if isinstance(kernel, Dispatcher)
+    }
+
+
+@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT", "0") != "0", reason="runs compiled")
+def test_every_kernel_is_compiled_for_one_type_of_arguments(fresh):
+    """A kernel with two signatures was called with two kinds of numbers, and is compiled twice."""
+    printed = fresh(
+        f"import sys; sys.path[:0] = {[str(Path(plain.__file__).parent), str(Path(__file__).parent)]!r}",
+        "import test_kernels",
+        "test_kernels.play_games()",
+        "test_kernels.search_everything()",
+        "test_kernels.teach_everything()",
+        "print(test_kernels.signatures_of_kernels())",
+    )
+    counts = ast.literal_eval(printed)
+    assert {name for name, count in counts.items() if count > 1} == set()
+    worked = {
+        package: sum(count for name, count in counts.items() if name.startswith(f"{package}.")) for package in WORK
+    }
+    assert {package: worked[package] for package in WORK if worked[package] < WORK[package]} == {}
