@@ -379,7 +379,7 @@ def _play_block(
     return score, [
         record.played(
             row,
-            (str(a), str(b))[:: 1 - 2 * turned],
+            (str(b), str(a)) if turned else (str(a), str(b)),
             int(outcome[row]),
             seed=seed,
             episode=2 * (chapter * CHAPTER + number) + turned,

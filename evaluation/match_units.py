@@ -13,18 +13,30 @@ from uuid import uuid4
 
 import numpy as np
 
+from baselines.timed import Clock
 from evaluation.match import Score, play_part
 from evaluation.openings import Openings
+from evaluation.timed_match import play_timed_part
 from evaluation.units import Unit, do_units
 from ttt_envs.parallel import Jobs
 from ttt_envs.rules import Game
 
 BLOCK = 64
 """pairs in a piece of work"""
+TIMED_BLOCK = 4
+"""the same by the clock, where a game takes long"""
 
 
 def units_of(
-    game: Game, a: str, b: str, pairs: int, *, seed: int, openings: Openings | None, identities: Mapping[str, str]
+    game: Game,
+    a: str,
+    b: str,
+    pairs: int,
+    *,
+    seed: int,
+    openings: Openings | None,
+    identities: Mapping[str, str],
+    clock: Clock | None = None,
 ) -> list[dict[str, Any]]:
     """The blocks of a match, in order; the first ones of a longer match are the same.
 
@@ -33,15 +45,24 @@ def units_of(
         openings: with which pairs begin.
         identities: of both players: what they depend on beside their specs, see
             :func:`evaluation.sources.identity_of`.
+        clock: of both players; None where time is not kept.
     """
-    match = {
+    match: dict[str, Any] = {
         "game": game.to_dict(),
         "players": [a, b],
         "identities": [identities[a], identities[b]],
         "seed": seed,
         "openings": None if openings is None else [openings.text, openings_hash(openings)],
     }
-    return [{**match, "first": first, "pairs": min(BLOCK, pairs - first)} for first in range(0, pairs, BLOCK)]
+    if clock is not None:
+        match["clock"] = list(clock)
+    block = block_of(clock)
+    return [{**match, "first": first, "pairs": min(block, pairs - first)} for first in range(0, pairs, block)]
+
+
+def block_of(clock: Clock | None) -> int:
+    """Pairs in a piece of work."""
+    return BLOCK if clock is None else TIMED_BLOCK
 
 
 def openings_hash(openings: Openings) -> str:
@@ -52,13 +73,22 @@ def openings_hash(openings: Openings) -> str:
 
 
 def play_unit(call: str, openings: Openings | None, unit: Unit) -> dict[str, Any]:
-    """Play a block of a ``call`` of its own name: ``pairs``, as of :class:`Score`, and ``cpu_s``, what it took."""
+    """Play a block of a ``call`` of its own name: ``pairs``, as of :class:`Score`, and ``cpu_s``, what it took.
+
+    By the clock also ``lost_on_time``, a's and b's games.
+    """
     begun = time.process_time()
     a, b = unit["players"]
     numbers = range(unit["first"], unit["first"] + unit["pairs"])
     match = f"{call} {a} {b}"
-    score = play_part(Game.from_dict(unit["game"]), a, b, numbers, seed=unit["seed"], openings=openings, match=match)
-    return {"pairs": score.pairs.tolist(), "cpu_s": time.process_time() - begun}
+    game, seed, more = Game.from_dict(unit["game"]), unit["seed"], {}
+    if "clock" in unit:
+        clock = Clock(*unit["clock"])
+        timed = play_timed_part(game, a, b, clock, numbers, seed=seed, openings=openings, match=match)
+        score, more = timed.score, {"lost_on_time": [times.lost for times in timed.times]}
+    else:
+        score = play_part(game, a, b, numbers, seed=seed, openings=openings, match=match)
+    return {"pairs": score.pairs.tolist(), "cpu_s": time.process_time() - begun, **more}
 
 
 def play_units(

@@ -8,9 +8,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from baselines.timed import Clock
 from evaluation.better import SPRT, Decision, how_sure, pair_moments
 from evaluation.match import Score
-from evaluation.match_units import BLOCK, openings_hash, play_units, units_of
+from evaluation.match_units import block_of, openings_hash, play_units, units_of
 from evaluation.openings import Openings
 from evaluation.sources import identity_of
 from evaluation.strength import differences_soon
@@ -82,6 +83,7 @@ def run_sprt(
     seed: int = 0,
     jobs: Jobs = 1,
     openings: str | None = None,
+    clock: str | None = None,
     progress: Callable[[int, Decision], None] | None = None,
 ) -> SequentialMatch:
     """Play pairs of games, block by block and in order, until a hypothesis is accepted.
@@ -96,18 +98,20 @@ def run_sprt(
         folder: where blocks are kept.
         made_by: JSON-ready: versions and code; blocks that something else made are thrown away.
         pairs: at most so many.
+        clock: of both players, as in ``"10+0.1"``: then what is played depends on the machine; None for none.
         progress: called with the pairs looked at, and how the test stands.
 
     Raises:
-        ValueError: a number of pairs that makes no match, an unknown policy or opening, another process that works in
-            the folder.
+        ValueError: a number of pairs that makes no match, an unknown policy, opening or clock, another process that
+            works in the folder.
     """
     if not 1 <= pairs <= MOST // 2:
         raise ValueError(f"pairs={pairs} makes no match: choose 1 to {MOST // 2:,}")
     make_policy(a, game), make_policy(b, game)  # a wrong name is told before anything is written
     begin = None if openings is None else Openings.of(openings, game)
     identities = {spec: identity_of(spec) for spec in (a, b)}
-    units = units_of(game, a, b, pairs, seed=seed, openings=begin, identities=identities)
+    by = None if clock is None else Clock.of(clock)
+    units = units_of(game, a, b, pairs, seed=seed, openings=begin, identities=identities, clock=by)
     total, path = Score.nothing(game), []
     blocks = play_units(units, begin, folder, made_by, jobs=jobs, others=(RESULT,))
     with closing(blocks):
@@ -128,7 +132,8 @@ def run_sprt(
         "openings": openings,
         "openings_sha256": begin and openings_hash(begin),
         "most_games": 2 * pairs,
-        "block": BLOCK,
+        "block": block_of(by),
+        **({} if by is None else {"clock": str(by)}),
         "made_by": dict(made_by),
     }
     found = SequentialMatch(test, total, decision, path, settings, differences_soon(game, a, b))

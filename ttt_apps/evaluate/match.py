@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 from rich.table import Table
@@ -16,6 +16,7 @@ from ttt_envs.specs import make_policy
 
 if TYPE_CHECKING:  # compiled code and scipy are imported where a game is played, not where help is written
     from evaluation.match import Score
+    from evaluation.timed_match import Times
     from ttt_envs.rules import Game
 
 
@@ -29,6 +30,8 @@ class Match(PairOptions):
     """another policy"""
     games: Count = 1_000
     """how many games, an even number"""
+    clock: Annotated[str, tyro.conf.arg(metavar="SECONDS+INCREMENT")] = ""
+    """of both players, as in 10+0.1: seconds for a game, and seconds that each move brings. Who has none left loses"""
     log: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
     """a new file, to which all games are written as they are played"""
     json: tyro.conf.FlagCreatePairsOff[bool] = False
@@ -39,24 +42,31 @@ class Match(PairOptions):
         from evaluation.better import how_sure
 
         game = self.game()
-        score = self.play(game)
+        score, times = self.play(game)
         if self.json:
             asked = {"a": self.a, "b": self.b, "seed": self.seed, "openings": self.openings or None}
-            print(json.dumps({"game": game.to_dict(), **asked, **score.to_dict(), **how_sure(score)}))
+            timed = {"clock": self.clock, "times": [each.to_dict() for each in times]} if times else {}
+            print(json.dumps({"game": game.to_dict(), **asked, **score.to_dict(), **how_sure(score), **timed}))
         else:
             show(score_table(game, self.a, self.b, score))
+            if times:
+                show(times_table(self.clock, self.a, self.b, times))
 
-    def play(self, game: Game) -> Score:
-        """Play with a progress bar.
+    def play(self, game: Game) -> tuple[Score, tuple[Times, Times] | None]:
+        """Play with a progress bar; returns a's score, and by the clock what both took.
 
         Raises:
             OSError: openings that cannot be read, a log that cannot be written.
-            ValueError: a number of games that makes no pairs, unknown policies, no openings, a log that is there.
+            ValueError: a number of games that makes no pairs, unknown policies, no openings, no clock, a log that is
+                there.
         """
+        from baselines.timed import Clock
         from evaluation.games import append_games, new_games
         from evaluation.match import play_pairs
         from evaluation.openings import Openings
+        from evaluation.timed_match import play_timed_pairs
 
+        clock = Clock.of(self.clock) if self.clock else None
         pairs = pairs_of(self.games)
         check_seed(self.seed)
         workers = self.workers()
@@ -71,17 +81,17 @@ class Match(PairOptions):
             new_games(self.log)
         with progress_bar() as bar:
             task = bar.add_task("playing", total=self.games)
-            return play_pairs(
-                game,
-                self.a,
-                self.b,
-                pairs,
-                seed=self.seed,
-                jobs=workers,
-                progress=lambda played: bar.advance(task, 2 * played),
-                openings=openings,
-                log=None if self.log is None else partial(append_games, self.log),
-            )
+            how: dict[str, Any] = {
+                "seed": self.seed,
+                "jobs": workers,
+                "progress": lambda played: bar.advance(task, 2 * played),
+                "openings": openings,
+                "log": None if self.log is None else partial(append_games, self.log),
+            }
+            if clock is None:
+                return play_pairs(game, self.a, self.b, pairs, **how), None
+            timed = play_timed_pairs(game, self.a, self.b, pairs, clock, **how)
+            return timed.score, timed.times
 
 
 def score_table(game: Game, a: str, b: str, score: Score) -> Table:
@@ -102,4 +112,18 @@ def score_table(game: Game, a: str, b: str, score: Score) -> Table:
     table.add_row("Elo difference", "", "", "", f"{rating.mean:+.0f}")
     table.add_row("95% interval", "", "", "", f"{rating.low:+.0f} to {rating.high:+.0f}")
     table.add_row("likelihood of superiority", "", "", "", f"{likelihood_of_superiority(score):.3f}")
+    return table
+
+
+def times_table(clock: str, a: str, b: str, times: tuple[Times, Times]) -> Table:
+    """What both took, as a table."""
+    table = new_table("", "median", "largest", "least left", "lost on time", "guessed", title=f"by the clock, {clock}")
+    for name, each in zip((a, b), times, strict=True):
+        known = each.to_dict()
+        guessed = f"{each.hits:,} of {each.guesses:,}" if each.guesses else ""
+        if not known["moves"]:
+            table.add_row(name, "", "", "", "0", "")
+            continue
+        seconds = (f"{known[key]:.3f} s" for key in ("median_s", "largest_s", "least_left_s"))
+        table.add_row(name, *seconds, f"{each.lost:,}", guessed)
     return table

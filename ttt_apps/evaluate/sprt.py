@@ -40,6 +40,8 @@ class Sprt(KeptPairs):
     """how often elo0 may be accepted where elo1 is true"""
     model: Model = "pentanomial"
     """what is independent: pairs of games, or trinomial single ones"""
+    clock: Annotated[str, tyro.conf.arg(metavar="SECONDS+INCREMENT")] = ""
+    """of both players, as in 10+0.1: seconds for a game, and seconds that each move brings. Who has none left loses"""
     games: Count = 40_000
     """at most so many games, an even number"""
     out: Path | None = None
@@ -55,7 +57,9 @@ class Sprt(KeptPairs):
         """
         pairs, workers, game = self.checked(self.games, MOST, (self.a, self.b))
         test = SPRT(self.elo0, self.elo1, self.alpha, self.beta, self.model)
-        folder = self.out or Path("runs", "sprt", folder_name([game.slug, self.a, self.b]))
+        folder = self.out or Path(
+            "runs", "sprt", folder_name([game.slug, self.a, self.b, *([self.clock] if self.clock else [])])
+        )
         with kept_in(folder), progress_bar("llr") as bar:
             task = bar.add_task("playing", total=self.games, llr="")
 
@@ -73,6 +77,7 @@ class Sprt(KeptPairs):
                 seed=self.seed,
                 jobs=workers,
                 openings=self.openings or None,
+                clock=self.clock or None,
                 progress=tell_bar,
             )
         self.tell_result(_table(self, str(game), found), folder / RESULT)
