@@ -21,6 +21,8 @@ class Random(Named):
 
     name: ClassVar[str] = "random"
     pure: ClassVar[bool] = True
+    symmetric: ClassVar[bool] = True
+    colour_blind: ClassVar[bool] = True
     plays_uniformly: ClassVar[bool] = True
 
     game: Game
@@ -53,6 +55,8 @@ class WinOrBlock(Named):
 
     name: ClassVar[str] = "win-or-block"
     pure: ClassVar[bool] = True
+    symmetric: ClassVar[bool] = True
+    colour_blind: ClassVar[bool] = True
 
     game: Game
 

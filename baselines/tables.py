@@ -27,7 +27,7 @@ from ttt_envs import bits, rules
 from ttt_envs.boards import Boards, cells_of
 from ttt_envs.compiling import Cells, Flags, Integers, Parameters, Reals, compiled, wide
 from ttt_envs.kept import Kept, source_of
-from ttt_envs.policy import Policy, Values
+from ttt_envs.policy import Policy, Values, is_colour_blind, is_symmetric
 from ttt_envs.rules import Game, is_legal
 from ttt_envs.specs import Named, make_policy
 
@@ -39,6 +39,8 @@ FORMAT = 1
 MADE_BY = source_of(bits, rules, solver, reachable, sys.modules[__name__])
 LARGEST_OF_MOVES = 12
 """cells up to which a table has a value for every move of every board"""
+LARGEST_STEADY = 1e4
+"""weight up to which what rounding does to values changes no probability by more than 1e-9"""
 CHUNK = 1 << 14
 """positions that a policy is asked about at once"""
 
@@ -444,6 +446,20 @@ class TablePolicy(NamedSoftmax):
     def __post_init__(self) -> None:
         check_source(self.game, self.source, self.terminal)
         check_weight(self.w)
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether images of a position are answered alike: the values are, and a large weight would tell rounding."""
+        return self.w <= LARGEST_STEADY and (not is_policy(self.source) or is_symmetric(self._thinker))
+
+    @property
+    def colour_blind(self) -> bool:
+        """The same of stones and mover exchanged."""
+        return self.w <= LARGEST_STEADY and (not is_policy(self.source) or is_colour_blind(self._thinker))
+
+    @cached_property
+    def _thinker(self) -> Policy:
+        return make_policy(self.source, self.game)
 
     def _made(self) -> Evaluation:
         return Table(self.game, values_of(self.game, self.source, self.terminal))

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import psutil
 
-from evaluation.layers import MOST, Players, forward
-from ttt_envs.boards import Boards, words_of
+from evaluation.classes import counts_by_stones
+from evaluation.layers import MOST, Players, Walk, walked
+from ttt_envs.boards import Boards
 from ttt_envs.policy import Policy
 from ttt_envs.rules import Game
 
@@ -44,14 +46,10 @@ class Estimate(NamedTuple):
 
 def boards_by_stones(game: Game) -> list[int]:
     """How many arrangements of 0, 1, ... stones there are; without skips the players have as many, or one more."""
-    cells = game.cells
-    return [
-        math.comb(cells, stones) * (2**stones if game.skip_chance else math.comb(stones, stones // 2))
-        for stones in range(cells)
-    ]
+    return list(counts_by_stones(game, classes=False))
 
 
-def estimate(game: Game, players: Players, chunk: int, *, backward: bool) -> Estimate:
+def estimate(game: Game, players: Players, chunk: int, *, backward: bool, walk: Walk | None = None) -> Estimate:
     """What a walk will take, from its first layers.
 
     Args:
@@ -59,12 +57,14 @@ def estimate(game: Game, players: Players, chunk: int, *, backward: bool) -> Est
         players: who plays, None a best responder.
         chunk: positions in a question.
         backward: whether the walk also goes back, for which all layers are kept.
+        walk: where it is another than :meth:`Walk.of` these players.
     """
-    bound = boards_by_stones(game)
+    walk = Walk.of(game, players) if walk is None else walk
+    bound = counts_by_stones(game, walk.classes)
     sizes: list[float] = []
     moves, each = 0, math.inf
     last = time.perf_counter()
-    for layer in forward(game, players, chunk):
+    for layer in walked(walk, chunk):
         now = time.perf_counter()
         sizes.append(layer.index.size)
         each = min(each, (now - last) / layer.index.size)  # the first layers load compiled code, or solve a game
@@ -77,13 +77,13 @@ def estimate(game: Game, players: Players, chunk: int, *, backward: bool) -> Est
             sizes.append(layer.following)
             sizes += _carried_on(sizes, bound)
             break
-    words = words_of(game)
+    words = walk.words
     peak = max(sizes) * (16 * words + 160)  # keys, masses, hash table, and values on the way back
     kept = sum(sizes) * (8 * words + 2) if backward else peak / 2
     return Estimate(sum(sizes), max(sizes), each * sum(sizes) * (2 if backward else 1), peak + kept)
 
 
-def _carried_on(sizes: list[float], bound: list[int]) -> list[float]:
+def _carried_on(sizes: list[float], bound: Sequence[int]) -> list[float]:
     """The sizes of the layers that are left; both players' last plies say how the share of the bound falls."""
     shares = [math.log(size / most) for size, most in zip(sizes, bound, strict=False)]
     back = min(2, len(shares) - 1)
@@ -98,13 +98,20 @@ def free_bytes() -> int:
 
 
 def check_fits(
-    game: Game, players: Players, chunk: int, *, backward: bool, memory: int | None = None
+    game: Game,
+    players: Players,
+    chunk: int,
+    *,
+    backward: bool,
+    memory: int | None = None,
+    walk: Walk | None = None,
 ) -> Estimate | None:
     """Make sure that a walk will fit into memory.
 
     Args:
         game, players, chunk, backward: of the walk, see :func:`estimate`.
         memory: bytes that may be used; by default what is free.
+        walk: where it is another than :meth:`Walk.of` these players.
 
     Returns:
         What it will take; None where that is next to nothing.
@@ -112,9 +119,10 @@ def check_fits(
     Raises:
         MemoryError: it will not fit.
     """
-    if sum(boards_by_stones(game)) <= SMALL:
+    walk = Walk.of(game, players) if walk is None else walk
+    if sum(counts_by_stones(game, walk.classes)) <= SMALL:
         return None
-    found = estimate(game, players, chunk, backward=backward)
+    found = estimate(game, players, chunk, backward=backward, walk=walk)
     allowed = free_bytes() if memory is None else memory
     if found.bytes > allowed or found.largest > MOST:
         raise MemoryError(

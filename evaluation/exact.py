@@ -12,18 +12,17 @@ from typing import NamedTuple
 import numpy as np
 
 from baselines.solver import LARGEST, Progress, solve
+from evaluation.asking import KEPT, kept
 from evaluation.estimate import boards_by_stones, check_fits
-from evaluation.layers import Layer, add_losses, backward, forward
+from evaluation.layers import Layer, Players, Walk, add_losses, backward, walked
 from ttt_envs.boards import Boards
 from ttt_envs.compiling import Reals
-from ttt_envs.policy import Policy
+from ttt_envs.policy import Policy, is_symmetric
 from ttt_envs.rules import Game
 from ttt_envs.specs import make_policy
 
 CHUNK = 1 << 14
 """positions that a policy is asked about at once, unless a caller says otherwise"""
-KEPT = 1 << 28
-"""bytes of a policy's answers that are kept for the way back; beyond that it is asked again"""
 
 
 class Outcome(NamedTuple):
@@ -106,10 +105,10 @@ def outcome(
         ValueError: a policy that is unknown, is not pure, or does not play by the rules.
         MemoryError: too many positions can be reached; told after the first of them.
     """
-    players = (_pure(first, game), _pure(second, game))
+    players = _each_class_once(game, _pure(first, game), _pure(second, game))
     check_fits(game, players, chunk, backward=False, memory=memory)
     results = np.zeros((3, 2))
-    for layer in forward(game, players, chunk, results=results):
+    for layer in walked(Walk.of(game, players), chunk, results=results):
         _tell(progress, layer, 0, 1)
     _done(progress)
     win, loss, draw = (float(share) for share in results.sum(axis=1))
@@ -160,22 +159,8 @@ def best_response(
     if seat not in (0, 1):
         raise ValueError(f"seat={seat!r} is no seat: choose 0 (the responder moves first) or 1 (second)")
     asked = _pure(policy, game)
-    players = (None, asked) if seat == 0 else (asked, None)
-    check_fits(game, players, chunk, backward=True, memory=memory)
-    layers = []
-    for layer in forward(game, players, chunk, kept=[KEPT]):
-        layer.index.pack()
-        layers.append(layer)
-        _tell(progress, layer, 0, 0.5)
-    after = Layer(game, game.cells)
-    while layers:
-        layer = layers.pop()
-        backward(game, players, chunk, layer, after)
-        _tell(progress, layer, 1, 0.5)
-        after = layer
-    _done(progress)
-    win, loss = (float(share) for share in after.values[0, 0, 1:])
-    return Outcome(win, max(0.0, 1 - win - loss), loss)
+    walk = Walk.of(game, (None, asked) if seat == 0 else (asked, None))
+    return _responses(walk, chunk, memory, progress)[0]
 
 
 def exploitation(
@@ -211,11 +196,37 @@ def _exploitation(
     game: Game, policy: str | Policy, value: float | None, chunk: int, memory: int | None, progress: Progress | None
 ) -> Exploitation:
     asked = _pure(policy, game)
-    first, second = (
-        best_response(game, asked, seat, chunk=chunk, memory=memory, progress=_part(progress, seat, 2))
-        for seat in (0, 1)
-    )
+    walk = Walk.of(game, (None, asked))
+    if walk.by_roles:
+        first, second = _responses(walk._replace(starts=(0, 1)), chunk, memory, progress)
+    else:
+        first, second = (
+            best_response(game, asked, seat, chunk=chunk, memory=memory, progress=_part(progress, seat, 2))
+            for seat in (0, 1)
+        )
     return Exploitation(first, second, value)
+
+
+def _responses(walk: Walk, chunk: int, memory: int | None, progress: Progress | None) -> list[Outcome]:
+    """The best responder's results, for each who may begin."""
+    check_fits(walk.game, walk.players, chunk, backward=True, memory=memory, walk=walk)
+    layers = []
+    for layer in walked(walk, chunk, kept=[KEPT]):
+        layer.index.pack()
+        layers.append(layer)
+        _tell(progress, layer, 0, 0.5)
+    after = Layer(walk, walk.game.cells)
+    while layers:
+        layer = layers.pop()
+        backward(walk, chunk, layer, after)
+        _tell(progress, layer, 1, 0.5)
+        after = layer
+    _done(progress)
+    found = []
+    for mover in walk.starts:
+        win, loss = (float(share) for share in after.values[0, mover, 1:])
+        found.append(Outcome(win, max(0.0, 1 - win - loss), loss))
+    return found
 
 
 def regret(
@@ -257,7 +268,7 @@ def regret_table(
         add_losses(solution.action_values(boards), probabilities, mass, stones, lost)
 
     rows = []
-    for layer in forward(game, (asked, asked), chunk, visit=visit):
+    for layer in walked(Walk.of(game, (asked, asked)), chunk, visit=visit):
         rows.append(RegretRow(layer.stones, layer.total, float(lost[layer.stones].sum())))
         _tell(progress, layer, 0, 1)
     _done(progress)
@@ -300,6 +311,7 @@ def while_training(
         if done < min(due, games):
             return {}
         due = done // every * every + every
+        learner = kept(learner, game)  # all that follows asks about what the best responders have met
         found = {"exploitability": exploitability(game, learner, chunk=chunk)}
         if game.cells <= LARGEST:
             found["regret"] = regret(game, learner, chunk=chunk)
@@ -329,6 +341,13 @@ def _pure(spec: str | Policy, game: Game) -> Policy:
             f"Sample it with evaluate.py match"
         )
     return policy
+
+
+def _each_class_once(game: Game, first: Policy, second: Policy) -> Players:
+    """The two, where only one is symmetric and the walk is over all boards, so that it is asked about one image."""
+    if is_symmetric(first) == is_symmetric(second):
+        return first, second
+    return kept(first, game) if is_symmetric(first) else first, kept(second, game) if is_symmetric(second) else second
 
 
 def _tell(progress: Progress | None, layer: Layer, start: float, end: float) -> None:

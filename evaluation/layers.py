@@ -3,55 +3,125 @@
 Going forward, every position of a layer hands its probability on to those of the next. Going backward, it takes the
 values of a best responder from them. Rows are numbered in the order in which positions are met, which does not depend
 on how many a policy is asked about at once: all sums come out the same.
+
+Where every policy that plays is symmetric, the walk is over one board of each class of images (:mod:`.classes`): what
+is reached, how likely, and what it is worth is the same for all of them, and a best responder may play the images of
+his moves in the images of a position. Against a policy that is colour-blind the responder is player_0 of the walk in
+either seat, so that one walk can serve both.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ttt_envs.boards import Boards, cells_of, to_text, words_of
-from ttt_envs.compiling import Cells, Integers, Keys, Parameters, Reals, compiled, inlined
+from evaluation.classes import LARGEST, Images, images_of, leader_of, stones_of
+from ttt_envs.bits import count_bits, winning_bits
+from ttt_envs.boards import Boards, to_text
+from ttt_envs.compiling import Cells, Integers, Keys, Parameters, Reals, compiled, inlined, wide
 from ttt_envs.index import KeyIndex
-from ttt_envs.policy import TIE, Policy
-from ttt_envs.rules import DRAW, Game, end_of, is_legal, skip_chance_of, winning_cells
+from ttt_envs.policy import TIE, Policy, is_colour_blind, is_symmetric
+from ttt_envs.rules import DRAW, Game, end_of, is_legal, legal_bits, skip_chance_of, winning_cells
 
 MOST = 1 << 27
 """positions of a layer that are evaluated; with more, give up"""
+Numbers = NDArray[np.int32]
+
+Players = tuple[Policy | None, Policy | None]
+"""by seat; None is the best responder, who may do anything"""
+
+
+class Walk(NamedTuple):
+    """Who walks, over what."""
+
+    game: Game
+    players: Players
+    """of the walk: the responder is player_0 where it is ``by_roles``"""
+    by_roles: bool
+    """whether stones are the responder's and the policy's, and not player_0's and player_1's"""
+    classes: bool
+    """whether one board stands for all its images"""
+    images: Images
+    starts: tuple[int, ...] = (0,)
+    """who may be to move on the empty board; only a best responder's values are of use for both"""
+
+    @classmethod
+    def of(cls, game: Game, players: Players) -> Walk:
+        """The walk of two players that asks and remembers least."""
+        asked = [player for player in players if player is not None]
+        in_code = game.cells <= LARGEST
+        classes = in_code and all(map(is_symmetric, asked))
+        by_roles = in_code and len(asked) == 1 and is_colour_blind(asked[0])
+        starts = (0,)
+        if by_roles and players[1] is None:
+            players, starts = (None, asked[0]), (1,)
+        return cls(game, players, by_roles, classes, images_of(game, "all" if classes else "none"), starts)
+
+    @classmethod
+    def plain(cls, game: Game, players: Players) -> Walk:
+        """The walk over every board by itself."""
+        return cls(game, players, False, False, images_of(game, "none"))
+
+    @property
+    def words(self) -> int:
+        """64-bit words of a key: 1 where a board has a code, else as many for either player's stones."""
+        return 1 if self.game.cells <= LARGEST else 2 * -(-self.game.cells // 64)
+
+
+class Links(NamedTuple):
+    """What may follow the positions of one question, all that the way back needs."""
+
+    ends: Integers
+    """int64[B]: where the moves from each position end among those of all"""
+    child: Numbers
+    """int32[K]: the row of the board after a move with which the game goes on, in the next layer"""
+    share: Reals
+    """float64[K]: the probability of the move; empty where a best responder moves"""
+    won: Reals
+    """float64[B]: the probability that the move wins; 1 where a best responder can win"""
+
+    @property
+    def nbytes(self) -> int:
+        """Memory."""
+        return sum(array.nbytes for array in self)
 
 
 class Layer:
     """The positions with so many stones that can be reached.
 
     Attributes:
-        index: the boards by their keys.
+        index: the boards by their keys: leaders of their classes, where the walk is over these.
         reached: int8[capacity, 2]: 1 where a board is reached with this player to move.
         mass: float64[capacity, 2]: with what probability.
-        answers: of policies, in the order of :func:`_questions`, as far as they are kept.
+        links: of the questions in their order, None of one whose are not kept.
         values: float64[size, 2, 3]: value, wins and losses of the best responder, on the way back.
+        total: the probability that games come so far, where positions are visited.
         following: how many boards of the next layer can be reached.
     """
 
-    def __init__(self, game: Game, stones: int) -> None:
-        self.game = game
+    def __init__(self, walk: Walk, stones: int) -> None:
+        self.walk = walk
+        self.game = walk.game
         self.stones = stones
-        self.index = KeyIndex(words_of(game))
+        self.index = KeyIndex(walk.words)
         self.reached: Cells = np.zeros((0, 2), np.int8)
         self.mass: Reals = np.zeros((0, 2))
-        self.answers: list[Reals | None] = []
+        self.links: list[Links | None] = []
         self.values: Reals = np.zeros((0, 2, 3))
         self.total = 0.0
         self.following = 0
 
     @classmethod
-    def start(cls, game: Game) -> Layer:
-        """The empty board, player_0 to move."""
-        layer = cls(game, 0)
-        row = layer.rows(np.zeros((1, words_of(game)), np.uint64))[0]
-        layer.reached[row, 0] = 1
-        layer.mass[row, 0] = 1.0
+    def start(cls, walk: Walk) -> Layer:
+        """The empty board, player_0 to move, or whoever may be."""
+        layer = cls(walk, 0)
+        row = layer.rows(np.zeros((1, walk.words), np.uint64))[0]
+        for mover in walk.starts:
+            layer.reached[row, mover] = 1
+            layer.mass[row, mover] = 1.0
         return layer
 
     def rows(self, keys: Keys) -> Integers:
@@ -66,32 +136,42 @@ class Layer:
                     f"to evaluate exactly: sample them with evaluate.py match, or take a smaller board"
                 )
             self.index.reserve(capacity)
-            for name in ("reached", "mass"):
-                old = getattr(self, name)
-                new = np.zeros((capacity, 2), old.dtype)
-                new[: len(old)] = old
-                setattr(self, name, new)
+            self.reached = _longer(self.reached, capacity)
+            self.mass = _longer(self.mass, capacity)
         return self.index.rows(keys)
 
 
-Players = tuple[Policy | None, Policy | None]
-"""by seat; None is the best responder, who may do anything"""
+def _longer(pairs: np.ndarray[Any, Any], size: int) -> np.ndarray[Any, Any]:
+    """The rows of [N, 2], and zeros."""
+    longer = np.zeros((size, 2), pairs.dtype)
+    longer[: len(pairs)] = pairs
+    return longer
 
 
-def _questions(layer: Layer, chunk: int) -> Iterator[tuple[int, Integers, Boards]]:
-    """The positions of a layer, by mover, ``chunk`` at most at once: mover, rows of the layer, boards."""
+def _questions(layer: Layer, chunk: int) -> Iterator[tuple[int, Integers]]:
+    """The positions of a layer, by mover, ``chunk`` at most at once: mover, rows of the layer."""
     if chunk < 1:
         raise ValueError(f"chunk={chunk} leaves nothing to ask: choose 1 or more positions at once")
     for mover in (0, 1):
-        rows = np.flatnonzero(layer.reached[: layer.index.size, mover])
+        rows = layer.reached[: layer.index.size, mover].nonzero()[0]
         for start in range(0, len(rows), chunk):
-            some = rows[start : start + chunk]
-            cells = cells_of(layer.index.keys[some], layer.game)
-            yield mover, some, Boards(cells, np.full(len(some), mover, np.int8))
+            yield mover, rows[start : start + chunk]
 
 
-def _ask(policy: Policy, boards: Boards) -> Reals:
-    """The probabilities of a policy, float64[B, cells]."""
+def _boards(layer: Layer, mover: int, rows: Integers) -> Boards:
+    """The positions of a question, as whoever is asked sees them."""
+    walk = layer.walk
+    boards = Boards(np.empty((len(rows), walk.game.cells), np.int8), np.empty(len(rows), np.int8))
+    _write_boards(layer.index.keys, rows, mover, walk.by_roles, walk.game.parameters, *boards)
+    return boards
+
+
+def ask(policy: Policy, boards: Boards) -> Reals:
+    """The probabilities of a policy, float64[B, cells].
+
+    Raises:
+        ValueError: it gave another shape.
+    """
     answer = np.ascontiguousarray(policy.probabilities(boards), np.float64)
     if answer.shape != boards.cells.shape:
         raise ValueError(
@@ -102,44 +182,43 @@ def _ask(policy: Policy, boards: Boards) -> Reals:
 
 
 class _Moves(NamedTuple):
-    """What may follow the positions of one question."""
+    """What may follow the positions of one question; the rows of what follows are not known yet."""
 
     keys: Keys
     """uint64[K, words]: the boards on which the game goes on"""
-    parent: Integers
-    """int64[K]: from which position, in order"""
-    cell: Integers
-    """int64[K]: by which move"""
+    ends: Integers
+    share: Reals
     won: Reals
-    """float64[B]: the probability that the move wins; 1 where a best responder can win"""
     drawn: Reals
     """float64[B]: the probability that the move fills the board"""
 
     @classmethod
-    def of(cls, layer: Layer, mover: int, rows: Integers, boards: Boards, player: object, p: Reals | None) -> _Moves:
+    def of(cls, layer: Layer, mover: int, rows: Integers, boards: Boards | None, p: Reals | None) -> _Moves:
         """The moves that the mover makes with some probability ``p``; of a best responder, where it is None, all.
 
         Raises:
             ValueError: what the policy answered is no distribution over legal moves.
         """
-        count, cells = boards.cells.shape
-        found = np.empty((count * (cells - layer.stones), layer.index.keys.shape[1]), np.uint64)
-        parent, cell = np.empty(len(found), np.int64), np.empty(len(found), np.int64)
-        won, drawn = np.zeros(count), np.zeros(count)
-        asked = p is not None
-        weights = np.zeros((1, cells)) if p is None else p
+        walk = layer.walk
+        cells, count = walk.game.cells, len(rows)
+        most = count * (cells - layer.stones)
+        found = np.empty((most, walk.words), np.uint64)
+        ends, sums = np.empty(count, np.int64), np.zeros((2, count))
+        share = np.empty(0 if p is None else most)
+        weights = np.empty((0, cells)) if p is None else p
         size = _moves(
-            layer.index.keys[rows], boards.cells, mover, layer.stones, asked, weights, layer.game.parameters,
-            found, parent, cell, won, drawn,
+            layer.index.keys, rows, mover, layer.stones, p is not None, weights, walk.game.parameters, *walk.images,
+            found, ends, share, sums,
         )  # fmt: skip
         if size < 0:
             row = -1 - size
+            assert boards is not None
             raise ValueError(
-                f"{player} gave no distribution over legal moves in {to_text(boards.position(row), layer.game)!r}: "
-                f"{np.array2string(weights[row], precision=4)} must be 0 on occupied cells, nowhere negative, and "
-                f"sum to 1"
+                f"{walk.players[mover]} gave no distribution over legal moves in "
+                f"{to_text(boards.position(row), layer.game)!r}: {np.array2string(weights[row], precision=4)} must be "
+                f"0 on occupied cells, nowhere negative, and sum to 1"
             )
-        return cls(found[:size], parent[:size], cell[:size], won, drawn)
+        return cls(found[:size], ends, share[:size], sums[0], sums[1])
 
 
 def forward(
@@ -149,125 +228,188 @@ def forward(
     *,
     results: Reals | None = None,
     visit: Callable[[int, Boards, Reals, Reals], None] | None = None,
+) -> Iterator[Layer]:
+    """The layers that two players can reach, one after another, every board by itself: see :func:`walked`."""
+    return walked(Walk.plain(game, players), chunk, results=results, visit=visit)
+
+
+def walked(
+    walk: Walk,
+    chunk: int,
+    *,
+    results: Reals | None = None,
+    visit: Callable[[int, Boards, Reals, Reals], None] | None = None,
     kept: list[int] | None = None,
 ) -> Iterator[Layer]:
     """The layers that two players can reach, one after another.
 
     Args:
-        game: what is played.
-        players: who plays.
+        walk: who plays what.
         chunk: positions in a question.
         results: float64[3, 2], to which the probabilities of a win of player_0, of player_1 and of a draw are added:
             sums, and what rounding took from them.
-        visit: called with stones, boards, the mover's answers and the probability of the boards.
-        kept: bytes of answers that may be kept in the layers, counted down; none by default.
+        visit: called with stones, boards, the mover's answers and the probability of the boards: of the classes that
+            they stand for.
+        kept: bytes of links that may be kept in the layers, counted down; none by default.
     """
-    layer = Layer.start(game)
+    parameters = walk.game.parameters
+    results = np.zeros((3, 2)) if results is None else results
+    layer = Layer.start(walk)
     while layer.index.size:
-        after = Layer(game, layer.stones + 1)
-        layer.total = float(layer.mass[: layer.index.size].sum())
-        for mover, rows, boards in _questions(layer, chunk):
-            player = players[mover]
-            p = None if player is None else _ask(player, boards)
-            if kept is not None:
-                fits = p is not None and p.nbytes <= kept[0]
-                layer.answers.append(p if fits else None)
-                kept[0] -= p.nbytes if p is not None and fits else 0
-            mass = layer.mass[rows, mover]
-            if visit is not None and p is not None:
-                visit(layer.stones, boards, p, mass)
-            moves = _Moves.of(layer, mover, rows, boards, player, p)
-            if results is not None:
-                _add_results(mass, moves.won, moves.drawn, mover, results)
-            weights = np.ones((0, game.cells)) if p is None else p
+        after = Layer(walk, layer.stones + 1)
+        if visit is not None:
+            layer.total = float(layer.mass[: layer.index.size].sum())
+        for mover, rows in _questions(layer, chunk):
+            player = walk.players[mover]
+            boards, p = None, None
+            if player is not None:
+                boards = _boards(layer, mover, rows)
+                p = ask(player, boards)
+                if visit is not None:
+                    visit(layer.stones, boards, p, layer.mass[rows, mover])
+            moves = _Moves.of(layer, mover, rows, boards, p)
+            child = after.rows(moves.keys).astype(np.int32)
             _spread(
-                moves.parent, moves.cell, after.rows(moves.keys), mover, weights, mass, game.parameters,
-                after.mass, after.reached,
+                rows, moves.ends, child, moves.share, moves.won, moves.drawn, mover, layer.mass, parameters,
+                after.mass, after.reached, results,
             )  # fmt: skip
+            if kept is not None:
+                links = Links(moves.ends, child, moves.share, moves.won)
+                fits = links.nbytes <= kept[0]
+                layer.links.append(links if fits else None)
+                kept[0] -= links.nbytes if fits else 0
         layer.mass = layer.mass[:0]
         layer.following = after.index.size
         yield layer
         layer = after
 
 
-def backward(game: Game, players: Players, chunk: int, layer: Layer, after: Layer) -> None:
+def backward(walk: Walk, chunk: int, layer: Layer, after: Layer) -> None:
     """Write ``layer.values``, of the best responder, from those of the layer ``after``."""
-    size = layer.index.size
-    layer.values = np.zeros((size, 2, 3))
-    after.index.reserve(max(1, after.index.size))
-    answers = iter(layer.answers)
-    for mover, rows, boards in _questions(layer, chunk):
-        player = players[mover]
-        p = next(answers)
-        if p is None and player is not None:
-            p = _ask(player, boards)
-        moves = _Moves.of(layer, mover, rows, boards, player, p)
-        found = after.index.find(moves.keys)
-        if player is None:
-            _respond(moves.parent, found, moves.won, rows, mover, after.values, game.parameters, layer.values)
-        else:
-            assert p is not None
-            _expect(
-                moves.parent, moves.cell, found, moves.won, p, rows, mover, after.values, game.parameters, layer.values
-            )
+    parameters = walk.game.parameters
+    layer.values = np.zeros((layer.index.size, 2, 3))
+    if None in layer.links:
+        after.index.reserve(max(1, after.index.size))
+    for (mover, rows), links in zip(_questions(layer, chunk), layer.links, strict=True):
+        player = walk.players[mover]
+        if links is None:
+            boards = None if player is None else _boards(layer, mover, rows)
+            p = None if player is None or boards is None else ask(player, boards)
+            moves = _Moves.of(layer, mover, rows, boards, p)
+            links = Links(moves.ends, after.index.find(moves.keys).astype(np.int32), moves.share, moves.won)
+        kernel = _respond if player is None else _expect
+        kernel(rows, *links, mover, after.values, parameters, layer.values)
+    layer.links.clear()
     after.index.pack()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Kernels
+
+
+@inlined
+def _stone_at(keys: Keys, row: int, cell: int) -> int:
+    """0 where a cell of a board is empty, 1 a stone of player_0 of the walk, 2 of player_1."""
+    words = keys.shape[1]
+    if words == 1:
+        code = wide(keys[row, 0])
+        return (code >> cell & 1) + 2 * (code >> (32 + cell) & 1)
+    at, bit = cell // 64, np.uint64(cell % 64)
+    one = np.uint64(1)
+    return wide(keys[row, at] >> bit & one) + 2 * wide(keys[row, words // 2 + at] >> bit & one)
+
+
+@compiled
+def _write_boards(
+    keys: Keys, rows: Integers, mover: int, by_roles: bool, parameters: Parameters, cells: Cells, movers: Cells
+) -> None:
+    """The boards of rows into int8[B, cells] and int8[B].
+
+    A policy that is asked by its role is player_1 wherever games come to the position so, and else player_0.
+    """
+    for b in range(len(rows)):
+        exchanged = False
+        if by_roles:
+            code = wide(keys[rows[b], 0])
+            others, own = count_bits(stones_of(code, 0)), count_bits(stones_of(code, 1))
+            exchanged = others == 0 if skip_chance_of(parameters) > 0 else others == own
+        for cell in range(cells.shape[1]):
+            stone = _stone_at(keys, rows[b], cell)
+            cells[b, cell] = 3 - stone if exchanged and stone > 0 else stone
+        movers[b] = 1 - mover if exchanged else mover
 
 
 @compiled
 def _moves(
     keys: Keys,
-    cells: Cells,
+    rows: Integers,
     mover: int,
     stones: int,
     asked: bool,
     p: Reals,
     parameters: Parameters,
+    low: int,
+    low_images: NDArray[np.uint32],
+    high_images: NDArray[np.uint32],
     found: Keys,
-    parent: Integers,
-    cell_of: Integers,
-    won: Reals,
-    drawn: Reals,
+    ends: Integers,
+    share: Reals,
+    sums: Reals,
 ) -> int:
     """:class:`_Moves`. Returns how many lead on, or -1 - b where row b of ``p`` is no distribution over legal moves."""
-    count, size = cells.shape
-    words = keys.shape[1]
+    words, size = keys.shape[1], p.shape[1]
     last = end_of(False, mover, stones + 1, parameters) == DRAW
+    board = np.empty(size, np.int8)
     wins = np.zeros(size, np.int8)
     made = 0
-    for b in range(count):
-        board = cells[b]
+    for b in range(len(rows)):
+        row = rows[b]
+        own, other, legal, winning = 0, 0, 0, 0
+        if words == 1:
+            code = wide(keys[row, 0])
+            own, other = stones_of(code, mover), stones_of(code, 1 - mover)
+            legal = legal_bits(own, other, parameters)
+            winning = winning_bits(own, parameters) & legal
+        else:
+            for cell in range(size):
+                board[cell] = _stone_at(keys, row, cell)
+            winning_cells(board, mover, parameters, wins)
         if asked:
             total = 0.0
             for cell in range(size):
-                share = p[b, cell]
-                total += share
-                if not share >= 0 or (share > 0 and not is_legal(board, cell, parameters)):
+                chance = p[b, cell]
+                total += chance
+                may = legal >> cell & 1 != 0 if words == 1 else is_legal(board, cell, parameters)
+                if not chance >= 0 or (chance > 0 and not may):
                     return -1 - b
             if not abs(total - 1.0) <= 1e-6:
                 return -1 - b
-        winning_cells(board, mover, parameters, wins)
+        begin = made
         for cell in range(size):
-            if wins[cell]:
-                won[b] += p[b, cell] if asked else 1.0
-        if not asked and won[b] > 0:
-            won[b] = 1.0  # a best responder who can win does, and nothing else is reached
-            continue
-        power = np.uint64(mover + 1)
-        for cell in range(size):
-            if is_legal(board, cell, parameters) and not wins[cell] and (not asked or p[b, cell] > 0):
-                if last:
-                    drawn[b] += p[b, cell] if asked else 1.0
+            may = legal >> cell & 1 != 0 if words == 1 else is_legal(board, cell, parameters)
+            chance = p[b, cell] if asked else 1.0
+            if not may or not chance > 0:
+                continue
+            win = winning >> cell & 1 != 0 if words == 1 else wins[cell] != 0
+            if win:
+                sums[0, b] += chance
+            elif last:
+                sums[1, b] += chance
+            else:
+                if words == 1:
+                    mine = own | wide(1) << cell
+                    first, second = (mine, other) if mover == 0 else (other, mine)
+                    found[made, 0] = leader_of(first, second, low, low_images, high_images)
                 else:
-                    for word in range(words):
-                        found[made, word] = keys[b, word]
-                    if words == 1:
-                        found[made, 0] += power
-                    else:
-                        found[made, mover * (words // 2) + cell // 64] |= np.uint64(1) << np.uint64(cell % 64)
-                    parent[made] = b
-                    cell_of[made] = cell
-                    made += 1
-            power *= np.uint64(3)
+                    found[made, :] = keys[row, :]
+                    found[made, mover * (words // 2) + cell // 64] |= np.uint64(1) << np.uint64(cell % 64)
+                if asked:
+                    share[made] = chance
+                made += 1
+        if not asked and sums[0, b] > 0:
+            sums[0, b], sums[1, b] = 1.0, 0.0  # a best responder who can win does, and nothing else is reached
+            made = begin
+        ends[b] = made
     return made
 
 
@@ -280,13 +422,6 @@ def _add(sums: Reals, row: int, term: float) -> None:
     else:
         sums[row, 1] += (term - total) + sums[row, 0]
     sums[row, 0] = total
-
-
-@compiled
-def _add_results(mass: Reals, won: Reals, drawn: Reals, mover: int, results: Reals) -> None:
-    for b in range(len(mass)):  # in order, so that the sum does not depend on the size of a question
-        _add(results, mover, mass[b] * won[b])
-        _add(results, 2, mass[b] * drawn[b])
 
 
 @compiled
@@ -312,36 +447,43 @@ def add_losses(action_values: Reals, p: Reals, mass: Reals, stones: int, lost: R
 
 @compiled
 def _spread(
-    parent: Integers,
-    cell_of: Integers,
-    child: Integers,
+    rows: Integers,
+    ends: Integers,
+    child: Numbers,
+    share: Reals,
+    won: Reals,
+    drawn: Reals,
     mover: int,
-    p: Reals,
     mass: Reals,
     parameters: Parameters,
     after_mass: Reals,
     reached: Cells,
+    results: Reals,
 ) -> None:
-    """Hand the probability of positions on to those that follow."""
+    """Hand the probability of positions on to those that follow, and to the results, in order."""
     skip = skip_chance_of(parameters)
-    for k in range(len(parent)):
-        b = parent[k]
-        share = mass[b] * p[b, cell_of[k]] if len(p) else mass[b]
-        after_mass[child[k], 1 - mover] += (1.0 - skip) * share
-        reached[child[k], 1 - mover] = 1
-        if skip > 0:
-            after_mass[child[k], mover] += skip * share
-            reached[child[k], mover] = 1
+    k = 0
+    for b in range(len(rows)):
+        here = mass[rows[b], mover]
+        _add(results, mover, here * won[b])
+        _add(results, 2, here * drawn[b])
+        while k < ends[b]:
+            part = here * share[k] if len(share) else here
+            after_mass[child[k], 1 - mover] += (1.0 - skip) * part
+            reached[child[k], 1 - mover] = 1
+            if skip > 0:
+                after_mass[child[k], mover] += skip * part
+                reached[child[k], mover] = 1
+            k += 1
 
 
 @compiled
 def _expect(
-    parent: Integers,
-    cell_of: Integers,
-    child: Integers,
-    won: Reals,
-    p: Reals,
     rows: Integers,
+    ends: Integers,
+    child: Numbers,
+    share: Reals,
+    won: Reals,
     mover: int,
     after: Reals,
     parameters: Parameters,
@@ -349,22 +491,24 @@ def _expect(
 ) -> None:
     """Values, wins and losses of the best responder where the other player is to move: what is expected."""
     skip = skip_chance_of(parameters)
-    for b in range(len(rows)):  # a win of the other player's is a loss
-        values[rows[b], mover, 0] = -won[b]
-        values[rows[b], mover, 2] = won[b]
-    for k in range(len(parent)):
-        share = p[parent[k], cell_of[k]]
-        for i in range(3):
-            next_value = (1.0 - skip) * after[child[k], 1 - mover, i] + skip * after[child[k], mover, i]
-            values[rows[parent[k]], mover, i] += share * next_value
+    k = 0
+    for b in range(len(rows)):
+        out = values[rows[b], mover]
+        out[0], out[2] = -won[b], won[b]  # a win of the other player's is a loss
+        while k < ends[b]:
+            for i in range(3):
+                next_value = (1.0 - skip) * after[child[k], 1 - mover, i] + skip * after[child[k], mover, i]
+                out[i] += share[k] * next_value
+            k += 1
 
 
 @compiled
 def _respond(
-    parent: Integers,
-    child: Integers,
-    won: Reals,
     rows: Integers,
+    ends: Integers,
+    child: Numbers,
+    share: Reals,
+    won: Reals,
     mover: int,
     after: Reals,
     parameters: Parameters,
@@ -377,11 +521,10 @@ def _respond(
     skip = skip_chance_of(parameters)
     begin = 0
     for b in range(len(rows)):
-        end = begin
+        end = ends[b]
         best = -2.0
-        while end < len(parent) and parent[end] == b:
-            best = max(best, (1.0 - skip) * after[child[end], 1 - mover, 0] + skip * after[child[end], mover, 0])
-            end += 1
+        for k in range(begin, end):
+            best = max(best, (1.0 - skip) * after[child[k], 1 - mover, 0] + skip * after[child[k], mover, 0])
         out = values[rows[b], mover]
         if won[b] > 0:
             out[0] = 1.0

@@ -14,7 +14,7 @@ import zipfile
 from collections.abc import Mapping
 from multiprocessing import current_process
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal, get_args
 
 import numpy as np
 
@@ -23,7 +23,8 @@ from learners.config import AnyConfig, Fitter
 from ttt_envs.boards import Boards
 from ttt_envs.compiling import Reals
 from ttt_envs.files import open_to_read, parse_json, read_bounded, write_whole
-from ttt_envs.policy import Policy, Values
+from ttt_envs.images import MeanOverImages
+from ttt_envs.policy import Policy, Values, is_colour_blind, is_symmetric
 from ttt_envs.rules import Game
 from ttt_envs.specs import FromFile, from_file, load_object, nearest
 
@@ -286,28 +287,49 @@ def short(value: object) -> str:
     return words if len(words) <= 60 else f"{words[:57]}..."
 
 
+Images = Literal["own", "mean"]
+"""how what a run has learned sees a board: as it does by itself, or by the mean over all images"""
+
+
 class RunPolicy:
-    """What a run has learned, as a policy: ``run:PATH``."""
+    """What a run has learned, as a policy: ``run:PATH``.
+
+    Args:
+        path: of the run.
+        learner: what it has learned.
+        images: how it sees a board: see :func:`load_policy`.
+    """
 
     pure = True
 
-    def __init__(self, path: str, learner: Policy) -> None:
+    def __init__(self, path: str, learner: Policy, images: Images = "own") -> None:
         self.path = path
         self.learner = learner
+        self.images = images
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether the learner answers all images of a position alike."""
+        return is_symmetric(self.learner)
+
+    @property
+    def colour_blind(self) -> bool:
+        """Whether it sees own stones and the opponent's, and not who moved first."""
+        return is_colour_blind(self.learner)
 
     def probabilities(self, boards: Any, rng: np.random.Generator | None = None) -> Any:
         """float64[B, cells]."""
         return self.learner.probabilities(boards, rng)
 
     def __str__(self) -> str:
-        return policy_name(self.path)
+        return policy_name(self.path) + ("" if self.images == "own" else f",images={self.images}")
 
 
 class ValuedRunPolicy(RunPolicy):
     """The same of a learner that thinks in values."""
 
-    def __init__(self, path: str, learner: Policy, judge: Values) -> None:
-        super().__init__(path, learner)
+    def __init__(self, path: str, learner: Policy, judge: Values, images: Images = "own") -> None:
+        super().__init__(path, learner, images)
         self.judge = judge
 
     def values(self, boards: Boards) -> Reals:
@@ -324,14 +346,23 @@ def policy_name(run: str | Path) -> str:
     return f"run:({run})" if set(str(run)) & set(",:=()") else f"run:{run}"
 
 
-def load_policy(game: Game, path: str) -> RunPolicy:
+def load_policy(game: Game, path: str, images: Images = "own") -> RunPolicy:
     """What the run in the folder ``path`` has learned.
 
     Of a game on its board that it did not learn it warns: OtherGame.
 
+    Args:
+        game: what is played.
+        path: of the run.
+        images: ``"mean"``: play by the mean of the values of all images of the board, so that it is symmetric; with
+            ``"own"`` the learner plays as it does by itself.
+
     Raises:
-        ValueError: no such run, a run of another game, a damaged file.
+        ValueError: no such run, a run of another game, a damaged file; another ``images``, or ``"mean"`` of a learner
+            that has no values of moves.
     """
+    if images not in get_args(Images):
+        raise ValueError(f"images={images!r} is not known: choose 'own' or 'mean'")
     run = Path(path)
     config = read_config(run)
     trained = Game.from_dict(config["game"])
@@ -346,11 +377,14 @@ def load_policy(game: Game, path: str) -> RunPolicy:
         )
     settings = build_config(config["learner"], config["settings"])
     if isinstance(settings, Fitter):
-        return _run_policy(path, settings.load(trained, run))
+        return _run_policy(path, settings.load(trained, run), game, images)
     learner = settings.build(trained, np.random.default_rng(0))
     learner.from_arrays(load_checkpoint(run).get("learner", {}))
-    return _run_policy(path, learner)
+    return _run_policy(path, learner, game, images)
 
 
-def _run_policy(path: str, learner: Policy) -> RunPolicy:
-    return ValuedRunPolicy(path, learner, learner) if isinstance(learner, Values) else RunPolicy(path, learner)
+def _run_policy(path: str, learner: Policy, game: Game, images: Images) -> RunPolicy:
+    played = learner if images == "own" or is_symmetric(learner) else MeanOverImages(learner, game)
+    if isinstance(played, Values):
+        return ValuedRunPolicy(path, played, played, images)
+    return RunPolicy(path, played, images)

@@ -123,6 +123,7 @@ class QNet:
     """
 
     pure: ClassVar[bool] = True
+    colour_blind: ClassVar[bool] = True
     wants_next_action = False
 
     def __init__(self, config: QNetConfig, game: Game, rng: np.random.Generator) -> None:
@@ -133,6 +134,8 @@ class QNet:
         self.updates = 0
         self._permutations = symmetries(game, config.symmetries)
         self._inverses = inverse(self._permutations)
+        self.symmetric = config.symmetries == "all"
+        """it plays by the mean of all images"""
         initial, draws = rng.spawn(2)
         self.net = NetInTensorFlow(config, game, initial)
         self.replay = Replay(game, config.replay_size, draws) if config.replay_size else None

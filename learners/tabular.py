@@ -179,6 +179,7 @@ class TabularLearner:
     """
 
     pure: ClassVar[bool] = True
+    colour_blind: ClassVar[bool] = True
     bootstrap: Bootstrap = "own-turn"
     wants_next_action = False
 
@@ -192,6 +193,8 @@ class TabularLearner:
         self._epsilon_step = float(epsilon_step)
         self._permutations = symmetries(game, which)
         self._inverses = inverse(self._permutations)
+        self.symmetric = which == "all"
+        """every update was made to all images"""
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
         """float64[B, cells]: equal shares for the moves of highest value; all moves where the position is new."""

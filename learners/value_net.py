@@ -294,6 +294,7 @@ class ValueNet:
     """
 
     pure: ClassVar[bool] = True
+    colour_blind: ClassVar[bool] = True
 
     def __init__(self, game: Game, layers: list[Dense], scale: float, bound: float, which: Symmetries = "none") -> None:
         self.game = game

@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+from typing import get_args
 
 import numpy as np
 import plain
@@ -9,10 +10,12 @@ import pytest
 import tiny
 from numpy.testing import assert_allclose, assert_array_equal
 
+from baselines.expectiminimax.windows import Heuristic
 from baselines.opening_book import Made, make_book
 from learners import LEARNERS
 from ttt_envs import Boards, Game, Policy, act, make_policy
-from ttt_envs.policy import sample
+from ttt_envs.images import MeanOverImages, check_colour_blind, check_symmetric
+from ttt_envs.policy import is_colour_blind, is_symmetric, sample
 from ttt_envs.single_env import SingleEnv
 from ttt_envs.specs import POLICIES, load_object
 
@@ -20,6 +23,8 @@ GAMES = [Game(), Game(skip_chance=0.25), Game(4, 6, 4, 0.1), Game(1, 5, 3), Game
 BY_TABLE = ("hooi", "hosvd", "hosvd2", "optimal", "svd", "table", "tt")
 """play boards that a table holds, and no larger ones"""
 LARGE = 16  # cells, above which there is no table
+BY_FACTORS = ("hooi", "hosvd", "hosvd2", "svd", "tt")
+"""cut the board into groups of cells, which not all symmetries leave as they are"""
 DRAWING = ("mcts", "timed")
 """draw numbers when they think: not pure"""
 CHEAP = {"timed": "timed:move=60,max-depth=2"}
@@ -177,3 +182,142 @@ def test_the_text_of_a_policy_makes_it_again(policy, game, boards):
     assert type(again) is type(policy)
     assert str(again) == str(policy)
     assert_array_equal(probabilities(again, boards), probabilities(policy, boards))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What is said of images and colours
+
+
+def in_either_colour(boards):
+    """Positions that games come to with stones and mover exchanged as well."""
+    return boards.take((boards.cells == 1).any(axis=1) & (boards.cells == 2).any(axis=1))
+
+
+@pytest.mark.parametrize("case", PURE, indirect=True)
+def test_what_is_said_of_images_and_colours_is_so(policy, case, game, boards):
+    name = case[0].partition(":")[0]
+    if name != "book":  # whose own tests say what it knows
+        # what is learned is not symmetric, unless its settings make it so
+        assert is_symmetric(policy) == (name not in (*BY_FACTORS, "run", "sb3"))
+        assert is_colour_blind(policy) == (name not in BY_FACTORS)
+    if is_symmetric(policy):
+        check_symmetric(policy, game, boards)
+    if is_colour_blind(policy) and game.skip_chance > 0:
+        check_colour_blind(policy, game, in_either_colour(boards))
+
+
+@pytest.mark.parametrize("spec", BY_FACTORS)
+def test_a_table_in_groups_of_cells_does_not_answer_images_alike(spec):
+    game = Game(skip_chance=0.25)
+    policy, boards = make_policy(spec, game), plain.positions_of_random_play(game, 64)
+    with pytest.raises(ValueError, match="is not symmetric: it answers"):
+        check_symmetric(policy, game, boards)
+    with pytest.raises(ValueError, match="is not colour-blind: it answers"):
+        check_colour_blind(policy, game, in_either_colour(boards))
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "optimal:epsilon=0.3",
+        "table:source=optimal,w=10000",
+        "table:terminal=as_published",
+        *(f"expectiminimax:depth={depth},heuristic={of}" for depth in (1, 2, 4) for of in get_args(Heuristic)),
+        "expectiminimax:depth=2,leaf=table",
+    ],
+)
+@pytest.mark.parametrize("game", [Game(), Game(skip_chance=0.25), Game(3, 4, 3, 0.1)], ids=str)
+def test_settings_keep_what_is_said(spec, game):
+    policy, boards = make_policy(spec, game), plain.positions_of_random_play(game, 64)
+    assert is_symmetric(policy)
+    assert is_colour_blind(policy)
+    check_symmetric(policy, game, boards)
+    if game.skip_chance > 0:
+        check_colour_blind(policy, game, in_either_colour(boards))
+
+
+@pytest.mark.parametrize(
+    "spec", ["table:w=1e6", "expectiminimax:width=2", "expectiminimax:depth=1,leaf=svd", "mcts:simulations=4"]
+)
+def test_settings_that_break_it_do_not_say_it(spec):
+    policy = make_policy(spec, Game())
+    assert not is_symmetric(policy)
+    assert not is_colour_blind(policy)
+
+
+@pytest.mark.parametrize(
+    ("learner", "more"),
+    [
+        ("naive-mc", ()),
+        ("q-learning", ("--bootstrap=ply", "--opponent=self")),
+        ("q-learning", ("--values=afterstate",)),
+        tiny.case("q-net", "q-net", ()),
+    ],
+)
+def test_what_has_learned_from_all_images_says_so(learner, more, tmp_path):
+    run = tiny.train_run(learner, tmp_path / "run", "--symmetries=all", *more)
+    policy = make_policy(f"run:{run}", tiny.GAME)
+    boards = plain.positions_of_random_play(tiny.GAME, 256)
+    assert is_symmetric(policy)
+    check_symmetric(policy, tiny.GAME, boards)
+    check_colour_blind(policy, tiny.GAME, in_either_colour(boards))
+
+
+@pytest.mark.parametrize("learner", ["naive-mc", tiny.case("q-net"), tiny.case("value-net")])
+def test_the_mean_over_images_is_symmetric_whatever_was_learned(learner, tiny_run):
+    game, spec = tiny.GAME, f"run:{tiny_run(learner)}"
+    policy, own = make_policy(f"{spec},images=mean", game), make_policy(spec, game)
+    boards = plain.positions_of_random_play(game, 64)
+    assert str(policy) == f"{spec},images=mean"
+    assert is_symmetric(policy)
+    assert not is_symmetric(own)
+    check_symmetric(policy, game, boards)
+    with pytest.raises(ValueError, match="is not symmetric"):
+        check_symmetric(own, game, boards)
+    # turned by hand: the board upside down, left to right, and both
+    cells = boards.cells.reshape(-1, game.rows, game.columns)
+    total = np.zeros(cells.shape)
+    for axes in ((), 1, 2, (1, 2)):
+        image = np.ascontiguousarray(np.flip(cells, axes).reshape(len(cells), -1))
+        total += np.flip(own.action_values(Boards(image, boards.mover)).reshape(cells.shape), axes)
+    mean = total.reshape(boards.cells.shape) / 4
+    assert_allclose(policy.action_values(boards), mean, atol=1e-12)
+    best = mean >= np.nanmax(mean, axis=1, keepdims=True) - 1e-9
+    assert_allclose(policy.probabilities(boards), best / best.sum(axis=1, keepdims=True), atol=1e-12)
+
+
+def test_images_of_which_there_is_no_mean_are_refused(tiny_run):
+    with pytest.raises(ValueError, match="images='all' is not known"):
+        make_policy(f"run:{tiny_run('naive-mc')},images=all", tiny.GAME)
+    for spec in ("random", "mcts:simulations=4"):
+        with pytest.raises(ValueError, match="has no values of moves of which there could be a mean"):
+            MeanOverImages(make_policy(spec, Game()), Game())
+
+
+class Leaning:
+    """Says of itself what is not so: either player likes the cells in their order a little, or against it."""
+
+    pure = symmetric = colour_blind = True
+
+    def __init__(self, lean):
+        self.lean = lean
+
+    def __str__(self):
+        return "leaning"
+
+    def probabilities(self, boards, rng=None):
+        weights = 1 + self.lean * np.arange(boards.cells.shape[1]) * (boards.mover[:, None] - 0.5)
+        shares = (boards.cells == 0) * weights
+        return shares / shares.sum(axis=1, keepdims=True)
+
+
+def test_who_says_it_and_is_not_is_caught():
+    game = Game(skip_chance=0.25)
+    boards = in_either_colour(plain.positions_of_random_play(game, 64))
+    for lean in (0.1, 1e-6):
+        with pytest.raises(ValueError, match=r"leaning is not symmetric: it answers '.* and its image '.* differently"):
+            check_symmetric(Leaning(lean), game, boards)
+        with pytest.raises(ValueError, match=r"leaning is not colour-blind: it answers '.* and '.* differently"):
+            check_colour_blind(Leaning(lean), game, boards)
+    check_symmetric(Leaning(1e-12), game, boards)
+    check_colour_blind(Leaning(1e-12), game, boards)

@@ -39,6 +39,7 @@ class Outside:
     name: str
 
     pure = True
+    colour_blind = True
 
     def __str__(self) -> str:
         return self.name

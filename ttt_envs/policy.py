@@ -26,8 +26,8 @@ class Policy(Protocol):
     """Whatever plays: a distribution over moves for every position of a batch.
 
     Callers never pass finished positions. What more a policy may offer are protocols of their own, found by the methods
-    of its class: :class:`ActsFast`, :class:`ActsInGames`, :class:`PlaysUniformly`, :class:`HasPlayer`,
-    :class:`Values`.
+    of its class: :class:`ActsFast`, :class:`ActsInGames`, :class:`PlaysUniformly`, :class:`Symmetric`,
+    :class:`ColourBlind`, :class:`HasPlayer`, :class:`Values`.
     """
 
     @property
@@ -67,6 +67,35 @@ class PlaysUniformly(Protocol):
 
     @property
     def plays_uniformly(self) -> bool:
+        """Whether it does; an attribute of the class will do."""
+        ...
+
+
+@runtime_checkable
+class Symmetric(Protocol):
+    """A pure policy that says whether it answers all images of a position alike; who does not say it does not.
+
+    Its probabilities for the image of a position under a symmetry of the board (``symmetry.symmetries``) are the image
+    of those for the position, within :data:`SAME`. Exact evaluation believes it, and asks about one image of eight;
+    ``images.check_symmetric`` puts it to the test.
+    """
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether it does; an attribute of the class will do."""
+        ...
+
+
+@runtime_checkable
+class ColourBlind(Protocol):
+    """A pure policy that says whether it sees own stones and the opponent's, and not who moved first.
+
+    Of two positions that games come to, and that are the same but for stones and mover exchanged, it answers both with
+    the same probabilities, within :data:`SAME`. ``images.check_colour_blind`` puts it to the test.
+    """
+
+    @property
+    def colour_blind(self) -> bool:
         """Whether it does; an attribute of the class will do."""
         ...
 
@@ -114,6 +143,20 @@ class HasPlayer(Protocol):
     def player(self) -> Player:
         """A player of its own, with nothing remembered yet."""
         ...
+
+
+SAME = 1e-9
+"""probabilities that differ by no more are the same, to :class:`Symmetric` and :class:`ColourBlind`"""
+
+
+def is_symmetric(policy: Policy) -> bool:
+    """Whether a policy says that it is :class:`Symmetric`."""
+    return bool(getattr(policy, "symmetric", False))
+
+
+def is_colour_blind(policy: Policy) -> bool:
+    """Whether a policy says that it is :class:`ColourBlind`."""
+    return bool(getattr(policy, "colour_blind", False))
 
 
 # ---------------------------------------------------------------------------------------------------------------------

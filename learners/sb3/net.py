@@ -53,6 +53,7 @@ class SB3Net:
     """
 
     pure = True
+    colour_blind = True
 
     def __init__(
         self, game: Game, layers: list[LinearLayer], arrays: Arrays, activation: Activation, stochastic: bool

@@ -44,6 +44,7 @@ class ZipPolicy(Named):
 
     name: ClassVar[str] = "sb3"
     pure: ClassVar[bool] = True
+    colour_blind: ClassVar[bool] = True
 
     game: Game
     path: str
