@@ -161,9 +161,15 @@ class Deepening:
 
     @property
     def next_s(self) -> float:
-        """By the last two depths, of which the former counts for a millisecond at least: no less than the last took."""
+        """By the last two depths, of which the former counts for a millisecond at least: no less than the last took.
+
+        After the first depth it is what that took, with unpruned leaves times the moves.
+        """
         before, last = self._taken
-        return max(0.0, last * max(1.0, last / max(before, NOISE_S)) - self._spent)
+        growth = last / max(before, NOISE_S)
+        if self.depth < 2:
+            growth = self._empty if self._search is None else 1.0
+        return max(0.0, last * max(1.0, growth) - self._spent)
 
     def can_change(self, seconds: float) -> bool:
         """Whether it is not decided, however long it takes.
