@@ -12,9 +12,17 @@ import pytest
 from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parents[1]
-FIRST = ("tests/ttt_envs/test_kernels.py", "large", "tests/test_documents.py", "tests/test_conformance.py")
-"""groups of tests that begin first, the others follow in order: where nothing is compiled yet, one worker compiles all
-kernels once for everybody; and nobody is left alone with the longest groups in the end"""
+FIRST = (
+    "tests/ttt_envs/test_kernels.py",
+    "tests/ttt_apps/test_reproduce.py",
+    "tests/evaluation/test_evidence.py",
+    "large",
+    "tests/test_documents.py",
+    "tests/test_conformance.py",
+)
+"""groups of tests that begin first, before the others in order. Where nothing is compiled yet, one worker compiles all
+kernels for everybody, and meanwhile the other has groups that need few of them. The longest groups follow, so that
+nobody is left alone with one in the end"""
 
 os.environ.setdefault("TTT_ENVS_CACHE", str(ROOT / ".cache" / "tables"))
 os.environ.pop("COLUMNS", None)  # readline, which pytest imports, writes it for pytest-xdist's workers to find

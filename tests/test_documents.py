@@ -8,11 +8,13 @@ import pytest
 from documents import ROOT, Shell, blocks, pages
 
 from learners import LEARNERS
+from ttt_apps import evaluate
 from ttt_apps.evaluate import COMMANDS
+from ttt_envs.specs import load_object
 
 PAGES = pages()
 QUICK = ("README.md", "CONTRIBUTING.md")
-"""whose blocks are run by default"""
+"""whose blocks are run by default, but for those that are slow"""
 
 
 def name_of(page):
@@ -63,6 +65,23 @@ def test_its_blocks_run(page, tmp_path, request):
                 shell.run(block)
     finally:
         shell.close()
+
+
+def test_commands_of_slow_blocks_are_read_by_default(monkeypatch):
+    """That there is such a command with such options; what it does is tested where it stands, and by ``make slow``."""
+    commands = [
+        shlex.split(line)
+        for name in QUICK
+        for block in blocks(ROOT / name)
+        if block.slow
+        for line in block.text.splitlines()
+    ]
+    read = []
+    for python, script, *words in commands:
+        assert (python, script) == ("python", "evaluate.py")
+        monkeypatch.setattr(load_object(COMMANDS[words[0]][0]), "run", lambda asked: read.append(asked))
+        evaluate.main(words)
+    assert len(read) == len(commands) > 0
 
 
 def test_a_block_that_fails_is_told(tmp_path):

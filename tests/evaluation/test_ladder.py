@@ -7,7 +7,7 @@ import shutil
 import numpy as np
 import pytest
 
-from evaluation.cost import MoveCost
+from evaluation.cost import MoveCost, cost_of_moves
 from evaluation.exact import match_outcome
 from evaluation.ladder import (
     ANCHOR,
@@ -126,6 +126,14 @@ def test_a_policy_that_is_no_spec_is_placed_without_its_cost(measured):
     found = place(make_policy("win-or-block", GAME), ladder, MADE)
     assert (found["policy"], found["cost"], found["front"]) == ("win-or-block", None, None)
     assert found["rating"] == place("win-or-block", ladder, MADE)["rating"]
+
+
+def test_what_moves_cost_is_measured_here_of_the_rungs_and_of_the_policy(measured, monkeypatch):
+    ladder, _ = measured["sampled"]
+    monkeypatch.setattr(placing, "cost_of_moves", cost_of_moves)
+    found = place("mcts:simulations=200,reuse=false", ladder, MADE, games=20)
+    seconds = {rung["spec"]: rung["cpu_s_per_move_here"] for rung in found["rungs"]}
+    assert found["cost"]["cpu_s_per_move"] > seconds["mcts:simulations=5,reuse=false"] > seconds["random"] > 0
 
 
 def test_a_placement_says_all_that_decides_it(measured, tmp_path):

@@ -119,12 +119,12 @@ def test_learners_of_stable_baselines_train_on_it(settings, learner):
     import torch
 
     if learner == "MaskablePPO":
-        module, numbers = sb3_contrib, {"n_steps": 500, "batch_size": 250, "n_epochs": 1}
+        module, numbers = sb3_contrib, {"n_steps": 200, "batch_size": 100, "n_epochs": 1}
     else:
-        module, numbers = stable_baselines3, {"learning_starts": 500, "train_freq": 8}
+        module, numbers = stable_baselines3, {"learning_starts": 200, "train_freq": 8}
     torch.set_num_threads(1)  # the nets are small, and threads that share cores wait
     env = SingleEnv(**settings)
-    model = getattr(module, learner)("MlpPolicy", env, seed=0, **numbers).learn(5_000)
+    model = getattr(module, learner)("MlpPolicy", env, seed=0, **numbers).learn(1_000)
     observation, _ = env.reset(seed=0)
     legal = {"action_masks": env.action_masks()} if learner == "MaskablePPO" else {}
     action, _ = model.predict(observation, **legal)
