@@ -23,7 +23,8 @@ from baselines.layered import build
 from baselines.solver import Solution, solve
 from evaluation.exact import exploitability
 from ttt_envs.boards import Boards
-from ttt_envs.rules import Game, windows
+from ttt_envs.rules import Game, windows, winner
+from ttt_envs.symmetry import symmetries
 
 PACKAGES = ("numpy", "numba", "open_spiel")
 os.environ["TTT_ENVS_CACHE_BYTES"] = "0"  # no table is kept or read
@@ -119,6 +120,35 @@ def c_values_by_layers() -> Ask:
     return ask
 
 
+@cache
+def compiled_layers() -> ctypes.CDLL:
+    loaded = compile_c("layers.c")
+    loaded.layers.argtypes = [ctypes.c_int64] * 2 + [ctypes.c_void_p] * 2 + [ctypes.c_double]
+    loaded.layers.restype = None
+    loaded.value.argtypes = [ctypes.c_int64] * 2
+    loaded.value.restype = ctypes.c_double
+    return loaded
+
+
+def c_layers() -> Ask:
+    """The layers in C: classes of the mover's sets by ranks of the other's, in float64 as ours."""
+    masks = np.array([sum(1 << cell for cell in line) for line in windows(SKIP_4).tolist()], np.int64)
+    moves = np.ascontiguousarray(symmetries(SKIP_4))
+
+    def ask() -> None:
+        compiled_layers().layers(SKIP_4.cells, len(masks), masks.ctypes.data, moves.ctypes.data, SKIP_4.skip_chance)
+
+    ask()
+    rng = np.random.default_rng(0)
+    cells = rng.choice(3, (10_000, SKIP_4.cells), p=(0.4, 0.3, 0.3)).astype(np.int8)
+    cells = cells[[winner(SKIP_4, row) is None for row in cells]]
+    boards = Boards(cells, rng.integers(0, 2, len(cells), np.int8))
+    sets = [(boards.own_first() == stone) @ (1 << np.arange(SKIP_4.cells)) for stone in (1, 2)]
+    theirs = [compiled_layers().value(own, other) for own, other in zip(*(one.tolist() for one in sets), strict=True)]
+    assert np.allclose(build(SKIP_4).values(boards), theirs, rtol=0, atol=1e-12), "C found other values"
+    return ask
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # Rows
 
@@ -144,7 +174,7 @@ ROWS = (
         "exploitability-3x3-cpp",
         "exploitability of random, 3 x 3",
         "OpenSpiel nash_conv, C++",
-        1,
+        1500,
         lambda: asked(lambda: exploitability(Game(), "random")),
         lambda: asked(open_spiel_nash_conv_cpp()),
     ),
@@ -160,13 +190,21 @@ ROWS = (
         "layers-4x4",
         "solve by layers, 4 x 4, skip .25",
         "a plain loop over all boards, gcc -O3",
-        4,
+        2,
         lambda: asked(lambda: build(SKIP_4)),
         lambda: asked(c_values_by_layers()),
     ),
+    Row(
+        "layers-4x4-c",
+        "solve by layers, 4 x 4, skip .25",
+        "the same layers, gcc -O3",
+        0.4,
+        lambda: asked(lambda: build(SKIP_4)),
+        lambda: asked(c_layers()),
+    ),
 )
 
-PROOFS = ((5, 5, 4), (5, 6, 4), (6, 6, 5))
+PROOFS = ((5, 5, 4), (5, 6, 4), (6, 6, 5), (7, 7, 5))
 ALONE = {
     "solve-4x4-alone": "solve(Game(4, 4, 4, 0.25)).value",
     "layers-4x4-alone": "layers(Game(4, 4, 4, 0.25))",
