@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar
 from weakref import WeakValueDictionary
 
@@ -30,7 +31,7 @@ from ttt_envs import bits, rules
 from ttt_envs.bits import line_in
 from ttt_envs.boards import Boards
 from ttt_envs.compiling import Cells, Integers, Parameters, Reals, compiled, inlined, wide
-from ttt_envs.kept import Kept, kept_folder, source_of
+from ttt_envs.kept import Kept, kept_folder, limit, source_of
 from ttt_envs.policy import TIE
 from ttt_envs.rules import DRAW, NOT_OVER, Game, is_legal, skip_chance_of, standing_of
 from ttt_envs.specs import Named
@@ -98,26 +99,18 @@ class Solution:
         Raises:
             ValueError: the game has skips, and then no player knows how long it takes.
         """
-        if self.game.skip_chance > 0:
-            raise ValueError(
-                f"distance is a number of plies only without skips, and this game has skip_chance="
-                f"{self.game.skip_chance:g}: solve the game with skip_chance=0"
-            )
+        layered.check_distance(self.game)
         cells = np.ascontiguousarray(boards.cells)
-        speed = self._speed(boards)
+        speed = np.empty(len(cells))
+        _values(cells, boards.mover, self._halved, self.game.parameters, speed)
         plies = np.count_nonzero(cells == 0, axis=1).astype(np.int64)
         plies[speed != 0] = 1 - np.log2(np.abs(speed[speed != 0])).astype(np.int64)
         over = [rules.standing(board, self.game.parameters) != NOT_OVER for board in cells]
         return np.where(over, 0, plies)
 
-    def _speed(self, boards: Boards) -> Reals:
-        """The values of a game whose result counts half as much with every ply: 2**-d takes d + 1 plies."""
-        out = np.empty(len(boards.mover))
-        _values(np.ascontiguousarray(boards.cells), boards.mover, self._halved, self.game.parameters, out)
-        return out
-
     @cached_property
     def _halved(self) -> Reals:
+        """Of a game whose result counts half as much with every ply: 2**-d takes d + 1 plies."""
         return _table(self.game, 0.5, self._cache, None)
 
     @cached_property
@@ -130,19 +123,18 @@ class Solution:
 
 
 class LayeredSolution(Solution):
-    """The same of a board of 17 to 21 cells, by layers: it has no table ``after`` of all boards.
+    """The same by layers, as of a board of 17 to 21 cells: it has no table ``after`` of all boards.
 
-    Values are float32 and rounded once a layer, so that they may be 7e-7 from the exact ones (without skips they are
-    exact); moves that are twice as near to the best count as optimal. Without skips only positions of alternate play
-    have a value, and others are refused.
+    With skips values are float32 and rounded once a layer, so that they may be 7e-7 from the exact ones; moves that are
+    twice as near to the best count as optimal. Without skips they are exact, but only positions of alternate play have
+    one, and others are refused.
     """
 
-    def __init__(self, game: Game, cache: bool, memory: int | None, progress: Progress | None) -> None:
-        self.game = game
-        self._cache, self._memory = cache, memory
-        self._table = _layers(game, 1.0, cache, memory, progress)
-        self._tie = TIE + (2 * self._table.error if game.skip_chance > 0 else 0.0)
-        self.value = float(self.values(Boards.start(game))[0])
+    def __init__(self, table: layered.LayeredTable) -> None:
+        self.game = table.game
+        self._table = table
+        self._tie = TIE + 2 * table.error
+        self.value = float(self.values(Boards.start(self.game))[0])
 
     def values(self, boards: Boards) -> Reals:
         """As :meth:`Solution.values`."""
@@ -152,12 +144,9 @@ class LayeredSolution(Solution):
         """As :meth:`Solution.action_values`."""
         return self._table.action_values(boards)
 
-    def _speed(self, boards: Boards) -> Reals:
-        return self._halved_layers.values(boards)
-
-    @cached_property
-    def _halved_layers(self) -> layered.LayeredTable:
-        return _layers(self.game, 0.5, self._cache, self._memory, None)
+    def distance(self, boards: Boards) -> Integers:
+        """As :meth:`Solution.distance`."""
+        return self._table.distances(boards)
 
     @cached_property
     def counts(self) -> Counts:
@@ -189,7 +178,7 @@ def solve(game: Game, *, cache: bool = True, memory: int | None = None, progress
     found = _alive.get(game) if cache else None
     if found is None:
         if game.cells > LARGEST:
-            found = LayeredSolution(game, cache, memory, progress)
+            found = LayeredSolution(_layers(game, cache, memory, progress))
         else:
             found = Solution(game, _table(game, 1.0, cache, progress), cache)
         if cache:
@@ -209,17 +198,17 @@ def check_size(game: Game) -> None:
         )
 
 
-def _layers(
-    game: Game, discount: float, cache: bool, memory: int | None, progress: Progress | None
-) -> layered.LayeredTable:
+def _layers(game: Game, cache: bool, memory: int | None, progress: Progress | None) -> layered.LayeredTable:
     """The layers of a game, in a folder where so much is kept, else in memory."""
-    folder = None
+    folder, size = None, layered.estimate(game).disk
+    place = f"layers-{game.slug}", {"format": layered.FORMAT, "game": game.to_dict()}, layered.MADE_BY
+    if not (cache and layered.is_finished(game, Kept(*place).path.with_suffix(""))):  # before others make room for it
+        layered.check_memory(game, folder=cache and size <= limit(), memory=memory)
     if cache:
-        content = {"format": layered.FORMAT, "game": game.to_dict(), "discount": discount}
-        folder = kept_folder(f"layers-{game.slug}", content, layered.MADE_BY, layered.estimate(game).disk)
+        folder = kept_folder(*place, size)
     while True:
         try:
-            return layered.build(game, folder, memory=memory, discount=discount, progress=progress)
+            return layered.build(game, folder, memory=memory, progress=progress)
         except layered.InUse:  # its layers will be read
             time.sleep(1.0)
 
@@ -507,20 +496,35 @@ class Optimal(Named):
 
     name: ClassVar[str] = "optimal"
     pure: ClassVar[bool] = True
+    symmetric: ClassVar[bool] = True
+    colour_blind: ClassVar[bool] = True
 
     game: Game
     epsilon: float = 0.0
     """probability of a random move, 0 to 1: a dial of strength"""
+    database: str | None = None
+    """a folder that evaluate.py database build has made of the whole game, which is then not solved"""
 
     def __post_init__(self) -> None:
-        check_size(self.game)
+        if self.database is None:
+            check_size(self.game)
+        else:
+            self.solution  # noqa: B018  # what is wrong with it is told now
         if not 0 <= self.epsilon <= 1:
             raise ValueError(f"epsilon={self.epsilon} is no probability of a random move: choose 0 (perfect) to 1")
 
     @cached_property
     def solution(self) -> Solution:
         """What it plays by, solved when first asked."""
-        return solve(self.game)
+        if self.database is None:
+            return solve(self.game)
+        table = layered.open_table(self.game, Path(self.database))
+        if table.stones > 0:
+            raise ValueError(
+                f"database={self.database} begins at {table.stones} stones, and optimal plays from the empty board: "
+                f"build the rest by evaluate.py database build --stones 0, or give it to a search as endgame="
+            )
+        return LayeredSolution(table)
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
         """float64[B, rows * columns]."""
@@ -542,4 +546,8 @@ class Optimal(Named):
         return self.solution.action_values(boards)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Optimal, (self.game, self.epsilon)  # without its table, which every process finds for itself
+        return Optimal, (
+            self.game,
+            self.epsilon,
+            self.database,
+        )  # without its table, which every process finds for itself

@@ -85,8 +85,9 @@ def _files_of(spec: str) -> Iterator[Path]:
         if path.is_file():
             yield path
         elif path.is_dir():
-            # of a run what it has learned and what it is; neither its figures nor its page decide a move
-            names = ("config.json", "*.npz", "*.zip", "*.keras")
+            # of a run what it has learned and what it is, of a database its hashes; neither figures nor a page decide a
+            # move
+            names = ("config.json", "manifest.json", "*.npz", "*.zip", "*.keras")
             yield from sorted({file for name in names for file in path.glob(name) if file.is_file()})
         elif set("(:") & set(value or "") or value in POLICIES:
             yield from _files_of(str(value))

@@ -30,7 +30,7 @@ MOST_BYTES = 1 << 32
 _OURS = re.compile(r"-[0-9a-f]{16}\.json$")
 _UNFINISHED = re.compile(r"-[0-9a-f]{16}\.(npy|json).*\.tmp$")
 _FOLDER = re.compile(r"-[0-9a-f]{16}$")
-_IN_FOLDER = re.compile(r"(manifest\.json|[0-9]+-[0-9]+\.npy)([0-9a-f]{8}\.tmp)?$")
+_IN_FOLDER = re.compile(r"(manifest\.json|[0-9]+-([0-9]+|layer)\.npy)([0-9a-f]{8}\.tmp)?$")
 _ABANDONED_S = 3600
 """seconds after which a file that is being written belongs to nobody any more"""
 _BESIDE = 1 << 12
@@ -93,7 +93,7 @@ class Kept:
 
 
 def kept_folder(name: str, content: Mapping[str, Any], made_by: str, size: int) -> Path | None:
-    """A folder ``NAME-HASH`` for ``manifest.json`` and arrays ``N-N.npy``, which count among what is kept.
+    """A folder ``NAME-HASH`` for ``manifest.json`` and arrays ``N-layer.npy``, which count among what is kept.
 
     Who writes there holds it (:func:`ttt_envs.files.held`): what is held is not removed.
 

@@ -6,7 +6,6 @@ board 0; at the horizon +1/2, 0 or -1/2 says whose best line is the longer one.
 
 from __future__ import annotations
 
-from baselines.expectiminimax.kernels import bare_inlined
 from baselines.expectiminimax.windows import (
     ALL_OF_THEM,
     COUNTED,
@@ -16,6 +15,7 @@ from baselines.expectiminimax.windows import (
     Windows,
     most_stones,
 )
+from baselines.kernels import bare_inlined
 from ttt_envs.compiling import Cells, Parameters, wide
 from ttt_envs.rules import DRAW, end_of, is_legal, skip_chance_of, win_length_of
 
@@ -34,27 +34,40 @@ def horizon_of(mover: int, board: Board) -> float:
 
 
 @bare_inlined
-def limits(mine: int, theirs: int, depth: int, empty: int, width: int, parameters: Parameters) -> tuple[float, float]:
+def limits(
+    mine: int,
+    theirs: int,
+    depth: int,
+    empty: int,
+    width: int,
+    by_result: bool,
+    beyond: bool,
+    parameters: Parameters,
+) -> tuple[float, float]:
     """Bounds on the value to a mover with ``depth`` plies left: nobody wins before the missing stones are placed.
 
-    ``mine`` and ``theirs`` are the most stones that either player has in an open window, -1 where none is open.
+    ``mine`` and ``theirs`` are the most stones that either player has in an open window, -1 where none is open; with
+    ``by_result`` a win counts 1; ``beyond`` the horizon a database may know who wins.
     """
     win_length, skip = win_length_of(parameters), skip_chance_of(parameters)
     high = 0.5 if empty > depth else 0.0
     low = -high
+    if beyond:
+        high = 1.0 if mine >= 0 else high
+        low = -1.0 if theirs >= 0 else low
     plies = min(depth, empty)
     if mine >= 0:
         missing = win_length - mine
         ply = missing if skip > 0 else 2 * missing - 1
         if ply <= plies:
-            high = depth - ply + 1.0
+            high = 1.0 if by_result else depth - ply + 1.0
         if missing == 1 and width == 0:  # now, and nothing scores more
             return high, high
     if theirs >= 0:
         missing = win_length - theirs
         ply = missing + 1 if skip > 0 else 2 * missing
         if ply <= plies:
-            low = -(depth - ply + 1.0)
+            low = -1.0 if by_result else -(depth - ply + 1.0)
     return low, high
 
 

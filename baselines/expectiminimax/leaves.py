@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from baselines.endgame import NOWHERE, Endgame
 from baselines.expectiminimax.order import luck_after, luck_of_turn, tried
 from ttt_envs.boards import Boards, keys
 from ttt_envs.compiling import Cells, Integers, Keys, Parameters, Reals, compiled, wide
@@ -34,7 +35,7 @@ def _expand(
     Args:
         cells: int8[B, cells]; mover: int8[B]; luck: uint64[B], the positions.
         width: moves to draw, 0 for all.
-        depth: plies left, the score of a win.
+        depth: the score of a win: plies left, or 1.
         parameters: ``Game.parameters``.
         values: float64[B, cells], written where a move ends the game, to the mover.
         child: int64[B, cells], written where it does not: the row in the following.
@@ -71,8 +72,12 @@ def _expand(
 class SearchByLeaves:
     """The same search, without pruning, with the value of a policy in place of the heuristic."""
 
-    def __init__(self, game: Game, leaf: Values, width: int | None) -> None:
+    def __init__(
+        self, game: Game, leaf: Values, width: int | None, endgame: Endgame | None = None, stones: int = NOWHERE
+    ) -> None:
         self._game, self._leaf, self._width = game, leaf, width
+        self._endgame, self._stones = endgame, stones  # positions of so many stones are looked up
+        self._by_result = endgame is not None and game.skip_chance > 0
         self.nodes = 0
         """positions made"""
 
@@ -89,7 +94,7 @@ class SearchByLeaves:
             boards.mover,
             luck,
             width or 0,
-            depth,
+            1 if self._by_result else depth,
             self._game.parameters,
             values,
             child,
@@ -121,11 +126,21 @@ class SearchByLeaves:
             boards, luck = boards.take(first), luck[first]
         else:
             rows = np.arange(len(luck))
+        values = np.empty(len(luck))
+        if self._endgame is not None:
+            known = np.count_nonzero(boards.cells, axis=1) == self._stones
+            values[known] = self._endgame.scores(boards.take(known), depth)
+            values[~known] = self._searched(boards.take(~known), luck[~known], depth)
+            return values[rows]
+        return self._searched(boards, luck, depth)[rows]
+
+    def _searched(self, boards: Boards, luck: Keys, depth: int) -> Reals:
+        """float64[B], to the mover, of positions that differ."""
         if depth == 0:
-            return self._leaf.values(boards)[rows]
+            return self._leaf.values(boards) if len(luck) else np.empty(0)
         values = np.empty(len(luck))
         for start in range(0, len(luck), max(1, BATCH // self._game.cells)):
             part = slice(start, start + max(1, BATCH // self._game.cells))
             moves = self.move_values(Boards(boards.cells[part], boards.mover[part]), luck[part], depth, self._width)
             values[part] = np.nanmax(moves, axis=1)
-        return values[rows]
+        return values

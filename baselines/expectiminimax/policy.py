@@ -8,13 +8,14 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from baselines.endgame import NOWHERE, Endgame, by_layer
 from baselines.expectiminimax.leaves import BATCH, SearchByLeaves
 from baselines.expectiminimax.order import luck_after, luck_of_turn, tried
 from baselines.expectiminimax.search import Search, check_settings
 from baselines.expectiminimax.windows import Heuristic
 from ttt_envs.boards import Boards
 from ttt_envs.compiling import Integers, Keys, Reals
-from ttt_envs.policy import TIE, Policy, Values, best_shares
+from ttt_envs.policy import TIE, Policy, Values, best_shares, is_colour_blind, is_symmetric
 from ttt_envs.rules import NOT_OVER, Game, Position, place, winner
 from ttt_envs.specs import Named, make_policy
 
@@ -53,6 +54,9 @@ class Expectiminimax(Named):
     """what is compared at the horizon"""
     leaf: str | Policy | None = None
     """a policy whose values take the place of the heuristic: to the mover, -1 loss to 1 win"""
+    endgame: str | None = None
+    """a folder that evaluate.py database build has made: what is in it is looked up instead of being searched. With
+    skips a win then counts 1 whenever it comes, as in the database; without, the more, the sooner it comes"""
     pure: bool = field(init=False)
     """whether nothing is drawn"""
 
@@ -61,6 +65,18 @@ class Expectiminimax(Named):
         object.__setattr__(self, "pure", self._drawn is None)
         if self.leaf is not None:
             self._leaf  # noqa: B018  # now, rather than at the first move
+        if self.endgame is not None:
+            self._database  # noqa: B018
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether images of a position are answered alike: where nothing is drawn, and the leaves are valued alike."""
+        return self.pure and (self.leaf is None or is_symmetric(make_policy(self.leaf, self.game)))
+
+    @property
+    def colour_blind(self) -> bool:
+        """The same of stones and mover exchanged."""
+        return self.pure and (self.leaf is None or is_colour_blind(make_policy(self.leaf, self.game)))
 
     @property
     def _drawn(self) -> int | None:
@@ -75,9 +91,23 @@ class Expectiminimax(Named):
             raise ValueError(f"leaf={self.leaf} has no values: choose a policy that has, as optimal or run:PATH")
         return policy
 
+    @cached_property
+    def _database(self) -> Endgame:
+        assert self.endgame is not None
+        return Endgame(self.endgame, self.game)
+
+    @property
+    def _by_result(self) -> bool:
+        return self.endgame is not None and self.game.skip_chance > 0
+
+    @property
+    def _tie(self) -> float:
+        """Moves that are so near to the best are as good."""
+        return TIE if self.endgame is None else TIE + 2 * self._database.error
+
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
         """float64[B, rows * columns]; with ``width`` it needs ``rng`` and draws one number of 64 bits a position."""
-        return best_shares(self.scores(boards, rng), TIE)
+        return best_shares(self.scores(boards, rng), self._tie)
 
     def scores(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
         """Scores of the search, float64[B, rows * columns], to the mover, NaN where illegal.
@@ -125,9 +155,28 @@ class Expectiminimax(Named):
 
     def _search(self, boards: Boards, luck: Keys, depth: int, every_move: bool) -> tuple[Reals, Integers]:
         """Values of the moves, float64[B, cells] to the mover, and the positions looked at, int64[B]."""
+        if self.endgame is None:
+            return self._search_to(NOWHERE, boards, luck, depth, every_move)
+        values, nodes = np.empty(boards.cells.shape), np.empty(len(luck), np.int64)
+        for stones, rows in by_layer(self._database.layers_of(boards)):
+            values[rows], nodes[rows] = self._search_to(stones, boards.take(rows), luck[rows], depth, every_move)
+        return values, nodes
+
+    def _search_to(
+        self, stones: int, boards: Boards, luck: Keys, depth: int, every_move: bool
+    ) -> tuple[Reals, Integers]:
+        """The same, of positions of which a search meets the database at so many stones, at ``NOWHERE`` never."""
         if self.leaf is None:
             search = Search(
-                self.game, boards, heuristic=self.heuristic, width=self._drawn, luck=luck, every_move=every_move
+                self.game,
+                boards,
+                heuristic=self.heuristic,
+                width=self._drawn,
+                luck=luck,
+                every_move=every_move,
+                probe=None if stones == NOWHERE else self._database.probe(stones),
+                by_result=self._by_result,
+                margin=self._tie,
             )
             search.run(depth)
             return search.move_values, search.nodes
@@ -135,7 +184,8 @@ class Expectiminimax(Named):
         rows = 1 if every_move else max(1, BATCH // self.game.cells)  # one by one for an analysis, to count their nodes
         for start in range(0, len(luck), rows):
             part = slice(start, start + rows)
-            by_leaves = SearchByLeaves(self.game, self._leaf, self._drawn)
+            database = None if stones == NOWHERE else self._database
+            by_leaves = SearchByLeaves(self.game, self._leaf, self._drawn, database, stones)
             values[part] = by_leaves.move_values(Boards(boards.cells[part], boards.mover[part]), luck[part], depth)
             nodes[part] = by_leaves.nodes
         return values, nodes
@@ -145,7 +195,7 @@ class Expectiminimax(Named):
         cells, mover = position.cells.copy(), position.mover
         moves: list[int] = []
         while True:
-            cell = int(np.argmax(values >= np.nanmax(values) - TIE))
+            cell = int(np.argmax(values >= np.nanmax(values) - self._tie))
             moves.append(cell)
             outcome = place(cells, mover, cell, int(np.count_nonzero(cells)), self.game.parameters)
             if outcome != NOT_OVER or len(moves) == self.depth:

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from baselines.endgame import NOWHERE, Probe, no_probe, worth_of
 from baselines.expectiminimax.bounds import horizon_of, last_ply, last_stone, limits
-from baselines.expectiminimax.kernels import bare, bare_inlined
 from baselines.expectiminimax.order import in_order, luck_after, luck_of_turn, tried
 from baselines.expectiminimax.path import (
     BEGIN_CHANCE,
@@ -50,6 +50,7 @@ from baselines.expectiminimax.transpositions import (
     write_key,
 )
 from baselines.expectiminimax.windows import Heuristic, Windows, clear, most_stones, put, take, windows_of
+from baselines.kernels import bare, bare_inlined
 from ttt_envs.boards import Boards
 from ttt_envs.compiling import Cells, Integers, Keys, Parameters, Reals, wide
 from ttt_envs.policy import TIE
@@ -72,6 +73,18 @@ class Fixed(NamedTuple):
     width: int
     """moves to draw below the root; 0 for all"""
     every_move: bool
+    by_result: bool
+    """a win counts 1 whenever it comes; else the more, the more plies are left"""
+    margin: float
+    """moves may be worth so much less than the best and count as equal"""
+    probe: Probe
+    """what is looked up instead of being searched"""
+
+
+@bare_inlined
+def _of_win(depth: int, fixed: Fixed) -> float:
+    """What a win is worth that leaves ``depth - 1`` plies."""
+    return 1.0 if fixed.by_result else float(depth)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -116,9 +129,12 @@ def _begin_chance(depth: int, fixed: Fixed, path: Path, of_board: Images, table:
     other.high = own.high = np.inf
     if fixed.pruning != NO_PRUNING:
         mine, theirs = most_stones(chance.maker, depth, board), most_stones(1 - chance.maker, depth, board)
-        low, high = limits(theirs, mine, depth, states[0].empty, fixed.width, fixed.parameters)
+        empty = states[0].empty
+        to_layer = fixed.probe.stones - len(board.cells) + empty
+        beyond = fixed.probe.stones != NOWHERE and to_layer <= depth < empty
+        low, high = limits(theirs, mine, depth, empty, fixed.width, fixed.by_result, beyond, fixed.parameters)
         other.low, other.high = -high, -low
-        own.low, own.high = limits(mine, theirs, depth, states[0].empty, fixed.width, fixed.parameters)
+        own.low, own.high = limits(mine, theirs, depth, empty, fixed.width, fixed.by_result, beyond, fixed.parameters)
     if len(table.meta) > 0:
         chance.image = write_key(depth, of_board, keys)
         look_up(depth, chance, turns, keys, of_board, table)
@@ -178,11 +194,14 @@ def _try(depth: int, fixed: Fixed, path: Path, of_board: Images, in_table: bool)
     state.nodes += 1
     outcome = end_of(line, mover, len(board.cells) - state.empty, fixed.parameters)
     if outcome != NOT_OVER:
-        return TAKE_BACK, 0.0 if outcome == DRAW else float(depth)
+        return TAKE_BACK, 0.0 if outcome == DRAW else _of_win(depth, fixed)
+    stones = len(board.cells) - state.empty
+    if stones == fixed.probe.stones:
+        return TAKE_BACK, worth_of(board.cells, mover, depth - 1, fixed.probe, fixed.parameters)
     if depth == 1:
         return TAKE_BACK, horizon_of(mover, board)
     luck = luck_after(decision.luck, cell) if fixed.width > 0 else np.uint64(0)
-    if depth == 2:
+    if depth == 2 and stones + 1 != fixed.probe.stones:
         return TAKE_BACK, _last_turns(mover, luck, fixed, path)
     if in_table:
         mark(cell, mover, of_board)
@@ -229,7 +248,7 @@ def _take_back(depth: int, value: float, fixed: Fixed, path: Path, values: Reals
     if depth == len(path.moves) - 1:
         values[state.row, cell] = value
         if not fixed.every_move:
-            decision.alpha = decision.best - 2 * TIE
+            decision.alpha = decision.best - 2 * fixed.margin
     elif decision.best >= min(decision.beta, decision.ceiling):
         ended = True
     return END_TURN if ended else TRY
@@ -336,6 +355,9 @@ class Search:
         memory: bytes to which the table of positions may grow; 0 is no table. A search that is narrow or does not
             prune has none.
         every_move: find the value of every move; else of the best moves, and of others what they are at most.
+        probe: a layer of a database, met by the stones of all positions: see :class:`baselines.endgame.Endgame`.
+        by_result: a win counts 1 whenever it comes; else the more, the sooner it comes.
+        margin: moves that are worth so much less than the best are found as exactly.
 
     Attributes:
         depth: plies, of the search done last or going on; 0 before the first.
@@ -357,6 +379,9 @@ class Search:
         luck: Keys | None = None,
         memory: int = MEMORY,
         every_move: bool = True,
+        probe: Probe | None = None,
+        by_result: bool = False,
+        margin: float = TIE,
     ) -> None:
         check_settings(1, width, heuristic, pruning)
         if memory < 0:
@@ -369,7 +394,8 @@ class Search:
         self.nodes = np.zeros(count, np.int64)
         self._before = np.full(count, -1)
         level, windows = typing.get_args(Pruning).index(pruning), windows_of(game, heuristic)
-        self._fixed = Fixed(windows, game.parameters, level, width or 0, every_move)
+        probe = no_probe() if probe is None else probe
+        self._fixed = Fixed(windows, game.parameters, level, width or 0, every_move, by_result, margin, probe)
         self._words = words_of(game)
         self._path = Path.of(game, len(windows.lines), self._words)
         self._images = Images.of(game)

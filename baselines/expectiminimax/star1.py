@@ -18,8 +18,8 @@ from typing import Literal
 
 import numpy as np
 
-from baselines.expectiminimax.kernels import bare_inlined
 from baselines.expectiminimax.path import DONE, PROBE, TURN, Chance, Decision, Turn
+from baselines.kernels import bare_inlined
 from ttt_envs.compiling import wide
 
 Pruning = Literal["none", "alpha-beta", "star1", "star2"]

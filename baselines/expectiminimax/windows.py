@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from baselines.expectiminimax.kernels import bare_inlined
+from baselines.kernels import bare_inlined
 from ttt_envs.compiling import Cells, Integers, wide
 from ttt_envs.rules import Game, windows
 

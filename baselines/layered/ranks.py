@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from baselines.kernels import bare_inlined
 from ttt_envs.bits import count_bits, line_in
 from ttt_envs.compiling import Integers, Parameters, compiled, inlined, wide
 from ttt_envs.rules import Game
@@ -130,13 +131,13 @@ def spread(to: Integers, count: int, first: int, out: Sets) -> None:
             out[(wide(1) << i) + rest] = out[rest] | moved
 
 
-@inlined
+@bare_inlined
 def rank_in(bits: int, size: int, low: int, low_rank: Sets, high_rank: Sets) -> int:
     """The rank of a set of ``size`` cells."""
     return wide(low_rank[bits & ((wide(1) << low) - 1)]) + wide(high_rank[size, bits >> low])
 
 
-@inlined
+@bare_inlined
 def rank_beside(
     bits: int,
     other: int,
@@ -155,10 +156,36 @@ def rank_beside(
     return rank_in(wide(of_low) | wide(of_high) << (low - count_bits(below)), size, low, low_rank, high_rank)
 
 
-@inlined
+@bare_inlined
 def image(bits: int, symmetry: int, low: int, low_images: Sets, high_images: Sets) -> int:
     """What a symmetry makes of a set."""
     return wide(low_images[symmetry, bits & ((wide(1) << low) - 1)]) | wide(high_images[symmetry, bits >> low])
+
+
+@bare_inlined
+def entry_of(
+    own: int, other: int, ranks: Ranks, classes: Classes, starts: Integers, widths: Integers
+) -> tuple[int, int]:
+    """Where V(A, B) stands, of sets without lines: the layer, and the entry in it.
+
+    Args:
+        own: A, the mover's stones.
+        other: B, the other player's.
+        ranks: of the board.
+        classes: of the game.
+        starts: int64[stones, own stones], where a part begins in its layer.
+        widths: int64[stones, own stones], ranks in a part.
+    """
+    low, _, _, low_rank, high_rank, thirds, squeezed = ranks
+    places, _, _, low_images, high_images = classes
+    mine, theirs = count_bits(own), count_bits(other)
+    place = wide(places[own])
+    symmetry = place & (IMAGES - 1)
+    leader = image(own, symmetry, low, low_images, high_images)
+    beside = image(other, symmetry, low, low_images, high_images)
+    rank = rank_beside(beside, leader, theirs, low, low_rank, high_rank, thirds, squeezed)
+    stones = mine + theirs
+    return stones, starts[stones, mine] + (place // IMAGES) * widths[stones, mine] + rank
 
 
 @compiled

@@ -10,6 +10,10 @@ just made is worth to him, before chance says who moves next:
 Positions with n stones are a *layer*, those of them with a own stones a *part*, which is an array [classes of sets A
 without a line, ranks of B beside A]. So a layer follows from the next one, part by part. W is read far more often than
 it has entries, and V(B, A) is anywhere in memory: that is why W is computed first, for one part at a time.
+
+Without skips a value is one signed byte that tells the distance, too: 128 - d where the mover wins in d plies, d - 128
+where he loses in d plies, 0 for a draw. So a better result is a larger number: the winner is as fast, the loser as slow
+as can be, and W is V with its sign turned, one nearer to 0.
 """
 
 from __future__ import annotations
@@ -25,7 +29,11 @@ from ttt_envs.compiling import Integers, Parameters, compiled, inlined, wide
 from ttt_envs.rules import legal_bits, skip_chance_of
 
 Values = NDArray[Any]
-"""float64 or float32"""
+"""float64 or float32; int8 without skips"""
+WON = 127
+"""in bytes: what a stone is worth that wins; a lost position that is over is at -128"""
+BYTES = 128
+"""in bytes: a result is so far from 0, less its distance in plies"""
 
 
 @inlined
@@ -45,7 +53,6 @@ def afterstates(
     stop: int,
     own: int,
     other: int,
-    discount: float,
     ranks: Ranks,
     classes: Classes,
     parameters: Parameters,
@@ -62,7 +69,6 @@ def afterstates(
         stop: the class after the last.
         own: stones of who has just moved.
         other: stones of the other player.
-        discount: what a result is multiplied by.
         ranks: of the board.
         classes: of the game.
         parameters: ``Game.parameters``.
@@ -131,10 +137,11 @@ def afterstates(
         if skip > 0:
             skipped = same[row]
             for i in range(len(to)):
-                to[i] = discount * (skip * skipped[i] - (1.0 - skip) * everywhere[at[i]])
+                to[i] = skip * skipped[i] - (1.0 - skip) * everywhere[at[i]]
         else:
             for i in range(len(to)):
-                to[i] = discount * (0.0 - everywhere[at[i]])
+                value = wide(everywhere[at[i]])
+                to[i] = wide(value > 0) - wide(value < 0) - value
 
 
 @compiled
@@ -146,6 +153,8 @@ def best(
     ranks: Ranks,
     classes: Classes,
     parameters: Parameters,
+    won: float,
+    lost: float,
     after: Values,
     out: Values,
 ) -> None:
@@ -159,6 +168,7 @@ def best(
         ranks: of the board.
         classes: of the game.
         parameters: ``Game.parameters``.
+        won, lost: the values of a line of the mover's and of the other player's, of the type of all values.
         after: W[classes of own + 1, ranks of other].
         out: written, [classes of own, ranks of other].
     """
@@ -191,14 +201,14 @@ def best(
         mine = wide(leaders[leader_starts[own] + row])
         _empty_cells(mine, parameters, empty)
         values = out[row]
-        values[:] = -2.0
+        values[:] = lost
         for gap in range(count):
             made = mine | wide(1) << empty[gap]
             place = wide(places[made])
             at = ranks_with[gap]
             if place < 0:  # a line
                 for i in range(width):
-                    values[at[i]] = 1.0
+                    values[at[i]] = won
                 continue
             worth = after[place // IMAGES]
             symmetry = place & (IMAGES - 1)
@@ -226,4 +236,4 @@ def best(
         for i in range(len(values)):
             bits = wide(others[i])
             theirs = wide(low_spread[bits & ones]) | wide(high_spread[bits >> half])
-            values[i] = -1.0 if places[theirs] < 0 else values[i]
+            values[i] = lost if places[theirs] < 0 else values[i]

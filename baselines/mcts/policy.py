@@ -9,6 +9,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from baselines.endgame import Endgame
 from baselines.mcts.search import MCTSSearch, check_settings
 from baselines.mcts.tree import KeptTree, Trees
 from ttt_envs.boards import Boards
@@ -62,10 +63,17 @@ class MCTS(Named):
     """0 plays the most visited move, which several may share; else shares go as ``visits ** (1 / temperature)``"""
     reuse: bool = True
     """in matches, go on with the tree of the move before where the position is in it"""
+    endgame: str | None = None
+    """a folder that evaluate.py database build has made: what is in it is known instead of being judged"""
 
     def __post_init__(self) -> None:
         check_settings(self.simulations, self.c, self.temperature)
         self._leaf  # noqa: B018  # a wrong name is told now
+        self._database  # noqa: B018
+
+    @cached_property
+    def _database(self) -> Endgame | None:
+        return None if self.endgame is None else Endgame(self.endgame, self.game)
 
     @cached_property
     def _leaf(self) -> Values | None:
@@ -84,7 +92,16 @@ class MCTS(Named):
 
     def search(self, boards: Boards, keys: Keys, kept: Sequence[KeptTree | None] | None = None) -> MCTSSearch:
         """Trees of positions with these settings, without a simulation yet; see :class:`MCTSSearch`."""
-        return MCTSSearch(self.game, boards, keys, c=self.c, leaf=self._leaf, decisive=self.decisive, kept=kept)
+        return MCTSSearch(
+            self.game,
+            boards,
+            keys,
+            c=self.c,
+            leaf=self._leaf,
+            decisive=self.decisive,
+            kept=kept,
+            endgame=self._database,
+        )
 
     def groups(self, count: int) -> Iterator[slice]:
         """Rows 0 to ``count - 1`` in groups whose trees fit into ``MEMORY``."""

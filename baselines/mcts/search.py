@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 
 import numpy as np
 
+from baselines.endgame import Endgame, Probe, no_probe
 from baselines.mcts.simulation import BACK, DOWN, WHOLE, simulate
-from baselines.mcts.tree import CELL, FIRST, MAKER, NEXT, VISITS, KeptTree, Trees, copy_tree, node_of, read_roots
+from baselines.mcts.tree import CELL, FIRST, LIMIT, MAKER, NEXT, VISITS, KeptTree, Trees, copy_tree, node_of, read_roots
 from ttt_envs.boards import Boards
 from ttt_envs.compiling import Flags, Integers, Keys, Reals
 from ttt_envs.policy import Values
@@ -33,6 +35,7 @@ class MCTSSearch:
         leaf: a policy that judges the leaves of all trees in one call; None for random play to the end.
         decisive: see the module.
         kept: for each position a tree to go on from, where the position is in it; see :meth:`keep`.
+        endgame: a database: what is in it is known instead of being judged.
 
     Attributes:
         simulations: how many each position had in this search.
@@ -49,6 +52,7 @@ class MCTSSearch:
         leaf: Values | None = None,
         decisive: bool = True,
         kept: Sequence[KeptTree | None] | None = None,
+        endgame: Endgame | None = None,
     ) -> None:
         check_settings(c=c)
         self.game = game
@@ -66,6 +70,14 @@ class MCTSSearch:
             self._graft(b, tree)
         self._trees.moves[:, 0, MAKER] = 1 - boards.mover
         paths, depths = np.zeros((count, game.cells + 1), np.int64), np.zeros(count, np.int64)
+        # rows side by side that meet the database at the same number of stones
+        layers = np.zeros(count, np.int64) if endgame is None else endgame.layers_of(boards)
+        edges = [0, *(np.flatnonzero(np.diff(layers)) + 1).tolist(), count]
+        self._stretches = [
+            (slice(start, stop), no_probe() if endgame is None else endgame.probe(int(layers[start])))
+            for start, stop in itertools.pairwise(edges)
+            if start < stop
+        ]
         self._between = (paths, depths, np.zeros(boards.cells.shape, np.int8), np.zeros(count, np.int8))
 
     def run(self, simulations: int) -> None:
@@ -76,20 +88,29 @@ class MCTSSearch:
         """
         check_settings(simulations=simulations)
         self._make_room(simulations)
-        fixed = (self._keys, self._cells, self._stones, self.counts, self._trees, *self._settings, *self._between)
+        for rows, probe in self._stretches:
+            self._run(rows, probe, simulations)
+        self.simulations += simulations
+
+    def _run(self, rows: slice, probe: Probe, simulations: int) -> None:
+        """Add simulations to some of the trees."""
+        moves, rates, turns, sums = self._trees
+        trees = Trees(moves[rows], rates[rows], turns[rows], sums[rows])
+        paths, depths, leaves, movers = self._between
+        between = paths[rows], depths[rows], leaves[rows], movers[rows]
+        cells, stones, counts = self._cells[rows], self._stones[rows], self.counts[rows]
+        fixed = (self._keys[rows], cells, stones, counts, trees, *self._settings, *between, probe)
         unjudged = np.zeros(0)
         if self._leaf is None:
             simulate(WHOLE, simulations, self.simulations, *fixed, unjudged)
-            self.simulations += simulations
             return
-        _, _, leaves, movers = self._between
-        for _ in range(simulations):
-            asked = int(simulate(DOWN, 1, self.simulations, *fixed, unjudged))
+        _, _, leaves, movers = between
+        for done in range(self.simulations, self.simulations + simulations):
+            asked = int(simulate(DOWN, 1, done, *fixed, unjudged))
             values = unjudged
             if asked:
                 values = np.asarray(self._leaf.values(Boards(leaves[:asked], movers[:asked])), np.float64)
-            simulate(BACK, 1, self.simulations, *fixed, values)
-            self.simulations += 1
+            simulate(BACK, 1, done, *fixed, values)
 
     def _make_room(self, simulations: int) -> None:
         """Every simulation adds one move at most; a search in small steps grows by a half at a time."""
@@ -117,7 +138,8 @@ class MCTSSearch:
         """Begin with what a kept tree has of position ``row``, if it has it."""
         trees, mover = kept.trees, int(self._boards.mover[row])
         node = int(node_of(kept.cells, self._cells[row], mover, trees.moves[0], trees.turns[0], self._either))
-        if node >= 0:
+        # where a database knew the position, there is no tree after it
+        if node >= 0 and not (trees.turns[0, node, FIRST] == 0 and trees.turns[0, node, LIMIT] > 0):
             move, turn = divmod(node, self._either)
             self.counts[row] = copy_tree(move, turn, trees, 0, self._trees, row, self._either)
             if turn == 1:  # row 0 stands for a move of the player who is not to move

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from baselines.endgame import Probe, result_of
 from baselines.mcts.tree import (
     CELL,
     FIRST,
@@ -172,9 +173,19 @@ def _descend(
 
 @compiled
 def _play_out(
-    board: Cells, mover: int, stones: int, luck: np.uint64, parameters: Parameters, scratch: Cells, empty: Integers
-) -> int:
-    """Who wins, or ``DRAW``, when both move at random to the end; scratch int8[cells], empty int64[cells]."""
+    board: Cells,
+    mover: int,
+    stones: int,
+    luck: np.uint64,
+    parameters: Parameters,
+    scratch: Cells,
+    empty: Integers,
+    last: int,
+) -> tuple[int, int]:
+    """Who wins, or ``DRAW``, when both move at random to the end; ``NOT_OVER`` at ``last`` stones, and who moves then.
+
+    Scratch: int8[cells], written, the position; empty int64[cells].
+    """
     left = 0
     for cell in range(len(board)):
         scratch[cell] = board[cell]
@@ -187,9 +198,11 @@ def _play_out(
         empty[chosen] = empty[left]
         outcome = place(scratch, mover, cell, stones, parameters)
         if outcome != NOT_OVER:
-            return outcome
+            return outcome, mover
         mover = mover_after(mover, luck, stones, parameters)
         stones += 1
+        if stones == last:
+            return NOT_OVER, mover
 
 
 @inlined
@@ -289,6 +302,7 @@ def simulate(
     depths: Integers,
     leaves: Cells,
     movers: Cells,
+    probe: Probe,
     values: Reals,
 ) -> int:
     """Simulations in one tree after another.
@@ -304,6 +318,7 @@ def simulate(
         counts: int64[B], rows of ``trees.moves`` in use; there must be room for ``simulations`` more.
         paths, depths: int64[B, cells + 1] and int64[B]: what the way down leaves to the way back.
         leaves, movers: int8[B, cells] and int8[B]: the positions to be judged, in the order of the trees.
+        probe: positions with so many stones are known, see :class:`baselines.endgame.Probe`.
         values: float64[A], of these to their movers.
 
     Returns:
@@ -314,7 +329,8 @@ def simulate(
     empty = np.empty(size, np.int64)
     urgent = np.zeros(size, np.int8)
     scratch = np.zeros(size, np.int8)
-    judged = 0
+    judged, last = 0, wide(probe.stones)
+    either = 2 if skip_chance_of(parameters) > 0 else 1
     for b in range(len(cells)):
         board, moves, rates, turns, sums = cells[b], all_moves[b], all_rates[b], all_turns[b], all_sums[b]
         path, depth, count = paths[b], depths[b], counts[b]
@@ -338,11 +354,19 @@ def simulate(
                     c,
                     decisive,
                 )
+                if placed == last and not is_known(path[depth], turns):  # what is looked up is known from now on
+                    move = path[depth] // either
+                    for turn in range(either):
+                        node = move * either + turn
+                        turns[node, LIMIT] = 1
+                        sums[node, KNOWN] = result_of(board, wide(moves[move, MAKER]), turn == 1, probe, parameters)
             value = 0.0
             if not is_known(path[depth], turns):
                 if part == WHOLE:
-                    outcome = _play_out(board, mover, placed, luck, parameters, scratch, empty)
-                    if outcome != DRAW:
+                    outcome, mover = _play_out(board, mover, placed, luck, parameters, scratch, empty, last)
+                    if outcome == NOT_OVER:
+                        value = (1.0 - 2.0 * mover) * result_of(scratch, mover, True, probe, parameters)
+                    elif outcome != DRAW:
                         value = 1.0 - 2.0 * outcome
                 elif part == DOWN:
                     leaves[judged, :] = board

@@ -1,4 +1,4 @@
-"""Kernels of the search: they make no arrays, and so need not count references to those that they are handed.
+"""Kernels of searches: they make no arrays, and so need not count references to those that they are handed.
 
 numba counts references to arrays at every call, even of what is inlined, and to all that is taken out of a tuple. For
 functions of a few nanoseconds that would be most of the work; and the search could not be written as small functions

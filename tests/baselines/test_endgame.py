@@ -1,0 +1,383 @@
+"""Endgame databases: beside the solver over all boards, by their own check, and in searches."""
+
+import json
+import os
+from functools import cache
+
+import numpy as np
+import plain
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from baselines.endgame import Endgame, build, check, estimate, in_words, open_folder, open_table
+from baselines.expectiminimax import Expectiminimax
+from baselines.mcts import MCTS
+from baselines.solver import solve
+from evaluation.sources import identity_of
+from ttt_envs import Boards, Game, from_text, make_policy
+from ttt_envs.boards import cells_of, to_text
+from ttt_envs.files import held
+
+SKIPS = [0.0, 0.1, 0.25]
+SMALL = Game(2, 3, 3, 0.25)
+
+
+@pytest.fixture(scope="session")
+def folder_of(tmp_path_factory):
+    """A folder with the database of a game from so many stones on, built once."""
+    place = tmp_path_factory.mktemp("databases")
+
+    @cache
+    def found(game, stones):
+        folder = place / f"{game.slug}-{stones}"
+        build(game, folder, stones=stones)
+        return folder
+
+    return found
+
+
+def positions_from(game, stones):
+    """Every position with so many stones or more, with either mover; without skips those of alternate play."""
+    cells = cells_of(np.arange(3**game.cells, dtype=np.uint64), game)
+    cells = cells[np.count_nonzero(cells, axis=1) >= stones]
+    boards = Boards(np.concatenate([cells, cells]), np.repeat(np.array([0, 1], np.int8), len(cells)))
+    if game.skip_chance == 0:
+        seen = boards.own_first()
+        behind = (seen == 2).sum(axis=1) - (seen == 1).sum(axis=1)
+        boards = boards.take((behind == 0) | (behind == 1))
+    return boards
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What is in it
+
+
+@pytest.mark.parametrize("skip_chance", SKIPS)
+@pytest.mark.parametrize(
+    ("shape", "stones"),
+    [
+        ((3, 3, 3), 0),
+        ((3, 3, 3), 5),
+        ((2, 5, 3), 4),
+        pytest.param((3, 4, 3), 0, marks=pytest.mark.slow),
+        pytest.param((3, 4, 4), 7, marks=pytest.mark.slow),
+        ((2, 3, 2), 6),
+    ],
+    ids=str,
+)
+def test_every_position_has_the_value_of_the_solver(folder_of, shape, stones, skip_chance):
+    game = Game(*shape, skip_chance)
+    table, solution = open_table(game, folder_of(game, stones)), solve(game, cache=False)
+    boards = positions_from(game, stones)
+    assert len(boards.mover) > 0
+    assert table.dtype == (np.int8 if skip_chance == 0 else np.float32)
+    tolerance = 0 if skip_chance == 0 else table.error
+    assert_allclose(table.values(boards), solution.values(boards), rtol=0, atol=tolerance)
+    assert_allclose(table.action_values(boards), solution.action_values(boards), rtol=0, atol=tolerance)
+    if skip_chance == 0:
+        assert_array_equal(table.distances(boards), solution.distance(boards))
+
+
+def test_positions_before_it_are_refused_but_moves_into_it_are_not(folder_of):
+    game = Game()
+    table = open_table(game, folder_of(game, 5))
+    early, before = (Boards.of([from_text(text)]) for text in ("o../.x./..o x", "o.x/.x./..o o"))
+    with pytest.raises(ValueError, match=r"position of 3 stones is not in .*begins at 5.*from 3 stones on"):
+        table.values(early)
+    with pytest.raises(ValueError, match="position of 4 stones"):
+        table.values(before)
+    assert_array_equal(table.action_values(before), solve(game).action_values(before))
+
+
+def test_a_database_goes_on_to_fewer_stones(tmp_path):
+    build(SMALL, tmp_path, stones=4)
+    before = {path.name: path.stat().st_ino for path in tmp_path.glob("*.npy")}
+    assert set(before) == {"04-layer.npy", "05-layer.npy", "06-layer.npy"}
+    assert open_folder(tmp_path).facts()["stones"] == 4
+    build(SMALL, tmp_path, stones=5)  # is there already
+    build(SMALL, tmp_path)
+    after = {path.name: path.stat().st_ino for path in tmp_path.glob("*.npy")}
+    assert after.items() > before.items()
+    assert open_table(SMALL, tmp_path).stones == 0
+    assert open_folder(tmp_path).facts()["entries"] == sum(estimate(SMALL).by_stones)
+
+
+def test_a_kill_at_any_instant_and_a_resume_end_with_the_same_bytes(tmp_path, fresh, folder_of):
+    whole = {path.name: path.read_bytes() for path in folder_of(SMALL, 1).iterdir()}
+    fresh(  # killed again and again: each time after one file more was written, whole or as a leftover
+        "import os, ttt_envs.files as files; from pathlib import Path",
+        "from baselines.layered import build, table; from ttt_envs import Game",
+        f"folder, game = Path({str(tmp_path)!r}), Game(2, 3, 3, 0.25)",
+        "real, replace = os.replace, os.replace",
+        "def killed(at, when):",
+        "    if os.fork():",
+        "        return os.wait()",
+        "    seen = []",
+        "    def die(old, new):",
+        "        seen.append(new)",
+        "        if len(seen) == at and when == 'before': os._exit(0)",
+        "        real(old, new)",
+        "        if len(seen) == at: os._exit(0)",
+        "    os.replace = die",
+        "    build(game, folder, stones=1)",
+        "    os._exit(0)",
+        "for at in (1, 2, 3, 1, 2, 1):",
+        "    for when in ('before', 'after'): killed(at, when)",
+    )
+    build(SMALL, tmp_path, stones=1)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == whole
+
+
+def test_two_builds_at_once_do_no_harm(tmp_path):
+    tmp_path.joinpath("one").mkdir()
+    with held(tmp_path / "one"), pytest.raises(ValueError, match="another process is writing"):
+        build(SMALL, tmp_path / "one", stones=3)
+
+
+def test_boards_up_to_25_cells_have_their_last_layers(tmp_path):
+    with pytest.raises(ValueError, match=r"5 x 5 is too large to solve by layers: .*up to 25 its last layers"):
+        build(Game(5, 5, 4))
+    with pytest.raises(ValueError, match="4 x 7 is too large"):
+        build(Game(4, 7, 4), stones=20)
+    with pytest.raises(ValueError, match="stones=10 are not on a board of 9 cells: choose 0 to 9"):
+        build(Game(), tmp_path, stones=10)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("skip_chance", [0.0, 0.25])
+def test_the_last_layers_of_five_by_five_follow_from_each_other(tmp_path, skip_chance):
+    """Its largest part has 3.3e9 entries, which 32 bits still number."""
+    game = Game(5, 5, 4, skip_chance)
+    layers = build(game, tmp_path, stones=22).layers
+    for stones in layers.all():
+        found = check(tmp_path, stones, 0, layers.size(stones))
+        assert (found.entries, found.wrong) == (layers.size(stones), None)
+    largest = max(np.prod(layers.shape(stones, own)) for stones in range(26) for own in range(stones + 1))
+    assert largest < 2**32
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Checking
+
+
+@pytest.mark.parametrize("skip_chance", SKIPS)
+def test_all_entries_follow_from_those_after_them(folder_of, skip_chance):
+    game = Game(2, 5, 3, skip_chance)
+    folder = folder_of(game, 4)
+    layers = open_folder(folder).layers
+    for stones in layers.all():
+        found = check(folder, stones, 0, layers.size(stones))
+        assert found.entries == layers.size(stones)
+        assert found.wrong is None
+        assert found.largest <= (0 if skip_chance == 0 else 2**-24)
+
+
+@pytest.mark.parametrize("skip_chance", [0.0, 0.25])
+def test_a_wrong_entry_is_found_wherever_it_stands(tmp_path, skip_chance):
+    game = Game(3, 3, 3, skip_chance)
+    table = build(game, tmp_path, stones=5)
+    rng = np.random.default_rng(0)
+    for entry in rng.choice(table.layers.size(6), 5, replace=False).tolist():
+        path = tmp_path / "06-layer.npy"
+        content = path.read_bytes()
+        layer = np.array(table.layer(6))
+        layer[entry] = 5 if skip_chance == 0 else layer[entry] + 1e-3
+        path.write_bytes(content[: -layer.nbytes] + layer.tobytes())
+        check.__globals__["_layers_to_check"].cache_clear()
+        found = check(tmp_path, 6, 0, len(layer))
+        assert found.wrong == (6, entry)
+        picked = check(tmp_path, 6, 0, 0, np.array([entry]))
+        assert picked.wrong == (6, entry)
+        position = from_text(in_words(open_folder(tmp_path), 6, entry), game)
+        assert np.count_nonzero(position.cells) == 6
+        path.write_bytes(content)
+    check.__globals__["_layers_to_check"].cache_clear()
+
+
+def test_an_entry_in_words_is_where_its_value_is_found(folder_of):
+    game = Game(2, 5, 3, 0.1)
+    found, table = open_folder(folder_of(game, 4)), open_table(game, folder_of(game, 4))
+    for entry in range(0, table.layers.size(6), 97):
+        text = in_words(found, 6, entry)
+        if table.layer(6)[entry] > -1:  # else the other player may have a line, and the game is over
+            value = table.values(Boards.of([from_text(text, game)]))[0]
+            assert value == table.layer(6)[entry], text
+            assert to_text(from_text(text, game), game) == text
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Searches
+
+
+@pytest.mark.parametrize(
+    ("game", "stones"), [(Game(), 4), (Game(), 7), (Game(), 9), (Game(2, 5, 3), 5), (Game(2, 5, 4), 0)], ids=str
+)
+def test_a_full_search_without_skips_says_the_same_with_fewer_nodes(folder_of, game, stones):
+    boards = plain.positions_of_random_play(game, 100)
+    without = Expectiminimax(game, depth=game.cells)
+    with_it = Expectiminimax(game, depth=game.cells, endgame=str(folder_of(game, stones)))
+    assert_array_equal(with_it.probabilities(boards), without.probabilities(boards))
+    ours, theirs = with_it.analyse_all(boards), without.analyse_all(boards)
+    assert [each.value for each in ours] == [each.value for each in theirs]
+    assert_array_equal([each.move_values for each in ours], [each.move_values for each in theirs])
+    nodes = [sum(each.nodes for each in some) for some in (ours, theirs)]
+    assert nodes[0] < nodes[1]
+
+
+@pytest.mark.parametrize("stones", [0, 5, 8, 9])
+def test_a_full_search_with_skips_finds_the_expected_results(folder_of, stones):
+    game = Game(skip_chance=0.25)
+    boards = plain.positions_of_random_play(game, 150)
+    policy = Expectiminimax(game, depth=9, endgame=str(folder_of(game, stones)))
+    values = np.stack([each.move_values for each in policy.analyse_all(boards)])
+    sign = 1 - 2 * boards.mover.astype(np.int64)[:, None]
+    assert_allclose(sign * values, solve(game).action_values(boards), rtol=0, atol=1e-6)
+    assert_allclose(policy.probabilities(boards), make_policy("optimal", game).probabilities(boards), atol=1e-12)
+
+
+@pytest.mark.parametrize("skip_chance", [0.0, 0.25])
+def test_whatever_prunes_a_search_finds_what_one_without_pruning_finds(folder_of, skip_chance):
+    """At depths at which the database knows what is beyond the horizon."""
+    from baselines.expectiminimax import Search
+
+    game = Game(skip_chance=skip_chance)
+    endgame = Endgame(folder_of(game, 5), game)
+    boards = plain.positions_of_random_play(game, 60)
+    for depth in (1, 2, 3, 4):
+        layers = endgame.layers_of(boards)
+        for stones in np.unique(layers).tolist():
+            part = boards.take(np.flatnonzero(layers == stones))
+            found = []
+            for pruning in ("none", "alpha-beta", "star1", "star2"):
+                settings = {"by_result": skip_chance > 0, "probe": endgame.probe(stones)}
+                search = Search(game, part, pruning=pruning, **settings)
+                search.run(depth)
+                found.append(search.move_values)
+            for each in found[1:]:
+                assert_allclose(each, found[0], rtol=0, atol=1e-12)
+
+
+def test_what_the_database_knows_beyond_the_horizon_is_played(folder_of):
+    game = Game()
+    policy = Expectiminimax(game, depth=1, endgame=str(folder_of(game, 0)))
+    boards = plain.positions_of_random_play(game, 200)
+    optimal = make_policy("optimal", game).probabilities(boards) > 0
+    played = policy.probabilities(boards) > 0
+    assert (played <= optimal).all()  # the fastest of those that win
+    assert_array_equal(np.sign(policy.scores(boards)[played]), solve(game).action_values(boards)[played])
+
+
+@pytest.mark.parametrize("settings", [{"leaf": "optimal"}, {"width": 3}], ids=str)
+@pytest.mark.parametrize("skip_chance", [0.0, 0.25])
+def test_searches_by_leaves_and_narrow_ones_ask_it_too(folder_of, settings, skip_chance):
+    game = Game(skip_chance=skip_chance)
+    boards = plain.positions_of_random_play(game, 60)
+    policy = Expectiminimax(game, depth=2, endgame=str(folder_of(game, 0)), **settings)
+    best = policy.scores(boards, np.random.default_rng(0))
+    expected = solve(game).action_values(boards)  # one ply is all that is searched
+    found = best if skip_chance > 0 else np.sign(best)
+    assert_allclose(np.nanmax(found, axis=1), np.nanmax(expected, axis=1), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("skip_chance", [0.0, 0.25])
+def test_a_tree_search_knows_what_is_in_the_database(folder_of, skip_chance):
+    game = Game(skip_chance=skip_chance)
+    boards = plain.positions_of_random_play(game, 40)
+    policy = MCTS(game, simulations=20, endgame=str(folder_of(game, 0)))
+    expected = solve(game).action_values(boards)
+    search = policy.search(boards, np.arange(40, dtype=np.uint64))
+    search.run(20)  # more than there are moves
+    settled = search.settled
+    assert (settled.any(axis=1)).all()
+    assert_allclose(search.action_values[settled], expected[settled], rtol=0, atol=1e-6)
+    best = (search.probabilities() > 0).argmax(axis=1)
+    assert_allclose(expected[np.arange(40), best], np.nanmax(expected, axis=1), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("leaf", ["random", "optimal"])
+def test_a_tree_search_is_the_same_in_steps_and_side_by_side(folder_of, leaf):
+    game = Game(skip_chance=0.25)
+    boards = plain.positions_of_random_play(game, 20)
+    policy = MCTS(game, endgame=str(folder_of(game, 6)), rollout=leaf)
+    keys = np.arange(20, dtype=np.uint64)
+    together, steps = policy.search(boards, keys), policy.search(boards, keys)
+    together.run(60)
+    for _ in range(3):
+        steps.run(20)
+    assert_array_equal(together.visits, steps.visits)
+    for row in range(20):
+        alone = policy.search(boards.take(np.array([row])), keys[[row]])
+        alone.run(60)
+        assert_array_equal(alone.action_values[0], together.action_values[row])
+
+
+def test_a_player_goes_on_from_positions_that_the_database_knew(folder_of):
+    game = Game(skip_chance=0.25)
+    player = MCTS(game, simulations=30, endgame=str(folder_of(game, 3))).player()
+    rng, boards = np.random.default_rng(0), Boards.start(game)
+    player.begin(np.zeros(1, np.int64))
+    for _ in range(4):
+        cell = int(player.act(boards, np.zeros(1, np.int64), rng)[0])
+        cells = boards.cells.copy()
+        cells[0, cell] = 1
+        cells[0, np.flatnonzero(cells[0] == 0)[0]] = 2
+        boards = Boards(cells, boards.mover)
+        if np.count_nonzero(cells) > 4:
+            break
+        tried = MCTS(game, simulations=30).search(boards, np.zeros(1, np.uint64))
+        tried.run(30)
+    assert (boards.cells == 1).sum() == (boards.cells == 2).sum() >= 2
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Named in spec strings
+
+
+def test_perfect_play_from_a_database(folder_of):
+    game = Game(2, 5, 4, 0.1)
+    boards = plain.positions_of_random_play(game, 100)
+    policy = make_policy(f"optimal:database={folder_of(game, 0)}", game)
+    assert_allclose(policy.values(boards), solve(game).values(boards), rtol=0, atol=1e-6)
+    assert_allclose(policy.probabilities(boards), make_policy("optimal", game).probabilities(boards), atol=1e-12)
+    assert str(make_policy(str(policy), game)) == str(policy)
+    with pytest.raises(ValueError, match="begins at 4 stones, and optimal plays from the empty board"):
+        make_policy(f"optimal:database={folder_of(Game(2, 5, 3), 4)}", Game(2, 5, 3))
+
+
+@pytest.mark.parametrize("spec", ["optimal:database={}", "expectiminimax:endgame={}", "mcts:endgame={}"])
+def test_what_is_no_database_of_the_game_is_one_sentence(spec, folder_of, tmp_path):
+    game = Game(2, 5, 3)
+    for path in (tmp_path / "nothing", "/dev/null", tmp_path):
+        with pytest.raises(ValueError, match=r"no table in layers|cannot be read"):
+            make_policy(spec.format(path), game)
+    with pytest.raises(ValueError, match="holds the layers of 3 x 3"):
+        make_policy(spec.format(folder_of(Game(), 5)), game)
+    for text in ("{}", "[]", '{"format": 2, "layers": {}}', '{"format": 1, "parts": {}}', '{"format": 2, "layers": 1}'):
+        (tmp_path / "manifest.json").write_text(text)
+        with pytest.raises(ValueError, match=r"no manifest of a table in layers|format 1, and 2 is read"):
+            make_policy(spec.format(tmp_path), game)
+    whole = json.loads((folder_of(game, 4) / "manifest.json").read_text())
+    for change in ({"stones": 99}, {"stones": -1}, {"game": {"rows": 99}}, {"game": 1}, {"dtype": "float32"}):
+        (tmp_path / "manifest.json").write_text(json.dumps({**whole, **change}))
+        with pytest.raises(ValueError, match=r"stones=|manifest|dtype"):
+            make_policy(spec.format(tmp_path), game)
+    del whole["layers"]["07-layer.npy"]
+    (tmp_path / "manifest.json").write_text(json.dumps(whole))
+    with pytest.raises(ValueError, match="its layers of 7 stones are missing"):
+        make_policy(spec.format(tmp_path), game)
+
+
+def test_a_link_in_the_place_of_a_layer_is_not_followed(tmp_path, folder_of):
+    source = folder_of(SMALL, 1)
+    (tmp_path / "manifest.json").write_bytes((source / "manifest.json").read_bytes())
+    for path in source.glob("*.npy"):
+        os.symlink(path, tmp_path / path.name)
+    with pytest.raises(ValueError, match="is damaged"):
+        open_table(SMALL, tmp_path).layer(3)
+
+
+def test_results_know_which_database_a_policy_was_made_of(folder_of):
+    first, second = (identity_of(f"expectiminimax:depth=2,endgame={folder_of(Game(), n)}") for n in (5, 7))
+    assert first
+    assert second
+    assert first != second

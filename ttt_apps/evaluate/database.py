@@ -1,0 +1,253 @@
+"""``evaluate.py database``: endgame databases, built, verified, asked and listed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import tyro
+
+from ttt_apps.cli import (
+    Count,
+    ExactOptions,
+    WorkOptions,
+    check_seed,
+    new_table,
+    note,
+    progress_bar,
+    say,
+    share_bar,
+    show,
+)
+
+DATABASES = Path("databases")
+"""where databases are put and looked for unless a folder is named, as runs are in runs/"""
+AT_ONCE = 1 << 20
+"""entries that are verified in one block"""
+
+
+@dataclass(frozen=True)
+class Build(ExactOptions):
+    """Make the values of all positions with so many stones or more, in a folder; a build that was stopped goes on."""
+
+    stones: Count = 0
+    """of the first layer that is made; 0 for the whole game, up to 21 cells; of up to 25 cells the last layers"""
+    folder: Annotated[Path | None, tyro.conf.arg(metavar="PATH")] = None
+    """where; by default databases/ and a name made of the game"""
+
+    def run(self) -> None:
+        """Say what it takes, make it, and say its hash."""
+        from baselines.endgame import build, estimate, open_folder
+        from baselines.layered import check_memory
+
+        game = self.game()
+        needed = estimate(game, stones=self.stones)
+        folder = DATABASES / game.slug if self.folder is None else self.folder
+        note(
+            f"{game} from {self.stones} stones on has {sum(needed.by_stones):,} values: {needed.disk:,} bytes in "
+            f"{folder}, {needed.memory:,} of memory while they are made, about {needed.seconds:,.0f} s on one core"
+        )
+        check_memory(game, stones=self.stones, memory=self.memory_bytes())
+        with share_bar("building") as progress:
+            build(game, folder, stones=self.stones, memory=self.memory_bytes(), progress=progress)
+        found = open_folder(folder)
+        if self.json:
+            print(json.dumps(found.facts()))
+            return
+        facts = found.facts()
+        whole = f"{facts['entries']:,} entries, sha256 {facts['sha256']}"
+        say(f"{folder}: {game} from {facts['stones']} stones on, {whole}")
+
+
+@dataclass(frozen=True)
+class Verify(WorkOptions):
+    """Derive the entries of a database anew from the rules, by single look-ups; what is wrong ends with exit code 2."""
+
+    folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER")] = tyro.MISSING
+    """the database"""
+    sample: Count | None = None
+    """look at so many entries, drawn at random; by default at all"""
+    seed: Count = 0
+    """of what is drawn"""
+    json: tyro.conf.FlagCreatePairsOff[bool] = False
+    """print JSON instead of text"""
+
+    def run(self) -> None:
+        """Check hashes, then entries.
+
+        Raises:
+            ValueError: something is wrong with the database; the message says where.
+        """
+        from baselines.endgame import check, in_words, open_folder
+        from ttt_envs.parallel import do_blocks
+
+        check_seed(self.seed)
+        if self.sample is not None and self.sample < 1:
+            raise ValueError(f"--sample {self.sample} looks at nothing: choose 1 or more entries")
+        found = open_folder(self.folder)
+        layers = [stones for stones in found.layers.all() if found.layers.size(stones)]
+        with share_bar("hashes") as progress:
+            for index, stones in enumerate(layers):
+                if stones in found.missing():
+                    raise ValueError(f"{found.file(stones)} is missing: build the database to its end")
+                if found.read(stones) is None:
+                    raise ValueError(f"{found.file(stones)} is damaged: build again, which makes it alone anew")
+                progress((index + 1) / len(layers))
+        entries, largest = 0, 0.0
+        blocks = list(_blocks(self, {stones: found.layers.size(stones) for stones in layers}))
+        with progress_bar() as bar:
+            task = bar.add_task("entries", total=sum(stop - start for _, _, start, stop, _ in blocks))
+            for _, part in do_blocks(check, blocks, self.workers()):
+                if part.wrong is not None:
+                    stones, entry = part.wrong
+                    position = in_words(found, stones, entry)
+                    raise ValueError(
+                        f"{found.file(stones)} is wrong in entry {entry:,}, of the position {position!r}: what follows "
+                        f"it says otherwise. Remove the file and build again"
+                    )
+                entries, largest = entries + part.entries, max(largest, part.largest)
+                bar.update(task, completed=entries)
+        facts = {**found.facts(), "checked": entries, "largest_difference": largest}
+        if self.json:
+            print(json.dumps(facts))
+            return
+        what = f"{found.layers.game} from {found.layers.stones} stones on"
+        say(
+            f"{self.folder}: {what}: all {len(layers)} files have their hashes, {entries:,} of {facts['entries']:,} "
+            f"entries follow from those after them, the largest difference is {largest:.3g}\n"
+            f"sha256 {facts['sha256']}"
+        )
+
+
+def _blocks(asked: Verify, sizes: dict[int, int]) -> Iterator[tuple[Path, int, int, int, np.ndarray | None]]:
+    """What is checked at once: all entries in order, or drawn ones."""
+    if asked.sample is None:
+        for stones, size in sizes.items():
+            for start in range(0, size, AT_ONCE):
+                yield asked.folder, stones, start, min(start + AT_ONCE, size), None
+        return
+    drawn = np.random.default_rng(asked.seed).integers(0, sum(sizes.values()), asked.sample)
+    drawn.sort()
+    for stones, size in sizes.items():
+        here, drawn = drawn[drawn < size], drawn[drawn >= size] - size
+        for start in range(0, len(here), AT_ONCE):
+            part = here[start : start + AT_ONCE]
+            yield asked.folder, stones, 0, len(part), part
+
+
+@dataclass(frozen=True)
+class Ask:
+    """What a position is worth, and each of its moves."""
+
+    folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER")] = tyro.MISSING
+    """the database"""
+    position: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="POSITION")] = tyro.MISSING
+    """rows from the top, then the mover, as in "x.o/.../..o x" """
+    json: tyro.conf.FlagCreatePairsOff[bool] = False
+    """print JSON instead of text"""
+
+    def run(self) -> None:
+        """Print the values.
+
+        Raises:
+            ValueError: a position that is over, or with fewer stones than are in the database.
+        """
+        from baselines.endgame import open_table
+        from ttt_apps.evaluate.solve import board_of
+        from ttt_envs.boards import Boards, from_text
+        from ttt_envs.rules import winner
+
+        table = open_table(None, self.folder)
+        game = table.game
+        at = from_text(self.position, game)
+        if winner(game, at.cells) is not None:
+            raise ValueError(f"the game is over in {self.position!r}: give a position in which somebody is to move")
+        boards = Boards.of([at])
+        value, moves = float(table.values(boards)[0]), table.action_values(boards)[0]
+        by_plies = game.skip_chance == 0
+        distance = int(table.distances(boards)[0]) if by_plies else None
+        distances = table.action_distances(boards)[0] if by_plies else None
+        shape = (game.rows, game.columns)
+        if self.json:
+            data = {
+                "game": game.to_dict(),
+                "position": self.position,
+                "value": value,
+                "distance": distance,
+                "moves": [[None if np.isnan(v) else float(v) for v in row] for row in moves.reshape(shape)],
+                "distances": None
+                if distances is None
+                else [[None if d < 0 else int(d) for d in row] for row in distances.reshape(shape)],
+            }
+            print(json.dumps(data))
+            return
+        if distance is None:
+            say(f"{self.position!r} is worth {value:.7g} to the mover, whose moves are worth")
+            print(board_of(game, at, moves))
+            return
+        word = {1.0: "won", 0.0: "drawn", -1.0: "lost"}[value]
+        say(f"{self.position!r} is {word} for the mover, and over after {distance} more plies; his moves are worth")
+        print(board_of(game, at, moves, 0))
+        say("and end the game after so many plies")
+        assert distances is not None
+        print(board_of(game, at, np.where(distances < 0, np.nan, distances), 0).replace("+", " ").replace("*", " "))
+
+
+@dataclass(frozen=True)
+class List:
+    """What databases there are."""
+
+    folder: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER")] = ()
+    """databases, or folders of them; by default databases/"""
+    json: tyro.conf.FlagCreatePairsOff[bool] = False
+    """print JSON instead of a table"""
+
+    def run(self) -> None:
+        """Print them."""
+        from baselines.endgame import open_folder
+        from baselines.layered.table import MANIFEST
+
+        found = []
+        for folder in self.folder or (DATABASES,):
+            if not folder.is_dir():
+                if self.folder:
+                    raise ValueError(f"{folder} is no folder: name a database, or a folder of databases")
+                continue
+            inside = sorted(path.parent for path in folder.glob(f"*/{MANIFEST}"))
+            found += [folder] if (folder / MANIFEST).is_file() or (self.folder and not inside) else inside
+        facts = [{"folder": str(folder), **open_folder(folder).facts()} for folder in found]
+        if self.json:
+            print(json.dumps(facts))
+            return
+        if not facts:
+            say(f"there are no databases in {DATABASES}: make one by evaluate.py database build, or name a folder")
+            return
+        table = new_table("folder", "game", "from", "entries", "bytes", "complete", "sha256")
+        for row, folder in zip(facts, found, strict=True):
+            complete = "yes" if row["complete"] else "no"
+            game = str(open_folder(folder).layers.game)
+            digest = str(row["sha256"])[:16]
+            table.add_row(
+                str(folder), game, str(row["stones"]), f"{row['entries']:,}", f"{row['bytes']:,}", complete, digest
+            )
+        show(table)
+
+
+@dataclass(frozen=True)
+class Database:
+    """Endgame databases: the values of all positions with many stones, built once, kept in a folder."""
+
+    what: (
+        Annotated[Build, tyro.conf.subcommand("build")]
+        | Annotated[Verify, tyro.conf.subcommand("verify")]
+        | Annotated[Ask, tyro.conf.subcommand("probe")]
+        | Annotated[List, tyro.conf.subcommand("list")]
+    )
+
+    def run(self) -> None:
+        """Do what was asked for."""
+        self.what.run()
