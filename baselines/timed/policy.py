@@ -24,6 +24,8 @@ from ttt_envs.specs import Named, make_policy
 USUAL_MOVE_S = 0.1
 """for a move, where nothing is said"""
 WARM_DEPTH = 3
+LAG_KEPT = 0.9
+"""of what a move took too long, at every move after it"""
 
 Allocation = Literal["dynamic", "fixed"]
 
@@ -101,13 +103,14 @@ class Timed(Named):
         """The clock of ``clock``."""
         return None if self.clock is None else Clock.of(self.clock)
 
-    def plan(self, stones: int, left_s: float | None = None, clock: Clock | None = None) -> Plan:
+    def plan(self, stones: int, left_s: float | None = None, clock: Clock | None = None, lag_s: float = 0.0) -> Plan:
         """What may be spent on a move.
 
         Args:
             stones: on the board.
             left_s: seconds on the clock; None where a game has none.
             clock: what it had in the beginning; None where only ``left_s`` is known.
+            lag_s: how much longer than they should have taken moves have taken here; it adds to the margin.
         """
         max_depth = self.max_depth or LARGEST
         if left_s is None:
@@ -118,7 +121,7 @@ class Timed(Named):
             clock or Clock(left_s),
             float(self._moves[stones]),
             float(self._moves[0]),
-            margin_s=self.margin,
+            margin_s=self.margin + lag_s,
             extra=self.extra,
             dynamic=self.allocation == "dynamic" or clock is None,
         )
@@ -221,6 +224,7 @@ class TimedPlayer:
         self.left: dict[int, float] = {}
         self.guesses = self.hits = 0
         self.depths: list[int] = []
+        self._lag_s = 0.0
         self._threads = _Threads()
         self._finalizer = weakref.finalize(self, self._threads.stop)
 
@@ -284,7 +288,10 @@ class TimedPlayer:
             return int(legal[0])
         if search is None:
             search = self._begin(slot, position)
-        think(search, policy.plan(stones, left_s, self._clock), begun, self._now)
+        plan = policy.plan(stones, left_s, self._clock, self._lag_s)
+        think(search, plan, begun, self._now)
+        # on a machine that does other things as well, what has happened will happen again
+        self._lag_s = max(LAG_KEPT * self._lag_s, self._now() - begun - plan.hard_s)
         self.depths.append(search.depth)
         cell = int(sample(search.best()[None], np.array([u]))[0])
         self._before[slot] = search, cell

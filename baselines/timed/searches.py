@@ -18,8 +18,10 @@ from ttt_envs.specs import nearest
 
 Now = Callable[[], float]
 """a clock: seconds from some moment on"""
-STEP_S = 0.004
+STEP_S = 0.005
 """seconds between two looks at the clock"""
+RATE_KEPT = 0.95
+"""of the best speed, at every look at the clock after it: slower are those in which others had the core"""
 NOISE_S = 0.001
 """a depth that takes less tells nothing of the next"""
 FEWEST_NODES = 256
@@ -143,7 +145,8 @@ class Deepening:
         """seconds for the last two depths"""
         self._spent = 0.0
         """seconds for what is done of the next"""
-        self._nodes = FEWEST_NODES
+        self._nodes, self._rate = FEWEST_NODES, 0.0
+        """positions to look at before the next look at the clock, and a second"""
         self.depth = 0
         self.agreed = 0
 
@@ -206,18 +209,20 @@ class Deepening:
         return np.full(1, self._key, np.uint64)
 
     def _stretch(self, search: Search, begun: float, until: float) -> bool:
-        spent, nodes_before = self._spent, int(search.nodes[0])
+        spent, now = self._spent, begun
         while True:
+            looked, nodes = now, int(search.nodes[0])
             done = search.run(self.depth + 1, self._nodes)
             now = self._now()
             self._spent = spent + now - begun
             if done:
                 return True
-            if now >= until:
+            held_up = now - looked if now - looked > 2 * STEP_S else 0.0  # others run on this core: it may come again
+            if now + held_up >= until:
                 return False
-            if now > begun:
-                rate = (int(search.nodes[0]) - nodes_before) / (now - begun)
-                self._nodes = max(FEWEST_NODES, int(rate * min(STEP_S, until - now)))
+            if now > looked:
+                self._rate = max(RATE_KEPT * self._rate, (int(search.nodes[0]) - nodes) / (now - looked))
+            self._nodes = max(FEWEST_NODES, int(self._rate * min(STEP_S, (until - now) / 2)))
 
     def _done(self, values: Reals) -> None:
         """One more depth is done."""
@@ -269,7 +274,7 @@ class Sampling:
         self._search: MCTSSearch = policy.search(boards, np.array([key], np.uint64), [kept] if policy.reuse else None)
         self._turns = 2 if policy.game.skip_chance > 0 else 1
         self._legal = position.cells == 0
-        self._simulations = FEWEST_SIMULATIONS
+        self._simulations, self._rate = FEWEST_SIMULATIONS, 0.0
         self._spent = 0.0
         self._after: dict[int, KeptTree | None] = {}
         self.next_s = 0.0
@@ -289,13 +294,12 @@ class Sampling:
             return False
         if self.depth == 0:
             return True
-        search = self._search
-        settled, values = search.settled[0], search.action_values[0]
+        visits, values, settled = (of_moves[0] for of_moves in self._search._of_moves)
         if settled[self._legal].all() or (settled & (values == 1)).any():
             return False
         if self._policy.temperature > 0 or not math.isfinite(seconds):
             return True
-        visits = np.sort(search.visits[0][self._legal])
+        visits = np.sort(visits[self._legal])
         lead = visits[-1] - visits[-2] if len(visits) > 1 else math.inf
         rate = self.depth / self._spent if self._spent > 0 else math.inf
         return bool(lead <= rate * max(0.0, seconds))
@@ -310,10 +314,10 @@ class Sampling:
         taken = self._now() - begun
         self._spent += taken
         self.next_s = taken
-        if taken < STEP_S / 2:
-            self._simulations *= 2
-        elif taken > 2 * STEP_S:
-            self._simulations = max(FEWEST_SIMULATIONS, self._simulations // 2)
+        if taken > 0:
+            self._rate = max(RATE_KEPT * self._rate, simulations / taken)
+        most = max(FEWEST_SIMULATIONS, int(self._rate * STEP_S))
+        self._simulations = min(2 * self._simulations, most)
         return True
 
     def best(self) -> Reals:

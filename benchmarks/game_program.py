@@ -1,0 +1,180 @@
+"""What the parts of a game program cost and bring: clocks around a search, and matches by the clock.
+
+Rows take turns with what stands beside them in one process on one core, for several rounds, by CPU time: the same
+search to the same depth with a clock that is looked at, and without. Games of matches by the clock are counted by wall
+time, on one core and on two, in turns.
+
+    python benchmarks/game_program.py [--quick] [--rounds N] [--only NAME,...] [--json FILE]
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+from functools import partial
+from time import perf_counter
+
+import numpy as np
+from measuring import Benchmark, Part, Row, SkipRow, Spread, Stretch, rate, run, timed
+from rich.box import MARKDOWN
+from rich.table import Table
+
+from baselines.expectiminimax import Expectiminimax, Search
+from baselines.mcts import MCTS
+from baselines.timed import Clock, Plan, think
+from baselines.timed.searches import TABLE_BYTES, begin_timed
+from evaluation.timed_match import play_timed_pairs
+from ttt_envs.boards import Boards
+from ttt_envs.policy import Policy
+from ttt_envs.rules import Game
+
+PACKAGES = ("numpy", "numba", "joblib")
+AT_LEAST = 0.97
+"""of the positions a second that a search looks at without a clock"""
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Looks at the clock
+
+
+def by_the_clock(game: Game, policy: Policy, depth: int, amount: float) -> Stretch:
+    """A search to a depth, with hours left."""
+    position, plan = Boards.start(game).position(0), Plan(1e4, 1e4, min_depth=depth, max_depth=depth)
+
+    def work() -> float:
+        search = begin_timed(policy, position, np.uint64(0), None, perf_counter)
+        think(search, plan, perf_counter(), perf_counter)
+        return amount
+
+    return timed(work)
+
+
+def deepening(game: Game, depth: int) -> Search:
+    """The same without."""
+    search = Search(game, Boards.start(game), every_move=False, memory=TABLE_BYTES)
+    for one in range(1, depth + 1):
+        search.run(one)
+    return search
+
+
+def plainly(game: Game, depth: int, amount: float) -> Stretch:
+    def work() -> float:
+        deepening(game, depth)
+        return amount
+
+    return timed(work)
+
+
+def simulations(game: Game, count: int) -> Stretch:
+    policy, boards = MCTS(game), Boards.start(game)
+
+    def work() -> float:
+        policy.search(boards, np.zeros(1, np.uint64)).run(count)
+        return count
+
+    return timed(work)
+
+
+def our_deepening(game: Game, depth: int) -> Stretch:
+    return by_the_clock(game, Expectiminimax(game), depth, float(deepening(game, depth).nodes[0]))
+
+
+def plain_deepening(game: Game, depth: int) -> Stretch:
+    return plainly(game, depth, float(deepening(game, depth).nodes[0]))
+
+
+SEARCHED = (("7x7", Game(7, 7, 5), 6), ("7x7-skip", Game(7, 7, 5, 0.25), 5), ("15x15", Game(15, 15, 5), 3))
+SIMULATED = Game(7, 7, 5), 30_000
+ROWS = (
+    *(
+        Row(
+            f"clock-{name}",
+            f"{game}, deepening to {depth} by the clock",
+            "Search.run to the same depth",
+            AT_LEAST,
+            partial(our_deepening, game, depth),
+            partial(plain_deepening, game, depth),
+        )
+        for name, game, depth in SEARCHED
+    ),
+    Row(
+        "clock-mcts",
+        f"{SIMULATED[0]}, {SIMULATED[1]:,} simulations by the clock",
+        "MCTSSearch.run of as many",
+        AT_LEAST,
+        partial(by_the_clock, SIMULATED[0], MCTS(SIMULATED[0]), SIMULATED[1], SIMULATED[1]),
+        partial(simulations, *SIMULATED),
+    ),
+)
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Matches by the clock
+
+CLOCK = Clock(1, 0.01)
+MATCHES = "timed-matches"
+
+
+@dataclass(frozen=True)
+class Jobs:
+    """Games a second of wall time, by how many processes."""
+
+    games: int
+    one: Spread
+    two: Spread
+    ratio: Spread
+    lost_on_time: int
+    """of all games"""
+
+
+def measure_matches(name: str, rounds: int, seconds: float) -> Jobs:
+    """As many games as take some seconds, in turns on one core and on two.
+
+    Raises:
+        SkipRow: there is one core.
+    """
+    cores = os.cpu_count() or 1
+    if cores < 2 or not hasattr(os, "sched_setaffinity"):
+        raise SkipRow("it needs two cores")
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, range(cores))
+    game, pairs, rates, lost = Game(7, 7, 5), max(2, math.ceil(8 * seconds)), [], 0
+    try:
+        for round_ in range(rounds + 1):
+            of_round = []
+            for jobs in (1, 2):
+                begun = perf_counter()
+                played = play_timed_pairs(
+                    game, "timed", "timed", pairs, CLOCK, seed=round_, jobs=jobs, openings="random:3"
+                )
+                of_round.append(2 * pairs / (perf_counter() - begun))
+                lost += sum(times.lost for times in played.times)
+            if round_:  # the first starts the workers and compiles
+                rates.append(of_round)
+    finally:
+        os.sched_setaffinity(0, before)
+    one, two = zip(*rates, strict=True)
+    return Jobs(2 * pairs, Spread.of(one), Spread.of(two), Spread.of(b / a for a, b in rates), lost)
+
+
+def table_of_matches(found: list[Jobs]) -> Table:
+    table = Table(box=MARKDOWN)
+    for header in ("timed against itself", "games/s, one job", "two jobs", "ratio", "lost on time"):
+        table.add_column(header, no_wrap=True)
+    for each in found:
+        what = f"{each.games} games of 7 x 7, 5 to win, {CLOCK}"
+        table.add_row(what, str(each.one), str(each.two), str(each.ratio), f"{each.lost_on_time}")
+    return table
+
+
+BENCHMARK = Benchmark(
+    about=str(__doc__),
+    packages=PACKAGES,
+    unit=rate("positions or simulations/s"),
+    rows=ROWS,
+    parts=(Part("matches", (MATCHES,), measure_matches, table_of_matches),),
+    left_out=(MATCHES,),
+)
+
+
+if __name__ == "__main__":
+    run(BENCHMARK)
