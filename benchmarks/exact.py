@@ -21,8 +21,10 @@ from measuring import MS, Benchmark, Row, alone_part, asked, compile_c, run
 
 from baselines.layered import build
 from baselines.solver import Solution, solve
+from evaluation import exact
 from evaluation.exact import exploitability
 from ttt_envs.boards import Boards
+from ttt_envs.policy import Policy
 from ttt_envs.rules import Game, windows, winner
 from ttt_envs.symmetry import symmetries
 
@@ -149,6 +151,41 @@ def c_layers() -> Ask:
     return ask
 
 
+class Hidden:
+    """A policy that says nothing of images and colours, so that it is asked about every position."""
+
+    pure = True
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Any:
+        """What the policy says."""
+        return self.policy.probabilities(boards, rng)
+
+
+@cache
+def net() -> Policy:
+    """A small net that has not learned yet, and plays by the mean over all images."""
+    from learners.q_net import QNetConfig
+
+    return QNetConfig(hidden=16, symmetries="all").build(SKIP_4, np.random.default_rng(0))
+
+
+def asked_about_all() -> Ask:
+    """The same net asked about every position, forward and back, as long as nothing is known of it, or kept."""
+
+    def ask() -> float:
+        most, exact.KEPT = exact.KEPT, 0
+        try:
+            return exploitability(SKIP_4, Hidden(net()))
+        finally:
+            exact.KEPT = most
+
+    close(exploitability(SKIP_4, net()), ask())
+    return ask
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # Rows
 
@@ -177,6 +214,14 @@ ROWS = (
         1500,
         lambda: asked(lambda: exploitability(Game(), "random")),
         lambda: asked(open_spiel_nash_conv_cpp()),
+    ),
+    Row(
+        "exploitability-qnet-4x4",
+        "exploitability of q-net, 4 x 4, skip .25",
+        "the same, every position asked about",
+        10,
+        lambda: asked(lambda: exploitability(SKIP_4, net())),
+        lambda: asked(asked_about_all()),
     ),
     Row(
         "solve-4x4",
@@ -239,7 +284,7 @@ BENCHMARK = Benchmark(
     packages=PACKAGES,
     unit=MS,
     rows=ROWS,
-    left_out=("layers-4x5-alone",),
+    left_out=("exploitability-qnet-4x4", "layers-4x5-alone"),
     parts=(alone_part({name: (work, work) for name, work in ALONE.items()}, BEFORE),),
 )
 
