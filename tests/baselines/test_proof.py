@@ -9,8 +9,16 @@ from numba import config, njit
 from numba.core.dispatcher import Dispatcher
 from numba.types import unliteral
 
-from baselines import proof
-from baselines.proof import NO, ONE, UNKNOWN, YES, prove
+from baselines.proof import holding, prove, sets, threats
+from baselines.proof import search as searching
+from baselines.proof import table as keeping
+from baselines.proof import winner as proving
+from baselines.proof.holding import holds
+from baselines.proof.search import RESULT, key_after, search_from
+from baselines.proof.sets import ONE, board_of
+from baselines.proof.table import BUCKET, NO_TABLE, grown, refill, store, stored
+from baselines.proof.threats import NO, UNKNOWN, YES, look
+from baselines.proof.winner import decide
 from ttt_envs import Game
 from ttt_envs.compiling import wide
 from ttt_envs.rules import DRAW, windows
@@ -74,12 +82,10 @@ def images_of(board, *sets):
 
 def winner_from(game, first, second, memory=1 << 24):
     """Whether player_0, to move, wins from any position, by the whole search."""
-    board = proof._board(game)
-    search = proof._search_from_empty(board)
-    search.stones[0] = images_of(board, first, second)
-    table = proof._grown(np.zeros((0, 3), np.uint64), search.state, memory)
-    proof._run(search, table, board, 1 << 60)
-    return int(search.state[proof.RESULT])
+    board = board_of(game)
+    search = search_from(board, first, second)
+    decide(search, board, NO_TABLE, None, memory)
+    return int(search.state[RESULT])
 
 
 MIDDLE = [Game(4, 4, 4), Game(4, 4, 3), Game(3, 5, 3), Game(5, 3, 4), Game(5, 5, 4), Game(4, 6, 4), Game(5, 5, 5)]
@@ -177,10 +183,10 @@ def test_threats_and_the_choice_of_moves_lose_nothing(empty):
     seen = {YES: 0, NO: 0, UNKNOWN: 0}
     narrowed = 0
     for game in MIDDLE:
-        value, board = solver(game), proof._board(game)
+        value, board = solver(game), board_of(game)
         lines = [sum(1 << cell for cell in line) for line in plain.all_lines(game)]
         for own, other in random_positions(game, 600, empty):
-            verdict, cells = proof._look(np.uint64(own), np.uint64(other), board)
+            verdict, cells = look(np.uint64(own), np.uint64(other), board)
             seen[verdict] += 1
             moves = cells_of(int(cells))
             assert not int(cells) & (own | other)
@@ -211,60 +217,59 @@ def outcome_of(game, value, own, other, cell):
 def test_where_player_1_is_said_to_hold_player_0_does_not_win(pairs, empty):
     held = 0
     for game in MIDDLE:
-        value, board = solver(game), proof._board(game)
+        value, board = solver(game), board_of(game)
         for first, second in random_positions(game, 600, empty, seed=1):
             for mover in (0, 1):
-                if proof._holds(np.uint64(first), np.uint64(second), mover, pairs, board):
+                if holds(np.uint64(first), np.uint64(second), mover, pairs, board):
                     held += 1
                     outcome = value(first, second) if mover == 0 else -value(second, first)
                     assert outcome < 1, (game, first, second, mover)
-            assert not board.common.any()
     assert held > 1000
 
 
 def test_pairs_hold_what_weight_alone_does_not():
-    board = proof._board(Game(4, 4, 4))
-    assert not proof._holds(np.uint64(0), np.uint64(0), 0, False, proof._board(Game(5, 5, 4)))
+    board = board_of(Game(4, 4, 4))
+    assert not holds(np.uint64(0), np.uint64(0), 0, False, board_of(Game(5, 5, 4)))
     empty = np.uint64(0)
-    assert proof._holds(empty, empty, 0, True, proof._board(Game(5, 5, 5)))
-    assert proof._holds(empty, empty, 1, True, board)
+    assert holds(empty, empty, 0, True, board_of(Game(5, 5, 5)))
+    assert holds(empty, empty, 1, True, board)
 
 
 def test_the_table_gives_what_was_stored_and_nothing_else():
     rng = np.random.default_rng(0)
     table = np.zeros((1 << 12, 3), np.uint64)
     rows = rng.integers(1, 1 << 63, (1000, 3), dtype=np.uint64)
-    gained = sum(proof._store(*row, table) for row in rows)
+    gained = sum(store(*row, table) for row in rows)
     assert gained > 980
     larger = np.zeros((1 << 14, 3), np.uint64)
-    assert proof._refill(table, larger) == gained
-    found = [int(proof._stored(first, second, larger)) for first, second, _ in rows]
+    assert refill(table, larger) == gained
+    found = [int(stored(first, second, larger)) for first, second, _ in rows]
     assert sum(number == int(row[2]) for number, row in zip(found, rows, strict=True)) == gained
     assert all(number in (0, int(row[2])) for number, row in zip(found, rows, strict=True))
-    assert not any(proof._stored(first, second ^ np.uint64(1), larger) for first, second, _ in rows)
+    assert not any(stored(first, second ^ np.uint64(1), larger) for first, second, _ in rows)
 
 
 def test_a_full_table_takes_no_position_for_another():
-    table = np.zeros((proof.BUCKET, 3), np.uint64)
+    table = np.zeros((BUCKET, 3), np.uint64)
     for i in range(1, 30):
         first, second = np.uint64(i), np.uint64(i << 40)
-        proof._store(first, second, np.uint64(i), table)
-        assert proof._stored(first, second, table) == i
-        assert proof._stored(first, second + ONE, table) == 0
-        assert proof._stored(first + ONE, second, table) == 0
+        store(first, second, np.uint64(i), table)
+        assert stored(first, second, table) == i
+        assert stored(first, second + ONE, table) == 0
+        assert stored(first + ONE, second, table) == 0
 
 
 def test_a_full_bucket_gives_up_what_cost_least():
-    table = np.zeros((proof.BUCKET, 3), np.uint64)
+    table = np.zeros((BUCKET, 3), np.uint64)
     for i, digits in enumerate((9, 3, 7, 5)):
-        proof._store(np.uint64(i + 1), ONE, np.uint64(digits << 56 | 1), table)
-    proof._store(np.uint64(5), ONE, np.uint64(4 << 56 | 1), table)
-    assert [bool(proof._stored(np.uint64(i + 1), ONE, table)) for i in range(5)] == [True, False, True, True, True]
+        store(np.uint64(i + 1), ONE, np.uint64(digits << 56 | 1), table)
+    store(np.uint64(5), ONE, np.uint64(4 << 56 | 1), table)
+    assert [bool(stored(np.uint64(i + 1), ONE, table)) for i in range(5)] == [True, False, True, True, True]
 
 
 @pytest.mark.parametrize("size", [(3, 3), (4, 5), (5, 5), (1, 7), (8, 8)], ids=str)
 def test_all_images_of_a_position_have_one_key(size):
-    board = proof._board(Game(*size, 3))
+    board = board_of(Game(*size, 3))
     rng = np.random.default_rng(0)
     keys = set()
     for _ in range(50):
@@ -274,7 +279,7 @@ def test_all_images_of_a_position_have_one_key(size):
             found = set()
             for image, (first, second) in zip(board.images, images_of(board, *position), strict=True):
                 stones = images_of(board, int(first), int(second))
-                found.add(tuple(map(int, proof._key(stones, mover, int(image[cell]), board.images))))
+                found.add(tuple(map(int, key_after(stones, mover, int(image[cell]), board.images))))
             assert len(found) == 1
             (key,) = found
             after = [position[0] | (mover == 0) << cell, position[1] | (mover == 1) << cell]
@@ -284,16 +289,14 @@ def test_all_images_of_a_position_have_one_key(size):
 
 
 def test_a_table_keeps_within_its_memory():
-    state = np.zeros(6, np.int64)
     for memory in (0, 95, 96, 1000, 1 << 20, 1 << 22):
-        table = np.zeros((0, 3), np.uint64)
-        for stored in (0, 10**6, 10**9):
-            state[proof.STORED] = stored
-            before = table.nbytes
-            table = proof._grown(table, state, memory)
-            assert table.nbytes == before or table.nbytes + before <= memory
-        assert len(table) in (0, *(1 << i for i in range(2, 40)))
-        assert (len(table) == 0) == (memory < 96)
+        kept = NO_TABLE
+        for entries in (0, 10**6, 10**9):
+            before = kept.nbytes
+            kept, _ = grown(kept, entries, 1 << 14, memory)
+            assert kept.nbytes == before or kept.nbytes + before <= memory
+        assert len(kept) in (0, *(1 << i for i in range(2, 40)))
+        assert (len(kept) == 0) == (memory < 96)
 
 
 def test_windows_are_all_lines():
@@ -320,7 +323,7 @@ def test_a_search_stops_after_so_many_positions():
 
 def test_a_search_in_slices_is_the_same_search(monkeypatch):
     whole = prove(Game(5, 6, 4), memory=0)
-    monkeypatch.setattr(proof, "SLICE", 100)
+    monkeypatch.setattr(proving, "SLICE", 100)
     calls = []
     sliced = prove(Game(5, 6, 4), memory=0, progress=calls.append)
     assert (sliced.winner, sliced.nodes, sliced.move) == (whole.winner, whole.nodes, whole.move)
@@ -328,7 +331,7 @@ def test_a_search_in_slices_is_the_same_search(monkeypatch):
 
 
 def test_a_small_table_grows(monkeypatch):
-    monkeypatch.setattr(proof, "SLICE", 50)
+    monkeypatch.setattr(proving, "SLICE", 50)
     assert prove(Game(4, 6, 4)).winner == DRAW
 
 
@@ -364,7 +367,12 @@ def test_the_source_runs_as_plain_python(fresh):
 @pytest.mark.skipif(config.DISABLE_JIT, reason="about machine code")
 def test_every_kernel_is_compiled_for_one_type_of_arguments():
     prove(Game(4, 5, 4))
-    kernels = {name: kernel for name, kernel in vars(proof).items() if isinstance(kernel, Dispatcher)}
+    kernels = {
+        name: kernel
+        for module in (holding, searching, sets, keeping, threats)
+        for name, kernel in vars(module).items()
+        if isinstance(kernel, Dispatcher)
+    }
     assert len(kernels) > 10
     for name, kernel in kernels.items():
         assert len({tuple(map(unliteral, signature)) for signature in kernel.signatures}) <= 1, name

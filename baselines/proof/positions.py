@@ -1,0 +1,83 @@
+"""The results of all moves in a position in the middle of a game."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from baselines.proof.search import NODES, RESULT, STORED, search_from
+from baselines.proof.sets import Board, board_of
+from baselines.proof.table import NO_TABLE
+from baselines.proof.threats import UNKNOWN, YES
+from baselines.proof.winner import check_provable, decide
+from ttt_envs.boards import check_opening
+from ttt_envs.compiling import Cells, Keys
+from ttt_envs.rules import DRAW, NOT_OVER, Game, Position, check_cells, legal, place
+
+# Results to the player who moves, and what stands where no move is possible
+WIN, TIED, LOSS = 1, 0, -1
+TAKEN = 2
+
+
+@dataclass(frozen=True)
+class Prover:
+    """Proves what every move of a position leads to when both play their best from there.
+
+    Whether a position can be proved within ``nodes`` depends on nothing but the position: no table outlives it.
+
+    Raises:
+        ValueError: a game with skips, or on more than 64 cells.
+    """
+
+    game: Game
+    nodes: int = 100_000
+    """positions visited after which a position is given up"""
+    memory: int = 1 << 28
+    """bytes that each of two tables may grow to"""
+
+    def __post_init__(self) -> None:
+        check_provable(self.game)
+
+    @cached_property
+    def _board(self) -> Board:
+        return board_of(self.game)
+
+    def results(self, position: Position) -> Cells | None:
+        """int8[rows * columns]: for each move ``WIN``, ``TIED`` or ``LOSS`` to the mover, ``TAKEN`` where a stone is.
+
+        None where the nodes do not do.
+
+        Raises:
+            ValueError: a position that is over, or that no game leads to.
+        """
+        game, mover = self.game, position.mover
+        check_cells(game, position.cells)
+        check_opening(game, position, "a position to be proved")
+        out = np.full(game.cells, TAKEN, np.int8)
+        stones = int(np.count_nonzero(position.cells))
+        tables: list[Keys] = [NO_TABLE, NO_TABLE]  # of the mover as attacker, and of the other player
+        entries, left = [0, 0], self.nodes
+        for cell in np.flatnonzero(legal(game, position.cells)):
+            cells = position.cells.copy()
+            outcome = place(cells, mover, int(cell), stones, game.parameters)
+            if outcome != NOT_OVER:
+                out[cell] = TIED if outcome == DRAW else WIN
+                continue
+            sets = [sum(1 << int(i) for i in np.flatnonzero(cells == player + 1)) for player in (mover, 1 - mover)]
+            result = TIED
+            # The other player is to move now: whoever asks whether the mover wins asks as the attacker who waits
+            for attacker, if_so in ((0, WIN), (1, LOSS)):
+                search = search_from(self._board, sets[attacker], sets[1 - attacker], 1 - attacker)
+                search.state[STORED] = entries[attacker]
+                tables[attacker] = decide(search, self._board, tables[attacker], left, self.memory)
+                entries[attacker] = int(search.state[STORED])
+                left -= int(search.state[NODES])
+                if search.state[RESULT] == UNKNOWN or left < 1:
+                    return None
+                if search.state[RESULT] == YES:
+                    result = if_so
+                    break
+            out[cell] = result
+        return out

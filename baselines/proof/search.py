@@ -1,0 +1,255 @@
+"""The search: df-pn, which can be stopped and continued."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from baselines.proof.holding import holds
+from baselines.proof.sets import NONE, ONE, Board, least_of, set_of
+from baselines.proof.table import store, stored
+from baselines.proof.threats import NO, UNKNOWN, YES, look
+from ttt_envs.compiling import Integers, Keys, compiled, inlined, wide
+
+WORTH_PAIRING = 3
+"""weight of the open lines up to which it pays to look for pairs"""
+SOLVED = (1 << 28) - 1
+"""the number against a proven or disproven position; numbers of others stay far below, see `run`"""
+NUMBER = np.uint64(SOLVED)
+
+ROOT, DEPTH, ENTERING, NODES, STORED, RESULT, MOVE = range(7)
+"""where `Search.state` holds what"""
+COUNT, CHOSEN, PROOF_LIMIT, DISPROOF_LIMIT, BEFORE = range(5)
+"""where a row of `Search.frame` holds what"""
+
+
+class Search(NamedTuple):
+    """A search that can be stopped and continued: the path from the root, D = cells + 2 positions at most.
+
+    The attacker moves at even depths, the defender at odd ones, and the root is at 0 or 1.
+    """
+
+    stones: Keys
+    """uint64[D, S, 2]: the stones of the attacker and the defender in all images of the position"""
+    moves: Integers
+    """int64[D, cells]: the moves considered"""
+    keys: Keys
+    """uint64[D, cells, 2]: the positions after them, the least image"""
+    proof: Integers
+    """int64[D, cells]: the proof number of each"""
+    disproof: Integers
+    """int64[D, cells]: the disproof number"""
+    frame: Integers
+    """int64[D, 5]: number of moves, move being searched, limits of the two numbers, nodes before"""
+    state: Integers
+    """int64[7]: depths of the root and of the position, whether that is new, nodes visited, entries in the table,
+    result, first move
+    """
+
+
+def search_from(board: Board, attacker: int = 0, defender: int = 0, mover: int = 0) -> Search:
+    """A search that begins at a position.
+
+    Args:
+        board: of the game.
+        attacker: the stones of the player whose win is asked about, as a set; neither player has a line.
+        defender: the other's.
+        mover: who is to move, 0 the attacker or 1 the defender.
+    """
+    images, cells = board.images.shape
+    deep = cells + 2
+    frame = np.zeros((deep, 5), np.int64)
+    frame[mover, PROOF_LIMIT] = frame[mover, DISPROOF_LIMIT] = SOLVED
+    state = np.zeros(7, np.int64)
+    state[ROOT] = state[DEPTH] = mover
+    state[ENTERING] = 1
+    stones = np.zeros((deep, images, 2), np.uint64)
+    bits = ONE << board.images.astype(np.uint64)
+    for player, members in enumerate((attacker, defender)):
+        chosen = [cell for cell in range(cells) if members >> cell & 1]
+        stones[mover, :, player] = np.bitwise_or.reduce(bits[:, chosen], axis=1)
+    return Search(
+        stones=stones,
+        moves=np.zeros((deep, cells), np.int64),
+        keys=np.zeros((deep, cells, 2), np.uint64),
+        proof=np.zeros((deep, cells), np.int64),
+        disproof=np.zeros((deep, cells), np.int64),
+        frame=frame,
+        state=state,
+    )
+
+
+@compiled
+def _expand(search: Search, depth: int, table: Keys, board: Board) -> int:
+    """Look at the position at ``depth`` of the path for the first time.
+
+    Returns:
+        Whether the attacker wins; where ``UNKNOWN`` the moves to be searched have been written down with their numbers,
+        and where ``YES`` with the attacker to move, a winning move as the first.
+    """
+    stones, moves, keys, proof, disproof, frame, _ = search
+    mover = depth & 1
+    first, second = stones[depth, 0, 0], stones[depth, 0, 1]
+    if mover == 0:
+        verdict, choice = look(first, second, board)
+    else:
+        verdict, choice = look(second, first, board)
+        verdict = -verdict
+    if verdict != UNKNOWN:
+        if choice != NONE:
+            moves[depth, 0] = least_of(choice)
+        return verdict
+    total, weight = board.total[mover], board.weight[mover]  # the attacker's
+    one = 1 << board.win_length
+    most = total + (np.max(weight) if mover == 0 else 0)
+    if most < one or (most < WORTH_PAIRING * one and holds(first, second, mover, True, board)):
+        return NO
+    images = board.images
+    same = False  # whether the position is an image of itself
+    for s in range(1, len(images)):
+        same |= stones[depth, s, 0] == first and stones[depth, s, 1] == second
+    count = 0
+    while choice != NONE:
+        cell = least_of(choice)
+        choice &= choice - ONE
+        low, high = key_after(stones[depth], mover, cell, images)
+        if same:
+            seen = False
+            for i in range(count):
+                seen |= keys[depth, i, 0] == low and keys[depth, i, 1] == high
+            if seen:
+                continue
+        numbers = stored(low, high, table)
+        after = total + (weight[cell] if mover == 0 else -weight[cell])
+        moves[depth, count] = cell
+        keys[depth, count, 0], keys[depth, count, 1] = low, high
+        if numbers != NONE:
+            proof[depth, count] = wide(numbers & NUMBER)
+            disproof[depth, count] = wide((numbers >> np.uint64(28)) & NUMBER)
+        elif mover == 0 and after < one:  # the defender is to move and holds
+            proof[depth, count] = SOLVED
+            disproof[depth, count] = 0
+        else:
+            # The heavier the open lines, the more it will take to stop them
+            proof[depth, count] = 1
+            disproof[depth, count] = 1 + 4 * after // one
+        count += 1
+    frame[depth, COUNT] = count
+    return UNKNOWN
+
+
+@inlined
+def key_after(stones: Keys, mover: int, cell: int, images: Integers) -> tuple[np.uint64, np.uint64]:
+    """The position after a move as the least of its images, from uint64[S, 2], all images of the one before."""
+    low, high = ~NONE, ~NONE
+    for s in range(len(images)):
+        stone = set_of(images[s, cell])
+        first = stones[s, 0] | (stone if mover == 0 else NONE)
+        second = stones[s, 1] | (stone if mover == 1 else NONE)
+        if first < low or (first == low and second < high):
+            low, high = first, second
+    return low, high
+
+
+@compiled
+def run(search: Search, table: Keys, board: Board, stop: int) -> None:
+    """Go on with a search until it is decided or ``stop`` positions have been visited.
+
+    The proof number of a position estimates how many positions below must still be won to prove that the attacker wins,
+    the disproof number how many must still fail to prove the contrary (Allis et al., 1994). Where the attacker moves,
+    one won move is enough, and the proof number is the least of the moves'. All must fail to fail, and because the
+    trees below them share positions, the disproof number is the greatest of theirs and one for each other move still
+    open, not the sum (Ueda et al., 2008). Where the defender moves the two change places. The search goes where the
+    least is missing, and comes back when a number there passes its limit: that of the next best move and a quarter, so
+    that it does not jump to and fro (Pawlewicz and Lew, 2007).
+
+    So the numbers of positions not solved stay below the first estimates and the moves along a path, far from
+    ``SOLVED``. The numbers of all moves along the path are kept beside the table, so that a table of any size, losing
+    what it will, leads to the same result in the end.
+    """
+    stones, moves, keys, proof, disproof, frame, state = search
+    depth = state[DEPTH]
+    while state[NODES] < stop:
+        mover = depth & 1
+        verdict = UNKNOWN
+        if state[ENTERING] == 1:
+            state[ENTERING] = 0
+            frame[depth, BEFORE] = state[NODES]
+            state[NODES] += 1
+            verdict = _expand(search, depth, table, board)
+        best, next_best, others = 0, SOLVED, 0
+        if verdict != UNKNOWN:
+            proving, disproving = (0, SOLVED) if verdict == YES else (SOLVED, 0)
+        elif mover == 0:
+            proving, disproving, best, next_best, others = _numbers_of(
+                proof[depth], disproof[depth], frame[depth, COUNT]
+            )
+        else:
+            disproving, proving, best, next_best, others = _numbers_of(
+                disproof[depth], proof[depth], frame[depth, COUNT]
+            )
+        if proving >= frame[depth, PROOF_LIMIT] or disproving >= frame[depth, DISPROOF_LIMIT]:
+            if depth == state[ROOT]:
+                state[RESULT] = YES if proving == 0 else NO
+                state[MOVE] = moves[depth, best]
+                break
+            cost = state[NODES] - frame[depth, BEFORE]
+            depth -= 1
+            chosen = frame[depth, CHOSEN]
+            proof[depth, chosen] = proving
+            disproof[depth, chosen] = disproving
+            numbers = np.uint64(proving) | np.uint64(disproving) << np.uint64(28)
+            numbers |= np.uint64(_magnitude(cost)) << np.uint64(56)
+            state[STORED] += store(keys[depth, chosen, 0], keys[depth, chosen, 1], numbers, table)
+        else:
+            frame[depth, CHOSEN] = best
+            for s in range(len(board.images)):
+                stone = set_of(board.images[s, moves[depth, best]])
+                stones[depth + 1, s, 0] = stones[depth, s, 0] | (stone if mover == 0 else NONE)
+                stones[depth + 1, s, 1] = stones[depth, s, 1] | (stone if mover == 1 else NONE)
+            near, far = (PROOF_LIMIT, DISPROOF_LIMIT) if mover == 0 else (DISPROOF_LIMIT, PROOF_LIMIT)
+            frame[depth + 1, near] = min(frame[depth, near], next_best + next_best // 4 + 1)
+            limit = frame[depth, far]
+            frame[depth + 1, far] = limit if limit == SOLVED else limit - others
+            depth += 1
+            state[ENTERING] = 1
+    state[DEPTH] = depth
+
+
+@inlined
+def _numbers_of(aim: Integers, hurdle: Integers, count: int) -> tuple[int, int, int, int, int]:
+    """What the numbers of its moves say of a position, seen by the player to move.
+
+    Args:
+        aim: int64[cells]: for each move, the estimate of what it takes to have the mover's way.
+        hurdle: int64[cells]: what it takes to stop it.
+        count: the number of moves.
+
+    Returns:
+        (aim, hurdle) of the position, the most promising move, the next best aim, and the moves to stop besides one.
+    """
+    best, least, next_best = 0, SOLVED, SOLVED
+    greatest, others = 0, -1
+    for i in range(count):
+        if aim[i] < least:
+            next_best = least
+            least = aim[i]
+            best = i
+        elif aim[i] < next_best:
+            next_best = aim[i]
+        greatest = max(greatest, hurdle[i])
+        others += 1 if hurdle[i] > 0 else 0
+    if 0 < greatest < SOLVED:  # else all moves are stopped, or one cannot be
+        greatest += others
+    return least, greatest, best, next_best, others
+
+
+@inlined
+def _magnitude(count: int) -> int:
+    """The number of binary digits."""
+    digits = 0
+    while count > 0:
+        count >>= 1
+        digits += 1
+    return digits

@@ -1,0 +1,97 @@
+"""What threats alone say of a position, and which moves are worth a try."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from baselines.proof.sets import NONE, ONE, Board, least_of, set_of, several, size_of
+from ttt_envs.compiling import compiled, inlined
+
+# What is known of the attacker: wins, does not, or neither is known. Of a mover: completes a line first, or the other
+# player does.
+YES, NO, UNKNOWN = 1, -1, 0
+
+
+@compiled
+def look(own: np.uint64, other: np.uint64, board: Board) -> tuple[int, np.uint64]:
+    """Read all lines: who completes one first, if threats alone decide it, and else which moves are worth a try.
+
+    A line is open to a player while the other has no stone in it. It weighs 2**(own stones in it), that is 2**-(empty
+    cells) in units of 2**-win_length.
+
+    Args:
+        own: the stones of the mover, as a set; other: those of the other player. Neither has a line.
+        board: its ``weight`` and ``total`` are filled in.
+
+    Returns:
+        (verdict, cells): ``YES`` the mover completes a line before the other player can, beginning with any of these
+        cells; ``NO`` the other player does; ``UNKNOWN``: of all moves the best is in these cells, none where no
+        line is open to anybody.
+    """
+    partners, shared = board.partners, board.shared
+    shared[:] = ~NONE
+    live_0, wins_0, twos_0 = _read(own, other, 0, board)
+    live_1, wins_1, _ = _read(other, own, 1, board)
+    live = live_0 | live_1
+    if wins_0 != NONE:
+        return YES, wins_0
+    if wins_1 != NONE:
+        return (NO, NONE) if several(wins_1) else (UNKNOWN, wins_1)
+    moves = live
+    for cell in range(len(shared)):
+        mine, theirs = partners[0, cell], partners[1, cell]
+        if mine != NONE and several(mine):
+            return YES, set_of(cell)
+        if theirs != NONE and several(theirs):
+            # There the other player would make two threats: take part in them, or make a threat first
+            moves &= set_of(cell) | twos_0 | (NONE if several(theirs & (theirs - ONE)) else theirs)
+    if moves == NONE and live != NONE:
+        return NO, NONE
+    # Where all live lines through a cell hold a second empty cell too, that one is at least as good, for either player:
+    # a stone there is in every line that a stone here could complete, and stops every line that it could stop.
+    for cell in range(len(shared)):
+        if (moves & set_of(cell)) != NONE:
+            better = shared[cell] & ~set_of(cell)
+            while better != NONE:
+                best = least_of(better)
+                better &= better - ONE
+                if best < cell or (shared[best] & set_of(cell)) == NONE:  # of equal cells the first stays
+                    moves &= ~set_of(cell)
+                    break
+    return UNKNOWN, moves
+
+
+@inlined
+def _read(stones: np.uint64, against: np.uint64, row: int, board: Board) -> tuple[np.uint64, np.uint64, np.uint64]:
+    """Read one player's open lines into a row of the board's ``weight``, ``total`` and ``partners``, and ``shared``.
+
+    Returns:
+        The empty cells of open lines; of lines that lack one stone; of lines that lack two.
+    """
+    weight, partners, shared = board.weight[row], board.partners[row], board.shared
+    win_length = board.win_length
+    weight[:] = 0
+    partners[:] = NONE
+    live, ones, twos = NONE, NONE, NONE
+    total = 0
+    for line in board.lines:
+        if (line & against) == NONE:
+            empty = line & ~stones
+            own = size_of(line & stones)
+            total += 1 << own
+            live |= empty
+            if own == win_length - 1:
+                ones |= empty
+            elif own == win_length - 2:
+                twos |= empty
+                low, rest = least_of(empty), empty & (empty - ONE)
+                partners[low] |= rest
+                partners[least_of(rest)] |= set_of(low)
+            cells = empty
+            while cells != NONE:
+                cell = least_of(cells)
+                cells &= cells - ONE
+                weight[cell] += 1 << own
+                shared[cell] &= empty
+    board.total[row] = total
+    return live, ones, twos

@@ -1,0 +1,74 @@
+"""The results of single positions, against the solver, which knows all of them."""
+
+import numpy as np
+import pytest
+
+from baselines.layered import build
+from baselines.proof import LOSS, TAKEN, TIED, WIN, Prover
+from ttt_envs import Game
+from ttt_envs.boards import Boards, from_text
+from ttt_envs.rules import Position, winner
+
+SOLVED = [Game(), Game(3, 4, 3), Game(4, 4, 4), Game(4, 4, 3), Game(2, 5, 3), Game(1, 9, 3)]
+
+
+def played(game, count, seed):
+    """Positions after any number of random moves."""
+    rng, boards = np.random.default_rng(seed), []
+    while len(boards) < count:
+        cells, stones = np.zeros(game.cells, np.int8), int(rng.integers(game.cells))
+        cells[rng.permutation(game.cells)[:stones]] = np.arange(stones) % 2 + 1
+        if winner(game, cells) is None:
+            boards.append(Position(cells, stones % 2))
+    return Boards.of(boards)
+
+
+def agrees_with_the_solver(game, count):
+    """How often each result was seen."""
+    boards = played(game, count, seed=1)
+    values = build(game).action_values(boards)
+    prover, seen = Prover(game), set()
+    for row in range(len(boards.mover)):
+        results = prover.results(boards.position(row))
+        assert results.dtype == np.int8
+        expected = np.where(np.isnan(values[row]), TAKEN, np.nan_to_num(values[row]))
+        assert results.tolist() == expected.tolist(), (game, boards.position(row))
+        seen.update(results.tolist())
+    return seen
+
+
+@pytest.mark.parametrize("game", SOLVED, ids=str)
+def test_every_move_has_the_result_that_the_solver_has(game):
+    assert len(agrees_with_the_solver(game, 60)) > 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("game", SOLVED, ids=str)
+def test_many_moves_have_the_results_that_the_solver_has(game):
+    assert agrees_with_the_solver(game, 3000) - {TIED} == {TAKEN, WIN, LOSS}
+
+
+def test_a_position_is_given_up_after_so_many_nodes():
+    start = from_text("...../...../...../...../..... o")
+    assert Prover(Game(5, 5, 4), nodes=10).results(start) is None
+    assert set(Prover(Game(5, 5, 4), nodes=1 << 40).results(start).tolist()) == {TIED}
+
+
+def test_threats_decide_on_a_large_board():
+    position = from_text("......./......./..ooo../......./...xx../......./....... x")
+    results = Prover(Game(7, 7, 5)).results(position).reshape(7, 7)
+    assert results[2].tolist() == [LOSS, TIED, TAKEN, TAKEN, TAKEN, TIED, LOSS]
+
+
+@pytest.mark.parametrize(
+    ("game", "text", "message"),
+    [
+        (Game(skip_chance=0.25), ".../.../... o", "skip_chance=0.25 leaves nothing to prove"),
+        (Game(5, 13, 5), "", "a board of 5 x 13 has 65 cells"),
+        (Game(), "ooo/xx./... x", "a position to be proved is over"),
+        (Game(), "o../.../... o", "a position to be proved comes from no game without skips"),
+    ],
+)
+def test_what_is_no_position_of_a_game_without_skips_is_refused(game, text, message):
+    with pytest.raises(ValueError, match=message):
+        Prover(game).results(from_text(text))
