@@ -138,7 +138,7 @@ def after_of(own: int, other: int, probe: Probe, parameters: Parameters) -> floa
     return (1.0 if value > 0 else 0.0) - (1.0 if value < 0 else 0.0) - value
 
 
-@bare_inlined
+@bare
 def result_of(cells: Cells, mover: int, skipped: bool, probe: Probe, parameters: Parameters) -> float:
     """The expected result to ``mover``, who has just made a position of the layer, once it is known who moves next.
 
