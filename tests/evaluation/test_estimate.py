@@ -4,11 +4,34 @@ import numpy as np
 import pytest
 
 from baselines.reachable import reached
+from evaluation.classes import counts_by_stones
 from evaluation.estimate import affordable, boards_by_stones, check_fits, duration, estimate, free_bytes
 from evaluation.exact import CHUNK, best_response, outcome
-from evaluation.layers import forward
+from evaluation.layers import Walk, walked
 from ttt_envs import Game, make_policy
 from ttt_envs.boards import cells_of
+from ttt_envs.symmetry import symmetries
+
+
+@pytest.mark.parametrize("game", [Game(), Game(skip_chance=0.25), Game(2, 3, 3), Game(3, 4, 2, 0.1)], ids=str)
+def test_classes_are_counted_as_they_are(game):
+    """By the images of all arrangements."""
+    cells = np.arange(3**game.cells)[:, None] // 3 ** np.arange(game.cells) % 3
+    o, x = (cells == 1).sum(axis=1), (cells == 2).sum(axis=1)
+    cells = cells[((o - x) // 2 == 0) & (o >= x) | (game.skip_chance > 0)].astype(np.int8)
+    powers = 3 ** np.arange(game.cells)
+    leaders = np.unique(np.min([cells[:, image] @ powers for image in symmetries(game)], axis=0))
+    stones = np.count_nonzero(leaders[:, None] // powers % 3, axis=1)
+    assert counts_by_stones(game, True) == tuple(np.bincount(stones, minlength=game.cells + 1)[: game.cells])
+
+
+@pytest.mark.parametrize(("game", "spec"), [(Game(5, 5, 4), "win-or-block"), (Game(4, 4, 4, 0.25), "random")], ids=str)
+def test_what_is_symmetric_takes_an_eighth(game, spec):
+    players = (None, make_policy(spec, game))
+    found = estimate(game, players, CHUNK, backward=True)
+    plain = estimate(game, players, CHUNK, backward=True, walk=Walk.plain(game, players))
+    assert 1 / 16 < found.positions / plain.positions < 1 / 4
+    assert found.bytes < plain.bytes / 4
 
 
 @pytest.mark.parametrize("skip", [0.0, 0.25])
@@ -34,7 +57,7 @@ def test_no_board_is_met_that_is_not_counted(skip):
 )
 def test_the_first_layers_tell_how_many_boards_are_met(game, spec, monkeypatch):
     players = (None, make_policy(spec, game))
-    sizes = [layer.index.size for layer in forward(game, players, CHUNK)]
+    sizes = [layer.index.size for layer in walked(Walk.of(game, players), CHUNK)]
     monkeypatch.setattr("evaluation.estimate.MOVES", 1 << 14)  # of some hundred thousand
     found = estimate(game, players, CHUNK, backward=True)
     assert sum(sizes) / 3 <= found.positions <= sum(sizes) * 4
@@ -46,7 +69,7 @@ def test_a_walk_that_ends_within_its_first_layers_is_known_exactly():
     game = Game(1, 17, 2)
     players = (None, make_policy("win-or-block", game))
     found = estimate(game, players, CHUNK, backward=True)
-    assert found.positions == sum(layer.index.size for layer in forward(game, players, CHUNK))
+    assert found.positions == sum(layer.index.size for layer in walked(Walk.of(game, players), CHUNK))
 
 
 @pytest.mark.parametrize(
@@ -67,7 +90,7 @@ def test_what_does_not_fit_is_refused_before_work(game, spec):
 
 
 def test_memory_is_what_was_allowed():
-    game = Game(4, 4, 4)
+    game = Game(4, 4, 4, 0.25)
     players = (make_policy("random", game),) * 2
     assert check_fits(game, players, CHUNK, backward=True).bytes < free_bytes()
     with pytest.raises(MemoryError, match=r"and 0\.01 GiB may be used"):
