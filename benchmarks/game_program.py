@@ -83,8 +83,8 @@ def plain_deepening(game: Game, depth: int) -> Stretch:
     return plainly(game, depth, float(deepening(game, depth).nodes[0]))
 
 
-SEARCHED = (("7x7", Game(7, 7, 5), 6), ("7x7-skip", Game(7, 7, 5, 0.25), 5), ("15x15", Game(15, 15, 5), 3))
-SIMULATED = Game(7, 7, 5), 30_000
+SEARCHED = (("7x7", Game(7, 7, 5), 8), ("7x7-skip", Game(7, 7, 5, 0.25), 5), ("15x15", Game(15, 15, 5), 4))
+SIMULATED = Game(7, 7, 5), 100_000
 ROWS = (
     *(
         Row(

@@ -24,6 +24,8 @@ from ttt_envs.specs import Named, make_policy
 USUAL_MOVE_S = 0.1
 """for a move, where nothing is said"""
 WARM_DEPTH = 3
+LEAST_TO_PONDER_S = 0.05
+"""by the clock of a game: to stop a thread takes time of one's own, on a busy machine as much as this"""
 LAG_KEPT = 0.9
 """of what a move took too long, at every move after it"""
 
@@ -295,7 +297,7 @@ class TimedPlayer:
         self.depths.append(search.depth)
         cell = int(sample(search.best()[None], np.array([u]))[0])
         self._before[slot] = search, cell
-        if policy.ponder and alone:
+        if policy.ponder and alone and (left_s is None or plan.hard_s >= LEAST_TO_PONDER_S):
             begin = partial(policy.begin, key=self._key(slot, stones + 2), before=(search, cell), now=self._now)
             most = policy.max_depth or LARGEST
             going = Pondering(policy.game, position, search, cell, most, begin, self._now)

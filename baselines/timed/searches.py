@@ -31,7 +31,7 @@ LARGEST = 1 << 62
 """a depth without a bound"""
 AGREED = 0.1
 """scores of two depths that differ by no more agree"""
-TABLE_BYTES = 1 << 26
+TABLE_BYTES = 1 << 24
 """for the table of a search: to move a larger one into one still larger takes longer than a player in need has"""
 TREE_BYTES = 1 << 27
 """for a tree, after which it does not grow: the same"""
