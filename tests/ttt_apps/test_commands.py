@@ -6,15 +6,18 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import plain
 import pytest
 
+from baselines.solver import solve
 from evaluation import exact
 from learners import LEARNERS
 from learners.checkpoint import load_arrays, load_checkpoint, load_policy, save_arrays
 from ttt_apps import cli, evaluate, train
+from ttt_apps.evaluate import ground_truth
 from ttt_apps.options import folder_of
 from ttt_envs import Boards, Game, make_policy
 from ttt_envs.files import write_whole
@@ -425,20 +428,41 @@ def words(capsys):
     return " ".join(capsys.readouterr().out.split())
 
 
-def test_the_page_of_ground_truth_is_what_its_command_prints(capsys):
+def test_the_page_of_ground_truth_is_what_its_command_prints(tmp_path, capsys):
     page = (ROOT / "docs" / "ground-truth.md").read_text()
-    evaluate.main(["ground-truth", "--largest", "9", "--no-proofs"])
-    head, *sections = capsys.readouterr().out.split("\n## ")
+    words = ["ground-truth", "--largest", "9", "--no-proofs", "--out", str(tmp_path)]
+    evaluate.main(words)
+    printed = capsys.readouterr().out
+    head, *sections = printed.split("\n## ")
     assert page.startswith(head)
-    assert len(sections) == 5
+    assert len(sections) == 6
     for section in sections:
         assert section.strip() in page
+    with mock.patch("ttt_apps.evaluate.ground_truth.solve", side_effect=AssertionError("it is kept")):
+        evaluate.main(words)
+    assert capsys.readouterr().out == printed
+
+
+def test_a_board_by_layers_has_facts_of_the_same_kind(tmp_path):
+    """1 x 17, two to win, is small enough for a test; what is on its page is that of `solve`."""
+    game = Game(1, 17, 2, 0.25)
+    facts = ground_truth._measure(tmp_path, {"solve": game.to_dict()})
+    solution = solve(game, cache=False)
+    assert facts["value"] == solution.value
+    assert facts["optimal"] == [8]
+    win, draw, loss = facts["outcome"]
+    assert win + draw + loss == pytest.approx(1)
+    assert win - loss == pytest.approx(facts["value"], abs=1e-6)
+    assert len(facts["sha256"]) == 64
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.slow
-def test_the_whole_page_of_ground_truth_is_what_its_command_prints(capsys):
-    evaluate.main(["ground-truth"])
-    assert capsys.readouterr().out == (ROOT / "docs" / "ground-truth.md").read_text()
+def test_the_page_of_ground_truth_up_to_16_cells_is_what_its_command_prints(tmp_path, capsys):
+    page = (ROOT / "docs" / "ground-truth.md").read_text()
+    evaluate.main(["ground-truth", "--largest", "16", "--out", str(tmp_path), "--jobs", "2"])
+    for section in capsys.readouterr().out.split("\n## "):
+        assert section.strip() in page
 
 
 def test_the_help_names_every_learner(capsys):

@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
+import hashlib
+import shutil
+from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
 
+import numpy as np
+import tyro
+
+from baselines import layered
+from baselines.endgame import open_folder
 from baselines.proof import prove
-from baselines.solver import LARGEST, Solution, solve
-from evaluation.exact import exploitation, outcome
-from ttt_apps.cli import progress_bar
+from baselines.solver import LARGEST, LARGEST_BY_LAYERS, LayeredSolution, Optimal, Solution, solve
+from evaluation.estimate import duration
+from evaluation.exact import Outcome, exploitation, outcome
+from evaluation.sources import hash_of
+from evaluation.units import Unit, do_units
+from ttt_apps.cli import Stopped, WorkOptions, note, progress_bar
 from ttt_apps.evaluate.solve import board_of
+from ttt_apps.versions import versions
 from ttt_envs.boards import Boards
 from ttt_envs.rules import Game
 
 BOARDS = (
-    (2, 2, 2), (2, 3, 2), (2, 3, 3), (3, 3, 2), (3, 3, 3), (3, 4, 3), (3, 4, 4), (3, 5, 3), (3, 5, 4), (4, 4, 3),
-    (4, 4, 4),
+    (2, 2, 2), (2, 3, 2), (2, 3, 3), (2, 4, 3), (3, 3, 2), (3, 3, 3), (2, 5, 3), (2, 6, 3), (3, 4, 3), (3, 4, 4),
+    (2, 7, 3), (3, 5, 3), (3, 5, 4), (2, 8, 3), (4, 4, 3), (4, 4, 4), (2, 9, 3), (3, 6, 3), (3, 6, 4), (2, 10, 3),
+    (4, 5, 3), (4, 5, 4), (4, 5, 5), (3, 7, 3), (3, 7, 4),
 )  # fmt: skip
 """rows, columns, win length"""
 SKIPS = (0.0, 0.1, 0.25, 0.5)
@@ -23,7 +40,7 @@ PROVED = (
     (4, 5, 4), (4, 6, 4), (4, 7, 4), (5, 5, 4), (5, 5, 5), (5, 6, 4), (6, 6, 4), (6, 6, 5), (6, 6, 6), (6, 7, 5),
     (7, 7, 4), (7, 7, 5),
 )  # fmt: skip
-"""boards too large to tabulate, without skips"""
+"""larger boards, without skips"""
 MATCHED = 12
 """cells up to which policies are evaluated, too"""
 
@@ -31,85 +48,156 @@ HEAD = """\
 # Ground truth
 
 Everything here is computed, nothing is sampled or quoted, and nothing was typed: this page is what
-`python evaluate.py ground-truth` prints. A value is the expected result of perfect play by both sides, to the player
-who moves first: 1 a win, 0 a draw, -1 a loss. Where the skip chance is 0, 1/4 or 1/2 the arithmetic is exact, and
-values are given as fractions too; at 1/10 rounding stays below 1e-12. A star marks the best first moves. *Boards* are
-arrangements of stones that can be reached; *positions* also say who is to move, and are not over. *Ends after* counts
-plies where the winner hurries and the loser delays. Every row can be had again by the command above its table, with
-`--skip-chance` as in the row.
+`python evaluate.py ground-truth` prints, which keeps what it has found and goes on where it was stopped. (Up to
+16 cells, `--largest 16`, it takes minutes; in all some three quarters of an hour of one core's time, and 10 GB of
+disk meanwhile.)
+
+A value is the expected result of perfect play by both sides, to the player who moves first: 1 a win, 0 a draw, -1 a
+loss. Up to 16 cells, where the skip chance is 0, 1/4 or 1/2, the arithmetic is exact, and values are given as
+fractions too; at 1/10 rounding stays below 1e-12. On larger boards values are exact at 0 and are less than 1e-6 from
+the exact ones elsewhere ([how](strong-solving.md)). A star marks the best first moves. *Win / draw / loss* are those
+of the first player where both play perfectly and choose among equally good moves at random; it is left out where more
+positions can come up than memory holds. *Boards* are arrangements of stones that can be reached; *positions* also say
+who is to move, and are not over. *Ends after* counts plies where the winner hurries and the loser delays. *Hash* is
+the beginning of the SHA-256 of the values of all positions, as they are stored. Every row can be had again by the
+command above its table, with `--skip-chance` as in the row.
 """
 
 
 @dataclass(frozen=True)
-class GroundTruth:
+class GroundTruth(WorkOptions):
     """Compute the page of exact facts, docs/ground-truth.md, and print it as Markdown."""
 
-    largest: int = LARGEST
+    largest: int = LARGEST_BY_LAYERS
     """cells of the largest board to solve; larger ones are left out"""
     proofs: bool = True
     """also who wins larger boards without skips"""
+    out: Annotated[Path, tyro.conf.arg(metavar="FOLDER")] = Path("runs", "ground-truth")
+    """where results are kept, and values while they are needed"""
 
     def run(self) -> None:
-        """Compute and print."""
+        """Compute and print.
+
+        Raises:
+            ValueError: too little memory or disk.
+            Stopped: an interrupt; what was found is kept.
+        """
         boards = [board for board in BOARDS if board[0] * board[1] <= self.largest]
+        games = [Game(*board, skip) for board in boards for skip in SKIPS]
+        proved = [Game(*board) for board in PROVED] if self.proofs else []
+        units: list[Unit] = [{"solve": game.to_dict()} for game in games] + [
+            {"prove": game.to_dict()} for game in proved
+        ]
+        needed = [layered.estimate(game) for game in games if game.cells > LARGEST]
+        if needed:
+            seconds = sum(each.seconds for each in needed)
+            note(
+                f"boards of more than {LARGEST} cells take about {duration(seconds)} of one core's time, and up to "
+                f"{max(each.disk for each in needed):,} bytes of disk and {max(each.memory for each in needed):,} of "
+                f"memory for each that works; --largest {LARGEST} leaves them out"
+            )
+        made_by = {**versions(), "code": hash_of("ttt_apps.evaluate.ground_truth")}
+        found: dict[int, Any] = {}
+        try:
+            with progress_bar("board") as bar:
+                task = bar.add_task("computing", total=len(units), board="")
+                work = do_units(partial(_measure, self.out), units, self.out, made_by, jobs=self.workers())
+                with closing(work) as results:
+                    for number, result in results:
+                        found[number] = result
+                        bar.update(task, advance=1, board=str((*games, *proved)[number]))
+        except KeyboardInterrupt:
+            raise Stopped(f"stopped; what was found is kept in {self.out}: the same command goes on") from None
         print(HEAD)
-        with progress_bar("board") as bar:
-            proved = PROVED if self.proofs else ()
-            task = bar.add_task("computing", total=len(boards) * len(SKIPS) + len(proved), board="")
-            for board in boards:
-                parts = []
-                for skip in SKIPS:
-                    game = Game(*board, skip)
-                    bar.update(task, board=str(game))
-                    parts.append(_Part.of(game))
-                    bar.advance(task)
-                print(_section(parts))
-            if proved:
-                print(_PROOFS)
-            for board in proved:
-                game = Game(*board)
-                bar.update(task, board=str(game))
-                print(_proof(game))
-                bar.advance(task)
+        for start in range(0, len(games), len(SKIPS)):
+            print(_section(games[start : start + len(SKIPS)], [found[start + skip] for skip in range(len(SKIPS))]))
+        if proved:
+            print(_PROOFS)
+        for number, game in enumerate(proved, len(games)):
+            print(f"| {game.rows} x {game.columns} | {game.win_length} | {found[number]} |")
 
 
-@dataclass(frozen=True)
-class _Part:
-    """What is said of one game."""
+# ---------------------------------------------------------------------------------------------------------------------
+# Finding
 
-    game: Game
-    row: str
-    first_moves: str
-    policies: str | None
 
-    @classmethod
-    def of(cls, game: Game) -> _Part:
+def _measure(folder: Path, unit: Unit) -> Any:
+    """What is said of one game, as JSON-ready data."""
+    if "prove" in unit:
+        return "the first player wins" if prove(Game.from_dict(unit["prove"])).winner == 0 else "a draw"
+    game = Game.from_dict(unit["solve"])
+    if game.cells <= LARGEST:
         solution = solve(game, cache=False)
-        start = Boards.start(game)
-        moves = board_of(game, start.position(0), solution.action_values(start)[0])
-        return cls(game, _row(solution), moves, _policies(game) if game.cells <= MATCHED else None)
+        return _facts(solution, hashlib.sha256(solution.after.data).hexdigest(), Optimal(game))
+    place = folder / f"layers-{game.slug}"
+    table = layered.build(game, place)
+    digest = open_folder(place).facts()["sha256"]
+    facts = _facts(LayeredSolution(table), digest, Optimal(game, database=str(place)))
+    shutil.rmtree(place)
+    return facts
 
 
-def _row(solution: Solution) -> str:
-    game, counts = solution.game, solution.counts
-    ends = "" if game.skip_chance else f"{solution.distance(Boards.start(game))[0]} plies"
+def _facts(solution: Solution, digest: str, optimal: Optimal) -> dict[str, Any]:
+    game, start = solution.game, Boards.start(solution.game)
+    return {
+        "value": solution.value,
+        "distance": None if game.skip_chance else int(solution.distance(start)[0]),
+        "counts": solution.counts._asdict(),
+        "sha256": digest,
+        "moves": solution.action_values(start)[0].tolist(),
+        "optimal": np.flatnonzero(solution.optimal_actions(start)[0]).tolist(),
+        "outcome": _outcome(game, solution.value, optimal),
+        "policies": _policies(game) if game.cells <= MATCHED else None,
+    }
+
+
+def _outcome(game: Game, value: float, optimal: Optimal) -> Outcome | None:
+    """Of perfect play by both; without chance it is the value."""
+    if game.skip_chance == 0:
+        return Outcome(float(value == 1), float(value == 0), float(value == -1))
+    try:
+        return outcome(game, optimal, optimal)
+    except MemoryError:
+        return None
+
+
+def _policies(game: Game) -> list[str]:
+    """What perfect play and random play come to."""
+    pairs = (("optimal", "random"), ("random", "optimal"), ("random", "random"))
+    found = [_shares(outcome(game, first, second)) for first, second in pairs]
+    return [*found, f"{exploitation(game, 'random').exploitability:.9f}"]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Saying
+
+
+def _shares(result: Any) -> str:
+    return " / ".join(f"{share:.6f}" for share in result)
+
+
+def _row(game: Game, facts: Mapping[str, Any]) -> str:
+    counts = facts["counts"]
+    names = ("positions_not_over", "won_by_player_0", "won_by_player_1", "drawn", "classes", "games")
+    numbers = {name: "" if counts[name] is None else f"{counts[name]:,}" for name in names}
+    boards = counts["boards_not_over"] + counts["boards_over"]
     cells = (
         f"{game.skip_chance:g}",
-        _number(game, solution.value),
-        ends,
-        f"{counts.positions_not_over:,}",
-        f"{counts.boards:,}",
-        f"{counts.won_by_player_0:,}",
-        f"{counts.won_by_player_1:,}",
-        f"{counts.drawn:,}",
-        f"{counts.classes:,}",
-        "" if counts.games is None else f"{counts.games:,}",
+        _number(game, facts["value"]),
+        "" if facts["outcome"] is None else _shares(facts["outcome"]),
+        "" if facts["distance"] is None else f"{facts['distance']} plies",
+        numbers["positions_not_over"],
+        f"{boards:,}",
+        *(numbers[name] for name in names[1:]),
+        facts["sha256"][:12],
     )
     return f"| {' | '.join(cells)} |"
 
 
 def _number(game: Game, value: float) -> str:
     """With its fraction where binary arithmetic is exact: no denominator is larger than (1 / skip) ** cells."""
+    if game.cells > LARGEST and game.skip_chance:
+        return f"{value:.6f}"
     digits = f"{value:.12f}".rstrip("0").rstrip(".")
     exact = Fraction(value)
     if game.skip_chance in (0.0, 0.25, 0.5) and exact.denominator > 1:
@@ -117,42 +205,42 @@ def _number(game: Game, value: float) -> str:
     return digits
 
 
-def _policies(game: Game) -> str:
-    """Rows of what perfect play and random play come to."""
-    cells = [f"{game.skip_chance:g}"]
-    for first, second in (("optimal", "optimal"), ("optimal", "random"), ("random", "optimal"), ("random", "random")):
-        cells.append(" / ".join(f"{share:.6f}" for share in outcome(game, first, second)))
-    cells.append(f"{exploitation(game, 'random').exploitability:.9f}")
-    return f"| {' | '.join(cells)} |"
-
-
-def _section(parts: list[_Part]) -> str:
-    game = parts[0].game
+def _section(games: list[Game], facts: list[Mapping[str, Any]]) -> str:
+    game = games[0]
+    columns = (
+        "skip, value, win / draw / loss, ends after, positions, boards, won by first, won by second, drawn, "
+        "up to symmetry, games, hash"
+    )
+    start = Boards.start(game).position(0)
     lines = [
         f"## {game}",
         "",
         f"`python evaluate.py solve --size {game.rows}x{game.columns} --win-length {game.win_length}`",
         "",
-        *_header(
-            "skip, value, ends after, positions, boards, won by first, won by second, drawn, up to symmetry, games"
-        ),
-        *(part.row for part in parts),
+        *_header(columns),
+        *(_row(each, found) for each, found in zip(games, facts, strict=True)),
         "",
         "First moves:",
         "",
         "```text",
-        "\n\n".join(f"skip {part.game.skip_chance:g}\n{part.first_moves}" for part in parts),
+        "\n\n".join(
+            f"skip {each.skip_chance:g}\n{board_of(each, start, found['moves'], best=found['optimal'])}"
+            for each, found in zip(games, facts, strict=True)
+        ),
         "```",
         "",
     ]
-    if parts[0].policies is not None:
+    if facts[0]["policies"] is not None:
         size = f"--size {game.rows}x{game.columns} --win-length {game.win_length}"
         lines += [
             f"Win / draw / loss of the first player, `python evaluate.py exact FIRST SECOND {size}`, and what a best "
             f"responder makes of random play, `python evaluate.py exploitability random {size}`:",
             "",
-            *_header("skip, optimal - optimal, optimal - random, random - optimal, random - random, best responder"),
-            *(part.policies for part in parts if part.policies is not None),
+            *_header("skip, optimal - random, random - optimal, random - random, best responder"),
+            *(
+                f"| {' | '.join([f'{each.skip_chance:g}', *found['policies']])} |"
+                for each, found in zip(games, facts, strict=True)
+            ),
             "",
         ]
     return "\n".join(lines)
@@ -171,9 +259,3 @@ with perfect play by both: a stone more never harms, so the first could take the
 
 | board | to win | with perfect play |
 |---|---|---|"""
-
-
-def _proof(game: Game) -> str:
-    proof = prove(game)
-    result = "the first player wins" if proof.winner == 0 else "a draw"
-    return f"| {game.rows} x {game.columns} | {game.win_length} | {result} |"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -45,16 +45,16 @@ class Solve(ExactOptions):
         value = float(solution.values(boards)[0])
         moves = solution.action_values(boards)[0]
         distance = int(solution.distance(boards)[0]) if game.skip_chance == 0 else None
+        optimal = np.flatnonzero(solution.optimal_actions(boards)[0]).tolist()
         if self.json:
             shape = (game.rows, game.columns)
-            optimal = np.flatnonzero(solution.optimal_actions(boards)[0])
             data = {
                 "game": game.to_dict(),
                 "position": self.position,
                 "value": solution.value,
                 "value_to_mover": value,
                 "moves": [[None if np.isnan(v) else float(v) for v in row] for row in moves.reshape(shape)],
-                "optimal": [int(cell) for cell in optimal],
+                "optimal": optimal,
                 "distance": distance,
                 "counts": solution.counts._asdict(),
             }
@@ -66,7 +66,7 @@ class Solve(ExactOptions):
             say("\nits first moves, to the first player")
         else:
             say(f"\nin {self.position!r} worth {value:.{digits}g} to the mover, whose moves are worth")
-        print(board_of(game, at, moves))
+        print(board_of(game, at, moves, best=optimal))
         if distance is not None:
             say(f"\nends after {distance} more moves where the winner hurries and the loser delays")
         with Console(stderr=True).status("counting"):
@@ -81,12 +81,19 @@ class Solve(ExactOptions):
         say(f"boards by number of stones: {by_stones}")
 
 
-def board_of(game: Game, at: Position, values: Reals | Sequence[float], digits: int = 6) -> str:
-    """Numbers as a board, stones where there are stones; the best are marked with a star."""
-    best = np.nanmax(np.asarray(values))
+def board_of(
+    game: Game,
+    at: Position,
+    values: Reals | Sequence[float],
+    digits: int = 6,
+    best: Container[int] | None = None,
+) -> str:
+    """Numbers as a board, stones where there are stones; the ``best`` cells, or the highest, are marked with a star."""
+    if best is None:
+        best = np.flatnonzero(np.asarray(values) >= np.nanmax(np.asarray(values)) - 1e-9).tolist()
     words = [
-        STONES[stone] if stone else f"{value:+.{digits}f}" + ("*" if value >= best - 1e-9 else " ")
-        for stone, value in zip(at.cells, values, strict=True)
+        STONES[stone] if stone else f"{value:+.{digits}f}" + ("*" if cell in best else " ")
+        for cell, (stone, value) in enumerate(zip(at.cells, values, strict=True))
     ]
     width = max(map(len, words))
     rows = (words[start : start + game.columns] for start in range(0, game.cells, game.columns))
