@@ -100,8 +100,8 @@ ROWS = (
     Row(
         "clock-mcts",
         f"{SIMULATED[0]}, {SIMULATED[1]:,} simulations by the clock",
-        "MCTSSearch.run of as many",
-        AT_LEAST,
+        "MCTSSearch.run of as many, which knows how large its tree will be",
+        None,
         partial(by_the_clock, SIMULATED[0], MCTS(SIMULATED[0]), SIMULATED[1], SIMULATED[1]),
         partial(simulations, *SIMULATED),
     ),

@@ -417,16 +417,20 @@ def test_the_clock_of_a_match_is_what_counts(ticking):
 
 
 def test_a_player_that_was_held_up_keeps_more_time_back(ticking):
-    player = Timed(GAME, clock="2", steady=None).player(ticking)
+    policy = Timed(GAME, clock="2")
+    player = policy.player(ticking)
     position = Boards.start(GAME).position(0)
-    spent = []
-    for look_s in (0.0, 0.05, 0.0):
+    lags = []
+    for look_s in (0.0, 1.0, 0.0):
         player.begin(ONE)
         ticking.look_s = look_s
-        before = ticking.time
         play(player, position)
-        spent.append(ticking.time - before)
-    assert spent[2] < spent[0]
+        lags.append(player._lag_s)
+    assert lags[0] < 0.02
+    assert lags[1] > 0.5
+    assert lags[2] == 0.9 * lags[1]
+    plans = [policy.plan(0, 2.0, policy.own_clock, lag_s) for lag_s in lags[:2]]
+    assert plans[1].soft_s < plans[0].soft_s - 0.5 / usual_moves_left(GAME)[0] + 1e-9
 
 
 def game_moves(player, game, opponent, seed=0, wait=0.0):
