@@ -35,6 +35,7 @@ COMMANDS: Commands = {
     "solve": ("ttt_apps.evaluate.solve:Solve", "The exact value of a game, and of all moves in a position."),
     "database": ("ttt_apps.evaluate.database:Database", "Endgame databases: build, verify, probe, list."),
     "prove": ("ttt_apps.evaluate.prove:Prove", "Who wins a larger board without skips."),
+    "proven": ("ttt_apps.evaluate.proven:AskProven", "How often a policy keeps a proved result on larger boards."),
     "cost": ("ttt_apps.evaluate.cost:Cost", "What runs cost, repeated in fresh processes."),
     "dial": ("ttt_apps.evaluate.dial:Dial", "Opponents of graded strength, from a compressed table."),
     "reproduce": ("ttt_apps.evaluate.reproduce:Reproduce", "A published table or figure, computed anew."),
