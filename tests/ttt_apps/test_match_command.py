@@ -126,3 +126,25 @@ def test_games_that_are_none_are_one_sentence(tmp_path, capsys):
         file.write('{"format": 1, "content": "games"}\n{"moves')
     evaluate.main(["games", str(log)])
     assert "note: " in capsys.readouterr().err
+
+
+def test_a_match_by_the_clock_tells_the_time_of_both(tmp_path, capsys):
+    log = tmp_path / "log.jsonl"
+    words = ["match", "timed:max-depth=2", "random", "--games", "4", "--clock", "20+0.5"]
+    evaluate.main([*words, "--json", "--log", str(log)])
+    found = json.loads(capsys.readouterr().out)
+    assert found["clock"] == "20+0.5"
+    assert found["games"] == 4
+    games = list(read_games(log))
+    for times, player in zip(found["times"], ("timed:max-depth=2", "random"), strict=True):
+        seats = [game.players.index(player) for game in games]
+        seconds = [s for game, seat in zip(games, seats, strict=True) for s in game.settings["seconds"][seat]]
+        assert times["moves"] == len(seconds)
+        assert times["largest_s"] == pytest.approx(max(seconds), abs=1e-4)
+        assert 0 < times["least_left_s"] < 20.5
+        assert times["lost_on_time"] == 0
+    evaluate.main(words)
+    shown = capsys.readouterr().out
+    assert "by the clock, 20+0.5" in shown
+    assert "lost on time" in shown
+    assert "'soon' is no clock: write seconds" in refused(capsys, *words[:-1], "soon")
