@@ -8,6 +8,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from baselines.endgame import NOWHERE
 from baselines.expectiminimax import Expectiminimax, Search
 from baselines.mcts import MCTS, KeptTree, MCTSSearch, Trees
 from ttt_envs.boards import Boards
@@ -152,6 +153,7 @@ class Deepening:
 
     def _searched(self, boards: Boards) -> Search:
         policy = self._policy
+        stones = NOWHERE if policy.endgame is None else int(policy._database.layers_of(boards)[0])
         return Search(
             policy.game,
             boards,
@@ -160,6 +162,9 @@ class Deepening:
             luck=np.full(len(boards.mover), self._key, np.uint64),
             memory=TABLE_BYTES,
             every_move=False,
+            probe=None if stones == NOWHERE else policy._database.probe(stones),
+            by_result=policy._by_result,
+            margin=policy._tie,
         )
 
     @property
@@ -241,7 +246,7 @@ class Deepening:
             begun = self._search.move_values[0]
             if np.isfinite(begun[self._first]):
                 values = begun
-        return np.asarray(best_shares(values[None], TIE)[0])
+        return np.asarray(best_shares(values[None], self._policy._tie)[0])
 
     def reply(self, cell: int, going: Callable[[], bool]) -> int | None:
         """The best answer, searched one ply less deeply."""
