@@ -15,7 +15,7 @@ import json
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import IO, Any, ClassVar, Literal, NamedTuple
 
@@ -26,7 +26,7 @@ from ttt_envs.boards import Boards, cells_of, keys, words_of
 from ttt_envs.compiling import Flags, Integers, Keys, Reals
 from ttt_envs.files import open_to_read, parse_json, write_whole
 from ttt_envs.kept import mapped
-from ttt_envs.policy import TIE, HasPlayer, Player, Policy, sample
+from ttt_envs.policy import TIE, HasPlayer, Player, Policy, is_colour_blind, is_symmetric, sample
 from ttt_envs.rules import Game
 from ttt_envs.specs import Named, make_policy
 from ttt_envs.symmetry import inverse, symmetries
@@ -46,6 +46,13 @@ _LARGEST = 1 << 34
 Choose = Literal["best", "ucb", "softmax"]
 
 
+@cache
+def _symmetries(game: Game) -> tuple[Integers, Integers]:
+    """The symmetries of a board, and what undoes them: int64[S, rows * columns] each."""
+    found = symmetries(game)
+    return found, inverse(found)
+
+
 class BookError(ValueError):
     """A file is no opening book, or that of another game."""
 
@@ -61,7 +68,7 @@ class Canonical(NamedTuple):
     @classmethod
     def of(cls, boards: Boards, game: Game) -> Canonical:
         """Of positions; the mover's stones are 1 there, whoever he is."""
-        images = boards.own_first()[:, symmetries(game)]
+        images = boards.own_first()[:, _symmetries(game)[0]]
         count, number, cells = images.shape
         of_images = keys(images.reshape(-1, cells)).reshape(count, number, words_of(game))
         same = np.ones((count, number), np.bool_)
@@ -72,7 +79,7 @@ class Canonical(NamedTuple):
 
     def cells(self, actions: Integers, game: Game) -> Integers:
         """int64[B]: where moves int64[B] go in the images, of several symmetries the least."""
-        to = inverse(symmetries(game))[:, actions].T
+        to = _symmetries(game)[1][:, actions].T
         return np.asarray(np.where(self.same, to, game.cells).min(axis=1))
 
 
@@ -132,7 +139,7 @@ class Book:
 
     def moves(self, boards: Boards) -> list[Moves | None]:
         """What the book says of positions, None where it says nothing."""
-        images = symmetries(self.game)
+        images, _ = _symmetries(self.game)
         found: list[Moves | None] = []
         for row, same in zip(*self.find(boards), strict=True):
             if row < 0:
@@ -160,7 +167,7 @@ class Book:
         move = self.starts[rows[board]] + within
         out = np.zeros(boards.cells.shape)
         part = shares[move] / same.sum(axis=1)[board]
-        for symmetry, image in enumerate(symmetries(self.game)):
+        for symmetry, image in enumerate(_symmetries(self.game)[0]):
             here = same[board, symmetry]
             np.add.at(out, (board[here], image[self.cells[move[here]]]), part[here])
         return out, known
@@ -424,6 +431,16 @@ class OpeningBook(Named):
     def pure(self) -> bool:
         """Whether who plays then is."""
         return self._then.pure
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether who plays then is: a book knows no other positions than classes of images."""
+        return is_symmetric(self._then)
+
+    @property
+    def colour_blind(self) -> bool:
+        """Whether who plays then is: a book knows own stones and the opponent's."""
+        return is_colour_blind(self._then)
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
         """float64[B, rows * columns]; ``rng`` as whoever plays then needs it."""

@@ -1,4 +1,4 @@
-"""What the parts of a game program cost and bring: clocks around a search, and matches by the clock.
+"""What the parts of a game program cost and bring: clocks around a search, look-ups, and matches by the clock.
 
 Rows take turns with what stands beside them in one process on one core, for several rounds, by CPU time: the same
 search to the same depth with a clock that is looked at, and without. Games of matches by the clock are counted by wall
@@ -11,23 +11,28 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import perf_counter
 
 import numpy as np
-from measuring import Benchmark, Part, Row, SkipRow, Spread, Stretch, rate, run, timed
+from measuring import Benchmark, Part, Row, SkipRow, Spread, Stretch, rate, rounds_of, run, timed
 from rich.box import MARKDOWN
 from rich.table import Table
 
+from baselines.endgame import build, open_table
 from baselines.expectiminimax import Expectiminimax, Search
 from baselines.mcts import MCTS
+from baselines.opening_book import Made, OpeningBook, make_book
 from baselines.timed import Clock, Plan, think
 from baselines.timed.searches import TABLE_BYTES, begin_timed
 from evaluation.timed_match import play_timed_pairs
 from ttt_envs.boards import Boards
 from ttt_envs.policy import Policy
-from ttt_envs.rules import Game
+from ttt_envs.rules import NOT_OVER, Game, standing
 
 PACKAGES = ("numpy", "numba", "joblib")
 AT_LEAST = 0.97
@@ -166,12 +171,131 @@ def table_of_matches(found: list[Jobs]) -> Table:
     return table
 
 
+# ---------------------------------------------------------------------------------------------------------------------
+# Look-ups
+
+
+@dataclass(frozen=True)
+class Rate:
+    """How much in a second of CPU time."""
+
+    name: str
+    work: str
+    rate: Spread
+
+
+BOOK_GAME, PROBED = Game(5, 5, 4), Game(4, 5, 4)
+PROBED_FROM, AT_ONCE = 12, 4096
+
+
+@cache
+def the_book() -> OpeningBook:
+    """A book of the moves of games at random, and of who has won them by chance."""
+    rng = np.random.default_rng(0)
+    parts = []
+    for seed in range(50):
+        seen = boards_of(BOOK_GAME, seed, 8)
+        moves = rng.random(seen.cells.shape) * (seen.cells == 0)
+        parts.append(Made(seen, moves.argmax(axis=1), np.eye(3, dtype=np.int64)[rng.integers(0, 3, len(seen.mover))]))
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "book")
+        make_book(BOOK_GAME, parts, plies=8).write(path)
+        policy = OpeningBook(BOOK_GAME, str(path), then="random")
+        policy.of_book(Boards.start(BOOK_GAME))  # which opens it
+        return policy
+
+
+@cache
+def the_database() -> TemporaryDirectory[str]:
+    folder = TemporaryDirectory()
+    build(PROBED, Path(folder.name), stones=PROBED_FROM)
+    return folder
+
+
+def boards_of(game: Game, seed: int, most: int, least: int = 0) -> Boards:
+    """Positions with ``least`` to ``most`` - 1 stones at random places, by turns, that are not over."""
+    rng = np.random.default_rng(seed)
+    cells = np.zeros((2 * AT_ONCE, game.cells), np.int8)
+    order = rng.permuted(np.tile(np.arange(game.cells), (len(cells), 1)), axis=1)
+    stones = rng.integers(least, most, len(cells))
+    for ply in range(most - 1):
+        rows = np.flatnonzero(stones > ply)
+        cells[rows, order[rows, ply]] = 1 + ply % 2
+    goes_on = np.array([standing(board, game.parameters) == NOT_OVER for board in cells])
+    return Boards(cells, (stones % 2).astype(np.int8)).take(np.flatnonzero(goes_on)[:AT_ONCE])
+
+
+def look_up_in_the_book(at_once: int) -> Stretch:
+    policy, boards = the_book(), boards_of(BOOK_GAME, 0, 8)
+    parts = [boards.take(np.arange(start, start + at_once)) for start in range(0, min(1024, AT_ONCE) // at_once)]
+
+    def work() -> float:
+        for part in parts:
+            policy.of_book(part)
+        return len(parts) * at_once
+
+    return timed(work)
+
+
+def probe(cold: bool, at_once: int) -> Stretch:
+    folder = Path(the_database().name)
+    boards = boards_of(PROBED, 0, PROBED.cells, PROBED_FROM)
+    parts = [boards.take(np.arange(start, start + at_once)) for start in range(0, 1024, at_once)]
+    opened = open_table(PROBED, folder)
+
+    def work() -> float:
+        table = opened
+        if cold:
+            for file in folder.iterdir():
+                with file.open("rb") as descriptor:
+                    os.posix_fadvise(descriptor.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            table = open_table(PROBED, folder)
+        for part in parts:
+            table.values(part)
+        return len(parts) * at_once
+
+    return timed(work)
+
+
+RATES: dict[str, tuple[str, Callable[[], Stretch]]] = {
+    "book": (f"{BOOK_GAME}: look-ups in a book, one by one", partial(look_up_in_the_book, 1)),
+    "book-1024": ("the same, 1,024 positions at once", partial(look_up_in_the_book, 1024)),
+    "probe": (
+        f"{PROBED}: values from a database of {PROBED_FROM} stones and more, one by one",
+        partial(probe, False, 1),
+    ),
+    "probe-1024": ("the same, 1,024 positions at once", partial(probe, False, 1024)),
+    "probe-cold": (
+        "the same, from files that are no more in memory: opened, each layer read and its hash checked",
+        partial(probe, True, 1024),
+    ),
+}
+
+
+def measure_rate(name: str, rounds: int, seconds: float) -> Rate:
+    work, stretch = RATES[name]
+    (done,) = rounds_of([stretch()], rounds, seconds)
+    return Rate(name, work, Spread.of(one.amount / one.seconds for one in done))
+
+
+def table_of_rates(found: list[Rate]) -> Table:
+    table = Table(box=MARKDOWN)
+    for header in ("row", "work", "positions/s"):
+        table.add_column(header, no_wrap=True)
+    for each in found:
+        table.add_row(each.name, each.work, str(each.rate))
+    return table
+
+
 BENCHMARK = Benchmark(
     about=str(__doc__),
     packages=PACKAGES,
     unit=rate("positions or simulations/s"),
     rows=ROWS,
-    parts=(Part("matches", (MATCHES,), measure_matches, table_of_matches),),
+    parts=(
+        Part("rates", tuple(RATES), measure_rate, table_of_rates),
+        Part("matches", (MATCHES,), measure_matches, table_of_matches),
+    ),
     left_out=(MATCHES,),
 )
 

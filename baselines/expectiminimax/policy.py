@@ -11,7 +11,7 @@ import numpy as np
 from baselines.endgame import NOWHERE, Endgame, by_layer
 from baselines.expectiminimax.leaves import BATCH, SearchByLeaves
 from baselines.expectiminimax.order import luck_after, luck_of_turn, tried
-from baselines.expectiminimax.search import Search, check_settings
+from baselines.expectiminimax.search import MEMORY, Search, check_settings
 from baselines.expectiminimax.windows import Heuristic
 from ttt_envs.boards import Boards
 from ttt_envs.compiling import Integers, Keys, Reals
@@ -31,6 +31,10 @@ class Analysis(NamedTuple):
     """the principal variation: the best moves of both, first of equals, as long as no turn is skipped"""
     nodes: int
     """positions looked at: stones put down in the search, and positions before the last ply that were only read"""
+
+
+LARGEST_TABLE = 1 << 16
+"""MiB"""
 
 
 @dataclass(frozen=True)
@@ -57,11 +61,15 @@ class Expectiminimax(Named):
     endgame: str | None = None
     """a folder that evaluate.py database build has made: what is in it is looked up instead of being searched. With
     skips a win then counts 1 whenever it comes, as in the database; without, the more, the sooner it comes"""
+    table: int = MEMORY >> 20
+    """MiB to which the table of positions may grow, 0 for none: what is found is the same"""
     pure: bool = field(init=False)
     """whether nothing is drawn"""
 
     def __post_init__(self) -> None:
         check_settings(self.depth, self.width, self.heuristic)
+        if not 0 <= self.table <= LARGEST_TABLE:
+            raise ValueError(f"table={self.table} is no size of a table: choose 0 (none) to {LARGEST_TABLE:,} MiB")
         object.__setattr__(self, "pure", self._drawn is None)
         if self.leaf is not None:
             self._leaf  # noqa: B018  # now, rather than at the first move
@@ -173,6 +181,7 @@ class Expectiminimax(Named):
                 heuristic=self.heuristic,
                 width=self._drawn,
                 luck=luck,
+                memory=self.table << 20,
                 every_move=every_move,
                 probe=None if stones == NOWHERE else self._database.probe(stones),
                 by_result=self._by_result,

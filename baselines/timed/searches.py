@@ -160,7 +160,7 @@ class Deepening:
             heuristic=policy.heuristic,
             width=None if policy.pure else policy.width,
             luck=np.full(len(boards.mover), self._key, np.uint64),
-            memory=TABLE_BYTES,
+            memory=min(TABLE_BYTES, policy.table << 20),
             every_move=False,
             probe=None if stones == NOWHERE else policy._database.probe(stones),
             by_result=policy._by_result,

@@ -615,3 +615,17 @@ def test_the_source_runs_as_plain_python(fresh):
         PLAIN_PYTHON,
     )
     assert fresh("import os; os.environ['NUMBA_DISABLE_JIT'] = '1'", *lines) == fresh(*lines)
+
+
+def test_the_size_of_the_table_decides_how_long_it_takes_and_nothing_else():
+    game = Game(4, 4, 4, 0.1)
+    boards = plain.positions_of_random_play(game, 20)
+    found = [make_policy(f"expectiminimax:depth=6,table={size}", game) for size in (0, 1, 256)]
+    scores = [policy.probabilities(boards) for policy in found]
+    assert_array_equal(scores[0], scores[2])
+    assert_array_equal(scores[1], scores[2])
+    nodes = [sum(one.nodes for one in policy.analyse_all(boards)) for policy in found]
+    assert nodes[0] > nodes[2]
+    for size in (-1, 1 << 17):
+        with pytest.raises(ValueError, match=f"table={size} is no size of a table"):
+            make_policy(f"expectiminimax:table={size}", game)
