@@ -116,8 +116,8 @@ class Kept:
 
 
 def kept(policy: Policy, game: Game) -> Policy:
-    """A policy that keeps its answers: see :class:`Kept`."""
-    return policy if isinstance(policy, Kept) else Kept(policy, game)
+    """A policy that keeps its answers, see :class:`Kept`; one that is not pure as it is."""
+    return policy if isinstance(policy, Kept) or not policy.pure else Kept(policy, game)
 
 
 def _longer(array: np.ndarray[Any, Any], size: int) -> np.ndarray[Any, Any]:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from baselines.compression import Compressed
 from baselines.tables import Softmax, Table
+from evaluation.asking import kept
 from evaluation.exact import exploitability, match_outcome, regret
 
 
@@ -38,7 +39,7 @@ def grade(full: Softmax, compressed: Compressed, *, made_again: bool = False) ->
         made_again: play by the approximated table and not by the factors: the same, faster where a board is large.
     """
     game = compressed.game
-    policy = Softmax(Table(game, compressed.table()) if made_again else compressed, full.w)
+    policy = kept(Softmax(Table(game, compressed.table()) if made_again else compressed, full.w), game)
     return Grade(
         compressed.rank,
         compressed.stored_numbers,

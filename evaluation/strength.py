@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from baselines.solver import LARGEST, Solution, solve
+from evaluation.asking import kept
 from evaluation.estimate import boards_by_stones
 from evaluation.exact import CHUNK, Outcome, exploitability, outcome, regret
 from evaluation.layers import forward
@@ -153,7 +154,7 @@ def strength_of(game: Game, policy: str | Policy, opponents: Sequence[str], *, c
         ValueError: a policy that is unknown, is not pure, or does not play by the rules.
         MemoryError: too many positions can be reached.
     """
-    asked = make_policy(policy, game)
+    asked = kept(make_policy(policy, game), game)
     return Strength(
         exploitability(game, asked, chunk=chunk),
         regret(game, asked, chunk=chunk) if game.cells <= LARGEST else None,

@@ -43,6 +43,8 @@ PROVED = (
 """larger boards, without skips"""
 MATCHED = 12
 """cells up to which policies are evaluated, too"""
+MEMORY = 1 << 32
+"""bytes that positions of perfect play may take"""
 
 HEAD = """\
 # Ground truth
@@ -57,10 +59,10 @@ loss. Up to 16 cells, where the skip chance is 0, 1/4 or 1/2, the arithmetic is 
 fractions too; at 1/10 rounding stays below 1e-12. On larger boards values are exact at 0 and are less than 1e-6 from
 the exact ones elsewhere ([how](strong-solving.md)). A star marks the best first moves. *Win / draw / loss* are those
 of the first player where both play perfectly and choose among equally good moves at random; it is left out where more
-positions can come up than memory holds. *Boards* are arrangements of stones that can be reached; *positions* also say
-who is to move, and are not over. *Ends after* counts plies where the winner hurries and the loser delays. *Hash* is
-the beginning of the SHA-256 of the values of all positions, as they are stored. Every row can be had again by the
-command above its table, with `--skip-chance` as in the row.
+positions can come up than 4 GiB of memory hold. *Boards* are arrangements of stones that can be reached; *positions*
+also say who is to move, and are not over. *Ends after* counts plies where the winner hurries and the loser delays.
+*Hash* is the beginning of the SHA-256 of the values of all positions, as they are stored. Every row can be had again
+by the command above its table, with `--skip-chance` as in the row.
 """
 
 
@@ -156,7 +158,7 @@ def _outcome(game: Game, value: float, optimal: Optimal) -> Outcome | None:
     if game.skip_chance == 0:
         return Outcome(float(value == 1), float(value == 0), float(value == -1))
     try:
-        return outcome(game, optimal, optimal)
+        return outcome(game, optimal, optimal, memory=MEMORY)
     except MemoryError:
         return None
 
