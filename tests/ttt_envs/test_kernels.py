@@ -30,8 +30,8 @@ PACKAGES = ("ttt_envs", "baselines", "learners", "evaluation")
 WORK = {
     "ttt_envs": 12,
     "baselines.solver": 3,
-    "baselines.expectiminimax": 8,
-    "baselines.mcts": 8,
+    "baselines.expectiminimax": 6,
+    "baselines.mcts": 4,
     "baselines.proof": 1,
     "evaluation.layers": 3,
     "learners": 6,
