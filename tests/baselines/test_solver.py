@@ -14,6 +14,7 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 import numpy as np
 import plain
@@ -23,6 +24,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+from baselines import solver
 from baselines.solver import Optimal, follows, solve, sweep
 from ttt_envs import Boards, Game, chance_outcomes, from_text, make_policy
 from ttt_envs.policy import Values
@@ -590,6 +592,7 @@ def whole_files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("whole")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TTT_ENVS_CACHE", str(folder))
+        patch.setattr(solver, "_alive", WeakValueDictionary())  # another test may hold what would be given again
         solve(LARGE)
     return only_table(folder)
 
