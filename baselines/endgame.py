@@ -22,7 +22,7 @@ from baselines.layered.sweep import BYTES, WON, Values
 from baselines.layered.table import Folder, Layers, open_folder
 from ttt_envs.bits import bits_of, line_in
 from ttt_envs.boards import Boards, to_text
-from ttt_envs.compiling import Cells, Integers, Parameters, Reals, wide
+from ttt_envs.compiling import Cells, Integers, Parameters, Reals, stone_of, wide
 from ttt_envs.rules import Game, Position, legal_bits, skip_chance_of
 
 __all__ = [
@@ -149,7 +149,7 @@ def result_of(cells: Cells, mover: int, skipped: bool, probe: Probe, parameters:
         probe: a layer that holds the position.
         parameters: ``Game.parameters``.
     """
-    own, other = bits_of(cells, mover + 1), bits_of(cells, 2 - mover)
+    own, other = bits_of(cells, stone_of(mover + 1)), bits_of(cells, stone_of(2 - mover))
     if not skipped:
         own, other = other, own
     _, at = entry_of(own, other, probe.ranks, probe.classes, probe.starts, probe.widths)
@@ -176,14 +176,14 @@ def score_of(worth: float, plies: float, depth: int, parameters: Parameters) -> 
 @bare_inlined
 def worth_of(cells: Cells, mover: int, depth: int, probe: Probe, parameters: Parameters) -> float:
     """The score of a search to ``mover``, who has just made a position of the layer, with ``depth`` plies left."""
-    worth = after_of(bits_of(cells, mover + 1), bits_of(cells, 2 - mover), probe, parameters)
+    worth = after_of(bits_of(cells, stone_of(mover + 1)), bits_of(cells, stone_of(2 - mover)), probe, parameters)
     return score_of(worth, BYTES - abs(worth) - 1.0, depth, parameters)  # one of its plies is played
 
 
 @bare_inlined
 def _of_mover(cells: Cells, mover: int, depth: int, probe: Probe, parameters: Parameters) -> float:
     """The score of a search to ``mover``, who is to move in a position of the layer, with ``depth`` plies left."""
-    own, other = bits_of(cells, mover + 1), bits_of(cells, 2 - mover)
+    own, other = bits_of(cells, stone_of(mover + 1)), bits_of(cells, stone_of(2 - mover))
     _, at = entry_of(own, other, probe.ranks, probe.classes, probe.starts, probe.widths)
     worth = float(probe.results[at]) if skip_chance_of(parameters) > 0 else float(probe.plies[at])
     return score_of(worth, BYTES - abs(worth), depth, parameters)
