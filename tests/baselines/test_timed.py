@@ -1,6 +1,7 @@
 """Search by the clock, with clocks that tests wind themselves, so that nothing depends on the machine."""
 
 import gc
+import math
 import threading
 import time
 import weakref
@@ -12,11 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
+from baselines.endgame import build
 from baselines.expectiminimax import Expectiminimax, Search
 from baselines.mcts import MCTSSearch
 from baselines.timed import Clock, Plan, Timed, estimated_moves_left, read_moves_left, think, usual_moves_left
 from baselines.timed import write_moves_left as write
-from baselines.timed.searches import Deepening, Sampling
+from baselines.timed.searches import Deepening, Sampling, begin_timed
 from ttt_envs import Boards, Game, from_text, make_policy
 from ttt_envs.policy import HasPlayer, ReadsClocks
 
@@ -539,3 +541,22 @@ def test_what_goes_wrong_in_the_thread_is_told():
     play(player, Boards.start(Game()).position(0))
     with pytest.raises(ZeroDivisionError):
         player.close()
+
+
+@pytest.mark.parametrize("skip_chance", [0.0, 0.25])
+def test_a_timed_search_asks_the_endgame_database_that_it_is_told_to(skip_chance, tmp_path):
+    game = Game(3, 3, 3, skip_chance)
+    build(game, tmp_path, stones=4)
+    boards = plain.positions_of_random_play(game, 40)
+    other = 0
+    for depth in (1, 3):
+        policy = make_policy(f"expectiminimax:depth={depth},endgame={tmp_path}", game)
+        expected = policy.probabilities(boards)
+        other += int((expected != make_policy(f"expectiminimax:depth={depth}", game).probabilities(boards)).sum())
+        for row in range(len(boards.mover)):
+            search = begin_timed(policy, boards.position(row), np.uint64(0), None, time.perf_counter)
+            while search.depth < depth and search.go_on(math.inf, depth):
+                pass
+            if search.depth == depth:  # there were so many empty cells
+                assert_array_equal(search.best(), expected[row])
+    assert other > 0  # what it knows changes moves
