@@ -369,7 +369,7 @@ def ucb_shares(starts: Integers, results: NDArray[Any], c: float) -> Reals:
     return _normed(starts, (np.repeat(unit, count) / (np.repeat(high, count) - good)) ** 2)
 
 
-def best_shares(starts: Integers, results: NDArray[Any]) -> Reals:
+def best_move_shares(starts: Integers, results: NDArray[Any]) -> Reals:
     """Equal shares of the best moves of each position, float64[M]; arguments as of :func:`ucb_shares`."""
     good = goodness_of(results)
     best = np.repeat(np.maximum.reduceat(good, starts[:-1]), np.diff(starts))
@@ -459,7 +459,7 @@ class OpeningBook(Named):
             return ucb_shares(book.starts, book.results, self.c)
         if self.choose == "softmax":
             return softmax_shares(book.starts, book.results, self.temperature)
-        return best_shares(book.starts, book.results)
+        return best_move_shares(book.starts, book.results)
 
     def of_book(self, boards: Boards) -> tuple[Reals, Flags]:
         """The distributions of the book alone, float64[B, rows * columns], and where it has one, bool[B]."""

@@ -28,7 +28,7 @@ from baselines.expectiminimax import Expectiminimax, Search
 from baselines.mcts import MCTS
 from baselines.opening_book import Made, OpeningBook, make_book
 from baselines.timed import Clock, Plan, think
-from baselines.timed.searches import TABLE_BYTES, begin_timed
+from baselines.timed.searches import TABLE_MIB, begin_timed
 from evaluation.timed_match import play_timed_pairs
 from ttt_envs.boards import Boards
 from ttt_envs.policy import Policy
@@ -56,7 +56,7 @@ def by_the_clock(game: Game, policy: Policy, depth: int, amount: float) -> Stret
 
 def deepening(game: Game, depth: int) -> Search:
     """The same without."""
-    search = Search(game, Boards.start(game), every_move=False, memory=TABLE_BYTES)
+    search = Search(game, Boards.start(game), every_move=False, memory=TABLE_MIB << 20)
     for one in range(1, depth + 1):
         search.run(one)
     return search

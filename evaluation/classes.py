@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from baselines.layered.ranks import Sets, image
+from baselines.layered.ranks import Sets, image, spread_all
 from ttt_envs.compiling import Integers, Keys, compiled, inlined, wide
 from ttt_envs.rules import Game
 from ttt_envs.symmetry import Symmetries, inverse, symmetries
@@ -39,15 +39,7 @@ def images_of(game: Game, which: Symmetries = "all") -> Images:
     if which == "none" or game.cells > LARGEST:
         return Images(0, np.zeros((1, 1), np.uint32), np.zeros((1, 1), np.uint32))
     to, low = inverse(symmetries(game, which)), (game.cells + 1) // 2  # where a cell goes
-    return Images(low, _moved(to[:, :low]), _moved(to[:, low:]))
-
-
-def _moved(to: Integers) -> Sets:
-    """uint32[S, 2**n]: all sets of n cells with cell i moved to ``to[s, i]``."""
-    out = np.zeros((len(to), 1), np.uint32)
-    for moved in np.uint32(1) << to.T.astype(np.uint32):
-        out = np.concatenate([out, out | moved[:, None]], axis=1)
-    return np.ascontiguousarray(out)
+    return Images(low, spread_all(to[:, :low]), spread_all(to[:, low:]))
 
 
 @inlined

@@ -44,6 +44,8 @@ LOOK = 5
 PLAYERS = ("random", "win-or-block", "expectiminimax:depth=2", "mcts:simulations=100,reuse=false")
 """who the positions come from; each seat draws one"""
 _TOGETHER = 25  # candidates, or positions, in a block of work
+ASKED = 100
+"""positions that a policy is asked about in a block; what draws depends on it"""
 
 
 @dataclass(frozen=True)
@@ -412,10 +414,9 @@ def ask(game: Game, policy: str, positions: Positions, *, seed: int = 0, jobs: J
     boards, keeps = positions.boards, positions.keeps
     trusted = not isinstance(policy, FromFile)
     _made(game, str(policy), trusted)  # what is wrong with it is said here
-    blocks = (
-        (game, str(policy), trusted, boards.take(rows), keeps[rows], [seed, int(rows[0])])
-        for rows in (np.arange(start, min(start + 4 * _TOGETHER, len(keeps))) for start in range(0, len(keeps), 100))
-    )
+    starts = range(0, len(keeps), ASKED)
+    parts = (np.arange(start, min(start + ASKED, len(keeps))) for start in starts)
+    blocks = ((game, str(policy), trusted, boards.take(rows), keeps[rows], [seed, int(rows[0])]) for rows in parts)
     return np.concatenate(list(in_order(do_blocks(_asked, blocks, jobs))))
 
 

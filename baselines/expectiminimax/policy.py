@@ -109,13 +109,13 @@ class Expectiminimax(Named):
         return self.endgame is not None and self.game.skip_chance > 0
 
     @property
-    def _tie(self) -> float:
+    def tie(self) -> float:
         """Moves that are so near to the best are as good."""
         return TIE if self.endgame is None else TIE + 2 * self._database.error
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
         """float64[B, rows * columns]; with ``width`` it needs ``rng`` and draws one number of 64 bits a position."""
-        return best_shares(self.scores(boards, rng), self._tie)
+        return best_shares(self.scores(boards, rng), self.tie)
 
     def scores(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
         """Scores of the search, float64[B, rows * columns], to the mover, NaN where illegal.
@@ -170,23 +170,36 @@ class Expectiminimax(Named):
             values[rows], nodes[rows] = self._search_to(stones, boards.take(rows), luck[rows], depth, every_move)
         return values, nodes
 
+    def search(self, boards: Boards, luck: Keys, *, every_move: bool, most: int = LARGEST_TABLE) -> Search:
+        """A search by these settings, not yet begun; where there are leaves of another policy there is none.
+
+        Args:
+            boards: positions that are not over; with a database of one number of stones, or all with fewer than it.
+            luck: uint64[B], what a narrow search draws with.
+            every_move: find the value of every move.
+            most: MiB to which the table may grow, where the policy would let it be larger.
+        """
+        assert self.leaf is None
+        layers = None if self.endgame is None else self._database.layers_of(boards)
+        return Search(
+            self.game,
+            boards,
+            heuristic=self.heuristic,
+            width=self._drawn,
+            luck=luck,
+            memory=min(self.table, most) << 20,
+            every_move=every_move,
+            probe=None if layers is None else self._database.probe(int(layers[0])),
+            by_result=self._by_result,
+            margin=self.tie,
+        )
+
     def _search_to(
         self, stones: int, boards: Boards, luck: Keys, depth: int, every_move: bool
     ) -> tuple[Reals, Integers]:
         """The same, of positions of which a search meets the database at so many stones, at ``NOWHERE`` never."""
         if self.leaf is None:
-            search = Search(
-                self.game,
-                boards,
-                heuristic=self.heuristic,
-                width=self._drawn,
-                luck=luck,
-                memory=self.table << 20,
-                every_move=every_move,
-                probe=None if stones == NOWHERE else self._database.probe(stones),
-                by_result=self._by_result,
-                margin=self._tie,
-            )
+            search = self.search(boards, luck, every_move=every_move)
             search.run(depth)
             return search.move_values, search.nodes
         values, nodes = np.empty(boards.cells.shape), np.empty(len(luck), np.int64)
@@ -204,7 +217,7 @@ class Expectiminimax(Named):
         cells, mover = position.cells.copy(), position.mover
         moves: list[int] = []
         while True:
-            cell = int(np.argmax(values >= np.nanmax(values) - self._tie))
+            cell = int(np.argmax(values >= np.nanmax(values) - self.tie))
             moves.append(cell)
             outcome = place(cells, mover, cell, int(np.count_nonzero(cells)), self.game.parameters)
             if outcome != NOT_OVER or len(moves) == self.depth:

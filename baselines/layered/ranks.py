@@ -96,8 +96,8 @@ def classes_of(game: Game, ranks: Ranks) -> Classes:
     """The classes of all sets without a line, in a second for 20 cells."""
     cells, low = game.cells, ranks.low
     images = inverse(symmetries(game))  # where a cell goes
-    low_images = _spread_all(images[:, :low])
-    high_images = _spread_all(images[:, low:])
+    low_images = spread_all(images[:, :low])
+    high_images = spread_all(images[:, low:])
     places = np.empty(1 << cells, np.int32)
     leaders = np.empty(1 << cells, np.uint32)
     starts = np.zeros(cells + 2, np.int64)
@@ -112,13 +112,12 @@ def _sizes(sets: Sets) -> NDArray[np.uint8]:
     return sizes
 
 
-def _spread_all(to: Integers) -> Sets:
-    """uint32[S, 2**n]: sets of n cells with their cells moved, cell i to ``to[s, i]``."""
-    count, cells = to.shape
-    out = np.zeros((count, 1 << cells), np.uint32)
-    for s in range(count):
-        spread(to[s], cells, 0, out[s])
-    return out
+def spread_all(to: Integers) -> Sets:
+    """uint32[S, 2**n]: all sets of n cells with their cells moved, cell i to ``to[s, i]``."""
+    out = np.zeros((len(to), 1), np.uint32)
+    for moved in np.uint32(1) << to.T.astype(np.uint32):
+        out = np.concatenate([out, out | moved[:, None]], axis=1)
+    return np.ascontiguousarray(out)
 
 
 @inlined

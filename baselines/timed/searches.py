@@ -8,7 +8,6 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from baselines.endgame import NOWHERE
 from baselines.expectiminimax import Expectiminimax, Search
 from baselines.mcts import MCTS, KeptTree, MCTSSearch, Trees
 from ttt_envs.boards import Boards
@@ -32,7 +31,7 @@ LARGEST = 1 << 62
 """a depth without a bound"""
 AGREED = 0.1
 """scores of two depths that differ by no more agree"""
-TABLE_BYTES = 1 << 24
+TABLE_MIB = 16
 """for the table of a search: to move a larger one into one still larger takes longer than a player in need has"""
 TREE_BYTES = 1 << 27
 """for a tree, after which it does not grow: the same"""
@@ -152,20 +151,7 @@ class Deepening:
         self.agreed = 0
 
     def _searched(self, boards: Boards) -> Search:
-        policy = self._policy
-        stones = NOWHERE if policy.endgame is None else int(policy._database.layers_of(boards)[0])
-        return Search(
-            policy.game,
-            boards,
-            heuristic=policy.heuristic,
-            width=None if policy.pure else policy.width,
-            luck=np.full(len(boards.mover), self._key, np.uint64),
-            memory=min(TABLE_BYTES, policy.table << 20),
-            every_move=False,
-            probe=None if stones == NOWHERE else policy._database.probe(stones),
-            by_result=policy._by_result,
-            margin=policy._tie,
-        )
+        return self._policy.search(boards, self._keys, every_move=False, most=TABLE_MIB)
 
     @property
     def next_s(self) -> float:
@@ -246,7 +232,7 @@ class Deepening:
             begun = self._search.move_values[0]
             if np.isfinite(begun[self._first]):
                 values = begun
-        return np.asarray(best_shares(values[None], self._policy._tie)[0])
+        return np.asarray(best_shares(values[None], self._policy.tie)[0])
 
     def reply(self, cell: int, going: Callable[[], bool]) -> int | None:
         """The best answer, searched one ply less deeply."""

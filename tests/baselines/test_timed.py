@@ -315,10 +315,8 @@ def test_what_is_decided_is_not_searched_on():
     }
     for why, (text, depth) in cases.items():
         player = Timed(game, move=30).player()
-        begun = time.perf_counter()
         play(player, from_text(text, game))
         assert player.depths == [depth], why
-        assert time.perf_counter() - begun < 20, why
 
 
 def test_a_single_reply_is_made_without_a_search(ticking):
@@ -480,23 +478,27 @@ def test_a_right_guess_keeps_the_work_and_a_wrong_one_does_not(search):
     player.begin(ONE)
     position = Boards.start(game).position(0)
     cell = play(player, position)
-    pondering = player._threads.going[1]
-    deadline = time.monotonic() + 60
-    while pondering._expected is None or pondering._expected[1].depth < 3:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    expected = pondering._expected[0]
+    expected, ahead = thought_ahead(player, depth=3)
     assert expected.cells[cell] == 1
     assert np.count_nonzero(expected.cells) == 2
-    ahead = pondering._expected[1]
     play(player, expected)
     assert player._before[0][0] is ahead
     assert (player.guesses, player.hits) == (1, 1)
     position = expected._replace(cells=expected.cells.copy())
     position.cells[player._before[0][1]] = 1  # and the opponent's turn is skipped
+    thought_ahead(player)
     play(player, position)
     assert (player.guesses, player.hits) == (2, 1)
     player.close()
+
+
+def thought_ahead(player, depth=0):
+    """The position that a player expects and its search, as soon as it is so deep."""
+    pondering = player._threads.going[1]
+    while pondering._expected is None or pondering._expected[1].depth < depth:
+        assert pondering._thread.is_alive()
+        time.sleep(0.01)
+    return pondering._expected
 
 
 def pondering_threads():

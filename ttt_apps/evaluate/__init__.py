@@ -33,7 +33,7 @@ COMMANDS: Commands = {
         "How far A is from perfect play: best responses, regret.",
     ),
     "solve": ("ttt_apps.evaluate.solve:Solve", "The exact value of a game, and of all moves in a position."),
-    "database": ("ttt_apps.evaluate.database:Database", "Endgame databases: build, verify, probe, list."),
+    "database": ("ttt_apps.evaluate.database:COMMANDS", "Endgame databases: build, verify, probe, list."),
     "prove": ("ttt_apps.evaluate.prove:Prove", "Who wins a larger board without skips."),
     "proven": ("ttt_apps.evaluate.proven:AskProven", "How often a policy keeps a proved result on larger boards."),
     "cost": ("ttt_apps.evaluate.cost:Cost", "What runs cost, repeated in fresh processes."),

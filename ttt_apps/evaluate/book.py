@@ -13,7 +13,7 @@ import numpy as np
 import tyro
 from rich.console import Console
 
-from ttt_apps.cli import Count, GameOptions, Stopped, WorkOptions, new_table, note, progress_bar, say, show, tell
+from ttt_apps.cli import Count, GameOptions, WorkOptions, kept_in, new_table, note, progress_bar, say, show, tell
 from ttt_apps.versions import versions
 from ttt_envs.boards import Boards, coordinate, from_text, to_text
 from ttt_envs.rules import winner
@@ -87,20 +87,17 @@ class BuildBook(WorkOptions, GameOptions):
         game, workers = self.game(), self.workers()
         folder = self.out.with_name(f"{self.out.name}.searched")
         made_by = {**versions(), "code": hash_of("evaluation.books"), "player": identity_of(self.search)}
-        try:
-            with progress_bar() as bar:
-                task = bar.add_task("searching", total=None)
-                book = book_of_search(
-                    game,
-                    self.search,
-                    folder,
-                    made_by,
-                    plies=self.plies,
-                    jobs=workers,
-                    progress=lambda done, total: bar.update(task, completed=done, total=total),
-                )
-        except KeyboardInterrupt:
-            raise Stopped(f"stopped; what was searched is kept in {folder}: the same command goes on") from None
+        with kept_in(folder, "searched"), progress_bar() as bar:
+            task = bar.add_task("searching", total=None)
+            book = book_of_search(
+                game,
+                self.search,
+                folder,
+                made_by,
+                plies=self.plies,
+                jobs=workers,
+                progress=lambda done, total: bar.update(task, completed=done, total=total),
+            )
         shutil.rmtree(folder)
         return book
 

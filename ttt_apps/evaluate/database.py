@@ -24,6 +24,12 @@ from ttt_apps.cli import (
     show,
 )
 
+COMMANDS = {
+    "build": ("ttt_apps.evaluate.database:Build", "Make a database, or go on with one."),
+    "verify": ("ttt_apps.evaluate.database:Verify", "Derive its entries anew from those after them."),
+    "probe": ("ttt_apps.evaluate.database:Ask", "What it says of a position and its moves."),
+    "list": ("ttt_apps.evaluate.database:List", "What databases there are."),
+}
 DATABASES = Path("databases")
 """where databases are put and looked for unless a folder is named, as runs are in runs/"""
 AT_ONCE = 1 << 20
@@ -235,19 +241,3 @@ class List:
                 str(folder), game, str(row["stones"]), f"{row['entries']:,}", f"{row['bytes']:,}", complete, digest
             )
         show(table)
-
-
-@dataclass(frozen=True)
-class Database:
-    """Endgame databases: the values of all positions with many stones, built once, kept in a folder."""
-
-    what: (
-        Annotated[Build, tyro.conf.subcommand("build")]
-        | Annotated[Verify, tyro.conf.subcommand("verify")]
-        | Annotated[Ask, tyro.conf.subcommand("probe")]
-        | Annotated[List, tyro.conf.subcommand("list")]
-    )
-
-    def run(self) -> None:
-        """Do what was asked for."""
-        self.what.run()

@@ -23,7 +23,7 @@ from evaluation.estimate import duration
 from evaluation.exact import Outcome, exploitation, outcome
 from evaluation.sources import hash_of
 from evaluation.units import Unit, do_units
-from ttt_apps.cli import Stopped, WorkOptions, note, progress_bar
+from ttt_apps.cli import WorkOptions, kept_in, note, progress_bar
 from ttt_apps.evaluate.solve import board_of
 from ttt_apps.versions import versions
 from ttt_envs.boards import Boards
@@ -100,16 +100,13 @@ class GroundTruth(WorkOptions):
             )
         made_by = {**versions(), "code": hash_of("ttt_apps.evaluate.ground_truth")}
         found: dict[int, Any] = {}
-        try:
-            with progress_bar("board") as bar:
-                task = bar.add_task("computing", total=len(units), board="")
-                work = do_units(partial(_measure, self.out), units, self.out, made_by, jobs=self.workers())
-                with closing(work) as results:
-                    for number, result in results:
-                        found[number] = result
-                        bar.update(task, advance=1, board=str((*games, *proved)[number]))
-        except KeyboardInterrupt:
-            raise Stopped(f"stopped; what was found is kept in {self.out}: the same command goes on") from None
+        with kept_in(self.out, "found"), progress_bar("board") as bar:
+            task = bar.add_task("computing", total=len(units), board="")
+            work = do_units(partial(_measure, self.out), units, self.out, made_by, jobs=self.workers())
+            with closing(work) as results:
+                for number, result in results:
+                    found[number] = result
+                    bar.update(task, advance=1, board=str((*games, *proved)[number]))
         print(HEAD)
         for start in range(0, len(games), len(SKIPS)):
             print(_section(games[start : start + len(SKIPS)], [found[start + skip] for skip in range(len(SKIPS))]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -24,6 +24,8 @@ from ttt_apps.cli import (
 )
 
 if TYPE_CHECKING:  # compiled code is imported where it is used, not where help is written
+    from rich.progress import Progress, TaskID
+
     from evaluation.proven import Kept, Positions
 
 
@@ -85,7 +87,7 @@ class AskProven(WorkOptions):
                         positions,
                         self.sample,
                         jobs=workers,
-                        progress=lambda done, total, task=task, bar=bar: bar.update(task, completed=done, total=total),  # type: ignore[misc]
+                        progress=_teller(bar, task),
                     )
                 if not self.json:
                     say(f"{positions.game}: {found[name]:,} positions proved again, every move as it is kept")
@@ -129,7 +131,7 @@ class AskProven(WorkOptions):
                     self.out,
                     made_by,
                     jobs=workers,
-                    progress=lambda done, total, task=task, bar=bar: bar.update(task, completed=done, total=total),  # type: ignore[misc]
+                    progress=_teller(bar, task),
                 )
             tell(f"written: {self.out / name}.json")
 
@@ -187,3 +189,8 @@ def _plain(found: Mapping[str, Any]) -> dict[str, Any]:
         else ({key: value for key, value in one.items() if key != "words"} if isinstance(one, dict) else one)
         for name, one in found.items()
     }
+
+
+def _teller(bar: Progress, task: TaskID) -> Callable[[int, int], None]:
+    """What tells a bar how many are done, and how many there are."""
+    return lambda done, total: bar.update(task, completed=done, total=total)
