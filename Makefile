@@ -51,7 +51,7 @@ clients: .venv/.dev
 	touch $@
 
 .venv/.dev: .venv/.base
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev,sb3,render,report,tf,cluster]"
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev,sb3,render,report,tf,cluster,explorer,docs]"
 	touch $@
 
 # `name>=version` there is `name==version` here; constraints.txt holds for the rest but llvmlite, which goes with numba
