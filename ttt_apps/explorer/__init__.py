@@ -1,0 +1,1 @@
+"""The explorer: a page that shows what everything is worth, served on this machine alone."""

@@ -1,0 +1,209 @@
+// A board that is looked at and played on. A plain script with one global, ttt, so that a page that is opened from a
+// file can use it as well as one that is served. It knows nothing of rules or values: it draws what it is told.
+//
+//   const board = ttt.createBoard(element, {rows: 3, columns: 3, label: "Your board", onPlay: (cell) => {}})
+//   board.show({cells: [0, 1, 2, ...], mover: 0, legal: [...], values: [...], chosen: [4], last: [1], line: []})
+"use strict"
+
+const ttt = (() => {
+  const STONES = ".ox"
+  const COLUMNS = "abcdefghijklmnopqrs"
+  const SVG = "http://www.w3.org/2000/svg"
+  const SHAPES = {
+    1: [["circle", {cx: 50, cy: 50, r: 27}]],
+    2: [["path", {d: "M25 25 75 75M75 25 25 75"}]],
+  }
+
+  /** A cell as people name it: the letter of its column, then its row from the top. */
+  const coordinate = (cell, columns) => COLUMNS[cell % columns] + (Math.floor(cell / columns) + 1)
+
+  /** Text such as "x.o/.../..o x" as {rows, columns, cells, mover}; null where it is no position. */
+  function fromText(text) {
+    const match = /^([.ox]+(?:\/[.ox]+)*) ([ox])$/.exec(text)
+    if (!match) return null
+    const rows = match[1].split("/")
+    if (rows.some((row) => row.length !== rows[0].length)) return null
+    const cells = Array.from(rows.join(""), (stone) => STONES.indexOf(stone))
+    return {rows: rows.length, columns: rows[0].length, cells, mover: "ox".indexOf(match[2])}
+  }
+
+  /** The way back from fromText. */
+  function toText({columns, cells, mover}) {
+    const rows = []
+    for (let start = 0; start < cells.length; start += columns) {
+      rows.push(Array.from(cells.slice(start, start + columns), (stone) => STONES[stone]).join(""))
+    }
+    return `${rows.join("/")} ${"ox"[mover]}`
+  }
+
+  /** A value from -1 to 1 with its sign, a real minus and as many digits as are wanted. */
+  function signed(value, digits = 2) {
+    const text = Math.abs(value).toFixed(digits)
+    return Number(text) === 0 ? text : (value < 0 ? "\u2212" : "+") + text
+  }
+
+  /** A share from 0 to 1 in percent. */
+  const percent = (value) => `${Math.round(value * 100)}%`
+
+  function make(tag, attributes = {}, ...children) {
+    const element = document.createElement(tag)
+    for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value)
+    element.append(...children)
+    return element
+  }
+
+  function stoneOf(stone) {
+    const svg = document.createElementNS(SVG, "svg")
+    svg.setAttribute("viewBox", "0 0 100 100")
+    svg.setAttribute("aria-hidden", "true")
+    for (const [tag, attributes] of SHAPES[stone]) {
+      const shape = document.createElementNS(SVG, tag)
+      for (const [name, value] of Object.entries(attributes)) shape.setAttribute(name, value)
+      svg.append(shape)
+    }
+    return svg
+  }
+
+  const all = (cells) => new Set(cells === null || cells === undefined ? [] : [].concat(cells))
+
+  /**
+   * Put a board into an element, in place of what is there.
+   *
+   * element: where it stands; its width decides how large the board becomes.
+   * rows, columns: its edges.
+   * label: its accessible name.
+   * onPlay: called with the cell that is chosen, if it is legal; without it the board is only looked at.
+   *
+   * Returns {show(state), focus(cell), label(text), rows, columns}.
+   */
+  function createBoard(element, {rows, columns, label, onPlay = null}) {
+    const played = onPlay !== null
+    const grid = make("div", {class: "grid", role: played ? "grid" : "table", "aria-label": label})
+    grid.style.setProperty("--columns", columns)
+    grid.setAttribute("aria-rowcount", rows)
+    grid.setAttribute("aria-colcount", columns)
+    const heads = make("div", {class: "row", role: "presentation", "aria-hidden": "true"}, make("span", {class: "head"}))
+    for (let column = 0; column < columns; column++) {
+      heads.append(make("span", {class: "head"}, COLUMNS[column]))
+    }
+    grid.append(heads)
+    const squares = []
+    for (let row = 0; row < rows; row++) {
+      const line = make("div", {class: "row", role: "row", "aria-rowindex": row + 1})
+      line.append(make("span", {class: "head", "aria-hidden": "true"}, String(row + 1)))
+      for (let column = 0; column < columns; column++) {
+        const square = make("div", {class: "cell", role: played ? "gridcell" : "cell", "aria-colindex": column + 1})
+        square.dataset.cell = squares.length
+        squares.push(square)
+        line.append(square)
+      }
+      grid.append(line)
+    }
+    const frame = make("div", {class: played ? "board played" : "board"}, grid)
+    frame.style.setProperty("--columns", columns)
+    element.replaceChildren(frame)
+
+    let legal = new Set()
+    let focused = 0
+    let drawn = []
+
+    function rove(cell) {
+      squares[focused].tabIndex = -1
+      focused = cell
+      squares[focused].tabIndex = 0
+    }
+
+    function show({
+      cells,
+      mover = null,
+      last = [],
+      line = [],
+      values = null,
+      legal: free = null,
+      chosen = [],
+      format = signed,
+      texts = null,
+      scale = 1,
+      word = "value",
+    }) {
+      const lasts = all(last)
+      const lines = all(line)
+      const best = all(chosen)
+      legal = all(free === null ? [...cells.keys()].filter((cell) => cells[cell] === 0) : free)
+      frame.dataset.mover = mover === null ? "" : "ox"[mover]
+      squares.forEach((square, cell) => {
+        const stone = cells[cell]
+        const value = values === null || values[cell] === null || values[cell] === undefined ? null : values[cell]
+        const known = value !== null && stone === 0
+        const names = ["cell"]
+        const said = [stone === 0 ? "empty" : STONES[stone]]
+        if (stone !== 0) names.push(STONES[stone])
+        if (legal.has(cell) && played) names.push("free")
+        if (lasts.has(cell) && stone !== 0) names.push("last") && said.push("last move")
+        if (lines.has(cell)) names.push("line") && said.push("winning line")
+        if (known) names.push(value < 0 ? "down" : "up")
+        const shown = known ? (texts === null ? format(value) : texts[cell]) : ""
+        if (known) said.push(`${word} ${shown.replace("\u2212", "-")}`)
+        if (best.has(cell)) names.push("best") && said.push("best move")
+        square.className = names.join(" ")
+        square.style.setProperty("--heat", known ? Math.min(1, Math.abs(value) / scale).toFixed(3) : "0")
+        square.setAttribute("aria-label", `${coordinate(cell, columns)}: ${said.join(", ")}`)
+        if (played) square.setAttribute("aria-disabled", legal.has(cell) ? "false" : "true")
+        const drawing = `${stone}:${shown}`
+        if (drawn[cell] !== drawing) {
+          square.replaceChildren(...(stone === 0 ? (shown ? [make("span", {class: "value"}, shown)] : []) : [stoneOf(stone)]))
+          drawn[cell] = drawing
+        }
+      })
+    }
+
+    if (played) {
+      for (const square of squares) square.tabIndex = -1
+      rove(Math.floor(rows / 2) * columns + Math.floor(columns / 2))
+      const cellOf = (event) => event.target.closest(".cell")
+      const play = (cell) => legal.has(cell) && onPlay(cell)
+      grid.addEventListener("click", (event) => {
+        const square = cellOf(event)
+        if (!square) return
+        rove(Number(square.dataset.cell))
+        play(focused)
+      })
+      grid.addEventListener("focusin", (event) => cellOf(event) && rove(Number(cellOf(event).dataset.cell)))
+      grid.addEventListener("keydown", (event) => {
+        if (event.altKey || event.ctrlKey || event.metaKey) return
+        const [row, column] = [Math.floor(focused / columns), focused % columns]
+        const ways = {
+          ArrowUp: [Math.max(0, row - 1), column],
+          ArrowDown: [Math.min(rows - 1, row + 1), column],
+          ArrowLeft: [row, Math.max(0, column - 1)],
+          ArrowRight: [row, Math.min(columns - 1, column + 1)],
+          Home: [row, 0],
+          End: [row, columns - 1],
+          PageUp: [0, column],
+          PageDown: [rows - 1, column],
+        }
+        if (event.key in ways) {
+          const [toRow, toColumn] = ways[event.key]
+          rove(toRow * columns + toColumn)
+          squares[focused].focus()
+        } else if (event.key === "Enter" || event.key === " ") {
+          play(focused)
+        } else return
+        event.preventDefault()
+      })
+    }
+
+    return {
+      show,
+      rows,
+      columns,
+      focus: (cell = focused) => {
+        rove(cell)
+        squares[cell].focus()
+      },
+      label: (text) => grid.setAttribute("aria-label", text),
+    }
+  }
+
+  return {createBoard, coordinate, fromText, toText, signed, percent, make}
+})()
