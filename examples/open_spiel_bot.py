@@ -1,0 +1,65 @@
+"""OpenSpiel's tree search against a policy of ours, and its exploitability beside ours.
+
+Positions go there and back through ``ttt_envs.open_spiel``. The bot draws its moves, so its match tells an interval and
+no exact number. The policy that it meets is measured by both: OpenSpiel walks through all sequences of moves in Python,
+we through all positions in compiled code.
+
+    pip install open_spiel
+    python examples/open_spiel_bot.py --policy win-or-block --games 100
+"""
+
+import argparse
+import time
+
+import numpy as np
+from open_spiel.python import policy as policies
+from open_spiel.python.algorithms import exploitability as theirs
+from open_spiel.python.algorithms import mcts
+
+from evaluation.exact import exploitability, match_outcome
+from evaluation.statistics import of_pairs
+from ttt_envs import Game, act, make_policy
+from ttt_envs.open_spiel import load_game, to_boards
+
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument("--policy", default="win-or-block", help="ours, by its spec string")
+parser.add_argument("--rows", type=int, default=3)
+parser.add_argument("--columns", type=int, default=3)
+parser.add_argument("--win-length", type=int, default=3)
+parser.add_argument("--games", type=int, default=100, help="against the bot, half of them in each seat")
+parser.add_argument("--simulations", type=int, default=50, help="of the bot's search, for a move")
+parser.add_argument("--seed", type=int, default=0, help="of all that is drawn")
+options = parser.parse_args()
+
+game = Game(options.rows, options.columns, options.win_length)
+other = load_game(game)
+policy = make_policy(options.policy, game)
+rng = np.random.default_rng(options.seed)
+random = np.random.RandomState(options.seed)  # as OpenSpiel asks for
+bot = mcts.MCTSBot(other, 2.0, options.simulations, mcts.RandomRolloutEvaluator(1, random), random_state=random)
+
+
+def play(seat):
+    """The points of the bot in that seat: 1, 1/2 or 0."""
+    state = other.new_initial_state()
+    while not state.is_terminal():
+        mine = state.current_player() == seat
+        state.apply_action(bot.step(state) if mine else int(act(policy, to_boards([state]), rng)[0]))
+    return (state.returns()[seat] + 1) / 2
+
+
+pairs = np.array([(play(0) + play(1)) / 2 for _ in range(options.games // 2)])
+share = of_pairs(pairs.mean(), pairs.var(ddof=1), len(pairs))
+print(f"MCTSBot against {policy}: {share.mean:.3f} points a game, 95% interval {share.low:.3f} to {share.high:.3f}")
+
+exploitability(game, policy)  # the first time compiles
+start = time.perf_counter()
+table = policies.TabularPolicy(other)
+table.action_probability_array[:] = policy.probabilities(to_boards(table.states))
+found = theirs.exploitability(other, table)
+print(f"exploitability by OpenSpiel: {found:.4f}, {time.perf_counter() - start:.2f} s")
+start = time.perf_counter()
+found = exploitability(game, policy)
+print(f"exploitability by ours: {found:.4f}, {time.perf_counter() - start:.2f} s")
+result = match_outcome(game, policy, "optimal")
+print(f"{policy} against optimal: {result.win:.2%} won, {result.draw:.2%} drawn, {result.loss:.2%} lost")

@@ -1,0 +1,49 @@
+"""PettingZoo's own loop of tic-tac-toe, with one line changed: the import.
+
+``from pettingzoo.classic import tictactoe_v3`` has become ``from ttt_envs import mnk_v0 as tictactoe_v3``. The loop is
+that of PettingZoo's documents; around it stand only the games that are counted, and in the end what random play comes
+to exactly, which PettingZoo cannot tell.
+
+    python examples/pettingzoo_drop_in.py --games 2000
+"""
+
+import argparse
+from collections import Counter
+
+from evaluation.exact import exploitability, outcome
+from ttt_envs import Game
+from ttt_envs import mnk_v0 as tictactoe_v3  # the changed line
+
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument("--games", type=int, default=2_000, help="how many games are played")
+parser.add_argument("--seed", type=int, default=42, help="of all that is drawn")
+options = parser.parse_args()
+
+env = tictactoe_v3.env()
+results = Counter()
+for seat, agent in enumerate(env.possible_agents):
+    env.action_space(agent).seed(options.seed + seat)  # the environment's own seed does not reach them
+for number in range(options.games):
+    env.reset(seed=options.seed + number)
+
+    for agent in env.agent_iter():
+        observation, reward, termination, truncation, info = env.last()
+
+        if termination or truncation:
+            action = None
+            results[agent, reward] += 1
+        else:
+            mask = observation["action_mask"]
+            # this is where you would insert your policy
+            action = env.action_space(agent).sample(mask)
+
+        env.step(action)
+env.close()
+
+game = Game(3, 3, 3)
+shares = [results["player_0", reward] / options.games for reward in (1, 0, -1)]
+exact = outcome(game, "random", "random")
+print("player_0     won    drawn    lost")
+print(f"counted  {shares[0]:7.2%}  {shares[1]:7.2%} {shares[2]:7.2%}")
+print(f"exactly  {exact.win:7.2%}  {exact.draw:7.2%} {exact.loss:7.2%}")
+print(f"exploitability: {exploitability(game, 'random'):.4f}")

@@ -1,0 +1,51 @@
+"""Stable-Baselines3's DQN, which knows no masks: it learns that an illegal move loses, and is then measured exactly.
+
+``as_policy`` plays the model's best *legal* move, so what is measured is what it knows of the game. How far it has
+learned the rules too is told by the share of positions in which its best move of all is a legal one.
+
+    pip install stable-baselines3
+    python examples/sb3_dqn.py --steps 30000
+"""
+
+import argparse
+
+import numpy as np
+import torch
+from stable_baselines3 import DQN
+from stable_baselines3.common.env_util import make_vec_env
+
+from evaluation.exact import exploitability, match_outcome
+from ttt_envs import Game, as_policy
+
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument("--steps", type=int, default=30_000, help="moves that it learns from")
+parser.add_argument("--opponent", default="random", help="whom it learns against, a spec string")
+parser.add_argument("--seed", type=int, default=0, help="of all that is drawn")
+options = parser.parse_args()
+torch.set_num_threads(1)  # for a small net more of them only wait for each other
+
+game = Game(3, 3, 3)
+settings = {"opponent": options.opponent, "seat": "alternate", "illegal_action": "lose"}
+envs = make_vec_env("ttt_envs:ttt/TicTacToe-v0", n_envs=8, seed=options.seed, env_kwargs=settings)
+model = DQN(
+    "MlpPolicy", envs, gamma=1.0, learning_rate=1e-3, learning_starts=1_000, train_freq=4, target_update_interval=1_000,
+    exploration_fraction=0.5, policy_kwargs={"net_arch": [128, 128]}, seed=options.seed, device="cpu",
+)  # fmt: skip
+model.learn(options.steps)
+
+legal = []
+for _ in range(200):
+    observations = envs.reset()
+    over = np.zeros(envs.num_envs, bool)
+    while not over.any():
+        masks = np.stack(envs.env_method("action_masks"))
+        actions, _ = model.predict(observations, deterministic=True)
+        legal.extend(masks[np.arange(len(actions)), actions])
+        observations, _, over, _ = envs.step(actions)
+print(f"best move of all is legal: {np.mean(legal):.2%} of {len(legal)} positions that it met")
+
+policy = as_policy(model, game)
+for opponent in ("random", "optimal"):
+    result = match_outcome(game, policy, opponent)
+    print(f"against {opponent}: {result.win:.2%} won, {result.draw:.2%} drawn, {result.loss:.2%} lost")
+print(f"exploitability: {exploitability(game, policy):.4f}")

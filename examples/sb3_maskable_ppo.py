@@ -1,0 +1,52 @@
+"""sb3-contrib's MaskablePPO, with masks where it learns and, which is easily forgotten, where it is evaluated.
+
+The environment offers ``action_masks()``, which MaskablePPO finds by itself while it learns. Stable-Baselines3's own
+``evaluate_policy`` hands no masks over: the model then plays illegal moves and loses by them. That number is printed
+beside the right one, of ``sb3_contrib.common.maskable.evaluation``, and the exact one, for which no game is played.
+
+    pip install sb3-contrib
+    python examples/sb3_maskable_ppo.py --steps 30000
+"""
+
+import argparse
+
+import torch
+from sb3_contrib import MaskablePPO
+from sb3_contrib.common.maskable.evaluation import evaluate_policy as evaluate_with_masks
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.evaluation import evaluate_policy as evaluate_without_masks
+
+from evaluation.exact import exploitability, match_outcome
+from ttt_envs import Game, as_policy
+
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument("--steps", type=int, default=30_000, help="moves that it learns from")
+parser.add_argument("--opponent", default="random", help="whom it learns against, a spec string")
+parser.add_argument("--games", type=int, default=1_000, help="of each evaluation that is sampled")
+parser.add_argument("--seed", type=int, default=0, help="of all that is drawn")
+options = parser.parse_args()
+torch.set_num_threads(1)  # for a small net more of them only wait for each other
+
+game = Game(3, 3, 3)
+settings = {"opponent": options.opponent, "seat": "alternate"}
+name = "ttt_envs:ttt/TicTacToe-v0"
+envs = make_vec_env(name, n_envs=16, seed=options.seed, env_kwargs={**settings, "illegal_action": "raise"})
+model = MaskablePPO(
+    "MlpPolicy", envs, n_steps=64, batch_size=256, n_epochs=5, learning_rate=1e-3, gamma=1.0, ent_coef=0.01,
+    seed=options.seed, device="cpu",
+)  # fmt: skip
+model.learn(options.steps)
+
+others = make_vec_env(name, n_envs=16, seed=options.seed + 100, env_kwargs={**settings, "illegal_action": "lose"})
+wrong, _ = evaluate_without_masks(model, others, options.games)
+right, _ = evaluate_with_masks(model, others, options.games)
+policy = as_policy(model, game)  # masks are applied
+result = match_outcome(game, policy, "random")
+print(f"mean result against random, masks forgotten: {wrong:.4f} in {options.games} games")
+print(f"mean result against random, with masks: {right:.4f} in {options.games} games")
+print(f"mean result against random, exactly: {result.value:.4f}")
+
+for opponent in ("random", "optimal"):
+    result = match_outcome(game, policy, opponent)
+    print(f"against {opponent}: {result.win:.2%} won, {result.draw:.2%} drawn, {result.loss:.2%} lost")
+print(f"exploitability: {exploitability(game, policy):.4f}")

@@ -1,0 +1,47 @@
+"""Stable-Baselines3's PPO without masks, measured exactly while it learns by a callback like its EvalCallback.
+
+``illegal_action="penalize"`` tells it to try again and costs 1, so that games are long enough to learn from. The
+callback plays no games: what it logs is exact, and the model learns the same with and without it. A policy of PPO is a
+distribution; with ``deterministic=False`` that distribution over the legal moves is measured, else its best legal move.
+
+    pip install stable-baselines3
+    python examples/sb3_ppo.py --steps 30000
+"""
+
+import argparse
+
+import torch
+from stable_baselines3 import PPO
+from stable_baselines3.common.env_util import make_vec_env
+
+from evaluation.exact import exploitability, match_outcome
+from evaluation.sb3 import ExactEvalCallback
+from ttt_envs import Game, as_policy
+
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument("--steps", type=int, default=30_000, help="moves that it learns from")
+parser.add_argument("--opponent", default="random", help="whom it learns against, a spec string")
+parser.add_argument("--seed", type=int, default=0, help="of all that is drawn")
+options = parser.parse_args()
+torch.set_num_threads(1)  # for a small net more of them only wait for each other
+
+game = Game(3, 3, 3)
+settings = {"opponent": options.opponent, "seat": "alternate", "illegal_action": "penalize"}
+envs = make_vec_env("ttt_envs:ttt/TicTacToe-v0", n_envs=16, seed=options.seed, env_kwargs=settings)
+model = PPO(
+    "MlpPolicy", envs, n_steps=64, batch_size=256, n_epochs=5, learning_rate=1e-3, gamma=1.0, ent_coef=0.01,
+    seed=options.seed, device="cpu",
+)  # fmt: skip
+every = max(1, options.steps // (6 * envs.num_envs))  # calls of the callback, each a step of all games
+exact = ExactEvalCallback(game, "random", eval_freq=every, deterministic=False, verbose=0)
+model.learn(options.steps, exact)
+
+print("   steps  exploitability     win    loss   of its distribution, against random")
+for line in exact.evaluations:
+    print(f"{line['timesteps']:8,}  {line['exploitability']:14.4f}  {line['win']:6.2%}  {line['loss']:6.2%}")
+
+policy = as_policy(model, game)
+for opponent in ("random", "optimal"):
+    result = match_outcome(game, policy, opponent)
+    print(f"against {opponent}: {result.win:.2%} won, {result.draw:.2%} drawn, {result.loss:.2%} lost")
+print(f"exploitability: {exploitability(game, policy):.4f}")

@@ -1,0 +1,102 @@
+"""A language model at the board: it reads the position as text and answers in words, which are parsed and counted.
+
+A model is a function from the text of a prompt to the text of an answer. The one below stands in for it, so that
+nothing is asked over a network: it overlooks the opponent's stones, and so it often names a cell that is taken. Put
+your own in its place.
+
+A first answer that names no legal move is counted, and asked again with a remark; after three in vain the first legal
+move is played. The stand-in's answer is a function of the position, so all of it is measured exactly: every position
+that can be reached is put to it, once. (A model that draws its words is only sampled, as the games below are.)
+
+    python examples/text_observations.py --games 200
+"""
+
+import argparse
+import re
+from collections import Counter
+
+import gymnasium
+import numpy as np
+
+from evaluation.asking import kept
+from evaluation.exact import exploitability, match_outcome
+from ttt_envs import Game, as_policy
+from ttt_envs.boards import cell_at
+from ttt_envs.render import Scene, text
+
+GAME = Game(3, 3, 3)
+TASK = "You play tic-tac-toe and have the stones o. Answer with the cell of your move, such as b2.\n\n"
+REMARK = "\n{!r} names no legal move. Choose one of the legal actions.\n"
+TRIES = 3
+LIKED = ("b2", "a1", "c3", "c1", "a3", "b1", "b3", "a2", "c2")
+
+
+def model(prompt):
+    """The stand-in: an answer to a prompt, of which it knows nothing but the text."""
+    if "names no legal move" in prompt:
+        return f"I beg your pardon. Then {re.search('legal actions: [0-9]+ .(..)', prompt)[1]} it is."
+    rows = [line.split()[1:] for line in prompt.splitlines() if re.match("[0-9] ", line)]
+    choice = next(name for name in LIKED if rows[int(name[1]) - 1]["abc".index(name[0])] != "o")
+    return f"I looked at the board for a while and move to {choice.upper()}."
+
+
+def prompt_of(observation):
+    """The position as text: coordinates, stones, who is to move, and the legal actions by number and name."""
+    own, other = observation[..., 0].ravel(), observation[..., 1].ravel()
+    return TASK + text(GAME, Scene((own + 2 * other).astype(np.int8), mover=0))
+
+
+def named(answer):
+    """The cell that an answer names last; None where it names none."""
+    names = re.findall(r"\b[a-c][1-3]\b", answer.lower())
+    return cell_at(names[-1], GAME) if names else None
+
+
+count = Counter()
+
+
+def agent(observation, mask):
+    """The action that the model means."""
+    prompt = prompt_of(observation)
+    for attempt in range(TRIES):
+        answer = model(prompt)
+        cell = named(answer)
+        if cell is not None and mask[cell]:
+            break
+        count["illegal"] += attempt == 0
+        prompt += REMARK.format(answer)
+    else:
+        count["given up"] += 1
+        cell = int(np.flatnonzero(mask)[0])
+    count["moves"] += 1
+    return cell
+
+
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument("--games", type=int, default=200, help="games against a random player")
+parser.add_argument("--seed", type=int, default=0, help="of all that is drawn")
+options = parser.parse_args()
+
+env = gymnasium.make("ttt_envs:ttt/TicTacToe-v0", observation="planes", opponent="random", seat="alternate")
+results = Counter()
+for number in range(options.games):
+    observation, info = env.reset(seed=options.seed if number == 0 else None)
+    if number == 0:
+        print(prompt_of(observation))
+    over = False
+    while not over:
+        action = agent(observation, info["action_mask"])
+        observation, reward, terminated, truncated, info = env.step(action)
+        over = terminated or truncated
+    results[reward] += 1
+shares = [results[reward] / options.games for reward in (1, 0, -1)]
+print(f"{count['moves']} moves, {count['illegal']} first answers illegal, {count['given up']} moves given up")
+print(f"against random, counted: {shares[0]:.2%} won, {shares[1]:.2%} drawn, {shares[2]:.2%} lost")
+
+count.clear()
+policy = kept(as_policy(agent, GAME, "planes"), GAME)  # remembers its answers
+exploited = exploitability(GAME, policy)
+result = match_outcome(GAME, policy, "random")
+print(f"asked about {count['moves']} positions, {count['illegal']} first answers illegal")
+print(f"against random, exactly: {result.win:.2%} won, {result.draw:.2%} drawn, {result.loss:.2%} lost")
+print(f"exploitability: {exploited:.4f}")
