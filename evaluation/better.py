@@ -12,11 +12,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.stats import norm
 
 from evaluation.match import Score
-from evaluation.statistics import Interval
+from evaluation.statistics import NORMAL, Interval
 from ttt_envs.compiling import Integers, Reals
 
 Model = Literal["pentanomial", "trinomial"]
@@ -57,7 +55,7 @@ def likelihood_of_superiority(score: Score) -> float:
     total = score.games // 2
     if variance == 0:
         return 0.5 if mean == 0.5 else float(mean > 0.5)
-    return float(norm.cdf((mean - 0.5) / math.sqrt(variance / total)))
+    return NORMAL.cdf((mean - 0.5) / math.sqrt(variance / total))
 
 
 def how_sure(score: Score) -> dict[str, Any]:
@@ -140,7 +138,7 @@ def pairs_needed(
     if not 0 < difference <= 0.5:
         raise ValueError(f"difference={difference} is no advantage per game: choose above 0, up to 0.5")
     deviation = math.sqrt(float(np.asarray(chances) @ np.arange(-2, 3) ** 2))
-    wanted = float(norm.ppf((1 + confidence) / 2) + norm.ppf(power))
+    wanted = NORMAL.inv_cdf((1 + confidence) / 2) + NORMAL.inv_cdf(power)
     return math.ceil(
         (wanted * deviation / (4 * difference)) ** 2
     )  # a pair's result is 4 times the difference of a game
@@ -208,7 +206,7 @@ class SPRT:
     def fixed_pairs(self, variance: float) -> int:
         """How many pairs a test of fixed size takes for the same errors, at this variance of a pair's mean score."""
         between = score_of(self.elo1) - score_of(self.elo0)
-        wanted = float(norm.ppf(1 - self.alpha) + norm.ppf(1 - self.beta))
+        wanted = NORMAL.inv_cdf(1 - self.alpha) + NORMAL.inv_cdf(1 - self.beta)
         return math.ceil((wanted / between) ** 2 * variance)
 
 
@@ -230,6 +228,8 @@ def likelihood_ratio(counts: Integers, points: Reals, score0: float, score1: flo
 
 def _likeliest(shares: Reals, values: Reals) -> Reals:
     """The chances of greatest likelihood, for results seen with these shares, under which the mean of values is 0."""
+    from scipy.optimize import brentq  # see evaluation/statistics.py
+
     low, high = -1 / values.max(), -1 / values.min()
     inside = 1e-9 * (high - low)
     theta = brentq(lambda x: float(shares @ (values / (1 + x * values))), low + inside, high - inside)

@@ -1,4 +1,7 @@
-"""Intervals for results of games, and what they say."""
+"""Intervals for results of games, and what they say.
+
+scipy takes longer to import than most commands take, and is imported where it is needed.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,10 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import gammaln, xlogy
-from scipy.stats import binom, norm, t
 
 from ttt_envs.compiling import Integers
+
+NORMAL = statistics.NormalDist()
 
 
 class Interval(NamedTuple):
@@ -29,7 +32,7 @@ def wilson(mean: float, count: float, confidence: float = 0.95) -> Interval:
     """
     if count <= 0:
         return Interval(mean, 0.0, 1.0)
-    z = float(norm.ppf((1 + confidence) / 2))
+    z = NORMAL.inv_cdf((1 + confidence) / 2)
     centre = (mean + z * z / (2 * count)) / (1 + z * z / count)
     half = z / (1 + z * z / count) * math.sqrt(mean * (1 - mean) / count + z * z / (4 * count * count))
     return Interval(mean, max(0.0, centre - half), min(1.0, centre + half))
@@ -66,7 +69,9 @@ def of_seeds(
     mean, (least, most) = statistics.fmean(values), bounds
     if len(values) < 2:
         return Interval(mean, least, most)
-    half = float(t.ppf((1 + confidence) / 2, len(values) - 1)) * statistics.stdev(values) / math.sqrt(len(values))
+    from scipy.special import stdtrit
+
+    half = float(stdtrit(len(values) - 1, (1 + confidence) / 2)) * statistics.stdev(values) / math.sqrt(len(values))
     return Interval(mean, max(least, mean - half), min(most, mean + half))
 
 
@@ -88,6 +93,8 @@ def median(counts: Integers, confidence: float = 0.95) -> Interval:
     total = int(seen[-1])
     if not total:
         return Interval(0.0, 0.0, float(len(counts) - 1))
+    from scipy.stats import binom
+
     below = max(1.0, float(binom.ppf((1 - confidence) / 2, total, 0.5)))
     ranks = (total / 2, below, total + 1 - below)
     return Interval(*(float(np.searchsorted(seen, rank)) for rank in ranks))
@@ -126,6 +133,8 @@ def is_sample(counts: Sequence[int], probabilities: Sequence[float], level: floa
     The exact multinomial test: the probability of all results that are no more likely than the one seen is at least
     ``level``. For up to some thousand games.
     """
+    from scipy.special import gammaln, xlogy
+
     games = sum(counts)
     wins = np.arange(games + 1)
     draws = wins[:, None]
@@ -140,5 +149,7 @@ def is_sample(counts: Sequence[int], probabilities: Sequence[float], level: floa
 
 def are_samples(counts: Iterable[Sequence[int]], probabilities: Iterable[Sequence[float]], level: float = 0.05) -> bool:
     """Whether :func:`is_sample` says no of no more of many samples than chance brings, but in one study of 200."""
+    from scipy.stats import binom
+
     told = [is_sample(one, exact, level) for one, exact in zip(counts, probabilities, strict=True)]
     return bool(told.count(False) <= binom.ppf(0.995, len(told), level))

@@ -1,5 +1,6 @@
 """What all tests share. The environment is set before numba is imported."""
 
+import gc
 import importlib.util
 import json
 import os
@@ -68,6 +69,12 @@ def no_waiting_for_the_disk():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda file: None)
         yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nothing_old_is_garbage():
+    """Where TensorFlow and torch are imported, to look for garbage among all that they hold takes half a second."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

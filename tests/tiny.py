@@ -26,9 +26,10 @@ OPTIONS = {
 }
 
 
-def case(name, *values, id=None):
+def case(name, *values, id=None, slow=False):
     """A case of a test for a learner: ``values``, or its name; left out where its packages are not installed."""
     marks = [pytest.mark.needs(*PACKAGES[name])] if name in PACKAGES else []
+    marks += [pytest.mark.slow] if slow else []
     return pytest.param(*(values or (name,)), id=id or name, marks=marks)
 
 

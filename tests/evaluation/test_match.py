@@ -130,10 +130,10 @@ def test_a_score_adds_up():
 def test_the_interval_holds_the_truth_as_often_as_it_says():
     exact = float(RANDOM[0] + RANDOM[2]) / 2  # wins of either side, seats swapped
     inside = 0
-    for seed in range(200):
-        interval = play_pairs(Game(), "random", "random", 200, seed=seed).rate("wins")
+    for seed in range(100):
+        interval = play_pairs(Game(), "random", "random", 100, seed=seed).rate("wins")
         inside += interval.low <= exact <= interval.high
-    assert 180 <= inside <= 199  # 190 expected; 4 standard errors are 12
+    assert 86 <= inside <= 99  # 95 expected; 4 standard errors are 9
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -266,6 +266,7 @@ def test_a_log_is_the_same_for_any_number_of_jobs():
         assert max(logs[0][1]) == match.FEWEST  # progress is seen in small steps
 
 
+@pytest.mark.slow  # by default the test of ttt_envs/parallel.py works on the cluster
 @pytest.mark.needs("ray")
 def test_a_cluster_plays_the_same_match(cluster):
     options = {"seed": 4, "openings": "random:2"}

@@ -69,6 +69,7 @@ def test_it_does_not_matter_who_plays(done, tmp_path):
     assert (tmp_path / RESULT).read_bytes() == done[1]
 
 
+@pytest.mark.slow  # by default the test of ttt_envs/parallel.py works on the cluster
 @pytest.mark.needs("ray")
 def test_nor_where(done, tmp_path, cluster):
     run(tmp_path, "random", "random", jobs=cluster)

@@ -475,12 +475,16 @@ def test_the_help_names_every_learner(capsys):
 
 
 def test_what_a_run_costs_beside_one_without_games(run, capsys):
-    evaluate.main(["cost", str(run), "--repeats", "1", "--games", "1500000", "--json"])
+    evaluate.main(["cost", str(run), "--repeats", "1", "--games", "500000", "--json"])
     data = json.loads(capsys.readouterr().out)[str(run)]
-    assert data["games"] == 1500000
+    assert data["games"] == 500000
     whole, alone = ({name: spread["median"] for name, spread in data[kind].items()} for kind in ("run", "set_up"))
     assert whole["cpu_user_s"] > alone["cpu_user_s"] > 0.1  # imports are counted
     assert whole["peak_rss_bytes"] > alone["peak_rss_bytes"] > 2**25
+
+
+@pytest.mark.slow
+def test_costs_are_told_above_those_of_setting_up(run, capsys):
     evaluate.main(["cost", str(run), "--repeats", "1", "--games", "100"])
     assert "above set-up" in capsys.readouterr().out
 

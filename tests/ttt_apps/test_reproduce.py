@@ -147,7 +147,7 @@ def results(units, exact):
                 {
                     "games": games,
                     "exact": list(exact(unit, games)),
-                    "sampled": [round(1000 * p) for p in exact(unit, games)],
+                    "sampled": [round(200 * p) for p in exact(unit, games)],
                 }
                 for games in unit["marks"]
             ],

@@ -55,8 +55,14 @@ def killed_after(steps, arguments, monkeypatch):
     return count
 
 
-@pytest.mark.parametrize("opponent", OPPONENTS)
-@pytest.mark.parametrize("name", OURS)
+@pytest.mark.parametrize(
+    ("name", "opponent"),
+    [
+        tiny.case(name, name, opponent, id=f"{name}-{opponent}", slow=name == "q-net" and "pool" not in opponent)
+        for name in tiny.OURS
+        for opponent in OPPONENTS
+    ],
+)
 def test_a_run_that_goes_on_ends_as_if_it_had_never_stopped(name, opponent, tmp_path, monkeypatch):
     """Killed four times, each time with what is on the disk at that step; at last when most games are over."""
     games = 130 if name == "q-net" else 200  # a step of which takes longest
@@ -83,8 +89,10 @@ def test_what_was_measured_after_the_last_checkpoint_is_measured_again(tmp_path,
     assert 170 <= config["resumed"][0]["games"] < 600
 
 
-@pytest.mark.parametrize("name", OURS)
-@pytest.mark.parametrize("kills", [1, pytest.param(10, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("name", "kills"),
+    [tiny.case(name, name, kills, slow=(name, kills) != ("q-learning", 1)) for name in tiny.OURS for kills in (1, 10)],
+)
 def test_a_run_killed_at_any_instant_ends_as_if_it_had_never_been(name, kills, tmp_path):
     """SIGKILL after a random time since the first line of metrics, until it gets through."""
     games = 120 if name == "q-net" else 8_000  # which take a second or more after the first checkpoint

@@ -86,7 +86,7 @@ def test_two_workers_do_the_same(once, tmp_path):
     assert swept(once, tmp_path / "out", "--jobs", "2") == learned(once / "out")
 
 
-@pytest.mark.slow  # tests of evaluation and of ttt_envs/parallel.py work on the cluster by default
+@pytest.mark.slow  # by default the test of ttt_envs/parallel.py works on the cluster
 @pytest.mark.needs("ray")
 def test_a_cluster_does_the_same_and_sends_the_runs_back(once, tmp_path, cluster):
     assert swept(once, tmp_path / "out", "--cluster", cluster.address) == learned(once / "out")
