@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import signal
 import sys
 import threading
@@ -17,6 +18,7 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+from tyro.constructors import PrimitiveConstructorSpec
 
 from baselines.expectiminimax import Search
 from baselines.solver import LARGEST, Solution, solve
@@ -24,7 +26,7 @@ from evaluation.games import HUMAN, LONGEST, PlayedGame, append_games, read_game
 from evaluation.match import WithoutMemory, player_of
 from evaluation.strength import choice_in
 from ttt_apps.board import ONLY, LiveGame, board_text
-from ttt_apps.cli import Count, GameOptions, Stopped, as_called, check_seed, parse, run_command, words_of
+from ttt_apps.cli import Count, GameOptions, Stopped, as_called, check_seed, parse, run_command, trust_files, words_of
 from ttt_envs.boards import MOVERS, Boards, cell_at, coordinate, line_of
 from ttt_envs.compiling import Reals
 from ttt_envs.lockstep import SeatChoice
@@ -34,11 +36,24 @@ from ttt_envs.specs import make_policy, nearest
 
 PERFECT, SEARCHING = "optimal", "mcts:simulations=2000"
 """who plays where nobody is named: on boards that can be solved, and on larger ones"""
+SEARCH_BY_CLOCK = "timed"
+"""the same for managers of tournaments, who keep clocks"""
 LOOKED_AT = 2_000_000
 """positions that the search for a hint looks at"""
 ROWS = 12
 """moves that ``explain`` lists"""
 SEEDS = 10**6
+EnginePolicy = Annotated[
+    str | None,
+    PrimitiveConstructorSpec(
+        nargs=(0, 1),
+        metavar="[POLICY]",
+        instance_from_str=lambda words: words[0] if words else SEARCH_BY_CLOCK,
+        is_instance=lambda value: value is None or isinstance(value, str),
+        str_from_instance=lambda value: [str(value)],
+    ),
+]
+"""a policy that need not be named"""
 
 
 @dataclass(frozen=True)
@@ -60,6 +75,11 @@ class Play(GameOptions):
     """show the games of such a file instead of playing"""
     number: Count | None = None
     """with --replay: show this game move by move, counted from 1"""
+    gomocup: EnginePolicy = None
+    """be an engine of the Gomocup protocol instead, which a manager of tournaments starts; without a policy timed, a
+    search by the manager's times"""
+    web: tyro.conf.FlagCreatePairsOff[bool] = False
+    """open the explorer, a page in the browser, instead: see --web --help"""
 
     def run(self, console: Console, lines: TextIO) -> None:
         """Play or show.
@@ -68,6 +88,9 @@ class Play(GameOptions):
             ValueError: options that make no sense.
             Stopped: a signal asked to stop.
         """
+        if self.gomocup is not None:
+            self._serve(self.gomocup)
+            return
         if self.number is not None and (self.replay is None or self.number < 1):
             raise ValueError(f"--number {self.number} names no game: choose 1 or more, with --replay FILE")
         if self.replay is not None:
@@ -87,6 +110,25 @@ class Play(GameOptions):
             console.print(f"Nobody is named by --opponent, so it is {name}, which {why}.")
         Sitting(game, policy, name, console, lines, self.seat, seed, self.games, self.log).run()
 
+    def _serve(self, spec: str) -> None:
+        """Be an engine.
+
+        Raises:
+            ValueError: options that are the manager's to say.
+        """
+        from ttt_apps.gomocup import serve
+
+        default, others = Play(), ("gomocup", "seed", "trust")
+        for field in dataclasses.fields(self):
+            if field.name not in others and getattr(self, field.name) != getattr(default, field.name):
+                option = f"--{field.name.replace('_', '-')}"
+                raise ValueError(f"{option} does nothing with --gomocup: the manager says what is played, leave it out")
+        if self.trust:
+            trust_files()
+        seed = int(np.random.default_rng().integers(SEEDS)) if self.seed is None else self.seed
+        check_seed(seed)
+        serve(spec, seed)
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """The command ``ttt-play``."""
@@ -94,6 +136,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _main(words: list[str]) -> None:
+    if "--web" in words:
+        from ttt_apps.explorer.command import main as serve
+
+        serve(words)
+        return
     options = parse(Play, words, as_called("play.py"))
     for stream in (sys.stdin, sys.stdout):
         if hasattr(stream, "reconfigure"):  # what is typed may be no text, and a terminal may lack letters

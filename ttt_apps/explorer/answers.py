@@ -1,0 +1,499 @@
+"""What the explorer answers: positions, moves and values, by the same functions that everything else calls.
+
+All of it is a function of what is asked and of the files under the root: nothing of one visitor is remembered for
+another. What takes long to make (solved games, tables, what runs have learned) is kept, so much of it and no more.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from baselines.compression import Decomposition, decomposition, default_rank, grouping_of, largest_rank
+from baselines.expectiminimax import Expectiminimax
+from baselines.mcts import MCTS
+from baselines.solver import Solution, solve
+from baselines.tables import Softmax, Table, values_of
+from evaluation.games import AGAIN, PlayedGame, read_games
+from evaluation.report_parts import read_metrics
+from evaluation.strength import choice_in
+from learners.checkpoint import CHECKPOINT, CONFIG, policy_name, read_config
+from ttt_apps.board import LiveGame
+from ttt_apps.explorer import limits
+from ttt_apps.explorer.limits import (
+    LineAsked,
+    LoggedAsked,
+    NameAsked,
+    PanelAsked,
+    PlayAsked,
+    Root,
+    ValuesAsked,
+    check_spec,
+    check_table,
+    depth_on,
+)
+from ttt_envs.boards import MOVERS, Boards, cell_at, check_opening, coordinate, from_text, line_of, to_text
+from ttt_envs.compiling import Reals
+from ttt_envs.policy import TIE, Policy, Values, act
+from ttt_envs.rules import DRAW, OPPONENT, Game, Position, key_of, mover_after, winner
+from ttt_envs.specs import make_policy
+from ttt_envs.version import __version__
+
+NODES = 2_000_000
+"""positions that a search may look at for one panel"""
+DIGITS, FEW_DIGITS = 3, 2
+"""behind the point of values in cells, on boards of up to ``FEW`` columns and on wider ones"""
+FEW = 4
+KEPT_GAMES, KEPT_TABLES, KEPT_POLICIES = 24, 32, 16
+"""how many solved games, tables and policies are kept"""
+RESULTS = ("o", "x", "draw")
+MARKS = 2000
+"""marks of a learning curve that are shown"""
+
+
+class Recent:
+    """The last values that were asked for; each is made once, however many ask at the same time.
+
+    Args:
+        most: how many are kept.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[Hashable, Any] = OrderedDict()
+        self._making: dict[Hashable, threading.Lock] = {}
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def get(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """What is kept under ``key``, or what ``make`` makes."""
+        with self._lock:
+            making = self._making.setdefault(key, threading.Lock())
+        try:
+            with making:
+                with self._lock:
+                    if key in self._kept:
+                        self._kept.move_to_end(key)
+                        return self._kept[key]
+                made = make()
+                with self._lock:
+                    self._kept[key] = made
+                    while len(self._kept) > self.most:
+                        self._kept.popitem(last=False)
+                return made
+        finally:
+            with self._lock:
+                if not making.locked():
+                    self._making.pop(key, None)
+
+
+class Answers:
+    """Answers requests; every method takes one and returns JSON-ready data.
+
+    Args:
+        root: where runs and logs are.
+
+    All raise ValueError, with a sentence, for what cannot be answered.
+    """
+
+    def __init__(self, root: Root) -> None:
+        self.root = root
+        self._solutions = Recent(KEPT_GAMES)
+        self._tables = Recent(KEPT_TABLES)
+        self._policies = Recent(KEPT_POLICIES)
+
+    def warm(self) -> None:
+        """Answer once what is asked first, which compiles."""
+        game = {"rows": 3, "columns": 3, "win_length": 3, "skip_chance": 0.0}
+        panels = [{"kind": kind} for kind in ("exact", "random", "compressed", "search", "mcts")]
+        self.values(ValuesAsked.model_validate({"game": game, "position": ".../.../... o", "panels": panels}))
+        self.play(PlayAsked.model_validate({"game": game, "seed": 0, "policy": "optimal"}))
+
+    def about(self) -> dict[str, Any]:
+        """What may be chosen."""
+        runs = []
+        for name in self.root.runs():
+            try:
+                config = read_config(self.root.run(name))
+                learned = Game.from_dict(config["game"])
+                runs.append({"name": name, "learner": str(config["learner"]), "game": learned.to_dict()})
+            except (ValueError, TypeError, OSError):  # one that is damaged is no choice
+                continue
+        policies = {
+            name: {key: setting._asdict() for key, setting in settings.items()}
+            for name, settings in limits.SETTINGS.items()
+        }
+        return {
+            "version": __version__,
+            "edge": limits.EDGE,
+            "tables": limits.TABLES,
+            "most_skips": limits.MOST_SKIPS,
+            "most_simulations": limits.SIMULATIONS,
+            "policies": policies,
+            "on_tables": sorted(limits.ON_TABLES),
+            "runs": runs,
+            "logs": self.root.logs(),
+        }
+
+    # -----------------------------------------------------------------------------------------------------------------
+    # Games
+
+    def replay(self, asked: LineAsked) -> dict[str, Any]:
+        """Every position of a game as far as it was played, and what its moves gave away."""
+        return self._line(_played(asked.game.game(), asked.opening, asked.moves))
+
+    def play(self, asked: PlayAsked) -> dict[str, Any]:
+        """The same with one move more, and what chance says to it."""
+        game = asked.game.game()
+        played = _played(game, asked.opening, asked.moves)
+        if played.result is not None:
+            raise ValueError("the game is over: begin another, or go back")
+        if (asked.cell is None) == (asked.policy is None):
+            raise ValueError("a move is a cell, or that of a policy: say one of them")
+        position, stones = played.end(), len(played.moves)
+        luck = LiveGame(game, key_of(np.random.default_rng(asked.seed)), 0).luck[0]
+        cell = asked.cell
+        if asked.policy is not None:
+            policy, lock = self._policy(asked.policy, game)
+            with lock:
+                cell = int(act(policy, Boards.of([position]), np.random.default_rng([int(luck), OPPONENT, stones]))[0])
+        if cell is None or cell >= game.cells or position.cells[cell]:
+            raise ValueError(f"cell={cell} is no empty cell: choose one of {_names(_free(position), game)}")
+        mover = mover_after(position.mover, luck, int(np.count_nonzero(position.cells)), game.parameters)
+        after = position.cells.copy()
+        after[cell] = position.mover + 1
+        skipped = winner(game, after) is None and mover == position.mover
+        word = coordinate(cell, game) + AGAIN * skipped
+        return self._line(_played(game, asked.opening, f"{asked.moves} {word}".strip()))
+
+    def log(self, asked: NameAsked) -> dict[str, Any]:
+        """The games of a log."""
+        path = self.root.log(asked.name)
+        with _of(path):
+            found = list(islice(read_games(path, limit=limits.LARGEST_LOG, tell=lambda _: None), limits.GAMES))
+        return {
+            "games": [
+                {
+                    "number": number,
+                    "players": list(played.players),
+                    "plies": len(played.moves),
+                    "result": _result(played.result),
+                    "game": str(played.game),
+                }
+                for number, played in enumerate(found, 1)
+            ]
+        }
+
+    def logged(self, asked: LoggedAsked) -> dict[str, Any]:
+        """A game of a log, as :meth:`replay` answers."""
+        path = self.root.log(asked.name)
+        with _of(path):
+            games = read_games(path, limit=limits.LARGEST_LOG, tell=lambda _: None)
+            played = next(islice(games, asked.number - 1, None), None)
+        if played is None:
+            raise ValueError(f"number={asked.number} is not in the log: it has fewer games")
+        game = played.game
+        if max(game.rows, game.columns) > limits.EDGE or game.skip_chance > limits.MOST_SKIPS:
+            raise ValueError(f"{game} is more than is shown here: boards up to {limits.EDGE} x {limits.EDGE} are")
+        return self._line(played)
+
+    def _line(self, played: PlayedGame) -> dict[str, Any]:
+        game = played.game
+        plies = list(played.positions())
+        positions = [position for position, _, _ in plies] + [played.end()]
+        exact, values = self._exact(game, positions, played.result is not None and played.forfeit is None)
+        said = []
+        for number, position in enumerate(positions):
+            result = played.result if number == len(plies) and played.forfeit is None else None
+            said.append(
+                {
+                    "position": to_text(position, game),
+                    "mover": MOVERS[position.mover],
+                    "last": _last(plies[:number]),
+                    "line": line_of(game, position.cells, result),
+                    "result": _result(result),
+                    "value": None if values is None else values[number],
+                }
+            )
+        moves, losses = [], []
+        for number, (position, cell, skipped) in enumerate(plies):
+            loss = None
+            if exact is not None:
+                loss = float(np.nanmax(exact[number]) - exact[number][cell]) + 0.0
+                losses.append(loss)
+            moves.append(
+                {
+                    "cell": cell,
+                    "name": coordinate(cell, game),
+                    "mover": MOVERS[position.mover],
+                    "skipped": skipped,
+                    "loss": loss,
+                    "loss_text": None if loss is None else "best" if loss <= TIE else _text(-loss, DIGITS),
+                    "best": None if exact is None else _names(_best(exact[number]), game),
+                }
+            )
+        return {
+            "game": game.to_dict(),
+            "opening": played.opening,
+            "moves": " ".join(coordinate(cell, game) + AGAIN * skipped for cell, skipped in played.moves),
+            "players": list(played.players),
+            "result": _result(played.result),
+            "forfeit": played.forfeit,
+            "worst": int(np.argmax(losses)) if losses and max(losses) > TIE else None,
+            "plies": moves,
+            "positions": said,
+        }
+
+    def _exact(self, game: Game, positions: list[Position], over: bool) -> tuple[Reals | None, list[float] | None]:
+        """Of every position in which somebody moves the values of moves to the mover, and all values to o."""
+        if game.cells > limits.TABLES:
+            return None, None
+        solution = self._solution(game)
+        boards = Boards.of(positions)
+        values = (1 - 2 * boards.mover) * solution.values(boards) + 0.0
+        going = boards.take(np.arange(len(positions) - over)) if len(positions) > over else None
+        exact = None if going is None else solution.action_values(going)
+        return exact, [float(value) for value in values]
+
+    # -----------------------------------------------------------------------------------------------------------------
+    # Values
+
+    def values(self, asked: ValuesAsked) -> dict[str, Any]:
+        """What the moves in a position are worth, as each panel sees it."""
+        game = asked.game.game()
+        position = from_text(asked.position, game)
+        check_opening(game, position, "the position")
+        boards = Boards.of([position])
+        return {"position": to_text(position, game), "panels": [self._panel(game, boards, one) for one in asked.panels]}
+
+    def _panel(self, game: Game, boards: Boards, asked: PanelAsked) -> dict[str, Any]:
+        """One panel; what cannot be shown says why, and the others are shown all the same."""
+        kinds: dict[str, Callable[[Game, Boards, PanelAsked], dict[str, Any]]] = {
+            "exact": self._exactly,
+            "random": self._at_random,
+            "compressed": self._compressed,
+            "run": self._learned,
+            "search": self._searched,
+            "mcts": self._sampled,
+            "policy": self._would_play,
+        }
+        try:
+            return {"kind": asked.kind, **kinds[asked.kind](game, boards, asked)}
+        except (ValueError, TypeError, OSError, MemoryError) as problem:
+            return {"kind": asked.kind, "error": self.sentence(problem)}
+
+    def _exactly(self, game: Game, boards: Boards, asked: PanelAsked) -> dict[str, Any]:
+        check_table(game, "the exact value")
+        values = self._solution(game).action_values(boards)[0]
+        return _map(game, values, [f"Best play is worth {_text(float(np.nanmax(values)), DIGITS)} to the mover."])
+
+    def _at_random(self, game: Game, boards: Boards, asked: PanelAsked) -> dict[str, Any]:
+        check_table(game, "the table of random play")
+        table = self._tables.get((game, "random"), lambda: Table(game, values_of(game, "random")))
+        return _map(game, Softmax(table).action_values(boards)[0], ["What would follow if both played at random."])
+
+    def _compressed(self, game: Game, boards: Boards, asked: PanelAsked) -> dict[str, Any]:
+        check_table(game, "a compressed table")
+        grouping = grouping_of(game, asked.method)
+        largest = largest_rank(asked.method, grouping)
+        rank = min(largest, default_rank(asked.method, grouping) if asked.rank is None else asked.rank)
+        whole: Decomposition = self._tables.get((game, asked.method), lambda: decomposition(game, asked.method))
+        table = self._tables.get((game, asked.method, rank), lambda: whole.at(min(rank, whole.largest)))
+        notes = [
+            f"{table.stored_numbers:,} numbers, {table.compression_ratio:.1%} of the table; "
+            f"relative error {table.relative_error:.3f}."
+        ]
+        return {
+            **_map(game, Softmax(table).action_values(boards)[0], notes),
+            "rank": table.rank,
+            "largest_rank": min(largest, whole.largest),
+        }
+
+    def _learned(self, game: Game, boards: Boards, asked: PanelAsked) -> dict[str, Any]:
+        if asked.run is None:
+            raise ValueError("no run is chosen: choose one")
+        policy, lock = self._policy(policy_name(asked.run), game)
+        with lock:
+            if not isinstance(policy, Values):
+                return self._shares(game, policy, boards, "It does not think in values: this is how it would play.")
+            values = policy.action_values(boards)[0]
+        learned = Game.from_dict(read_config(self.root.run(asked.run))["game"])
+        other = [] if learned == game else [f"It learned {learned}, which is another game."]
+        scale = max(1.0, float(np.nanmax(np.abs(values))))
+        return {**_map(game, values, ["What it has learned that the moves are worth.", *other]), "scale": scale}
+
+    def _searched(self, game: Game, boards: Boards, asked: PanelAsked) -> dict[str, Any]:
+        depth = min(asked.depth, depth_on(game))
+        policy = Expectiminimax(game, depth)
+        search = policy.search(boards, np.zeros(1, np.uint64), every_move=True)
+        if not search.run(depth, NODES):
+            raise ValueError(f"depth={depth} looks at more than {NODES:,} positions here: choose a smaller depth")
+        found = policy.analyse(boards.position(0))
+        values = (1 - 2 * int(boards.mover[0])) * found.move_values
+        line = " ".join(coordinate(cell, game) for cell in found.variation)
+        return {
+            **_map(game, values, [f"Best line: {line}.", f"{found.nodes:,} positions looked at."], "score"),
+            "scale": max(1.0, float(np.nanmax(np.abs(values)))),
+            "variation": line,
+            "largest_depth": depth_on(game),
+        }
+
+    def _sampled(self, game: Game, boards: Boards, asked: PanelAsked) -> dict[str, Any]:
+        found = MCTS(game, simulations=asked.simulations).analyse(boards.position(0))
+        visits = np.where(boards.legal(game)[0], found.visits, np.nan)
+        line = " ".join(f"{coordinate(cell, game)}" for _, cell in found.variation[:6])
+        notes = [f"It takes the game to be worth {_text(found.value, DIGITS)}.", f"Most visited line: {line}."]
+        shown = _map(game, visits, notes, "visits")
+        return {**shown, "texts": [None if np.isnan(one) else f"{one:.0f}" for one in visits], "scale": _most(visits)}
+
+    def _would_play(self, game: Game, boards: Boards, asked: PanelAsked) -> dict[str, Any]:
+        if asked.policy is None:
+            raise ValueError("no policy is chosen: choose one")
+        policy, lock = self._policy(asked.policy, game)
+        with lock:
+            return self._shares(game, policy, boards, "How likely each move is.")
+
+    def _shares(self, game: Game, policy: Policy, boards: Boards, note: str) -> dict[str, Any]:
+        shares = choice_in(policy, boards, solution=None).probabilities
+        shares = np.where(boards.legal(game)[0], shares, np.nan)
+        notes = [note] if policy.pure else [note, "It draws at random while it thinks: this is one of its answers."]
+        shown = _map(game, shares, notes, "probability")
+        return {**shown, "texts": [None if np.isnan(one) else f"{one:.0%}" for one in shares]}
+
+    # -----------------------------------------------------------------------------------------------------------------
+    # Runs
+
+    def run(self, asked: NameAsked) -> dict[str, Any]:
+        """What a run has learned of, and its learning curve."""
+        run = self.root.run(asked.name)
+        with _of(run):
+            config = read_config(run)
+            rows = read_metrics(run)
+        step = -(-len(rows) // MARKS) or 1
+        names = ("exploitability", "regret")
+        return {
+            "game": Game.from_dict(config["game"]).to_dict(),
+            "learner": str(config["learner"]),
+            "opponent": str(config.get("opponent", "")),
+            "marks": [
+                {"games": row["games"], **{name: row[name] for name in names if name in row}} for row in rows[::step]
+            ],
+        }
+
+    # -----------------------------------------------------------------------------------------------------------------
+    # What is kept
+
+    def _solution(self, game: Game) -> Solution:
+        found: Solution = self._solutions.get(game, lambda: solve(game, cache=False))
+        return found
+
+    def _policy(self, spec: str, game: Game) -> tuple[Policy, threading.Lock]:
+        """A policy, and the lock to hold while it is asked: what it keeps for itself is not for two at once."""
+        checked = check_spec(spec, game, self.root)
+        changed: tuple[int, ...] = ()
+        if checked.startswith("run:"):
+            run = self.root.run(limits.run_of(spec))
+            changed = tuple(path.stat().st_mtime_ns for name in (CONFIG, CHECKPOINT) if (path := run / name).exists())
+
+        def make() -> tuple[Policy, threading.Lock]:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of another game than it has learned, which the panel says
+                return make_policy(checked, game), threading.Lock()
+
+        found: tuple[Policy, threading.Lock] = self._policies.get((checked, game, changed), make)
+        return found
+
+    def sentence(self, problem: BaseException) -> str:
+        """What is wrong, without the paths of this machine."""
+        text = str(problem).partition("\n")[0] or type(problem).__name__
+        if self.root.folder is not None:
+            text = text.replace(f"{self.root.folder}/", "").replace(str(self.root.folder), "the folder of runs")
+        return text[:400]
+
+
+class _of:  # noqa: N801  # reads as a word
+    """What goes wrong with a file is told by its name."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, problem: BaseException | None, trace: object) -> None:
+        if isinstance(problem, OSError):
+            raise ValueError(f"{self.path.name} cannot be read: {problem.strerror or problem}") from None
+
+
+def _played(game: Game, opening: str | None, moves: str) -> PlayedGame:
+    """A game that was played so far."""
+    start = from_text(opening, game) if opening is not None else Boards.start(game).position(0)
+    if opening is not None:
+        check_opening(game, start, "the opening")
+    cells, mover = start.cells.copy(), start.mover
+    for word in moves.split():
+        cells[cell_at(word.removesuffix(AGAIN), game)] = mover + 1
+        mover = mover if word.endswith(AGAIN) else 1 - mover
+    result = winner(game, cells)
+    data: dict[str, Any] = {"game": game.to_dict(), "players": ["o", "x"], "moves": moves}
+    data["result"] = None if result is None else ("player_0", "player_1", "draw")[result]
+    return PlayedGame.from_dict(data if opening is None else {**data, "opening": opening})
+
+
+def _last(plies: list[tuple[Position, int, bool]]) -> list[int]:
+    """The stones of the player who moved last, since the other one moved."""
+    cells: list[int] = []
+    for position, cell, _ in reversed(plies):
+        if position.mover != plies[-1][0].mover:
+            break
+        cells.append(cell)
+    return cells
+
+
+def _result(result: int | None) -> str | None:
+    return None if result is None else RESULTS[2 if result == DRAW else result]
+
+
+def _free(position: Position) -> list[int]:
+    return [int(cell) for cell in np.flatnonzero(position.cells == 0)]
+
+
+def _names(cells: Iterable[int], game: Game) -> str:
+    return ", ".join(coordinate(cell, game) for cell in islice(cells, 12))
+
+
+def _best(values: Reals) -> list[int]:
+    return [int(cell) for cell in np.flatnonzero(values >= np.nanmax(values) - TIE)]
+
+
+def _most(values: Reals) -> float:
+    return max(1.0, float(np.nanmax(values)))
+
+
+def _text(value: float, digits: int) -> str:
+    """A value as it is shown: with its sign, and a minus as long as a plus."""
+    text = f"{abs(value):.{digits}f}"
+    return text if not float(text) else ("\N{MINUS SIGN}" if value < 0 else "+") + text
+
+
+def _map(game: Game, values: Reals, notes: list[str], word: str = "value") -> dict[str, Any]:
+    """A number for every empty cell: as it is, as text, and which are the best."""
+    digits = DIGITS if game.columns <= FEW else FEW_DIGITS
+    known = [None if np.isnan(value) else float(value) + 0.0 for value in values]
+    return {
+        "values": known,
+        "texts": [None if value is None else _text(value, digits) for value in known],
+        "best": _best(values),
+        "scale": 1.0,
+        "word": word,
+        "notes": notes,
+    }

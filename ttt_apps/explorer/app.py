@@ -1,0 +1,146 @@
+"""The explorer as an application: a page, what it is made of, and answers to what it asks."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.responses import FileResponse, JSONResponse, Response
+from starlette.exceptions import HTTPException
+
+from ttt_apps.explorer import limits
+from ttt_apps.explorer.answers import Answers
+from ttt_apps.explorer.guards import App, Door, Guarded, Receive, Scope, Send
+from ttt_apps.explorer.limits import Asked, Root, read_request
+
+ASSETS = Path(__file__).parent / "assets"
+KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+WORKERS = min(4, os.cpu_count() or 1)
+WAITING = 64
+"""requests that may wait for a worker; more are told to come again"""
+
+log = logging.getLogger(__name__)
+
+
+class Busy(Exception):  # noqa: N818
+    """There is more to do than may wait."""
+
+
+class Work:
+    """Answers requests in threads, of which there are so many, and so many may wait for one.
+
+    Args:
+        workers: threads.
+        waiting: requests that may wait.
+    """
+
+    def __init__(self, workers: int = WORKERS, waiting: int = WAITING) -> None:
+        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="explorer")
+        self._most = workers + waiting
+        self._now = 0
+
+    async def do(self, work: Callable[..., Any], *given: Any) -> Any:
+        """What ``work`` returns.
+
+        Raises:
+            Busy: too much is waiting.
+        """
+        if self._now >= self._most:
+            raise Busy
+        self._now += 1  # only the event loop's thread counts
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._pool, work, *given)
+        finally:
+            self._now -= 1
+
+    def close(self) -> None:
+        """Nothing more is begun."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+class Explorer(Guarded):
+    """The application, behind its door.
+
+    Args:
+        door: who is let in.
+        root: where runs and logs are; without it there are none.
+        work: who works.
+    """
+
+    def __init__(self, door: Door, root: Root | None = None, work: Work | None = None) -> None:
+        self.answers = Answers(root or Root())
+        self.work = work or Work()
+        super().__init__(_routed(self.answers, self.work), door)
+
+
+def _routed(answers: Answers, work: Work) -> App:
+    """What stands behind the door."""
+    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
+
+    def serve(name: str, path: str) -> None:
+        kind = KINDS[Path(name).suffix]
+
+        async def asset() -> Response:
+            return FileResponse(ASSETS / name, media_type=kind)
+
+        app.add_api_route(path, asset, methods=["GET", "HEAD"])
+
+    for file in sorted(ASSETS.iterdir()):
+        serve(file.name, "/" if file.name == "index.html" else f"/assets/{file.name}")
+
+    def offer(name: str, kind: type[Asked], answer: Callable[[Any], dict[str, Any]]) -> None:
+        def answered(body: bytes) -> bytes:
+            return json.dumps(answer(read_request(kind, body)), allow_nan=False).encode()
+
+        async def route(request: Request) -> Response:
+            if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+                return _error(415, "the request is no JSON: send it as application/json")
+            return Response(await work.do(answered, await request.body()), media_type="application/json")
+
+        app.add_api_route(f"/api/{name}", route, methods=["POST"])
+
+    offer("about", Asked, lambda _: answers.about())
+    offer("replay", limits.LineAsked, answers.replay)
+    offer("play", limits.PlayAsked, answers.play)
+    offer("values", limits.ValuesAsked, answers.values)
+    offer("log", limits.NameAsked, answers.log)
+    offer("logged", limits.LoggedAsked, answers.logged)
+    offer("run", limits.NameAsked, answers.run)
+
+    async def wrong(request: Request, problem: Exception) -> Response:
+        return _error(400, answers.sentence(problem))
+
+    async def busy(request: Request, problem: Exception) -> Response:
+        return _error(429, "too much is asked at once: ask again in a moment")
+
+    async def unknown(request: Request, problem: Exception) -> Response:
+        assert isinstance(problem, HTTPException)
+        return _error(problem.status_code, "there is nothing here: the page is at /")
+
+    async def failed(request: Request, problem: Exception) -> Response:
+        return _error(400, "this cannot be answered: ask for something else")
+
+    for kind in (ValueError, TypeError, OSError, MemoryError):
+        app.add_exception_handler(kind, wrong)
+    app.add_exception_handler(Busy, busy)
+    app.add_exception_handler(HTTPException, unknown)
+    app.add_exception_handler(Exception, failed)
+
+    async def whole(scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await app(scope, receive, send)
+        except Exception:  # whoever asked has an answer; a fault of ours is for whoever serves
+            log.exception("a request could not be answered")
+
+    return whole
+
+
+def _error(status: int, why: str) -> JSONResponse:
+    return JSONResponse({"error": why}, status)

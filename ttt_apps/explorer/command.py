@@ -1,0 +1,103 @@
+"""``play.py --web``: serve the explorer and open it."""
+
+from __future__ import annotations
+
+import importlib.util
+import secrets
+import socket
+import threading
+import webbrowser
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from ttt_apps.cli import Count, as_called, parse, say
+
+NEEDED = ("fastapi", "uvicorn")
+MISSING = 'the explorer needs fastapi and uvicorn: pip install "ttt_envs[explorer]"'
+
+
+@dataclass(frozen=True)
+class Web:
+    """Open a page on which to play, to see what every move is worth to whom, and to step through games and runs."""
+
+    web: tyro.conf.FlagCreatePairsOff[bool] = False
+    """this page instead of the terminal"""
+    port: Count = 0
+    """by default one that is free"""
+    host: str = "127.0.0.1"
+    """the address to serve at. Any other than this machine's own lets others ask, and they need the link with the token
+    that is printed"""
+    runs: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
+    """the folder whose runs and logs of games can be looked at; by default runs, where there is one"""
+    no_browser: tyro.conf.FlagCreatePairsOff[bool] = False
+    """print the address, and open nothing"""
+
+    def run(self) -> None:
+        """Serve until a signal ends it.
+
+        Raises:
+            ValueError: options that make no sense, or packages that are missing.
+            OSError: a port that is taken.
+        """
+        if any(importlib.util.find_spec(name) is None for name in NEEDED):
+            raise ValueError(MISSING)
+        if not 0 <= self.port < 1 << 16:
+            raise ValueError(f"--port {self.port} is no port: choose 0, for a free one, to 65535")
+        folder = Path("runs") if self.runs is None and Path("runs").is_dir() else self.runs
+        import uvicorn
+
+        from ttt_apps.explorer.app import Explorer
+        from ttt_apps.explorer.guards import Door
+        from ttt_apps.explorer.limits import Root
+
+        root = Root(None if folder is None else folder.resolve())
+        with _bound(self.host, self.port) as bound:
+            port = bound.getsockname()[1]
+            token = None if is_loopback(self.host) else secrets.token_urlsafe(16)
+            app = Explorer(Door(self.host, port, token), root)
+            shown = f"[{self.host}]" if ":" in self.host else self.host
+            address = f"http://{shown}:{port}/" + (f"?token={token}" if token else "")
+            config = uvicorn.Config(app, log_level="error", access_log=False, lifespan="off", timeout_keep_alive=30)
+            say(f"The explorer is at {address} (Ctrl-C ends it)")
+            threading.Thread(target=app.answers.warm, daemon=True).start()
+            if not self.no_browser:
+                webbrowser.open(address)
+            with suppress(KeyboardInterrupt):  # how it is ended
+                uvicorn.Server(config).run(sockets=[bound])
+            app.work.close()
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address."""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    """A socket that is bound and does not yet listen.
+
+    Raises:
+        OSError: it cannot be bound; the message says what else there is.
+    """
+    try:
+        [(family, _, _, _, address), *_] = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        bound = socket.socket(family, socket.SOCK_STREAM)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(address)
+    except OSError as problem:
+        why = problem.strerror or problem
+        raise OSError(f"{host}:{port} cannot be served ({why}): choose another --port or --host") from None
+    return bound
+
+
+def main(words: Sequence[str]) -> None:
+    """Serve as the words say."""
+    parse(Web, words, as_called("play.py --web")).run()
