@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from baselines.kernels import bare, bare_inlined
 from baselines.layered import LayeredTable, build, estimate, open_table
+from baselines.layered.folder import Folder, open_folder
+from baselines.layered.layers import Layers
 from baselines.layered.ranks import Classes, Ranks, Sets, classes_of, entry_of, ranks_of
 from baselines.layered.sweep import BYTES, WON, Values
-from baselines.layered.table import Folder, Layers, open_folder
 from ttt_envs.bits import bits_of, line_in
 from ttt_envs.boards import Boards, to_text
 from ttt_envs.compiling import Cells, Integers, Parameters, Reals, stone_of, wide

@@ -1,26 +1,17 @@
 """Strong solving by layers: the value of every position of a board up to 21 cells, without a table of all boards.
 
-:mod:`~baselines.layered.ranks` numbers sets of cells, :mod:`~baselines.layered.sweep` computes a layer from the next,
-and :mod:`~baselines.layered.table` keeps the layers, in memory or on disk, and reads them. Of boards up to 25 cells it
-makes the last layers: see :mod:`baselines.endgame`.
+:mod:`~baselines.layered.ranks` numbers sets of cells, :mod:`~baselines.layered.layers` says which positions a layer
+has, :mod:`~baselines.layered.sweep` computes a layer from the next, :mod:`~baselines.layered.building` makes them all,
+:mod:`~baselines.layered.folder` keeps them, and :mod:`~baselines.layered.table` reads them. Of boards up to 25 cells
+the last layers can be made: see :mod:`baselines.endgame`.
 """
 
 from __future__ import annotations
 
-from baselines.layered.table import (
-    FORMAT,
-    LARGEST,
-    LARGEST_OF_ALL,
-    MADE_BY,
-    InUse,
-    LayeredTable,
-    build,
-    check_distance,
-    check_memory,
-    estimate,
-    is_finished,
-    open_table,
-)
+from baselines.layered.building import MADE_BY, build, is_finished, open_table
+from baselines.layered.folder import FORMAT, InUse
+from baselines.layered.layers import LARGEST, LARGEST_OF_ALL, check_memory, estimate
+from baselines.layered.table import LayeredTable, check_distance
 
 __all__ = [
     "FORMAT",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from baselines.layered.table import tables_of
+from baselines.layered.layers import tables_of
 from baselines.reachable import Counts
 from ttt_envs.compiling import Flags, Integers
 from ttt_envs.rules import Game

@@ -16,7 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from baselines.layered import build, estimate, open_table, table
+from baselines.layered import build, estimate, open_table, sweep
+from baselines.layered import folder as folders
 from baselines.layered.counting import count_by_sets
 from baselines.layered.ranks import IMAGES, classes_of, rank_beside, ranks_of
 from baselines.proof import prove
@@ -372,7 +373,7 @@ def test_kernels_are_compiled_once_for_each_kind_of_number(tmp_path):
         game = Game(2, 3, 3, skip_chance)
         build(game)
         build(game, tmp_path / game.slug)
-    for kernel in (table.afterstates, table.best):
+    for kernel in (sweep.afterstates, sweep.best):
         if hasattr(kernel, "signatures"):  # not where kernels run as plain Python
             assert len(kernel.signatures) == len({str(signature[-1].dtype) for signature in kernel.signatures})
 
@@ -411,7 +412,7 @@ def test_layers_in_a_folder_are_read_again_as_they_are(tmp_path):
     assert_right(open_table(SMALL, folder))
     assert states_of(folder) == before
     assert isinstance(open_table(SMALL, folder).layer(3).base, np.memmap)
-    manifest = json.loads((folder / table.MANIFEST).read_text())
+    manifest = json.loads((folder / folders.MANIFEST).read_text())
     assert manifest["game"] == SMALL.to_dict()
     assert set(manifest["layers"]) == set(before)
 
@@ -468,7 +469,7 @@ def test_a_damaged_part_is_found_and_alone_made_anew(tmp_path, damage):
 
 
 def test_a_full_disk_is_one_sentence_and_loses_nothing_finished(tmp_path, monkeypatch):
-    written, real = [], table.write_whole
+    written, real = [], folders.write_whole
 
     def write_whole(path, write):
         if len(written) == 3:
@@ -476,7 +477,7 @@ def test_a_full_disk_is_one_sentence_and_loses_nothing_finished(tmp_path, monkey
         written.append(path.name)
         real(path, write)
 
-    monkeypatch.setattr(table, "write_whole", write_whole)
+    monkeypatch.setattr(folders, "write_whole", write_whole)
     with pytest.raises(ValueError, match=r"No space left on device\. What is finished is kept"):
         build(SMALL, tmp_path)
     before = states_of(tmp_path)
@@ -485,7 +486,7 @@ def test_a_full_disk_is_one_sentence_and_loses_nothing_finished(tmp_path, monkey
     assert_right(build(SMALL, tmp_path))
     assert states_of(tmp_path).items() > before.items()
     with monkeypatch.context() as patch:
-        patch.setattr(table.shutil, "disk_usage", lambda path: SimpleNamespace(free=100))
+        patch.setattr(folders.shutil, "disk_usage", lambda path: SimpleNamespace(free=100))
         with pytest.raises(ValueError, match=r"bytes more in .*, and 100 are free: make room"):
             build(SMALL, tmp_path / "other")
 
@@ -506,7 +507,7 @@ def test_a_folder_of_something_else_is_refused(tmp_path):
     with pytest.raises(ValueError, match="holds the layers of 2 x 3, 3 to win"):
         open_table(Game(2, 3, 2, 0.25), tmp_path)
     for text in ("[]", "{}", "{"):
-        (tmp_path / table.MANIFEST).write_text(text)
+        (tmp_path / folders.MANIFEST).write_text(text)
         with pytest.raises(ValueError, match="manifest"):
             build(SMALL, tmp_path)
     (tmp_path / "file").write_text("")

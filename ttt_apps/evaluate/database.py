@@ -215,7 +215,7 @@ class List:
     def run(self) -> None:
         """Print them."""
         from baselines.endgame import open_folder
-        from baselines.layered.table import MANIFEST
+        from baselines.layered.folder import MANIFEST
 
         found = []
         for folder in self.folder or (DATABASES,):
