@@ -25,10 +25,12 @@ BY_TABLE = ("hooi", "hosvd", "hosvd2", "optimal", "svd", "table", "tt")
 LARGE = 16  # cells, above which there is no table
 BY_FACTORS = ("hooi", "hosvd", "hosvd2", "svd", "tt")
 """cut the board into groups of cells, which not all symmetries leave as they are"""
-DRAWING = ("mcts", "timed")
+DRAWING = ("mcts", "openspiel", "timed")
 """draw numbers when they think: not pure"""
-CHEAP = {"timed": "timed:move=60,max-depth=2"}
+CHEAP = {"openspiel": "openspiel:simulations=10", "timed": "timed:move=60,max-depth=2"}
 """as they are held to the promises, where the defaults take long"""
+OUTSIDE = {"openspiel": "pyspiel"}
+"""what others have written, and the package: small boards, where turns are not skipped"""
 CLOCKED = ("timed:move=0.001", "timed:mcts,move=0.001")
 """what they think depends on the machine"""
 MODELS = {"DQN": "stable_baselines3", "PPO": "stable_baselines3", "MaskablePPO": "sb3_contrib"}
@@ -40,12 +42,22 @@ def needs_arguments(name):
 
 
 NAMES = [name for name in sorted(POLICIES) if not needs_arguments(name)]
+
+
+def plays(name, game):
+    if name in OUTSIDE:
+        return game.cells <= LARGE and game.skip_chance == 0
+    return name not in BY_TABLE or game.cells <= LARGE
+
+
 CASES = [
     *[
-        pytest.param((name, game), id=f"{name}-{game}")
+        pytest.param(
+            (name, game), id=f"{name}-{game}", marks=[pytest.mark.needs(OUTSIDE[name])] if name in OUTSIDE else []
+        )
         for name in NAMES
         for game in GAMES
-        if name not in BY_TABLE or game.cells <= LARGE
+        if plays(name, game)
     ],
     *[
         pytest.param((f"run:{learner}", tiny.GAME), id=f"run:{learner}", marks=tiny.case(learner).marks)
@@ -107,8 +119,8 @@ def probabilities(policy, boards, seed=0):
 
 def test_whatever_has_a_name_is_here():
     with_arguments = {name for name in POLICIES if needs_arguments(name)}
-    assert with_arguments == {"book", "run", "sb3"}
-    assert {*BY_TABLE, *DRAWING} <= set(NAMES)
+    assert with_arguments == {"book", "gomocup", "run", "sb3"}
+    assert {*BY_TABLE, *DRAWING, *OUTSIDE} <= set(NAMES)
 
 
 @pytest.mark.parametrize("name", BY_TABLE)

@@ -46,6 +46,8 @@ POLICIES: dict[str, str] = {
     "book": "baselines.opening_book:load_book",
     "run": "learners.checkpoint:load_policy",
     "sb3": "learners.sb3:ZipPolicy",
+    "openspiel": "baselines.open_spiel_bots:OpenSpielBot",
+    "gomocup": "baselines.gomocup:Gomocup",
 }
 """built-in names -> "module:factory", imported when asked for and called as ``factory(game, **arguments)``"""
 
@@ -63,6 +65,9 @@ OTHER_NAMES: dict[str, tuple[str, ...]] = {
 
 GRAMMAR = 'write name or name:key=value,..., as in "random" or "run:PATH"'
 
+
+PROGRAMS = ("gomocup",)
+"""built-in ones that run the program that they are told, which a file may not do"""
 
 TRUST = "TTT_ENVS_TRUST"
 """the environment variable that, set to 1, trusts every file: those that can run code when they are loaded, and the
@@ -279,6 +284,11 @@ def _check_from_file(spec: Spec) -> None:
         raise ValueError(
             f"{_cut(spec.name)!r} was read from a file, which may name built-in policies only, for any other can "
             f"run code: if you trust whoever wrote it, say --trust or set {TRUST}=1"
+        )
+    if spec.name in PROGRAMS:
+        raise ValueError(
+            f"{spec.name} was read from a file, and runs a program, which a file may not name: if you trust whoever "
+            f"wrote it, say --trust or set {TRUST}=1"
         )
     if spec.keyed.get("trust", "false").lower() != "false":
         raise ValueError(

@@ -1,0 +1,22 @@
+"""Engines that speak the Gomocup protocol, as opponents: ``gomocup:/path/to/engine``.
+
+The protocol is that of Petr Lastovicka's and Martin Petricek's "Gomoku AI protocol",
+https://plastovicka.github.io/protocl2en.htm, in its version of 2023-03-20 ("the protocol" below); where it leaves a
+choice we do what piskvork does, https://github.com/plastovicka/Piskvork, source/protocol.cpp. Here is the manager's
+side; ``play.py --gomocup`` is the engine's.
+
+- :mod:`baselines.gomocup.program`: a program that is talked to line by line, and that never outlives us.
+- :mod:`baselines.gomocup.engine`: the protocol: games, moves and times.
+- :mod:`baselines.gomocup.policy`: the policy and its player.
+"""
+
+from __future__ import annotations
+
+from baselines.gomocup.engine import LARGEST as LARGEST
+from baselines.gomocup.engine import NO_LIMIT as NO_LIMIT
+from baselines.gomocup.engine import SMALLEST as SMALLEST
+from baselines.gomocup.engine import STONES_THAT_WIN as STONES_THAT_WIN
+from baselines.gomocup.engine import check_game as check_game
+from baselines.gomocup.engine import parse_cell as parse_cell
+from baselines.gomocup.policy import Gomocup as Gomocup
+from baselines.gomocup.policy import GomocupPlayer as GomocupPlayer

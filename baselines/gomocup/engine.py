@@ -1,0 +1,261 @@
+"""The manager's side of the Gomocup protocol: games, moves and times.
+
+What is relied on, each from the protocol (see :mod:`baselines.gomocup`):
+
+- X is the column and Y the row, from 0. ``START size`` for square boards, ``RECTSTART width,height`` for others,
+  answered by ``OK`` or ``ERROR message``; piskvork's skeleton of an engine refuses edges below 5.
+- ``INFO key value`` is not answered; ``timeout_turn``, ``timeout_match`` and ``time_left`` are milliseconds, of which
+  ``timeout_match`` 0 and ``time_left`` 2147483647 are no limit; ``game_type`` 1 is an engine as opponent; ``rule``
+  0 is five or more in a row. ``time_left`` is sent before every move.
+- ``BEGIN`` asks for the first move, ``TURN X,Y`` tells one and asks for the next, ``BOARD`` with lines ``X,Y,1`` for
+  own stones and ``X,Y,2`` for the opponent's, up to ``DONE``, sets up a position and asks for a move. The answer is
+  ``X,Y``, or ``SUGGEST X,Y``, to which ``PLAY X,Y`` is said.
+- ``RESTART`` empties the board; who does not answer ``OK`` is ended and started again. ``END`` ends.
+- ``MESSAGE`` and ``DEBUG`` lines may stand before any answer, ``UNKNOWN`` and ``ERROR`` in its place.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from baselines.gomocup.program import Ended, Program, TooLate
+from ttt_envs.compiling import Cells
+from ttt_envs.rules import Game, Position
+
+SMALLEST, LARGEST = 5, 19
+"""edges of boards: those that engines take at least, and ours at most"""
+STONES_THAT_WIN = 5
+NO_LIMIT = 2**31 - 1
+"""``time_left`` where a game has no clock; also the most that a number of the protocol is"""
+_CHATTER = ("MESSAGE", "DEBUG")
+
+
+class Fault(ValueError):  # noqa: N818  # it is the engine's
+    """An engine did what the protocol does not allow, or too late."""
+
+
+class OutOfTime(Fault):
+    """An engine did not answer in time."""
+
+
+def check_game(game: Game) -> None:
+    """Raise ValueError for a game that engines do not play."""
+    wrong = None
+    if game.win_length != STONES_THAT_WIN:
+        wrong = f"{game.win_length} in a row"
+    elif game.skip_chance:
+        wrong = f"skip_chance={game.skip_chance:g}"
+    elif min(game.rows, game.columns) < SMALLEST:
+        wrong = f"a board of {game.rows} x {game.columns}"
+    if wrong is not None:
+        raise ValueError(
+            f"engines of the Gomocup protocol do not play {wrong}: choose {STONES_THAT_WIN} in a row without skips on "
+            f"a board with edges of {SMALLEST} to {LARGEST}"
+        )
+
+
+def parse_cell(text: str) -> tuple[int, int] | None:
+    """The numbers of ``"X,Y"``, None where it is something else."""
+    match = re.fullmatch(r"\s*(\d{1,4})\s*,\s*(\d{1,4})\s*", text, re.ASCII)
+    return None if match is None else (int(match[1]), int(match[2]))
+
+
+def shown(text: str) -> str:
+    """What a program said, on one line and not too long."""
+    return ascii(text if len(text) <= 80 else f"{text[:77]}...")
+
+
+class Engine:
+    """One process of an engine, with one game at a time; it is started when it is needed, and anew after a fault.
+
+    Args:
+        name: what it is called in messages.
+        command: the program and its arguments.
+        game: what is played, as of :func:`check_game`.
+        memory: MiB that it is told it may use, 0 for no limit.
+        start_s: seconds that it may take to start.
+        tolerance_s: seconds that a move may take longer than the engine was told.
+        now: seconds from some moment on.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str],
+        game: Game,
+        *,
+        memory: int = 0,
+        start_s: float = 30.0,
+        tolerance_s: float = 1.0,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.name, self.command, self.game = name, tuple(command), game
+        self._memory, self._start_s, self._tolerance_s, self._now = memory, start_s, tolerance_s, now
+        self._program: Program | None = None
+        self._untouched = False
+        """whether the engine has an empty board, and no game yet"""
+        self._cells: Cells | None = None
+        """int8[rows * columns], the board after the engine's last move; None where there was none, or it is over"""
+        self._mover = 0
+
+    def start(self) -> None:
+        """Have it running, with an empty board.
+
+        Raises:
+            Fault: it says something else than OK, or nothing in time.
+            ValueError: there is no such program.
+        """
+        if self._program is not None:
+            return
+        rows, columns = self.game.rows, self.game.columns
+        self._program = Program(self.command, "END")
+        start = f"START {rows}" if rows == columns else f"RECTSTART {columns},{rows}"
+        answer = self._ask([start], self._start_s, "start=")
+        if not _is_ok(answer):
+            raise self._fault(f"answered {shown(answer)} to {start}: choose a board that it plays, or another engine")
+        self._untouched, self._cells = True, None
+
+    def close(self) -> None:
+        """End it."""
+        if self._program is not None:
+            self._program.close()
+        self._program = None
+
+    def game_over(self) -> None:
+        """What comes next is another game, even where it looks like the same one."""
+        self._cells = None
+
+    def move(self, position: Position, turn_s: float | None, left_s: float | None, match_s: float | None) -> int:
+        """The cell to which it moves.
+
+        A position that follows its own last one by a move of the other player is told as such, any other as a board.
+
+        Args:
+            position: not over.
+            turn_s: seconds for this move, None for all that are left.
+            left_s: seconds on its clock, None without one; above 0 with ``turn_s`` None.
+            match_s: what the clock has for a whole game, None without one.
+
+        Raises:
+            OutOfTime: it takes longer.
+            Fault: it ends, or says what is no legal move.
+            ValueError: there is no such program.
+        """
+        following = self._last_move(position)
+        if following is None:
+            self._begin_game()
+        assert self._program is not None
+        lines = []
+        if following is None:
+            lines = [
+                f"INFO timeout_turn {_ms(turn_s if turn_s is not None else left_s)}",
+                f"INFO timeout_match {_ms(match_s) if match_s is not None else 0}",
+                f"INFO max_memory {min(self._memory << 20, NO_LIMIT)}",
+                "INFO game_type 1",
+                "INFO rule 0",
+            ]
+        lines.append(f"INFO time_left {NO_LIMIT if left_s is None else _ms(left_s)}")
+        asked = self._position_as_told(position) if following is None else [f"TURN {self._named(following)}"]
+        limit_s = min(seconds for seconds in (turn_s, left_s) if seconds is not None) + self._tolerance_s
+        self._untouched = False
+        answer = self._ask([*lines, *asked], limit_s, "move= or tolerance=", asked[0])
+        if answer[:8].upper() == "SUGGEST " and parse_cell(answer[8:]) is not None:
+            answer = self._ask([f"PLAY {answer[8:].strip()}"], limit_s, "move= or tolerance=")
+        cell = self._cell(answer, asked[0], position)
+        self._cells, self._mover = position.cells.copy(), position.mover
+        self._cells[cell] = position.mover + 1
+        return cell
+
+    def _begin_game(self) -> None:
+        """An empty board."""
+        if self._program is not None and not self._untouched:
+            answer = self._ask(["RESTART"], self._start_s, "start=")
+            if _is_ok(answer):
+                self._untouched, self._cells = True, None
+            else:  # "the manager sends END and executes the brain again"
+                self.close()
+        self.start()
+
+    def _last_move(self, position: Position) -> int | None:
+        """The opponent's move that leads here from the engine's last one; None where it is more than that."""
+        if self._program is None or self._cells is None or self._mover != position.mover:
+            return None
+        changed = np.flatnonzero(self._cells != position.cells)
+        if len(changed) != 1 or self._cells[changed[0]] or position.cells[changed[0]] != 2 - position.mover:
+            return None
+        return int(changed[0])
+
+    def _position_as_told(self, position: Position) -> list[str]:
+        """The lines that set up a position and ask for a move, stones by turns: some engines look at their order."""
+        by_player = [np.flatnonzero(position.cells == player + 1).tolist() for player in (0, 1)]
+        own, others = by_player[position.mover], by_player[1 - position.mover]
+        if not own and len(others) <= 1:
+            return [f"TURN {self._named(others[0])}"] if others else ["BEGIN"]
+        lines = []
+        for number in range(max(map(len, by_player))):
+            for player, cells in enumerate(by_player):
+                if number < len(cells):
+                    lines.append(f"{self._named(cells[number])},{1 if player == position.mover else 2}")
+        return ["BOARD", *lines, "DONE"]
+
+    def _named(self, cell: int) -> str:
+        row, column = divmod(cell, self.game.columns)
+        return f"{column},{row}"
+
+    def _cell(self, answer: str, asked: str, position: Position) -> int:
+        """The cell that an answer names."""
+        found = parse_cell(answer)
+        if found is None:
+            raise self._fault(f"answered {shown(answer)} to {asked}, which is no move: it is at fault")
+        column, row = found
+        if row >= self.game.rows or column >= self.game.columns:
+            raise self._fault(f"moved to {shown(answer)}, which is not on the board: it is at fault")
+        cell = row * self.game.columns + column
+        if position.cells[cell]:
+            raise self._fault(f"moved to {shown(answer)}, which is a cell that is not empty: it is at fault")
+        return cell
+
+    def _ask(self, lines: Sequence[str], limit_s: float, more: str, asked: str | None = None) -> str:
+        """Say something and hear the answer, behind messages."""
+        program, asked = self._program, asked or lines[0]
+        assert program is not None
+        last = ""
+        until = self._now() + limit_s
+        try:
+            program.forget()
+            program.send(lines)
+            while (answer := program.line(until, self._now)).partition(" ")[0].upper() in _CHATTER:
+                last = f", and said {shown(answer)}"
+        except TooLate:
+            problem = f"did not answer {asked} within {limit_s:g} s{last}: it is at fault, or needs more of {more}"
+            raise self._fault(problem, OutOfTime) from None
+        except Ended as end:
+            last = f", and said {shown(str(end))}" if str(end) else last
+            raise self._fault(f"ended before it answered {asked}{last}: it is at fault") from None
+        except BaseException:  # as an interrupt: nobody knows what it will say next
+            self._kill()
+            raise
+        return answer
+
+    def _fault(self, problem: str, kind: type[Fault] = Fault) -> Fault:
+        self._kill()
+        return kind(f"{self.name} {problem}")
+
+    def _kill(self) -> None:
+        program, self._program = self._program, None
+        if program is not None:
+            program.kill()
+
+
+def _is_ok(answer: str) -> bool:
+    """``OK``, behind which the protocol's example has a comment."""
+    return re.match(r"OK\b", answer, re.IGNORECASE) is not None
+
+
+def _ms(seconds: float | None) -> int:
+    """Milliseconds as the protocol has them."""
+    return NO_LIMIT if seconds is None else max(0, min(round(seconds * 1000), NO_LIMIT))

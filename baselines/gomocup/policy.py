@@ -1,0 +1,186 @@
+"""The policy that asks an engine, and its player."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import shlex
+import shutil
+import time
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from baselines.gomocup.engine import Engine, OutOfTime, check_game
+from baselines.timed.clock import Clock
+from baselines.timed.searches import Now
+from ttt_envs.boards import Boards
+from ttt_envs.compiling import Integers, Reals
+from ttt_envs.rules import Game
+from ttt_envs.specs import Named
+
+USUAL_MOVE_S = 1.0
+"""for a move, where nothing is said"""
+LARGEST_MEMORY = 1 << 20
+"""MiB"""
+
+
+@dataclass(frozen=True)
+class Gomocup(Named):
+    """An engine that speaks the Gomocup protocol: five or more in a row without skips, on boards of 5 to 19.
+
+    The program runs with all rights of the caller, in the folder of the caller. A move that is illegal, late or
+    no move at all, and an engine that ends, are a :class:`ValueError` that says what happened.
+
+    Raises:
+        ValueError: a game that engines do not play, no such program, a setting out of range.
+    """
+
+    name: ClassVar[str] = "gomocup"
+    pure: ClassVar[bool] = False
+
+    game: Game
+    path: str
+    """the program, or its name where the shell finds it"""
+    arguments: str = ""
+    """its arguments, with quotes as in a shell"""
+    move: float | None = None
+    """seconds for each move, 0 as fast as possible; none: 1 where there is no other clock"""
+    clock: str | None = None
+    """seconds for a game, as in 60, or with seconds a move added, as in 60+1; a match's own clocks take its place"""
+    memory: int = 0
+    """MiB that it is told it may use, 0 for no limit"""
+    start: float = 30.0
+    """seconds that it may take to start, which are on no clock"""
+    tolerance: float = 1.0
+    """seconds that a move may take longer than the engine was told"""
+
+    def __post_init__(self) -> None:
+        check_game(self.game)
+        if self.move is not None and not 0 <= self.move < math.inf:
+            raise ValueError(f"move={self.move:g} is no time for a move: choose 0 seconds or more")
+        if not 0 <= self.memory <= LARGEST_MEMORY:
+            raise ValueError(f"memory={self.memory} is no amount of MiB: choose 0 (no limit) to {LARGEST_MEMORY:,}")
+        for name in ("start", "tolerance"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise ValueError(f"{name}={getattr(self, name):g} is no time: choose 0 seconds or more")
+        self.own_clock  # noqa: B018  # a wrong clock is told now
+        self._command  # noqa: B018
+
+    @cached_property
+    def own_clock(self) -> Clock | None:
+        """The clock of ``clock``."""
+        return None if self.clock is None else Clock.of(self.clock)
+
+    @cached_property
+    def _command(self) -> list[str]:
+        program = None if "\0" in self.path else shutil.which(self.path)
+        if program is None:
+            raise ValueError(f"there is no program {self.path}: give the path of an engine that may be run")
+        try:
+            return [program, *shlex.split(self.arguments)]
+        except ValueError as problem:
+            raise ValueError(f"arguments={self.arguments} are none, {str(problem).lower()}: close its quotes") from None
+
+    def engine(self) -> Engine:
+        """A process of its own, which is not started yet."""
+        return Engine(
+            str(self),
+            self._command,
+            self.game,
+            memory=self.memory,
+            start_s=self.start,
+            tolerance_s=self.tolerance,
+        )
+
+    def turn_s(self, left_s: float | None) -> float | None:
+        """Seconds for a move: None for all that are left on the clock."""
+        return USUAL_MOVE_S if self.move is None and left_s is None else self.move
+
+    @cached_property
+    def _engine(self) -> Engine:
+        return self.engine()
+
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
+        """float64[B, rows * columns], all for the engine's move; asked one position after another, ``rng`` is not used.
+
+        Each has the time for a move; with ``clock`` that of a game that begins with it.
+
+        Raises:
+            ValueError: the engine is at fault.
+        """
+        out = np.zeros(boards.cells.shape)
+        full_s = None if self.own_clock is None else self.own_clock.seconds
+        for row in range(len(boards.mover)):
+            out[row, self._engine.move(boards.position(row), self.turn_s(full_s), full_s, full_s)] = 1
+        return out
+
+    def player(self) -> GomocupPlayer:
+        """The same with a process and clocks of its own; the engine is started before it returns."""
+        return GomocupPlayer(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Its settings: a copy starts a process of its own."""
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+
+
+class GomocupPlayer:
+    """Plays games with an engine, in one process: a game by itself is told move by move, several in turns as boards.
+
+    Attributes:
+        left: by slot, the seconds on its own clock; empty without one. A match's own clocks take its place.
+    """
+
+    def __init__(self, policy: Gomocup, now: Now = time.perf_counter) -> None:
+        self.policy, self._now = policy, now
+        self._clock = policy.own_clock
+        self.left: dict[int, float] = {}
+        self._engine = policy.engine()
+        self._engine.start()
+
+    def use_clock(self, seconds: float, increment: float) -> None:
+        """A match is played by this clock: see :class:`ttt_envs.policy.ReadsClocks`."""
+        self._clock = Clock(seconds, increment)
+
+    def begin(self, slots: Integers) -> None:
+        """New games begin in ``slots`` int64[B]: their clocks are full."""
+        self._engine.game_over()
+        if self._clock is not None:
+            self.left.update(dict.fromkeys(slots.tolist(), self._clock.seconds))
+
+    def close(self) -> None:
+        """End the engine; it is started anew where it is asked again."""
+        self._engine.close()
+
+    def act(
+        self, boards: Boards, slots: Integers, rng: np.random.Generator, time_left: Reals | None = None
+    ) -> Integers:
+        """int64[B], a move in each of the games ``slots``, one after another; ``rng`` is not used.
+
+        Raises:
+            ValueError: the engine is at fault. An engine whose time of a match's clock runs out is not: then any legal
+                move comes after it, and the match counts it as lost on time.
+        """
+        out = np.empty(len(slots), np.int64)
+        for row, slot in enumerate(slots.tolist()):
+            left = self.left.get(slot) if time_left is None else float(time_left[row])
+            begun = self._now()
+            out[row] = self._move(boards, row, left, time_left is not None)
+            if time_left is None and self._clock is not None and left is not None:
+                self.left[slot] = left - (self._now() - begun) + self._clock.increment
+        return out
+
+    def _move(self, boards: Boards, row: int, left_s: float | None, of_match: bool) -> int:
+        position = boards.position(row)
+        turn_s = self.policy.turn_s(left_s)
+        match_s = None if self._clock is None else self._clock.seconds
+        begun = self._now()
+        if not (of_match and left_s is not None and left_s <= 0):  # else it has lost already
+            try:
+                return self._engine.move(position, turn_s, left_s, match_s)
+            except OutOfTime:
+                if not of_match or left_s is None or self._now() - begun < left_s:
+                    raise
+        return int(np.flatnonzero(position.cells == 0)[0])

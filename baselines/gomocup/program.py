@@ -1,0 +1,194 @@
+"""A program that is talked to line by line: with a time for every answer, bounds on what it says, and a certain end."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import os
+import queue
+import signal
+import subprocess
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from typing import IO
+
+LONGEST = 8000
+"""letters of a line that are read; the rest is cut, as piskvork does with its buffer of that size"""
+MOST_UNREAD = 10_000
+"""lines that may wait for a reader: who says more, unasked, is not listened to any longer"""
+END_S = 1.0
+"""for a program that was told to end, before it is killed: "e.g. 1 second" in the protocol"""
+
+
+class Ended(Exception):  # noqa: N818  # it need not be an error
+    """The program says nothing more; the message is what it said last of what went wrong, or nothing."""
+
+
+class TooLate(Exception):  # noqa: N818
+    """There was no answer in time."""
+
+
+class Program:
+    """A running program and its standard streams.
+
+    It is in a group of processes of its own, so that Ctrl-C at the terminal is ours alone. It is told to end, and the
+    group killed a moment later, when it is closed, when nobody holds this object any more, and when Python ends.
+
+    Args:
+        command: the program and its arguments.
+        farewell: a line that tells it to end; none: it is killed at once.
+
+    Raises:
+        ValueError: it cannot be started.
+    """
+
+    def __init__(self, command: Sequence[str], farewell: str | None = None) -> None:
+        try:
+            child = subprocess.Popen(
+                command,
+                bufsize=0,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+            )
+        except OSError as problem:
+            raise ValueError(f"{command[0]} does not start, {problem.strerror or problem}: is it a program?") from None
+        assert child.stdin is not None
+        assert child.stdout is not None
+        assert child.stderr is not None
+        with contextlib.suppress(OSError, AttributeError):  # not on every system
+            os.set_blocking(child.stdin.fileno(), False)
+        self._stdin = child.stdin
+        self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        """what it has said; None stands behind the last line"""
+        self._ended = False
+        self._last_error: collections.deque[str] = collections.deque(maxlen=1)
+        reader = threading.Thread(target=_listen, args=(child.stdout, self._lines), daemon=True)
+        self._errors_reader = threading.Thread(target=_keep, args=(child.stderr, self._last_error), daemon=True)
+        readers = [reader, self._errors_reader]  # which do not hold this object
+        for one in readers:
+            one.start()
+        self._farewell = [] if farewell is None else [f"{farewell}\r\n".encode()]
+        self._finalizer = weakref.finalize(self, _end, child, readers, self._farewell, os.getpid())
+
+    def send(self, lines: Sequence[str]) -> None:
+        """Write lines, each ended by CR LF, as the protocol has it.
+
+        Raises:
+            Ended: it reads no more.
+            TooLate: it has not read what it was told before.
+        """
+        data = "".join(f"{line}\r\n" for line in lines).encode("ascii")
+        while data:
+            try:
+                written = os.write(self._stdin.fileno(), data)
+            except BlockingIOError:
+                raise TooLate from None
+            except (OSError, ValueError):
+                raise Ended(self._why()) from None
+            data = data[written:]
+
+    def forget(self) -> None:
+        """What it has said unasked is not heard."""
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self._ended |= self._lines.get_nowait() is None
+
+    def line(self, until: float, now: Callable[[], float] = time.monotonic) -> str:
+        """The next line that is not empty, without the spaces around it.
+
+        Args:
+            until: when it must be there, by ``now``.
+            now: a clock.
+
+        Raises:
+            Ended: there is none, and none will come.
+            TooLate: it did not come in time.
+        """
+        if self._ended:
+            raise Ended(self._why())
+        try:
+            line = self._lines.get(timeout=max(0.0, until - now()))
+        except queue.Empty:
+            raise TooLate from None
+        if line is None:
+            self._ended = True
+            raise Ended(self._why())
+        return line
+
+    def _why(self) -> str:
+        """The last line of its standard error."""
+        self._errors_reader.join(END_S)
+        return self._last_error[0] if self._last_error else ""
+
+    def close(self) -> None:
+        """End it, and wait until it is not running any more."""
+        self._finalizer()
+
+    def kill(self) -> None:
+        """The same without telling it."""
+        self._farewell.clear()
+        self._finalizer()
+
+
+def _listen(stream: IO[bytes], lines: queue.SimpleQueue[str | None]) -> None:
+    """Hear lines until the end, or until too many wait."""
+    for line in _lines_of(stream):
+        lines.put(line)
+        if lines.qsize() > MOST_UNREAD:
+            break
+    lines.put(None)
+
+
+def _keep(stream: IO[bytes], last: collections.deque[str]) -> None:
+    last.extend(_lines_of(stream))
+
+
+def _lines_of(stream: IO[bytes]) -> Iterator[str]:
+    """Lines may end with CR LF, LF or CR; empty ones do not count."""
+    rest = b""
+    with stream:
+        while chunk := _some(stream):
+            *whole, rest = (rest + chunk).replace(b"\r", b"\n").split(b"\n")
+            rest = rest[:LONGEST]
+            yield from filter(None, map(_text, whole))
+    if last := _text(rest):
+        yield last
+
+
+def _text(line: bytes) -> str:
+    return line[:LONGEST].decode("ascii", "replace").strip()
+
+
+def _some(stream: IO[bytes]) -> bytes:
+    try:
+        return stream.read(1 << 14) or b""  # unbuffered: what there is
+    except (OSError, ValueError):
+        return b""
+
+
+def _end(
+    child: subprocess.Popen[bytes], readers: Sequence[threading.Thread], farewell: Sequence[bytes], owner: int
+) -> None:
+    """Tell a child to end, kill it and all that it has started, and wait for it."""
+    if os.getpid() != owner or child.stdin is None:  # the former is a copy of the process, whose child it is not
+        return
+    if farewell and readers[0].is_alive():
+        with contextlib.suppress(OSError):
+            os.write(child.stdin.fileno(), farewell[0])
+            readers[0].join(END_S)  # until it says no more
+    if hasattr(os, "killpg"):
+        # the child has not been waited for, so that its number is still its own, even where it has ended
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(child.pid, signal.SIGKILL)
+    else:
+        child.kill()
+    with contextlib.suppress(OSError):
+        child.stdin.close()
+    child.wait()
+    for reader in readers:
+        if reader is not threading.current_thread():
+            reader.join(END_S)  # they close the other streams

@@ -1,0 +1,593 @@
+"""Engines of the Gomocup protocol as opponents: what they are told, what they may say, and that they never stay."""
+
+import copy
+import gc
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import numpy as np
+import plain
+import psutil
+import pytest
+from numpy.testing import assert_array_equal
+
+from baselines.gomocup import Gomocup, parse_cell
+from baselines.gomocup.engine import Engine, Fault
+from baselines.gomocup.program import LONGEST, Program, TooLate
+from baselines.timed import Clock
+from evaluation.match import play_pairs
+from evaluation.timed_match import play_timed_pairs
+from ttt_envs import Boards, Game, act, make_policy
+from ttt_envs.policy import HasPlayer, ReadsClocks
+from ttt_envs.rules import Position
+from ttt_envs.specs import TRUST, FromFile
+
+ROOT = Path(__file__).parents[2]
+GAME = Game(7, 7, 5)
+FAKE = """\
+import re, sys, time
+size, stones, log = None, {}, open(sys.argv[1], "a")
+def hear():
+    line = sys.stdin.readline()
+    if not line:
+        sys.exit()
+    log.write(line)
+    log.flush()
+    return line.strip()
+def say(text):
+    print(text, flush=True)
+def first_free():
+    for y in range(size[1]):
+        for x in range(size[0]):
+            if (x, y) not in stones:
+                stones[x, y] = 1
+                return f"{x},{y}"
+def numbers(text):
+    return tuple(map(int, re.findall(r"\\d+", text)))
+def start(line):
+    return "OK"
+def answer(line):
+    return first_free()
+def restart(line):
+    return "OK"
+#HERE
+while True:
+    line = hear()
+    word = line.split()[0]
+    if word in ("START", "RECTSTART"):
+        size = (numbers(line) * 2)[:2]
+        stones.clear()
+        say(start(line))
+    elif word == "RESTART":
+        stones.clear()
+        say(restart(line))
+    elif word == "TURN":
+        stones[numbers(line)] = 2
+        say(answer(line))
+    elif word == "BEGIN":
+        say(answer(line))
+    elif word == "BOARD":
+        stones.clear()
+        while (line := hear()) != "DONE":
+            x, y, whose = numbers(line)
+            stones[x, y] = whose
+        say(answer("BOARD"))
+    elif word == "PLAY":
+        say(line[5:])
+    elif word == "END":
+        break
+"""
+"""an engine that plays the first empty cell, and writes down what it is told; others have something else in it"""
+
+
+@pytest.fixture
+def engine(tmp_path):
+    """Make an engine, with some lines of its own, and give its spec string."""
+
+    def make(here="", **settings):
+        name = f"engine{len(list(tmp_path.glob('engine*')))}"
+        program = tmp_path / f"{name}.py"
+        program.write_text(FAKE.replace("#HERE", textwrap.dedent(here)))
+        arguments = f"-S {program} {tmp_path / 'told.txt'}"
+        more = "".join(f",{key}={value}" for key, value in settings.items())
+        return f"gomocup:{sys.executable},arguments=({arguments}){more}"
+
+    return make
+
+
+@pytest.fixture
+def told(tmp_path):
+    """What engines were told, and forget it."""
+
+    def lines():
+        text = (tmp_path / "told.txt").read_bytes().decode()
+        (tmp_path / "told.txt").unlink()
+        assert "\n" not in text.replace("\r\n", "")
+        return text.split("\r\n")[:-1]
+
+    return lines
+
+
+def children():
+    """Processes that this one has begun, of engines."""
+    return [one for one in psutil.Process().children(recursive=True) if "engine" in " ".join(one.cmdline())]
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left_running():
+    yield
+    gc.collect()
+    assert not children()
+
+
+def position_of(rows, game=GAME, mover=None):
+    """A position of rows of text, o and x."""
+    cells = np.array([[".ox".index(stone) for stone in row] for row in rows], np.int8).ravel()
+    stones = np.count_nonzero(cells)
+    return Position(cells, stones % 2 if mover is None else mover)
+
+
+EMPTY = [".......", ".......", ".......", ".......", ".......", ".......", "......."]
+
+
+def with_stones(**stones):
+    """A board with stones, as ``o=["00", "10"]``: column and row."""
+    rows = [list(row) for row in EMPTY]
+    for stone, places in stones.items():
+        for column, row in places:
+            rows[int(row)][int(column)] = stone
+    return position_of(["".join(row) for row in rows])
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What it is told
+
+
+INFOS = ["INFO timeout_turn 1000", "INFO timeout_match 0", "INFO max_memory 0", "INFO game_type 1", "INFO rule 0"]
+UNLIMITED = "INFO time_left 2147483647"
+
+
+def moves_of(spec, *positions, game=GAME):
+    player = make_policy(spec, game).player()
+    player.begin(np.zeros(1, np.int64))
+    rng = np.random.default_rng(0)
+    moves = [int(player.act(Boards.of([one]), np.zeros(1, np.int64), rng)[0]) for one in positions]
+    player.close()
+    return moves
+
+
+def test_a_game_is_told_move_by_move(engine, told):
+    first, second = with_stones(), with_stones(o=["00"], x=["35"])
+    assert moves_of(engine(), first, second, with_stones(o=["00", "10"], x=["35", "20"])) == [0, 1, 3]
+    begin = ["START 7", *INFOS, UNLIMITED, "BEGIN"]
+    assert told() == [*begin, UNLIMITED, "TURN 3,5", UNLIMITED, "TURN 2,0", "END"]
+
+
+def test_who_moves_second_is_told_the_first_move(engine, told):
+    assert moves_of(engine(), with_stones(o=["62"])) == [0]
+    assert told() == ["START 7", *INFOS, UNLIMITED, "TURN 6,2", "END"]
+
+
+def test_a_position_from_nowhere_is_told_as_a_board_with_own_stones_and_others_by_turns(engine, told):
+    assert moves_of(engine(), with_stones(o=["00", "34"], x=["10"])) == [2]
+    assert told() == ["START 7", *INFOS, UNLIMITED, "BOARD", "0,0,2", "1,0,1", "3,4,2", "DONE", "END"]
+    assert moves_of(engine(), with_stones(o=["00", "34"], x=["10", "66"])) == [2]
+    assert told()[7:-1] == ["BOARD", "0,0,1", "1,0,2", "3,4,1", "6,6,2", "DONE"]
+
+
+def test_another_game_is_begun_anew(engine, told):
+    first = with_stones(o=["00"], x=["11"])
+    assert moves_of(engine(), first, with_stones(o=["62"]), with_stones(o=["62", "05"], x=["33"])) == [1, 0, 0]
+    board = ["START 7", *INFOS, UNLIMITED, "BOARD", "0,0,1", "1,1,2", "DONE"]
+    again = ["RESTART", *INFOS, UNLIMITED, "TURN 6,2"]
+    # its own stone is not where it put one: no move of the other player leads there
+    third = ["RESTART", *INFOS, UNLIMITED, "BOARD", "6,2,2", "3,3,1", "0,5,2", "DONE"]
+    assert told() == [*board, *again, *third, "END"]
+
+
+def test_a_game_that_looks_like_the_one_before_is_begun_anew_all_the_same(engine, told):
+    policy = make_policy(engine(), GAME)
+    player, only, rng = policy.player(), np.zeros(1, np.int64), np.random.default_rng(0)
+    player.act(Boards.of([with_stones()]), only, rng)
+    player.begin(only)
+    player.act(Boards.of([with_stones(o=["00"], x=["35"])]), only, rng)
+    assert "RESTART" in told()
+
+
+@pytest.mark.parametrize("answer", ["UNKNOWN", "ERROR not today"])
+def test_who_cannot_restart_is_started_again(engine, told, answer):
+    spec = engine(f"def restart(line): return {answer!r}")
+    assert moves_of(spec, with_stones(), with_stones(o=["62"])) == [0, 0]
+    begin = ["START 7", *INFOS, UNLIMITED]
+    assert told() == [*begin, "BEGIN", "RESTART", "END", *begin, "TURN 6,2", "END"]
+
+
+def test_boards_that_are_not_square_have_a_width_first(engine, told):
+    game = Game(5, 9, 5)
+    cells = np.zeros(45, np.int8)
+    cells[8] = 1
+    assert moves_of(engine(), Position(cells, 1), game=game) == [0]
+    said = told()
+    assert said[0] == "RECTSTART 9,5"
+    assert said[-2] == "TURN 8,0"
+
+
+def test_times_and_memory_are_told(engine, told):
+    moves_of(engine(move=0.25, clock="3+0.5", memory=16), with_stones(), with_stones(o=["00"], x=["35"]))
+    said = told()
+    limits = ["INFO timeout_turn 250", "INFO timeout_match 3000", f"INFO max_memory {16 << 20}"]
+    assert said[:5] == ["START 7", *limits, "INFO game_type 1"]
+    first, second = [int(line.split()[2]) for line in said if "time_left" in line]
+    assert first == 3000
+    assert 3000 < second <= 3500
+    moves_of(engine(clock=2), with_stones())
+    assert told()[1] == "INFO timeout_turn 2000"
+    moves_of(engine(move=0, memory=1 << 20), with_stones())
+    assert told()[1:4:2] == ["INFO timeout_turn 0", "INFO max_memory 2147483647"]
+
+
+def test_clocks_of_a_match_take_the_place_of_its_own(engine, told):
+    policy = make_policy(engine(clock=100), GAME)
+    player, only = policy.player(), np.zeros(1, np.int64)
+    assert isinstance(policy, HasPlayer)
+    assert isinstance(player, ReadsClocks)
+    player.use_clock(7, 1)
+    player.begin(only)
+    player.act(Boards.of([with_stones()]), only, np.random.default_rng(0), np.array([6.5]))
+    player.close()
+    assert told()[1:-1] == [
+        *["INFO timeout_turn 6500", "INFO timeout_match 7000", "INFO max_memory 0", "INFO game_type 1", "INFO rule 0"],
+        *["INFO time_left 6500", "BEGIN"],
+    ]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What it may say
+
+
+@pytest.mark.parametrize(
+    "here",
+    [
+        "def answer(line): return 'MESSAGE I win\\nDEBUG depth 3\\n\\n' + first_free()",
+        "def answer(line): return 'message hi\\r\\n' + first_free() + '\\r'",
+        "def answer(line): return 'SUGGEST ' + first_free()",
+        "def answer(line): return '  ' + first_free().replace(',', ' , ')",
+        "def start(line): return 'OK - everything is good'",
+        "def start(line): return 'MESSAGE welcome\\nok'",
+        "say('MESSAGE hello')",
+        "sys.stderr.write('warning\\n' * 30_000); sys.stderr.flush()",
+        f"def answer(line): return 'MESSAGE ' + 'x' * {3 * LONGEST} + '\\n' + first_free()",
+    ],
+    ids=range(9),
+)
+def test_what_is_no_fault(engine, here):
+    assert moves_of(engine(here), with_stones(), with_stones(o=["00"], x=["35"])) == [0, 1]
+
+
+FAULTS = {
+    "dies": ("def answer(line): sys.exit(3)", "ended before it answered BEGIN: it is at fault"),
+    "dies and says why": (
+        "def answer(line): raise RuntimeError('no net')",
+        "ended before it answered BEGIN, and said 'RuntimeError: no net': it is at fault",
+    ),
+    "dies at once": ("sys.exit()", "ended before it answered START 7: it is at fault"),
+    "does not like the board": (
+        "def start(line): return 'ERROR only 20'",
+        "answered 'ERROR only 20' to START 7: choose a board that it plays, or another engine",
+    ),
+    "does not know how to start": ("def start(line): return 'UNKNOWN'", "answered 'UNKNOWN' to START 7"),
+    "talks": ("def answer(line): return 'let me think'", "answered 'let me think' to BEGIN, which is no move"),
+    "plays elsewhere": ("def answer(line): return '7,0'", "moved to '7,0', which is not on the board"),
+    "plays below the board": ("def answer(line): return '0,-1'", "answered '0,-1' to BEGIN, which is no move"),
+    "plays letters": ("def answer(line): return '\\xb2,\\u0663'", "which is no move: it is at fault"),
+    "refuses to play": ("def answer(line): return 'ERROR no memory'", "answered 'ERROR no memory' to BEGIN"),
+    "says much": ("def answer(line): return 'a' * 100_000", f"answered '{'a' * 77}...' to BEGIN, which is no move"),
+    "says control characters": ("def answer(line): return '\\x1b[2J\\x07'", r"answered '\x1b[2J\x07' to BEGIN"),
+    "suggests nonsense": ("def answer(line): return 'SUGGEST me'", "answered 'SUGGEST me' to BEGIN"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_faults_are_one_sentence(engine, fault):
+    here, said = FAULTS[fault]
+    spec = engine(here)
+    with pytest.raises(ValueError) as problem:  # noqa: PT011  # what it says is looked at
+        moves_of(spec, with_stones())
+    assert said in str(problem.value)
+    assert str(problem.value).startswith(str(make_policy(spec, GAME)))
+    assert "\n" not in str(problem.value)
+
+
+def test_a_move_to_a_stone_is_a_fault(engine):
+    with pytest.raises(ValueError, match="moved to '3,5', which is a cell that is not empty: it is at fault"):
+        moves_of(engine("def answer(line): return '3,5'"), with_stones(o=["35"]))
+
+
+SLOW = {
+    "hangs": "def answer(line): time.sleep(60)",
+    "works without an end": "def answer(line):\n    while True: pass",
+    "floods": "def answer(line):\n    while True: say('MESSAGE ' + 'x' * 70)",
+    "writes a line without an end": "def answer(line):\n    while True: sys.stdout.write('x' * 4096)",
+    "does not listen to signals": """
+        import signal
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        def answer(line): time.sleep(60)
+    """,
+    "hides behind a child": """
+        import subprocess
+        def answer(line): subprocess.run([sys.executable, "-c", "import time  # engine\\ntime.sleep(60)"])
+    """,
+    "forgets to answer": "def answer(line): return ''",
+}
+
+
+@pytest.mark.parametrize("slow", SLOW)
+def test_who_does_not_answer_in_time_is_killed(engine, slow):
+    spec = engine(SLOW[slow], move=0.05, tolerance=0.15)
+    begun = time.monotonic()
+    with pytest.raises(ValueError, match=r"did not answer BEGIN within 0\.2 s.*needs more of move= or tolerance="):
+        moves_of(spec, with_stones())
+    assert time.monotonic() - begun >= 0.2
+    assert not children()
+
+
+def test_who_does_not_start_in_time_is_killed(engine):
+    with pytest.raises(ValueError, match=r"did not answer START 7 within 0\.3 s: it is at fault, or needs more of st"):
+        moves_of(engine("time.sleep(60)", start=0.3), with_stones())
+
+
+def test_who_talks_unasked_is_not_listened_to_without_a_bound():
+    talker = Program([sys.executable, "-Sc", "while True: print('a' * 1000)"])
+    end = time.monotonic() + 20
+    while talker._lines.qsize() <= 10_000 and time.monotonic() < end:
+        time.sleep(0.01)
+    time.sleep(0.1)
+    assert talker._lines.qsize() < 10_100
+    talker.close()
+
+
+def test_who_does_not_listen_is_told():
+    deaf = Program([sys.executable, "-Sc", "import time; time.sleep(60)"])
+    with pytest.raises(TooLate):
+        deaf.send(["x" * 1000] * 1000)
+    deaf.close()
+
+
+def test_a_used_up_clock_is_a_fault(engine):
+    spec = engine("def answer(line): time.sleep(0.3); return first_free()", clock=0.4, tolerance=0.01)
+    with pytest.raises(ValueError, match=r"did not answer TURN 3,5 within 0\.\d+ s"):
+        moves_of(spec, with_stones(), with_stones(o=["00"], x=["35"]))
+
+
+def test_after_a_fault_it_is_started_again(engine, tmp_path):
+    here = f"""
+        import os
+        def answer(line):
+            if not os.path.exists({str(tmp_path / "once")!r}):
+                open({str(tmp_path / "once")!r}, "w").close()
+                sys.exit(1)
+            return first_free()
+    """
+    policy = make_policy(engine(here), GAME)
+    player, boards, only = policy.player(), Boards.of([with_stones()]), np.zeros(1, np.int64)
+    with pytest.raises(Fault):
+        player.act(boards, only, np.random.default_rng(0))
+    assert player.act(boards, only, np.random.default_rng(0)) == [0]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Nothing stays
+
+
+def test_it_ends_when_it_is_told_to(engine, told):
+    player = make_policy(engine(), GAME).player()
+    assert len(children()) == 1
+    player.close()
+    assert not children()
+    assert told()[-1] == "END"
+    player.close()
+
+
+def test_it_ends_when_nobody_holds_it(engine):
+    policy = make_policy(engine(), GAME)
+    player = policy.player()
+    policy.probabilities(Boards.of([with_stones()]))
+    assert len(children()) == 2
+    del player
+    gc.collect()
+    assert len(children()) == 1
+    del policy
+    gc.collect()
+    assert not children()
+
+
+STUBBORN = """
+    import signal
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    class Log:
+        def write(self, line):
+            if "END" in line or not line:
+                time.sleep(60)
+        def flush(self): pass
+    log = Log()
+    sys.exit = time.sleep  # at the end of input
+"""
+
+
+def test_who_does_not_want_to_end_is_killed(engine):
+    player = make_policy(engine(STUBBORN), GAME).player()
+    begun = time.monotonic()
+    player.close()
+    assert not children()
+    assert time.monotonic() - begun > 0.9
+
+
+@pytest.mark.parametrize("how", ["an interrupt", "an exception"])
+def test_nothing_outlives_python(engine, how):
+    """Not even an engine that does not want to end."""
+    here = textwrap.dedent(STUBBORN)
+    if how == "an interrupt":
+        here += "def answer(line): time.sleep(60)"
+    lines = [
+        "import numpy as np, psutil",
+        "from ttt_envs import *",
+        f"player = make_policy({engine(here, move=50)!r}, Game(7, 7, 5)).player()",
+        "print(psutil.Process().children()[0].pid, flush=True)",
+        "player.act(Boards.start(Game(7, 7, 5)), np.zeros(1, np.int64), None)",
+        "1 / 0",
+    ]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+    with subprocess.Popen(
+        [sys.executable, "-c", "\n".join(lines)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env
+    ) as python:
+        number = int(python.stdout.readline())
+        if how == "an interrupt":
+            time.sleep(0.3)
+            assert psutil.pid_exists(number)
+            python.send_signal(signal.SIGINT)
+        _, errors = python.communicate()
+    last = {"an interrupt": "KeyboardInterrupt", "an exception": "ZeroDivisionError: division by zero"}
+    assert errors.strip().splitlines()[-1] == last[how]
+    assert not psutil.pid_exists(number)
+
+
+def test_copies_have_a_process_of_their_own(engine):
+    policy = make_policy(engine(), GAME)
+    boards = Boards.of([with_stones()])
+    expected = policy.probabilities(boards)
+    for again in (copy.deepcopy(policy), pickle.loads(pickle.dumps(policy))):
+        assert again == policy
+        assert str(again) == str(policy)
+        assert_array_equal(again.probabilities(boards), expected)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# As a policy
+
+
+def test_its_probabilities_are_its_moves(engine):
+    policy = make_policy(engine(), GAME)
+    boards = plain.positions_of_random_play(GAME, 8)
+    p = policy.probabilities(boards, np.random.default_rng(0))
+    assert not policy.pure
+    assert p.dtype == np.float64
+    assert_array_equal(p, np.eye(49)[(boards.cells == 0).argmax(axis=1)])
+    assert_array_equal(act(policy, boards, np.random.default_rng(1)), (boards.cells == 0).argmax(axis=1))
+    assert isinstance(make_policy(str(policy), GAME), Gomocup)
+    assert make_policy(str(policy), GAME) == policy
+
+
+class FirstFree:
+    """What the engine plays."""
+
+    pure = True
+
+    def __init__(self, game):
+        pass
+
+    def probabilities(self, boards, rng=None):
+        return np.eye(boards.cells.shape[1])[(boards.cells == 0).argmax(axis=1)]
+
+
+def test_matches_are_those_of_the_same_policy_without_pipes(engine):
+    spec = engine()
+    score = play_pairs(GAME, spec, "random", 2, seed=4, openings="random:2")
+    assert_array_equal(score.pairs, play_pairs(GAME, FirstFree(GAME), "random", 2, seed=4, openings="random:2").pairs)
+    timed = play_timed_pairs(GAME, spec, "random", 1, Clock(20), seed=4)
+    assert_array_equal(
+        timed.score.pairs, play_timed_pairs(GAME, FirstFree(GAME), "random", 1, Clock(20), seed=4).score.pairs
+    )
+    assert timed.times[0].lost == 0
+
+
+def test_a_match_by_the_clock_is_lost_by_who_thinks_too_long(engine):
+    score = play_timed_pairs(GAME, engine(SLOW["hangs"], tolerance=0.05), "random", 1, Clock(0.2), seed=4)
+    assert score.score.table.tolist() == [[0, 0, 1], [0, 0, 1]]
+    assert score.times[0].lost == 2
+
+
+def test_in_a_match_a_limit_for_moves_still_is_one(engine):
+    with pytest.raises(ValueError, match=r"did not answer BEGIN within 0\.1 s"):
+        play_timed_pairs(GAME, engine(SLOW["hangs"], move=0.05, tolerance=0.05), "random", 1, Clock(60), seed=4)
+
+
+@pytest.mark.parametrize(
+    ("game", "said"),
+    [
+        (Game(7, 7, 4), "do not play 4 in a row: choose 5 in a row without skips on a board with edges of 5 to 19"),
+        (Game(7, 7, 5, 0.1), "do not play skip_chance=0.1"),
+        (Game(4, 7, 5), "do not play a board of 4 x 7"),
+    ],
+    ids=str,
+)
+def test_games_that_engines_do_not_play_are_refused(game, said, engine):
+    with pytest.raises(ValueError, match=said):
+        make_policy(engine(), game)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ("no/such/engine", "there is no program no/such/engine: give the path of an engine that may be run"),
+        (__file__, "there is no program"),
+        ("/", "there is no program /"),
+        ("sh,arguments=('a)", "arguments='a are none, no closing quotation: close its quotes"),
+        ("sh,move=-1", "move=-1 is no time for a move: choose 0 seconds or more"),
+        ("sh,move=inf", "move=inf is no time"),
+        ("sh,clock=soon", "'soon' is no clock"),
+        ("sh,memory=-1", "memory=-1 is no amount of MiB"),
+        ("sh,start=nan", "start=nan is no time"),
+        ("sh,tolerance=-2", "tolerance=-2 is no time"),
+    ],
+)
+def test_settings_that_make_no_sense_are_told(settings, said):
+    with pytest.raises(ValueError, match=said.replace("(", r"\(")):
+        make_policy(f"gomocup:{settings}", GAME)
+
+
+def test_what_is_no_program_is_told(tmp_path):
+    odd = tmp_path / "engine"
+    odd.write_text("no program")
+    odd.chmod(0o755)
+    with pytest.raises(ValueError, match=r"engine does not start, Exec format error: is it a program\?"):
+        make_policy(f"gomocup:{odd}", GAME).player()
+
+
+@pytest.mark.parametrize("inside", ["{}", "expectiminimax:depth=1,leaf=({})", "book:path=x,then=({})"])
+def test_a_file_runs_no_program(inside, engine, told, tmp_path, monkeypatch):
+    monkeypatch.setenv(TRUST, "0")
+    spec = engine()
+    with pytest.raises((ValueError, OSError)) as problem:
+        make_policy(FromFile(inside.format(spec)), GAME)
+    if not inside.startswith("book"):  # which is not there
+        assert "was read from a file, and runs a program, which a file may not name" in str(problem.value)
+    assert not (tmp_path / "told.txt").exists()
+    if inside == "{}":
+        monkeypatch.setenv(TRUST, "1")
+        assert isinstance(make_policy(FromFile(spec), GAME), Gomocup)
+
+
+@pytest.mark.parametrize(
+    ("text", "cell"),
+    [
+        ("3,4", (3, 4)),
+        (" 3 , 4 ", (3, 4)),
+        *((text, None) for text in ("", "3", "3,", ",4", "3,4,5", "-1,2", "3.0,4", "a,b", "12345,1", "\u0663,\u0664")),
+    ],
+)
+def test_coordinates(text, cell):
+    assert parse_cell(text) == cell
+
+
+def test_an_engine_can_be_asked_by_itself(engine):
+    policy = make_policy(engine(), GAME)
+    one = Engine("one", policy._command, GAME)
+    assert one.move(with_stones(), 1.0, None, None) == 0
+    one.close()

@@ -1,0 +1,116 @@
+"""Bots of OpenSpiel as policies: they play as they do there."""
+
+import importlib.util
+
+import numpy as np
+import plain
+import pytest
+from numpy.testing import assert_array_equal
+
+from baselines.solver import solve
+from evaluation.match import play_pairs
+from ttt_envs import Boards, Game, from_text, make_policy
+from ttt_envs.open_spiel import load_game, to_states
+from ttt_envs.policy import TIE
+
+BIG = Game(4, 5, 4)
+there = pytest.mark.needs("pyspiel")
+
+
+@there
+def test_mcts_plays_the_moves_of_the_bot():
+    import pyspiel
+
+    boards = plain.positions_of_random_play(BIG, 12)
+    p = make_policy("openspiel:simulations=30,c=2,rollouts=3", BIG).probabilities(boards, np.random.default_rng(5))
+    seeds = np.random.default_rng(5).integers(0, 2**31 - 1, (12, 2))
+    for row, state in enumerate(to_states(boards, BIG)):
+        evaluator = pyspiel.RandomRolloutEvaluator(3, int(seeds[row, 1]))
+        bot = pyspiel.MCTSBot(load_game(BIG), evaluator, 2.0, 30, 1000, True, int(seeds[row, 0]), False)
+        assert_array_equal(p[row], np.eye(20)[bot.step(state)])
+
+
+@there
+def test_the_same_seed_plays_the_same_moves_and_another_others():
+    policy, boards = make_policy("openspiel:simulations=10", BIG), plain.positions_of_random_play(BIG, 32)
+    first, again, other = (policy.probabilities(boards, np.random.default_rng(seed)) for seed in (1, 1, 2))
+    assert_array_equal(first, again)
+    assert (first != other).any()
+    score = [play_pairs(Game(), "openspiel:simulations=10", "random", 10, seed=seed).pairs.tolist() for seed in (1, 1)]
+    assert score[0] == score[1]
+
+
+@there
+def test_more_simulations_play_better():
+    game = Game(3, 3, 3)
+    score = play_pairs(game, "openspiel:simulations=300", "openspiel:simulations=2", 20, seed=1)
+    assert score.rate("score").mean > 0.7
+    position = Boards.of([from_text("oo./xx./... o")])
+    for solve_ in ("true", "false"):
+        p = make_policy(f"openspiel:simulations=200,solve={solve_}", game).probabilities(
+            position, np.random.default_rng(1)
+        )
+        assert p[0, 2] == 1
+
+
+@there
+def test_alpha_beta_plays_perfectly_and_the_first_of_the_best():
+    game = Game()
+    policy = make_policy("openspiel:algorithm=alpha-beta", game)
+    assert policy.pure
+    boards = plain.positions_of_random_play(game, 64)
+    values = solve(game).action_values(boards)
+    best = values >= np.nanmax(values, axis=1, keepdims=True) - TIE
+    assert_array_equal(policy.probabilities(boards), np.eye(9)[best.argmax(axis=1)])
+
+
+@there
+def test_alpha_beta_sees_as_far_as_it_is_told():
+    near, far = (make_policy(f"openspiel:alpha-beta,depth={depth}", BIG) for depth in (1, 3))
+    wins = Boards.of([from_text(".ooo./xxx../...../..... o")])
+    assert near.probabilities(wins)[0, [0, 4]].tolist() == [1, 0]
+    forks = Boards.of([from_text("...../..oo./x..x./..... o")])  # both ends of the line are open after b2
+    assert near.probabilities(forks)[0, 0] == 1
+    assert far.probabilities(forks)[0, 6] == 1
+
+
+@there
+def test_random_is_uniform():
+    policy = make_policy("openspiel:random", BIG)
+    boards = plain.positions_of_random_play(BIG, 16)
+    np.testing.assert_allclose(policy.probabilities(boards), make_policy("random", BIG).probabilities(boards))
+    assert policy.pure
+
+
+@there
+@pytest.mark.parametrize(
+    ("settings", "game", "said"),
+    [
+        ("", Game(skip_chance=0.25), r"^skip_chance=0\.25 is unknown to OpenSpiel: choose a game without skips$"),
+        (":algorithm=minimx", Game(), "algorithm='minimx' is not known, choose one of 'alpha-beta', 'mcts', 'random'"),
+        (":simulations=0", Game(), "simulations=0 makes no search: choose 1 to 2,147,483,647"),
+        (":rollouts=4294967296", Game(), "rollouts=4294967296 makes no search"),
+        (":c=nan", Game(), "c=nan is no weight of exploration: choose 0 or more"),
+        (":c=-1", Game(), "c=-1 is no weight"),
+        (":depth=0", Game(), "depth=0 looks at nothing: choose 1 or more, or none"),
+        (":alpha-beta", BIG, "does not come to the end of a game on 20 cells: choose a depth, as in openspiel:algo"),
+    ],
+)
+def test_what_makes_no_sense_is_told(settings, game, said):
+    with pytest.raises(ValueError, match=said):
+        make_policy(f"openspiel{settings}", game)
+
+
+@there
+def test_it_needs_a_generator():
+    with pytest.raises(ValueError, match=r"openspiel draws its simulations: give it rng=np\.random\.default_rng"):
+        make_policy("openspiel", Game()).probabilities(Boards.start(Game()))
+
+
+def test_without_openspiel_it_says_how_to_get_it(monkeypatch):
+    find = importlib.util.find_spec
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "pyspiel" else find(name))
+    with pytest.raises(
+        ValueError, match=r"^openspiel needs OpenSpiel, which is not installed: pip install open_spiel$"
+    ):
+        make_policy("openspiel", Game())
