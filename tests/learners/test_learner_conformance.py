@@ -30,7 +30,7 @@ FORMS = {
     ),
 }
 """name -> the settings to test it with, where the defaults alone are too few or too slow"""
-LESSONS: dict[str, int] = {}
+LESSONS = {"q-net": 4_000}
 """name -> games after which it plays clearly better than at random, where LESSON are too many or too few"""
 LESSON = 10_000
 

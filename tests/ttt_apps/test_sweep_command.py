@@ -82,6 +82,7 @@ def test_it_says_what_became_of_every_setting(once, capsys):
     assert json.loads(capsys.readouterr().out) == again  # nothing was trained again
 
 
+@pytest.mark.slow  # that any number of workers does is tested of units, and of every study that they do
 def test_two_workers_do_the_same(once, tmp_path):
     assert swept(once, tmp_path / "out", "--jobs", "2") == learned(once / "out")
 
