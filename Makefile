@@ -11,7 +11,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 # a worker for each core; who has which tests is said in tests/conftest.py
 SIDE_BY_SIDE := -n logical --dist loadgroup
 
-.PHONY: demo test lint unit oldest slow clients clean
+.PHONY: demo test lint unit oldest slow clients docs clean
 
 demo: .venv/.demo
 	$(BIN)/python -m ttt_apps.demo
@@ -40,6 +40,12 @@ slow: .venv/.dev
 # The libraries that the environments are made for, on a wheel of ours, in environments of their own: docs/clients.md
 clients: .venv/.dev
 	$(BIN)/python tests/clients/run.py
+
+# The pages of docs/, of the root and of the API as a site, without a warning. To look at it:
+# .venv/bin/python -m http.server --directory site
+docs: .venv/.dev
+	$(BIN)/python docs/make_pages.py
+	$(BIN)/zensical build --strict
 
 .venv/.base: setup.cfg constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv

@@ -1,0 +1,97 @@
+"""The pages as a site: all are in its navigation, links and anchors lead somewhere, it is built without a warning."""
+
+import importlib.util
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from documents import ROOT
+
+spec = importlib.util.spec_from_file_location("make_pages", ROOT / "docs" / "make_pages.py")
+make_pages = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(make_pages)
+
+WRITTEN = {"help.md", *make_pages.modules()}
+"""by the maker of the pages"""
+PAGES = sorted(make_pages.places())
+
+
+def words_of(page):
+    """A page's text without its blocks of code."""
+    return make_pages.FENCE.sub("", (ROOT / page).read_text())
+
+
+def anchors_of(page):
+    """Where links into a page may lead: its headings as code hosts and the site name them."""
+    found = set()
+    for heading in re.findall(r"^#+ +(.*?) *$", words_of(page), re.M):
+        plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
+        host = re.sub(r"[^\w\- ]", "", plain.lower()).replace(" ", "-")
+        site = re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", plain.lower()).strip())
+        if host == site:
+            found.add(host)
+    return found
+
+
+def test_the_navigation_has_every_page_once():
+    shown = make_pages.navigation()
+    assert len(shown) == len(set(shown))
+    assert set(shown) == {*make_pages.places().values(), *WRITTEN}
+
+
+@pytest.mark.parametrize("page", make_pages.modules())
+def test_modules_of_the_api_are_there(page):
+    name = page.removeprefix("api/").removesuffix(".md").replace("/", ".")
+    assert importlib.util.find_spec(name) is not None
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_and_anchors_lead_somewhere(page):
+    for _, words, target in make_pages.LINK.findall(words_of(page)):
+        path, _, anchor = target.partition("#")
+        if re.match(r"[a-z]+:", target):
+            assert re.match(r"https?://|mailto:", target), f"{page} links to {target}"
+            continue
+        meant = Path(page) if not path else Path(page).parent / path
+        assert (ROOT / meant).exists(), f"{page} links to {target} as {words!r}"
+        if anchor:
+            assert anchor in anchors_of(meant), f"{page} links to {target}, and there is no such heading"
+
+
+def test_links_lead_to_the_same_pages_on_the_site():
+    text = (
+        "[a](docs/exact.md#x) [b](docs/decisions) [c](tests/conftest.py) ![d](docs/reports.png) [`e`](https://a.b/c.md)"
+    )
+    moved = "[a](exact.md#x) [b](decisions/index.md) c ![d](reports.png) [`e`](https://a.b/c.md)"
+    assert make_pages.linked(text, "README.md", "index.md") == moved
+    deeper = "[a](../../CONTRIBUTING.md#habits) [b](../policies.md) [c](#here)"
+    moved = "[a](../contributing.md#habits) [b](../policies.md) [c](#here)"
+    assert make_pages.linked(deeper, "docs/learners/sb3.md", "learners/sb3.md") == moved
+
+
+def test_blocks_keep_their_language_alone(tmp_path, monkeypatch):
+    (tmp_path / "page.md").write_text("```sh slow\nls [a](b.md)\n```\n\n```python slow\n1\n```\n\n[a](missing.md)\n")
+    monkeypatch.setattr(make_pages, "ROOT", tmp_path)
+    text = make_pages.moved("page.md", "page.md")
+    assert text == "```sh\nls [a](b.md)\n```\n\n```python\n1\n```\n\na\n"
+
+
+@pytest.mark.slow
+@pytest.mark.needs("zensical")
+@pytest.mark.needs("mkdocstrings")
+def test_it_is_built_without_a_warning_and_fetches_nothing(tmp_path):
+    for name in ("mkdocs.yml", "docs", "ttt_envs", "baselines", "learners", "evaluation"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    make_pages.make(tmp_path / "build" / "pages")
+    zensical = shutil.which("zensical", path=Path(sys.executable).parent)
+    done = subprocess.run([zensical, "build", "--strict"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    for page in make_pages.navigation():
+        text = (tmp_path / "site" / page).with_suffix(".html").read_text()
+        fetched = re.findall(r"<(?:script|img|link|iframe|source)\b[^>]*\b(?:src|href)=\"?(https?:[^\" >]*)", text)
+        assert fetched == [], f"{page} fetches {fetched}"
+        assert ":func:" not in text
+        assert "<h1" in text
