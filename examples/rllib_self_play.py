@@ -1,0 +1,97 @@
+"""RLlib's PPO in self-play on the PettingZoo environment with skipped turns, one masked policy for both seats.
+
+Its masking module wants the observation under ``observations`` and everything in floats; the wrapper below does that.
+In the end the net that it has learned is handed to ``as_policy``: logits of all moves, of which the legal ones count.
+An agent that has not moved when the game ends, which skips make possible, is not paid by RLlib: it has no step to pay.
+
+RLlib pins an older Gymnasium, so it gets an environment of its own:
+
+    python -m venv rllib
+    rllib/bin/pip install . -r examples/rllib-requirements.txt
+    rllib/bin/python examples/rllib_self_play.py --steps 40000
+"""
+
+import argparse
+import logging
+
+import gymnasium
+import numpy as np
+import ray
+import torch
+from pettingzoo.utils import BaseWrapper
+from ray.rllib.algorithms.ppo import PPOConfig
+from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec
+from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+from ray.rllib.env.wrappers.pettingzoo_env import PettingZooEnv
+from ray.rllib.examples.rl_modules.classes.action_masking_rlm import ActionMaskingTorchRLModule
+from ray.tune.registry import register_env
+
+from evaluation.exact import exploitability, match_outcome
+from ttt_envs import Game, as_policy, mnk_v0
+
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument("--steps", type=int, default=40_000, help="moves that it learns from, of both seats")
+parser.add_argument("--skip-chance", type=float, default=0.25, help="probability that a turn is skipped")
+parser.add_argument("--seed", type=int, default=0, help="of all that is drawn")
+options = parser.parse_args()
+game, batch = Game(3, 3, 3, options.skip_chance), 2_000
+
+
+class Named(BaseWrapper):
+    """Observations as the masking module of RLlib names them, in floats."""
+
+    def observation_space(self, agent):
+        """Of either agent."""
+        stones = gymnasium.spaces.Box(0, 1, (18,), np.float32)
+        return gymnasium.spaces.Dict(observations=stones, action_mask=gymnasium.spaces.Box(0, 1, (9,), np.float32))
+
+    def observe(self, agent):
+        """What an agent sees."""
+        seen = self.env.observe(agent)
+        stones, mask = seen["observation"].ravel(), seen["action_mask"]
+        return {"observations": stones.astype(np.float32), "action_mask": mask.astype(np.float32)}
+
+    def last(self, observe=True):
+        """Of the agent on move."""
+        return (self.observe(self.agent_selection), *self.env.last(observe=False)[1:])
+
+
+ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+register_env("mnk", lambda config: PettingZooEnv(Named(mnk_v0.env(**config))))
+module = RLModuleSpec(module_class=ActionMaskingTorchRLModule, model_config={"head_fcnet_hiddens": [128, 128]})
+config = (
+    PPOConfig()
+    .environment("mnk", env_config={"skip_chance": options.skip_chance})
+    .env_runners(num_env_runners=0)
+    .debugging(seed=options.seed, log_level="ERROR")
+    .training(train_batch_size_per_learner=batch, minibatch_size=256, num_epochs=4, gamma=1.0, lr=1e-3)
+    .multi_agent(policies={"both"}, policy_mapping_fn=lambda agent, *args, **kwargs: "both")
+    .rl_module(rl_module_spec=MultiRLModuleSpec(rl_module_specs={"both": module}))
+)
+algorithm = config.build_algo()
+learned = algorithm.get_module("both")
+
+
+def logits(planes, mask):
+    """Of all moves, for a batch of positions: planes float32[B, 3, 3, 2], mask int8[B, 9]."""
+    seen = {"observations": planes.reshape(len(planes), -1), "action_mask": mask.astype(np.float32)}
+    with torch.no_grad():
+        answer = learned.forward_inference({"obs": {name: torch.as_tensor(part) for name, part in seen.items()}})
+    return answer["action_dist_inputs"]
+
+
+policy = as_policy(logits, game, "planes", "logits", batch=True)
+iterations = max(1, options.steps // batch)
+for iteration in range(iterations):
+    algorithm.train()
+    if (iteration + 1) % max(1, iterations // 5) == 0:
+        moves = batch * (iteration + 1)
+        print(f"{moves:8,} moves, exploitability of its distribution {exploitability(game, policy):.4f}")
+
+policy = as_policy(logits, game, "planes", "values", batch=True)  # the legal move of the highest logit
+for opponent in ("random", "optimal"):
+    result = match_outcome(game, policy, opponent)
+    print(f"against {opponent}: {result.win:.2%} won, {result.draw:.2%} drawn, {result.loss:.2%} lost")
+print(f"exploitability: {exploitability(game, policy):.4f}")
+algorithm.stop()
+ray.shutdown()

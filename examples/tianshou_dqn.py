@@ -1,0 +1,84 @@
+"""Tianshou's DQN (2.x) with masks, over the Gymnasium environment, measured exactly.
+
+Tianshou takes masks from an observation of the keys ``obs`` and ``mask``: a wrapper of three lines names ours so. Its
+DQN then plays, explores and bootstraps from legal moves alone. The opponent sits in the environment, so each step is
+from its own move to its own move. (Its wrapper of PettingZoo puts a policy into each seat; see docs/clients.md. A DQN
+there takes the opponent's position for its own next one.)
+
+    pip install "tianshou>=2"
+    python examples/tianshou_dqn.py --steps 50000
+"""
+
+import argparse
+
+import gymnasium
+import numpy as np
+import torch
+from tianshou.algorithm import DQN
+from tianshou.algorithm.modelfree.dqn import DiscreteQLearningPolicy
+from tianshou.algorithm.optim import AdamOptimizerFactory
+from tianshou.data import Collector, VectorReplayBuffer
+from tianshou.env import DummyVectorEnv
+from tianshou.trainer import OffPolicyTrainerParams
+from tianshou.utils.net.common import Net
+
+from evaluation.exact import exploitability, match_outcome
+from ttt_envs import Game, as_policy
+
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument("--steps", type=int, default=50_000, help="moves that it learns from")
+parser.add_argument("--opponent", default="optimal:epsilon=0.5", help="whom it learns against, a spec string")
+parser.add_argument("--seed", type=int, default=0, help="of all that is drawn")
+options = parser.parse_args()
+np.random.seed(options.seed)  # noqa: NPY002 - from which Tianshou draws
+torch.manual_seed(options.seed)
+torch.set_num_threads(1)  # for a small net more of them only wait for each other
+
+
+class Named(gymnasium.ObservationWrapper):
+    """Observations with the names that Tianshou looks for."""
+
+    def __init__(self, env):
+        super().__init__(env)
+        stones, mask = env.observation_space["observation"], env.observation_space["action_mask"]
+        self.observation_space = gymnasium.spaces.Dict(obs=stones, mask=mask)
+
+    def observation(self, observation):
+        """The same under other names."""
+        return {"obs": observation["observation"], "mask": observation["action_mask"]}
+
+
+def make():
+    """One game; a mask that is forgotten is an error."""
+    settings = {"opponent": options.opponent, "seat": "alternate", "illegal_action": "raise"}
+    return Named(gymnasium.make("ttt_envs:ttt/TicTacToe-v0", observation="dict", **settings))
+
+
+game, epochs = Game(3, 3, 3), 5
+envs = DummyVectorEnv([make for _ in range(16)])
+envs.seed(options.seed)
+net = Net(state_shape=(3, 3, 2), action_shape=9, hidden_sizes=[128, 128])
+policy = DiscreteQLearningPolicy(model=net, action_space=make().action_space, eps_training=0.3)
+algorithm = DQN(policy=policy, optim=AdamOptimizerFactory(lr=1e-3), gamma=1.0, target_update_freq=200)
+collector = Collector(algorithm, envs, VectorReplayBuffer(20_000, len(envs)), exploration_noise=True)
+collector.reset()
+for epoch in range(epochs):
+    algorithm.run_training(
+        OffPolicyTrainerParams(
+            training_collector=collector,
+            max_epochs=1,
+            epoch_num_steps=options.steps // epochs,
+            collection_step_num_env_steps=64,
+            update_step_num_gradient_steps_per_sample=0.05,
+            batch_size=256,
+            show_progress=False,
+            verbose=False,
+        )
+    )
+    agent = as_policy(lambda planes: net(planes)[0], Game(3, 3, 3), "planes", "values", batch=True)
+    print(f"{options.steps // epochs * (epoch + 1):8,} moves, exploitability {exploitability(game, agent):.4f}")
+
+for opponent in ("random", "optimal"):
+    result = match_outcome(game, agent, opponent)
+    print(f"against {opponent}: {result.win:.2%} won, {result.draw:.2%} drawn, {result.loss:.2%} lost")
+print(f"exploitability: {exploitability(game, agent):.4f}")

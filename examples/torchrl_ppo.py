@@ -1,0 +1,87 @@
+"""TorchRL's PPO with masks: a collector, ``MaskedCategorical``, ``GAE`` and ``ClipPPOLoss``, measured exactly.
+
+TorchRL wants masks as bool; one transform makes them so, and ``MaskedCategorical`` takes the same entry. A module of
+torch is handed to ``as_policy`` as it is: the actor's net has logits, of which only those of legal moves count.
+
+    pip install torchrl
+    python examples/torchrl_ppo.py --steps 50000
+"""
+
+import argparse
+
+import torch
+from tensordict.nn import TensorDictModule
+from torch import nn
+from torchrl.collectors import Collector
+from torchrl.envs import ActionMask, Compose, DTypeCastTransform, FlattenObservation, GymEnv, TransformedEnv
+from torchrl.modules import MaskedCategorical, ProbabilisticActor, ValueOperator
+from torchrl.objectives import ClipPPOLoss
+from torchrl.objectives.value import GAE
+
+from evaluation.exact import exploitability, match_outcome
+from ttt_envs import Game, as_policy
+
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument("--steps", type=int, default=50_000, help="moves that it learns from")
+parser.add_argument("--opponent", default="optimal:epsilon=0.5", help="whom it learns against, a spec string")
+parser.add_argument("--seed", type=int, default=0, help="of all that is drawn")
+options = parser.parse_args()
+torch.manual_seed(options.seed)
+torch.set_num_threads(1)  # for a small net more of them only wait for each other
+
+game = Game(3, 3, 3)
+settings = {"opponent": options.opponent, "seat": "alternate", "illegal_action": "raise"}
+env = GymEnv("ttt_envs:ttt/TicTacToe-v0", observation="dict", categorical_action_encoding=True, **settings)
+env = TransformedEnv(
+    env,
+    Compose(
+        DTypeCastTransform(torch.int8, torch.bool, in_keys=["action_mask"]),
+        ActionMask(),
+        FlattenObservation(-3, -1, in_keys=["observation"]),
+    ),
+)
+env.set_seed(options.seed)
+
+
+def make_net(outputs):
+    """Of the actor or the critic; planes [3, 3, 2] come as 18 numbers."""
+    return nn.Sequential(nn.Linear(18, 128), nn.Tanh(), nn.Linear(128, 128), nn.Tanh(), nn.Linear(128, outputs))
+
+
+actor_net = make_net(9)
+actor = ProbabilisticActor(
+    TensorDictModule(actor_net, in_keys=["observation"], out_keys=["logits"]),
+    in_keys={"logits": "logits", "mask": "action_mask"},
+    distribution_class=MaskedCategorical,
+    return_log_prob=True,
+)
+critic = ValueOperator(make_net(1), in_keys=["observation"])
+advantage = GAE(gamma=1.0, lmbda=0.95, value_network=critic)
+loss = ClipPPOLoss(actor, critic)
+optimizer = torch.optim.Adam(loss.parameters(), lr=1e-3)
+
+FRAMES = 1_024
+batches = max(1, options.steps // FRAMES)
+collector = Collector(
+    env, actor, frames_per_batch=FRAMES, total_frames=FRAMES * batches, auto_register_policy_transforms=True
+)
+net = nn.Sequential(nn.Flatten(), actor_net)  # as_policy shows it planes
+for number, data in enumerate(collector):
+    for _ in range(4):
+        advantage(data)
+        for part in data.reshape(-1)[torch.randperm(FRAMES)].split(256):
+            losses = loss(part)
+            optimizer.zero_grad()
+            sum(value for name, value in losses.items() if name.startswith("loss_")).backward()
+            optimizer.step()
+    if (number + 1) % max(1, batches // 5) == 0:
+        policy = as_policy(net, game, "planes", "logits")
+        exploited = exploitability(game, policy)
+        print(f"{FRAMES * (number + 1):8,} moves, exploitability of its distribution {exploited:.4f}")
+collector.shutdown()
+
+policy = as_policy(net, game, "planes", "values")  # the legal move of the highest logit
+for opponent in ("random", "optimal"):
+    result = match_outcome(game, policy, opponent)
+    print(f"against {opponent}: {result.win:.2%} won, {result.draw:.2%} drawn, {result.loss:.2%} lost")
+print(f"exploitability: {exploitability(game, policy):.4f}")

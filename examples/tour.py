@@ -1,0 +1,188 @@
+# ---
+# jupyter:
+#   jupytext:
+#     cell_markers: '"""'
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+"""# A tour that draws as it goes
+
+A game, a learner whose exact exploitability falls while one looks on, what it thinks beside what is true, a compressed
+table, and a match with its interval. Everything that is called exact is computed, not sampled.
+
+As a notebook: `jupytext --to ipynb examples/tour.py`, then open `tour.ipynb`. As a script: `python examples/tour.py`.
+"""
+
+# %%
+import gymnasium
+import matplotlib.pyplot as plt
+import numpy as np
+from IPython.display import display
+
+from baselines.compression.grouping import grouping_of
+from baselines.solver import solve
+from baselines.tables import random_play_values
+from evaluation.exact import exploitability, match_outcome, while_training
+from evaluation.match import play_pairs
+from learners.q_learning import QLearningConfig
+from learners.training import initial_rng, train
+from ttt_envs import Boards, Game, from_text, make_policy
+
+# %%
+GAMES = 200_000  # that the learner plays against itself; 2_000 for a glance
+SKIP_CHANCE = 0.25  # probability that a turn is skipped
+SEED = 0  # of all that is drawn
+
+game = Game(3, 3, 3, SKIP_CHANCE)
+
+
+def show(figure):
+    """Show a figure once; what is returned can show it again in its place, and is None outside a notebook."""
+    plt.close(figure)
+    return display(figure, display_id=True)
+
+
+# %% [markdown]
+"""
+## A game
+
+Two players who win or block where they can, with skipped turns: o has the first move, x may find that o moves again.
+"""
+
+# %%
+env = gymnasium.make(
+    "ttt_envs:ttt/MNK-v0", skip_chance=SKIP_CHANCE, opponent="win-or-block", render_mode="rgb_array_list"
+)
+player, rng = make_policy("win-or-block", game), np.random.default_rng(SEED)
+observation, info = env.reset(seed=SEED)
+over = False
+while not over:
+    own, other = observation.reshape(2, 9).astype(np.int8)
+    board = Boards((own + 2 * other)[None], np.zeros(1, np.int8))  # as the mover sees it: own stones are 1
+    action = int(rng.choice(9, p=player.probabilities(board)[0]))
+    observation, reward, terminated, truncated, info = env.step(action)
+    over = terminated or truncated
+
+pictures = env.render()
+figure, axes = plt.subplots(1, len(pictures), figsize=(1.4 * len(pictures), 1.7))
+for axis, picture in zip(axes, pictures, strict=True):
+    axis.imshow(picture)
+    axis.set_axis_off()
+show(figure)
+print(info["outcome"])
+
+# %% [markdown]
+"""
+## A learner, and how far it is from perfect play
+
+Tabular Q-learning plays itself. After each twentieth of its games its exploitability is computed: what a player who
+knows it would win on average. 0 is perfect play and nothing else.
+"""
+
+# %%
+learner = QLearningConfig(bootstrap="ply", symmetries="all").build(game, initial_rng(SEED))
+seen, found = [0], [exploitability(game, learner)]
+figure, axis = plt.subplots(figsize=(6, 3), layout="constrained")
+(curve,) = axis.plot(seen, found, marker=".")
+axis.set(xlim=(0, GAMES), ylim=(0, 1), xlabel="games", ylabel="exploitability")
+axis.grid(alpha=0.3)
+shown = show(figure)
+
+
+def draw(games, numbers):
+    """Draw the curve again, with one point more."""
+    seen.append(games)
+    found.append(numbers["exploitability"])
+    curve.set_data(seen, found)
+    if shown is not None:
+        shown.update(figure)
+
+
+every = max(1, GAMES // 20)
+train(
+    learner, "self", GAMES, batch=256, seed=SEED,
+    every=every, callbacks=[while_training(game, None, every, GAMES)], log=draw,
+)  # fmt: skip
+print(f"after {seen[0]} games {found[0]:.4f}, after {seen[-1]} games {found[-1]:.4f}")
+
+# %% [markdown]
+"""
+## What it thinks, beside what is true
+
+The value of each move to its mover, from -1, a loss, to 1, a win; with skips they lie between. Moves that are not made
+often are known least.
+"""
+
+# %%
+positions = ["..././... o", "o../.x./... o", "ox./.o./x.. x"]
+positions = [".../.../... o", "o../.x./... o", "ox./.o./x.. x"]
+boards = Boards.of([from_text(text) for text in positions])
+exact, learned = solve(game).action_values(boards), learner.action_values(boards)
+figure, axes = plt.subplots(2, len(positions), figsize=(6, 4.2), layout="constrained")
+for row, (name, values) in enumerate((("exactly", exact), ("learned", learned))):
+    for column, axis in enumerate(axes[row]):
+        of = values[column].reshape(3, 3)
+        image = axis.imshow(of, vmin=-1, vmax=1, cmap="PuOr")
+        for (i, j), value in np.ndenumerate(of):
+            stone = ".ox"[boards.cells[column, 3 * i + j]]
+            axis.text(j, i, stone if np.isnan(value) else f"{value:.2f}", ha="center", va="center", fontsize="small")
+        axis.set(xticks=[], yticks=[], title=f"{name}, {positions[column][-1]} to move")
+figure.colorbar(image, ax=axes, shrink=0.8)
+show(figure)
+print(f"largest error on these boards: {np.nanmax(abs(exact - learned)):.4f}")
+
+# %% [markdown]
+"""
+## A table that is compressed
+
+The values of all positions under random play, as a matrix of four cells by the other five (Fujita and Watanabe, 2022).
+Its singular values fall fast, so a few of them make a table that still plays: below, what a best responder gets out of
+softmax players by tables of lower and lower rank.
+"""
+
+# %%
+table = random_play_values(game)[0]  # with player_0 to move; with skips the mover is not seen from the board
+singular = np.linalg.svd(grouping_of(game, "svd").tensor(table), compute_uv=False)
+ranks = [0, 1, 2, 4, 8, 16, 32, 81]
+exploited = [exploitability(game, f"svd:rank={rank}") for rank in ranks]
+figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3), layout="constrained")
+left.semilogy(np.arange(1, len(singular) + 1), np.maximum(singular, 1e-6), marker=".")
+left.set(xlabel="number", ylabel="singular value", ylim=(1e-3, None))
+right.plot(ranks, exploited, marker="o")
+right.set(xlabel="rank", ylabel="exploitability", xscale="symlog", ylim=(0, 1))
+for axis in (left, right):
+    axis.grid(alpha=0.3)
+show(figure)
+print(f"rank {ranks[3]} has an exploitability of {exploited[3]:.4f}, the whole table of {exploited[-1]:.4f}")
+
+# %% [markdown]
+"""
+## A match with its interval
+
+Pairs of games with seats swapped and the same luck, and beside the estimate the truth.
+"""
+
+# %%
+score = play_pairs(game, learner, "win-or-block", pairs=1_000, seed=SEED)
+estimate, truth = score.rate("score"), match_outcome(game, learner, "win-or-block")
+points = truth.win + truth.draw / 2
+figure, axis = plt.subplots(figsize=(6, 1.2), layout="constrained")
+axis.errorbar(
+    [estimate.mean], [0], xerr=[[estimate.mean - estimate.low], [estimate.high - estimate.mean]], fmt="o", capsize=4
+)
+axis.axvline(points, color="tab:red")
+axis.set(yticks=[], xlabel="points a game against win-or-block: estimate and truth (line)")
+show(figure)
+print(f"points against win-or-block: {estimate.mean:.4f}, 95% interval {estimate.low:.4f} to {estimate.high:.4f}")
+print(f"exactly: {points:.4f}")
+
+# %%
+print(f"exploitability: {found[-1]:.4f}")
