@@ -13,7 +13,7 @@ from evaluation.drawing import SERIES
 from evaluation.games import Move, PlayedGame
 from ttt_envs.boards import COLUMNS, STONES, Boards, coordinate
 from ttt_envs.compiling import Cells
-from ttt_envs.rules import ILLEGAL, NOT_OVER, SEAT, Game, Position, begin_rows, play_rows, uniform
+from ttt_envs.rules import ILLEGAL, NOT_OVER, OPPONENT, SEAT, Game, Position, begin_rows, play_rows, uniform
 
 ONLY = np.zeros(1, np.int64)
 """the one row of a batch of one"""
@@ -72,6 +72,10 @@ class LiveGame:
     def random_seat(self) -> int:
         """The seat that the episode's luck gives to whoever does not choose one."""
         return int(uniform(self.luck[0], SEAT, 0) * 2)
+
+    def generator(self, ply: int) -> np.random.Generator:
+        """What an opponent draws from at a ply: the same again after moves were taken back."""
+        return np.random.default_rng([int(self.luck[0]), OPPONENT, ply])
 
     def move(self, action: int) -> MadeMove:
         """Put a stone of the mover on an empty cell, and let chance say who is next.

@@ -1,0 +1,442 @@
+"""``play.py --gomocup``: what the engine answers, and games against it over real pipes."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from baselines.gomocup import parse_cell
+from baselines.timed import Timed
+from evaluation.match import play_pairs
+from ttt_apps import play
+from ttt_apps.gomocup import Brain, timed_by
+from ttt_envs import Game, make_policy
+from ttt_envs.boards import Boards
+from ttt_envs.rules import DRAW, Position, winner
+from ttt_envs.single_env import SingleEnv
+
+ROOT = Path(__file__).parents[2]
+
+
+def answers(*lines, spec="win-or-block", seed=0):
+    """What is answered to lines, until the end."""
+    said = []
+    brain = Brain(spec, seed, said.append)
+    for line in lines:
+        if not brain.hear(line):
+            break
+    return said
+
+
+def move_in(answer):
+    assert re.fullmatch(r"\d+,\d+", answer)
+    return parse_cell(answer)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Answers
+
+
+def test_a_board_as_the_protocol_s_example_has_it():
+    board = ["BOARD", "10,10,1", "10,11,2", "11,11,1", "9,10,2", "DONE"]
+    move_in(answers("START 19", *board)[-1])
+    ended = ["BOARD", "10,10,1", "10,11,2", "11,11,1", "9,10,2", "9,9,1", "7,7,2", "8,8,1", "DONE"]
+    assert answers("START 19", *ended) == ["OK", "12,12"]
+
+
+def test_it_stops_a_row_and_ends_its_own():
+    row = ["BOARD", "3,2,2", "4,2,2", "5,2,2", "6,2,2", "2,2,1", "9,9,1", "0,9,1", "DONE"]
+    assert answers("START 10", *row) == ["OK", "7,2"]
+    column = ["BOARD", "2,3,1", "2,4,1", "2,5,1", "2,6,1", "2,2,2", "9,9,2", "0,9,2", "8,0,2", "DONE"]
+    assert answers("START 10", *column) == ["OK", "2,7"]
+    assert answers("RECTSTART 12,5", "BOARD", "11,0,1", "11,1,1", "11,2,1", "11,3,1", "DONE") == ["OK", "11,4"]
+
+
+def test_moves_are_kept():
+    said = answers("START 5", "BEGIN", *[f"TURN {x},{y}" for y in range(5) for x in range(5)], seed=3)
+    assert said[0] == "OK"
+    moves = [move_in(one) for one in said[1:] if not one.startswith("ERROR")]
+    refused = [one for one in said if one.startswith("ERROR")]
+    assert len(set(moves)) == len(moves)
+    assert len(moves) + len(refused) == 26
+    assert {one.partition(" has")[0] for one in refused if "stone already" in one} <= {
+        f"ERROR {x},{y}" for x, y in moves
+    }
+
+
+@pytest.mark.parametrize(
+    ("lines", "last"),
+    [
+        (["START 20"], "ERROR boards have edges of 5 to 19 here"),
+        (["START 4"], "ERROR boards have edges of 5 to 19 here"),
+        (["START"], "ERROR START is followed by the size of the board"),
+        (["START x"], "ERROR START is followed by the size of the board"),
+        (["START -5"], "ERROR START is followed by the size of the board"),
+        (["RECTSTART 7"], "ERROR RECTSTART is followed by width,height"),
+        (["RECTSTART 30,20"], "ERROR boards have edges of 5 to 19 here"),
+        (["RECTSTART 5,19"], "OK"),
+        (["start 7"], "OK"),
+        (["  START   7  "], "OK"),
+        (["START 7", "START 20", "BEGIN"], "ERROR there is no board: send START first"),
+        (["BEGIN"], "ERROR there is no board: send START first"),
+        (["TURN 3,3"], "ERROR there is no board: send START first"),
+        (["RESTART"], "ERROR there is no board: send START first"),
+        (["BOARD", "3,3,1", "DONE"], "ERROR there is no board: send START first"),
+        (["START 7", "TURN 7,0"], "ERROR 7,0 is no cell of the board"),
+        (["START 7", "TURN 0 0"], "ERROR 0 0 is no cell of the board"),
+        (["START 7", "TURN"], "ERROR  is no cell of the board"),
+        (["START 7", "BOARD", "3,3,1", "3,3,2", "DONE"], "ERROR 3,3 has two stones"),
+        (["START 7", "BOARD", "3,3", "DONE"], "ERROR 3,3 is no X,Y,1 and no X,Y,2"),
+        (["START 7", "BOARD", "3,3,3", "DONE"], "ERROR 3,3,3 is no X,Y,1 and no X,Y,2"),
+        (["START 7", "BOARD", "9,9,1", "DONE"], "ERROR 9,9 is no cell of the board"),
+        (["START 7", "BOARD", "3,3,1", "RESTART"], "OK"),
+        (["START 7", "BOARD", *(f"{x},3,2" for x in range(5)), "DONE"], "ERROR the game is over: send RESTART"),
+        (
+            ["START 5", "BOARD", *(f"{n % 5},{n // 5},{1 + (n // 2) % 2}" for n in range(25)), "DONE"],
+            "ERROR the game is",
+        ),
+        (["START 7", "TURN 3,3", "TAKEBACK 3,3"], "OK"),
+        (["START 7", "TAKEBACK 3,3"], "ERROR 3,3 has no stone"),
+        (["START 7", "TAKEBACK 9,9"], "ERROR 9,9 is no cell of the board"),
+        (["START 7", "PLAY 3,4"], "3,4"),
+        (["START 7", "PLAY 3,4", "PLAY 3,4"], "ERROR 3,4 has a stone already"),
+        (["START 7", "INFO rule 1", "BEGIN"], "ERROR rule 1 is not played here: send INFO rule 0, five or more in a r"),
+        (["INFO rule 4", "START 7", "TURN 1,1"], "ERROR rule 4 is not played here"),
+        (["SWAP2BOARD"], "UNKNOWN command SWAP2BOARD"),
+        (["DONE"], "UNKNOWN command DONE"),
+        (["caf\u00e9 au lait"], "UNKNOWN command CAF?"),
+        (["\x1b[2J"], "UNKNOWN command ?[2J"),
+    ],
+)
+def test_what_is_asked_wrongly_is_told_and_it_lives_on(lines, last):
+    said = answers(*lines, "START 6", "INFO rule 0", "BEGIN")
+    assert said[-3].startswith(last)
+    assert said[-2] == "OK"
+    move_in(said[-1])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *["", "   ", "INFO", "INFO timeout_turn", "INFO timeout_turn soon", "INFO timeout_turn " + "9" * 400],
+        *["INFO folder C:\\x y", "INFO evaluate 3,3", "INFO no_such 1", "INFO rule 0", "INFO max_memory 83886080"],
+        "INFO time_left -5",
+    ],
+)
+def test_what_is_not_answered(line):
+    assert answers("START 7", line) == ["OK"]
+    assert len(answers("START 7", line, "BEGIN")) == 2
+    assert answers("START 7", "BOARD", line, "DONE")[0] == "OK"
+
+
+def test_a_board_without_an_end_is_told_and_the_command_done():
+    assert answers("START 7", "BOARD", "3,3,1", "TURN 1,1")[:2] == ["OK", "ERROR BOARD has no DONE"]
+    move_in(answers("START 7", "BOARD", "3,3,1", "TURN 1,1")[2])
+
+
+def test_nothing_is_said_after_the_end():
+    assert answers("START 7", "end", "BEGIN") == ["OK"]
+
+
+def test_who_it_is():
+    (said,) = answers("ABOUT", spec="mcts:simulations=3")
+    assert re.fullmatch(r'name="ttt_envs", version="[\d.]+\w*", policy="mcts:simulations=3"', said)
+
+
+def test_stones_that_are_taken_back_are_gone():
+    lines = ["START 9", "TURN 4,4"]
+    (x, y) = move_in(answers(*lines)[-1])
+    assert answers(*lines, f"TAKEBACK {x},{y}", "TAKEBACK 4,4", "TURN 4,4")[-1] == f"{x},{y}"
+
+
+@pytest.mark.parametrize("spec", ["no-such", "optimal", "runs.x:Y", "win-or-block:("])
+def test_a_policy_that_cannot_play_is_an_answer(spec):
+    (said,) = answers("START 15", spec=spec)
+    assert said.startswith("ERROR ")
+    assert "\n" not in said
+
+
+class Broken:
+    """Plays badly: the engine goes on."""
+
+    pure = False
+
+    def __init__(self, game):
+        self.game = game
+
+    def probabilities(self, boards, rng=None):
+        if np.count_nonzero(boards.cells) == 1:
+            raise RuntimeError("no idea\nat all")
+        return np.eye(boards.cells.shape[1])[boards.cells.argmax(axis=1)]
+
+
+def test_a_policy_that_fails_is_an_answer_and_the_board_stays():
+    spec = f"{__name__}:Broken"
+    sys.modules[__name__].__dict__["Broken"] = Broken
+    said = answers("START 7", "TURN 3,3", "TURN 3,3", "BOARD", "1,0,2", "2,0,1", "DONE", spec=spec)
+    assert said[:3] == ["OK", "ERROR RuntimeError: no idea?at all", "ERROR RuntimeError: no idea?at all"]
+    assert said[3] == f"ERROR {spec} moved to a cell that is not empty: it is at fault"
+
+
+LINES = st.one_of(
+    st.text(st.characters(codec="utf-8"), max_size=30),
+    st.builds(
+        lambda word, rest: f"{word} {rest}",
+        st.sampled_from(
+            [
+                *[
+                    "START",
+                    "RECTSTART",
+                    "RESTART",
+                    "BEGIN",
+                    "TURN",
+                    "BOARD",
+                    "DONE",
+                    "INFO",
+                    "ABOUT",
+                    "PLAY",
+                    "TAKEBACK",
+                ],
+                *["turn", "INFO rule", "INFO timeout_turn", "INFO time_left", "SWAP2BOARD", "SUGGEST", "OK", ""],
+            ]
+        ),
+        st.one_of(
+            st.sampled_from(["", "5", "6", "20", "-1", "5,6", "x", "2147483647", "9" * 50]),
+            st.builds("{},{}".format, st.integers(-1, 6), st.integers(-1, 6)),
+            st.builds("{},{},{}".format, st.integers(0, 5), st.integers(0, 5), st.integers(0, 4)),
+        ),
+    ),
+    st.builds("{},{},{}".format, st.integers(0, 5), st.integers(0, 5), st.integers(1, 2)),
+)
+ANSWER = re.compile(r'OK|\d+,\d+|(ERROR|UNKNOWN) [ -~]{1,320}|name="ttt_envs", [ -~]+')
+
+
+@settings(max_examples=300)
+@given(st.lists(LINES, max_size=30), st.booleans())
+def test_any_lines_at_all(lines, begun):
+    """Nothing is raised, every answer is one line of the protocol, and no line but one has more than one."""
+    said = []
+    brain = Brain("win-or-block", 0, said.append)
+    for line in [*(["START 5"] if begun else []), *lines]:
+        before = len(said)
+        cells = brain._cells.copy()
+        going = brain.hear(line)
+        assert going == (line.strip().split(" ")[0].upper() != "END")
+        new = said[before:]
+        assert len(new) <= 1 or new[0] == "ERROR BOARD has no DONE"
+        assert all(ANSWER.fullmatch(one) for one in new), new
+        if new and (cell := parse_cell(new[-1])) is not None and not line.upper().startswith("PLAY"):
+            place = cell[1] * brain._game.columns + cell[0]
+            assert brain._cells[place] == 1
+            assert len(cells) != len(brain._cells) or cells[place] == 0 or line.strip().upper() == "DONE"
+        if not going:
+            break
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Games and times
+
+
+@pytest.mark.parametrize("seat", ["first", "second"])
+def test_its_games_are_those_of_the_environment_with_the_same_seed(seat):
+    """As play.py says of its own: the same seed and moves give the same replies."""
+    seed, said = 11, []
+    env = SingleEnv(7, 5, opponent="win-or-block", seat=seat)
+    brain = Brain("win-or-block", seed, said.append)
+    brain.hear("START 7")
+    for episode in range(3):
+        if episode:
+            brain.hear("RESTART")
+        env.reset(seed=seed if episode == 0 else None)
+        if seat == "second":
+            brain.hear("BEGIN")
+        done, before = False, np.zeros(49, np.int8)
+        while not done:
+            if seat == "second" or before.any():
+                (theirs,) = np.flatnonzero(env._games.position(0).cells != before)
+                assert said[-1] == f"{theirs % 7},{theirs // 7}"
+            action = int(np.flatnonzero(env.action_masks())[-1])
+            before = env._games.position(0).cells.copy()
+            before[action] = 1 if seat == "first" else 2
+            _, _, done, _, _ = env.step(action)
+            if not done:
+                brain.hear(f"TURN {action % 7},{action // 7}")
+
+
+@pytest.mark.parametrize(
+    ("spec", "turn_s", "clocked", "kept"),
+    [
+        ("timed", None, False, (None, None)),
+        ("timed", 3.0, False, (3.0, None)),
+        ("timed:move=0.5", 3.0, True, (0.5, None)),
+        ("timed:mcts,move=5", 3.0, True, (3.0, None)),
+        ("mcts:simulations=77", 2.0, False, (2.0, 77)),
+        ("mcts:simulations=77", None, True, (None, 77)),
+        ("expectiminimax:depth=2", 2.0, False, (2.0, 2)),
+    ],
+)
+def test_a_search_keeps_the_manager_s_times_and_its_own_bounds(spec, turn_s, clocked, kept):
+    policy = timed_by(spec, Game(9, 9, 5), turn_s, clocked)
+    assert isinstance(policy, Timed)
+    assert (policy.move, policy.max_depth) == kept
+
+
+@pytest.mark.parametrize("spec", ["mcts:simulations=77", "expectiminimax:depth=2"])
+def test_without_a_clock_a_search_is_as_it_is(spec):
+    assert timed_by(spec, Game(9, 9, 5), None, False) == make_policy(spec, Game(9, 9, 5))
+    assert not isinstance(timed_by("win-or-block", Game(9, 9, 5), 1.0, True), Timed)
+
+
+def test_a_search_that_has_time_plays_what_it_plays_without_a_clock():
+    game = Game(7, 7, 5)
+    cells = np.zeros(49, np.int8)
+    cells[np.random.default_rng(0).permutation(49)[:9]] = np.arange(9) % 2 + 1
+    assert winner(game, cells) is None
+    best = make_policy("expectiminimax:depth=2", game).probabilities(Boards.of([Position(cells, 1)]))[0]
+    board = [f"{cell % 7},{cell // 7},{3 - cells[cell]}" for cell in np.flatnonzero(cells)]  # the second player's
+    lines = ["START 7", "INFO timeout_turn 60000", "BOARD", *board, "DONE"]
+    x, y = move_in(answers(*lines, spec="expectiminimax:depth=2")[-1])
+    assert best[y * 7 + x] > 0
+
+
+def test_times_of_every_kind_reach_the_search(monkeypatch):
+    plans = []
+    plan = Timed.plan
+    monkeypatch.setattr(Timed, "plan", lambda self, *given: plans.append((self.move, given[1])) or plan(self, *given))
+    lines = ["START 7", "BEGIN", "INFO timeout_turn 200", "INFO time_left 2147483647", "TURN 0,0"]
+    lines += ["INFO time_left 1500", "TURN 1,1", "INFO timeout_turn 0", "INFO time_left -20", "TURN 2,2"]
+    said = answers(*lines, spec="timed:max-depth=1")
+    for one in said[1:]:
+        move_in(one)
+    assert plans == [(None, None), (0.2, None), (0.2, 1.5), (0.001, 0.0)]
+
+
+def engine(*words):
+    """The spec string of our own engine as somebody else's."""
+    return f"gomocup:{sys.executable},arguments=({ROOT / 'play.py'} --gomocup {' '.join(words)})"
+
+
+FIRST_OF_THE_BEST = """
+import numpy as np
+from baselines.expectiminimax import Expectiminimax
+
+class Policy:
+    pure = True
+    def __init__(self, game):
+        self.search = Expectiminimax(game, depth=1)
+    def probabilities(self, boards, rng=None):
+        return np.eye(boards.cells.shape[1])[self.search.probabilities(boards).argmax(axis=1)]
+"""
+
+
+def test_whole_games_over_real_pipes_are_those_of_the_policy_itself(tmp_path, monkeypatch):
+    """Of a policy that draws nothing: every game is the same with it at the other end of a pipe."""
+    (tmp_path / "first_of_the_best.py").write_text(FIRST_OF_THE_BEST)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.syspath_prepend(tmp_path)
+    games = {}
+    for spec in (engine("first_of_the_best:Policy"), "first_of_the_best:Policy"):
+        games[spec] = []
+        play_pairs(Game(6, 6, 5), spec, "win-or-block", 2, seed=5, openings="random:2", log=games[spec].extend)
+    through, itself = games.values()
+    assert len(through) == 4
+    assert [one.moves for one in through] == [one.moves for one in itself]
+
+
+@pytest.mark.slow
+def test_it_plays_a_game_against_itself():
+    game = Game(5, 5, 5)
+    first, second = make_policy(engine("random", "--seed=1"), game), make_policy(engine("win-or-block"), game)
+    position = Boards.start(game).position(0)
+    turns = 0
+    while winner(game, position.cells) is None:
+        policy = (first, second)[turns % 2]
+        cells = position.cells.copy()
+        cells[int(policy.probabilities(Boards.of([position]))[0].argmax())] = position.mover + 1
+        position, turns = Position(cells, 1 - position.mover), turns + 1
+    assert winner(game, position.cells) in (0, 1, DRAW)
+    assert turns >= 9
+
+
+def run(text, *words, **settings):
+    return subprocess.run(
+        [sys.executable, "play.py", "--gomocup", *words],
+        input=text,
+        capture_output=True,
+        cwd=ROOT,
+        check=False,
+        **settings,
+    )
+
+
+LOUD = """
+import os, sys
+import numpy as np
+
+print("imported")
+
+class Loud:
+    pure = False
+    def __init__(self, game):
+        print("made")
+    def probabilities(self, boards, rng=None):
+        print("asked")
+        os.write(1, b"from below\\n")
+        return np.eye(boards.cells.shape[1])[(boards.cells == 0).argmax(axis=1)]
+"""
+
+
+def test_nothing_but_answers_is_written(tmp_path):
+    (tmp_path / "loud.py").write_text(LOUD)
+    text = b"START 7\r\n\xff\xfe\r\n" + b"x" * 100_000 + b"\r\nTURN 3,3\nEND\nBEGIN\n"
+    done = run(text, "loud:Loud", env={**os.environ, "PYTHONPATH": str(tmp_path)})
+    assert done.returncode == 0
+    assert done.stdout.splitlines() == [b"OK", b"UNKNOWN command ??", b"UNKNOWN command " + b"X" * 300, b"0,0"]
+    assert sorted(done.stderr.splitlines()) == [b"asked", b"from below", b"imported", b"made"]
+
+
+def test_the_end_of_input_is_an_end():
+    done = run(b"START 7\nBEGIN", "win-or-block")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert len(done.stdout.splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--size=15"], "--size does nothing with --gomocup: the manager says what is played, leave it out"),
+        (["--opponent=mcts"], "--opponent does nothing with --gomocup"),
+        (["--games=3"], "--games does nothing with --gomocup"),
+        (["--seed=-1"], "--seed -1 is no seed: choose 0 or more"),
+    ],
+)
+def test_options_that_are_the_manager_s_are_refused(words, said, capsys):
+    with pytest.raises(SystemExit) as end:
+        play.main(["--gomocup", *words])
+    assert end.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+def test_an_interrupt_ends_it():
+    with subprocess.Popen(
+        [sys.executable, "play.py", "--gomocup", "win-or-block"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=ROOT,
+    ) as child:
+        child.stdin.write(b"START 7\n")
+        child.stdin.flush()
+        assert child.stdout.readline() == b"OK\n"
+        time.sleep(0.1)
+        child.send_signal(signal.SIGINT)
+        out, errors = child.communicate()
+    assert (child.returncode, out, errors) == (130, b"", b"stopped\n")

@@ -1,0 +1,357 @@
+"""``play.py --gomocup``: a policy as an engine that speaks the Gomocup protocol, on standard input and output.
+
+The protocol is that of :mod:`baselines.gomocup`, seen from the engine; where it leaves a choice we do what the skeleton
+does that piskvork comes with, source/skelet_CPP/pisqpipe.cpp. What is relied on beside what stands there:
+
+- The name of a command may be of either case; what is unknown is answered by ``UNKNOWN message``, a known command that
+  cannot be done by ``ERROR message``, and the engine lives on.
+- ``INFO`` is never answered, and unknown keys are ignored; what cannot be kept is told at the next command that asks
+  for a move. ``timeout_turn`` 0 is as fast as possible. ``rule`` is a sum of 1 exactly five, 2 continuous, 4 renju, 8 caro;
+  of these none is played here.
+- ``TAKEBACK X,Y`` takes a stone back and ``PLAY X,Y`` puts an own one, answered by ``OK`` and by ``X,Y``; ``ABOUT`` is
+  answered by ``key="value", ...``. Nothing is said after ``END``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import re
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import IO
+
+import numpy as np
+
+from baselines.expectiminimax import Expectiminimax
+from baselines.gomocup import LARGEST, NO_LIMIT, SMALLEST, STONES_THAT_WIN, parse_cell
+from baselines.mcts import MCTS
+from baselines.timed import CanBeTimed, Timed
+from evaluation.match import player_of
+from ttt_apps.board import ONLY, LiveGame
+from ttt_envs.boards import Boards
+from ttt_envs.compiling import Cells
+from ttt_envs.policy import Player, Policy
+from ttt_envs.rules import Game, Position, key_of, winner
+from ttt_envs.specs import make_policy
+from ttt_envs.version import __version__
+
+LONGEST = 4096
+"""bytes of a line that are read"""
+KNOWN = ("timeout_turn", "time_left", "rule")
+"""what is listened to of INFO; ``time_left`` does for ``timeout_match``, as the protocol says"""
+AT_ONCE_S = 0.001
+"""for a move where the manager wants it as fast as possible"""
+
+
+class Refused(Exception):  # noqa: N818  # it is an answer
+    """What was asked cannot be done; the message says why."""
+
+
+class Brain:
+    """The engine's side of the protocol: what is answered to each line.
+
+    Args:
+        spec: who plays; a search keeps the manager's times, by :class:`baselines.timed.Timed`.
+        seed: of all chance: the games of a process are those of ``play.py`` with this seed.
+        say: what a line of the answer is given to.
+        note: what is told what no manager needs to know.
+    """
+
+    def __init__(
+        self, spec: str, seed: int, say: Callable[[str], object], note: Callable[[str], object] = lambda _: None
+    ) -> None:
+        self.spec, self._say, self._note = spec, say, note
+        self._key = key_of(np.random.default_rng(seed))
+        self._game: Game | None = None
+        self._cells = np.zeros(0, np.int8)
+        """int8[rows * columns]: 0 empty, 1 an own stone, 2 the opponent's"""
+        self._games = 0
+        """begun before this one"""
+        self._info: dict[str, int] = {}
+        self._player: Player | None = None
+        self._times: tuple[float | None, bool] = None, False
+        """by which the player was made"""
+        self._policies: dict[tuple[float | None, bool], Policy] = {}
+        """by times: what was compiled is not thrown away"""
+        self._board: list[str] | None = None
+        """the lines since BOARD"""
+
+    @cached_property
+    def _commands(self) -> dict[str, Callable[[str], str | None]]:
+        return {
+            "START": self._start,
+            "RECTSTART": self._rectstart,
+            "RESTART": self._restart,
+            "BEGIN": self._begin,
+            "TURN": self._turn,
+            "BOARD": self._begin_board,
+            "PLAY": self._play,
+            "TAKEBACK": self._takeback,
+            "ABOUT": self._about,
+            "INFO": self._note_info,
+        }
+
+    def hear(self, line: str) -> bool:
+        """Answer a line of the manager's; False where it was ``END``.
+
+        Nothing but an interrupt is raised: what goes wrong is an answer, too.
+        """
+        word, _, rest = line.strip().partition(" ")
+        word = word.upper()
+        if not word:
+            return True
+        if word == "END":
+            return False
+        try:
+            if self._board is not None:
+                if word != "DONE" and (word == "INFO" or word not in self._commands):
+                    if word == "INFO":
+                        self._note_info(rest.strip())
+                    elif len(self._board) <= LARGEST * LARGEST:  # more stones than that are wrong anyhow
+                        self._board.append(line)
+                    return True
+                lines, self._board = self._board, None
+                if word == "DONE":
+                    self._say(self._set_board([one.strip() for one in lines]))
+                    return True
+                self._say("ERROR BOARD has no DONE")
+            command = self._commands.get(word)
+            if command is None:
+                self._say(f"UNKNOWN command {_plain(word)}")
+            elif (answer := command(rest.strip())) is not None:
+                self._say(answer)
+        except Refused as why:
+            self._say(f"ERROR {_plain(str(why))}")
+        except Exception as problem:  # of a policy of whatever kind: the manager may try another position
+            self._note(traceback.format_exc())
+            self._say(f"ERROR {_plain(f'{type(problem).__name__}: {problem}')}")
+        return True
+
+    # -----------------------------------------------------------------------------------------------------------------
+    # Games
+
+    def _start(self, text: str) -> str:
+        if not re.fullmatch(r"\d{1,4}", text, re.ASCII):
+            raise Refused("START is followed by the size of the board")
+        return self._open(int(text), int(text))
+
+    def _rectstart(self, text: str) -> str:
+        size = parse_cell(text)
+        if size is None:
+            raise Refused("RECTSTART is followed by width,height")
+        return self._open(size[1], size[0])
+
+    def _open(self, rows: int, columns: int) -> str:
+        self._game = self._player = None
+        if not SMALLEST <= min(rows, columns) <= max(rows, columns) <= LARGEST:
+            raise Refused(f"boards have edges of {SMALLEST} to {LARGEST} here")
+        self._game = Game(rows, columns, STONES_THAT_WIN)
+        self._policies.clear()
+        try:
+            return self._new_game()
+        except BaseException:
+            self._game = None
+            raise
+
+    def _restart(self, _: str) -> str:
+        return self._new_game()
+
+    def _new_game(self) -> str:
+        self._cells = np.zeros(self._current.cells, np.int8)
+        self._live = LiveGame(self._current, self._key, self._games)
+        self._player = None
+        self._have_player()  # what takes time is done before OK
+        self._games += 1
+        return "OK"
+
+    @property
+    def _current(self) -> Game:
+        if self._game is None:
+            raise Refused("there is no board: send START first")
+        return self._game
+
+    # -----------------------------------------------------------------------------------------------------------------
+    # Moves
+
+    def _begin(self, _: str) -> str:
+        return self._move_on(self._cells)
+
+    def _turn(self, text: str) -> str:
+        cells = self._cells.copy()
+        cells[self._empty_cell(text)] = 2
+        return self._move_on(cells)
+
+    def _begin_board(self, _: str) -> None:
+        self._board = []
+
+    def _set_board(self, lines: list[str]) -> str:
+        cells = np.zeros(self._current.cells, np.int8)
+        for line in lines:
+            stone = re.fullmatch(r"(.*),\s*([12])\s*", line)
+            if stone is None:
+                raise Refused(f"{line[:40]} is no X,Y,1 and no X,Y,2")
+            cell = self._cell(stone[1])
+            if cells[cell]:
+                raise Refused(f"{stone[1]} has two stones")
+            cells[cell] = int(stone[2])
+        if self._player is not None:
+            self._player.begin(ONLY)  # what it remembers is of another game
+        return self._move_on(cells)
+
+    def _play(self, text: str) -> str:
+        cell = self._empty_cell(text)
+        self._cells[cell] = 1
+        return self._named(cell)
+
+    def _takeback(self, text: str) -> str:
+        cell = self._cell(text)
+        if not self._cells[cell]:
+            raise Refused(f"{text} has no stone")
+        self._cells[cell] = 0
+        if self._player is not None:
+            self._player.begin(ONLY)
+        return "OK"
+
+    def _move_on(self, cells: Cells) -> str:
+        """Move on a board of own stones, 1, and the opponent's, 2, which then is the board; the answer."""
+        game = self._current
+        if rule := self._info.get("rule", 0):
+            raise Refused(f"rule {rule} is not played here: send INFO rule 0, five or more in a row")
+        if winner(game, cells) is not None:
+            raise Refused("the game is over: send RESTART")
+        own, others = (int(np.count_nonzero(cells == stone)) for stone in (1, 2))
+        mover = int(others > own)
+        stones = (3 - cells) % 3 if mover else cells
+        boards = Boards.of([Position(stones, mover)])
+        player, left_s = self._have_player(), self._left_s
+        time_left = None if left_s is None else np.array([left_s])
+        cell = int(player.act(boards, ONLY, self._live.generator(own + others), time_left)[0])
+        if cells[cell]:
+            raise Refused(f"{self.spec} moved to a cell that is not empty: it is at fault")
+        self._cells = cells.copy()
+        self._cells[cell] = 1
+        return self._named(cell)
+
+    def _named(self, cell: int) -> str:
+        row, column = divmod(cell, self._current.columns)
+        return f"{column},{row}"
+
+    def _cell(self, text: str) -> int:
+        game, found = self._current, parse_cell(text)
+        if found is None or found[0] >= game.columns or found[1] >= game.rows:
+            raise Refused(f"{text[:40]} is no cell of the board")
+        return found[1] * game.columns + found[0]
+
+    def _empty_cell(self, text: str) -> int:
+        cell = self._cell(text)
+        if self._cells[cell]:
+            raise Refused(f"{text} has a stone already")
+        return cell
+
+    # -----------------------------------------------------------------------------------------------------------------
+    # Times, and who plays by them
+
+    def _note_info(self, text: str) -> None:
+        key, _, value = text.lower().partition(" ")
+        if key in KNOWN and re.fullmatch(r"-?\d{1,18}", value.strip(), re.ASCII):
+            self._info[key] = int(value)
+
+    @property
+    def _left_s(self) -> float | None:
+        """Seconds on the clock, None without one."""
+        left = self._info.get("time_left", NO_LIMIT)
+        return None if left >= NO_LIMIT else max(0, left) / 1000
+
+    @property
+    def _turn_s(self) -> float | None:
+        """Seconds for a move, None where nothing was said of it."""
+        turn = self._info.get("timeout_turn", NO_LIMIT)
+        return None if turn >= NO_LIMIT else max(AT_ONCE_S, turn / 1000)
+
+    def _have_player(self) -> Player:
+        """The player, another one where the times are others than before."""
+        times = self._turn_s, self._left_s is not None
+        if self._player is None or times != self._times:
+            if times not in self._policies:
+                self._policies[times] = timed_by(self.spec, self._current, *times)
+            self._player, self._times = player_of(self._policies[times], self._live.luck), times
+            self._player.begin(ONLY)
+        return self._player
+
+    def _about(self, _: str) -> str:
+        policy = _plain(self.spec).replace('"', "'")
+        return f'name="ttt_envs", version="{__version__}", policy="{policy}"'
+
+
+def timed_by(spec: str, game: Game, turn_s: float | None, clocked: bool) -> Policy:
+    """The policy of a spec string; a search keeps the times, and looks no deeper than the spec says.
+
+    Args:
+        spec: who plays.
+        game: what is played.
+        turn_s: seconds for each move, None for no limit.
+        clocked: whether there is a clock for the whole game.
+
+    Raises:
+        TypeError, ValueError: no such policy.
+    """
+    policy = make_policy(spec, game)
+    if isinstance(policy, Timed):
+        times = [seconds for seconds in (policy.move, turn_s) if seconds is not None]
+        return dataclasses.replace(policy, move=min(times, default=None))
+    if (turn_s is None and not clocked) or not isinstance(policy, Expectiminimax | MCTS | CanBeTimed):
+        return policy
+    most = policy.depth if isinstance(policy, Expectiminimax) else None
+    most = policy.simulations if isinstance(policy, MCTS) else most
+    return Timed(game, policy, move=turn_s, max_depth=most, steady=None)
+
+
+def _plain(text: str) -> str:
+    """On one line, in ASCII, and not too long."""
+    return "".join(letter if " " <= letter <= "~" else "?" for letter in text[:300])
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Standard input and output
+
+
+def serve(spec: str, seed: int) -> None:
+    """Be an engine until ``END`` or the end of input; nothing but answers is written to standard output."""
+    with _answers() as out:
+
+        def say(line: str) -> None:
+            out.write(f"{line}\n".encode("ascii", "replace"))
+            out.flush()
+
+        brain = Brain(spec, seed, say, lambda text: print(text, file=sys.stderr))
+        for line in _lines(sys.stdin.buffer):
+            if not brain.hear(line):
+                break
+
+
+@contextlib.contextmanager
+def _answers() -> Iterator[IO[bytes]]:
+    """Standard output for answers alone: what else is written to it, by whatever code, goes to standard error."""
+    sys.stdout.flush()
+    own, there = sys.stdout.fileno(), os.dup(sys.stdout.fileno())
+    try:
+        os.dup2(sys.stderr.fileno(), own)
+        with open(there, "wb", closefd=False) as out:
+            yield out
+    finally:
+        sys.stdout.flush()
+        os.dup2(there, own)
+        os.close(there)
+
+
+def _lines(stream: IO[bytes]) -> Iterator[str]:
+    """Lines, of which long ones are cut."""
+    while line := stream.readline(LONGEST):
+        end = line
+        while not end.endswith(b"\n") and (end := stream.readline(LONGEST)):
+            pass
+        yield line.decode("ascii", "replace")
