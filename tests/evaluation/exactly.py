@@ -1,0 +1,198 @@
+"""What exact results are compared with: policies of all kinds, and the same computed in plain Python."""
+
+from functools import cache
+
+import numpy as np
+import plain
+import pytest
+
+from baselines.solver import solve
+from evaluation.exact import (
+    best_response,
+    exploitability,
+    exploitation,
+    match_outcome,
+    outcome,
+    regret,
+    regret_table,
+)
+from ttt_envs import Boards, Game, make_policy
+from ttt_envs.rules import DRAW
+
+T3, SKIP3 = Game(), Game(skip_chance=0.25)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Policies
+
+
+class FirstEmpty:
+    pure = True
+
+    def __str__(self):
+        return "first-empty"
+
+    def probabilities(self, boards, rng=None):
+        return np.eye(boards.cells.shape[1])[np.argmax(boards.cells == 0, axis=1)]
+
+
+class LowestOptimal(FirstEmpty):
+    """Of the optimal moves the one with the lowest index."""
+
+    def __init__(self, game):
+        self.solution = solve(game)
+
+    def probabilities(self, boards, rng=None):
+        return np.eye(boards.cells.shape[1])[np.argmax(self.solution.optimal_actions(boards), axis=1)]
+
+
+class Drawn(FirstEmpty):
+    """Of each position any distribution over legal moves, drawn once; some moves are never made."""
+
+    def __init__(self, game, seed=0, never=0.4):
+        rng = np.random.default_rng(seed)
+        self.powers = 3 ** np.arange(game.cells)
+        empty = np.arange(3**game.cells)[:, None] // self.powers % 3 == 0
+        shape = (2, *empty.shape)
+        weights = rng.random(shape) * (rng.random(shape) >= never) * empty
+        weights = np.where(weights.sum(axis=2, keepdims=True) > 0, weights, empty)
+        self.table = weights / np.maximum(weights.sum(axis=2, keepdims=True), 1e-9)
+
+    def probabilities(self, boards, rng=None):
+        return self.table[boards.mover, boards.cells @ self.powers]
+
+
+class Turned(FirstEmpty):
+    """A policy that sees the board through one of its symmetries."""
+
+    def __init__(self, policy, image):
+        self.policy, self.image = policy, image
+
+    def probabilities(self, boards, rng=None):
+        seen = self.policy.probabilities(Boards(np.ascontiguousarray(boards.cells[:, self.image]), boards.mover))
+        p = np.empty_like(seen)
+        p[:, self.image] = seen
+        return p
+
+
+class Recorded(FirstEmpty):
+    """A policy that notes what it is asked."""
+
+    def __init__(self, policy):
+        self.policy, self.batches = policy, []
+
+    def probabilities(self, boards, rng=None):
+        assert isinstance(boards, Boards)
+        assert boards.cells.dtype == boards.mover.dtype == np.int8
+        self.batches.append([(cells.tobytes(), int(mover)) for cells, mover in zip(*boards, strict=True)])
+        return self.policy.probabilities(boards)
+
+    @property
+    def asked(self):
+        return [state for batch in self.batches for state in batch]
+
+
+@cache
+def policy_of(spec, game):
+    """A policy by its spec string, or one of this page."""
+    if not isinstance(spec, str):
+        return spec
+    if spec.startswith("drawn"):
+        return Drawn(game, seed=int(spec.removeprefix("drawn")))
+    return FirstEmpty() if spec == "first-empty" else make_policy(spec, game)
+
+
+CALLS = {
+    "outcome first": lambda a, b="random", game=T3, **settings: outcome(game, a, b, **settings),
+    "outcome second": lambda a, b="random", game=T3, **settings: outcome(game, b, a, **settings),
+    "match first": lambda a, b="random", game=T3, **settings: match_outcome(game, a, b, **settings),
+    "match second": lambda a, b="random", game=T3, **settings: match_outcome(game, b, a, **settings),
+    "best response first": lambda a, b="random", game=T3, **settings: best_response(game, a, 0, **settings),
+    "best response second": lambda a, b="random", game=T3, **settings: best_response(game, a, 1, **settings),
+    "exploitation": lambda a, b="random", game=T3, **settings: exploitation(game, a, **settings),
+    "exploitability": lambda a, b="random", game=T3, **settings: exploitability(game, a, **settings),
+    "regret": lambda a, b="random", game=T3, **settings: regret(game, a, **settings),
+    "regret table": lambda a, b="random", game=T3, **settings: regret_table(game, a, **settings),
+}
+call = pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)  # everything that can be asked
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The same in plain Python
+
+
+def chances(game, states):
+    """Next states with their probabilities."""
+    return zip(states, (1 - game.skip_chance, game.skip_chance), strict=False)
+
+
+@cache
+def answers(game, policy):
+    """What a policy does in every position: {state: [probability of each cell]}."""
+    states = list(plain.moves_of(game))
+    cells = np.array([list(board) for board, _ in states], np.int8)
+    movers = np.array([mover for _, mover in states], np.int8)
+    return dict(zip(states, policy_of(policy, game).probabilities(Boards(cells, movers)).tolist(), strict=True))
+
+
+@cache
+def play_out(game, first, second):
+    """(wins, draws, losses) of ``first`` and {state: probability} of all that the two can reach."""
+    p = answers(game, first), answers(game, second)
+    results, reached = [0.0, 0.0, 0.0], {(bytes(game.cells), 0): 1.0}
+    for state, moves in plain.moves_of(game).items():
+        if state in reached:
+            for action, (winner, states) in moves.items():
+                mass = reached[state] * p[state[1]][state][action]
+                if winner is not None:
+                    results[{0: 0, DRAW: 1, 1: 2}[winner]] += mass
+                elif mass > 0:
+                    for after, chance in chances(game, states):
+                        reached[after] = reached.get(after, 0.0) + mass * chance
+    return results, reached
+
+
+@cache
+def values_of(game, policy=None, seat=None):
+    """{state: value}, {state: {action: value}} to ``seat``, whose moves are the best against a policy that stays.
+
+    Without a policy both play perfectly, and values are the mover's.
+    """
+    p = None if policy is None else answers(game, policy)
+    values, of_moves = {}, {}
+    for state, moves in reversed(plain.moves_of(game).items()):
+        of_moves[state] = worth = {}
+        viewer = state[1] if seat is None else seat
+        for action, (winner, states) in moves.items():
+            if winner is not None:
+                worth[action] = 0.0 if winner == DRAW else 1.0 if winner == viewer else -1.0
+            else:
+                worth[action] = sum(
+                    chance * (values[after] if seat is not None or after[1] == viewer else -values[after])
+                    for after, chance in chances(game, states)
+                )
+        if p is None or state[1] == seat:
+            values[state] = max(worth.values())
+        else:
+            values[state] = sum(p[state][action] * value for action, value in worth.items())
+    return values, of_moves
+
+
+def start_of(game):
+    return bytes(game.cells), 0
+
+
+def best_value(game, policy, seat):
+    return values_of(game, policy, seat)[0][start_of(game)]
+
+
+def losses(game, policy):
+    """{stones: [expected moves, expected loss of value]} of a policy that plays itself."""
+    p, (values, of_moves) = answers(game, policy), values_of(game)
+    table = {}
+    for state, mass in play_out(game, policy, policy)[1].items():
+        lost = sum(p[state][action] * (values[state] - value) for action, value in of_moves[state].items())
+        row = table.setdefault(game.cells - state[0].count(0), [0.0, 0.0])
+        row[0] += mass
+        row[1] += mass * lost
+    return table
