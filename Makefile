@@ -11,7 +11,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 # a worker for each core; who has which tests is said in tests/conftest.py
 SIDE_BY_SIDE := -n logical --dist loadgroup
 
-.PHONY: demo test lint unit oldest slow clients docs clean
+.PHONY: demo test lint unit oldest slow clients docs play-page clean
 
 demo: .venv/.demo
 	$(BIN)/python -m ttt_apps.demo
@@ -46,6 +46,10 @@ clients: .venv/.dev
 docs: .venv/.dev
 	$(BIN)/python docs/make_pages.py
 	$(BIN)/zensical build --strict
+
+# The page in which 3 x 3 is played without a server: docs/play.md
+play-page: .venv/.base
+	$(BIN)/python -m ttt_apps.play_page
 
 .venv/.base: setup.cfg constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv

@@ -1,0 +1,470 @@
+"""The page without a server, in a real browser: its numbers are Python's, and mouse, keyboard and touch play."""
+
+import base64
+
+import numpy as np
+import pytest
+from documents import ROOT
+from pages import CHROMIUM
+
+from baselines.compression import decomposition
+from baselines.solver import solve
+from baselines.tables import random_play_values
+from evaluation.exact import exploitation, match_outcome
+from ttt_apps.play_page.nets import Net, weights_of
+from ttt_apps.play_page.numbers import GAMES, OPPONENTS, RANKS, classes_of, numbers, opponent_of, positions_of
+from ttt_apps.play_page.page import numbers_in, page_of, write_page
+from ttt_envs.boards import keys, to_text
+from ttt_envs.images import check_colour_blind, check_symmetric
+from ttt_envs.policy import sample
+from ttt_envs.rules import OPPONENT, SKIP, splitmix64, uniform
+
+PAGE = ROOT / "docs" / "play" / "index.html"
+FLOATS = ("optimal", "table", "net")
+
+in_a_browser = [
+    pytest.mark.needs("playwright", "axe_playwright_python"),
+    pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed"),
+]
+
+
+def browsed(test):
+    for mark in in_a_browser:
+        test = mark(test)
+    return test
+
+
+@pytest.fixture(scope="module")
+def browser():
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visit(browser):
+    """Open the page from its file, with what stands behind the #; nothing may go wrong, and nothing be asked for."""
+    contexts, faults, asked = [], [], []
+
+    def visit(link="", width=1280, **settings):
+        context = browser.new_context(viewport={"width": width, "height": 800}, **settings)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: faults.append(message.text))
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on("request", lambda request: asked.append(request.url))
+        page.clock.install()
+        page.goto(PAGE.as_uri() + link)
+        return page
+
+    yield visit
+    for context in contexts:
+        context.close()
+    assert faults == []
+    assert [url for url in asked if not url.startswith((PAGE.as_uri(), "data:"))] == []
+
+
+def board(page):
+    """The board as text, without who is to move."""
+    names = page.locator("#board .cell").evaluate_all("all => all.map(cell => cell.className.split(' '))")
+    line = "".join("o" if "o" in name else "x" if "x" in name else "." for name in names)
+    return "/".join(line[row : row + 3] for row in (0, 3, 6))
+
+
+def luck_of(seed):
+    """Of the game of a luck number, as an environment's first episode has it by its key."""
+    return np.uint64(splitmix64(np.uint64(seed), 0))
+
+
+def wait(page):
+    """Let the opponent move as long as it is its turn."""
+    page.clock.run_for(5000)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What is in it
+
+
+def test_the_page_in_the_documents_is_made_of_the_parts_here_and_small():
+    text = PAGE.read_text("utf-8")
+    assert page_of(numbers_in(text)) == text
+    assert len(text.encode()) < 500_000
+    assert "http" not in text.replace("http://www.w3.org/2000/svg", "").replace("http-equiv", "")
+
+
+def test_it_is_written_whole_where_it_is_wanted(tmp_path):
+    write_page(tmp_path / "new" / "page.html", "<p>é")
+    assert (tmp_path / "new" / "page.html").read_bytes() == "<p>é".encode()
+    assert len(list((tmp_path / "new").iterdir())) == 1
+
+
+@pytest.mark.parametrize("game", GAMES, ids=str)
+def test_classes_are_one_image_of_every_position(game):
+    classes, positions = classes_of(game), positions_of(game)
+    assert len(positions.mover) == (4520 if game.skip_chance == 0 else 21_727)
+    assert len(positions.mover) / 8 <= len(classes.mover) < len(positions.mover) / 7
+    assert len(np.unique(keys(classes.cells) * np.uint64(2) + classes.mover.astype(np.uint64))) == len(classes.mover)
+
+
+@pytest.mark.parametrize("game", GAMES, ids=str)
+def test_the_table_has_the_rank_that_the_page_ends_at(game):
+    table = random_play_values(game)
+    np.testing.assert_allclose(decomposition(game, "svd").at(RANKS).table(), table, atol=1e-9)
+    assert decomposition(game, "svd").at(RANKS - 1).relative_error > 1e-6
+
+
+@pytest.mark.parametrize("game", GAMES, ids=str)
+def test_the_net_keeps_its_word_and_can_be_beaten(game):
+    net, boards = opponent_of(game, "net"), classes_of(game)
+    check_symmetric(net, game, boards)
+    check_colour_blind(Net(game, weights_of(game)), game, boards)
+    assert 0.01 < exploitation(game, net).exploitability < 0.6
+
+
+@pytest.mark.needs("tensorflow")
+@pytest.mark.slow
+def test_the_net_plays_as_the_learner_did(tmp_path):
+    import subprocess
+    import sys
+
+    from learners.checkpoint import load_policy
+    from ttt_apps.play_page.nets import command_of
+
+    game = GAMES[0]
+    words = ["-m", "ttt_apps.train", *command_of(game), "--out", str(tmp_path / "run"), "--no-report", "--quiet"]
+    subprocess.run([sys.executable, *words], cwd=ROOT, check=True)
+    learned, boards = load_policy(game, str(tmp_path / "run")), classes_of(game)
+    # the same seed gives the same learner on one machine only, and on another one as good
+    kept = opponent_of(game, "net").action_values(boards)
+    assert np.nanmean(np.abs(learned.action_values(boards) - kept)) < 0.2
+
+
+def test_results_are_those_of_exact_evaluation():
+    inside = numbers_in(PAGE.read_text("utf-8"))
+    for game, said in zip(GAMES, inside["games"], strict=True):
+        assert said["skip"] == game.skip_chance
+        assert said["value"] == pytest.approx(solve(game).value, abs=1e-6)
+        for name, strength in said["strength"].items():
+            check_strength(game, name, RANKS, strength)
+    for number, rank in ((0, 18), (2, 3)):
+        ranks = inside["games"][number]["ranks"]
+        check_strength(GAMES[number], "svd", rank, {name: ranks[name][rank] for name in ranks})
+
+
+def check_strength(game, name, rank, said):
+    policy = opponent_of(game, name, rank)
+    assert said["exploitability"] == pytest.approx(exploitation(game, policy).exploitability, abs=1e-6)
+    result = match_outcome(game, policy, "optimal")
+    assert (said["win"], said["draw"], said["loss"]) == pytest.approx(result, abs=1e-6)
+    if name == "svd":
+        compressed = policy.evaluation
+        wanted = compressed.relative_error, compressed.compression_ratio
+        assert (said["error"], said["kept"]) == pytest.approx(wanted, abs=1e-6)
+
+
+@pytest.mark.slow
+def test_made_twice_it_is_the_same_to_the_letter_and_the_one_in_the_documents():
+    made = page_of(numbers())
+    assert page_of(numbers()) == made
+    inside, now = numbers_in(PAGE.read_text("utf-8")), numbers_in(made)
+    assert page_of(now | {"games": []}) == page_of(inside | {"games": []})
+    for old, new in zip(inside["games"], now["games"], strict=True):
+        assert old.keys() == new.keys()
+        for name in old.keys() - {*FLOATS, "svd", "ranks", "strength", "value"}:
+            assert old[name] == new[name]
+        # the last bits of a float are those of a machine's arithmetic
+        for name in FLOATS:
+            np.testing.assert_allclose(floats(old[name]), floats(new[name]), atol=1e-6)
+        for before, after in zip(old["svd"], new["svd"], strict=True):
+            before, after = (floats(half).reshape(81, RANKS) for half in (before, after))
+            np.testing.assert_allclose(before @ before.T, after @ after.T, atol=1e-4)
+        for name in old["ranks"]:
+            np.testing.assert_allclose(old["ranks"][name], new["ranks"][name], atol=1e-5)
+
+
+def floats(text):
+    return np.frombuffer(base64.b64decode(text), "<f4").astype(np.float64)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What it thinks is what Python thinks
+
+
+def check_answers(page, number, name, rank, step=1):
+    game = GAMES[number]
+    boards, policy = positions_of(game), opponent_of(game, name, rank)
+    boards = boards.take(np.arange(0, len(boards.mover), step))
+    said = page.evaluate("asked => page.answers(...asked)", [number, name, rank, step])
+    shape = (len(boards.mover), 9)
+    np.testing.assert_allclose(floats(said["probabilities"]).reshape(shape), policy.probabilities(boards), atol=1e-4)
+    if name == "random":
+        assert said["values"] == ""
+    else:
+        values = policy.action_values(boards)
+        np.testing.assert_allclose(floats(said["values"]).reshape(shape), values, atol=3e-6, equal_nan=True)
+
+
+@browsed
+@pytest.mark.parametrize("name", OPPONENTS)
+def test_every_opponent_thinks_of_positions_what_it_thinks_in_python(visit, name):
+    page = visit()
+    for number in range(len(GAMES)):
+        check_answers(page, number, name, 18, step=7)
+
+
+@browsed
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OPPONENTS)
+def test_every_opponent_thinks_of_all_positions_what_it_thinks_in_python(visit, name):
+    page = visit()
+    for number in range(len(GAMES)):
+        check_answers(page, number, name, 18)
+
+
+@browsed
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(len(GAMES)))
+def test_at_every_rank_the_compressed_table_is_the_one_in_python(visit, number):
+    page = visit()
+    for rank in range(RANKS + 1):
+        check_answers(page, number, "svd", rank)
+
+
+@browsed
+def test_chance_is_that_of_an_episode_of_the_environments(visit):
+    page = visit()
+    for seed in (0, 7, 999_999):
+        for stream in (SKIP, OPPONENT):
+            wanted = [uniform(luck_of(seed), stream, ply) for ply in range(9)]
+            asked = "([seed, stream]) => [0, 1, 2, 3, 4, 5, 6, 7, 8].map(n => exact.uniform(seed, stream, n))"
+            assert page.evaluate(asked, [seed, stream]) == wanted
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# How it is played
+
+
+@browsed
+def test_a_game_to_its_end_by_mouse(visit):
+    page = visit("#against=random&skip=0&you=o&luck=3")
+    assert page.locator("#status").inner_text() == "Your turn: you are o."
+    for cell in range(9):
+        if board(page).replace("/", "")[cell] == "." and page.locator("#new.first").count() == 0:
+            page.locator(f'#board [data-cell="{cell}"]').click()
+            wait(page)
+    assert page.locator("#status").inner_text() in ("You win!", "A draw.", "Random wins.")
+    ended = board(page)
+    page.locator(f'#board [data-cell="{max(0, ended.replace("/", "").find("."))}"]').click(force=True)
+    wait(page)
+    assert board(page) == ended  # nobody moves any more
+    page.get_by_role("button", name="New game").click()
+    assert board(page) == ".../.../..."
+    assert page.locator("#seed").input_value() == "4"
+
+
+@browsed
+def test_a_game_to_its_end_by_keyboard(visit):
+    page = visit("#against=optimal&skip=0.25&you=x&luck=11")
+    wait(page)
+    assert board(page).count("o") >= 1  # it has begun
+    page.get_by_role("link", name="To the board").focus()
+    page.keyboard.press("Enter")
+    for row in range(3):
+        for column in range(3):
+            for key in ("PageUp", "Home", *["ArrowDown"] * row, *["ArrowRight"] * column, "Enter"):
+                page.keyboard.press(key)
+            wait(page)
+    assert page.locator("#new.first").count() == 1
+    assert page.locator("#status").inner_text() in ("You win!", "A draw.", "Perfect play wins.")
+
+
+@browsed
+def test_a_skip_is_said_and_leaves_the_turn_where_it_was(visit):
+    game = GAMES[3]
+    seed = next(seed for seed in range(100) if uniform(luck_of(seed), SKIP, 0) < game.skip_chance)
+    page = visit(f"#against=table&skip=0.5&you=o&luck={seed}")
+    page.locator('#board [data-cell="4"]').click()
+    assert page.locator("#skip-said").inner_text() == "x was skipped: you move again."
+    assert page.locator("#status").inner_text() == "Your turn: you are o."
+    assert page.locator("#moves li").all_inner_texts() == ["o b2", "x skipped"]
+    wait(page)
+    assert board(page) == ".../.o./..."
+
+
+@browsed
+def test_the_reply_is_the_one_that_the_luck_falls_on(visit):
+    game = GAMES[0]
+    for seed in (1, 2, 3):
+        page = visit(f"#against=table&skip=0&you=o&luck={seed}")
+        page.locator('#board [data-cell="0"]').click()
+        wait(page)
+        cells = np.zeros((1, 9), np.int8)
+        cells[0, 0] = 1
+        boards = positions_of(game).take(np.array([0]))._replace(cells=cells, mover=np.array([1], np.int8))
+        luck = uniform(luck_of(seed), OPPONENT, 1)
+        cells[0, sample(opponent_of(game, "table").probabilities(boards), np.array([luck]))[0]] = 2
+        assert board(page) == to_text(boards.position(0)).split()[0]
+
+
+@browsed
+def test_undo_takes_back_the_last_move_and_chance_says_the_same_again(visit):
+    page = visit("#against=table&skip=0.25&you=o&luck=5")
+    assert page.locator("#undo").is_disabled()
+    page.locator('#board [data-cell="4"]').click()
+    wait(page)
+    after = board(page)
+    page.get_by_role("button", name="Undo").click()
+    assert board(page) == ".../.../..."
+    page.locator('#board [data-cell="4"]').click()
+    wait(page)
+    assert board(page) == after
+
+
+@browsed
+def test_seats_are_switched_and_the_opponent_waits_where_it_is_told_to(visit):
+    page = visit("#against=table&skip=0&you=o&luck=5")
+    page.get_by_label("Stop before the opponent moves").check()
+    page.get_by_role("button", name="Switch seats").click()
+    wait(page)
+    assert board(page) == ".../.../..."
+    assert page.locator("#status").inner_text() == "The table\u2019s turn: it is o."
+    page.get_by_role("button", name="Let it move").click()
+    assert board(page).count("o") == 1
+    assert page.locator("#status").inner_text() == "Your turn: you are x."
+
+
+@browsed
+def test_a_link_brings_back_the_very_game(visit):
+    page = visit("#against=svd&rank=7&skip=0.1&you=x&luck=12")
+    wait(page)
+    page.locator("#board .free").first.click()
+    wait(page)
+    link = page.evaluate("location.hash")
+    again = visit(link)
+    assert again.evaluate("location.hash") == link
+    assert board(again) == board(page)
+    assert again.locator("#moves").inner_text() == page.locator("#moves").inner_text()
+    assert again.locator("#rank-now").inner_text() == "7"
+
+
+@browsed
+def test_a_link_may_name_a_position(visit):
+    page = visit("#against=optimal&skip=0&you=o&position=oo./xx./..._o")
+    assert board(page) == "oo./xx./..."
+    assert page.locator("#truth .best").evaluate_all("all => all.map(cell => cell.dataset.cell)") == ["2"]
+    assert "o wins for sure" in page.locator("#worth").inner_text()
+    page.locator('#board [data-cell="2"]').click()
+    assert page.locator("#status").inner_text() == "You win!"
+
+
+@browsed
+def test_a_link_that_names_no_game_is_said_to_and_does_no_harm(visit):
+    page = visit("#against=table&luck=3")
+    for link in (
+        "against=nobody",
+        "against=toString",
+        "skip=0.3",
+        "rank=76",
+        "rank=1e1",
+        "luck=-1",
+        "you=z",
+        "moves=b2b2",
+        "moves=d4",
+        "position=ooo/xx./..._x",  # over
+        "position=oo./.../..._o&skip=0",  # nobody comes to it without skips
+        "position=oo_",
+        "position=%F",
+        "&&=",
+        "<img src=x onerror=alert(1)>",
+    ):
+        page.goto(f"{PAGE.as_uri()}#{link}")
+        page.locator("#link-said", has_text="names no game").wait_for()
+        assert page.evaluate("location.hash") == "#against=table&skip=0.25&you=o&luck=3"
+        page.get_by_label("Table", exact=True).check(force=True)
+        page.get_by_role("button", name="Switch seats").click()
+        page.get_by_role("button", name="Switch seats").click()
+        assert page.locator("#link-said").inner_text() == ""
+
+
+@browsed
+def test_the_rank_slider_changes_what_is_seen_and_keeps_the_game(visit):
+    page = visit("#against=table&skip=0.25&you=o&luck=5&moves=")
+    assert page.locator("#rank-card").is_hidden()
+    page.get_by_label("Compressed table").check(force=True)
+    slider = page.get_by_role("slider", name="Rank")
+    seen = []
+    for rank in (1, 18, 75):
+        slider.fill(str(rank))
+        error, shown = page.locator("#rank-said strong").all_inner_texts()[1:]
+        numbers = numbers_in(PAGE.read_text())["games"][2]["ranks"]
+        assert (error, shown) == (f"{numbers['error'][rank]:.3f}", f"{numbers['exploitability'][rank]:.3f}")
+        assert page.locator("tr.now th").inner_text() == f"Compressed table, rank {rank}"
+        seen.append(page.locator("#board .value").all_inner_texts())
+    page.get_by_label("Table", exact=True).check(force=True)
+    assert page.locator("#board .value").all_inner_texts() == seen[2]  # whole at its full rank
+    assert seen[0] != seen[1] != seen[2]
+    slider_keys = visit("#against=svd&rank=18&skip=0")
+    slider_keys.get_by_role("slider", name="Rank").press("ArrowRight")
+    assert slider_keys.locator("#rank-now").inner_text() == "19"
+
+
+@browsed
+def test_the_numbers_on_the_boards_are_those_of_the_opponent_and_of_the_solver(visit):
+    page = visit("#against=table&skip=0.25&you=o&luck=5")
+    game = GAMES[2]
+    start = positions_of(game).take(np.array([0]))
+    shown = page.locator("#board .value").all_inner_texts()
+    assert [float(text.replace("\u2212", "-")) for text in shown] == pytest.approx(
+        opponent_of(game, "table").action_values(start)[0], abs=0.005
+    )
+    exactly = page.locator("#truth .value").all_inner_texts()
+    assert [float(text.replace("\u2212", "-")) for text in exactly] == pytest.approx(
+        solve(game).action_values(start)[0], abs=0.005
+    )
+    page.get_by_label("How often it plays there").check(force=True)
+    shares = [int(text.rstrip("%")) for text in page.locator("#board .value").all_inner_texts()]
+    assert shares == pytest.approx(100 * opponent_of(game, "table").probabilities(start)[0], abs=0.5)
+    page.get_by_label("None", exact=True).check(force=True)
+    assert page.locator("#board .value").count() == 0
+    page.get_by_label("Show the exact values too").uncheck()
+    assert page.locator("#truth").is_hidden()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Who can use it
+
+
+@browsed
+@pytest.mark.parametrize(("width", "scheme"), [(360, "light"), (1280, "dark")])
+def test_everybody_can_read_it(visit, width, scheme):
+    from axe_playwright_python.sync_playwright import Axe
+
+    for link in (
+        "#against=svd&rank=18&skip=0.25&you=o&luck=4&moves=b2",
+        "#against=random&skip=0&you=o&luck=3&moves=a1a2b1b2c1",
+    ):
+        page = visit(link, width, color_scheme=scheme, reduced_motion="reduce")
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+        found = Axe().run(page).response["violations"]
+        assert [fault["id"] for fault in found if fault["impact"] in ("serious", "critical")] == []
+
+
+@browsed
+def test_by_touch_every_target_is_large_enough(visit):
+    page = visit("#against=svd&skip=0.25&you=o&luck=5", 360, has_touch=True)
+    page.locator('#board [data-cell="4"]').tap()
+    assert board(page) == ".../.o./..."
+    heights = page.locator("button:visible, .picks label, input[type=range], .check").evaluate_all(
+        "all => all.map(one => one.getBoundingClientRect().height)"
+    )
+    assert min(heights) >= 44
+
+
+@browsed
+def test_without_scripts_it_says_what_it_is(visit):
+    page = visit(java_script_enabled=False)
+    assert "This page is a game" in page.locator("main").inner_text()
+    assert page.locator("#choices").is_hidden()

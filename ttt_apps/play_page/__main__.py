@@ -1,0 +1,43 @@
+"""``python -m ttt_apps.play_page``: make the page without a server."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+
+from ttt_apps.cli import parse, progress_bar, run_command, tell, words_of
+
+
+@dataclass(frozen=True)
+class PlayPage:
+    """Make one file in which 3 x 3 is played in a browser, with all exact values inside; it needs no server."""
+
+    out: Path = Path("docs/play/index.html")
+    """the file"""
+    train: tyro.conf.FlagCreatePairsOff[bool] = False
+    """train the page's nets anew first, which needs TensorFlow; by default they are taken as they are kept in a file"""
+
+    def run(self) -> None:
+        """Compute, put together, write."""
+        from ttt_apps.play_page.nets import FILE, train_nets
+        from ttt_apps.play_page.numbers import GAMES, numbers
+        from ttt_apps.play_page.page import page_of, write_page
+
+        if self.train:
+            train_nets(GAMES, Path(__file__).with_name("assets") / FILE)
+        with progress_bar() as bar:
+            task = bar.add_task("exact values", total=1.0)
+            page = page_of(numbers(lambda share: bar.update(task, completed=share)))
+        write_page(self.out, page)
+        tell(f"{self.out}: {len(page.encode()) / 1000:.0f} kB. Open it in any browser.")
+
+
+def main() -> None:
+    """The command line."""
+    run_command(lambda: parse(PlayPage, words_of(None), "python -m ttt_apps.play_page").run())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,459 @@
+// What is seen and chosen on the page. Rules and numbers are `exact`'s, the board is `ttt`'s.
+"use strict"
+
+const page = (() => {
+  const OPPONENTS = {
+    random: {name: "Random", said: "Random", about: "Knows nothing: every free cell is as likely as any other."},
+    table: {
+      name: "Table",
+      said: "the table",
+      about: "Knows how random games end from every board, on average, and prefers the moves with high numbers.",
+    },
+    net: {
+      name: "Learned net",
+      said: "the net",
+      about: "A small neural net that has played 10,000 games against itself, and now plays what it thinks is best.",
+    },
+    svd: {name: "Compressed table", said: "the compressed table", about: "The table, squeezed. Pull the slider to say how much of it is kept."},
+    optimal: {name: "Perfect play", said: "perfect play", about: "Knows exactly what every move is worth, whatever chance may bring. Nobody does better."},
+  }
+  const SHOWS = {thinks: "What it thinks", likely: "How often it plays there", nothing: "None"}
+  const PAUSE = 700 // milliseconds before the opponent moves
+  const SKIP_PAUSE = 1500 // and where that is again, so that it is seen that somebody was skipped
+  const FIRST_RANK = 18
+  const MOST_LUCK = 999999
+  const PARTS = ["against", "rank", "skip", "you", "luck", "position", "moves"] // of a link
+
+  const known = exact.read(JSON.parse(document.getElementById("numbers").textContent))
+  const at = (id) => document.getElementById(id)
+  const {make, signed, percent} = ttt
+  const stone = (player) => "ox"[player]
+  const plain = (value, digits = 2) => value.toFixed(digits)
+
+  const state = {against: "table", rank: FIRST_RANK, skip: 2, you: 0, seed: 1, first: exact.start(), moves: [], show: "thinks"}
+  let plies = [] // of the game so far: {before, cell, skipped, lost}
+  let now = state.first
+  let timer = 0
+  let written = ""
+
+  const game = () => known.game(state.skip)
+  const nameOf = (against) => OPPONENTS[against].name
+  const opponent = () => OPPONENTS[state.against].said
+  const first = (text) => text[0].toUpperCase() + text.slice(1)
+  const outcome = () => exact.outcomeOf(now.cells)
+  const yours = () => outcome() === null && now.mover === state.you
+  const ask = (position, against = state.against) => exact.ask(game(), against, state.rank, position)
+  const bestOf = (values) => Math.max(...values.filter((value) => !Number.isNaN(value)))
+  const square = (cell) => ttt.coordinate(cell, 3)
+
+  // -------------------------------------------------------------------------------------------------------------------
+  // The game
+
+  /** Play the moves of the state again, from its first position; false where they cannot be played. */
+  function replay() {
+    plies = []
+    now = state.first
+    for (const cell of state.moves) {
+      if (outcome() !== null || now.cells[cell] !== 0) return false
+      const values = ask(now, "optimal").values
+      const {position, skipped} = exact.play(game(), now, cell, state.seed)
+      plies.push({before: now, cell, skipped, lost: bestOf(values) - values[cell]})
+      now = position
+    }
+    return true
+  }
+
+  function move(cell) {
+    state.moves.push(cell)
+    replay()
+    show(true)
+  }
+
+  function restart(changes) {
+    Object.assign(state, {first: exact.start(), moves: []}, changes)
+    replay()
+    show()
+  }
+
+  /** The opponent's move, by the luck of the game. */
+  function reply() {
+    if (outcome() !== null || yours()) return
+    move(exact.draw(ask(now).probabilities, now, state.seed))
+  }
+
+  function undo() {
+    const last = plies.findLastIndex(({before}) => before.mover === state.you)
+    if (last < 0) return
+    state.moves.length = last
+    replay()
+    show()
+  }
+
+  // -------------------------------------------------------------------------------------------------------------------
+  // Links: all that decides a game stands behind the #
+
+  function linkOf() {
+    const parts = {against: state.against, skip: game().skip, you: stone(state.you), luck: state.seed}
+    if (state.against === "svd") parts.rank = state.rank
+    const began = ttt.toText({columns: 3, ...state.first}).replace(" ", "_")
+    if (began !== ".../.../..._o") parts.position = began
+    if (state.moves.length > 0) parts.moves = state.moves.map(square).join("")
+    return "#" + Object.entries(parts).map((pair) => pair.join("=")).join("&")
+  }
+
+  /** Take over what a link says; false where it says what cannot be. */
+  function follow(link) {
+    const parts = Object.fromEntries(link.replace(/^#/, "").split("&").filter(Boolean).map((part) => part.split("=")))
+    if (!Object.keys(parts).every((name) => PARTS.includes(name))) return false
+    const number = (text, most) => (/^\d{1,6}$/.test(text) && Number(text) <= most ? Number(text) : -1)
+    const found = {first: exact.start(), moves: []}
+    if (parts.against !== undefined) found.against = parts.against
+    if (parts.rank !== undefined) found.rank = number(parts.rank, known.ranks)
+    if (parts.skip !== undefined) found.skip = known.skips.map(String).indexOf(parts.skip)
+    if (parts.you !== undefined) found.you = ["o", "x"].indexOf(parts.you)
+    if (parts.luck !== undefined) found.seed = number(parts.luck, MOST_LUCK)
+    if (parts.position !== undefined) {
+      const read = ttt.fromText(parts.position.replace(/_|%20/, " "))
+      found.first = read && read.rows === 3 && read.columns === 3 ? {cells: read.cells, mover: read.mover} : null
+    }
+    if (parts.moves !== undefined) {
+      if (!/^([abc][123])*$/.test(parts.moves)) return false
+      found.moves = (parts.moves.match(/../g) ?? []).map((name) => "abc".indexOf(name[0]) + 3 * (name[1] - 1))
+    }
+    const wrong = (value) => value === -1 || value === null
+    if (Object.values(found).some(wrong) || !(found.against === undefined || Object.hasOwn(OPPONENTS, found.against))) return false
+    const kept = {...state}
+    Object.assign(state, found)
+    if (exact.occurs(game(), state.first) && replay()) return true
+    Object.assign(state, kept)
+    replay()
+    return false
+  }
+
+  function remember() {
+    written = linkOf()
+    if (location.hash === written) return
+    try {
+      history.replaceState(null, "", written)
+    } catch {
+      location.replace(written)
+    }
+  }
+
+  // -------------------------------------------------------------------------------------------------------------------
+  // What is drawn
+
+  const board = ttt.createBoard(at("board"), {rows: 3, columns: 3, label: "Your board", onPlay: (cell) => yours() && move(cell)})
+  const truth = ttt.createBoard(at("truth"), {rows: 3, columns: 3, label: "Exact values of the moves"})
+
+  /** Text in which *this* is strong, as elements. */
+  const rich = (text) => text.split("*").map((part, index) => (index % 2 ? make("strong", {}, part) : part))
+
+  function showStatus(fresh) {
+    const result = outcome()
+    const you = stone(state.you)
+    const box = at("status-box")
+    const said = {[exact.DRAW]: "A draw.", [state.you]: "You win!", [1 - state.you]: `${first(opponent())} wins.`}
+    at("status").textContent =
+      result !== null ? said[result] : yours() ? `Your turn: you are ${you}.` : `${first(opponent())}’s turn: it is ${stone(1 - state.you)}.`
+    box.classList.toggle("won", result === 0)
+    box.classList.toggle("lost", result === 1)
+    const last = plies.at(-1)
+    const line = at("skip-said")
+    line.className = ""
+    line.textContent = ""
+    if (last && last.skipped) {
+      const again = now.mover === state.you ? "you move again" : `${stone(now.mover)} moves again`
+      const who = now.mover === state.you ? `${stone(1 - now.mover)} was skipped` : "You were skipped"
+      line.textContent = `${who}: ${again}.`
+      line.className = `${stone(1 - now.mover)}${fresh ? " fresh" : ""}`
+    }
+    const thinking = result === null && !yours()
+    at("go").hidden = !(thinking && at("wait").checked)
+    box.nextElementSibling.firstElementChild.classList.toggle("thinking", thinking && !at("wait").checked)
+    at("undo").disabled = !plies.some(({before}) => before.mover === state.you)
+  }
+
+  function showBoards() {
+    const result = outcome()
+    const line = exact.lineOf(now.cells)
+    const mover = result === null ? now.mover : null
+    const last = plies.length > 0 ? [plies.at(-1).cell] : []
+    const shared = {cells: now.cells, mover, last, line}
+    const asked = result === null ? ask(now) : null
+    const right = result === null ? ask(now, "optimal").values : null
+    const values = {thinks: asked?.values, likely: asked?.probabilities, nothing: null}[state.show] ?? null
+    board.show({
+      ...shared,
+      legal: yours() ? null : [],
+      values,
+      format: state.show === "likely" ? percent : signed,
+      word: state.show === "likely" ? "chance" : "it thinks",
+    })
+    const whose = yours() ? "your moves" : `${stone(now.mover)}’s moves`
+    const captions = {
+      thinks: asked?.values === null ? "Random thinks nothing of any move: it has no numbers." : `What ${opponent()} thinks each of ${whose} is worth: −1 is lost, +1 is won.`,
+      likely: yours() ? `How often ${opponent()} would play there in your place.` : `How often ${opponent()} plays there.`,
+      nothing: "",
+    }
+    at("caption").textContent = result === null ? captions[state.show] : ""
+    const best = right === null ? [] : [...right.keys()].filter((cell) => right[cell] >= bestOf(right) - 1e-6)
+    truth.show({...shared, values: right, chosen: best})
+    const who = yours() ? "you" : stone(now.mover)
+    at("truth-about").textContent = `To ${who}, who move${yours() ? "" : "s"} now, if both play perfectly from there. The best are framed.`
+    at("moves-card").hidden = result !== null
+    at("wrong-head").textContent = result === null ? "Where it is wrong" : "What was given away"
+    at("new").classList.toggle("first", result !== null)
+    showWorth()
+    showWrong(asked, right)
+  }
+
+  function showWorth() {
+    const value = exact.worth(game(), now)
+    at("needle").style.left = `${50 - 48 * value}%`
+    const result = outcome()
+    const side = Math.abs(value) < 0.005 ? "Even" : `${stone(value > 0 ? 0 : 1)} is ahead`
+    const sure = Math.abs(value) > 0.9995
+    const said =
+      result !== null
+        ? {0: "o has won: *+1*.", 1: "x has won: *+1*.", 2: "A draw: *0*."}[result]
+        : sure
+          ? `${stone(value > 0 ? 0 : 1)} wins for sure with perfect play.`
+          : `${side}: *${signed(Math.abs(value), 3)}* on average, if both play perfectly from here.`
+    at("worth").replaceChildren(...rich(said))
+  }
+
+  function showWrong(asked, right) {
+    const sum = (mine) => plies.reduce((total, {before, lost}) => total + ((before.mover === state.you) === mine ? lost : 0), 0)
+    const told = []
+    if (asked !== null) {
+      const best = bestOf(right)
+      const lost = right.reduce((total, value, cell) => total + (Number.isNaN(value) ? 0 : asked.probabilities[cell] * (best - value)), 0)
+      if (asked.values !== null) told.push(`It thinks that the best move here is worth *${signed(bestOf(asked.values))}*. Exactly that is *${signed(best)}*.`)
+      if (lost < 0.0005) told.push(yours() ? "In your place it would make no mistake." : "It makes no mistake here.")
+      else {
+        const most = Math.max(...asked.probabilities)
+        const favourite = asked.probabilities.indexOf(most)
+        const wrong = best - right[favourite]
+        const only = asked.probabilities.filter((share) => share > most - 1e-6).length === 1
+        told.push(`${yours() ? "In your place it would give away" : "It gives away"} *${plain(lost)}* on average${only && wrong > 0.0005 ? `: its favourite, ${square(favourite)}, loses ${plain(wrong)}` : ""}.`)
+      }
+    }
+    if (plies.length > 0) {
+      const [its, own] = [sum(false), sum(true)]
+      told.push(`${asked === null ? "In this game" : "So far"} it has given away *${plain(its)}*, and you *${plain(own)}*.`)
+    }
+    at("wrong").replaceChildren(...rich(told.join(" ")))
+  }
+
+  function showMoves() {
+    const items = plies.flatMap(({before, cell, skipped, lost}) => {
+      const move = make("li", {}, make("b", {class: stone(before.mover)}, stone(before.mover)), ` ${square(cell)}`)
+      if (lost > 0.005) move.append(make("small", {}, ` \u2212${plain(lost)}`))
+      const other = 1 - before.mover
+      return skipped ? [move, make("li", {class: `skip ${stone(other)}`}, `${stone(other)} skipped`)] : [move]
+    })
+    at("moves").replaceChildren(...items)
+    at("moves").hidden = items.length === 0
+  }
+
+  function barOf(name, {win, draw, loss}) {
+    const bar = make("div", {class: "bar", role: "img", "aria-label": `${percent(win)} won, ${percent(draw)} drawn, ${percent(loss)} lost`})
+    for (const [kind, share] of Object.entries({win, draw, loss})) {
+      if (share < 0.0005) continue
+      const part = make("span", {class: kind}, share >= 0.13 ? percent(share) : "")
+      part.style.flexGrow = share
+      part.style.flexBasis = 0
+      bar.append(part)
+    }
+    return bar
+  }
+
+  function showStrengths() {
+    const rows = Object.keys(OPPONENTS).map((against) => {
+      const numbers = exact.strength(game(), against, state.rank)
+      const name = against === "svd" ? `${nameOf(against)}, rank ${state.rank}` : nameOf(against)
+      const row = make("tr", against === state.against ? {class: "now"} : {})
+      row.append(make("th", {scope: "row"}, name), make("td", {}, barOf(name, numbers)), make("td", {}, plain(numbers.exploitability, 3)))
+      return row
+    })
+    at("table").tBodies[0].replaceChildren(...rows)
+    const chance = game().skip === 0 ? "Without skips" : `With a skip chance of ${percent(game().skip)}`
+    at("strengths-about").textContent = `${chance}, perfect play from the empty board is worth ${signed(game().value, 3)} to o, who moves first.`
+    at("trained").replaceChildren("The net was trained by ", make("code", {}, game().training), ".")
+  }
+
+  function draw(tag, attributes, ...children) {
+    const drawn = document.createElementNS("http://www.w3.org/2000/svg", tag)
+    for (const [name, value] of Object.entries(attributes)) drawn.setAttribute(name, value)
+    drawn.append(...children)
+    return drawn
+  }
+
+  function showRank() {
+    at("rank-card").hidden = state.against !== "svd"
+    if (state.against !== "svd") return
+    const {error, exploitability, kept} = game().ranks
+    const {rank} = state
+    at("rank").value = rank
+    at("rank-now").textContent = rank
+    at("rank-said").replaceChildren(
+      ...rich(`It keeps *${percent(kept[rank])}* of the numbers, with an error of *${plain(error[rank], 3)}*. It is exploitable by *${plain(exploitability[rank], 3)}*.`),
+    )
+    const [left, top, width, height] = [26, 8, 326, 130]
+    const x = (index) => left + (width * index) / known.ranks
+    const y = (value) => top + height * (1 - value)
+    const curve = (numbers) => "M" + numbers.map((value, index) => `${x(index).toFixed(1)} ${y(value).toFixed(1)}`).join("L")
+    const svg = draw("svg", {
+      viewBox: `0 0 ${left + width + 8} ${top + height + 34}`,
+      role: "img",
+      "aria-label": `Error and exploitability by rank, from 0 to ${known.ranks}. At rank ${rank} the error is ${plain(error[rank], 3)} and the exploitability ${plain(exploitability[rank], 3)}.`,
+    })
+    for (const value of [0, 0.5, 1]) {
+      svg.append(draw("path", {class: "rule", d: `M${left} ${y(value)}h${width}`}), draw("text", {x: left - 6, y: y(value) + 4, "text-anchor": "end"}, String(value)))
+    }
+    for (const index of [0, 25, 50, known.ranks]) {
+      svg.append(draw("text", {x: x(index), y: y(0) + 16, "text-anchor": "middle"}, String(index)))
+    }
+    svg.append(
+      draw("text", {x: x(known.ranks / 2), y: y(0) + 31, "text-anchor": "middle"}, "rank"),
+      draw("path", {class: "here", d: `M${x(rank)} ${y(1)}V${y(0)}`}),
+      draw("path", {class: "error", d: curve(error)}),
+      draw("path", {class: "exploitability", d: curve(exploitability)}),
+      draw("circle", {class: "dot-error", cx: x(rank), cy: y(error[rank]), r: 5}),
+      draw("circle", {class: "dot-exploitability", cx: x(rank), cy: y(exploitability[rank]), r: 5}),
+      draw("text", {class: "error-word", x: left + width, y: y(0.9), "text-anchor": "end"}, "- - error"),
+      draw("text", {class: "exploitability-word", x: left + width, y: y(0.78), "text-anchor": "end"}, "\u2014 exploitability"),
+    )
+    at("curve").replaceChildren(svg)
+  }
+
+  function showChoices() {
+    for (const [name, value] of Object.entries({against: state.against, skip: state.skip, you: state.you, show: state.show})) {
+      document.querySelector(`input[name="${name}"][value="${value}"]`).checked = true
+    }
+    at("about").textContent = OPPONENTS[state.against].about
+    at("seed").value = state.seed
+  }
+
+  /** Draw all; fresh: a move was just made; kept: the address of the page says it too. */
+  function show(fresh = false, kept = true) {
+    clearTimeout(timer)
+    showChoices()
+    showRank()
+    showStatus(fresh)
+    showBoards()
+    showMoves()
+    showStrengths()
+    at("link-said").textContent = ""
+    at("link-text").hidden = true
+    if (kept) remember()
+    if (outcome() === null && !yours() && !at("wait").checked) {
+      timer = setTimeout(reply, plies.at(-1)?.skipped ? SKIP_PAUSE : PAUSE)
+    }
+  }
+
+  // -------------------------------------------------------------------------------------------------------------------
+  // What is chosen
+
+  function picks(place, name, words, choose) {
+    for (const [value, word] of Object.entries(words)) {
+      const input = make("input", {type: "radio", name, value, autocomplete: "off"})
+      input.addEventListener("change", () => choose(value))
+      at(place).append(make("label", {}, input, word))
+    }
+  }
+
+  async function copyLink() {
+    const field = at("link-text")
+    field.value = location.href
+    try {
+      await navigator.clipboard.writeText(field.value)
+      at("link-said").textContent = "Copied: whoever opens it sees this very game."
+    } catch {
+      field.hidden = false
+      field.select()
+      at("link-said").textContent = "Copy this link: whoever opens it sees this very game."
+    }
+  }
+
+  picks("opponents", "against", Object.fromEntries(Object.entries(OPPONENTS).map(([key, {name}]) => [key, name])), (value) => {
+    state.against = value
+    show()
+  })
+  picks("skips", "skip", Object.fromEntries(known.skips.map((skip, index) => [index, skip === 0 ? "none" : percent(skip)])), (value) =>
+    restart({skip: Number(value)}),
+  )
+  picks("seats", "you", {0: "o, first", 1: "x, second"}, (value) => restart({you: Number(value)}))
+  picks("shows", "show", SHOWS, (value) => {
+    state.show = value
+    show()
+  })
+  at("rank").max = known.ranks
+  at("rank").addEventListener("input", () => {
+    state.rank = Number(at("rank").value)
+    show(false, false)
+  })
+  at("rank").addEventListener("change", remember) // browsers let the address be changed only so often
+  at("seed").addEventListener("change", () => {
+    const seed = Math.min(MOST_LUCK, Math.max(0, Math.floor(Number(at("seed").value)) || 0))
+    restart({seed})
+  })
+  at("choices").addEventListener("submit", (event) => event.preventDefault())
+  at("undo").addEventListener("click", undo)
+  at("new").addEventListener("click", () => restart({seed: (state.seed + 1) % (MOST_LUCK + 1)}))
+  at("swap").addEventListener("click", () => restart({you: 1 - state.you}))
+  at("link").addEventListener("click", copyLink)
+  at("go").addEventListener("click", () => {
+    reply()
+    if (at("go").hidden) board.focus()
+  })
+  at("wait").addEventListener("change", () => show())
+  at("to-board").addEventListener("click", (event) => {
+    event.preventDefault()
+    board.focus()
+  })
+  at("exact").addEventListener("change", () => at("game").classList.toggle("alone", !at("exact").checked))
+  window.addEventListener("hashchange", () => {
+    if (location.hash !== written) arrive()
+  })
+
+  function arrive() {
+    const good = follow(location.hash)
+    show()
+    if (!good) at("link-said").textContent = "That link names no game that can be played: here is another one."
+  }
+
+  state.seed = crypto.getRandomValues(new Uint32Array(1))[0] % 1000
+  for (const id of ["choices", "game", "strengths"]) at(id).hidden = false
+  arrive()
+
+  /**
+   * For tests: what an opponent thinks of all positions of a game that are not over, by key, o's turn before x's.
+   *
+   * step: asked about one of so many positions, from the first.
+   * Returns {values, probabilities}, float32 of nine for each position in base64; no values of random.
+   */
+  function answers(skip, against, rank, step = 1) {
+    const game = known.game(skip)
+    let number = 0
+    const values = []
+    const probabilities = []
+    game.seen.forEach((reached, place) => {
+      if (!reached || number++ % step !== 0) return
+      const asked = exact.ask(game, against, rank, {cells: exact.cellsOf(place >> 1), mover: place & 1})
+      if (asked.values !== null) values.push(...asked.values)
+      probabilities.push(...asked.probabilities)
+    })
+    return {values: packed(values), probabilities: packed(probabilities)}
+  }
+
+  function packed(numbers) {
+    const bytes = new Uint8Array(Float32Array.from(numbers).buffer)
+    let text = ""
+    for (let from = 0; from < bytes.length; from += 1 << 15) text += String.fromCharCode(...bytes.subarray(from, from + (1 << 15)))
+    return btoa(text)
+  }
+
+  return {answers}
+})()

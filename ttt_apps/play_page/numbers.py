@@ -1,0 +1,112 @@
+"""The numbers inside the page: what every opponent thinks of every position, and how good each is, all exact.
+
+Positions are kept once for all images of the board, and of the compressed table one side of its factors, from which
+the page has every rank. Values are float32: what is shown of them is right to its last digit.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from baselines.compression import decomposition
+from baselines.reachable import reached
+from baselines.solver import solve
+from baselines.tables import Softmax, Table, random_play_values
+from evaluation.exact import exploitation, match_outcome
+from ttt_apps.play_page.nets import HIDDEN, WEIGHTS, command_of, net_of, weights_of
+from ttt_envs.boards import Boards, cells_of, keys
+from ttt_envs.compiling import Reals
+from ttt_envs.policy import Policy
+from ttt_envs.rules import Game
+from ttt_envs.specs import make_policy
+from ttt_envs.symmetry import symmetries
+
+GAMES = [Game(skip_chance=skip) for skip in (0.0, 0.1, 0.25, 0.5)]
+WEIGHT = 10.0
+"""of the softmax of a table, as by default and in the paper"""
+RANKS = 75
+"""of the table of 3 x 3 at all skip chances: the compressed table of this rank is the whole one"""
+OPPONENTS = ("random", "table", "svd", "net", "optimal")
+DIGITS = 6
+"""of results and errors"""
+
+
+def opponent_of(game: Game, name: str, rank: int = RANKS) -> Policy:
+    """An opponent of the page as a policy; ``rank`` is that of ``svd``."""
+    if name == "net":
+        return net_of(game)
+    return make_policy(f"svd:rank={rank}" if name == "svd" else name, game)
+
+
+def positions_of(game: Game) -> Boards:
+    """All positions of a game that are not over, by key, and player_0's turn before player_1's."""
+    kinds = reached(game)
+    found = np.sort(np.concatenate([np.flatnonzero(kinds & (1 << mover)) * 2 + mover for mover in (0, 1)]))
+    return Boards(cells_of((found // 2).astype(np.uint64), game), (found % 2).astype(np.int8))
+
+
+def classes_of(game: Game) -> Boards:
+    """One of the images of every position: the one with the least key."""
+    positions = positions_of(game)
+    images = np.stack([keys(np.ascontiguousarray(positions.cells[:, image])) for image in symmetries(game)])
+    return positions.take(images.min(axis=0) == keys(positions.cells))
+
+
+def numbers(progress: Callable[[float], None] | None = None) -> dict[str, Any]:
+    """All that the page knows, ready for JSON; see ``assets/game.js`` for how it is read.
+
+    Args:
+        progress: called with the share that is done.
+    """
+    found = [_of_game(game, partial(_tell, progress, number)) for number, game in enumerate(GAMES)]
+    return {"format": 1, "weight": WEIGHT, "ranks": RANKS, "hidden": HIDDEN, "games": found}
+
+
+def _tell(progress: Callable[[float], None] | None, before: int, share: float) -> None:
+    if progress is not None:
+        progress((before + share) / len(GAMES))
+
+
+def _of_game(game: Game, progress: Callable[[float], None]) -> dict[str, Any]:
+    boards = classes_of(game)
+    to_first = 1 - 2 * boards.mover
+    table = random_play_values(game)
+    parts = decomposition(game, "svd")
+    whole = parts.at(RANKS)
+    ranks: dict[str, list[float]] = {name: [] for name in ("error", "kept", "exploitability", "win", "draw", "loss")}
+    for rank in range(RANKS + 1):
+        one = parts.at(rank)
+        said = _strength(game, Softmax(one, WEIGHT))
+        ranks["error"].append(round(one.relative_error, DIGITS))
+        ranks["kept"].append(round(one.compression_ratio, DIGITS))
+        for name, number in said.items():
+            ranks[name].append(number)
+        progress((rank + 1) / (RANKS + 2))
+    return {
+        "skip": game.skip_chance,
+        "positions": _packed(keys(boards.cells) * np.uint64(2) + boards.mover.astype(np.uint64), "<u2"),
+        "optimal": _packed(to_first * solve(game).values(boards), "<f4"),
+        "table": _packed(Table(game, table).values(boards), "<f4"),
+        "svd": [_packed(factors.arrays[0].reshape(-1, RANKS), "<f4") for factors in whole.factors],
+        "net": _packed(np.concatenate([weights_of(game)[name].ravel() for name in WEIGHTS]), "<f4"),
+        "training": " ".join(("train.py", *command_of(game))),
+        "value": round(solve(game).value, DIGITS),
+        "strength": {name: _strength(game, opponent_of(game, name)) for name in OPPONENTS if name != "svd"},
+        "ranks": ranks,
+    }
+
+
+def _strength(game: Game, policy: Policy) -> dict[str, float]:
+    """What the best responders get, and the result against perfect play, the mean of both seats."""
+    result = match_outcome(game, policy, "optimal")
+    said = {"exploitability": exploitation(game, policy).exploitability, **result._asdict()}
+    return {name: round(number, DIGITS) + 0.0 for name, number in said.items()}  # no minus before a 0
+
+
+def _packed(array: Reals | np.ndarray[Any, Any], kind: str) -> str:
+    return b64encode(np.ascontiguousarray(array).astype(kind).tobytes()).decode()
