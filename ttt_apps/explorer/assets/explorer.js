@@ -202,9 +202,8 @@ function run(on) {
   running = on
   find("run").textContent = on ? "Pause" : "Play"
   find("run").setAttribute("aria-pressed", String(on))
-  if (!on && isWatched0()) clearTimeout(timer)
+  if (!on && isWatched()) clearTimeout(timer)
 }
-const isWatched0 = () => state !== null && isWatched()
 
 function begin(changes = {}) {
   Object.assign(state, {opening: null, moves: [], at: 0, seed: Math.floor(Math.random() * 2 ** 31)}, changes)
@@ -331,14 +330,15 @@ function tell(kind, answer, here) {
     panel.notes.append(make("p", {class: "said"}, text[0].toUpperCase() + text.slice(1) + "."))
     return
   }
-  if (panel.board === null || panel.board.rows !== state.rows || panel.board.columns !== state.columns) {
-    panel.board = ttt.createBoard(panel.place, {rows: state.rows, columns: state.columns, label: PANELS[kind].title})
-    panel.card.classList.toggle("wide", state.columns > 7)
+  const parsed = ttt.fromText(here) // which may be of the board before, where another was just chosen
+  const {rows, columns} = parsed
+  if (panel.board === null || panel.board.rows !== rows || panel.board.columns !== columns) {
+    panel.board = ttt.createBoard(panel.place, {rows, columns, label: PANELS[kind].title})
+    panel.card.classList.toggle("wide", columns > 7)
     const frame = panel.place.firstChild
     if (frame.scrollWidth > frame.clientWidth + 1) Object.assign(frame, {tabIndex: 0}).setAttribute("role", "group")
     if (frame.tabIndex === 0) frame.setAttribute("aria-label", `${PANELS[kind].title}, scrolls`)
   }
-  const parsed = ttt.fromText(here)
   const free = parsed.cells.filter((stone) => stone === 0).length
   const all = answer.best.length === free && free > 1
   panel.board.show({
@@ -541,10 +541,9 @@ function onSkip() {
   const skip = Number(find("skip").value)
   find("skip-shown").textContent = ttt.percent(skip)
   const skipped = state.moves.some((word) => word.endsWith("+"))
-  // a game with skips in it cannot have been played without; any other goes on as it stands
-  const inOrder = state.opening === null && !skipped
   Object.assign(state, {skip})
-  if (skip === 0 && !inOrder) begin()
+  // a game with skips in it cannot have been played without; any other goes on as it stands
+  if (skip === 0 && (skipped || state.opening !== null)) begin()
   else load()
 }
 
@@ -641,7 +640,7 @@ function listen() {
   find("position").addEventListener("keydown", (event) => event.key === "Enter" && set())
   find("to-board").addEventListener("click", (event) => {
     event.preventDefault()
-    board.focus()
+    if (board) board.focus()
   })
   find("link").addEventListener("click", async (event) => {
     event.preventDefault()

@@ -1,0 +1,350 @@
+"""The explorer's page in a browser, and many visitors at once. What it answers: test_explorer.py."""
+
+import random
+import threading
+import time
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from pages import CHROMIUM
+
+from baselines.compression import decomposition
+from baselines.solver import solve
+from baselines.tables import Softmax
+from evaluation.games import Move, PlayedGame, append_games
+from ttt_apps.board import LiveGame
+from ttt_envs import Game
+from ttt_envs.boards import Boards, from_text, to_text
+from ttt_envs.rules import DRAW, key_of
+
+pytestmark = [pytest.mark.needs("fastapi", "uvicorn", "httpx")]
+browsed = [
+    pytest.mark.needs("playwright", "axe_playwright_python"),
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium to look with"),
+]
+
+
+def in_browser(test):
+    for mark in browsed:
+        test = mark(test)
+    return test
+
+
+LOGGED = PlayedGame(Game(), ("optimal", "random"), tuple(Move(cell) for cell in (4, 1, 0, 8, 6, 2, 3)), 0)
+
+
+@contextmanager
+def served(root):
+    """The address of an explorer, in this process."""
+    import socket
+
+    import uvicorn
+
+    from ttt_apps.explorer.app import Explorer
+    from ttt_apps.explorer.guards import Door
+    from ttt_apps.explorer.limits import Root
+
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        port = bound.getsockname()[1]
+        explorer = Explorer(Door("127.0.0.1", port), Root(root))
+        explorer.answers.warm()
+        server = uvicorn.Server(uvicorn.Config(explorer, log_level="error", lifespan="off"))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            server.should_exit = True
+            thread.join(30)
+            explorer.work.close()
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    root = tmp_path_factory.mktemp("root")
+    append_games(root / "games.jsonl", [LOGGED])
+    with served(root) as there:
+        yield there
+
+
+@pytest.fixture(scope="module")
+def browser():
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(browser, address):
+    """A page without complaints, which asks nobody but the explorer."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
+    page, said, asked = context.new_page(), [], []
+    page.set_default_timeout(30_000)
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda problem: said.append(str(problem)))
+    page.on("request", lambda request: asked.append(request.url))
+    yield page
+    context.close()
+    assert said == []
+    assert asked
+    assert [url for url in asked if not url.startswith(f"{address}/")] == []
+
+
+def opened(page, address, said=""):
+    """The page of a link, drawn."""
+    page.goto("about:blank")
+    page.goto(f"{address}/#{said}")
+    page.wait_for_selector("#board .cell")
+    return page
+
+
+def cell(page, name, where="#board"):
+    return page.locator(f'{where} .cell[aria-label^="{name}:"]')
+
+
+def drawn(page, kind):
+    """The numbers that a panel shows, when it shows what was asked last."""
+    page.wait_for_selector(f"#panel-{kind}[aria-busy=false] .cell")
+    texts = page.locator(f"#panel-{kind} .cell").all_inner_texts()
+    return [float(text.replace("\N{MINUS SIGN}", "-")) if text else None for text in texts]
+
+
+def to_three(values):
+    return [None if np.isnan(value) else pytest.approx(value, abs=5.001e-4) for value in values]
+
+
+@in_browser
+def test_a_game_is_played_with_the_mouse(page, address):
+    opened(page, address, "x=you&seed=1")
+    for name in ("b2", "a1", "c1", "a3", "a2", "c2", "b1", "b3", "c3"):
+        cell(page, name).click()
+        page.wait_for_selector(f'#board .cell.last[aria-label^="{name}"]')
+    assert page.inner_text("#status") == "A draw"
+    assert page.locator("#moves button").count() == 9
+    page.click("#undo")
+    assert page.inner_text("#status") == "o to move"
+
+
+@in_browser
+def test_a_game_is_played_with_the_keyboard_against_a_policy(page, address):
+    """Arrow keys, Enter and the space bar; the policy answers until the game is over."""
+    opened(page, address, "x=optimal&seed=5")
+    cell(page, "b2").focus()
+    page.keyboard.press("Enter")
+    for keys in range(40):
+        status = settled(page)
+        if "to move" not in status:
+            break
+        page.keyboard.press(
+            ("ArrowUp", "ArrowLeft", "ArrowDown", "ArrowDown", "ArrowRight", "ArrowRight", "ArrowUp")[keys % 7]
+        )
+        page.keyboard.press(" ")
+    assert settled(page) in ("A draw", "x has won")
+    assert page.evaluate("document.activeElement.classList.contains('cell')")
+
+
+def settled(page):
+    """The status, when it is a person's turn or the game is over."""
+    for _ in range(200):
+        status = page.inner_text("#status")
+        if "optimal" not in status:
+            return status
+        page.wait_for_timeout(20)
+    raise AssertionError(status)
+
+
+@in_browser
+def test_a_line_that_won_is_marked_and_named(page, address):
+    opened(page, address, "x=you&moves=a1.a2.b1.b2.c1")
+    page.wait_for_selector("#board .cell.line")
+    assert [one.get_attribute("aria-label") for one in page.locator("#board .cell.line").all()] == [
+        "a1: o, winning line",
+        "b1: o, winning line",
+        "c1: o, last move, winning line",
+    ]
+    assert page.inner_text("#status") == "o has won"
+
+
+@in_browser
+def test_the_rank_slider_shows_the_table_at_that_rank(page, address):
+    opened(page, address, "skip=0.25&x=you&moves=b2.a1&rank=18")
+    game = Game(skip_chance=0.25)
+    boards = Boards.of([from_text("x../.o./... o")])
+    whole = decomposition(game, "svd")
+    expected = {rank: Softmax(whole.at(rank)).action_values(boards)[0] for rank in (18, 3)}
+    assert drawn(page, "compressed") == to_three(expected[18])
+    with page.expect_response("**/api/values"):
+        page.fill("#rank", "3")
+    for _ in range(200):
+        if "3 of" in page.inner_text("label[for=rank]"):
+            break
+        page.wait_for_timeout(20)
+    assert drawn(page, "compressed") == to_three(expected[3])
+    assert "rank=3" in page.url
+
+
+@in_browser
+def test_a_link_restores_a_position_and_its_panels(page, address):
+    opened(page, address, "skip=0.25&x=you&moves=b2.a1%2B.c3.b1&at=3&panels=exact.search&depth=2")
+    position = "x../.o./..x o"
+    exact = solve(Game(skip_chance=0.25)).action_values(Boards.of([from_text(position)]))[0]
+    assert drawn(page, "exact") == to_three(exact)
+    assert page.input_value("#position") == position
+    assert page.locator("#maps .card:visible").count() == 2
+    assert page.input_value("#depth") == "2"
+    assert page.inner_text("label[for=at] output") == "3 of 4"
+    best = [one.get_attribute("aria-label") for one in page.locator("#panel-exact .cell.best").all()]
+    assert best
+    assert all("best move" in name and "value +0.177" in name for name in best)
+    there = page.url
+    cell(page, "c1").click()
+    page.wait_for_selector('#board .cell.last[aria-label^="c1"]')
+    assert page.url != there
+    opened(page, address, there.partition("#")[2])
+    assert page.input_value("#position") == position
+
+
+@in_browser
+def test_a_logged_game_is_stepped_through(page, address):
+    opened(page, address)
+    page.select_option("#logged", "1")
+    page.wait_for_selector("#moves button")
+    assert page.inner_text("label[for=at] output") == "0 of 7"
+    losses = page.locator("#moves button small").all_inner_texts()
+    assert losses[0] == "best"
+    assert losses[1] == "\N{MINUS SIGN}1.000"  # an edge against the middle loses
+    assert page.locator("#moves .worst").count() == 1
+    page.locator("#moves button").nth(6).click()
+    assert page.inner_text("#status") == "o has won"
+
+
+@in_browser
+def test_two_policies_are_watched(page, address):
+    opened(page, address, "o=random&x=optimal&seed=4")
+    page.fill("#speed", "8")
+    assert page.locator("#moves button").count() == 0
+    page.click("#step")
+    page.wait_for_selector("#moves li:nth-child(1)")
+    page.click("#run")
+    page.wait_for_selector("#moves li:nth-child(5)")
+    page.wait_for_selector("#run[aria-pressed=false]")
+    assert page.inner_text("#status") in ("A draw", "x has won")
+
+
+@in_browser
+def test_another_board_is_chosen(page, address):
+    opened(page, address)
+    page.fill("#rows", "4")
+    page.press("#rows", "Tab")
+    page.wait_for_selector("#board .cell >> nth=11")
+    page.fill("#columns", "6")
+    page.press("#columns", "Tab")
+    page.wait_for_selector("#board .cell >> nth=23")
+    page.wait_for_selector("#panel-search[aria-busy=false] .cell")
+    assert not page.is_visible("#panel-exact")
+    assert "x=mcts:simulations=2000" in page.url
+    assert not page.is_visible("#trouble")
+
+
+@in_browser
+def test_a_link_that_makes_no_sense_says_so(browser, address):
+    page = browser.new_page()
+    page.goto(f"{address}/#moves=b2.b2")
+    page.wait_for_selector("#trouble:visible")
+    assert page.inner_text("#trouble") == "Move 2, b2, is illegal: the cell holds a stone."
+    page.click("#new")
+    page.wait_for_selector("#board .cell")
+    assert not page.is_visible("#trouble")
+    page.close()
+
+
+@in_browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [320, 360, 768, 1280])
+def test_everybody_can_read_it(browser, address, scheme, width):
+    """Nothing serious is found by axe, nothing stands beside the page, and what is touched is large enough."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    context = browser.new_context(
+        viewport={"width": width, "height": 800}, color_scheme=scheme, reduced_motion="reduce", bypass_csp=True
+    )
+    page = opened(context.new_page(), address, "skip=0.25&x=you&moves=b2.a1%2B.c3")
+    page.wait_for_selector("#panel-mcts[aria-busy=false] .cell")
+    page.locator("#setup").evaluate("one => one.open = true")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    if width in (360, 1280):
+        found = Axe().run(page).response["violations"]
+        assert [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in ("serious", "critical")] == []
+    small = page.evaluate(
+        """() => [...document.querySelectorAll("#board .cell, button, select, input, summary")]
+            .filter((one) => one.checkVisibility() && one.getBoundingClientRect().height < 43.5)
+            .map((one) => one.outerHTML)"""
+    )
+    assert small == []
+    context.close()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Many at once
+
+
+def plays_games(address, seed, until, problems, count):
+    """A visitor who plays games, and looks whether they are its own."""
+    import httpx
+
+    rng, game = random.Random(seed), Game(skip_chance=0.25)
+    asked_game = {"rows": 3, "columns": 3, "win_length": 3, "skip_chance": 0.25}
+    solution = solve(game)
+    try:
+        with httpx.Client(base_url=address, timeout=60) as client:
+            while time.monotonic() < until:
+                luck = rng.randrange(10**6)
+                live, moves = LiveGame(game, key_of(np.random.default_rng(luck)), 0), ""
+                while live.outcome is None:
+                    cell = rng.choice(np.flatnonzero(live.cells == 0).tolist())
+                    worth = solution.action_values(live.boards)[0]
+                    panels = [
+                        {"kind": "exact"},
+                        {"kind": "compressed", "rank": rng.randrange(20)},
+                        {"kind": "mcts", "simulations": 20},
+                    ]
+                    here = to_text(live.boards.position(0), game)
+                    shown = asked(client, "values", {"game": asked_game, "position": here, "panels": panels})
+                    assert shown["position"] == here
+                    known = [np.nan if one is None else one for one in shown["panels"][0]["values"]]
+                    np.testing.assert_allclose(known, worth, atol=1e-12)
+                    answer = asked(client, "play", {"game": asked_game, "moves": moves, "seed": luck, "cell": cell})
+                    live.move(cell)
+                    moves = answer["moves"]
+                    assert answer["positions"][-1]["position"] == to_text(live.boards.position(0), game)
+                assert answer["result"] == ("draw" if live.outcome == DRAW else "ox"[live.outcome])
+                count.append(seed)
+    except BaseException as problem:
+        problems.append(problem)
+
+
+def asked(client, name, what):
+    """An answer; whoever is told that too much is asked asks again."""
+    while (answer := client.post(f"/api/{name}", json=what)).status_code == 429:
+        time.sleep(0.05)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+@pytest.mark.parametrize(("visitors", "seconds"), [(8, 2), pytest.param(50, 60, marks=pytest.mark.slow)])
+def test_games_at_once_are_neither_lost_nor_mixed_up(address, visitors, seconds):
+    until, problems, count = time.monotonic() + seconds, [], []
+    threads = [
+        threading.Thread(target=plays_games, args=(address, seed, until, problems, count)) for seed in range(visitors)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert problems == []
+    assert set(count) == set(range(visitors))  # everybody has played a game to its end
