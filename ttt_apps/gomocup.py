@@ -6,8 +6,8 @@ does that piskvork comes with, source/skelet_CPP/pisqpipe.cpp. What is relied on
 - The name of a command may be of either case; what is unknown is answered by ``UNKNOWN message``, a known command that
   cannot be done by ``ERROR message``, and the engine lives on.
 - ``INFO`` is never answered, and unknown keys are ignored; what cannot be kept is told at the next command that asks
-  for a move. ``timeout_turn`` 0 is as fast as possible. ``rule`` is a sum of 1 exactly five, 2 continuous, 4 renju, 8 caro;
-  of these none is played here.
+  for a move. ``timeout_turn`` 0 is as fast as possible. ``rule`` is a sum of 1 exactly five, 2 continuous, 4 renju, 8
+  caro; of these none is played here.
 - ``TAKEBACK X,Y`` takes a stone back and ``PLAY X,Y`` puts an own one, answered by ``OK`` and by ``X,Y``; ``ABOUT`` is
   answered by ``key="value", ...``. Nothing is said after ``END``.
 """

@@ -21,7 +21,9 @@ from evaluation.games import HUMAN, PlayedGame, read_games, write_games
 from ttt_apps import play
 from ttt_apps.board import LiveGame, board_text
 from ttt_apps.cli import Stopped
-from ttt_apps.play import Sitting, new_console, replay
+from ttt_apps.play import new_console
+from ttt_apps.replay import replay
+from ttt_apps.sitting import Sitting, search
 from ttt_envs import Boards, Game, from_text, make_policy
 from ttt_envs.boards import cell_at, coordinate, line_of
 from ttt_envs.rules import DRAW, key_of
@@ -219,7 +221,7 @@ def test_a_hint_on_a_large_board_is_what_a_search_finds():
     shown = sit(typed, game, seed=1).shown
     assert shown.count("plays") == 3
     assert re.search(r"^b[15], says a search \(expectiminimax\) that looks \d+ plies ahead", shown, re.M)
-    values, depth = play.search(game, Boards.of([from_text("xxx../...../.oo../...../..... x", game)]))
+    values, depth = search(game, Boards.of([from_text("xxx../...../.oo../...../..... x", game)]))
     assert int(np.nanargmax(values)) == 3
     assert depth >= 3
 
@@ -247,6 +249,18 @@ def test_explain_leaves_out_what_nobody_knows():
     assert "and 13 more" in shown
 
 
+def test_explain_lists_moves_that_an_opponent_without_values_would_make():
+    skipping = Game(5, 5, 4, 0.99)  # so that it does not come to its turn
+    said = sit(["a1", "a2", "a3", "explain"], skipping, "win-or-block", seed=1).shown.split("explain\n")[1]
+    assert said.splitlines()[0] == "Your moves, as win-or-block sees them: how likely it would play them."
+    assert said.splitlines()[2:4] == ["a4       1.000", "none of the other 21"]
+
+
+def test_a_hint_where_all_moves_look_alike_does_not_count_them():
+    said = sit(["hint"], Game(1, 19, 8), "random").shown.split("hint\n")[1]
+    assert "It likes all others as well." in said
+
+
 SCRIPT = ["b2", "undo", "hint", "explain", "board", "help", "new", "a1", "swap", "c3", "undo", "c3", "quit"]
 
 
@@ -262,6 +276,11 @@ def test_the_end_of_input_ends_it_at_every_prompt(tmp_path):
     for words in (["b2", "a1"], ["b2", "a1", "what"]):  # at the question for another game
         shown = sit(words, opponent="win-or-block", seed=0).shown
         assert shown.endswith("Another game? (yes, swap seats, quit) \nGoodbye: you have won 0, drawn 0 and lost 1.\n")
+
+
+@pytest.mark.parametrize("word", ["b2", "B2", " b2 ", "b 2", "4", "004"])
+def test_a_cell_has_several_names(word):
+    assert "o: you play b2." in sit([word], opponent="win-or-block").shown
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,45 @@
+"""Games that were played, shown again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from evaluation.games import PlayedGame, read_games, to_notation
+from ttt_apps.board import board_text
+from ttt_envs.boards import MOVERS, coordinate, line_of
+
+
+def replay(console: Console, path: Path, number: int | None = None) -> None:
+    """List the games of a file, or show one of them move by move.
+
+    Raises:
+        ValueError: no such file or game.
+    """
+    count = 0
+    for count, played in enumerate(read_games(path, tell=console.print), 1):
+        if number is None:
+            o, x = played.players
+            result = to_notation(played).splitlines()[-1]
+            console.print(f"{count}: {played.game}; o {o}, x {x}; {result}, moves: {len(played.moves)}")
+        elif count == number:
+            _show_moves(console, played)
+            return
+    if number is not None:
+        raise ValueError(f"--number {number} is not in {path}: it has {count} games")
+    if not count:
+        console.print(f"{path} has no games yet.")
+
+
+def _show_moves(console: Console, played: PlayedGame) -> None:
+    game = played.game
+    console.print(to_notation(played), soft_wrap=True)
+    end = played.end().cells
+    plies = list(played.positions())
+    boards = [position.cells for position, _, _ in plies[1:]] + [end]
+    for number, ((before, action, skipped), cells) in enumerate(zip(plies, boards, strict=True), 1):
+        line = line_of(game, cells, played.result if number == len(plies) and played.forfeit is None else None)
+        console.print(f"{number}. {MOVERS[before.mover]} {coordinate(action, game)}{' (skip)' if skipped else ''}")
+        console.print(board_text(game, cells, console.width, [action], line) + Text("\n"), soft_wrap=True)
