@@ -20,7 +20,7 @@ from ttt_envs import Game, as_policy
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--steps", type=int, default=30_000, help="moves that it learns from")
-parser.add_argument("--opponent", default="random", help="whom it learns against, a spec string")
+parser.add_argument("--opponent", default="optimal:epsilon=0.5", help="whom it learns against, a spec string")
 parser.add_argument("--seed", type=int, default=0, help="of all that is drawn")
 options = parser.parse_args()
 torch.set_num_threads(1)  # for a small net more of them only wait for each other

@@ -37,7 +37,7 @@ from learners.training import initial_rng, train
 from ttt_envs import Boards, Game, from_text, make_policy
 
 # %%
-GAMES = 200_000  # that the learner plays against itself; 2_000 for a glance
+GAMES = 100_000  # that the learner plays against itself; 2_000 for a glance
 SKIP_CHANCE = 0.25  # probability that a turn is skipped
 SEED = 0  # of all that is drawn
 
@@ -92,6 +92,7 @@ learner = QLearningConfig(bootstrap="ply", symmetries="all").build(game, initial
 seen, found = [0], [exploitability(game, learner)]
 figure, axis = plt.subplots(figsize=(6, 3), layout="constrained")
 (curve,) = axis.plot(seen, found, marker=".")
+axis.set_yscale("symlog", linthresh=1e-3)  # so that 0 has a place
 axis.set(xlim=(0, GAMES), ylim=(0, 1), xlabel="games", ylabel="exploitability")
 axis.grid(alpha=0.3)
 shown = show(figure)

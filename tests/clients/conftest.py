@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from clients.endings import ending
+
 HERE = Path(__file__).resolve().parent
 SOURCES = "TTT_CLIENTS_SOURCES"
 """the variable that names the folder in which checkouts lie, by the names of their repositories"""
@@ -97,6 +99,16 @@ def python(tmp_path):
         printed = done.stdout + done.stderr
         assert done.returncode == 0, f"{arguments} ended with {done.returncode}:\n{printed[-6000:]}"
         return printed
+
+    return run
+
+
+@pytest.fixture
+def example(python):
+    """Run one of examples/ with some arguments, and return what it says of its learner in the end."""
+
+    def run(name, *arguments):
+        return ending(python("-W", "ignore", HERE.parents[1] / "examples" / name, *arguments))
 
     return run
 

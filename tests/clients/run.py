@@ -226,13 +226,14 @@ def run_tests(client: Client, python: Path, wheel: Path, sources: Path) -> list[
     """What the tests of a client come to, in an empty folder beside which nothing of the checkout lies."""
     with tempfile.TemporaryDirectory(prefix="ttt-clients-") as name:
         folder = Path(name)
-        shutil.copytree(HERE, folder / "clients", ignore=shutil.ignore_patterns("__pycache__"))
+        for part in ("tests/clients", "examples"):
+            shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
         report = folder / "report.xml"
         words = ("-q", "-p", "no:cacheprovider", "-o", "junit_family=xunit1", f"--junitxml={report}")
         kernels = CACHE / "numba" / client.environment / str(hash_of(wheel))
         try:
             call(
-                *(python, "-P", "-m", "pytest", *words, f"clients/{client.tests}"),
+                *(python, "-P", "-m", "pytest", *words, f"tests/clients/{client.tests}"),
                 cwd=folder,
                 log=CACHE / "logs" / f"{client.name.lower().replace(' ', '-')}.txt",
                 NUMBA_CACHE_DIR=str(kernels),

@@ -111,3 +111,9 @@ def test_one_agent(python, timed):
 def test_remote_runner(python):
     """the same with a remote runner, whose process knows the id by its prefix"""
     check(train(python, ONE, 1, 4))  # not timed: what Ray starts is not ours to wait for
+
+
+def test_example(example, timed):
+    """`examples/rllib_self_play.py --steps 4000`: masked self-play with skips, to its exact number"""
+    with timed(4000):
+        assert set(example("rllib_self_play.py", "--steps", 4000).results) == {"random", "optimal"}

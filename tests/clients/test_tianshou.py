@@ -30,6 +30,11 @@ else:
         shutil.copytree(checkout("tianshou") / "test" / "pettingzoo", tmp_path / "theirs")
         their_tests(tmp_path, "theirs/test_tic_tac_toe.py")
 
+    def test_example(example, timed):
+        """`examples/tianshou_dqn.py --steps 4000`: masked DQN of the Gymnasium environment, to its exact number"""
+        with timed(4000):
+            assert set(example("tianshou_dqn.py", "--steps", 4000).results) == {"random", "optimal"}
+
 
 def test_collector(timed):
     """`Collector` with a random policy that reads the mask, over 8 environments of `PettingZooEnv`"""

@@ -113,3 +113,9 @@ def test_ppo(timed):
             means.append(rewards[done].mean().item())
         collector.shutdown()
     assert sum(means[-4:]) / 4 > sum(means[:2]) / 2 + 0.1
+
+
+def test_example(example, timed):
+    """`examples/torchrl_ppo.py --steps 4096`: masked PPO, to its exact number"""
+    with timed(4096):
+        assert set(example("torchrl_ppo.py", "--steps", 4096).results) == {"random", "optimal"}

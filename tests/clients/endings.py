@@ -1,0 +1,29 @@
+"""What examples print in the end: exact results against opponents, and the exploitability."""
+
+import re
+from typing import NamedTuple
+
+RESULT = re.compile(r"^against (\S+): (\S+)% won, (\S+)% drawn, (\S+)% lost$", re.M)
+EXPLOITABILITY = re.compile(r"^exploitability: (\S+)$", re.M)
+
+
+class Ending(NamedTuple):
+    """Of an example."""
+
+    results: dict[str, tuple[float, float, float]]
+    """opponent -> percent won, drawn, lost"""
+    exploitability: float
+
+
+def ending(printed):
+    """What an example has printed, as numbers that can be right."""
+    results = {name: tuple(map(float, shares)) for name, *shares in RESULT.findall(printed)}
+    [exploitability] = map(float, EXPLOITABILITY.findall(printed))
+    assert 0 <= exploitability <= 1, printed
+    for shares in results.values():
+        assert min(shares) >= 0, printed
+        assert abs(sum(shares) - 100) < 0.02, printed
+    if "optimal" in results:
+        won, _, lost = results["optimal"]
+        assert won <= lost, printed
+    return Ending(results, exploitability)
