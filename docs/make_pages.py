@@ -107,7 +107,7 @@ def commands() -> str:
     from ttt_apps import evaluate, play, train
     from ttt_envs.specs import load_object
 
-    os.environ["COLUMNS"] = "100"
+    os.environ["COLUMNS"] = "84"
     parts = ["# What every command takes", "Written from `--help`. What they have in common: [commands](commands.md)."]
     for script, main in (("train.py", train.main), ("play.py", play.main), ("evaluate.py", evaluate.main)):
         parts += [f"## {script}", help_of(main, script)]
