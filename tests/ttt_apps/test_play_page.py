@@ -34,37 +34,65 @@ def browsed(test):
     return test
 
 
+FOLLOW = """link => new Promise(done => {
+    if (location.hash === link) return done()
+    addEventListener("hashchange", () => done(), {once: true})
+    location.hash = link
+})"""
+
+
+class Visits:
+    """Visits of the page from its file, all in one tab, for that takes a third of the time; nothing may go wrong in it,
+    and nothing be asked for."""
+
+    def __init__(self, browser):
+        self._browser = browser
+        self._tab = None
+        self.faults = []
+
+    def tab(self, **settings):
+        """A tab of its own."""
+        page = self._browser.new_context(viewport={"width": 1280, "height": 800}, **settings).new_page()
+        page.on("console", lambda message: self.faults.append(message.text))
+        page.on("pageerror", lambda error: self.faults.append(str(error)))
+        page.on("request", lambda request: self._asked(request.url))
+        return page
+
+    def __call__(self, link="#against=table&skip=0.25&you=o&luck=1", width=1280, scheme="light"):
+        """What stands behind the # is followed, and what is shown is as at first."""
+        if self._tab is None:
+            self._tab = self.tab()
+            self._tab.clock.install()
+            self._tab.goto(PAGE.as_uri())
+        page = self._tab
+        page.set_viewport_size({"width": width, "height": 800})
+        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+        page.locator("#exact").set_checked(True)
+        page.locator("#wait").set_checked(False)
+        page.get_by_label("What it thinks").check(force=True)
+        page.evaluate(FOLLOW, link)
+        return page
+
+    def _asked(self, url):
+        if not url.startswith((PAGE.as_uri(), "data:")):
+            self.faults.append(url)
+
+
 @pytest.fixture(scope="module")
-def browser():
+def visits():
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as play:
         browser = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
+        yield Visits(browser)
         browser.close()
 
 
 @pytest.fixture
-def visit(browser):
-    """Open the page from its file, with what stands behind the #; nothing may go wrong, and nothing be asked for."""
-    contexts, faults, asked = [], [], []
-
-    def visit(link="", width=1280, **settings):
-        context = browser.new_context(viewport={"width": width, "height": 800}, **settings)
-        contexts.append(context)
-        page = context.new_page()
-        page.on("console", lambda message: faults.append(message.text))
-        page.on("pageerror", lambda error: faults.append(str(error)))
-        page.on("request", lambda request: asked.append(request.url))
-        page.clock.install()
-        page.goto(PAGE.as_uri() + link)
-        return page
-
-    yield visit
-    for context in contexts:
-        context.close()
+def visit(visits):
+    yield visits
+    faults, visits.faults = visits.faults, []
     assert faults == []
-    assert [url for url in asked if not url.startswith((PAGE.as_uri(), "data:"))] == []
 
 
 def board(page):
@@ -117,11 +145,11 @@ def test_the_table_has_the_rank_that_the_page_ends_at(game):
 
 
 @pytest.mark.parametrize("game", GAMES, ids=str)
-def test_the_net_keeps_its_word_and_can_be_beaten(game):
+def test_the_net_keeps_its_word(game):
     net, boards = opponent_of(game, "net"), classes_of(game)
+    boards = boards.take(np.arange(0, len(boards.mover), 20))
     check_symmetric(net, game, boards)
     check_colour_blind(Net(game, weights_of(game)), game, boards)
-    assert 0.01 < exploitation(game, net).exploitability < 0.6
 
 
 @pytest.mark.needs("tensorflow")
@@ -142,16 +170,22 @@ def test_the_net_plays_as_the_learner_did(tmp_path):
     assert np.nanmean(np.abs(learned.action_values(boards) - kept)) < 0.2
 
 
-def test_results_are_those_of_exact_evaluation():
-    inside = numbers_in(PAGE.read_text("utf-8"))
-    for game, said in zip(GAMES, inside["games"], strict=True):
-        assert said["skip"] == game.skip_chance
-        assert said["value"] == pytest.approx(solve(game).value, abs=1e-6)
-        for name, strength in said["strength"].items():
-            check_strength(game, name, RANKS, strength)
-    for number, rank in ((0, 18), (2, 3)):
-        ranks = inside["games"][number]["ranks"]
-        check_strength(GAMES[number], "svd", rank, {name: ranks[name][rank] for name in ranks})
+@pytest.mark.parametrize(
+    ("number", "names", "rank"),
+    [
+        (0, ("random", "net"), 18),
+        (2, ("table", "optimal"), 3),
+        *(pytest.param(number, OPPONENTS, 30, marks=pytest.mark.slow) for number in range(len(GAMES))),
+    ],
+)
+def test_results_are_those_of_exact_evaluation(number, names, rank):
+    game, said = GAMES[number], numbers_in(PAGE.read_text("utf-8"))["games"][number]
+    assert said["skip"] == game.skip_chance
+    assert said["value"] == pytest.approx(solve(game).value, abs=1e-6)
+    assert 0.01 < said["strength"]["net"]["exploitability"] < 0.6  # there is something to be found wrong
+    for name in set(names) - {"svd"}:
+        check_strength(game, name, rank, said["strength"][name])
+    check_strength(game, "svd", rank, {name: numbers[rank] for name, numbers in said["ranks"].items()})
 
 
 def check_strength(game, name, rank, said):
@@ -211,8 +245,8 @@ def check_answers(page, number, name, rank, step=1):
 @pytest.mark.parametrize("name", OPPONENTS)
 def test_every_opponent_thinks_of_positions_what_it_thinks_in_python(visit, name):
     page = visit()
-    for number in range(len(GAMES)):
-        check_answers(page, number, name, 18, step=7)
+    for number in (0, 2):
+        check_answers(page, number, name, 18, step=23)
 
 
 @browsed
@@ -342,12 +376,17 @@ def test_a_link_brings_back_the_very_game(visit):
     wait(page)
     page.locator("#board .free").first.click()
     wait(page)
-    link = page.evaluate("location.hash")
+    link, position, moves = page.evaluate("location.hash"), board(page), page.locator("#moves").inner_text()
+    visit()
     again = visit(link)
-    assert again.evaluate("location.hash") == link
-    assert board(again) == board(page)
-    assert again.locator("#moves").inner_text() == page.locator("#moves").inner_text()
+    assert board(again) == position
+    assert again.locator("#moves").inner_text() == moves
     assert again.locator("#rank-now").inner_text() == "7"
+    own = visit.tab()
+    own.goto(PAGE.as_uri() + link)
+    assert board(own) == position
+    assert own.evaluate("location.hash") == link
+    own.context.close()
 
 
 @browsed
@@ -362,7 +401,7 @@ def test_a_link_may_name_a_position(visit):
 
 @browsed
 def test_a_link_that_names_no_game_is_said_to_and_does_no_harm(visit):
-    page = visit("#against=table&luck=3")
+    page = visit("#against=table&skip=0.25&you=o&luck=3")
     for link in (
         "against=nobody",
         "against=toString",
@@ -380,18 +419,16 @@ def test_a_link_that_names_no_game_is_said_to_and_does_no_harm(visit):
         "&&=",
         "<img src=x onerror=alert(1)>",
     ):
-        page.goto(f"{PAGE.as_uri()}#{link}")
-        page.locator("#link-said", has_text="names no game").wait_for()
+        page.evaluate(FOLLOW, f"#{link}")
+        assert "names no game" in page.locator("#link-said").inner_text()
         assert page.evaluate("location.hash") == "#against=table&skip=0.25&you=o&luck=3"
-        page.get_by_label("Table", exact=True).check(force=True)
-        page.get_by_role("button", name="Switch seats").click()
-        page.get_by_role("button", name="Switch seats").click()
+        visit("#against=table&skip=0.25&you=o&luck=3&moves=")
         assert page.locator("#link-said").inner_text() == ""
 
 
 @browsed
 def test_the_rank_slider_changes_what_is_seen_and_keeps_the_game(visit):
-    page = visit("#against=table&skip=0.25&you=o&luck=5&moves=")
+    page = visit("#against=table&skip=0.25&you=o&luck=5")
     assert page.locator("#rank-card").is_hidden()
     page.get_by_label("Compressed table").check(force=True)
     slider = page.get_by_role("slider", name="Rank")
@@ -406,9 +443,10 @@ def test_the_rank_slider_changes_what_is_seen_and_keeps_the_game(visit):
     page.get_by_label("Table", exact=True).check(force=True)
     assert page.locator("#board .value").all_inner_texts() == seen[2]  # whole at its full rank
     assert seen[0] != seen[1] != seen[2]
-    slider_keys = visit("#against=svd&rank=18&skip=0")
-    slider_keys.get_by_role("slider", name="Rank").press("ArrowRight")
-    assert slider_keys.locator("#rank-now").inner_text() == "19"
+    page.get_by_label("Compressed table").check(force=True)
+    slider.press("ArrowLeft")
+    assert page.locator("#rank-now").inner_text() == "74"
+    assert "rank=74" in page.evaluate("location.hash")
 
 
 @browsed
@@ -437,34 +475,49 @@ def test_the_numbers_on_the_boards_are_those_of_the_opponent_and_of_the_solver(v
 # Who can use it
 
 
+MIDDLE = "#against=svd&rank=18&skip=0.25&you=o&luck=4&moves=b2"
+END = "#against=random&skip=0&you=o&luck=3&moves=a1a2b1b2c1"
+
+
 @browsed
-@pytest.mark.parametrize(("width", "scheme"), [(360, "light"), (1280, "dark")])
-def test_everybody_can_read_it(visit, width, scheme):
+@pytest.mark.parametrize(
+    ("link", "width", "scheme"),
+    [
+        (MIDDLE, 360, "light"),
+        (END, 1280, "dark"),
+        pytest.param(MIDDLE, 1280, "dark", marks=pytest.mark.slow),
+        pytest.param(MIDDLE, 1280, "light", marks=pytest.mark.slow),
+        pytest.param(MIDDLE, 360, "dark", marks=pytest.mark.slow),
+        pytest.param(END, 360, "light", marks=pytest.mark.slow),
+    ],
+)
+def test_everybody_can_read_it(visit, link, width, scheme):
     from axe_playwright_python.sync_playwright import Axe
 
-    for link in (
-        "#against=svd&rank=18&skip=0.25&you=o&luck=4&moves=b2",
-        "#against=random&skip=0&you=o&luck=3&moves=a1a2b1b2c1",
-    ):
-        page = visit(link, width, color_scheme=scheme, reduced_motion="reduce")
-        assert page.evaluate("document.documentElement.scrollWidth") == width
-        found = Axe().run(page).response["violations"]
-        assert [fault["id"] for fault in found if fault["impact"] in ("serious", "critical")] == []
+    page = visit(link, width, scheme)
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    found = Axe().run(page).response["violations"]
+    assert [fault["id"] for fault in found if fault["impact"] in ("serious", "critical")] == []
 
 
 @browsed
 def test_by_touch_every_target_is_large_enough(visit):
-    page = visit("#against=svd&skip=0.25&you=o&luck=5", 360, has_touch=True)
+    page = visit.tab(has_touch=True)
+    page.set_viewport_size({"width": 360, "height": 800})
+    page.goto(PAGE.as_uri() + "#against=svd&skip=0.25&you=o&luck=5")
     page.locator('#board [data-cell="4"]').tap()
     assert board(page) == ".../.o./..."
     heights = page.locator("button:visible, .picks label, input[type=range], .check").evaluate_all(
         "all => all.map(one => one.getBoundingClientRect().height)"
     )
     assert min(heights) >= 44
+    page.context.close()
 
 
 @browsed
 def test_without_scripts_it_says_what_it_is(visit):
-    page = visit(java_script_enabled=False)
+    page = visit.tab(java_script_enabled=False)
+    page.goto(PAGE.as_uri())
     assert "This page is a game" in page.locator("main").inner_text()
     assert page.locator("#choices").is_hidden()
+    page.context.close()

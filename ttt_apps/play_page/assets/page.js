@@ -93,8 +93,8 @@ const page = (() => {
   // Links: all that decides a game stands behind the #
 
   function linkOf() {
-    const parts = {against: state.against, skip: game().skip, you: stone(state.you), luck: state.seed}
-    if (state.against === "svd") parts.rank = state.rank
+    const parts = {against: state.against, ...(state.against === "svd" ? {rank: state.rank} : {})}
+    Object.assign(parts, {skip: game().skip, you: stone(state.you), luck: state.seed})
     const began = ttt.toText({columns: 3, ...state.first}).replace(" ", "_")
     if (began !== ".../.../..._o") parts.position = began
     if (state.moves.length > 0) parts.moves = state.moves.map(square).join("")
