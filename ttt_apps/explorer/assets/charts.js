@@ -17,9 +17,10 @@ const charts = (() => {
 
   const few = (number) => Intl.NumberFormat("en", {notation: "compact", maximumSignificantDigits: 3}).format(number)
 
-  /** The value of a game to o after every move, -1 to 1; `at` is where it stands, `worst` the move that lost most. */
-  function values(numbers, at, worst) {
-    const [width, height, left, edge] = [400, 96, 44, 8]
+  /** The value of a game to o after every move, -1 to 1; `at` is where it stands, `worst` the move that lost most. As wide
+   *  as the place that it is for, in px. */
+  function values(numbers, at, worst, width) {
+    const [height, left, edge] = [96, 48, 8]
     const svg = frame(width, height, "the exact value to o after every move")
     const x = (index) => left + (index * (width - left - edge)) / Math.max(1, numbers.length - 1)
     const y = (value) => edge + ((1 - value) * (height - 2 * edge)) / 2
@@ -34,8 +35,8 @@ const charts = (() => {
   }
 
   /** A quantity over the games that a run has learned from. */
-  function learning(marks, name) {
-    const [width, height, left, bottom, edge] = [720, 220, 48, 26, 10]
+  function learning(marks, name, width) {
+    const [height, left, bottom, edge] = [220, 48, 26, 10]
     const most = Math.max(...marks.map((mark) => mark[name]), 1e-9)
     const games = Math.max(...marks.map((mark) => mark.games), 1)
     const svg = frame(width, height, `${name} over games`)

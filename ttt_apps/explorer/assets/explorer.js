@@ -19,7 +19,8 @@ const METHODS = {svd: "SVD", hosvd: "HOSVD", hosvd2: "two-sided HOSVD", hooi: "H
 const SIMULATIONS = [25, 50, 100, 200, 400, 800, 1600, 3200, 5000]
 const SEARCHING = "mcts:simulations=2000" // plays where a board is too large for tables
 const ON_TABLES = ["exact", "random", "compressed"]
-const TOGETHER = 9 // cells up to which all panels are asked for at once
+const TOGETHER = 9 // cells up to which panels are asked for at once
+const ALONE = ["run", "policy"] // but for those that may have to be loaded
 
 let about = null
 let state = null
@@ -253,7 +254,7 @@ function drawTimeline() {
   find("at").value = state.at
   find("at-shown").textContent = `${state.at} of ${count}`
   const known = line.positions.every((one) => one.value !== null)
-  find("value-chart").replaceChildren(...(known && count ? [charts.values(line.positions.map((one) => one.value), state.at, line.worst)] : []))
+  find("value-chart").replaceChildren(...(known && count ? [charts.values(line.positions.map((one) => one.value), state.at, line.worst, find("timeline").clientWidth)] : []))
   find("moves").replaceChildren(
     ...line.plies.map((ply, number) => {
       const stone = make("span", {class: ply.mover}, ply.mover)
@@ -297,8 +298,10 @@ function askPanels(kinds) {
     for (const kind of state.panels) tell(kind, {error: "the game is over: step back to see what the moves were worth"})
     return
   }
-  const groups = state.rows * state.columns <= TOGETHER ? [kinds] : kinds.map((kind) => [kind])
-  for (const group of groups) if (group.length) askGroup(group)
+  const together = state.rows * state.columns <= TOGETHER ? kinds.filter((kind) => !ALONE.includes(kind)) : []
+  for (const group of [together, ...kinds.filter((kind) => !together.includes(kind)).map((kind) => [kind])]) {
+    if (group.length) askGroup(group)
+  }
 }
 
 async function askGroup(kinds) {
@@ -579,7 +582,7 @@ async function openRun(name) {
   try {
     const found = await ask("run", {name})
     const marks = found.marks.filter((mark) => mark.exploitability !== undefined)
-    find("curve").replaceChildren(...(marks.length > 1 ? [charts.learning(marks, "exploitability")] : []))
+    find("curve").replaceChildren(...(marks.length > 1 ? [charts.learning(marks, "exploitability", find("curve").clientWidth)] : []))
     const last = marks.at(-1)
     const said = marks.length
       ? `Exact exploitability over games: ${marks[0].exploitability.toPrecision(3)} at the first mark, ${last.exploitability.toPrecision(3)} after ${last.games.toLocaleString("en")} games.`
