@@ -11,10 +11,11 @@ from baselines.compression import decomposition
 from baselines.solver import solve
 from baselines.tables import random_play_values
 from evaluation.exact import exploitation, match_outcome
+from ttt_apps.board import LiveGame
 from ttt_apps.play_page.nets import Net, weights_of
 from ttt_apps.play_page.numbers import GAMES, OPPONENTS, RANKS, classes_of, numbers, opponent_of, positions_of
 from ttt_apps.play_page.page import numbers_in, page_of, write_page
-from ttt_envs.boards import keys, to_text
+from ttt_envs.boards import MOVERS, coordinate, keys, to_text
 from ttt_envs.images import check_colour_blind, check_symmetric
 from ttt_envs.policy import sample
 from ttt_envs.rules import OPPONENT, SKIP, splitmix64, uniform
@@ -326,6 +327,24 @@ def test_a_skip_is_said_and_leaves_the_turn_where_it_was(visit):
     assert page.locator("#moves li").all_inner_texts() == ["o b2", "x skipped"]
     wait(page)
     assert board(page) == ".../.o./..."
+
+
+@browsed
+@pytest.mark.parametrize("number", [0, 3])
+def test_a_game_goes_as_an_episode_of_the_environments_with_that_key(visit, number):
+    game = GAMES[number]
+    for seed in (1, 2, 3):
+        live = LiveGame(game, np.uint64(seed), 0)
+        wanted = []
+        for cell in (4, 1, 0, 5, 8, 2, 3, 6, 7):
+            if live.outcome is None:
+                mover = live.mover
+                skipped = live.move(cell).skipped
+                wanted += [f"{MOVERS[mover]} {coordinate(cell, game)}", *[f"{MOVERS[1 - mover]} skipped"] * skipped]
+        moves = "".join(word[2:] for word in wanted if "skipped" not in word)
+        page = visit(f"#against=table&skip={game.skip_chance:g}&you=o&luck={seed}&moves={moves}")
+        assert [text.split(" \u2212")[0] for text in page.locator("#moves li").all_inner_texts()] == wanted
+        assert page.locator("#new.first").count() == 1  # it is over there, too
 
 
 @browsed

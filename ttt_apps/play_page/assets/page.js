@@ -261,7 +261,7 @@ const page = (() => {
     const bar = make("div", {class: "bar", role: "img", "aria-label": `${percent(win)} won, ${percent(draw)} drawn, ${percent(loss)} lost`})
     for (const [kind, share] of Object.entries({win, draw, loss})) {
       if (share < 0.0005) continue
-      const part = make("span", {class: kind}, share >= 0.13 ? percent(share) : "")
+      const part = make("span", {class: share < 0.3 ? `${kind} few` : kind}, share >= 0.13 ? percent(share) : "")
       part.style.flexGrow = share
       part.style.flexBasis = 0
       bar.append(part)
