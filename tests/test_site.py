@@ -90,6 +90,8 @@ def test_it_is_built_without_a_warning_and_fetches_nothing(tmp_path):
     zensical = shutil.which("zensical", path=Path(sys.executable).parent)
     done = subprocess.run([zensical, "build", "--strict"], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
+    assert "griffe:" not in done.stdout + done.stderr  # what a docstring says and its function does not
+    assert "exploitability" in (tmp_path / "site" / "search.json").read_text()
     for page in make_pages.navigation():
         text = (tmp_path / "site" / page).with_suffix(".html").read_text()
         fetched = re.findall(r"<(?:script|img|link|iframe|source)\b[^>]*\b(?:src|href)=\"?(https?:[^\" >]*)", text)
