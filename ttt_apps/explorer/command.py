@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import secrets
 import socket
+import sys
 import threading
 import webbrowser
 from collections.abc import Sequence
@@ -65,6 +66,7 @@ class Web:
             address = f"http://{shown}:{port}/" + (f"?token={token}" if token else "")
             config = uvicorn.Config(app, log_level="error", access_log=False, lifespan="off", timeout_keep_alive=30)
             say(f"The explorer is at {address} (Ctrl-C ends it)")
+            sys.stdout.flush()  # whoever reads it waits for it
             threading.Thread(target=app.answers.warm, daemon=True).start()
             if not self.no_browser:
                 webbrowser.open(address)
@@ -82,7 +84,7 @@ def is_loopback(host: str) -> bool:
 
 
 def _bound(host: str, port: int) -> socket.socket:
-    """A socket that is bound and does not yet listen.
+    """A socket that listens.
 
     Raises:
         OSError: it cannot be bound; the message says what else there is.
@@ -92,6 +94,7 @@ def _bound(host: str, port: int) -> socket.socket:
         bound = socket.socket(family, socket.SOCK_STREAM)
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind(address)
+        bound.listen(128)  # from here on whoever asks waits to be answered, and is not sent away
     except OSError as problem:
         why = problem.strerror or problem
         raise OSError(f"{host}:{port} cannot be served ({why}): choose another --port or --host") from None
