@@ -8,7 +8,7 @@ RLlib pins an older Gymnasium, so it gets an environment of its own:
 
     python -m venv rllib
     rllib/bin/pip install . -r examples/rllib-requirements.txt
-    rllib/bin/python examples/rllib_self_play.py --steps 40000
+    rllib/bin/python examples/rllib_self_play.py --steps 16000
 """
 
 import argparse
@@ -30,7 +30,7 @@ from evaluation.exact import exploitability, match_outcome
 from ttt_envs import Game, as_policy, mnk_v0
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-parser.add_argument("--steps", type=int, default=40_000, help="moves that it learns from, of both seats")
+parser.add_argument("--steps", type=int, default=16_000, help="moves that it learns from, of both seats")
 parser.add_argument("--skip-chance", type=float, default=0.25, help="probability that a turn is skipped")
 parser.add_argument("--seed", type=int, default=0, help="of all that is drawn")
 options = parser.parse_args()

@@ -28,7 +28,7 @@ game = Game(3, 3, 3)
 settings = {"opponent": options.opponent, "seat": "alternate", "illegal_action": "lose"}
 envs = make_vec_env("ttt_envs:ttt/TicTacToe-v0", n_envs=8, seed=options.seed, env_kwargs=settings)
 model = DQN(
-    "MlpPolicy", envs, gamma=1.0, learning_rate=1e-3, learning_starts=1_000, train_freq=4, target_update_interval=1_000,
+    "MlpPolicy", envs, gamma=1.0, learning_rate=1e-3, learning_starts=1_000, train_freq=1, target_update_interval=1_000,
     exploration_fraction=0.5, policy_kwargs={"net_arch": [128, 128]}, seed=options.seed, device="cpu",
 )  # fmt: skip
 model.learn(options.steps)

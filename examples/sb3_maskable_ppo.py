@@ -41,10 +41,10 @@ others = make_vec_env(name, n_envs=16, seed=options.seed + 100, env_kwargs={**se
 wrong, _ = evaluate_without_masks(model, others, options.games)
 right, _ = evaluate_with_masks(model, others, options.games)
 policy = as_policy(model, game)  # masks are applied
-result = match_outcome(game, policy, "random")
-print(f"mean result against random, masks forgotten: {wrong:.4f} in {options.games} games")
-print(f"mean result against random, with masks: {right:.4f} in {options.games} games")
-print(f"mean result against random, exactly: {result.value:.4f}")
+result = match_outcome(game, policy, options.opponent)
+print(f"mean result in {options.games} games, masks forgotten: {wrong:.4f}")
+print(f"mean result in {options.games} games, with masks: {right:.4f}")
+print(f"mean result, exactly: {result.value:.4f}")
 
 for opponent in ("random", "optimal"):
     result = match_outcome(game, policy, opponent)
