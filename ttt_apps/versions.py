@@ -18,6 +18,7 @@ def versions() -> dict[str, str]:
         "numba",
         "gymnasium",
         "pettingzoo",
+        "open_spiel",
         "tensorflow",
         "stable_baselines3",
         "torch",

@@ -84,6 +84,8 @@ ATTACKS = [
     "joblib.numpy_pickle:dump:filename=runs/x/evil.ran",
     "expectiminimax:depth=1,leaf=(joblib.numpy_pickle:dump:filename=runs/x/evil.ran)",
     "multiprocessing.forkserver:main:listener-fd=0,alive-r=0,preload=evil,main-path=runs/x/evil.py",
+    "gomocup:python,arguments=(runs/x/evil.py)",
+    "expectiminimax:depth=1,leaf=(gomocup:python,arguments=(runs/x/evil.py))",
     "sb3:path=runs/x/evil.py,algorithm=dqn,trust=true",
     "mcts:simulations=2,rollout=(sb3:path=runs/x/evil.py,algorithm=dqn,trust=TRUE)",
 ]
