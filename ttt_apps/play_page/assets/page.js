@@ -239,10 +239,11 @@ const page = (() => {
         told.push(`${yours() ? "In your place it would give away" : "It gives away"} *${plain(lost)}* on average${only && wrong > 0.0005 ? `: its favourite, ${square(favourite)}, loses ${plain(wrong)}` : ""}.`)
       }
     }
-    if (plies.length > 0) {
-      const [its, own] = [sum(false), sum(true)]
-      told.push(`${asked === null ? "In this game" : "So far"} it has given away *${plain(its)}*, and you *${plain(own)}*.`)
-    }
+    const [its, own] = [sum(false), sum(true)]
+    const named = asked === null ? first(opponent()) : "So far it"
+    if (asked === null && its + own < 0.0005) {
+      told.push(outcome() === exact.DRAW ? "Nobody made a mistake." : "Nobody made a mistake: chance has decided.")
+    } else if (plies.length > 0) told.push(`${named} has given away *${plain(its)}*, and you *${plain(own)}*.`)
     at("wrong").replaceChildren(...rich(told.join(" ")))
   }
 
