@@ -353,7 +353,7 @@ function tell(kind, answer, here) {
     word: answer.word,
     chosen: all ? [] : answer.best,
   })
-  for (const note of all ? [...answer.notes, "All moves are as good."] : answer.notes) panel.notes.append(make("p", {}, note))
+  for (const note of all ? [...answer.notes, "All moves are alike."] : answer.notes) panel.notes.append(make("p", {}, note))
   if (kind === "compressed") {
     state.rank = answer.rank
     Object.assign(panel.slider, {max: answer.largest_rank, value: answer.rank})
