@@ -97,9 +97,15 @@ def modules() -> list[str]:
 
 
 def api(page: str) -> str:
-    """A page of the API: what the docstrings of its module say."""
-    name = page.removeprefix("api/").removesuffix(".md").replace("/", ".")
-    return f"# {name}\n\n::: {name}\n"
+    """A page of the API: docstrings of a module, and of the classes and functions that a package offers."""
+    path = page.removeprefix("api/").removesuffix(".md")
+    name, package = path.replace("/", "."), ROOT / path / "__init__.py"
+    offered = (
+        re.findall(r"^from (\S+) import (\w*[a-z]\w*) as \2$", package.read_text(), re.M) if package.exists() else []
+    )
+    options = "    options: {heading_level: 2, show_root_heading: true, show_root_toc_entry: true}"
+    parts = [f"# {name}", f"::: {name}", *(f"::: {module}.{what}\n{options}" for module, what in offered)]
+    return "\n\n".join(parts) + "\n"
 
 
 def commands() -> str:
