@@ -258,7 +258,7 @@ const page = (() => {
     at("moves").hidden = items.length === 0
   }
 
-  function barOf(name, {win, draw, loss}) {
+  function barOf({win, draw, loss}) {
     const bar = make("div", {class: "bar", role: "img", "aria-label": `${percent(win)} won, ${percent(draw)} drawn, ${percent(loss)} lost`})
     for (const [kind, share] of Object.entries({win, draw, loss})) {
       if (share < 0.0005) continue
@@ -275,7 +275,7 @@ const page = (() => {
       const numbers = exact.strength(game(), against, state.rank)
       const name = against === "svd" ? `${nameOf(against)}, rank ${state.rank}` : nameOf(against)
       const row = make("tr", against === state.against ? {class: "now"} : {})
-      row.append(make("th", {scope: "row"}, name), make("td", {}, barOf(name, numbers)), make("td", {}, plain(numbers.exploitability, 3)))
+      row.append(make("th", {scope: "row"}, name), make("td", {}, make("div", {class: "result"}, barOf(numbers), make("span", {}, signed(numbers.win - numbers.loss, 3)))), make("td", {}, plain(numbers.exploitability, 3)))
       return row
     })
     at("table").tBodies[0].replaceChildren(...rows)
@@ -361,7 +361,7 @@ const page = (() => {
     for (const [value, word] of Object.entries(words)) {
       const input = make("input", {type: "radio", name, value, autocomplete: "off"})
       input.addEventListener("change", () => choose(value))
-      at(place).append(make("label", {}, input, word))
+      at(place).append(make("label", {}, input, make("span", {}, word)))
     }
   }
 
