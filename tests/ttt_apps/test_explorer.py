@@ -150,7 +150,9 @@ def test_every_panel_shows_what_python_says(client, text):
     assert [0 if text is None else int(text) for text in tree["texts"]] == visits.tolist()
 
 
-@pytest.mark.parametrize("method", ["svd", "hosvd", "hosvd2", "hooi", "tt"])
+@pytest.mark.parametrize(
+    "method", ["svd", "hooi", *(pytest.param(one, marks=pytest.mark.slow) for one in ("hosvd", "hosvd2", "tt"))]
+)
 def test_a_compressed_table_is_read_at_the_rank_asked_for(client, method):
     game = Game(skip_chance=0.25)
     boards = Boards.of([from_text("x.o/.../..o x", game)])
