@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -166,6 +167,8 @@ def _drawn(figure: Any, costs: Mapping[tuple[int, str], _Cost]) -> None:
 def _shown(values: Interval | Reals, digits: int, scale: float = 1.0) -> str:
     """The mean over processes and its interval, none where there is one."""
     found = values if isinstance(values, Interval) else of_seeds(values.tolist())
+    if math.isnan(found.mean):
+        return "an unknown number of"
     mean, low, high = (f"{round(scale * end, digits) + 0.0:,.{digits}f}" for end in found)  # and not -0
     return f"{mean} ({low} to {high})" if np.isfinite(found.high) else mean
 
@@ -176,7 +179,12 @@ def _share(values: Reals) -> str:
 
 
 def _ratio(over: Reals, under: Reals) -> Interval:
-    """How many times more, repeat by repeat: the geometric mean and its interval."""
+    """How many times more, repeat by repeat: the geometric mean and its interval.
+
+    It is not known where noise was larger than a cost, so that games seem to have taken nothing.
+    """
+    if min(over.min(), under.min()) <= 0:
+        return Interval(math.nan, 0.0, math.inf)
     found = of_seeds(np.log(over / under).tolist())
     return Interval(*(float(np.exp(end)) for end in found))
 
