@@ -62,10 +62,13 @@ class Web:
             port = bound.getsockname()[1]
             token = None if is_loopback(self.host) else secrets.token_urlsafe(16)
             app = Explorer(Door(self.host, port, token), root)
-            shown = f"[{self.host}]" if ":" in self.host else self.host
+            everywhere = self.host in ("0.0.0.0", "::")
+            shown = "127.0.0.1" if everywhere else f"[{self.host}]" if ":" in self.host else self.host
             address = f"http://{shown}:{port}/" + (f"?token={token}" if token else "")
             config = uvicorn.Config(app, log_level="error", access_log=False, lifespan="off", timeout_keep_alive=30)
             say(f"The explorer is at {address} (Ctrl-C ends it)")
+            if everywhere:
+                say("From elsewhere, write an address of this machine in the place of 127.0.0.1.")
             sys.stdout.flush()  # whoever reads it waits for it
             threading.Thread(target=app.answers.warm, daemon=True).start()
             if not self.no_browser:

@@ -103,7 +103,7 @@ function toAddress() {
     const value = key === "at" && state.at === state.moves.length ? null : state[key]
     if (value === null || value === "") continue
     if (key === "moves") value.length && said.set(key, value.join("."))
-    else if (key === "panels") said.set(key, value.join("."))
+    else if (key === "panels") value.join() !== plain.panels.join() && said.set(key, value.join("."))
     else if (key === "seed" || value !== plain[key]) said.set(key, value)
   }
   const hash = "#" + said.toString().replaceAll("%3A", ":").replaceAll("%2F", "/").replaceAll("%2C", ",").replaceAll("%3D", "=")
@@ -294,10 +294,9 @@ function askPanels(kinds) {
     panels[kind].chip.disabled = isLarge() && ON_TABLES.includes(kind)
   }
   kinds = kinds.filter(isShown)
-  if (isOver()) {
-    for (const kind of state.panels) tell(kind, {error: "the game is over: step back to see what the moves were worth"})
-    return
-  }
+  find("views").classList.toggle("over", isOver())
+  find("over").hidden = !isOver()
+  if (isOver()) return
   const together = state.rows * state.columns <= TOGETHER ? kinds.filter((kind) => !ALONE.includes(kind)) : []
   for (const group of [together, ...kinds.filter((kind) => !together.includes(kind)).map((kind) => [kind])]) {
     if (group.length) askGroup(group)
