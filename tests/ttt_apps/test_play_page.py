@@ -417,6 +417,14 @@ def test_a_link_brings_back_the_very_game(visit):
 
 
 @browsed
+def test_the_link_is_copied_or_shown_to_be_copied(visit):
+    page = visit("#against=table&skip=0.25&you=o&luck=5")
+    page.get_by_role("button", name="Copy link").click()
+    page.locator("#link-said", has_text="whoever opens it sees this very game").wait_for()
+    assert page.locator("#link-text").input_value() == page.evaluate("location.href")
+
+
+@browsed
 def test_a_link_may_name_a_position(visit):
     page = visit("#against=optimal&skip=0&you=o&position=oo./xx./..._o")
     assert board(page) == "oo./xx./..."
