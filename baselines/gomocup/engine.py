@@ -12,10 +12,14 @@ What is relied on, each from the protocol (see :mod:`baselines.gomocup`):
   ``X,Y``, or ``SUGGEST X,Y``, to which ``PLAY X,Y`` is said.
 - ``RESTART`` empties the board; who does not answer ``OK`` is ended and started again. ``END`` ends.
 - ``MESSAGE`` and ``DEBUG`` lines may stand before any answer, ``UNKNOWN`` and ``ERROR`` in its place.
+
+And one thing from elsewhere: an engine may not listen for a moment after its answer. Rapfi,
+https://github.com/dhbloo/rapfi, command/gomocup.cpp, throws away what comes before it has noted that it thinks no more.
 """
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections.abc import Callable, Sequence
@@ -79,6 +83,7 @@ class Engine:
         memory: MiB that it is told it may use, 0 for no limit.
         start_s: seconds that it may take to start.
         tolerance_s: seconds that a move may take longer than the engine was told.
+        pause_s: seconds from an answer to what is said next, at least; they are not the engine's.
         now: seconds from some moment on.
     """
 
@@ -91,10 +96,12 @@ class Engine:
         memory: int = 0,
         start_s: float = 30.0,
         tolerance_s: float = 1.0,
+        pause_s: float = 0.0,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self.name, self.command, self.game = name, tuple(command), game
         self._memory, self._start_s, self._tolerance_s, self._now = memory, start_s, tolerance_s, now
+        self._pause_s, self._answered = pause_s, -math.inf
         self._program: Program | None = None
         self._untouched = False
         """whether the engine has an empty board, and no game yet"""
@@ -224,6 +231,7 @@ class Engine:
         program, asked = self._program, asked or lines[0]
         assert program is not None
         last = ""
+        time.sleep(max(0.0, self._answered + self._pause_s - self._now()))
         until = self._now() + limit_s
         try:
             program.forget()
@@ -239,6 +247,7 @@ class Engine:
         except BaseException:  # as an interrupt: nobody knows what it will say next
             self._kill()
             raise
+        self._answered = self._now()
         return answer
 
     def _fault(self, problem: str, kind: type[Fault] = Fault) -> Fault:

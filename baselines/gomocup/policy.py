@@ -56,6 +56,8 @@ class Gomocup(Named):
     """seconds that it may take to start, which are on no clock"""
     tolerance: float = 1.0
     """seconds that a move may take longer than the engine was told"""
+    pause: float = 0.02
+    """seconds from its answer until it is told more, at least: some engines do not listen while they finish"""
 
     def __post_init__(self) -> None:
         check_game(self.game)
@@ -63,7 +65,7 @@ class Gomocup(Named):
             raise ValueError(f"move={self.move:g} is no time for a move: choose 0 seconds or more")
         if not 0 <= self.memory <= LARGEST_MEMORY:
             raise ValueError(f"memory={self.memory} is no amount of MiB: choose 0 (no limit) to {LARGEST_MEMORY:,}")
-        for name in ("start", "tolerance"):
+        for name in ("start", "tolerance", "pause"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise ValueError(f"{name}={getattr(self, name):g} is no time: choose 0 seconds or more")
         self.own_clock  # noqa: B018  # a wrong clock is told now
@@ -93,6 +95,7 @@ class Gomocup(Named):
             memory=self.memory,
             start_s=self.start,
             tolerance_s=self.tolerance,
+            pause_s=self.pause,
         )
 
     def turn_s(self, left_s: float | None) -> float | None:

@@ -95,7 +95,7 @@ def engine(tmp_path):
         program = tmp_path / f"{name}.py"
         program.write_text(FAKE.replace("#HERE", textwrap.dedent(here)))
         arguments = f"-S {program} {tmp_path / 'told.txt'}"
-        more = "".join(f",{key}={value}" for key, value in settings.items())
+        more = "".join(f",{key}={value}" for key, value in {"pause": 0, **settings}.items())
         return f"gomocup:{sys.executable},arguments=({arguments}){more}"
 
     return make
@@ -366,6 +366,22 @@ def test_a_used_up_clock_is_a_fault(engine):
         moves_of(spec, with_stones(), with_stones(o=["00"], x=["35"]))
 
 
+def test_who_does_not_listen_at_once_is_given_a_moment(engine, told):
+    """As Rapfi, which throws away what comes before it has noted that it thinks no more."""
+    here = """
+        import select
+        def answer(line):
+            say(first_free())
+            if select.select([sys.stdin], [], [], 0.05)[0]:
+                sys.exit("did not listen")
+            return ""
+    """
+    first, second = with_stones(), with_stones(o=["00"], x=["35"])
+    assert moves_of(engine(here, pause=0.4), first, second, first) == [0, 1, 0]
+    with pytest.raises(ValueError, match=r"ended before it answered TURN 3,5, and said 'did not listen'"):
+        moves_of(engine(here), first, second)
+
+
 def test_after_a_fault_it_is_started_again(engine, tmp_path):
     here = f"""
         import os
@@ -545,6 +561,7 @@ def test_games_that_engines_do_not_play_are_refused(game, said, engine):
         ("sh,memory=-1", "memory=-1 is no amount of MiB"),
         ("sh,start=nan", "start=nan is no time"),
         ("sh,tolerance=-2", "tolerance=-2 is no time"),
+        ("sh,pause=-2", "pause=-2 is no time"),
     ],
 )
 def test_settings_that_make_no_sense_are_told(settings, said):
