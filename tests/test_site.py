@@ -37,9 +37,12 @@ def anchors_of(page):
 
 
 def test_the_navigation_has_every_page_once():
-    shown = make_pages.navigation()
-    assert len(shown) == len(set(shown))
-    assert set(shown) == {*make_pages.places().values(), *WRITTEN}
+    shown, there = make_pages.navigation(), {*make_pages.places().values(), *WRITTEN}
+    assert len(shown) == len(set(shown)), (
+        f"twice in mkdocs.yml: {sorted(page for page in shown if shown.count(page) > 1)}"
+    )
+    assert there <= set(shown), f"not under nav in mkdocs.yml: {sorted(there - set(shown))}"
+    assert set(shown) <= there, f"in mkdocs.yml, and no page: {sorted(set(shown) - there)}"
 
 
 @pytest.mark.parametrize("page", make_pages.modules())
