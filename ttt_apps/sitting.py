@@ -27,10 +27,12 @@ from ttt_envs.compiling import Reals
 from ttt_envs.lockstep import SeatChoice
 from ttt_envs.policy import TIE, Policy
 from ttt_envs.rules import DRAW, Game, key_of
-from ttt_envs.specs import nearest
+from ttt_envs.specs import nearest, parse_spec
 
 LOOKED_AT = 2_000_000
 """positions that the search for a hint looks at"""
+LONG = 30
+"""letters of a spec string above which an opponent is called by its first word"""
 ROWS = 12
 """moves that ``explain`` lists"""
 
@@ -71,6 +73,7 @@ class Sitting:
         log: Path | None = None,
     ) -> None:
         self.game, self.policy, self.name = game, policy, name
+        self.called = name if len(name) <= LONG else parse_spec(name).name
         self.console, self.lines = console, lines
         self.seat_asked, self.seed, self.games, self.log = seat, seed, games, log
         self.score = [0, 0, 0]
@@ -149,7 +152,7 @@ class Sitting:
                 self._saved += 1
 
     def _play(self) -> None:
-        first = "you are o and move first" if self.seat == 0 else f"you are x, {self.name} moves first"
+        first = "you are o and move first" if self.seat == 0 else f"you are x, {self.called} moves first"
         self.say(f"\nGame {self.live.episode + 1}: {first}.")
         while self.live.outcome is None:
             if self.live.mover == self.seat:
@@ -161,7 +164,7 @@ class Sitting:
         result = 1 if outcome == DRAW else 0 if outcome == self.seat else 2
         self.score[result] += 1
         won, drawn, lost = self.score
-        how = ("You win.", "A draw.", f"{self.name} wins.")[result]
+        how = ("You win.", "A draw.", f"{self.called} wins.")[result]
         self.say(f"{how} So far you have won {won}, drawn {drawn} and lost {lost}.")
         self._save()
 
@@ -238,13 +241,13 @@ class Sitting:
 
     def _reply(self) -> None:
         """Let the opponent move."""
-        with self.thinking(f"{self.name} thinks"):
+        with self.thinking(f"{self.called} thinks"):
             action = int(self.player.act(self.live.boards, ONLY, self.live.generator(len(self.live.plies)))[0])
         try:
             ply = self.live.move(action)
         except ValueError:
             raise ValueError(f"{self.name} moved to a cell that is not empty: it is at fault") from None
-        self._tell(ply, f"{self.name} plays")
+        self._tell(ply, f"{self.called} plays")
 
     def _tell(self, ply: Any, who: str) -> None:
         mover = ply.position.mover
@@ -273,7 +276,7 @@ class Sitting:
             self.player.begin(ONLY)
             for number, ply in enumerate(self.live.plies):
                 if ply.position.mover != self.seat:
-                    with self.thinking(f"{self.name} goes back"):
+                    with self.thinking(f"{self.called} goes back"):
                         self.player.act(Boards.of([ply.position]), ONLY, self.live.generator(number))
 
     def hint(self) -> None:
@@ -312,7 +315,7 @@ class Sitting:
         ranks = [choice.own, choice.probabilities, choice.exact]  # the last of them that is known counts most
         order = free[np.lexsort([-np.nan_to_num(values[free], nan=-2.0) for values in ranks if values is not None])]
         about = [
-            f"Your moves, as {self.name} sees them: how likely it would play them",
+            f"Your moves, as {self.called} sees them: how likely it would play them",
             "what it thinks they are worth to you" if choice.own is not None else "",
             "what they are worth exactly, the best with a star" if choice.exact is not None else "",
         ]

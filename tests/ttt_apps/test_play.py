@@ -278,6 +278,15 @@ def test_the_end_of_input_ends_it_at_every_prompt(tmp_path):
         assert shown.endswith("Another game? (yes, swap seats, quit) \nGoodbye: you have won 0, drawn 0 and lost 1.\n")
 
 
+def test_an_opponent_of_many_words_is_called_by_its_first(tmp_path):
+    name, log = "expectiminimax:depth=1,heuristic=consecutive", tmp_path / "log.jsonl"
+    shown = sit(["b2", "quit"], opponent=name, seed=1, log=log, seat="second").shown
+    assert f"against {name}, seed 1." in shown
+    assert "you are x, expectiminimax moves first." in shown
+    assert re.search(r"^o: expectiminimax plays \w\d\.$", shown, re.M)
+    assert next(iter(read_games(log))).players == (name, HUMAN)
+
+
 @pytest.mark.parametrize("word", ["b2", "B2", " b2 ", "b 2", "4", "004"])
 def test_a_cell_has_several_names(word):
     assert "o: you play b2." in sit([word], opponent="win-or-block").shown
