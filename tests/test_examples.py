@@ -176,7 +176,7 @@ def test_ppo_is_measured_while_it_learns(tmp_path):
 @pytest.mark.needs("stable_baselines3", "sb3_contrib")
 def test_masks_that_are_forgotten_cost_what_the_model_knows(tmp_path):
     printed = run(EXAMPLES / "sb3_maskable_ppo.py", tmp_path, "--steps", 8_000, "--games", 400)
-    forgotten, sampled, exact = map(float, re.findall(r"^mean result .*: (-?\d\.\d+)", printed, re.M))
+    forgotten, sampled, exact = map(float, re.findall(r"^mean result.*: (-?\d\.\d+)", printed, re.M))
     assert abs(sampled - exact) < 0.2  # four standard errors
     assert forgotten < exact - 0.2
     assert set(ending(printed).results) == {"random", "optimal"}
