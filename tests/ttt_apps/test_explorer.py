@@ -7,6 +7,7 @@ import json
 import logging
 import random
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -708,3 +709,26 @@ def test_only_this_machine_needs_no_token(host, alone):
     from ttt_apps.explorer.command import is_loopback
 
     assert is_loopback(host) == alone
+
+
+def test_answers_are_sent_at_once():
+    """Where a socket does not name its protocol, asyncio lets Nagle's algorithm hold every answer for 40 ms."""
+    from ttt_apps.explorer.command import listening
+
+    async def accepted():
+        found = asyncio.get_running_loop().create_future()
+
+        def connected(reader, writer):
+            found.set_result(writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+            writer.close()
+
+        with listening("127.0.0.1", 0) as bound:
+            async with await asyncio.start_server(connected, sock=bound):
+                _, writer = await asyncio.open_connection(*bound.getsockname())
+                try:
+                    return await found
+                finally:
+                    writer.close()
+                    await writer.wait_closed()
+
+    assert asyncio.run(accepted())

@@ -37,16 +37,14 @@ LOGGED = PlayedGame(Game(), ("optimal", "random"), tuple(Move(cell) for cell in 
 @contextmanager
 def served(root):
     """The address of an explorer, in this process."""
-    import socket
-
     import uvicorn
 
     from ttt_apps.explorer.app import Explorer
+    from ttt_apps.explorer.command import listening
     from ttt_apps.explorer.guards import Door
     from ttt_apps.explorer.limits import Root
 
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))
+    with listening("127.0.0.1", 0) as bound:
         port = bound.getsockname()[1]
         explorer = Explorer(Door("127.0.0.1", port), Root(root))
         explorer.answers.warm()

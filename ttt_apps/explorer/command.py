@@ -58,7 +58,7 @@ class Web:
         from ttt_apps.explorer.limits import Root
 
         root = Root(None if folder is None else folder.resolve())
-        with _bound(self.host, self.port) as bound:
+        with listening(self.host, self.port) as bound:
             port = bound.getsockname()[1]
             token = None if is_loopback(self.host) else secrets.token_urlsafe(16)
             app = Explorer(Door(self.host, port, token), root)
@@ -86,15 +86,15 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _bound(host: str, port: int) -> socket.socket:
+def listening(host: str, port: int) -> socket.socket:
     """A socket that listens.
 
     Raises:
         OSError: it cannot be bound; the message says what else there is.
     """
     try:
-        [(family, _, _, _, address), *_] = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        bound = socket.socket(family, socket.SOCK_STREAM)
+        [(family, kind, protocol, _, address), *_] = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        bound = socket.socket(family, kind, protocol)  # without its protocol asyncio lets every answer wait 40 ms
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind(address)
         bound.listen(128)  # from here on whoever asks waits to be answered, and is not sent away
