@@ -296,6 +296,8 @@ def option_names(kind: Any) -> list[str]:
     """The options that a dataclass of options, or of such dataclasses, makes."""
     names = []
     for field in dataclasses.fields(kind):
+        if "Positional" in str(field.type):  # a word without a name; annotations may be text
+            continue
         inner = field.type.__origin__ if hasattr(field.type, "__origin__") else field.type
         names += option_names(inner) if dataclasses.is_dataclass(inner) else [f"--{field.name.replace('_', '-')}"]
     return names

@@ -4,8 +4,10 @@ import dataclasses
 import json
 import sys
 import warnings
+from typing import Annotated
 
 import pytest
+import tyro
 
 from learners import OtherGame
 from ttt_apps import cli, evaluate, train
@@ -47,6 +49,8 @@ class Some:
     """which"""
     steady: float = 1.0
     """how steady"""
+    where: Annotated[tuple[str, ...], tyro.conf.Positional] = ()
+    """in which folders"""
 
 
 @pytest.mark.parametrize(
@@ -69,7 +73,7 @@ def test_a_command_line_is_read(words, options):
         (["--gamse", "5"], "there is no option --gamse: did you mean --games? See some.py --help"),
         (["--zzz"], "there is no option --zzz. See some.py --help"),
         (["--hidden=5"], "--hidden is an option of q-net, sb3-dqn, and this is not. See some.py --help"),
-        (["three"], "'three' is one word too many. See some.py --help"),
+        (["--where", "here"], "there is no option --where. See some.py --help"),
         (["--games", "many"], "Error parsing --games: many is not a whole number: write for example 10000"),
         (["--steady"], "--steady"),
     ],
