@@ -24,7 +24,7 @@ from baselines.tables import Softmax, Table, values_of
 from evaluation.games import AGAIN, PlayedGame, read_games
 from evaluation.report_parts import read_metrics
 from evaluation.strength import choice_in
-from learners.checkpoint import CHECKPOINT, CONFIG, policy_name, read_config
+from learners.checkpoint import CHECKPOINT, CONFIG, METRICS, policy_name, read_config
 from ttt_apps.board import LiveGame
 from ttt_apps.explorer import limits
 from ttt_apps.explorer.limits import (
@@ -377,6 +377,10 @@ class Answers:
         run = self.root.run(asked.name)
         with _of(run):
             config = read_config(run)
+            if (run / METRICS).exists() and (run / METRICS).stat().st_size > limits.LARGEST_LOG:
+                raise ValueError(
+                    f"{METRICS} of {asked.name} has more than {limits.LARGEST_LOG:,} bytes: it is not shown"
+                )
             rows = read_metrics(run)
         step = -(-len(rows) // MARKS) or 1
         names = ("exploitability", "regret")
