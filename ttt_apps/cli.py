@@ -24,6 +24,7 @@ from rich.table import Table
 from tyro.constructors import PrimitiveConstructorSpec
 
 from learners import OtherGame
+from ttt_apps.signals import ended_by_signals
 from ttt_envs.kept import CACHE_BYTES
 from ttt_envs.specs import TRUST
 from ttt_envs.version import __version__
@@ -343,14 +344,14 @@ def quiet_words() -> list[str]:
 
 
 def run_command(command: Callable[[], Any]) -> None:
-    """Run a command; a mistake in what was asked for is one sentence and exit code 2, an interrupt 130.
+    """Run a command; a mistake in what was asked for is one sentence and exit code 2, a signal to stop 130.
 
     Classes of modules in the current folder can be named, as with ``python -m``.
     """
     if not {"", os.getcwd()} & set(sys.path):
         sys.path.append(os.getcwd())
     try:
-        with warnings.catch_warnings():
+        with ended_by_signals(), warnings.catch_warnings():
             warnings.simplefilter("always", OtherGame)
             shown = warnings.showwarning
             warnings.showwarning = lambda message, category, *rest, **more: (

@@ -18,7 +18,6 @@ from baselines.solver import LARGEST
 from evaluation.games import append_games
 from ttt_apps.cli import Count, GameOptions, as_called, check_seed, parse, run_command, trust_files, words_of
 from ttt_apps.replay import replay
-from ttt_apps.signals import ended_by_signals
 from ttt_apps.sitting import Sitting
 from ttt_envs.lockstep import SeatChoice
 from ttt_envs.specs import make_policy
@@ -130,8 +129,7 @@ def _main(words: list[str]) -> None:
     for stream in (sys.stdin, sys.stdout):
         if hasattr(stream, "reconfigure"):  # what is typed may be no text, and a terminal may lack letters
             stream.reconfigure(errors="replace")
-    with ended_by_signals():
-        options.run(new_console(), sys.stdin)
+    options.run(new_console(), sys.stdin)
 
 
 def new_console(**settings: Any) -> Console:

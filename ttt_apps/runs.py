@@ -45,7 +45,7 @@ from ttt_apps.cli import (
 )
 from ttt_apps.metrics import EVENTS, Metrics
 from ttt_apps.options import Options, folder_of
-from ttt_apps.signals import Interrupt, terminable
+from ttt_apps.signals import Interrupt
 from ttt_apps.versions import revision, versions
 from ttt_envs.files import held, tidy, write_json
 from ttt_envs.lockstep import SELF
@@ -267,8 +267,7 @@ def _fit(settings: Fitter, options: Options, game: Game, run: Path, meter: Meter
             cluster=options.cluster,
         )
         try:
-            with terminable():
-                done = settings.fit(task)
+            done = settings.fit(task)
         except KeyboardInterrupt:
             if not settings.resumes:
                 raise

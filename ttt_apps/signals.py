@@ -1,4 +1,4 @@
-"""Signals that ask to stop: a training, or a game in the terminal."""
+"""Signals that ask to stop."""
 
 from __future__ import annotations
 
@@ -7,19 +7,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
-
-
-@contextmanager
-def terminable() -> Iterator[None]:
-    """Within it a signal to terminate interrupts, as the one from the keyboard does."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 class Interrupt:
@@ -54,7 +41,7 @@ ENDS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signa
 
 @contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """Other signals end a game as Ctrl-C does, so that it is saved."""
+    """Other signals end a command as Ctrl-C does: what was done is kept, and no worker goes on."""
     before: dict[int, Any] = {}
 
     def stop(*_: object) -> NoReturn:

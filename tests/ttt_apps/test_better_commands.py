@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from evaluation.sprt import RESULT
@@ -81,6 +82,22 @@ def test_an_interrupt_says_how_to_go_on(tmp_path, capsys, monkeypatch):
         evaluate.main([*SPRT, "--out", str(tmp_path / "x")])
     assert end.value.code == 130
     assert f"what was played is kept in {tmp_path / 'x'}: the same command goes on" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.slow)])
+def test_a_signal_to_stop_stops_the_workers_too(number, tmp_path):
+    words = ["sprt", "random", "random", "--elo1", "0.1", "--games", "1e7", "--jobs", "2", "--out", str(tmp_path / "x")]
+    command = [sys.executable, str(ROOT / "evaluate.py"), *words]
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    while process.poll() is None and len(kept(tmp_path / "x")) < 3:
+        time.sleep(0.01)
+    workers = psutil.Process(process.pid).children(recursive=True)
+    assert len(workers) >= 2
+    process.send_signal(number)
+    said = " ".join(process.communicate()[1].split())
+    assert process.returncode == 130
+    assert f"what was played is kept in {tmp_path / 'x'}: the same command goes on" in said
+    assert psutil.wait_procs(workers, 60)[1] == []
 
 
 @pytest.mark.slow
