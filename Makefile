@@ -73,4 +73,4 @@ $(OLDEST)/.ready: setup.cfg constraints.txt
 	touch $@
 
 clean:
-	rm -rf .venv $(OLDEST) .cache runs build dist *.egg-info
+	rm -rf .venv $(OLDEST) .cache runs build dist site *.egg-info
