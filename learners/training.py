@@ -205,10 +205,10 @@ class Training:
                 progress(done)
             if done.games >= following(self.marked) or (done.games == self.games and done.games > self.marked):
                 self.marked = done.games
+                measured = {**self._turns.logged, "wins": done.wins, "draws": done.draws, "losses": done.losses}
+                for callback in callbacks:
+                    measured |= callback(done.games, self.learner)
                 if log is not None:
-                    measured = {**self._turns.logged, "wins": done.wins, "draws": done.draws, "losses": done.losses}
-                    for callback in callbacks:
-                        measured |= callback(done.games, self.learner)
                     log(done.games, measured)
             if after_step is not None:
                 going_on = after_step(self)

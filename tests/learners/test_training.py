@@ -74,14 +74,14 @@ def test_same_seed_same_learner_and_another_seed_another():
 
 def test_measuring_draws_nothing_from_the_learner():
     def measure(games, learner):
-        assert games > 0
+        measured.append(games)
         learner.probabilities(Boards.start(learner.game, 3))
         return {"measured": 1.0}
 
     def log(games, row):
         rows.append((games, row))
 
-    rows = []
+    rows, measured = [], []
     watched, alone = build(Game()), build(Game())
     train(watched, "random", 100, batch=4, every=10, callbacks=[measure], log=log)
     train(alone, "random", 100, batch=4)
@@ -89,6 +89,9 @@ def test_measuring_draws_nothing_from_the_learner():
     assert rows[-1][0] == 100
     assert all(row["measured"] == 1.0 and {"wins", "draws", "losses", "td_error"} <= row.keys() for _, row in rows)
     assert [games // 10 for games, _ in rows] == sorted({games // 10 for games, _ in rows})
+    assert measured == [games for games, _ in rows]
+    train(build(Game()), "random", 100, batch=4, every=10, callbacks=[measure])  # also where nothing is logged
+    assert measured == [games for games, _ in rows] * 2
 
 
 class Recorder:
