@@ -15,8 +15,10 @@ from hypothesis import settings
 ROOT = Path(__file__).resolve().parents[1]
 FIRST = (
     "tests/ttt_envs/test_kernels.py",
-    "tests/ttt_apps/test_reproduce.py",
     "tests/evaluation/test_evidence.py",
+    "tests/evaluation/test_report.py",
+    "tests/ttt_apps/test_play_page.py",
+    "tests/ttt_apps/test_reproduce.py",
     "large",
     "tests/test_documents.py",
     "tests/test_conformance.py",
@@ -24,6 +26,9 @@ FIRST = (
 """groups of tests that begin first, before the others in order. Where nothing is compiled yet, one worker compiles all
 kernels for everybody, and meanwhile the other has groups that need few of them. The longest groups follow, so that
 nobody is left alone with one in the end"""
+
+LIGHT = {"axe_playwright_python", "fastapi", "httpx", "mkdocstrings", "playwright", "uvicorn", "zensical"}
+"""packages that a test may need and that any worker imports in a moment"""
 
 os.environ.setdefault("TTT_ENVS_CACHE", str(ROOT / ".cache" / "tables"))
 os.environ.pop("COLUMNS", None)  # readline, which pytest imports, writes it for pytest-xdist's workers to find
@@ -48,8 +53,9 @@ def pytest_collection_modifyitems(config, items):
         missing = sorted(name for name in needed if importlib.util.find_spec(name) is None)
         if missing:
             item.add_marker(pytest.mark.skip(reason=f"{' and '.join(missing)} not installed"))
-        if needed or item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group("large" if needed else item.location[0]))
+        large = bool(needed - LIGHT)
+        if large or item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group("large" if large else item.location[0]))
     if hasattr(config, "workerinput"):
         places = {group: place for place, group in enumerate(FIRST)}
         items.sort(key=lambda item: places.get(item.get_closest_marker("xdist_group").args[0], len(places)))

@@ -178,7 +178,7 @@ def a_busy_machine():
     [
         ("timed", Game(3, 3, 3, 0.25)),
         ("timed:mcts,ponder=true", Game(5, 5, 4)),
-        ("timed:ponder=true,allocation=fixed", Game(5, 5, 4, 0.25)),
+        pytest.param("timed:ponder=true,allocation=fixed", Game(5, 5, 4, 0.25), marks=pytest.mark.slow),
     ],
     ids=str,
 )
