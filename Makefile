@@ -11,7 +11,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 # a worker for each core; who has which tests is said in tests/conftest.py
 SIDE_BY_SIDE := -n logical --dist loadgroup
 
-.PHONY: demo test lint unit oldest slow clients docs play-page clean
+.PHONY: demo test lint unit oldest slow clients docs play-page pictures clean
 
 demo: .venv/.demo
 	$(BIN)/python -m ttt_apps.demo
@@ -50,6 +50,10 @@ docs: .venv/.dev
 # The page in which 3 x 3 is played without a server: docs/play.md
 play-page: .venv/.base
 	$(BIN)/python -m ttt_apps.play_page
+
+# The pictures of the README, taken with chromium
+pictures: .venv/.dev
+	$(BIN)/python docs/make_pictures.py
 
 .venv/.base: setup.cfg constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv

@@ -13,16 +13,7 @@ from ttt_apps.evaluate import COMMANDS
 from ttt_envs.specs import load_object
 
 PAGES = pages()
-QUICK = (
-    "README.md",
-    "CONTRIBUTING.md",
-    "docs/tutorial.md",
-    "docs/how-to/own-agent.md",
-    "docs/how-to/own-opponent.md",
-    "docs/how-to/own-learner.md",
-    "docs/how-to/evaluate-an-sb3-model.md",
-    "docs/how-to/run-on-a-cluster.md",
-)
+QUICK = ("README.md", "CONTRIBUTING.md", "docs/tutorial.md")
 """whose blocks are run by default, but for those that are slow"""
 
 
