@@ -18,7 +18,7 @@ from ttt_envs.rules import NOT_OVER, Game, Position, place
 
 PATIENCE_S = 600.0
 """seconds that an opponent is thought along with"""
-BETWEEN_LOOKS_S = 0.005
+BETWEEN_LOOKS_S = 0.001
 """seconds within which a thread stops"""
 
 Begin = Callable[[Position], TimedSearch]

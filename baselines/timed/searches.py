@@ -296,11 +296,14 @@ class Sampling:
         return bool(lead <= rate * max(0.0, seconds))
 
     def go_on(self, until: float, most: int = LARGEST) -> bool:
-        """Some simulations more, of about :data:`STEP_S`."""
+        """Some simulations more, of about :data:`STEP_S`, or of what there is time for."""
         simulations = min(self._simulations, most - self.depth)
         if self._full or simulations < 1:
             return False
         begun = self._now()
+        in_time = self._rate * (until - begun)
+        if 0 < self._rate and in_time < simulations:
+            simulations = min(simulations, max(FEWEST_SIMULATIONS, int(in_time)))
         self._search.run(simulations)
         taken = self._now() - begun
         self._spent += taken
