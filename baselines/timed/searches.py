@@ -302,7 +302,7 @@ class Sampling:
             return False
         begun = self._now()
         in_time = self._rate * (until - begun)
-        if 0 < self._rate and in_time < simulations:
+        if self._rate > 0 and in_time < simulations:
             simulations = min(simulations, max(FEWEST_SIMULATIONS, int(in_time)))
         self._search.run(simulations)
         taken = self._now() - begun
