@@ -8,9 +8,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # matrices here are small: threads for them only wait for each other, for longest where other work runs beside
 export OPENBLAS_NUM_THREADS ?= 1
 
-# a worker more than there are cores, for a sixth of the time tests wait; who has which is said in tests/conftest.py
-WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
-SIDE_BY_SIDE := -n $(WORKERS) --dist loadgroup
+# a worker for each core; who has which tests is said in tests/conftest.py
+SIDE_BY_SIDE := -n logical --dist loadgroup
 
 .PHONY: demo test lint unit oldest slow clients docs play-page pictures clean
 
