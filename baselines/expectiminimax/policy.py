@@ -147,7 +147,7 @@ class Expectiminimax(Named):
             Analysis(
                 value=float(sign * np.nanmax(values[row])) + 0.0,  # no -0.0
                 move_values=sign * values[row] + 0.0,
-                variation=self._variation(boards.position(row), luck[row], values[row]),
+                variation=self.variation(boards.position(row), luck[row], values[row]),
                 nodes=int(nodes[row]),
             )
             for row, sign in enumerate(1 - 2 * boards.mover.astype(np.int64))
@@ -212,7 +212,7 @@ class Expectiminimax(Named):
             nodes[part] = by_leaves.nodes
         return values, nodes
 
-    def _variation(self, position: Position, luck: np.uint64, values: Reals) -> tuple[int, ...]:
+    def variation(self, position: Position, luck: np.uint64, values: Reals) -> tuple[int, ...]:
         """The principal variation from a position whose moves are worth ``values`` to the mover."""
         cells, mover = position.cells.copy(), position.mover
         moves: list[int] = []

@@ -28,7 +28,7 @@ import numpy as np
 
 from baselines.gomocup.program import Ended, Program, TooLate
 from ttt_envs.compiling import Cells
-from ttt_envs.rules import Game, Position
+from ttt_envs.rules import Game, Position, legal
 
 SMALLEST, LARGEST = 5, 19
 """edges of boards: those that engines take at least, and ours at most"""
@@ -222,7 +222,7 @@ class Engine:
         if row >= self.game.rows or column >= self.game.columns:
             raise self._fault(f"moved to {shown(answer)}, which is not on the board: it is at fault")
         cell = row * self.game.columns + column
-        if position.cells[cell]:
+        if not legal(self.game, position.cells)[cell]:
             raise self._fault(f"moved to {shown(answer)}, which is a cell that is not empty: it is at fault")
         return cell
 

@@ -18,7 +18,7 @@ from baselines.timed.clock import Clock
 from baselines.timed.searches import Now
 from ttt_envs.boards import Boards
 from ttt_envs.compiling import Integers, Reals
-from ttt_envs.rules import Game
+from ttt_envs.rules import Game, legal
 from ttt_envs.specs import Named
 
 USUAL_MOVE_S = 1.0
@@ -186,4 +186,4 @@ class GomocupPlayer:
             except OutOfTime:
                 if not of_match or left_s is None or self._now() - begun < left_s:
                     raise
-        return int(np.flatnonzero(position.cells == 0)[0])
+        return int(np.flatnonzero(legal(self.policy.game, position.cells))[0])

@@ -18,7 +18,7 @@ from baselines.timed.thinking import Plan, plan_by_clock, plan_by_move, think
 from ttt_envs.boards import Boards
 from ttt_envs.compiling import Integers, Reals
 from ttt_envs.policy import Policy, sample
-from ttt_envs.rules import Game, Position, place, splitmix64
+from ttt_envs.rules import Game, Position, legal, place, splitmix64
 from ttt_envs.specs import Named, make_policy
 
 USUAL_MOVE_S = 0.1
@@ -282,12 +282,12 @@ class TimedPlayer:
         alone: bool,
     ) -> int:
         policy = self.policy
-        legal = np.flatnonzero(position.cells == 0)
-        stones = len(position.cells) - len(legal)
+        choices = np.flatnonzero(legal(policy.game, position.cells))
+        stones = int(np.count_nonzero(position.cells))
         search = self._taken_over(position, ahead)
-        if len(legal) == 1:
+        if len(choices) == 1:
             self.depths.append(0)
-            return int(legal[0])
+            return int(choices[0])
         if search is None:
             search = self._begin(slot, position)
         plan = policy.plan(stones, left_s, self._clock, self._lag_s)

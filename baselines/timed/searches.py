@@ -13,7 +13,7 @@ from baselines.mcts import MCTS, KeptTree, MCTSSearch, Trees
 from ttt_envs.boards import Boards
 from ttt_envs.compiling import Reals
 from ttt_envs.policy import TIE, Policy, best_shares
-from ttt_envs.rules import Position
+from ttt_envs.rules import Position, legal
 from ttt_envs.specs import nearest
 
 Now = Callable[[], float]
@@ -264,7 +264,7 @@ class Sampling:
         boards = Boards.of([position])
         self._search: MCTSSearch = policy.search(boards, np.array([key], np.uint64), [kept] if policy.reuse else None)
         self._turns = 2 if policy.game.skip_chance > 0 else 1
-        self._legal = position.cells == 0
+        self._legal = legal(policy.game, position.cells)
         self._simulations, self._rate = FEWEST_SIMULATIONS, 0.0
         self._spent = 0.0
         self._after: dict[int, KeptTree | None] = {}

@@ -42,7 +42,7 @@ from ttt_apps.explorer.limits import (
 from ttt_envs.boards import MOVERS, Boards, cell_at, check_opening, coordinate, from_text, line_of, to_text
 from ttt_envs.compiling import Reals
 from ttt_envs.policy import TIE, Policy, Values, act
-from ttt_envs.rules import DRAW, OPPONENT, Game, Position, key_of, mover_after, winner
+from ttt_envs.rules import DRAW, OPPONENT, Game, Position, key_of, legal, mover_after, winner
 from ttt_envs.specs import make_policy
 from ttt_envs.version import __version__
 
@@ -166,8 +166,9 @@ class Answers:
             policy, lock = self._policy(asked.policy, game)
             with lock:
                 cell = int(act(policy, Boards.of([position]), np.random.default_rng([int(luck), OPPONENT, stones]))[0])
-        if cell is None or cell >= game.cells or position.cells[cell]:
-            raise ValueError(f"cell={cell} is no empty cell: choose one of {_names(_free(position), game)}")
+        choices = np.flatnonzero(legal(game, position.cells)).tolist()
+        if cell is None or cell not in choices:
+            raise ValueError(f"cell={cell} is no empty cell: choose one of {_names(choices, game)}")
         mover = mover_after(position.mover, luck, int(np.count_nonzero(position.cells)), game.parameters)
         after = position.cells.copy()
         after[cell] = position.mover + 1
@@ -337,11 +338,11 @@ class Answers:
         search = policy.search(boards, np.zeros(1, np.uint64), every_move=True)
         if not search.run(depth, NODES):
             raise ValueError(f"depth={depth} looks at more than {NODES:,} positions here: choose a smaller depth")
-        found = policy.analyse(boards.position(0))
-        values = (1 - 2 * int(boards.mover[0])) * found.move_values
-        line = " ".join(coordinate(cell, game) for cell in found.variation)
+        values = search.move_values[0] + 0.0  # no -0.0
+        variation = policy.variation(boards.position(0), np.uint64(0), values)
+        line = " ".join(coordinate(cell, game) for cell in variation)
         return {
-            **_map(game, values, [f"Best line: {line}.", f"{found.nodes:,} positions looked at."], "score"),
+            **_map(game, values, [f"Best line: {line}.", f"{int(search.nodes[0]):,} positions looked at."], "score"),
             "scale": max(1.0, float(np.nanmax(np.abs(values)))),
             "variation": line,
             "largest_depth": depth_on(game),
@@ -465,10 +466,6 @@ def _last(plies: list[tuple[Position, int, bool]]) -> list[int]:
 
 def _result(result: int | None) -> str | None:
     return None if result is None else RESULTS[2 if result == DRAW else result]
-
-
-def _free(position: Position) -> list[int]:
-    return [int(cell) for cell in np.flatnonzero(position.cells == 0)]
 
 
 def _names(cells: Iterable[int], game: Game) -> str:
