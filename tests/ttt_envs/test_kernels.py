@@ -176,18 +176,36 @@ def signatures_of_kernels():
     }
 
 
-@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT", "0") != "0", reason="runs compiled")
-def test_every_kernel_is_compiled_for_one_type_of_arguments(fresh):
-    """A kernel with two signatures was called with two kinds of numbers, and is compiled twice."""
+def counted_after(fresh, *parts):
+    """How many types of arguments each kernel was compiled for by these functions of this file, in a process of its own."""
     printed = fresh(
         f"import sys; sys.path[:0] = {[str(Path(plain.__file__).parent), str(Path(__file__).parent)]!r}",
         "import test_kernels",
-        "test_kernels.play_games()",
-        "test_kernels.search_everything()",
-        "test_kernels.teach_everything()",
+        *(f"test_kernels.{part.__name__}()" for part in parts),
         "print(test_kernels.signatures_of_kernels())",
     )
-    counts = ast.literal_eval(printed)
+    return ast.literal_eval(printed)
+
+
+pytestmark = pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT", "0") != "0", reason="runs compiled")
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        pytest.param(play_games, marks=pytest.mark.xdist_group("kernels of play")),
+        pytest.param(search_everything, marks=pytest.mark.xdist_group("kernels of search")),
+    ],
+    ids=lambda part: part.__name__,
+)
+def test_half_of_the_kernels_is_compiled_for_one_type_of_arguments(fresh, part):
+    """Two halves, so that two workers compile them at once; the test below then has nearly all of them compiled."""
+    assert {name for name, count in counted_after(fresh, part).items() if count > 1} == set()
+
+
+def test_every_kernel_is_compiled_for_one_type_of_arguments(fresh):
+    """A kernel with two signatures was called with two kinds of numbers, and is compiled twice."""
+    counts = counted_after(fresh, play_games, search_everything, teach_everything)
     assert {name for name, count in counts.items() if count > 1} == set()
     worked = {
         package: sum(count for name, count in counts.items() if name.startswith(f"{package}.")) for package in WORK
