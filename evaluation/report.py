@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from baselines.solver import LARGEST, Solution, solve
+from evaluation.choices import CHOICES, read_choices
 from evaluation.drawing import DRAW as DRAWN_COLOUR
 from evaluation.drawing import LOSS, SERIES, STYLES, WIN, Line
 from evaluation.estimate import affordable
@@ -75,6 +76,8 @@ from ttt_envs.policy import Policy
 from ttt_envs.rules import DRAW, Game
 from ttt_envs.specs import make_policy
 
+BOARDS = 5
+"""marks whose first move is shown"""
 RATES = 30
 """marks between which results are counted: with more of them the few games between two would say little"""
 SHOWN_MOVES = 36
@@ -106,7 +109,7 @@ def write_report(run: Path, strength: Strength | None, *, back: str | None = Non
     solution = solve(game) if exact and game.cells <= LARGEST else None
     sections = [
         *_headline(run, config, game, rows or [], cost or {}, strength),
-        _learning(config, rows, no_rows),
+        _learning(run, config, game, rows, no_rows),
     ]
     if policy is None:
         sections.append(section("How it plays", left_out(f"The boards are left out: {no_policy}.")))
@@ -201,7 +204,7 @@ def _results(strength: Strength, config: Mapping[str, Any]) -> Html:
     return results_table(caption, "against", rows, within)
 
 
-def _learning(config: Mapping[str, Any], rows: Sequence[Row] | None, why: str) -> Html:
+def _learning(run: Path, config: Mapping[str, Any], game: Game, rows: Sequence[Row] | None, why: str) -> Html:
     """What it came to, mark by mark."""
     title = "How it learned"
     if rows is None:
@@ -220,7 +223,22 @@ def _learning(config: Mapping[str, Any], rows: Sequence[Row] | None, why: str) -
         ]
         head = ("games", *(name.removeprefix("exact_") for name in names))
         parts.append(folded("The exact points as a table", table("Measured while it learned", head, lines)))
-    return section(title, *parts)
+    return section(title, *parts, *_on_the_way(run, game))
+
+
+def _on_the_way(run: Path, game: Game) -> list[Html]:
+    """Its first move at some marks, where it has kept what it would have played."""
+    marks, why = or_why(lambda: read_choices(run, game))
+    if marks is None:
+        return [left_out(f"The boards on the way are left out: {why}.")]
+    shown = {row["games"] for row in thinned([{"games": mark.games} for mark in marks], BOARDS)}
+    figures = [
+        choice_figure(game, one.position, one.probabilities, title=f"{whole(mark.games)} games")
+        for mark in marks
+        if mark.games in shown
+        for one in mark.choices[:1]
+    ]
+    return [element("h3", "Its first move on the way"), boards_of(figures)] if figures else []
 
 
 _EXACT = ("exact_win", "exact_draw", "exact_loss")
@@ -406,7 +424,7 @@ def _cost(phases: Mapping[str, Row] | None, why: str) -> Html:
 
 def _settings(run: Path, config: Mapping[str, Any], game: Game) -> Html:
     """The settings, the files, and the commands that have the run again."""
-    kept = [name for name in (CONFIG, CHECKPOINT, MODEL, METRICS, COST) if (run / name).is_file()]
+    kept = [name for name in (CONFIG, CHECKPOINT, MODEL, METRICS, CHOICES, COST) if (run / name).is_file()]
     again = _again(run, config, game)
     commands = [
         *([] if again is None else ["# once more from the start", again]),

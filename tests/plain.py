@@ -141,3 +141,5 @@ def assert_same_runs(run, other):
     lines = [(folder / "metrics.jsonl").read_text().splitlines() for folder in (run, other)]
     first, second = ([{**json.loads(line), "games_per_s": 0} for line in of_run] for of_run in lines)
     assert first == second
+    kept = [folder / "choices.jsonl" for folder in (run, other)]
+    assert len({path.read_bytes() if path.exists() else None for path in kept}) == 1

@@ -1,4 +1,7 @@
-"""What a run measures while it learns: lines of ``metrics.jsonl``, and the same as TensorBoard scalars."""
+"""What a run measures while it learns: lines of ``metrics.jsonl``, and the same as TensorBoard scalars.
+
+Beside them ``choices.jsonl``, what the learner would do at exact marks.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
+from evaluation.choices import CHOICES, LARGEST_CHOICES, due_after, line_of_mark, mark_of, read_choices
 from evaluation.report_parts import read_metrics
 from learners.checkpoint import METRICS
 from ttt_envs.files import open_to_write
+from ttt_envs.policy import Policy
+from ttt_envs.rules import Game
 
 EVENTS = "events.out.tfevents.run"
 """TensorBoard's file in a run"""
@@ -35,10 +41,8 @@ class Metrics:
     def __init__(self, run: Path, size: int = 0, games: int = 0) -> None:
         self._began, self._games = time.perf_counter(), games
         self._events: _Events | None = None
-        self._lines = open_to_write(run / METRICS)
+        self._lines = _opened(run / METRICS, size)
         try:
-            self._lines.truncate(max(0, min(size, self._lines.seek(0, os.SEEK_END))))
-            self._lines.seek(0, os.SEEK_END)
             before = read_metrics(run)
             for row in before:
                 if not row.keys() >= set(RATES):
@@ -70,8 +74,7 @@ class Metrics:
 
     def size(self) -> int:
         """Bytes of ``metrics.jsonl``, all of which are on the disk."""
-        os.fsync(self._lines.fileno())
-        return self._lines.tell()
+        return _on_disk(self._lines)
 
     def close(self) -> None:
         """Nothing more is measured."""
@@ -84,6 +87,62 @@ class Metrics:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class KeptChoices:
+    """Writes what a learner would do at exact marks, few of them in a long run: see :mod:`evaluation.choices`.
+
+    Args:
+        run: the run directory.
+        game: what is learned.
+        games: of the whole run, after which choices are kept in any case.
+        size: bytes of ``choices.jsonl`` to keep, of a run that is resumed, as of :class:`Metrics`.
+
+    Raises:
+        ValueError: a link in the place of the file, or one that is damaged.
+    """
+
+    def __init__(self, run: Path, game: Game, games: int, size: int = 0) -> None:
+        self._game, self._games = game, games
+        self._lines = _opened(run / CHOICES, size)
+        try:
+            before = read_choices(run, game)
+        except BaseException:
+            self.close()
+            raise
+        self._due = due_after(games, before[-1].games if before else 0)
+
+    def write(self, games: int, learner: Policy) -> None:
+        """Add a line, where one is due and there is room for it."""
+        if games < min(self._due, self._games):
+            return
+        self._due = due_after(self._games, games)
+        line = line_of_mark(self._game, mark_of(self._game, games, learner))
+        if self._lines.tell() + len(line) <= LARGEST_CHOICES:
+            self._lines.write(line)
+            self._lines.flush()
+
+    def size(self) -> int:
+        """Bytes of ``choices.jsonl``, all of which are on the disk."""
+        return _on_disk(self._lines)
+
+    def close(self) -> None:
+        """Nothing more is kept."""
+        self._lines.close()
+
+
+def _opened(path: Path, size: int) -> IO[bytes]:
+    """A file of lines, to go on with behind its first ``size`` bytes."""
+    lines = open_to_write(path)
+    lines.truncate(max(0, min(size, lines.seek(0, os.SEEK_END))))
+    lines.seek(0, os.SEEK_END)
+    return lines
+
+
+def _on_disk(lines: IO[bytes]) -> int:
+    """Bytes of a file of lines, all of which are on the disk."""
+    os.fsync(lines.fileno())
+    return lines.tell()
 
 
 class _Events:

@@ -6,12 +6,13 @@ import dataclasses
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from evaluation.choices import CHOICES
 from evaluation.cost import Meter
 from evaluation.estimate import affordable
 from evaluation.exact import while_training
@@ -43,7 +44,7 @@ from ttt_apps.cli import (
     slow_status,
     tell,
 )
-from ttt_apps.metrics import EVENTS, Metrics
+from ttt_apps.metrics import EVENTS, KeptChoices, Metrics
 from ttt_apps.options import Options, folder_of
 from ttt_apps.signals import Interrupt
 from ttt_apps.versions import revision, versions
@@ -55,6 +56,8 @@ from ttt_envs.specs import make_policy
 
 WARM = 4
 """games that are played to have everything compiled"""
+Sizes = tuple[int, int]
+"""bytes of metrics.jsonl and of choices.jsonl that a checkpoint vouches for"""
 COMPARED = ("random", "optimal")
 """whom a learner is measured against at the end, beside its own opponent"""
 
@@ -106,7 +109,7 @@ def _train_run(
     options: Options, settings: AnyConfig, game: Game, run: Path, training: Training | None, meter: Meter
 ) -> Path:
     """The same in a folder that is held."""
-    for old in (CHECKPOINT, METRICS, COST, EVENTS, MODEL, REPORT):
+    for old in (CHECKPOINT, METRICS, CHOICES, COST, EVENTS, MODEL, REPORT):
         (run / old).unlink(missing_ok=True)
     shutil.rmtree(run / TAUGHT, ignore_errors=True)
     write_json(run / CONFIG, config_of(options, settings))
@@ -116,7 +119,7 @@ def _train_run(
     else:
         assert training is not None
         warm(settings, options, game, meter)
-        done = _learn(training, options, run, 0, meter)
+        done = _learn(training, options, run, (0, 0), meter)
     return _ended(options, game, run, done, meter)
 
 
@@ -177,7 +180,7 @@ def _resume_run(run: Path, games: int | None, cluster: str) -> Path:
         settings.check_opponent(options.opponent, game)
         write_json(run / CONFIG, {**config, "games": options.games})
         return _ended(options, game, run, _fit(settings, options, game, run, meter), meter)
-    size = 0
+    sizes: Sizes = (0, 0)
     if not (run / CHECKPOINT).exists():
         training = _training(options, settings, game)
     else:
@@ -189,14 +192,15 @@ def _resume_run(run: Path, games: int | None, cluster: str) -> Path:
         training = _training(dataclasses.replace(options, batch=side_by_side), settings, game)
         training.learner.from_arrays(parts["learner"])
         training.from_arrays(parts["training"])
-        size = int(parts["metrics"]["size"][0])
+        kept = parts["metrics"]
+        sizes = int(kept["size"][0]), int(kept["choices"][0]) if "choices" in kept else 0  # old runs kept none
         if not training.running:
             return _finished(options, run)
     here = {"games": training.done.games, "versions": versions(), "revision": revision()}
     write_json(run / CONFIG, {**config, "games": options.games, "resumed": [*config.get("resumed", []), here]})
     meter.end("set-up")
     warm(settings, options, game, meter)
-    return _ended(options, game, run, _learn(training, options, run, size, meter), meter)
+    return _ended(options, game, run, _learn(training, options, run, sizes, meter), meter)
 
 
 def _batch(options: Options) -> int:
@@ -216,16 +220,24 @@ def _training(options: Options, settings: Builder, game: Game) -> Training:
     return Training(build(), opponent, options.games, batch=_batch(options), seed=options.seed, seat=options.seat)
 
 
-def _learn(training: Training, options: Options, run: Path, metrics_size: int, meter: Meter) -> Progress:
-    """Train to the end, with checkpoints on the way and one at the end."""
+def _learn(training: Training, options: Options, run: Path, sizes: Sizes, meter: Meter) -> Progress:
+    """Train to the end, with checkpoints on the way and one at the end; ``sizes`` is what the last one has kept."""
     learner = training.learner
     saved_games, saved_at = training.done.games, time.monotonic()
-    with Metrics(run, metrics_size, training.done.games) as metrics, _bar(options) as show, Interrupt() as interrupt:
+    game = learner.game
+    with (
+        Metrics(run, sizes[0], training.done.games) as metrics,
+        _choices(options, game, run, sizes[1]) as choices,
+        _bar(options) as show,
+        Interrupt() as interrupt,
+    ):
 
         def save() -> None:
             nonlocal saved_games, saved_at
-            size = np.array([metrics.size()])
-            save_checkpoint(run, learner=learner.to_arrays(), training=training.to_arrays(), metrics={"size": size})
+            kept = {"size": np.array([metrics.size()])}
+            if choices is not None:
+                kept["choices"] = np.array([choices.size()])
+            save_checkpoint(run, learner=learner.to_arrays(), training=training.to_arrays(), metrics=kept)
             meter.end("training")
             _keep_cost(run, meter)
             saved_games, saved_at = training.done.games, time.monotonic()
@@ -238,7 +250,7 @@ def _learn(training: Training, options: Options, run: Path, metrics_size: int, m
 
         done = training.run(
             every=options.marks(),
-            callbacks=_callbacks(options, training.learner.game, training.marked, meter),
+            callbacks=_callbacks(options, game, training.marked, meter, choices),
             log=metrics.write,
             progress=show,
             after_step=after_step,
@@ -251,7 +263,7 @@ def _learn(training: Training, options: Options, run: Path, metrics_size: int, m
 
 def _fit(settings: Fitter, options: Options, game: Game, run: Path, meter: Meter) -> Progress:
     """Let a learner train in its own loop."""
-    with Metrics(run) as metrics, _bar(options) as show:
+    with Metrics(run) as metrics, _choices(options, game, run) as choices, _bar(options) as show:
         task = Task(
             game=game,
             opponent=options.opponent,
@@ -261,7 +273,7 @@ def _fit(settings: Fitter, options: Options, game: Game, run: Path, meter: Meter
             seed=options.seed,
             run=run,
             every=options.marks(),
-            callbacks=tuple(_callbacks(options, game, 0, meter)),
+            callbacks=tuple(_callbacks(options, game, 0, meter, choices)),
             log=metrics.write,
             progress=show,
             cluster=options.cluster,
@@ -281,8 +293,16 @@ def _keep_cost(run: Path, meter: Meter) -> None:
     write_json(run / COST, {"format": 1, "phases": meter.phases})
 
 
+@contextmanager
+def _choices(options: Options, game: Game, run: Path, size: int = 0) -> Iterator[KeptChoices | None]:
+    """What keeps the learner's choices; None where nothing is measured exactly, which is when they are kept."""
+    with ExitStack() as stack:
+        exact = options.exact_games(game) > 0
+        yield stack.enter_context(closing(KeptChoices(run, game, options.games, size))) if exact else None
+
+
 def _callbacks(
-    options: Options, game: Game, marked: int, meter: Meter
+    options: Options, game: Game, marked: int, meter: Meter, choices: KeptChoices | None
 ) -> list[Callable[[int, Policy], dict[str, float]]]:
     """What to measure on the way, which is a phase of its own."""
     every = options.exact_games(game)
@@ -294,6 +314,8 @@ def _callbacks(
     def measured(games: int, learner: Policy) -> dict[str, float]:
         meter.end("training")
         found = measure(games, learner)
+        if found and choices is not None:
+            choices.write(games, learner)
         meter.end("evaluation")
         return found
 

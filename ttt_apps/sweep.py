@@ -14,6 +14,7 @@ from typing import Any
 import tyro
 from rich.table import Table
 
+from evaluation.choices import CHOICES
 from evaluation.estimate import boards_by_stones
 from evaluation.match import play_pairs
 from evaluation.report_parts import read_cost
@@ -34,7 +35,7 @@ from ttt_envs.specs import FromFile, make_policy
 
 RUNS = "runs"
 """the folder of a sweep's runs"""
-BROUGHT = (CONFIG, CHECKPOINT, METRICS, COST, MODEL)
+BROUGHT = (CONFIG, CHECKPOINT, METRICS, CHOICES, COST, MODEL)
 """files that a run on another machine sends back"""
 SAMPLED = 2_000
 """pairs of games against random, where a learner cannot be measured exactly"""

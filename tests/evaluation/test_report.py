@@ -15,6 +15,7 @@ from pages import CHROMIUM, looked_at, widths
 
 from baselines.solver import solve
 from evaluation import drawing, report
+from evaluation.choices import CHOICES, read_choices
 from evaluation.estimate import affordable
 from evaluation.exact import Outcome
 from evaluation.match import Score
@@ -67,6 +68,10 @@ def test_the_page_says_how_good_the_run_is_as_the_exact_functions_do(run):
     words = page.text()
     assert f"whoever knows it gets {strength.exploitability:.4f} a game more than perfect play allows" in words
     assert f"it gives away {strength.regret:.4f} by an average move" in words
+    marks = read_choices(run, SKIP)
+    assert "Its first move on the way" in words
+    for mark in (marks[0], marks[-1]):
+        assert f"{mark.games} games" in words
     results = next(table["cells"] for table in page.tables if table["class"] == "data")
     wanted = []
     for opponent in ("random", "optimal"):
@@ -257,6 +262,7 @@ def test_a_cost_that_is_none_is_refused_in_a_sentence(tmp_path, content):
     [
         (METRICS, '{"<i>": "<b>"}\n', "The curves are left out: line 1 of"),
         (METRICS, "", "Nothing was logged"),
+        (CHOICES, '{"<i>": 1}', "The boards on the way are left out: line 1 of"),
         (METRICS, '{"games": 0}\n', "not measured exactly"),
         (COST, '{"phases": {"<i>": {"wall_s": 1}}}', "holds no cost by phase"),
         (CHECKPOINT, "nonsense", "The boards are left out"),

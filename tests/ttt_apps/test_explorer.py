@@ -262,6 +262,49 @@ def test_a_learning_curve_is_that_of_the_run(client, root):
     assert exact
 
 
+def test_the_boards_at_a_mark_are_those_of_the_run(client, root):
+    answer = client.post("/api/run", json={"name": "first"}).json()
+    lines = [json.loads(line) for line in (root / "first" / "choices.jsonl").read_text().splitlines()]
+    assert [mark["games"] for mark in answer["boards"]] == [line["games"] for line in lines]
+    assert all(mark in answer["marks"] and "exploitability" in mark for mark in answer["boards"])
+    assert (len(lines), answer["no_boards"]) == (2, "")
+    for number, line in enumerate(lines):
+        shown = client.post("/api/mark", json={"name": "first", "number": number}).json()
+        assert shown["games"] == line["games"]
+        assert [one["position"] for one in shown["boards"]] == [one["position"] for one in line["choices"]]
+        assert shown["boards"][0]["name"] == "the empty board"
+        for one, kept in zip(shown["boards"], line["choices"], strict=True):
+            same(one["expects"], np.array(kept["values"], float))
+            stones = one["position"].partition(" ")[0].replace("/", "")
+            known = [
+                None if stone != "." else share for stone, share in zip(stones, kept["probabilities"], strict=True)
+            ]
+            assert one["plays"]["values"] == known
+            assert one["plays"]["texts"] == [None if share is None else f"{share:.0%}" for share in known]
+    assert "boards at 2, counted from 0" in error(client.post("/api/mark", json={"name": "first", "number": 2}))
+    assert "no run" in error(client.post("/api/mark", json={"name": "link", "number": 0}))
+
+
+def test_a_curve_is_shown_where_its_boards_cannot_be(client, root):
+    kept = root / "first" / "choices.jsonl"
+    whole = kept.read_text()
+    try:
+        for text, said in (
+            ("nonsense", "line 1 of first/choices.jsonl is no mark with choices: it is not JSON"),
+            (" " * (1 << 22 | 1), "at most 4,194,304 are read"),
+        ):
+            kept.write_text(text)
+            answer = client.post("/api/run", json={"name": "first"}).json()
+            assert (answer["boards"], len(answer["marks"]) > 1) == ([], True)
+            assert said in answer["no_boards"]
+            error(client.post("/api/mark", json={"name": "first", "number": 0}))
+        kept.unlink()
+        answer = client.post("/api/run", json={"name": "first"}).json()
+        assert (answer["boards"], answer["no_boards"]) == ([], "")
+    finally:
+        kept.write_text(whole)
+
+
 def test_what_may_be_chosen_is_told(client):
     about = client.post("/api/about", json={}).json()
     assert [run["name"] for run in about["runs"]] == ["first"]
@@ -382,6 +425,9 @@ BAD = [
     ("replay", {"game": SKIPS, "opening": "ooo/xx./... x"}),
     ("logged", {"name": "games.jsonl", "number": 0}),
     ("about", {"more": 1}),
+    ("mark", {"name": "first"}),
+    ("mark", {"name": "first", "number": -1}),
+    ("mark", {"name": "first", "number": 2000}),
 ]
 
 
@@ -610,6 +656,7 @@ def spoiled(rng):
         ("log", {"name": rng.choice(("games.jsonl", "first", "link"))}),
         ("logged", {"name": "games.jsonl", "number": rng.randrange(5)}),
         ("run", {"name": rng.choice(("first", "link", "broken"))}),
+        ("mark", {"name": rng.choice(("first", "link", "broken")), "number": rng.randrange(3)}),
     ))  # fmt: skip
     for _ in range(rng.choice((0, 0, 1, 2))):
         inside = rng.choice((asked, game, *panels))

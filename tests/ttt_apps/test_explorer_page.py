@@ -1,5 +1,6 @@
 """The explorer's page in a browser, and many visitors at once. What it answers: test_explorer.py."""
 
+import json
 import random
 import threading
 import time
@@ -13,6 +14,7 @@ from baselines.compression import decomposition
 from baselines.solver import solve
 from baselines.tables import Softmax
 from evaluation.games import Move, PlayedGame, append_games
+from ttt_apps import train
 from ttt_apps.board import LiveGame
 from ttt_envs import Game
 from ttt_envs.boards import Boards, from_text, to_text
@@ -60,9 +62,17 @@ def served(root):
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory):
+def root(tmp_path_factory):
+    """A log, and a run with boards at its marks."""
     root = tmp_path_factory.mktemp("root")
     append_games(root / "games.jsonl", [LOGGED])
+    words = ["--games=400", "--skip-chance=0.25", "--log-every=50", "--exact-every=100", "--no-report"]
+    train.main([*words, "--out", str(root / "first")])
+    return root
+
+
+@pytest.fixture(scope="module")
+def address(root):
     with served(root) as there:
         yield there
 
@@ -220,6 +230,41 @@ def test_a_logged_game_is_stepped_through(page, address):
     assert page.locator("#moves .worst").count() == 1
     page.locator("#moves button").nth(6).click()
     assert page.inner_text("#status") == "o has won"
+
+
+def at_mark(page):
+    """The games of the mark that is chosen, and the texts on its first board, drawn."""
+    page.wait_for_selector("#mark-boards[aria-busy=false] .cell")
+    shown = page.inner_text("#mark-shown")
+    boards = page.locator("#mark-boards .card")
+    assert boards.count() == 4
+    assert boards.nth(0).locator("h3").inner_text() == "The empty board"
+    return shown, boards.nth(0).locator(".cell").all_inner_texts()
+
+
+@in_browser
+def test_the_boards_at_a_mark_are_chosen_by_keys_and_by_pointing(page, address, root):
+    kept = [json.loads(line) for line in (root / "first" / "choices.jsonl").read_text().splitlines()]
+    games = [f"after {line['games']} games" for line in kept]
+    assert len(games) == 4
+    opened(page, address)
+    assert at_mark(page)[0] == games[-1]
+    page.select_option("#mark-what", "plays")
+    page.focus("#mark-at")
+    for number in (2, 1, 0):
+        page.keyboard.press("ArrowLeft")
+        shares = [f"{share:.0%}" for share in kept[number]["choices"][0]["probabilities"]]
+        page.wait_for_selector(f'#mark-shown:text-is("{games[number]}")')
+        assert at_mark(page) == (games[number], shares)
+    assert page.get_attribute("#mark-at", "aria-valuetext").startswith(f"{games[0]}, exploitability ")
+    box = page.locator("#curve svg").bounding_box()
+    there = 48 + (box["width"] - 58) * kept[2]["games"] / kept[-1]["games"]  # between the margins of the curve
+    page.hover("#curve svg", position={"x": there, "y": 0.5 * box["height"]})
+    page.wait_for_selector(f'#mark-shown:text-is("{games[2]}")')
+    assert page.locator("#curve .chosen").count() == 1
+    page.select_option("#mark-what", "expects")
+    expected = [f"{abs(value):.3f}" for value in kept[2]["choices"][0]["values"]]
+    assert [text.lstrip("+\N{MINUS SIGN}") for text in at_mark(page)[1]] == expected
 
 
 @pytest.mark.slow

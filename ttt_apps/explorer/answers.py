@@ -21,15 +21,17 @@ from baselines.expectiminimax import Expectiminimax
 from baselines.mcts import MCTS
 from baselines.solver import Solution, solve
 from baselines.tables import Softmax, Table, values_of
+from evaluation.choices import CHOICES, Mark, named, read_choices
 from evaluation.games import AGAIN, PlayedGame, read_games
 from evaluation.report_parts import read_metrics
-from evaluation.strength import choice_in
+from evaluation.strength import Choice, choice_in
 from learners.checkpoint import CHECKPOINT, CONFIG, METRICS, policy_name, read_config
 from ttt_apps.board import LiveGame
 from ttt_apps.explorer import limits
 from ttt_apps.explorer.limits import (
     LineAsked,
     LoggedAsked,
+    MarkAsked,
     NameAsked,
     PanelAsked,
     PlayAsked,
@@ -51,11 +53,11 @@ NODES = 2_000_000
 DIGITS, FEW_DIGITS = 3, 2
 """behind the point of values in cells, on boards of up to ``FEW`` columns and on wider ones"""
 FEW = 4
-KEPT_GAMES, KEPT_TABLES, KEPT_POLICIES = 24, 32, 16
-"""how many solved games, tables and policies are kept"""
+KEPT_GAMES, KEPT_TABLES, KEPT_POLICIES, KEPT_CHOICES = 24, 32, 16, 8
+"""of how many games, tables, policies and runs the solution, the table, the policy and the choices are kept"""
 RESULTS = ("o", "x", "draw")
-MARKS = 2000
-"""marks of a learning curve that are shown"""
+SHOWN = ("games", "iterations", "exploitability", "regret")
+"""of a mark"""
 
 
 class Recent:
@@ -110,6 +112,7 @@ class Answers:
         self._solutions = Recent(KEPT_GAMES)
         self._tables = Recent(KEPT_TABLES)
         self._policies = Recent(KEPT_POLICIES)
+        self._choices = Recent(KEPT_CHOICES)
 
     def warm(self) -> None:
         """Answer once what is asked first, which compiles."""
@@ -329,8 +332,7 @@ class Answers:
             values = policy.action_values(boards)[0]
         learned = Game.from_dict(read_config(self.root.run(asked.run))["game"])
         other = [] if learned == game else [f"It learned {learned}, which is another game."]
-        scale = max(1.0, float(np.nanmax(np.abs(values))))
-        return {**_map(game, values, ["What it has learned that the moves are worth.", *other]), "scale": scale}
+        return _expected(game, values, ["What it has learned that the moves are worth.", *other])
 
     def _searched(self, game: Game, boards: Boards, asked: PanelAsked) -> dict[str, Any]:
         depth = min(asked.depth, depth_on(game))
@@ -365,16 +367,14 @@ class Answers:
 
     def _shares(self, game: Game, policy: Policy, boards: Boards, note: str) -> dict[str, Any]:
         shares = choice_in(policy, boards, solution=None).probabilities
-        shares = np.where(boards.legal(game)[0], shares, np.nan)
         notes = [note] if policy.pure else [note, "It draws at random while it thinks: this is one of its answers."]
-        shown = _map(game, shares, notes, "probability")
-        return {**shown, "texts": [None if np.isnan(one) else f"{one:.0%}" for one in shares]}
+        return _likely(game, boards.position(0), shares, notes)
 
     # -----------------------------------------------------------------------------------------------------------------
     # Runs
 
     def run(self, asked: NameAsked) -> dict[str, Any]:
-        """What a run has learned of, and its learning curve."""
+        """What a run has learned of, its learning curve, and at which of its marks there are boards."""
         run = self.root.run(asked.name)
         with _of(run):
             config = read_config(run)
@@ -383,16 +383,44 @@ class Answers:
                     f"{METRICS} of {asked.name} has more than {limits.LARGEST_LOG:,} bytes: it is not shown"
                 )
             rows = read_metrics(run)
-        step = -(-len(rows) // MARKS) or 1
-        names = ("exploitability", "regret")
+        game, why = Game.from_dict(config["game"]), ""
+        try:
+            kept = [mark.games for mark in self._kept(run, game)]
+        except (ValueError, OSError) as problem:  # the curve is shown all the same
+            kept, why = [], self.sentence(problem)
+        step = -(-len(rows) // limits.MARKS) or 1
+        marks = [{name: row[name] for name in SHOWN if name in row} for row in rows]
+        exact: dict[float, list[dict[str, float]]] = {}  # learners with loops of their own have several
+        for mark in marks:
+            if "exploitability" in mark:
+                exact.setdefault(mark["games"], []).append(mark)
+        turn = {games: iter(found) for games, found in exact.items()}
         return {
-            "game": Game.from_dict(config["game"]).to_dict(),
+            "game": game.to_dict(),
             "learner": str(config["learner"]),
             "opponent": str(config.get("opponent", "")),
-            "marks": [
-                {"games": row["games"], **{name: row[name] for name in names if name in row}} for row in rows[::step]
-            ],
+            "marks": marks[::step],
+            "boards": [next(turn.get(games, iter(())), {"games": games}) for games in kept],
+            "no_boards": why,
         }
+
+    def mark(self, asked: MarkAsked) -> dict[str, Any]:
+        """What a run would have played at a mark, and what it expected, in the positions that it keeps."""
+        run = self.root.run(asked.name)
+        game = Game.from_dict(read_config(run)["game"])
+        with _of(run):
+            kept = self._kept(run, game)
+        if asked.number >= len(kept):
+            raise ValueError(f"number={asked.number} is no mark: the run has boards at {len(kept)}, counted from 0")
+        mark = kept[asked.number]
+        return {"games": mark.games, "boards": [_chosen(game, one) for one in mark.choices]}
+
+    def _kept(self, run: Path, game: Game) -> list[Mark]:
+        """The marks of a run at which there are boards, the first of them where they are too many."""
+        path = run / CHOICES
+        changed = (path.stat().st_mtime_ns, path.stat().st_size) if path.exists() else ()
+        found: list[Mark] = self._choices.get((path, game, changed), lambda: read_choices(run, game)[: limits.MARKS])
+        return found
 
     # -----------------------------------------------------------------------------------------------------------------
     # What is kept
@@ -484,6 +512,29 @@ def _text(value: float, digits: int) -> str:
     """A value as it is shown: with its sign, and a minus as long as a plus."""
     text = f"{abs(value):.{digits}f}"
     return text if not float(text) else ("\N{MINUS SIGN}" if value < 0 else "+") + text
+
+
+def _chosen(game: Game, choice: Choice) -> dict[str, Any]:
+    """A position in which a learner's choice was kept."""
+    own = choice.own
+    return {
+        "name": named(game, choice.position),
+        "position": to_text(choice.position, game),
+        "plays": _likely(game, choice.position, choice.probabilities, []),
+        "expects": None if own is None else _expected(game, own, []),
+    }
+
+
+def _likely(game: Game, position: Position, shares: Reals, notes: list[str]) -> dict[str, Any]:
+    """How likely moves are; nothing where there is a stone."""
+    known = np.where(legal(game, position.cells), shares, np.nan)
+    texts = [None if np.isnan(one) else f"{one:.0%}" for one in known]
+    return {**_map(game, known, notes, "probability"), "texts": texts}
+
+
+def _expected(game: Game, values: Reals, notes: list[str]) -> dict[str, Any]:
+    """What somebody takes moves to be worth, who may be wrong by any amount."""
+    return {**_map(game, values, notes), "scale": max(1.0, float(np.nanmax(np.abs(values))))}
 
 
 def _map(game: Game, values: Reals, notes: list[str], word: str = "value") -> dict[str, Any]:

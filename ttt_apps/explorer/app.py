@@ -113,6 +113,7 @@ def _routed(answers: Answers, work: Work) -> App:
     offer("log", limits.NameAsked, answers.log)
     offer("logged", limits.LoggedAsked, answers.logged)
     offer("run", limits.NameAsked, answers.run)
+    offer("mark", limits.MarkAsked, answers.mark)
 
     async def wrong(request: Request, problem: Exception) -> Response:
         return _error(400, answers.sentence(problem))

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from baselines.compression import Method
 from baselines.expectiminimax import Heuristic
+from evaluation.choices import CHOICES
 from evaluation.games import read_games
 from learners.checkpoint import CONFIG, METRICS, policy_name
 from ttt_envs.files import parse_json
@@ -33,6 +34,8 @@ BODY = 1 << 14
 """bytes that a request may have"""
 LARGEST_LOG = 1 << 24
 """bytes that a log may have"""
+MARKS = 2000
+"""marks of a learning curve that are shown"""
 GAMES = 500
 """games of a log that are listed"""
 ENTRIES, DEEP = 200, 3
@@ -116,6 +119,12 @@ class LoggedAsked(NameAsked):
     """A game of a log, counted from 1."""
 
     number: Annotated[int, Field(ge=1, le=GAMES)]
+
+
+class MarkAsked(NameAsked):
+    """A mark of a run at which there are boards, counted from 0."""
+
+    number: Annotated[int, Field(ge=0, lt=MARKS)]
 
 
 def read_request(kind: type[Asked], body: bytes) -> Any:
@@ -321,7 +330,7 @@ def _is_run(path: Path) -> bool:
 
 def _is_log(path: Path) -> bool:
     """Whether a file is one of games, by how it begins."""
-    if path.suffix != ".jsonl" or path.name == METRICS or path.is_symlink() or not path.is_file():
+    if path.suffix != ".jsonl" or path.name in (METRICS, CHOICES) or path.is_symlink() or not path.is_file():
         return False
     try:
         next(read_games(path, limit=LARGEST_LOG, tell=lambda _: None), None)

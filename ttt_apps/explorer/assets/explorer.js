@@ -332,14 +332,29 @@ function tell(kind, answer, here) {
     panel.notes.append(make("p", {class: "said"}, text[0].toUpperCase() + text.slice(1) + "."))
     return
   }
-  const parsed = ttt.fromText(here) // which may be of the board before, where another was just chosen
+  const all = showMap(panel, PANELS[kind].title, here, answer) // of the board before, where another was just chosen
+  for (const note of all ? [...answer.notes, "All moves are alike."] : answer.notes) panel.notes.append(make("p", {}, note))
+  if (kind === "compressed") {
+    state.rank = answer.rank
+    Object.assign(panel.slider, {max: answer.largest_rank, value: answer.rank})
+    panel.shown.textContent = `${answer.rank} of ${answer.largest_rank}`
+  }
+  if (kind === "search") {
+    panel.slider.max = answer.largest_depth
+    panel.shown.textContent = `${Math.min(state.depth, answer.largest_depth)} plies`
+  }
+}
+
+/** Draw numbers on the board of a panel, {card, place, board}; returns whether all moves are alike. */
+function showMap(panel, title, text, answer) {
+  const parsed = ttt.fromText(text)
   const {rows, columns} = parsed
   if (panel.board === null || panel.board.rows !== rows || panel.board.columns !== columns) {
-    panel.board = ttt.createBoard(panel.place, {rows, columns, label: PANELS[kind].title})
+    panel.board = ttt.createBoard(panel.place, {rows, columns, label: title})
     panel.card.classList.toggle("wide", columns > 7)
     const frame = panel.place.firstChild
     if (frame.scrollWidth > frame.clientWidth + 1) Object.assign(frame, {tabIndex: 0}).setAttribute("role", "group")
-    if (frame.tabIndex === 0) frame.setAttribute("aria-label", `${PANELS[kind].title}, scrolls`)
+    if (frame.tabIndex === 0) frame.setAttribute("aria-label", `${title}, scrolls`)
   }
   const free = parsed.cells.filter((stone) => stone === 0).length
   const all = answer.best.length === free && free > 1
@@ -352,16 +367,7 @@ function tell(kind, answer, here) {
     word: answer.word,
     chosen: all ? [] : answer.best,
   })
-  for (const note of all ? [...answer.notes, "All moves are alike."] : answer.notes) panel.notes.append(make("p", {}, note))
-  if (kind === "compressed") {
-    state.rank = answer.rank
-    Object.assign(panel.slider, {max: answer.largest_rank, value: answer.rank})
-    panel.shown.textContent = `${answer.rank} of ${answer.largest_rank}`
-  }
-  if (kind === "search") {
-    panel.slider.max = answer.largest_depth
-    panel.shown.textContent = `${Math.min(state.depth, answer.largest_depth)} plies`
-  }
+  return all
 }
 
 function slider(panel, id, text, settings, change) {
@@ -577,19 +583,81 @@ function openLogged(number) {
   })
 }
 
+const learned = {name: null, marks: [], boards: [], at: 0, answers: new Map(), panels: []}
+
 async function openRun(name) {
   try {
     const found = await ask("run", {name})
     const marks = found.marks.filter((mark) => mark.exploitability !== undefined)
-    find("curve").replaceChildren(...(marks.length > 1 ? [charts.learning(marks, "exploitability", find("curve").clientWidth)] : []))
+    Object.assign(learned, {name, marks, boards: found.boards, at: found.boards.length - 1, answers: new Map()})
     const last = marks.at(-1)
     const said = marks.length
       ? `Exact exploitability over games: ${marks[0].exploitability.toPrecision(3)} at the first mark, ${last.exploitability.toPrecision(3)} after ${last.games.toLocaleString("en")} games.`
       : "It measured no exact exploitability while it learned."
-    find("curve-about").textContent = `${found.learner}, against ${found.opponent || "itself"}. ${said}`
+    const without = found.no_boards ? ` The boards are left out: ${found.no_boards}.` : " It kept no boards on the way."
+    find("curve-about").textContent = `${found.learner}, against ${found.opponent || "itself"}. ${said}${found.boards.length || !marks.length ? "" : without}`
+    find("mark").hidden = !found.boards.length
+    find("mark-at").max = Math.max(0, found.boards.length - 1)
+    showMark()
   } catch (problem) {
     complain(problem)
   }
+}
+
+/** Choose the mark with boards that is nearest to so many games. */
+function pointAt(games) {
+  const {boards} = learned
+  const at = boards.reduce((best, one, number) => (Math.abs(one.games - games) < Math.abs(boards[best].games - games) ? number : best), 0)
+  if (at !== learned.at) chooseMark(at)
+}
+
+function chooseMark(at) {
+  learned.at = at
+  showMark()
+}
+
+/** Draw the curve with the mark that is chosen, and the boards there. */
+async function showMark() {
+  const {name, marks, boards, at} = learned
+  const [mark, point] = boards.length ? [boards[at], pointAt] : [null, null]
+  find("curve").replaceChildren(...(marks.length > 1 ? [charts.learning(marks, "exploitability", find("curve").clientWidth, mark, point)] : []))
+  if (mark === null) return
+  const steps = mark.iterations === undefined ? "" : `, ${mark.iterations.toLocaleString("en")} steps`
+  const words = `after ${mark.games.toLocaleString("en")} games${steps}`
+  find("mark-shown").textContent = words
+  find("mark-at").value = at
+  find("mark-at").setAttribute("aria-valuetext", mark.exploitability === undefined ? words : `${words}, exploitability ${mark.exploitability.toPrecision(3)}`)
+  try {
+    if (!learned.answers.has(at)) {
+      find("mark-boards").setAttribute("aria-busy", "true")
+      const answer = await ask("mark", {name, number: at})
+      if (learned.name === name) learned.answers.set(at, answer.boards)
+    }
+  } catch (problem) {
+    complain(problem)
+    return
+  }
+  if (learned.name === name && learned.at === at) drawMark(learned.answers.get(at))
+}
+
+function drawMark(answers) {
+  const panels = learned.panels
+  const place = find("mark-boards")
+  place.setAttribute("aria-busy", "false")
+  while (panels.length < answers.length) {
+    const panel = {card: make("div", {class: "card"}), title: make("h3", {}), place: make("div", {}), board: null}
+    panel.card.append(panel.title, panel.place)
+    panels.push(panel)
+  }
+  place.replaceChildren(...panels.slice(0, answers.length).map((panel) => panel.card))
+  find("mark-choice").hidden = answers.some((one) => one.expects === null)
+  const what = find("mark-choice").hidden ? "plays" : find("mark-what").value
+  answers.forEach((one, number) => {
+    const title = `${one.name[0].toUpperCase()}${one.name.slice(1)}`
+    panels[number].title.textContent = title
+    showMap(panels[number], title, one.position, one[what])
+    panels[number].board.label(`${title}, ${one.position.at(-1)} to move`)
+  })
 }
 
 function showRun() {
@@ -663,6 +731,8 @@ function listen() {
   find("logged").addEventListener("change", () => openLogged(find("logged").value))
   find("run-name").addEventListener("change", () => openRun(find("run-name").value))
   find("run-show").addEventListener("click", showRun)
+  find("mark-at").addEventListener("input", () => chooseMark(Number(find("mark-at").value)))
+  find("mark-what").addEventListener("change", showMark)
 }
 
 async function start() {
