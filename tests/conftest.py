@@ -25,8 +25,8 @@ FIRST = (
     "tests/ttt_apps/test_play_page.py",
     "tests/ttt_envs/test_vector_env.py",
 )
-"""groups of tests that begin first, before the others in order. Where nothing is compiled yet, two workers compile nearly
-all kernels for everybody, each a half. The longest groups follow, so that nobody is left alone with one in the end"""
+"""groups of tests that begin first, before the others in order. Where nothing is compiled yet, two workers compile most
+kernels for everybody, each a half. The longest groups follow, so that nobody is left alone with one in the end"""
 
 LIGHT = {"axe_playwright_python", "fastapi", "httpx", "mkdocstrings", "playwright", "uvicorn", "zensical"}
 """packages that a test may need and that any worker imports in a moment"""
@@ -63,7 +63,7 @@ def pytest_collection_modifyitems(config, items):
     yield
     if getattr(config.option, "loadgroup", False):
         for item in items:
-            # pytest-xdist 3.8 writes the group behind the name, where pytest 9.2 looks no more: each test would go alone
+            # pytest-xdist 3.8 writes the group where pytest 9.2 looks no more: each test would go alone
             if (told := getattr(item, "_nodeid", item.nodeid)) != item.nodeid:
                 item._id = type(item._id).parse(told)
             assert item.nodeid.endswith("@" + item.get_closest_marker("xdist_group").args[0]), "groups are not told"

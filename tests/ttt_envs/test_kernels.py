@@ -177,7 +177,7 @@ def signatures_of_kernels():
 
 
 def counted_after(fresh, *parts):
-    """How many types of arguments each kernel was compiled for by these functions of this file, in a process of its own."""
+    """How many types of arguments each kernel is compiled for by functions of this file, in a process of its own."""
     printed = fresh(
         f"import sys; sys.path[:0] = {[str(Path(plain.__file__).parent), str(Path(__file__).parent)]!r}",
         "import test_kernels",

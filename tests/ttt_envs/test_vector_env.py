@@ -54,7 +54,8 @@ def assert_same(ours, theirs, path=""):
         assert ours is None, path
     else:
         assert ours.dtype == theirs.dtype, path
-        assert_array_equal(ours, theirs, err_msg=path)
+        if not np.array_equal(ours, theirs):  # which takes a tenth of the time, and then says nothing
+            assert_array_equal(ours, theirs, err_msg=path, strict=True)
 
 
 def compare(num_envs, mode, steps, seed=0, limit=None, **settings):
