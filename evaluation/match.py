@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -17,7 +17,7 @@ from evaluation.statistics import Interval, of_pairs
 from ttt_envs.boards import LARGEST_BASE_3, Boards, keys, to_text
 from ttt_envs.compiling import Cells, Flags, Integers, Keys, Reals
 from ttt_envs.parallel import Jobs, do_blocks, in_order
-from ttt_envs.policy import HasPlayer, Player, Policy, act_in_episodes, acts_fast
+from ttt_envs.policy import Forfeit, HasPlayer, Player, Policy, act_in_episodes, acts_fast
 from ttt_envs.rules import DRAW, ILLEGAL, NOT_OVER, Game, begin_rows, key_of, play_rows
 from ttt_envs.specs import make_policy
 
@@ -30,8 +30,49 @@ REMEMBERED = 64
 FEWEST = 4
 """pairs in a block at least, whose games are played side by side: fewer take longer"""
 
+PATIENCE = 8
+"""games that a player gives up in a row, without a move between them, before the match is given up: the fewest that the
+blocks of a match have"""
+
 Log = Callable[[Sequence[PlayedGame]], object]
 """what is done with games that were played"""
+
+
+class Forfeits(NamedTuple):
+    """Games that were given up, which their players have lost: see :class:`ttt_envs.policy.Forfeit`."""
+
+    a: int = 0
+    b: int = 0
+    first: str = ""
+    """why the first of them was"""
+
+    @classmethod
+    def of(cls, data: object) -> Forfeits:
+        """What a file says of them.
+
+        Raises:
+            ValueError: anything else.
+        """
+        match data:
+            case [int(a), int(b), str(first)] if min(a, b) >= 0:
+                return cls(a, b, first)
+        raise ValueError(f"{ascii(data)[:60]} are no games that were given up: a's number, b's and a reason are")
+
+    def together(self, other: Forfeits) -> Forfeits:
+        """Of the games of both."""
+        return Forfeits(self.a + other.a, self.b + other.b, self.first or other.first)
+
+    def told(self, a: str, b: str) -> str:
+        """A sentence about them."""
+        by = ", ".join(f"{count:,} by {name}" for count, name in ((self.a, a), (self.b, b)) if count)
+        return f"games were given up, and so lost: {by}. The first: {self.first}"
+
+    def turned(self) -> Forfeits:
+        """The same seen by the other player."""
+        return Forfeits(self.b, self.a, self.first)
+
+
+NONE_GIVEN_UP = Forfeits()
 
 
 @dataclass(frozen=True)
@@ -42,10 +83,12 @@ class Score:
         pairs: int64[3, 3]: pairs of games by a's result as player_0 (row) and as player_1 (column): win, draw, loss.
         lengths: int64[2, 3, cells + 1]: games by a's seat, a's result and the stones on the board at the end; None
             where nobody counted them.
+        forfeits: games among them that a and b gave up.
     """
 
     pairs: Integers
     lengths: Integers | None = None
+    forfeits: Forfeits = NONE_GIVEN_UP
 
     @classmethod
     def nothing(cls, game: Game) -> Score:
@@ -55,7 +98,7 @@ class Score:
     def __add__(self, other: Score) -> Score:
         """Of the games of both."""
         lengths = None if self.lengths is None or other.lengths is None else self.lengths + other.lengths
-        return Score(self.pairs + other.pairs, lengths)
+        return Score(self.pairs + other.pairs, lengths, self.forfeits.together(other.forfeits))
 
     @property
     def games(self) -> int:
@@ -107,6 +150,7 @@ class Score:
             "first": [int(n) for n in self.table[0]],
             "second": [int(n) for n in self.table[1]],
             "pentanomial": [int(n) for n in self.pentanomial],
+            **({"forfeits": self.forfeits._asdict()} if self.forfeits.first else {}),
         }
 
 
@@ -136,7 +180,8 @@ def play_pairs(
 
     Raises:
         OSError: openings of a file that cannot be read, a log that cannot be written.
-        ValueError: too few pairs, an unknown policy, a policy that moves to a cell that is not empty, no openings.
+        ValueError: too few pairs, an unknown policy, a policy that moves to a cell that is not empty, no openings, a
+            player that gives up game after game.
     """
     total = Score.nothing(game)
     for score in play_blocks(game, a, b, pairs, seed=seed, jobs=jobs, openings=openings, log=log):
@@ -181,11 +226,13 @@ def play_blocks(
         openings = Openings.of(openings, game)
     parts = parts_of(pairs, block, openings)
     work = partial(_play_block, game, a, b, seed, openings and openings.text, log is not None, match=match)
+    patience = Patience(a, b)
     try:
         with closing(do_blocks(work, parts, jobs)) as results:
             for score, played in in_order(results):
                 if log is not None:
                     log(played)
+                patience.see(score)
                 yield score
     finally:
         _made.pop(match, None)
@@ -325,8 +372,8 @@ class GamesOfBlock(NamedTuple):
             stones[:] = np.count_nonzero(cells, axis=1)
         return cls(cells, mover, stones, luck, moves_luck, np.full(count, NOT_OVER, np.int8), swapped)
 
-    def score(self, game: Game) -> Score:
-        """What they came to."""
+    def score(self, game: Game, given_up: Mapping[int, str]) -> Score:
+        """What they came to, with the reasons why games, by row, were given up."""
         pairs = len(self.mover) // 2
         # a's results: 0 win, 1 draw, 2 loss
         result = np.where(self.outcome == DRAW, 1, np.where(self.outcome == self.swapped, 0, 2))
@@ -334,7 +381,10 @@ class GamesOfBlock(NamedTuple):
         np.add.at(pairs_of, (result[:pairs], result[pairs:]), 1)
         lengths = np.zeros((2, 3, game.cells + 1), np.int64)
         np.add.at(lengths, (self.swapped.astype(np.int64), result, self.stones), 1)
-        return Score(pairs_of, lengths)
+        lost = result[list(given_up)] == 2
+        return Score(
+            pairs_of, lengths, Forfeits(int(lost.sum()), int((~lost).sum()), next(iter(given_up.values()), ""))
+        )
 
 
 def _play_block(
@@ -357,6 +407,7 @@ def _play_block(
     record = Record(game, Boards(cells.copy(), mover.copy())) if logged else None
     players = [player_of(policy, moves_luck, stones) for policy in policies]
     generators = generators_of(seed, chapter, numbers)
+    given_up: dict[int, str] = {}
     for player in players:
         player.begin(np.arange(len(mover)))
     while (running := outcome == NOT_OVER).any():
@@ -366,13 +417,20 @@ def _play_block(
             if not len(rows):
                 continue
             boards = Boards(cells.take(rows, axis=0), mover.take(rows))  # half the time of cells[rows]
-            actions = players[which].act(boards, rows, generators[which])
+            try:
+                actions = players[which].act(boards, rows, generators[which])
+            except Forfeit as problem:
+                actions, reasons = _after(problem, policies[which], players[which], boards, rows, generators[which])
+                given_up |= reasons
+                outcome[list(reasons)] = 1 - mover[list(reasons)]
+                going_on = outcome[rows] == NOT_OVER
+                rows, boards, actions = rows[going_on], boards.take(np.flatnonzero(going_on)), actions[going_on]
             play_rows(cells, mover, stones, luck, rows, actions, game.parameters, outcome)
             if outcome.min() == ILLEGAL:
                 raise ValueError(f"{policies[which]} moved to a cell that is not empty: it is at fault")
             if record is not None:
                 record.note(rows, actions, (mover[rows] == boards.mover) & (outcome[rows] == NOT_OVER))
-    score = games.score(game)
+    score = games.score(game, given_up)
     if record is None:
         return score, ()
     settings = {} if openings is None else {"openings": openings}
@@ -383,10 +441,66 @@ def _play_block(
             int(outcome[row]),
             seed=seed,
             episode=2 * (chapter * CHAPTER + number) + turned,
+            forfeit=given_up.get(row),
             settings=settings,
         )
         for number, turned, row in rows_by_pairs(numbers)
     ]
+
+
+def _after(
+    problem: Forfeit, policy: Policy, player: Player, boards: Boards, rows: Integers, rng: np.random.Generator
+) -> tuple[Integers, dict[int, str]]:
+    """The moves in the games ``rows`` of which a player has given one up, and who else; reasons by row.
+
+    Raises:
+        ValueError: it gives up one after another.
+    """
+    actions, reasons, at, in_a_row = np.zeros(len(rows), np.int64), dict[int, str](), 0, 0
+    while True:
+        known = len(problem.actions)
+        actions[at : at + known] = problem.actions
+        in_a_row = 1 if known else in_a_row + 1
+        at += known
+        reasons[int(rows[at])] = str(problem)
+        if in_a_row >= PATIENCE:
+            raise _impatient(str(policy), in_a_row, reasons)
+        at += 1
+        if at == len(rows):
+            return actions, reasons
+        rest = np.arange(at, len(rows))
+        try:
+            actions[at:] = player.act(boards.take(rest), rows[at:], rng)
+            return actions, reasons
+        except Forfeit as another:
+            problem = another
+
+
+class Patience:
+    """Ends a match in which one of the players has given up all games of so many blocks.
+
+    Args:
+        a, b: who plays.
+    """
+
+    def __init__(self, a: str | Policy, b: str | Policy) -> None:
+        self._names, self._in_a_row = (str(a), str(b)), [0, 0]
+
+    def see(self, score: Score) -> None:
+        """A block, in order, has come to this.
+
+        Raises:
+            ValueError: that is enough.
+        """
+        forfeits = score.forfeits
+        for who, count in enumerate((forfeits.a, forfeits.b)):
+            self._in_a_row[who] = self._in_a_row[who] + count if count == score.games else 0
+            if self._in_a_row[who] >= PATIENCE:
+                raise _impatient(self._names[who], self._in_a_row[who], {0: forfeits.first})
+
+
+def _impatient(name: str, count: int, reasons: Mapping[int, str]) -> ValueError:
+    return ValueError(f"{name} has given up {count} games in a row, and the match with them: {[*reasons.values()][-1]}")
 
 
 def rows_by_pairs(numbers: range) -> Iterator[tuple[int, int, int]]:

@@ -14,7 +14,7 @@ from uuid import uuid4
 import numpy as np
 
 from baselines.timed import Clock
-from evaluation.match import Score, play_part
+from evaluation.match import Forfeits, Score, play_part
 from evaluation.openings import Openings
 from evaluation.timed_match import play_timed_part
 from evaluation.units import Unit, do_units
@@ -75,19 +75,23 @@ def openings_hash(openings: Openings) -> str:
 def play_unit(call: str, openings: Openings | None, unit: Unit) -> dict[str, Any]:
     """Play a block of a ``call`` of its own name: ``pairs``, as of :class:`Score`, and ``cpu_s``, what it took.
 
-    By the clock also ``lost_on_time``, a's and b's games.
+    By the clock also ``lost_on_time``, a's and b's games; and where games were given up ``forfeits``, as of
+    :class:`Forfeits`.
     """
     begun = time.process_time()
     a, b = unit["players"]
     numbers = range(unit["first"], unit["first"] + unit["pairs"])
     match = f"{call} {a} {b}"
-    game, seed, more = Game.from_dict(unit["game"]), unit["seed"], {}
+    game, seed = Game.from_dict(unit["game"]), unit["seed"]
+    more: dict[str, Any] = {}
     if "clock" in unit:
         clock = Clock(*unit["clock"])
         timed = play_timed_part(game, a, b, clock, numbers, seed=seed, openings=openings, match=match)
         score, more = timed.score, {"lost_on_time": [times.lost for times in timed.times]}
     else:
         score = play_part(game, a, b, numbers, seed=seed, openings=openings, match=match)
+    if score.forfeits.first:
+        more["forfeits"] = list(score.forfeits)
     return {"pairs": score.pairs.tolist(), "cpu_s": time.process_time() - begun, **more}
 
 
@@ -112,4 +116,5 @@ def play_units(
     work = do_units(partial(play_unit, uuid4().hex, openings), units, folder, made_by, jobs=jobs, others=others)
     with closing(work) as results:
         for number, result in results:
-            yield number, Score(np.array(result["pairs"], np.int64)), float(result["cpu_s"])
+            forfeits = Forfeits.of(result.get("forfeits", [0, 0, ""]))
+            yield number, Score(np.array(result["pairs"], np.int64), forfeits=forfeits), float(result["cpu_s"])

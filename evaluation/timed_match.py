@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -22,6 +22,7 @@ from evaluation.match import (
     CHAPTER,
     GamesOfBlock,
     Log,
+    Patience,
     Record,
     Score,
     generators_of,
@@ -34,7 +35,7 @@ from evaluation.openings import Openings
 from ttt_envs.boards import Boards
 from ttt_envs.compiling import Reals
 from ttt_envs.parallel import Jobs, do_blocks, in_order
-from ttt_envs.policy import Player, Policy, ReadsClocks
+from ttt_envs.policy import Forfeit, Player, Policy, ReadsClocks
 from ttt_envs.rules import ILLEGAL, NOT_OVER, Game, play_rows
 
 FORFEIT = "time"
@@ -147,10 +148,12 @@ def play_timed_pairs(
     if isinstance(openings, str):
         openings = Openings.of(openings, game)
     work = partial(play_timed_block, game, a, b, clock, seed, openings and openings.text, log is not None, match=match)
+    patience = Patience(a, b)
     with closing(do_blocks(work, parts_of(pairs, 1, openings), jobs)) as results:
         for score, played in in_order(results):
             if log is not None:
                 log(played)
+            patience.see(score.score)
             total += score
             if progress is not None:
                 progress(score.score.games // 2)
@@ -209,12 +212,15 @@ def play_timed_block(
             _warm(game, policy, games)
     _warm_for = match or None
     times, played = [Times.nothing(), Times.nothing()], []
+    given_up: dict[int, str] = {}
     try:
         for number, turned, row in rows_by_pairs(numbers):
             for player in players:
                 player.begin(np.array([row]))
             taken, forfeit = _play_game(game, games, row, policies, players, generators, clock, record, now)
             times = [sum_ + one for sum_, one in zip(times, taken, strict=True)]
+            if forfeit not in (None, FORFEIT):
+                given_up[row] = forfeit
             if logged:
                 first, second = (b, a) if turned else (a, b)
                 seconds = [one.seconds.round(4).tolist() for one in (reversed(taken) if turned else taken)]
@@ -240,7 +246,7 @@ def play_timed_block(
     for who, player in enumerate(players):
         if isinstance(player, TimedPlayer):
             times[who] += Times(np.zeros(0), float("inf"), 0, player.guesses, player.hits)
-    return TimedScore(games.score(game), (times[0], times[1])), played
+    return TimedScore(games.score(game, given_up), (times[0], times[1])), played
 
 
 _warm_for: str | None = None
@@ -252,7 +258,8 @@ def _warm(game: Game, policy: Policy, games: GamesOfBlock) -> None:
     player = player_of(policy, games.moves_luck, games.stones)
     first = Boards(games.cells[:1].copy(), games.mover[:1].copy())
     player.begin(np.zeros(1, np.int64))
-    player.act(first, np.zeros(1, np.int64), np.random.default_rng(0), np.zeros(1))
+    with suppress(Forfeit):
+        player.act(first, np.zeros(1, np.int64), np.random.default_rng(0), np.zeros(1))
     if isinstance(player, TimedPlayer):
         player.close()
 
@@ -279,7 +286,11 @@ def _play_game(
         which = int(mover[row] != swapped[row])
         boards = Boards(cells.take(rows, axis=0), mover.take(rows))
         begun = now()
-        actions = players[which].act(boards, rows, generators[which], np.array([left[which]]))
+        try:
+            actions = players[which].act(boards, rows, generators[which], np.array([left[which]]))
+        except Forfeit as problem:
+            outcome[row], forfeit = 1 - mover[row], str(problem)
+            break
         spent = now() - begun
         left[which] -= spent
         taken[which].append(spent)

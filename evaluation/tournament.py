@@ -195,7 +195,7 @@ class Tournament:
 
 def reversed_score(score: Score) -> Score:
     """The same games seen by the other player."""
-    return Score(np.ascontiguousarray(score.pairs[::-1, ::-1].T))
+    return Score(np.ascontiguousarray(score.pairs[::-1, ::-1].T), forfeits=score.forfeits.turned())
 
 
 def check_players(players: Sequence[str], anchor: str | None) -> None:
@@ -259,13 +259,18 @@ def run_tournament(
     scores = {pairing: Score(np.zeros((3, 3), np.int64)) for pairing in pairings}
     seconds = dict.fromkeys(pairings, 0.0)
     played = play_units(units, begin, folder, made_by, jobs=jobs, others=(RESULT, COST))
+    by_unit: dict[int, Score] = {}
     with closing(played):
         for number, score, cpu_s in played:
-            i, j, turned = whose[number]
-            scores[i, j] += reversed_score(score) if turned else score
-            seconds[i, j] += cpu_s
+            by_unit[number] = score
+            seconds[whose[number][:2]] += cpu_s
             if progress is not None:
                 progress(score.games // 2)
+    for number, score in sorted(
+        by_unit.items(), key=lambda one: one[0]
+    ):  # so that the first forfeit does not depend on who plays
+        i, j, turned = whose[number]
+        scores[i, j] += reversed_score(score) if turned else score
     counts = np.zeros((len(players), len(players), 5), np.int64)
     for (i, j), score in scores.items():
         counts[i, j] = score.pentanomial

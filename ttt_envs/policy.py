@@ -113,6 +113,28 @@ class Values(Protocol):
         ...
 
 
+class Forfeit(ValueError):  # noqa: N818  # a game's end, and no error where a match counts it
+    """Who is to move gives up a game, and so loses it: an engine that has ended, say. A match counts it and goes on.
+
+    Players raise it from ``act``, and policies that are not pure, which matches ask about one position at a time;
+    elsewhere it is an error like any other.
+
+    Args:
+        reason: one sentence.
+        actions: int64[F]: moves in the first F games that were asked about. The next one is given up, and those behind
+            it are asked about again.
+    """
+
+    def __init__(self, reason: str, actions: Integers | None = None) -> None:
+        words = " ".join(reason.split())[:LONGEST_REASON] or "no reason was given"
+        super().__init__(words if words.isprintable() else ascii(words)[1:-1])
+        self.actions = np.zeros(0, np.int64) if actions is None else actions
+
+
+LONGEST_REASON = 1000
+"""letters of a reason that are kept"""
+
+
 class Player(Protocol):
     """What plays with a memory between its moves: tree reuse, clocks, pondering."""
 
@@ -123,7 +145,11 @@ class Player(Protocol):
     def act(
         self, boards: Boards, slots: Integers, rng: np.random.Generator, time_left: Reals | None = None
     ) -> Integers:
-        """int64[B]: a move in each of the games ``slots``, with ``time_left`` float64[B] seconds on the clocks."""
+        """int64[B]: a move in each of the games ``slots``, with ``time_left`` float64[B] seconds on the clocks.
+
+        Raises:
+            Forfeit: one of the games is given up.
+        """
         ...
 
 
@@ -258,6 +284,9 @@ def act_in_episodes(policy: Policy, boards: Boards, luck: Keys, plies: Integers)
         boards: positions that are not over.
         luck: uint64[B], the episodes' luck.
         plies: int64[B], stones on the boards.
+
+    Raises:
+        Forfeit: a policy that is not pure gives up a game.
     """
     if policy.pure:
         actions = act(policy, boards, EpisodeStreams(luck, plies))
@@ -265,5 +294,8 @@ def act_in_episodes(policy: Policy, boards: Boards, luck: Keys, plies: Integers)
         actions = np.empty(len(plies), np.int64)
         for b in range(len(plies)):  # a generator of its own for every row: what it draws cannot depend on the batch
             rng = np.random.default_rng([int(luck[b]), OPPONENT, int(plies[b])])
-            actions[b] = act(policy, boards.take(np.array([b])), rng)[0]
+            try:
+                actions[b] = act(policy, boards.take(np.array([b])), rng)[0]
+            except Forfeit as problem:
+                raise Forfeit(str(problem), actions[:b]) from None
     return actions

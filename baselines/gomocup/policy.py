@@ -13,11 +13,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from baselines.gomocup.engine import Engine, OutOfTime, check_game
+from baselines.gomocup.engine import Engine, Fault, OutOfTime, check_game
 from baselines.timed.clock import Clock
 from baselines.timed.searches import Now
 from ttt_envs.boards import Boards
 from ttt_envs.compiling import Integers, Reals
+from ttt_envs.policy import Forfeit
 from ttt_envs.rules import Game, legal
 from ttt_envs.specs import Named
 
@@ -32,7 +33,8 @@ class Gomocup(Named):
     """An engine that speaks the Gomocup protocol: five or more in a row without skips, on boards of 5 to 19.
 
     The program runs with all rights of the caller, in the folder of the caller. A move that is illegal, late or
-    no move at all, and an engine that ends, are a :class:`ValueError` that says what happened.
+    no move at all, and an engine that ends, are a :class:`ValueError` that says what happened; in a match they lose
+    the game.
 
     Raises:
         ValueError: a game that engines do not play, no such program, a setting out of range.
@@ -112,12 +114,17 @@ class Gomocup(Named):
         Each has the time for a move; with ``clock`` that of a game that begins with it.
 
         Raises:
-            ValueError: the engine is at fault.
+            Forfeit: the engine is at fault.
+            ValueError: it cannot be started.
         """
         out = np.zeros(boards.cells.shape)
         full_s = None if self.own_clock is None else self.own_clock.seconds
         for row in range(len(boards.mover)):
-            out[row, self._engine.move(boards.position(row), self.turn_s(full_s), full_s, full_s)] = 1
+            self._engine.start()  # what does not start will not do so for the next game
+            try:
+                out[row, self._engine.move(boards.position(row), self.turn_s(full_s), full_s, full_s)] = 1
+            except Fault as problem:
+                raise Forfeit(str(problem)) from None
         return out
 
     def player(self) -> GomocupPlayer:
@@ -131,6 +138,8 @@ class Gomocup(Named):
 
 class GomocupPlayer:
     """Plays games with an engine, in one process: a game by itself is told move by move, several in turns as boards.
+
+    A fault of the engine gives up the game in which it happens, and the engine is started anew for the next one.
 
     Attributes:
         left: by slot, the seconds on its own clock; empty without one. A match's own clocks take its place.
@@ -163,14 +172,19 @@ class GomocupPlayer:
         """int64[B], a move in each of the games ``slots``, one after another; ``rng`` is not used.
 
         Raises:
-            ValueError: the engine is at fault. An engine whose time of a match's clock runs out is not: then any legal
+            Forfeit: the engine is at fault. An engine whose time of a match's clock runs out is not: then any legal
                 move comes after it, and the match counts it as lost on time.
+            ValueError: it cannot be started.
         """
         out = np.empty(len(slots), np.int64)
         for row, slot in enumerate(slots.tolist()):
             left = self.left.get(slot) if time_left is None else float(time_left[row])
+            self._engine.start()  # what does not start will not do so for the next game
             begun = self._now()
-            out[row] = self._move(boards, row, left, time_left is not None)
+            try:
+                out[row] = self._move(boards, row, left, time_left is not None)
+            except Fault as problem:
+                raise Forfeit(str(problem), out[:row]) from None
             if time_left is None and self._clock is not None and left is not None:
                 self.left[slot] = left - (self._now() - begun) + self._clock.increment
         return out

@@ -1,7 +1,9 @@
 """Engines of the Gomocup protocol as opponents: what they are told, what they may say, and that they never stay."""
 
 import copy
+import dataclasses
 import gc
+import json
 import os
 import pickle
 import signal
@@ -9,6 +11,8 @@ import subprocess
 import sys
 import textwrap
 import time
+from itertools import accumulate
+from operator import add
 from pathlib import Path
 
 import numpy as np
@@ -18,13 +22,15 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from baselines.gomocup import Gomocup, parse_cell
-from baselines.gomocup.engine import Engine, Fault
+from baselines.gomocup.engine import Engine
 from baselines.gomocup.program import LONGEST, Program, TooLate
 from baselines.timed import Clock
-from evaluation.match import play_pairs
+from evaluation.games import read_either, read_games
+from evaluation.match import play_blocks, play_pairs
 from evaluation.timed_match import play_timed_pairs
+from ttt_apps import evaluate
 from ttt_envs import Boards, Game, act, make_policy
-from ttt_envs.policy import HasPlayer, ReadsClocks
+from ttt_envs.policy import Forfeit, HasPlayer, ReadsClocks
 from ttt_envs.rules import Position
 from ttt_envs.specs import TRUST, FromFile
 
@@ -393,7 +399,7 @@ def test_after_a_fault_it_is_started_again(engine, tmp_path):
     """
     policy = make_policy(engine(here), GAME)
     player, boards, only = policy.player(), Boards.of([with_stones()]), np.zeros(1, np.int64)
-    with pytest.raises(Fault):
+    with pytest.raises(Forfeit):
         player.act(boards, only, np.random.default_rng(0))
     assert player.act(boards, only, np.random.default_rng(0)) == [0]
 
@@ -529,9 +535,113 @@ def test_a_match_by_the_clock_is_lost_by_who_thinks_too_long(engine):
     assert score.times[0].lost == 2
 
 
-def test_in_a_match_a_limit_for_moves_still_is_one(engine):
-    with pytest.raises(ValueError, match=r"did not answer BEGIN within 0\.1 s"):
-        play_timed_pairs(GAME, engine(SLOW["hangs"], move=0.05, tolerance=0.05), "random", 1, Clock(60), seed=4)
+def test_in_a_match_by_the_clock_a_limit_for_moves_still_is_one(engine):
+    logged = []
+    spec = engine(SLOW["hangs"], move=0.05, tolerance=0.05)
+    score = play_timed_pairs(GAME, spec, "random", 1, Clock(60), seed=4, log=logged.extend)
+    assert score.score.table.tolist() == [[0, 0, 1], [0, 0, 1]]
+    assert score.score.forfeits[:2] == (2, 0)
+    assert [times.lost for times in score.times] == [0, 0]
+    assert [len(played.moves) for played in logged] == [0, 1]
+    assert "did not answer BEGIN within 0.1 s" in score.score.forfeits.first == logged[0].forfeit
+
+
+FAULTY = """
+    def answer(line):
+        free = first_free()
+        if free == "{free}":
+            {fault}
+        return free
+"""
+"""at fault where this is the first free cell: a function of the position"""
+
+
+@pytest.mark.parametrize("fault", ["sys.exit(3)", "return '0,0'", "return 'no idea'"])
+def test_a_fault_loses_a_game_and_the_match_goes_on(engine, fault):
+    spec = engine(FAULTY.format(free="2,0", fault=fault))
+    logged = []
+    score = play_pairs(GAME, spec, "random", 4, seed=1, openings="random:2", log=logged.extend)
+    whole = play_pairs(GAME, FirstFree(GAME), "random", 4, seed=1, openings="random:2", log=(ours := []).extend)
+    forfeits = score.forfeits
+    assert 0 < forfeits.a < 8
+    assert forfeits.b == whole.forfeits.a == 0
+    assert [played.forfeit is not None for played in logged].count(True) == forfeits.a
+    for played, other in zip(logged, ours, strict=True):
+        assert other.moves[: len(played.moves)] == played.moves  # nothing else has changed
+        if played.forfeit is None:
+            assert played == dataclasses.replace(other, players=played.players)
+        else:
+            assert played.players[1 - played.result] == spec
+            assert played.forfeit.startswith(str(make_policy(spec, GAME)))
+    assert forfeits.first in {played.forfeit for played in logged}
+    assert score.to_dict()["forfeits"] == {"a": forfeits.a, "b": 0, "first": forfeits.first}
+    assert "forfeits" not in whole.to_dict()
+    assert forfeits.told("one", "two").startswith(f"games were given up, and so lost: {forfeits.a} by one. The first: ")
+
+
+def test_forfeits_depend_on_the_seed_and_not_on_blocks_or_workers(engine):
+    spec = engine(FAULTY.format(free="5,0", fault="return 'no idea'"))
+
+    def played(**how):
+        games = []
+        *_, last = accumulate(play_blocks(GAME, "random", spec, 6, seed=1, log=games.extend, **how), add)
+        return last.pairs.tolist(), last.forfeits[:2], [game.to_dict() for game in games]
+
+    expected = played(block=6)
+    assert expected[1][1] > 0
+    assert played(block=4) == expected
+    assert played(block=4, jobs=2) == expected
+
+
+def test_a_match_ends_with_who_gives_up_game_after_game(engine):
+    spec = engine("def answer(line): sys.exit(3)")
+    said = r"has given up 8 games in a row, and the match with them: gomocup:.* ended before it answered"
+    with pytest.raises(ValueError, match=said):  # within a block, and so not after 200 games
+        play_pairs(GAME, spec, "random", 100, seed=1)
+    with pytest.raises(ValueError, match=said):
+        play_timed_pairs(GAME, spec, "random", 100, Clock(60), seed=1)
+    assert play_pairs(GAME, spec, "random", 3, seed=1).forfeits[:2] == (6, 0)  # so few are played to their end
+
+
+def test_forfeits_are_noted_kept_and_counted(engine, tmp_path, capsys):
+    spec = engine(FAULTY.format(free="2,0", fault="return 'no idea'"))
+    game, log = ["--size=7", "--win-length=5", "--games=8", "--seed=1", "--openings=random:2"], tmp_path / "games.jsonl"
+    evaluate.main(["match", spec, "random", *game, f"--log={log}", "--json"])
+    said = capsys.readouterr()
+    forfeits = json.loads(said.out)["forfeits"]
+    assert forfeits["a"] > 0
+    noted = f"note: games were given up, and so lost: {forfeits['a']} by {spec}. The first: {forfeits['first']}"
+    assert " ".join(said.err.split()).endswith(" ".join(noted.split()))
+    evaluate.main(["games", str(log), f"--out={tmp_path / 'games.txt'}"])
+    assert list(read_either(tmp_path / "games.txt")) == list(read_games(log))
+    assert sum(played.forfeit is not None for played in read_games(log)) == forfeits["a"]
+    capsys.readouterr()
+    for command in (["tournament"], ["sprt", "--clock=60"]):
+        folder = tmp_path / command[0]
+        evaluate.main([*command, "random", spec, *game, f"--out={folder}", "--no-report", "--json"])
+        said = capsys.readouterr()
+        found = json.loads(said.out)
+        found = found["pairings"][0] if command == ["tournament"] else found
+        assert found["forfeits"]["b"] > 0
+        assert found["forfeits"]["a"] == 0
+        assert f"{found['forfeits']['b']} by {spec}." in " ".join(said.err.split())
+        first = (folder / "result.json").read_bytes()
+        evaluate.main([*command, "random", spec, *game, f"--out={folder}", "--no-report"])  # all is kept
+        assert (folder / "result.json").read_bytes() == first
+        capsys.readouterr()
+
+
+def test_an_engine_that_cannot_be_started_again_ends_the_match(engine, tmp_path):
+    once = f"""
+        import os
+        if os.path.exists({str(tmp_path / "once")!r}):
+            sys.exit(1)
+        open({str(tmp_path / "once")!r}, "w").close()
+        def answer(line): sys.exit(3)
+    """
+    with pytest.raises(ValueError, match="ended before it answered START 7") as problem:
+        play_pairs(GAME, engine(once), "random", 4, seed=1)
+    assert not isinstance(problem.value, Forfeit)
 
 
 @pytest.mark.parametrize(

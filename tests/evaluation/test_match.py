@@ -10,7 +10,8 @@ from numpy.testing import assert_array_equal
 
 from evaluation import match
 from evaluation.match import Score, play_blocks, play_pairs
-from ttt_envs import Game
+from ttt_envs import Game, make_policy
+from ttt_envs.policy import Forfeit
 
 # player_0's wins, draws and losses in tic-tac-toe with random moves, exactly (tests/data/known-values.json)
 RANDOM = (Fraction(737, 1260), Fraction(8, 63), Fraction(121, 420))
@@ -26,6 +27,51 @@ def test_random_against_random_has_its_known_rates():
         for count, share in zip(seat, expected, strict=True):
             error = 4 * (float(share * (1 - share)) * 50_000) ** 0.5
             assert abs(count - float(share) * 50_000) < error
+
+
+class Quits:
+    """Plays at random, and gives up before its third stone where there is one of the other player in the first cell."""
+
+    pure = False
+
+    def __init__(self, game):
+        self.random = make_policy("random", game)
+
+    def probabilities(self, boards, rng=None):
+        [cells] = boards.cells
+        if cells[0] == 2 - boards.mover[0] and np.count_nonzero(cells == boards.mover[0] + 1) == 2:
+            raise Forfeit("it has\nseen enough\x00")
+        return self.random.probabilities(boards, rng)
+
+
+def test_a_policy_without_memory_gives_up_games_and_plays_the_others():
+    logged = []
+    score = play_pairs(GAME, Quits(GAME), "random", 200, seed=3, log=logged.extend)
+    given_up = [played for played in logged if played.forfeit is not None]
+    assert {played.forfeit for played in given_up} == {r"it has seen enough\x00"}
+    assert score.forfeits == (len(given_up), 0, r"it has seen enough\x00")
+    assert 40 < len(given_up) < 200
+    quitter = str(logged[0].players[0])
+    for played in given_up:
+        cells, mover = played.end()
+        assert played.players[mover] == quitter
+        assert (played.result, cells[0]) == (1 - mover, 2 - mover)
+    for played in logged:  # and never where it should have
+        for (cells, mover), _, _ in played.positions():
+            seen = played.players[mover] == quitter and cells[0] == 2 - mover
+            assert not (seen and np.count_nonzero(cells == mover + 1) == 2)
+    assert score.lengths.sum() == 400
+    parts = play_blocks(GAME, Quits(GAME), "random", 200, seed=3, block=7)
+    assert_array_equal(sum(parts, Score.nothing(GAME)).pairs, score.pairs)
+
+
+def test_a_match_ends_with_a_policy_that_gives_up_all_games():
+    class Never(Quits):
+        def probabilities(self, boards, rng=None):
+            raise Forfeit("")
+
+    with pytest.raises(ValueError, match="has given up 8 games in a row, and the match with them: no reason was given"):
+        play_pairs(GAME, "random", Never(GAME), 10)
 
 
 def test_the_other_way_round_is_the_same_match_seen_from_the_other_side():

@@ -43,6 +43,8 @@ class Match(PairOptions):
 
         game = self.game()
         score, times = self.play(game)
+        if score.forfeits.first:
+            note(score.forfeits.told(self.a, self.b))
         if self.json:
             asked = {"a": self.a, "b": self.b, "seed": self.seed, "openings": self.openings or None}
             timed = {"clock": self.clock, "times": [each.to_dict() for each in times]} if times else {}

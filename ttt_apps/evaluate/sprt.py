@@ -12,7 +12,7 @@ from rich.table import Table
 from evaluation.better import SPRT, Decision, Model, elo, likelihood_of_superiority
 from evaluation.sources import hash_of
 from evaluation.sprt import MOST, RESULT, SequentialMatch, run_sprt
-from ttt_apps.cli import Count, kept_in, new_table, progress_bar
+from ttt_apps.cli import Count, kept_in, new_table, note, progress_bar
 from ttt_apps.evaluate.kept_pairs import KeptPairs
 from ttt_apps.options import folder_name
 from ttt_apps.versions import versions
@@ -80,6 +80,8 @@ class Sprt(KeptPairs):
                 clock=self.clock or None,
                 progress=tell_bar,
             )
+        if found.score.forfeits.first:
+            note(found.score.forfeits.told(self.a, self.b))
         self.tell_result(_table(self, str(game), found), folder / RESULT)
 
 

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from evaluation.sources import hash_of
 from evaluation.tournament import COST, MOST, RESULT, Tournament, check_players, run_tournament
-from ttt_apps.cli import Count, kept_in, new_table, progress_bar
+from ttt_apps.cli import Count, kept_in, new_table, note, progress_bar
 from ttt_apps.evaluate.kept_pairs import KeptPairs
 from ttt_apps.versions import versions
 
@@ -59,6 +59,9 @@ class PlayTournament(KeptPairs):
                 anchor=self.anchor,
                 progress=lambda played: bar.advance(task, 2 * played),
             )
+        for (i, j), score in found.scores.items():
+            if score.forfeits.first:
+                note(score.forfeits.told(found.players[i], found.players[j]))
         table = _table(found, f"{game}, {self.games:,} games in each pairing")
         self.tell_result(table, folder / RESULT, folder / COST)
 
