@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from baselines import solver
+from evaluation.choices import read_choices
 from evaluation.games import Move, PlayedGame, append_games, from_notation, read_games, to_notation, write_games
 from evaluation.report_parts import game_of, read_cost, read_metrics
 from evaluation.study import Findings, Study, run_units
@@ -154,7 +155,14 @@ def read_all(run):
             played = load_policy(GAME, str(run)).probabilities(Boards.start(GAME))
             assert played.shape == (1, 6)
             assert np.isclose(played.sum(), 1)
-        for read in (read_cost, read_metrics, read_training, lambda run: game_of(run, read_config(run))):
+        readers = (
+            read_cost,
+            read_metrics,
+            read_training,
+            lambda run: game_of(run, read_config(run)),
+            lambda run: read_choices(run, GAME),
+        )
+        for read in readers:
             with told():
                 read(run)
 
@@ -194,12 +202,12 @@ def test_damaged_nodes_of_any_json_of_a_run(runs, learner):
     run = runs[learner]
 
     @settings(max_examples=EXAMPLES.get(learner, 500))
-    @given(st.sampled_from(["config.json", "config.json", "cost.json", "metrics.jsonl"]), SEEDS)
+    @given(st.sampled_from(["config.json", "config.json", "cost.json", "metrics.jsonl", "choices.jsonl"]), SEEDS)
     def check(name, seed):
         rng, text = np.random.default_rng(seed), (run / name).read_text()
         damaged = (
             damage.damaged_lines(text.splitlines(), rng)
-            if name == "metrics.jsonl"
+            if name.endswith(".jsonl")
             else damage.damaged_json(json.loads(text), rng)
         )
         with changed(run / name, damaged.encode()):
@@ -263,7 +271,8 @@ RESUMED = {"q-learning": 150, "naive-mc": 60, "value-net": 30}
 @pytest.mark.parametrize("learner", RESUMED)
 def test_a_damaged_run_goes_on_or_says_why(runs, learner, tmp_path):
     run = runs[learner]
-    names = ["config.json", "config.json", "cost.json", "metrics.jsonl", *(path.name for path in arrays_of(run))]
+    names = ["config.json", "config.json", "cost.json", "metrics.jsonl", "choices.jsonl"]
+    names += [path.name for path in arrays_of(run)]
     contents = {path.relative_to(run): path.read_bytes() for path in run.rglob("*") if path.is_file()}
     games = str(int(LEARNED[learner][0].partition("=")[2]) + 4)
 
@@ -279,7 +288,7 @@ def test_a_damaged_run_goes_on_or_says_why(runs, learner, tmp_path):
         if name.endswith(".npz"):
             with told():
                 save_arrays(path, damage.damaged_arrays(load_arrays(path), rng))
-        elif name == "metrics.jsonl":
+        elif name.endswith(".jsonl"):
             path.write_text(damage.damaged_lines(path.read_text().splitlines(), rng))
         else:
             data = json.loads(path.read_text())

@@ -192,8 +192,7 @@ def _resume_run(run: Path, games: int | None, cluster: str) -> Path:
         training = _training(dataclasses.replace(options, batch=side_by_side), settings, game)
         training.learner.from_arrays(parts["learner"])
         training.from_arrays(parts["training"])
-        kept = parts["metrics"]
-        sizes = int(kept["size"][0]), int(kept["choices"][0]) if "choices" in kept else 0  # old runs kept none
+        sizes = int(parts["metrics"]["size"][0]), int(parts["metrics"].get("choices", [0])[0])  # old runs kept none
         if not training.running:
             return _finished(options, run)
     here = {"games": training.done.games, "versions": versions(), "revision": revision()}

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from evaluation.better import elo_of
-from evaluation.match import Score
+from evaluation.match import Forfeits, Score
 from evaluation.page import Html, element, folded, percent, section, share
 from evaluation.report_parts import boards_of, choice_figure, left_out, loses, or_why
 from evaluation.statistics import Interval
@@ -158,6 +158,15 @@ def score_in(data: Data) -> Score:
     if not 1 <= score.games <= _FAR:
         raise _wrong("pairs", data.get("pairs"), "counts of pairs, one or more in all")
     return score
+
+
+def given_up(data: Data, a: str, b: str) -> Html | None:
+    """What is said of games that were given up, where some were."""
+    if data.get("forfeits") is None:
+        return None
+    found = object_in(data, "forfeits")
+    told = Forfeits(count_in(found, "a"), count_in(found, "b"), text_in(found, "first")).told(a, b)
+    return element("p", f"{told[0].upper()}{told[1:]}", class_="quiet")
 
 
 # ---------------------------------------------------------------------------------------------------------------------

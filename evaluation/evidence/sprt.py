@@ -11,6 +11,7 @@ from evaluation.evidence.parts import (
     count_in,
     counts_in,
     game_in,
+    given_up,
     interval_in,
     likelihood,
     list_in,
@@ -88,6 +89,7 @@ def _answer(data: Data, a: str, b: str) -> Html:
         verdict(f"{better(a, b, score, likely)}."),
         element("p", _accepted(data, a, b), class_="lead"),
         element("p", f"A is {a}, B is {b}."),
+        given_up(data, a, b),
         tiles(shown),
         chart,
     )

@@ -15,6 +15,7 @@ from evaluation.evidence.parts import (
     count_in,
     counts_in,
     game_in,
+    given_up,
     interval_in,
     likelihood,
     object_in,
@@ -118,7 +119,10 @@ def _answer(data: Data, players: Sequence[Player], order: Sequence[int]) -> Html
     zero = "0 is the mean of all" if anchor is None else f"0 is {anchor}"
     games = sum(one.games for one in players) // 2
     about = f"Ratings are in Elo with 95% intervals; {zero}. {games:,} games in all, in pairs with the seats swapped."
-    return element("section", verdict(f"{sentence}."), cycle, element("p", about))
+    pairings = objects_in(data, "pairings", MOST_PLAYERS**2)
+    last = len(players) - 1
+    faults = [given_up(one, *(players[count_in(one, name, last)].name for name in ("a", "b"))) for one in pairings]
+    return element("section", verdict(f"{sentence}."), cycle, element("p", about), *faults)
 
 
 def _ratings(data: Data, players: Sequence[Player], order: Sequence[int]) -> Html:

@@ -131,6 +131,19 @@ def page_of(folder, data):
 # What they say first
 
 
+def test_games_that_were_given_up_are_told(tmp_path, results):
+    words = page_of(tmp_path / "without", results["sprt"]).text()
+    assert "given up" not in words
+    forfeits = {"a": 2, "b": 0, "first": "it <ended>"}
+    words = page_of(tmp_path / "sprt", results["sprt"] | {"forfeits": forfeits}).text()
+    assert "Games were given up, and so lost: 2 by win-or-block. The first: it <ended>" in words
+    data = copy.deepcopy(results["tournament"])
+    data["pairings"][0] |= {"forfeits": {"a": 0, "b": 3, "first": "it ended"}}
+    loser = data["players"][data["pairings"][0]["b"]]["spec"]
+    words = page_of(tmp_path / "tournament", data).text()
+    assert words.count(f"Games were given up, and so lost: 3 by {loser}. The first: it ended") == 1
+
+
 @pytest.mark.parametrize(("pairs", "better_one"), [(WON, "a"), (LOST, "b"), (EVEN, None)])
 def test_the_verdict_of_a_test_is_what_its_interval_says(tmp_path, pairs, better_one):
     data = sprt(pairs)
