@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from evaluation.exact import while_training
 from evaluation.report import REPORT, write_report
 from evaluation.report_parts import read_cost
 from evaluation.strength import Strength, strength_of
-from learners.base import Learner
+from learners.base import Arrays, Learner
 from learners.checkpoint import (
     CHECKPOINT,
     CONFIG,
@@ -192,7 +192,7 @@ def _resume_run(run: Path, games: int | None, cluster: str) -> Path:
         training = _training(dataclasses.replace(options, batch=side_by_side), settings, game)
         training.learner.from_arrays(parts["learner"])
         training.from_arrays(parts["training"])
-        sizes = int(parts["metrics"]["size"][0]), int(parts["metrics"].get("choices", [0])[0])  # old runs kept none
+        sizes = _size(run, parts, "size"), _size(run, parts, "choices") if "choices" in parts["metrics"] else 0
         if not training.running:
             return _finished(options, run)
     here = {"games": training.done.games, "versions": versions(), "revision": revision()}
@@ -200,6 +200,18 @@ def _resume_run(run: Path, games: int | None, cluster: str) -> Path:
     meter.end("set-up")
     warm(settings, options, game, meter)
     return _ended(options, game, run, _learn(training, options, run, sizes, meter), meter)
+
+
+def _size(run: Path, parts: Mapping[str, Arrays], name: str) -> int:
+    """The bytes of a file that a checkpoint vouches for; checkpoints from before have none for choices.jsonl.
+
+    Raises:
+        ValueError: anything else stands there.
+    """
+    size = parts["metrics"].get(name)
+    if size is None or size.shape != (1,) or size.dtype != np.int64:
+        raise ValueError(f"{run / CHECKPOINT} does not say how long the run's files were: it is damaged")
+    return int(size[0])
 
 
 def _batch(options: Options) -> int:
