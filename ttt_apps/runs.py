@@ -34,9 +34,9 @@ from learners.checkpoint import (
     read_training,
     save_checkpoint,
 )
-from learners.config import TEACHER, AnyConfig, Builder, Fitter, LearnerConfig
+from learners.config import TEACHER, AnyConfig, Builder, Fitter, LearnerConfig, Looper
 from learners.pool import parse_pool
-from learners.training import Progress, Task, Training, initial_rng
+from learners.training import Progress, Stepwise, Task, Training, initial_rng
 from ttt_apps.cli import (
     Stopped,
     progress_bar,
@@ -84,10 +84,10 @@ def train_run(options: Options, settings: AnyConfig) -> Path:
             f"{run} holds a run already: go on with it by train.py --resume {run}, choose another --out, or "
             f"--overwrite to replace it"
         )
-    training: Training | None = None
-    if isinstance(settings, Fitter):
+    training: Stepwise | None = None
+    if not isinstance(settings, Builder):
         settings.check_opponent(options.opponent, game)  # before anything is done
-    else:
+    if not isinstance(settings, Fitter):
         training = _training(options, settings, game)
     run.mkdir(parents=True, exist_ok=True)
     with _held(run):
@@ -106,7 +106,7 @@ def config_of(options: Options, settings: AnyConfig) -> dict[str, Any]:
 
 
 def _train_run(
-    options: Options, settings: AnyConfig, game: Game, run: Path, training: Training | None, meter: Meter
+    options: Options, settings: AnyConfig, game: Game, run: Path, training: Stepwise | None, meter: Meter
 ) -> Path:
     """The same in a folder that is held."""
     for old in (CHECKPOINT, METRICS, CHOICES, COST, EVENTS, MODEL, REPORT):
@@ -185,10 +185,13 @@ def _resume_run(run: Path, games: int | None, cluster: str) -> Path:
         training = _training(options, settings, game)
     else:
         parts = load_checkpoint(run)
-        if {"learner", "training", "metrics"} - parts.keys() or "live" not in parts["training"]:
+        ours = isinstance(settings, Builder)
+        if {"learner", "training", "metrics"} - parts.keys() or (ours and "live" not in parts["training"]):
             raise ValueError(f"{run / CHECKPOINT} is no checkpoint of a training that can go on: train anew")
         # a run of fewer games than its batch played so many side by side, and goes on so
-        side_by_side = max(1, min(_batch(options), parts["training"]["live"].size))
+        side_by_side = _batch(options)
+        if ours:
+            side_by_side = max(1, min(side_by_side, parts["training"]["live"].size))
         training = _training(dataclasses.replace(options, batch=side_by_side), settings, game)
         training.learner.from_arrays(parts["learner"])
         training.from_arrays(parts["training"])
@@ -209,7 +212,7 @@ def _size(run: Path, parts: Mapping[str, Arrays], name: str) -> int:
         ValueError: anything else stands there.
     """
     size = parts["metrics"].get(name)
-    if size is None or size.shape != (1,) or size.dtype != np.int64:
+    if size is None or size.shape != (1,) or size.dtype.kind != "i":
         raise ValueError(f"{run / CHECKPOINT} does not say how long the run's files were: it is damaged")
     return int(size[0])
 
@@ -219,8 +222,12 @@ def _batch(options: Options) -> int:
     return options.batch or LearnerConfig.batch
 
 
-def _training(options: Options, settings: Builder, game: Game) -> Training:
+def _training(options: Options, settings: Builder | Looper, game: Game) -> Stepwise:
     """The training at its start."""
+    if isinstance(settings, Looper):
+        learner = settings.build(game, initial_rng(options.seed))
+        batch = _batch(options)
+        return settings.training(learner, options.games, batch=batch, seed=options.seed, cluster=options.cluster)
 
     def build() -> Learner:
         return settings.build(game, initial_rng(options.seed))
@@ -231,7 +238,7 @@ def _training(options: Options, settings: Builder, game: Game) -> Training:
     return Training(build(), opponent, options.games, batch=_batch(options), seed=options.seed, seat=options.seat)
 
 
-def _learn(training: Training, options: Options, run: Path, sizes: Sizes, meter: Meter) -> Progress:
+def _learn(training: Stepwise, options: Options, run: Path, sizes: Sizes, meter: Meter) -> Progress:
     """Train to the end, with checkpoints on the way and one at the end; ``sizes`` is what the last one has kept."""
     learner = training.learner
     saved_games, saved_at = training.done.games, time.monotonic()
@@ -253,7 +260,7 @@ def _learn(training: Training, options: Options, run: Path, sizes: Sizes, meter:
             _keep_cost(run, meter)
             saved_games, saved_at = training.done.games, time.monotonic()
 
-        def after_step(training: Training) -> bool:
+        def after_step(training: Stepwise) -> bool:
             many = 0 < options.checkpoint_games <= training.done.games - saved_games
             if interrupt.asked or many or time.monotonic() - saved_at > options.checkpoint_seconds:
                 save()
@@ -333,7 +340,7 @@ def _callbacks(
     return [measured]
 
 
-def warm(settings: Builder, options: Options, game: Game, meter: Meter) -> None:
+def warm(settings: Builder | Looper, options: Options, game: Game, meter: Meter) -> None:
     """Have compiled what a learner will use, so that it does not count as learning: a few games that nobody keeps."""
     with slow_status("compiling, once"):
         few = dataclasses.replace(options, games=WARM, batch=WARM // 2)
