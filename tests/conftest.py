@@ -41,6 +41,11 @@ settings.register_profile("reproducible", deadline=None, derandomize=True, datab
 settings.load_profile("reproducible")
 
 
+@cache
+def is_here(package):
+    return importlib.util.find_spec(package) is not None
+
+
 def pytest_ignore_collect(collection_path, config):
     """The tests of clients are all slow, and import large libraries before they are left out."""
     return True if collection_path == ROOT / "tests" / "clients" and config.option.markexpr == "not slow" else None
@@ -51,7 +56,7 @@ def pytest_collection_modifyitems(config, items):
     """Leave out what needs a package that is not here; one worker has all that needs large ones, or a whole file."""
     for item in items:
         needed = {name for mark in item.iter_markers("needs") for name in mark.args}
-        missing = sorted(name for name in needed if importlib.util.find_spec(name) is None)
+        missing = sorted(name for name in needed if not is_here(name))
         if missing:
             item.add_marker(pytest.mark.skip(reason=f"{' and '.join(missing)} not installed"))
         large = bool(needed - LIGHT)

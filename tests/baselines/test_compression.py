@@ -8,13 +8,11 @@ from dataclasses import replace
 import numpy as np
 import plain
 import pytest
-import tensorly
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse.linalg import svds
 from scipy.stats import ortho_group
-from tensorly.decomposition import tensor_train, tucker
 
 from baselines.compression import (
     CompressedPolicy,
@@ -152,6 +150,9 @@ def test_the_svd_is_that_of_scipy(seed):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_hosvd_and_hooi_are_those_of_tensorly(seed):
+    import tensorly  # which takes a second, and only here
+    from tensorly.decomposition import tucker
+
     values = table_of_noise(BOARD, seed)
     tensor = THREE_PAIRS.tensor(values)
     for rank in (1, 4, 8):
@@ -166,6 +167,9 @@ def test_hosvd_and_hooi_are_those_of_tensorly(seed):
 
 @pytest.mark.parametrize("split", ["03/14/25", "0/12/34/5", "cells"])
 def test_the_train_is_that_of_tensorly(split):
+    import tensorly
+    from tensorly.decomposition import tensor_train
+
     grouping, values = Grouping.parse(BOARD, split), table_of_noise(BOARD)
     tensor = grouping.tensor(values)
     for rank in (1, 4, 9):

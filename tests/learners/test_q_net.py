@@ -417,6 +417,14 @@ def test_arrays_of_other_boards_and_settings_are_refused():
         build(replay_size=64).from_arrays(build().to_arrays())
 
 
+@pytest.fixture(scope="module")
+def arrays_with_replay():
+    """Of a learner that has learned; made once, for its update is traced anew for each learner."""
+    learner = build(**REPLAY)
+    train(learner, "random", 5)
+    return learner.to_arrays()
+
+
 def changed(name, change):
     def apply(arrays):
         arrays[name] = arrays[name].copy()
@@ -441,10 +449,8 @@ def changed(name, change):
         (lambda arrays: arrays.update(replay_draws=np.zeros(3, np.uint64)), "needs replay_draws"),
     ],
 )
-def test_damaged_arrays_are_refused(damage, message):
-    learner = build(**REPLAY)
-    train(learner, "random", 5)
-    arrays = learner.to_arrays()
+def test_damaged_arrays_are_refused(damage, message, arrays_with_replay):
+    arrays = dict(arrays_with_replay)
     damage(arrays)
     with pytest.raises(ValueError, match=message):
         build(**REPLAY).from_arrays(arrays)

@@ -64,16 +64,17 @@ def killed_after(steps, arguments, monkeypatch):
     ],
 )
 def test_a_run_that_goes_on_ends_as_if_it_had_never_stopped(name, opponent, tmp_path, monkeypatch):
-    """Killed four times, each time with what is on the disk at that step; at last when most games are over."""
-    games = 130 if name == "q-net" else 200  # a step of which takes longest
+    """Killed each time with what is on the disk at that step; at last when most games are over."""
+    games = 130 if name == "q-net" else 200  # a step of which takes longest, and a start, too
     whole = killed_after(None, options(name, tmp_path / "whole", opponent, games=games), monkeypatch)
     folder = tmp_path / "killed"
     arguments = options(name, folder, opponent, games=games, **{"checkpoint-games": 1})
-    for steps in (0, 9, 14, whole - 9 - 14 - 2):
+    before_the_last = (14,) if name == "q-net" else (0, 9, 14)
+    for steps in (*before_the_last, whole - sum(before_the_last) - 2):
         killed_after(steps, arguments, monkeypatch)
         arguments = ["--resume", str(folder)]
     train.main(arguments)
-    assert len(json.loads((folder / "config.json").read_text())["resumed"]) >= 3
+    assert len(json.loads((folder / "config.json").read_text())["resumed"]) >= max(2, len(before_the_last))
     plain.assert_same_runs(tmp_path / "whole", folder)
 
 
