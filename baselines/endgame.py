@@ -19,7 +19,7 @@ from baselines.kernels import bare, bare_inlined
 from baselines.layered import LayeredTable, build, estimate, open_table
 from baselines.layered.folder import Folder, open_folder
 from baselines.layered.layers import Layers
-from baselines.layered.ranks import Classes, Ranks, Sets, classes_of, entry_of, ranks_of
+from baselines.layered.ranks import Classes, Ranks, Sets, classes_of, entry_of, ranks_of, spread
 from baselines.layered.sweep import BYTES, WON, Values
 from ttt_envs.bits import bits_of, line_in
 from ttt_envs.boards import Boards, to_text
@@ -309,15 +309,6 @@ def _layers_to_check(folder: Path, stones: int) -> tuple[Layers, Values, Values]
 
 
 @bare_inlined
-def _spread(to: Integers, count: int, first: int, out: Sets) -> None:
-    """As :func:`baselines.layered.ranks.spread`."""
-    out[0] = 0
-    for i in range(count):
-        for rest in range(wide(1) << i):
-            out[(wide(1) << i) + rest] = out[rest] | np.uint32(wide(1) << to[first + i])
-
-
-@bare_inlined
 def _class_at(entry: int, stones: int, starts: Integers, widths: Integers) -> tuple[int, int, int]:
     """How many stones of an entry are the mover's, its class, and the rank of the other's."""
     own = wide(0)
@@ -377,8 +368,8 @@ def _check(
                         count += 1
                 half = (count + 1) // 2
                 ones = (wide(1) << half) - 1
-                _spread(empty, half, 0, low_spread)
-                _spread(empty, count - half, half, high_spread)
+                spread(empty, half, 0, low_spread)
+                spread(empty, count - half, half, high_spread)
             compact = wide(ranks.sets[ranks.starts[stones - own] + rank])
             theirs = wide(low_spread[compact & ones]) | wide(high_spread[compact >> half])
             # what the rules say, and where the rest stands: looked up afterwards, many at once

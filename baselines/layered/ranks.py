@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from baselines.kernels import bare_inlined
 from ttt_envs.bits import count_bits, line_in
-from ttt_envs.compiling import Integers, Parameters, compiled, inlined, wide
+from ttt_envs.compiling import Integers, Parameters, compiled, wide
 from ttt_envs.rules import Game
 from ttt_envs.symmetry import inverse, symmetries
 
@@ -120,7 +120,7 @@ def spread_all(to: Integers) -> Sets:
     return np.ascontiguousarray(out)
 
 
-@inlined
+@bare_inlined
 def spread(to: Integers, count: int, first: int, out: Sets) -> None:
     """All sets of the cells ``first`` to ``first + count - 1``, with cell i moved to ``to[i]``: into out[2**count]."""
     out[0] = 0
