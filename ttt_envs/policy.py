@@ -289,7 +289,10 @@ def act_in_episodes(policy: Policy, boards: Boards, luck: Keys, plies: Integers)
         Forfeit: a policy that is not pure gives up a game.
     """
     if policy.pure:
-        actions = act(policy, boards, EpisodeStreams(luck, plies))
+        try:
+            actions = act(policy, boards, EpisodeStreams(luck, plies))
+        except Forfeit as problem:  # nobody knows of which game, for it may have been asked in another order
+            raise ValueError(f"{policy} is pure and gave up a game, {problem}: say pure = False") from None
     else:
         actions = np.empty(len(plies), np.int64)
         for b in range(len(plies)):  # a generator of its own for every row: what it draws cannot depend on the batch

@@ -72,6 +72,9 @@ def test_a_match_ends_with_a_policy_that_gives_up_all_games():
 
     with pytest.raises(ValueError, match="has given up 8 games in a row, and the match with them: no reason was given"):
         play_pairs(GAME, "random", Never(GAME), 10)
+    Never.pure = True
+    with pytest.raises(ValueError, match="is pure and gave up a game, no reason was given: say pure = False"):
+        play_pairs(GAME, "random", Never(GAME), 10)
 
 
 def test_the_other_way_round_is_the_same_match_seen_from_the_other_side():
