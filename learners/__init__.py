@@ -1,6 +1,7 @@
 """Policies that learn."""
 
 LEARNERS: dict[str, str] = {
+    "alpha-zero": "learners.alpha_zero:AlphaZeroConfig",
     "naive-mc": "learners.naive_mc:NaiveMCConfig",
     "q-learning": "learners.q_learning:QLearningConfig",
     "q-net": "learners.q_net:QNetConfig",

@@ -39,10 +39,27 @@ class Transition(NamedTuple):
     """int64[B]: what was then played; -1 where nothing was, and for learners that do not ask for it"""
 
 
-class Learner(Policy, Protocol):
-    """A policy that learns. ``probabilities`` is what it would play in earnest: no exploration, and no learning."""
+class Stored(Policy, Protocol):
+    """A policy that has learned, and what it has learned as arrays."""
 
     game: Game
+
+    def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+        """All that was learned, and all counters: enough to go on exactly, beside what its training keeps."""
+        ...
+
+    def from_arrays(self, arrays: Arrays) -> None:
+        """Take back what :meth:`to_arrays` gave.
+
+        Raises:
+            ValueError: arrays that are not a learner's of this kind and game.
+        """
+        ...
+
+
+class Learner(Stored, Protocol):
+    """A policy that learns. ``probabilities`` is what it would play in earnest: no exploration, and no learning."""
+
     bootstrap: Bootstrap
     """``own-turn``: transitions lead to the same player's next turn. ``ply``, in self-play only: to the next ply"""
     wants_next_action: bool
@@ -54,18 +71,6 @@ class Learner(Policy, Protocol):
 
     def observe(self, transition: Transition) -> dict[str, float]:
         """Learn; return what is worth logging."""
-        ...
-
-    def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
-        """All that was learned, and all counters: enough to go on exactly."""
-        ...
-
-    def from_arrays(self, arrays: Arrays) -> None:
-        """Take back what :meth:`to_arrays` gave.
-
-        Raises:
-            ValueError: arrays that are not a learner's of this kind and game.
-        """
         ...
 
 

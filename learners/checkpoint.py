@@ -20,11 +20,12 @@ import numpy as np
 
 from learners import LEARNERS, OtherGame
 from learners.config import AnyConfig, Fitter
+from learners.dense import Floats
 from ttt_envs.boards import Boards
 from ttt_envs.compiling import Reals
 from ttt_envs.files import open_to_read, parse_json, read_bounded, write_whole
 from ttt_envs.images import MeanOverImages
-from ttt_envs.policy import Policy, Values, is_colour_blind, is_symmetric
+from ttt_envs.policy import Judge, Policy, Values, is_colour_blind, is_symmetric
 from ttt_envs.rules import Game
 from ttt_envs.specs import FromFile, from_file, load_object, nearest
 
@@ -328,17 +329,29 @@ class RunPolicy:
 class ValuedRunPolicy(RunPolicy):
     """The same of a learner that thinks in values."""
 
-    def __init__(self, path: str, learner: Policy, judge: Values, images: Images = "own") -> None:
+    def __init__(self, path: str, learner: Policy, valuer: Values, images: Images = "own") -> None:
         super().__init__(path, learner, images)
-        self.judge = judge
+        self._valuer = valuer
 
     def values(self, boards: Boards) -> Reals:
         """float64[B], to the mover."""
-        return self.judge.values(boards)
+        return self._valuer.values(boards)
 
     def action_values(self, boards: Boards) -> Reals:
         """float64[B, cells], to the mover, NaN where illegal."""
-        return self.judge.action_values(boards)
+        return self._valuer.action_values(boards)
+
+
+class JudgingRunPolicy(ValuedRunPolicy):
+    """The same of a learner that guides searches."""
+
+    def __init__(self, path: str, learner: Policy, judge: Judge, images: Images = "own") -> None:
+        super().__init__(path, learner, judge, images)
+        self._judge = judge
+
+    def judge(self, boards: Boards) -> tuple[Floats, Reals]:
+        """See :class:`~ttt_envs.policy.Judge`."""
+        return self._judge.judge(boards)
 
 
 def policy_name(run: str | Path) -> str:
@@ -385,6 +398,8 @@ def load_policy(game: Game, path: str, images: Images = "own") -> RunPolicy:
 
 def _run_policy(path: str, learner: Policy, game: Game, images: Images) -> RunPolicy:
     played = learner if images == "own" or is_symmetric(learner) else MeanOverImages(learner, game)
+    if isinstance(played, Judge):
+        return JudgingRunPolicy(path, played, played, images)
     if isinstance(played, Values):
         return ValuedRunPolicy(path, played, played, images)
     return RunPolicy(path, played, images)

@@ -18,8 +18,8 @@ from ttt_envs.specs import make_policy
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from learners.base import Learner
-    from learners.training import Progress, Task
+    from learners.base import Learner, Stored
+    from learners.training import Progress, Stepwise, Task
 
 TEACHER = "teacher"
 """what stands for the opponent of a learner that is taught by its teacher's games"""
@@ -27,7 +27,7 @@ TEACHER = "teacher"
 
 @dataclass(frozen=True)
 class LearnerConfig:
-    """The base of settings: frozen dataclasses from which the command line is made, of one of the two kinds below.
+    """The base of settings: frozen dataclasses from which the command line is made, of one of the kinds below.
 
     What stands here suits most learners; a class says what else suits its own.
     """
@@ -52,6 +52,41 @@ class Builder(LearnerConfig, ABC):
     @abstractmethod
     def build(self, game: Game, rng: np.random.Generator) -> Learner:
         """The learner, with nothing learned yet."""
+
+
+class Looper(LearnerConfig, ABC):
+    """Settings of a learner that goes on step by step in a loop of its own, as if our loops taught it.
+
+    A run of it that was stopped at any instant goes on.
+    """
+
+    @abstractmethod
+    def build(self, game: Game, rng: np.random.Generator) -> Stored:
+        """The learner, with nothing learned yet."""
+
+    @abstractmethod
+    def training(self, learner: Stored, games: int, *, batch: int, seed: int, cluster: str = "") -> Stepwise:
+        """Its training at the start.
+
+        Args:
+            learner: as :meth:`build` made it; it learns in place.
+            games: how many to play.
+            batch: how many are played side by side.
+            seed: of everything random.
+            cluster: where they are played, as in ``Options.cluster``.
+        """
+
+    @abstractmethod
+    def check_opponent(self, opponent: str, game: Game) -> None:
+        """Look, before anything is done, whether it can learn from games against an opponent.
+
+        Args:
+            opponent: a spec string, or ``"self"``.
+            game: what is played.
+
+        Raises:
+            ValueError: it cannot.
+        """
 
 
 class Fitter(LearnerConfig, ABC):
@@ -80,7 +115,7 @@ class Fitter(LearnerConfig, ABC):
             make_policy(opponent, game)
 
 
-AnyConfig = Builder | Fitter
+AnyConfig = Builder | Looper | Fitter
 """the settings of any learner"""
 
 

@@ -372,8 +372,8 @@ class NetInTensorFlow:
     def update(self, batch: Floats, rate: float, step: int) -> float:
         """Take step ``step``, from 1, with the learning rate ``rate``; the loss before it."""
         tf = self._tf
-        if self._means:  # Adam's moments start at 0, for which this makes up
-            rate *= math.sqrt(1 - BETA_2**step) / (1 - BETA_1**step)
+        if self._means:
+            rate = adam_rate(rate, step)
         return float(self._compiled_update(tf.constant(batch), tf.constant(rate, tf.float32)))
 
     def renew_target(self) -> None:
@@ -435,18 +435,7 @@ class NetInTensorFlow:
         if not self._means:
             weight.assign_sub(rate * gradient)
             return
-        self._tf.raw_ops.ResourceApplyAdam(
-            var=weight.handle,
-            m=self._means[name].handle,
-            v=self._squares[name].handle,
-            beta1_power=0.0,  # the rate has the correction
-            beta2_power=0.0,
-            lr=rate,
-            beta1=BETA_1,
-            beta2=BETA_2,
-            epsilon=ADAM_EPSILON,
-            grad=gradient,
-        )
+        adam_step(self._tf, weight, self._means[name], self._squares[name], gradient, rate)
 
     def _variables(self) -> dict[str, Any]:
         """All that changes, by the names of the arrays."""
@@ -483,6 +472,27 @@ def check(
     array = checked(arrays, name, shape, kind, "q-net")
     if not ((array >= least) & (array <= most)).all():
         raise ValueError(f"q-net cannot hold the numbers in {name}, which are out of range: they are damaged")
+
+
+def adam_rate(rate: float, step: int) -> float:
+    """The learning rate of step ``step``, from 1, of Adam: its moments start at 0, for which this makes up."""
+    return rate * math.sqrt(1 - BETA_2**step) / (1 - BETA_1**step)
+
+
+def adam_step(tf: Any, weight: Any, mean: Any, square: Any, gradient: Any, rate: Any) -> None:
+    """Change a weight and its moments, variables all, as Adam says, with a rate of :func:`adam_rate`."""
+    tf.raw_ops.ResourceApplyAdam(
+        var=weight.handle,
+        m=mean.handle,
+        v=square.handle,
+        beta1_power=0.0,  # the rate has the correction
+        beta2_power=0.0,
+        lr=rate,
+        beta1=BETA_1,
+        beta2=BETA_2,
+        epsilon=ADAM_EPSILON,
+        grad=gradient,
+    )
 
 
 def import_tensorflow(wanted_by: str) -> Any:

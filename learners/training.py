@@ -7,6 +7,7 @@ seats come from the number of the game, and the learner's exploration from a str
 from __future__ import annotations
 
 import dataclasses
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from learners.base import Arrays, Follower, Learner, Seat, Turns, check_bootstrap, seen_from
+from learners.base import Arrays, Follower, Learner, Seat, Stored, Turns, check_bootstrap, seen_from
 from ttt_envs.compiling import Integers
 from ttt_envs.lockstep import SELF, Lockstep, SeatChoice, Shown
 from ttt_envs.policy import Policy, act_in_episodes
@@ -22,7 +23,7 @@ from ttt_envs.rules import NOT_OVER, SEAT, Game, key_of, splitmix64, uniform
 from ttt_envs.specs import make_policy
 from ttt_envs.stepping import TRUNCATED
 
-Callback = Callable[[int, Learner], dict[str, float]]
+Callback = Callable[[int, Policy], dict[str, float]]
 """called with the number of finished games and the learner; what it returns is logged"""
 
 
@@ -90,7 +91,88 @@ def exploration_rng(seed: int) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,)))
 
 
-class Training:
+class Stepwise(ABC):
+    """A training that goes on step by step, can be stored between two steps, and goes on from there.
+
+    Attributes:
+        learner: who learns, in place.
+        games: how many are to be played.
+        done: how far it has come.
+        marked: how many games were finished when it was last measured and logged.
+    """
+
+    learner: Stored
+    games: int
+    done: Progress
+    marked: int
+
+    @property
+    @abstractmethod
+    def logged(self) -> dict[str, float]:
+        """What is worth logging of the last step."""
+
+    @property
+    @abstractmethod
+    def running(self) -> bool:
+        """Whether games are still played."""
+
+    @abstractmethod
+    def step(self) -> None:
+        """The next step."""
+
+    @abstractmethod
+    def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+        """All that decides how it goes on, the learner's own arrays apart; between two steps."""
+
+    @abstractmethod
+    def from_arrays(self, arrays: Arrays) -> None:
+        """Take back what :meth:`to_arrays` gave, of the same settings; with more games than then, play them too.
+
+        Raises:
+            ValueError: arrays of a training with other settings, or damaged ones.
+        """
+
+    def run(
+        self,
+        *,
+        every: int | Marks | None = None,
+        callbacks: Iterable[Callback] = (),
+        log: Callable[[int, dict[str, float]], None] | None = None,
+        progress: Callable[[Progress], None] | None = None,
+        after_step: Callable[[Stepwise], bool] | None = None,
+    ) -> Progress:
+        """Play to the end.
+
+        Args:
+            every: after how many games to call the callbacks and to log, or at which; never by default.
+            callbacks: what to measure then; they must not draw from the learner's randomness.
+            log: takes the number of games and all numbers measured since.
+            progress: called after every step, with the same object.
+            after_step: called after every step; False stops.
+
+        Returns:
+            How far it has come.
+        """
+        following = marks_of(self.games + 1 if every is None else every)
+        going_on = True
+        while going_on and self.running:
+            self.step()
+            done = self.done
+            if progress is not None:
+                progress(done)
+            if done.games >= following(self.marked) or (done.games == self.games and done.games > self.marked):
+                self.marked = done.games
+                measured = {**self.logged, "wins": done.wins, "draws": done.draws, "losses": done.losses}
+                for callback in callbacks:
+                    measured |= callback(done.games, self.learner)
+                if log is not None:
+                    log(done.games, measured)
+            if after_step is not None:
+                going_on = after_step(self)
+        return self.done
+
+
+class Training(Stepwise):
     """Games in lockstep that a learner learns from: a state that goes on, can be stored, and goes on from there.
 
     Games are numbered when they are started, and every started game is finished and counted: stopping at so many
@@ -111,6 +193,8 @@ class Training:
     Raises:
         ValueError: numbers out of range, an unknown opponent, a learner that cannot learn in this way.
     """
+
+    learner: Learner
 
     def __init__(
         self,
@@ -140,6 +224,11 @@ class Training:
         self._actions = np.zeros(count, np.int64)
         self._shown = Shown.empty(count, learner.game.cells)
         self._begin(np.arange(count))
+
+    @property
+    def logged(self) -> dict[str, float]:
+        """What the learner has said of its last lesson."""
+        return self._turns.logged
 
     @property
     def running(self) -> bool:
@@ -175,47 +264,8 @@ class Training:
         self._live[slots] = True
         self._board.begin(slots)
 
-    def run(
-        self,
-        *,
-        every: int | Marks | None = None,
-        callbacks: Iterable[Callback] = (),
-        log: Callable[[int, dict[str, float]], None] | None = None,
-        progress: Callable[[Progress], None] | None = None,
-        after_step: Callable[[Training], bool] | None = None,
-    ) -> Progress:
-        """Play to the end.
-
-        Args:
-            every: after how many games to call the callbacks and to log, or at which; never by default.
-            callbacks: what to measure then; they must not draw from the learner's randomness.
-            log: takes the number of games and all numbers measured since.
-            progress: called after every step, with the same object.
-            after_step: called after every step; False stops.
-
-        Returns:
-            How far it has come.
-        """
-        following = marks_of(self.games + 1 if every is None else every)
-        going_on = True
-        while going_on and self.running:
-            self.step()
-            done = self.done
-            if progress is not None:
-                progress(done)
-            if done.games >= following(self.marked) or (done.games == self.games and done.games > self.marked):
-                self.marked = done.games
-                measured = {**self._turns.logged, "wins": done.wins, "draws": done.draws, "losses": done.losses}
-                for callback in callbacks:
-                    measured |= callback(done.games, self.learner)
-                if log is not None:
-                    log(done.games, measured)
-            if after_step is not None:
-                going_on = after_step(self)
-        return self.done
-
     def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
-        """All that decides how it goes on, the learner's own arrays apart; between two steps."""
+        """See :meth:`Stepwise.to_arrays`."""
         state = self._board.clone(include_rng=True)
         del state["game"]
         counts = (self.games, self._started, self.marked, *dataclasses.astuple(self.done))
@@ -229,11 +279,7 @@ class Training:
         return arrays | {f"opponent.{name}": array for name, array in stored.items()}
 
     def from_arrays(self, arrays: Arrays) -> None:
-        """Take back what :meth:`to_arrays` gave, of the same settings; with more games than then, play them too.
-
-        Raises:
-            ValueError: arrays of a training with other settings, or damaged ones.
-        """
+        """See :meth:`Stepwise.from_arrays`."""
         mine = self.to_arrays()
         for name, array in mine.items():
             other = arrays.get(name)

@@ -20,14 +20,15 @@ import numpy as np
 from learners.base import Arrays
 from learners.checkpoint import MODEL, load_weights, save_arrays
 from learners.config import TEACHER, Fitter, check_limits
-from learners.dense import Activation, Dense, Floats, forward
+from learners.dense import Activation, Dense, Floats, forward, planes
+from learners.looking_ahead import one_ply_ahead
 from learners.q_net import DEVICE, import_tensorflow
 from learners.teacher import Teacher, lessons_of
 from learners.training import Progress, Task, check_counts
 from ttt_envs.boards import Boards
 from ttt_envs.compiling import Cells, Reals
 from ttt_envs.policy import best_shares
-from ttt_envs.rules import DRAW, NOT_OVER, Game, play_rows
+from ttt_envs.rules import Game
 from ttt_envs.specs import make_policy
 from ttt_envs.symmetry import Symmetries, symmetries
 
@@ -273,11 +274,6 @@ def _initial(shapes: list[tuple[int, ...]], rng: np.random.Generator) -> list[Fl
     return arrays
 
 
-def planes(seen: Cells) -> Floats:
-    """float32[B, 3 * cells]: where own stones are, where the opponent's, and where none, of boards own stones first."""
-    return np.concatenate([seen == 1, seen == 2, seen == 0], axis=1).astype(np.float32)
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # Playing
 
@@ -314,23 +310,7 @@ class ValueNet:
 
     def action_values(self, boards: Boards) -> Reals:
         """float64[B, cells], to the mover, NaN where illegal; a win at once is worth 1."""
-        game, skip = self.game, self.game.skip_chance
-        rows, cell = np.nonzero(boards.legal(game))
-        after, mover = boards.cells[rows], boards.mover[rows]
-        outcome = np.full(len(rows), NOT_OVER, np.int8)
-        stones = np.count_nonzero(after, axis=1)
-        each = np.arange(len(rows))
-        # whose turn is skipped does not matter here: both turns are valued
-        play_rows(after, mover.copy(), stones, np.zeros(len(rows), np.uint64), each, cell, game.parameters, outcome)
-        going_on = outcome == NOT_OVER
-        worth = np.where(outcome == DRAW, 0.0, 1.0)
-        left = Boards(after[going_on], mover[going_on])
-        worth[going_on] = -(1 - skip) * self.values(Boards(left.cells, 1 - left.mover))
-        if skip > 0:
-            worth[going_on] += skip * self.values(left)
-        out = np.full(boards.cells.shape, np.nan)
-        out[rows, cell] = worth
-        return out
+        return one_ply_ahead(self.game, boards, self.values)
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
         """float64[B, cells]: equal shares for the moves of highest value."""

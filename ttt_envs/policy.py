@@ -7,6 +7,7 @@ import typing
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ttt_envs.boards import Boards
 from ttt_envs.compiling import Integers, Keys, Reals, compiled
@@ -110,6 +111,20 @@ class Values(Protocol):
 
     def action_values(self, boards: Boards) -> Reals:
         """float64[B, rows * columns], to the mover, NaN where illegal."""
+        ...
+
+
+@runtime_checkable
+class Judge(Values, Protocol):
+    """A policy that guides searches: it says in one go how likely moves are and what positions are worth."""
+
+    def judge(self, boards: Boards) -> tuple[NDArray[np.float32], Reals]:
+        """How likely moves are, and what positions are worth.
+
+        Returns:
+            float32[B, rows * columns], logarithms, each row up to a constant and anything where illegal; and
+            float64[B], to the mover, -1 loss to 1 win.
+        """
         ...
 
 

@@ -44,6 +44,7 @@ POLICIES: dict[str, str] = {
     "mcts": "baselines.mcts:MCTS",
     "timed": "baselines.timed:Timed",
     "book": "baselines.opening_book:load_book",
+    "alpha-zero": "learners.alpha_zero:AlphaZeroSearch",
     "run": "learners.checkpoint:load_policy",
     "sb3": "learners.sb3:ZipPolicy",
     "openspiel": "baselines.open_spiel_bots:OpenSpielBot",

@@ -18,12 +18,17 @@ Saito, "Monte-Carlo tree search solver", 2008): a position is *known* where a mo
 move where it ends the game or both turns after it are known, and then it is worth (1 - p) of one and p of the other.
 What is known takes the place of what was sampled.
 
+A rollout that also says how likely moves are guides the search: see :mod:`baselines.mcts.guided`.
+
 Simulation s of a position with a 64-bit key draws from ``splitmix64(key, s)`` alone. So a search is the same in one run
 or in many, alone or beside others.
 """
 
 from __future__ import annotations
 
+from baselines.mcts.guided import pressing_rows as pressing_rows
+from baselines.mcts.gumbel import GumbelSearch as GumbelSearch
+from baselines.mcts.gumbel import check_gumbel as check_gumbel
 from baselines.mcts.policy import MCTS as MCTS
 from baselines.mcts.policy import MCTSAnalysis as MCTSAnalysis
 from baselines.mcts.policy import MCTSPlayer as MCTSPlayer

@@ -14,7 +14,7 @@ from baselines.mcts.search import MCTSSearch, check_settings
 from baselines.mcts.tree import KeptTree, Trees
 from ttt_envs.boards import Boards
 from ttt_envs.compiling import Flags, Integers, Keys, Reals
-from ttt_envs.policy import Policy, Values, sample
+from ttt_envs.policy import Judge, Policy, Values, sample
 from ttt_envs.rules import Game, Position
 from ttt_envs.specs import Named, make_policy
 
@@ -48,7 +48,6 @@ class MCTS(Named):
     """
 
     name: ClassVar[str] = "mcts"
-    pure: ClassVar[bool] = False
 
     game: Game
     simulations: int = 200
@@ -56,7 +55,8 @@ class MCTS(Named):
     c: float = 1.4
     """weight of exploration"""
     rollout: str | Policy = "random"
-    """what judges a leaf: random play to the end, or the values of a policy, as in ``rollout=(run:PATH)``"""
+    """what judges a leaf: random play to the end, or the values of a policy, as in ``rollout=(run:PATH)``; one that
+    says how likely moves are, too, such as a run of alpha-zero, guides the search by PUCT"""
     decisive: bool = True
     """win at once where possible, stop the other player's win first, and pass on what is certain"""
     temperature: float = 0.0
@@ -70,6 +70,11 @@ class MCTS(Named):
         check_settings(self.simulations, self.c, self.temperature)
         self._leaf  # noqa: B018  # a wrong name is told now
         self._database  # noqa: B018
+
+    @property
+    def pure(self) -> bool:
+        """Whether a judge guides the search: then nothing in it is drawn."""
+        return isinstance(self._leaf, Judge)
 
     @cached_property
     def _database(self) -> Endgame | None:
@@ -105,7 +110,8 @@ class MCTS(Named):
 
     def groups(self, count: int) -> Iterator[slice]:
         """Rows 0 to ``count - 1`` in groups whose trees fit into ``MEMORY``."""
-        step = max(1, MEMORY // Trees.bytes_of(self.simulations + 1, 2))
+        judged_cells = self.game.cells if self.pure else 0
+        step = max(1, MEMORY // Trees.bytes_of(self.simulations + 1, 2, judged_cells))
         for start in range(0, count, step):
             yield slice(start, min(start + step, count))
 
@@ -115,7 +121,7 @@ class MCTS(Named):
         Raises:
             ValueError: without ``rng``.
         """
-        if rng is None:
+        if rng is None and not self.pure:
             raise ValueError(f"{self} draws its simulations: give it rng=np.random.default_rng(seed)")
         out = np.empty(boards.cells.shape)
         for rows, search in self._searches(boards, rng):

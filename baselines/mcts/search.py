@@ -9,12 +9,30 @@ from collections.abc import Sequence
 import numpy as np
 
 from baselines.endgame import Endgame, Probe, no_probe
+from baselines.mcts.guided import guide
 from baselines.mcts.simulation import BACK, DOWN, WHOLE, simulate
-from baselines.mcts.tree import CELL, FIRST, LIMIT, MAKER, NEXT, VISITS, KeptTree, Trees, copy_tree, node_of, read_roots
+from baselines.mcts.tree import (
+    CELL,
+    FIRST,
+    KNOWN,
+    LIMIT,
+    MAKER,
+    NEXT,
+    OPEN,
+    SUM,
+    VISITS,
+    KeptTree,
+    Trees,
+    copy_tree,
+    node_of,
+    read_roots,
+)
 from ttt_envs.boards import Boards
 from ttt_envs.compiling import Flags, Integers, Keys, Reals
-from ttt_envs.policy import Values
+from ttt_envs.policy import Judge, Values
 from ttt_envs.rules import Game
+
+_NOTHING_SAID = np.zeros((0, 0), np.float32), np.zeros(0)
 
 
 class MCTSSearch:
@@ -32,7 +50,9 @@ class MCTSSearch:
         boards: positions that are not over.
         keys: uint64[B], what the simulations draw from.
         c: weight of exploration.
-        leaf: a policy that judges the leaves of all trees in one call; None for random play to the end.
+        leaf: a policy that judges the leaves of all trees in one call; None for random play to the end. One that also
+            says how likely moves are, a :class:`~ttt_envs.policy.Judge`, guides the search: see
+            :mod:`baselines.mcts.guided`.
         decisive: see the module.
         kept: for each position a tree to go on from, where the position is in it; see :meth:`keep`.
         endgame: a database: what is in it is known instead of being judged.
@@ -60,12 +80,18 @@ class MCTSSearch:
         self._boards, self._keys, self._leaf = boards, keys, leaf
         self._settings = (game.parameters, float(c), decisive)
         self._either = 2 if game.skip_chance > 0 else 1
+        self._guide = leaf if isinstance(leaf, Judge) else None
+        self._scales = (0.0, 0.0)
+        """of the Gumbel rule: see :class:`~baselines.mcts.gumbel.GumbelSearch`"""
         self._cells = boards.cells.copy()
         self._stones = np.count_nonzero(boards.cells, axis=1)
         count = len(boards.mover)
         self.counts = np.ones(count, np.int64)
+        guided = 0 if self._guide is None else game.cells
         found = [(b, tree) for b, tree in enumerate(kept or ()) if tree is not None]
-        self._trees = Trees.empty(count, max([1, *(tree.trees.moves.shape[1] for _, tree in found)]), self._either)
+        self._trees = Trees.empty(
+            count, max([1, *(tree.trees.moves.shape[1] for _, tree in found)]), self._either, guided
+        )
         for b, tree in found:
             self._graft(b, tree)
         self._trees.moves[:, 0, MAKER] = 1 - boards.mover
@@ -78,7 +104,8 @@ class MCTSSearch:
             for start, stop in itertools.pairwise(edges)
             if start < stop
         ]
-        self._between = (paths, depths, np.zeros(boards.cells.shape, np.int8), np.zeros(count, np.int8))
+        most = count if self._guide is None else 2 * count  # both turns after a move are judged
+        self._between = (paths, depths, np.zeros((most, game.cells), np.int8), np.zeros(most, np.int8))
 
     def run(self, simulations: int) -> None:
         """Add simulations to every tree.
@@ -88,14 +115,20 @@ class MCTSSearch:
         """
         check_settings(simulations=simulations)
         self._make_room(simulations)
+        if self._guide is not None:
+            self._judge_roots()
+            wanted, noise = np.zeros(len(self.counts), np.int64), np.zeros((len(self.counts), 0))
+            for _ in range(simulations):
+                self._everywhere(wanted, noise)
+            self.simulations += simulations
+            return
         for rows, probe in self._stretches:
             self._run(rows, probe, simulations)
         self.simulations += simulations
 
     def _run(self, rows: slice, probe: Probe, simulations: int) -> None:
         """Add simulations to some of the trees."""
-        moves, rates, turns, sums = self._trees
-        trees = Trees(moves[rows], rates[rows], turns[rows], sums[rows])
+        trees = self._trees.of(rows)
         paths, depths, leaves, movers = self._between
         between = paths[rows], depths[rows], leaves[rows], movers[rows]
         cells, stones, counts = self._cells[rows], self._stones[rows], self.counts[rows]
@@ -111,6 +144,37 @@ class MCTSSearch:
             if asked:
                 values = np.asarray(self._leaf.values(Boards(leaves[:asked], movers[:asked])), np.float64)
             simulate(BACK, 1, done, *fixed, values)
+
+    def stir(self, shares: Reals, weight: float) -> None:
+        """Let noise have a part in what the judge that guides the search thinks likely at the roots.
+
+        Args:
+            shares: float64[B, cells], the noise, rows that sum to 1.
+            weight: 0 to below 1.
+        """
+        self._judge_roots()
+        logits = self._trees.logits[:, 0]
+        mixed = (1 - weight) * np.exp(logits) + weight * shares
+        logits[...] = np.log(mixed, out=np.full(mixed.shape, -np.inf), where=np.isfinite(logits))
+
+    def _judge_roots(self) -> None:
+        """Have the judge that guides the search judge the roots, where it has not."""
+        self._everywhere(np.full(len(self.counts), -1), np.zeros((len(self.counts), 0)))
+
+    def _everywhere(self, wanted: Integers, noise: Reals) -> None:
+        """One simulation in all trees, which a judge guides: see :func:`baselines.mcts.guided.guide`."""
+        assert self._guide is not None
+        paths, depths, leaves, movers = self._between
+        parameters, c, _ = self._settings
+        for rows, probe in self._stretches:
+            trees = self._trees.of(rows)
+            between = paths[rows], depths[rows], leaves, movers
+            boards = self._cells[rows], self._stones[rows], self.counts[rows]
+            fixed = (wanted[rows], noise[rows], c, *self._scales, *boards, trees, parameters, *between, probe)
+            asked = int(guide(DOWN, *fixed, *_NOTHING_SAID))
+            guide(
+                BACK, *fixed, *(self._guide.judge(Boards(leaves[:asked], movers[:asked])) if asked else _NOTHING_SAID)
+            )
 
     def _make_room(self, simulations: int) -> None:
         """Every simulation adds one move at most; a search in small steps grows by a half at a time."""
@@ -128,7 +192,7 @@ class MCTSSearch:
             move = int(trees.moves[row, move, NEXT])
         if move == 0:
             return None
-        new = Trees.empty(1, int(self.counts[row]), self._either)
+        new = Trees.empty(1, int(self.counts[row]), self._either, trees.logits.shape[2])
         count = copy_tree(move, -1, trees, row, new, 0, self._either)
         cells = self._boards.cells[row].copy()
         cells[cell] = self._boards.mover[row] + 1
@@ -144,6 +208,7 @@ class MCTSSearch:
             self.counts[row] = copy_tree(move, turn, trees, 0, self._trees, row, self._either)
             if turn == 1:  # row 0 stands for a move of the player who is not to move
                 self._trees.sums[row, 0] *= -1
+                self._trees.judged[row, :1] *= -1
 
     @property
     def visits(self) -> Integers:
@@ -188,9 +253,16 @@ class MCTSSearch:
         """float64[B], to the mover: of the move that :meth:`probabilities` chooses."""
         return np.asarray((self.probabilities() * np.nan_to_num(self.action_values)).sum(axis=1))
 
+    @property
+    def root_values(self) -> Reals:
+        """float64[B], to the mover: the mean result of all simulations, what is certain in its place; after one."""
+        known = (self._trees.turns[:, 0, LIMIT] > 0) & (self._trees.turns[:, 0, OPEN] == 0)
+        mean = self._trees.sums[:, 0, SUM] / self._trees.turns[:, 0, VISITS]
+        return -np.where(known, self._trees.sums[:, 0, KNOWN], mean)
+
     def variation(self, row: int) -> tuple[tuple[int, int], ...]:
         """The moves (mover, cell) most visited from position ``row`` on, after the turn most visited each."""
-        moves, _, turns, _ = (array[row] for array in self._trees)
+        moves, turns = self._trees.moves[row], self._trees.turns[row]
         found = []
         node = 0
         while turns[node, FIRST] > 0:

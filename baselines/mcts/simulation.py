@@ -43,7 +43,7 @@ from ttt_envs.rules import (
 
 
 @compiled
-def _winning(board: Cells, player: int, parameters: Parameters, out: Cells) -> int:
+def winning(board: Cells, player: int, parameters: Parameters, out: Cells) -> int:
     """:func:`rules.winning_cells`, and how many there are."""
     winning_cells(board, player, parameters, out)
     count = 0
@@ -72,17 +72,17 @@ def _untried(
         limit = size - stones
         pressing = 0
         if decisive:
-            pressing = min(1, _winning(board, mover, parameters, urgent))
+            pressing = min(1, winning(board, mover, parameters, urgent))
             if pressing > 0:
                 limit = 1
             else:
-                pressing = _winning(board, 1 - mover, parameters, urgent)
+                pressing = winning(board, 1 - mover, parameters, urgent)
                 if pressing > 0 and skip_chance_of(parameters) == 0:  # what does not stop the other player loses
                     limit = pressing
         turns[node, LIMIT] = turns[node, OPEN] = limit
         turns[node, URGENT] = pressing
     elif turns[node, TRIED] < turns[node, URGENT]:
-        _winning(board, 1 - mover, parameters, urgent)
+        winning(board, 1 - mover, parameters, urgent)
     pressed = turns[node, TRIED] < turns[node, URGENT]
     for cell in range(size):
         closed[cell] = not is_legal(board, cell, parameters) or (pressed and urgent[cell] == 0)
@@ -245,7 +245,7 @@ def _pass_back(
             known = sums[first, KNOWN] + skip * (sums[last, KNOWN] - sums[first, KNOWN])
             moves[move, SETTLED] = 1
             rates[move, MEAN] = known
-            _settle(path[place_in_path - 1], wide(moves[move, MAKER]), known, either, moves, rates, turns, sums)
+            settle(path[place_in_path - 1], wide(moves[move, MAKER]), known, either, moves, rates, turns, sums)
         visits = turns[first, VISITS]
         total = sums[first, SUM]
         if either == 2:
@@ -259,7 +259,7 @@ def _pass_back(
 
 
 @inlined
-def _settle(
+def settle(
     node: int, mover: int, known: float, either: int, moves: Counts, rates: Reals, turns: Counts, sums: Reals
 ) -> None:
     """A move of ``mover`` at a node has become known: so may the node."""
@@ -324,7 +324,7 @@ def simulate(
     Returns:
         How many positions are, or were, judged elsewhere.
     """
-    all_moves, all_rates, all_turns, all_sums = trees
+    all_moves, all_rates, all_turns, all_sums = trees.moves, trees.rates, trees.turns, trees.sums
     size = cells.shape[1]
     empty = np.empty(size, np.int64)
     urgent = np.zeros(size, np.int8)

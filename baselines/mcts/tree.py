@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 from ttt_envs.compiling import Cells, Flags, Integers, Reals, compiled, inlined, wide
 
 Counts = NDArray[np.int32]
+Floats = NDArray[np.float32]
 
 MAKER, CELL, NEXT, SETTLED = range(4)
 """what stands in a row of `Trees.moves`: who made the move; where; the sibling tried before, 0 for none; whether its
 value is known"""
 MEAN, WIDTH = range(2)
-"""in a row of `Trees.rates`, of a move: its value to its maker; 1 / sqrt(visits)"""
+"""in a row of `Trees.rates`, of a move: its value to its maker; 1 / sqrt(visits), which only UCT needs"""
 FIRST, VISITS, TRIED, LIMIT, URGENT, OPEN = range(6)
 """in a row of `Trees.turns`, a position whose mover is known: the move tried last, 0 for none; visits; moves tried;
 moves to try, 0 before that is known; how many of them come first; how many are not known"""
@@ -40,33 +41,46 @@ class Trees(NamedTuple):
     """int32[B, N * T, 6]"""
     sums: Reals
     """float64[B, N * T, 2]"""
+    logits: Floats
+    """float32[B, N * T, cells], of a search that a judge guides: logarithms of how likely a judge thinks the moves,
+    -inf where none is to be made; of other searches no cells"""
+    judged: Reals
+    """float64[B, N * T], of such a search: what the judge thinks a position is worth, to the maker of the move that led
+    there; of other searches no nodes"""
 
     @classmethod
-    def empty(cls, count: int, room: int, turns: int) -> Trees:
-        """Trees of nothing."""
+    def empty(cls, count: int, room: int, turns: int, cells: int = 0) -> Trees:
+        """Trees of nothing; ``cells`` of the board where a judge guides the search."""
         return cls(
             np.zeros((count, room, 4), np.int32),
             np.zeros((count, room, 2)),
             np.zeros((count, room * turns, 6), np.int32),
             np.zeros((count, room * turns, 2)),
+            np.zeros((count, room * turns, cells), np.float32),
+            np.zeros((count, room * turns if cells else 0)),
         )
+
+    def of(self, rows: slice) -> Trees:
+        """Some of the trees."""
+        moves, rates, turns, sums, logits, judged = self
+        return Trees(moves[rows], rates[rows], turns[rows], sums[rows], logits[rows], judged[rows])
 
     def resized(self, room: int) -> Trees:
         """A copy with room for so many moves, more or fewer."""
         count, before, _ = self.moves.shape
         turns = self.turns.shape[1] // before
-        new = Trees.empty(count, room, turns)
+        new = Trees.empty(count, room, turns, self.logits.shape[2])
         used = min(room, before)
-        new.moves[:, :used] = self.moves[:, :used]
-        new.rates[:, :used] = self.rates[:, :used]
-        new.turns[:, : used * turns] = self.turns[:, : used * turns]
-        new.sums[:, : used * turns] = self.sums[:, : used * turns]
+        nodes = used * turns
+        new.moves[:, :used], new.rates[:, :used] = self.moves[:, :used], self.rates[:, :used]
+        new.turns[:, :nodes], new.sums[:, :nodes] = self.turns[:, :nodes], self.sums[:, :nodes]
+        new.logits[:, :nodes], new.judged[:, :nodes] = self.logits[:, :nodes], self.judged[:, :nodes]
         return new
 
     @staticmethod
-    def bytes_of(room: int, turns: int) -> int:
+    def bytes_of(room: int, turns: int, cells: int = 0) -> int:
         """What one tree takes."""
-        return room * (32 + 40 * turns)
+        return room * (32 + (40 + (4 * cells + 8 if cells else 0)) * turns)
 
 
 class KeptTree(NamedTuple):
@@ -85,16 +99,24 @@ def is_known(node: int, turns: Counts) -> bool:
     return known
 
 
+@inlined
+def visits_of(move: int, turns: Counts, either: int, guided: bool) -> int:
+    """How many simulations made a move: a judge that guides them judges both turns after it in the first."""
+    visits = wide(turns[move * either, VISITS])
+    if either == 2:
+        visits += wide(turns[move * either + 1, VISITS]) - wide(guided)
+    return visits
+
+
 @compiled
 def read_roots(trees: Trees, either: int, visits: Integers, means: Reals, settled: Flags) -> None:
     """Of all moves at the roots: visits int64[B, cells], means float64[B, cells], known or not bool[B, cells]."""
-    moves, rates, turns, _ = trees
+    moves, rates, turns = trees.moves, trees.rates, trees.turns
     for b in range(len(moves)):
         move = wide(turns[b, 0, FIRST])
         while move > 0:
             cell = moves[b, move, CELL]
-            for turn in range(either):
-                visits[b, cell] += turns[b, move * either + turn, VISITS]
+            visits[b, cell] = visits_of(move, turns[b], either, len(trees.judged[b]) > 0)
             means[b, cell] = rates[b, move, MEAN]
             settled[b, cell] = moves[b, move, SETTLED] == 1
             move = wide(moves[b, move, NEXT])
@@ -153,6 +175,7 @@ def copy_tree(move: int, turn: int, old: Trees, row: int, new: Trees, to: int, e
     """
     moves, rates, turns, sums = old.moves[row], old.rates[row], old.turns[row], old.sums[row]
     new_moves, new_rates, new_turns, new_sums = new.moves[to], new.rates[to], new.turns[to], new.sums[to]
+    guided = len(old.judged[row]) > 0
     origin = np.empty(len(new_moves), np.int64)
     origin[0] = move
     new_moves[0, :] = moves[move]
@@ -167,6 +190,9 @@ def copy_tree(move: int, turn: int, old: Trees, row: int, new: Trees, to: int, e
             new_node = copied * either + i
             new_turns[new_node, :] = turns[node]
             new_sums[new_node, :] = sums[node]
+            if guided:
+                new.logits[to, new_node, :] = old.logits[row, node]
+                new.judged[to, new_node] = old.judged[row, node]
             child = wide(turns[node, FIRST])
             if child > 0:
                 new_turns[new_node, FIRST] = count

@@ -37,7 +37,7 @@ def contents(search, row=0):
 
     A history is ((cell, who moves next), ...) from the root, as `PlainSearch` has it.
     """
-    return contents_of(*(array[row] for array in search._trees), 2 if search.game.skip_chance else 1)
+    return contents_of(*(array[row] for array in search._trees[:4]), 2 if search.game.skip_chance else 1)
 
 
 def contents_of(moves, rates, turns, sums, either, node=0, mover=None):

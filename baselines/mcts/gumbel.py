@@ -1,0 +1,120 @@
+"""Searches by the Gumbel rule, of many positions side by side: few simulations that improve a judge's policy."""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import numpy as np
+
+from baselines.mcts.guided import read_guided
+from baselines.mcts.search import MCTSSearch
+from ttt_envs.boards import Boards
+from ttt_envs.compiling import Integers, Reals
+from ttt_envs.policy import Judge, best_shares
+from ttt_envs.rules import Game
+
+
+class GumbelSearch(MCTSSearch):
+    """A whole search of B positions, see :mod:`baselines.mcts.guided`: sequential halving of the root's moves.
+
+    Nothing in it is drawn: it is a function of the positions, the judge and the noise.
+
+    Args:
+        game: what is played.
+        boards: positions that are not over.
+        judge: what guides the search.
+        simulations: for each position.
+        considered: how many of the root's moves are considered, at most.
+        noise: float64[B, cells], Gumbel(0, 1); None for none: then the moves that the judge thinks likeliest.
+        visit_scale: how many visits the values count for, beside those of the move made most often.
+        value_scale: how much the values count, -1 loss to 1 win, for each of these visits.
+
+    Attributes:
+        improved: float64[B, cells]: the improved policy, to be learned.
+        scores: float64[B, cells], of the moves among which the search ended, -inf of others: the largest is chosen.
+        worth: float64[B]: the root's value by the improved policy, to its mover.
+
+    Raises:
+        ValueError: numbers out of range.
+    """
+
+    def __init__(
+        self,
+        game: Game,
+        boards: Boards,
+        judge: Judge,
+        *,
+        simulations: int = 32,
+        considered: int = 16,
+        noise: Reals | None = None,
+        visit_scale: float = 50.0,
+        value_scale: float = 0.1,
+    ) -> None:
+        check_gumbel(simulations, considered, visit_scale, value_scale)
+        super().__init__(game, boards, np.zeros(len(boards.mover), np.uint64), leaf=judge)
+        self._scales = (visit_scale, value_scale)
+        noise = np.zeros(boards.cells.shape) if noise is None else noise.copy()
+        self._make_room(simulations)
+        self._judge_roots()
+        likely = noise + self._trees.logits[:, 0]
+        moves = np.minimum(np.isfinite(likely).sum(axis=1), considered)
+        if considered < game.cells:
+            least = -np.partition(-likely, considered - 1, axis=1)[:, considered - 1]
+            noise[likely < least[:, None]] = -np.inf
+        schedule = halving(min(considered, game.cells), simulations)
+        for simulation in range(simulations):
+            self._everywhere(schedule[moves, simulation], noise)
+        self.simulations = simulations
+        self.improved, self.scores = np.empty(noise.shape), np.empty(noise.shape)
+        self.worth = np.empty(len(noise))
+        read_guided(self._either, self._trees, noise, *self._scales, self.improved, self.scores, self.worth)
+
+    def run(self, simulations: int) -> None:
+        """It cannot go on: how its simulations are spent depends on how many there are."""
+        raise ValueError("a search by the Gumbel rule has all its simulations from the start: make another of more")
+
+    def probabilities(self, temperature: float = 0.0) -> Reals:
+        """float64[B, rows * columns]: the move chosen, which several may share; or the improved policy, sharpened.
+
+        With a temperature shares go as ``improved ** (1 / temperature)``.
+        """
+        if temperature == 0:
+            return best_shares(np.where(np.isfinite(self.scores), self.scores, np.nan))
+        shares = (self.improved / self.improved.max(axis=1, keepdims=True)) ** (1 / temperature)
+        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+
+@functools.cache
+def halving(considered: int, simulations: int) -> Integers:
+    """By sequential halving (Karnin, Koren and Somekh, 2013), how often the move of a simulation was made before.
+
+    Of m moves considered, each phase gives every move the same number of simulations, and the better half goes on.
+
+    Returns:
+        int64[considered + 1, simulations], a row for each m up to ``considered``.
+    """
+    out = np.zeros((considered + 1, simulations), np.int64)
+    out[:2] = np.arange(simulations)
+    for m in range(2, considered + 1):
+        phases = math.ceil(math.log2(m))
+        left, done = m, 0
+        visits: list[int] = []
+        while len(visits) < simulations:
+            for _ in range(max(1, simulations // (phases * left))):
+                visits += [done] * left
+                done += 1
+            left = max(2, left // 2)
+        out[m] = visits[:simulations]
+    return out
+
+
+def check_gumbel(simulations: int, considered: int, visit_scale: float, value_scale: float) -> None:
+    """Raise ValueError for settings of a search that are out of range."""
+    if simulations < 1:
+        raise ValueError(f"simulations={simulations} tries no move: choose 1 or more")
+    if considered < 2:
+        raise ValueError(f"considered={considered} leaves no choice: choose 2 moves or more")
+    for name, scale in (("visit_scale", visit_scale), ("value_scale", value_scale)):
+        if not 0 <= scale < math.inf:
+            raise ValueError(f"{name}={scale:g} is no weight of values: choose 0 or more")

@@ -1,0 +1,125 @@
+"""The net at play: by its policy head alone, or guiding a search with both."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from baselines.mcts import pressing_rows
+from learners.base import Arrays
+from learners.dense import Floats, in_blocks, planes
+from learners.looking_ahead import one_ply_ahead
+from learners.tabular import checked
+from ttt_envs.boards import Boards
+from ttt_envs.compiling import Cells, Reals
+from ttt_envs.policy import best_shares
+from ttt_envs.rules import Game
+from ttt_envs.symmetry import inverse, symmetries
+
+if TYPE_CHECKING:
+    from learners.alpha_zero.config import AlphaZeroConfig
+
+CHUNK = 1 << 14
+"""positions that are judged at once"""
+LARGEST = float(np.finfo(np.float32).max)
+
+
+def shapes_of(game: Game, hidden: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
+    """The arrays of the net by name: weights [inputs, outputs] and bias [outputs] of each layer.
+
+    The first sees :func:`~learners.dense.planes`, the hidden ones end in ReLU, and the last gives a logit for each cell
+    and then the value, which goes through tanh.
+    """
+    widths = (3 * game.cells, *hidden, game.cells + 1)
+    shapes: dict[str, tuple[int, ...]] = {}
+    for layer in range(len(widths) - 1):
+        shapes[f"{layer}.weights"] = (widths[layer], widths[layer + 1])
+        shapes[f"{layer}.bias"] = (widths[layer + 1],)
+    return shapes
+
+
+class AlphaZero:
+    """What :class:`AlphaZeroConfig` learns. One net serves both seats: it sees the mover's stones as its own.
+
+    In earnest it plays, without a search, the move that the net thinks likeliest, the mean over the images that it
+    learned from. With ``decisive`` it wins with one stone where it can, and where no turn can be skipped it stops a
+    stone that wins: the net then chooses among such moves.
+    """
+
+    pure: ClassVar[bool] = True
+    colour_blind: ClassVar[bool] = True
+
+    def __init__(self, config: AlphaZeroConfig, game: Game, rng: np.random.Generator) -> None:
+        self.config = config
+        self.game = game
+        self.symmetric = config.symmetries == "all"
+        self._permutations = symmetries(game, config.symmetries)
+        self._inverses = inverse(self._permutations)
+        self.weights: dict[str, Floats] = {}
+        for name, shape in shapes_of(game, config.hidden).items():
+            # Glorot and Bengio, 2010; a bias begins with 0
+            limit = math.sqrt(6 / sum(shape)) if len(shape) == 2 else 0.0
+            self.weights[name] = rng.uniform(-limit, limit, shape).astype(np.float32)
+
+    def judge_seen(self, seen: Cells) -> tuple[Floats, Reals]:
+        """Logits float32[B, cells] and values float64[B], to the mover, of boards int8[B, cells] own stones first."""
+        arrays = list(self.weights.values())
+        said = in_blocks(planes(seen), list(zip(arrays[::2], arrays[1::2], strict=True)))
+        return said[:, :-1], np.tanh(said[:, -1].astype(np.float64))
+
+    def judge(self, boards: Boards) -> tuple[Floats, Reals]:
+        """What the net says of positions as they stand, of one image each: see :class:`~ttt_envs.policy.Judge`."""
+        return self.judge_seen(boards.own_first())
+
+    def in_earnest(self, boards: Boards) -> tuple[Reals, Reals]:
+        """The means over the images, float64[B, cells] and float64[B].
+
+        The sum of few float32 numbers in float64 is exact, so moves that are images of each other have equal logits.
+        """
+        seen = boards.own_first()
+        logits, values = np.zeros(seen.shape), np.zeros(len(seen))
+        for start in range(0, len(seen), CHUNK):
+            rows = slice(start, start + CHUNK)
+            for permutation, back in zip(self._permutations, self._inverses, strict=True):
+                said, worth = self.judge_seen(seen[rows][:, permutation])
+                logits[rows] += said[:, back]
+                values[rows] += worth
+        return logits / len(self._permutations), values / len(self._permutations)
+
+    def values(self, boards: Boards) -> Reals:
+        """float64[B]: what the net says, to the mover."""
+        return self.in_earnest(boards)[1]
+
+    def action_values(self, boards: Boards) -> Reals:
+        """float64[B, cells], to the mover, NaN where illegal: what the net says of the positions one ply ahead."""
+        return one_ply_ahead(self.game, boards, self.values)
+
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
+        """float64[B, cells]: equal shares for the likeliest moves."""
+        playable = boards.legal(self.game)
+        if self.config.decisive:
+            pressing = np.zeros(boards.cells.shape, np.int8)
+            pressing_rows(boards.cells, boards.mover, self.game.parameters, pressing)
+            playable &= (pressing == 1) | ~pressing.any(axis=1, keepdims=True)
+        return best_shares(np.where(playable, self.in_earnest(boards)[0], np.nan))
+
+    def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+        """The weights."""
+        return {name: array.copy() for name, array in self.weights.items()}
+
+    def from_arrays(self, arrays: Arrays) -> None:
+        """Take back what :meth:`to_arrays` gave.
+
+        Raises:
+            ValueError: arrays of another learner, game or settings, or damaged ones.
+        """
+        shapes = shapes_of(self.game, self.config.hidden)
+        for name, shape in shapes.items():
+            if not (np.abs(checked(arrays, name, shape, "f4", self.config.name)) <= LARGEST).all():
+                raise ValueError(f"{self.config.name} cannot hold the numbers in {name}, which are damaged")
+        self.weights = {name: np.array(arrays[name]) for name in shapes}
+
+    def __str__(self) -> str:
+        return self.config.name

@@ -1,0 +1,102 @@
+"""The search in earnest: ``alpha-zero:path=PATH,simulations=32``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from baselines.mcts import GumbelSearch, check_gumbel
+from learners.checkpoint import load_policy
+from ttt_envs.boards import Boards
+from ttt_envs.compiling import Reals
+from ttt_envs.policy import Judge
+from ttt_envs.rules import Game
+from ttt_envs.specs import Named
+
+TOGETHER = 512
+"""positions that are searched side by side"""
+
+
+@dataclass(frozen=True)
+class AlphaZeroSearch(Named):
+    """A Gumbel search without noise that what a run has learned guides: a function of the position, nothing is drawn.
+
+    Raises:
+        ValueError: a setting out of range, no such run, or one that guides no search.
+    """
+
+    name: ClassVar[str] = "alpha-zero"
+    pure: ClassVar[bool] = True
+
+    game: Game
+    path: str
+    """of the run, one of alpha-zero"""
+    simulations: int = 32
+    """for every move"""
+    considered: int = 16
+    """moves of the root that are considered, those that the net thinks likeliest"""
+    visit_scale: float = 50.0
+    """visits that the values count for, beside those of the move made most often"""
+    value_scale: float = 0.5
+    """how much the values count, for each of these visits"""
+
+    def __post_init__(self) -> None:
+        check_gumbel(self.simulations, self.considered, self.visit_scale, self.value_scale)
+        self._judge  # noqa: B018  # a wrong path is told now
+
+    @cached_property
+    def _judge(self) -> Judge:
+        policy = load_policy(self.game, self.path)
+        if not isinstance(policy, Judge):
+            raise ValueError(
+                f"{policy} guides no search, it does not say how likely moves are: choose a run of train.py --learner "
+                f"alpha-zero"
+            )
+        return policy
+
+    @property
+    def colour_blind(self) -> bool:
+        """The net sees own stones and the opponent's."""
+        return True
+
+    def search(self, boards: Boards) -> GumbelSearch:
+        """The search of positions that are not over, done."""
+        return GumbelSearch(
+            self.game,
+            boards,
+            self._judge,
+            simulations=self.simulations,
+            considered=self.considered,
+            visit_scale=self.visit_scale,
+            value_scale=self.value_scale,
+        )
+
+    def _searches(self, boards: Boards) -> Iterator[tuple[slice, GumbelSearch]]:
+        for start in range(0, len(boards.mover), TOGETHER):
+            rows = slice(start, start + TOGETHER)
+            yield rows, self.search(Boards(boards.cells[rows], boards.mover[rows]))
+
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
+        """float64[B, cells]: the move that the search ends with."""
+        out = np.empty(boards.cells.shape)
+        for rows, search in self._searches(boards):
+            out[rows] = search.probabilities()
+        return out
+
+    def values(self, boards: Boards) -> Reals:
+        """float64[B], to the mover: of the move that the search ends with."""
+        out = np.empty(len(boards.mover))
+        for rows, search in self._searches(boards):
+            out[rows] = search.values
+        return out
+
+    def action_values(self, boards: Boards) -> Reals:
+        """float64[B, cells], to the mover, NaN where illegal or not tried."""
+        out = np.empty(boards.cells.shape)
+        for rows, search in self._searches(boards):
+            out[rows] = search.action_values
+        return out

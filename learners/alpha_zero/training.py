@@ -1,0 +1,155 @@
+"""The loop: a set of games played side by side, then updates from what is remembered."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from learners.alpha_zero.learner import AlphaZero
+from learners.alpha_zero.self_play import BLOCK, Lessons, play_block
+from learners.alpha_zero.updating import Updater
+from learners.base import Arrays
+from learners.tabular import checked
+from learners.training import Progress, Stepwise, check_counts
+from ttt_envs.parallel import Cluster, Jobs, do_blocks, in_order
+from ttt_envs.symmetry import symmetries
+
+
+class SelfPlay(Stepwise):
+    """A training of AlphaZero, see :class:`~learners.training.Stepwise`; a step is a set of games and its updates.
+
+    Everything random in a step depends on the seed and the number of its games alone.
+
+    Args:
+        learner: who learns, in place.
+        games: how many are to be played.
+        batch: of them in a set.
+        seed: of everything random.
+        cluster: the address of a cluster that plays the games, "" for ``config.jobs`` processes here.
+
+    Raises:
+        ValueError: numbers out of range, no TensorFlow.
+    """
+
+    def __init__(self, learner: AlphaZero, games: int, *, batch: int, seed: int, cluster: str = "") -> None:
+        check_counts(games, batch)
+        self.learner: AlphaZero = learner
+        self.games = games
+        self.done = Progress()
+        self.marked = 0
+        self._batch, self._seed = batch, seed
+        self._workers: Jobs = Cluster(cluster) if cluster else learner.config.jobs
+        self._updater = Updater(learner.config, learner.game, learner.weights)
+        self._memory = _Memory(learner.game.cells, learner.config.replay_size)
+        self._permutations = symmetries(learner.game, learner.config.symmetries)
+        self._losses = (0.0, 0.0)
+
+    @property
+    def logged(self) -> dict[str, float]:
+        """The losses of the last step, how many updates there were, and what is remembered."""
+        policy_loss, value_loss = self._losses
+        updates, kept = self._updater.updates, len(self._memory.lessons.value)
+        return {"policy_loss": policy_loss, "value_loss": value_loss, "updates": updates, "positions": kept}
+
+    @property
+    def running(self) -> bool:
+        """Whether games are still to be played."""
+        return self.done.games < self.games
+
+    def step(self) -> None:
+        """A set of games, and its updates."""
+        learner, config = self.learner, self.learner.config
+        begun = self.done.games
+        count = min(self._batch, self.games - begun)
+        play = partial(play_block, config, learner.game, learner.to_arrays())
+        # blocks are numbered by their first games, which no two share
+        firsts = range(begun, begun + count, BLOCK)
+        blocks = ((min(BLOCK, begun + count - first), self._seed, first) for first in firsts)
+        lessons = Lessons.of(list(in_order(do_blocks(play, blocks, self._workers if len(firsts) > 1 else 1))))
+        self._memory.add(lessons)
+        rng = np.random.default_rng(np.random.SeedSequence(self._seed, spawn_key=(3, begun)))
+        drawn = self._memory.draw(config.updates, config.replay_batch, self._permutations, rng)
+        self._losses = self._updater.update(drawn)
+        learner.weights = self._updater.weights()
+        self.done.count(lessons.results)
+
+    def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+        """See :meth:`Stepwise.to_arrays`."""
+        done = self.done
+        counts = (self.games, self.marked, done.games, done.wins, done.draws, done.losses)
+        return {
+            "counts": np.array(counts, np.int64),
+            "losses": np.array(self._losses),
+            **{f"net.{name}": array for name, array in self._updater.to_arrays().items()},
+            **{f"memory.{name}": array for name, array in self._memory.to_arrays().items()},
+        }
+
+    def from_arrays(self, arrays: Arrays) -> None:
+        """See :meth:`Stepwise.from_arrays`; the learner must have its arrays back."""
+        name = self.learner.config.name
+        games, marked, *done = checked(arrays, "counts", (6,), "i8", name).tolist()
+        if min(marked, *done) < 0 or not marked <= done[0] == sum(done[1:]) <= games:
+            raise ValueError(f"the counts of a training of {name} are damaged: train anew")
+        if games > self.games:
+            raise ValueError(f"games={self.games} is fewer than the {games} that were to be played")
+        losses = checked(arrays, "losses", (2,), "f8", name)
+        if not np.isfinite(losses).all():
+            raise ValueError(f"the losses of a training of {name} are damaged: train anew")
+        parts: dict[str, dict[str, np.ndarray[Any, Any]]] = {"net": {}, "memory": {}}
+        for key, array in arrays.items():
+            part, _, rest = key.partition(".")
+            if part in parts:
+                parts[part][rest] = array
+        self._memory.from_arrays(parts["memory"], name)
+        self._updater.from_arrays(parts["net"], self.learner.weights)
+        self.done, self.marked, self._losses = Progress(*done), marked, (float(losses[0]), float(losses[1]))
+
+
+class _Memory:
+    """The last positions, at most ``size``, from which batches are drawn with replacement."""
+
+    def __init__(self, cells: int, size: int) -> None:
+        self._size = size
+        nothing = np.zeros((0, cells), np.int8), np.zeros((0, cells), np.float32), np.zeros(0, np.float32)
+        self.lessons = Lessons(*nothing, np.zeros(0))
+
+    def add(self, lessons: Lessons) -> None:
+        """Remember more, and forget the oldest."""
+        seen, policy, value, results = Lessons.of([self.lessons, lessons])
+        latest = slice(-self._size, None)
+        self.lessons = Lessons(seen[latest], policy[latest], value[latest], results[:0])
+
+    def draw(self, updates: int, count: int, permutations: np.ndarray[Any, Any], rng: np.random.Generator) -> Lessons:
+        """Batches [updates, count], each position as one of its images."""
+        seen, policy, value, _ = self.lessons
+        rows = rng.integers(0, len(value), (updates, count))
+        images = permutations[rng.integers(0, len(permutations), (updates, count))]
+        return Lessons(
+            np.take_along_axis(seen[rows], images, axis=2),
+            np.take_along_axis(policy[rows], images, axis=2),
+            value[rows],
+            np.zeros(0),
+        )
+
+    def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+        """What is remembered."""
+        seen, policy, value, _ = self.lessons
+        return {"seen": seen, "policy": policy, "value": value}
+
+    def from_arrays(self, arrays: Arrays, owner: str) -> None:
+        """Take back what :meth:`to_arrays` gave.
+
+        Raises:
+            ValueError: arrays of another learner, game or settings, or damaged ones.
+        """
+        count = len(arrays["value"]) if "value" in arrays and arrays["value"].ndim == 1 else 0
+        cells = self.lessons.seen.shape[1]
+        seen = checked(arrays, "seen", (count, cells), "i1", owner)
+        policy = checked(arrays, "policy", (count, cells), "f4", owner)
+        value = checked(arrays, "value", (count,), "f4", owner)
+        fits = count <= self._size and ((seen >= 0) & (seen <= 2)).all()
+        if not (fits and ((policy >= 0) & (policy <= 1)).all() and (np.abs(value) <= 1).all()):
+            raise ValueError(f"what {owner} remembers is damaged: train anew")
+        self.lessons = Lessons(seen, policy, value, np.zeros(0))

@@ -1,0 +1,135 @@
+"""How the net learns: gradient steps in TensorFlow, many in one call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from learners.alpha_zero.config import AlphaZeroConfig
+from learners.alpha_zero.learner import LARGEST
+from learners.alpha_zero.self_play import Lessons
+from learners.base import Arrays
+from learners.dense import Floats
+from learners.q_net import DEVICE, adam_rate, adam_step, import_tensorflow
+from learners.tabular import checked
+from ttt_envs.rules import Game
+
+
+class Updater:
+    """The weights of a net and Adam's moments, in TensorFlow.
+
+    Args:
+        config: the settings.
+        game: what is learned.
+        weights: of the net, by name; the first it begins with.
+
+    Attributes:
+        updates: how many there were.
+
+    Raises:
+        ValueError: TensorFlow is not installed.
+    """
+
+    def __init__(self, config: AlphaZeroConfig, game: Game, weights: dict[str, Floats]) -> None:
+        self._tf = tf = import_tensorflow(config.name)
+        self._config = config
+        self.updates = 0
+        with tf.device(DEVICE):
+            self._weights = {name: tf.Variable(array) for name, array in weights.items()}
+            self._means = {name: tf.Variable(np.zeros_like(array)) for name, array in weights.items()}
+            self._squares = {name: tf.Variable(np.zeros_like(array)) for name, array in weights.items()}
+        many = tf.TensorSpec((None, None, game.cells), tf.int8), tf.TensorSpec((None, None, game.cells), tf.float32)
+        numbers = tf.TensorSpec((None, None), tf.float32), tf.TensorSpec((None,), tf.float32)
+        self._compiled = tf.function(self._update, input_signature=[*many, *numbers]).get_concrete_function()
+
+    def update(self, lessons: Lessons) -> tuple[float, float]:
+        """A gradient step from each of K batches of N positions.
+
+        Args:
+            lessons: int8[K, N, cells], float32[K, N, cells] and float32[K, N]; results are not looked at.
+
+        Returns:
+            The mean cross entropy of the policy and the mean squared error of the value, each before its step.
+
+        Raises:
+            ValueError: the net has learned itself to death.
+        """
+        config, tf, count = self._config, self._tf, len(lessons.seen)
+        rates = [
+            adam_rate(config.learning_rate / (1 + config.learning_rate_decay * number), number + 1)
+            for number in range(self.updates, self.updates + count)
+        ]
+        self.updates += count
+        batches = (tf.constant(array) for array in (lessons.seen, lessons.policy, lessons.value))
+        policy_loss, value_loss = self._compiled(*batches, tf.constant(rates, tf.float32))
+        losses = float(policy_loss) / count, float(value_loss) / count
+        if not np.isfinite(losses).all():
+            raise ValueError(
+                f"{config.name} has diverged after {self.updates:,} updates: choose a learning_rate below "
+                f"{config.learning_rate:g}"
+            )
+        return losses
+
+    def _update(self, seen: Any, policy: Any, value: Any, rates: Any) -> tuple[Any, Any]:
+        tf = self._tf
+        with tf.device(DEVICE):
+            policy_losses = value_losses = tf.constant(0.0)
+            for number in tf.range(tf.shape(seen)[0]):
+                with tf.GradientTape() as tape:
+                    policy_loss, value_loss = self._losses(seen[number], policy[number], value[number])
+                    kernels = [weight for name, weight in self._weights.items() if name.endswith("weights")]
+                    decay = tf.add_n([tf.nn.l2_loss(kernel) for kernel in kernels])
+                    loss = policy_loss + self._config.value_weight * value_loss + self._config.weight_decay * decay
+                gradients = tape.gradient(loss, self._weights)
+                for name, weight in self._weights.items():
+                    adam_step(tf, weight, self._means[name], self._squares[name], gradients[name], rates[number])
+                policy_losses += policy_loss
+                value_losses += value_loss
+            return policy_losses, value_losses
+
+    def _losses(self, seen: Any, policy: Any, value: Any) -> tuple[Any, Any]:
+        """The mean cross entropy of the policy over legal moves, and the mean squared error of the value."""
+        tf = self._tf
+        out = tf.cast(tf.concat([seen == 1, seen == 2, seen == 0], axis=1), tf.float32)
+        arrays = list(self._weights.values())
+        for layer in range(0, len(arrays), 2):
+            if layer > 0:
+                out = tf.nn.relu(out)
+            out = tf.nn.bias_add(out @ arrays[layer], arrays[layer + 1])
+        legal = seen == 0
+        logarithms = tf.nn.log_softmax(tf.where(legal, out[:, :-1], -1e9))
+        entropy = -tf.reduce_sum(tf.where(legal, policy * logarithms, 0.0), axis=1)
+        return tf.reduce_mean(entropy), tf.reduce_mean(tf.square(tf.tanh(out[:, -1]) - value))
+
+    def weights(self) -> dict[str, Floats]:
+        """Of the net, by name."""
+        return {name: weight.numpy().copy() for name, weight in self._weights.items()}
+
+    def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+        """Adam's moments and the number of updates."""
+        moments = {"mean": self._means, "square": self._squares}
+        arrays = {
+            f"{kind}.{name}": array.numpy().copy() for kind, held in moments.items() for name, array in held.items()
+        }
+        return arrays | {"updates": np.array([self.updates])}
+
+    def from_arrays(self, arrays: Arrays, weights: dict[str, Floats]) -> None:
+        """Take back what :meth:`to_arrays` gave, and the weights.
+
+        Raises:
+            ValueError: arrays of another learner, game or settings, or damaged ones.
+        """
+        name = self._config.name
+        updates = int(checked(arrays, "updates", (1,), "i8", name)[0])
+        if updates < 0:
+            raise ValueError(f"{name} cannot have had {updates} updates: these numbers are damaged")
+        for kind, held, least in (("mean", self._means, -LARGEST), ("square", self._squares, 0.0)):
+            for part, variable in held.items():
+                array = checked(arrays, f"{kind}.{part}", tuple(variable.shape), "f4", name)
+                if not ((array >= least) & (array <= LARGEST)).all():
+                    raise ValueError(f"{name} cannot hold the numbers in {kind}.{part}, which are damaged")
+                variable.assign(array)
+        for part, variable in self._weights.items():
+            variable.assign(weights[part])
+        self.updates = updates
