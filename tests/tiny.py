@@ -9,6 +9,7 @@ GAME = Game(2, 3, 2, 0.25)
 OURS = ("naive-mc", "q-learning", "q-net")
 """whom our loops teach; the others have loops of their own"""
 PACKAGES = {
+    "alpha-zero": ("tensorflow",),
     "q-net": ("tensorflow",),
     "value-net": ("tensorflow",),
     "sb3-dqn": ("torch", "stable_baselines3"),
@@ -16,6 +17,7 @@ PACKAGES = {
     "sb3-maskable-ppo": ("torch", "stable_baselines3", "sb3_contrib"),
 }
 OPTIONS = {
+    "alpha-zero": ("--games=40", "--hidden=4", "--simulations=4", "--updates=2", "--replay-batch=8"),
     "naive-mc": ("--games=200",),
     "q-learning": ("--games=200",),
     "q-net": ("--games=40", "--hidden=4"),

@@ -172,9 +172,9 @@ class MCTSSearch:
             boards = self._cells[rows], self._stones[rows], self.counts[rows]
             fixed = (wanted[rows], noise[rows], c, *self._scales, *boards, trees, parameters, *between, probe)
             asked = int(guide(DOWN, *fixed, *_NOTHING_SAID))
-            guide(
-                BACK, *fixed, *(self._guide.judge(Boards(leaves[:asked], movers[:asked])) if asked else _NOTHING_SAID)
-            )
+            said, values = self._guide.judge(Boards(leaves[:asked], movers[:asked])) if asked else _NOTHING_SAID
+            # whatever the judge hands out, the kernel is compiled for one kind of arrays
+            guide(BACK, *fixed, np.ascontiguousarray(said, np.float32), np.ascontiguousarray(values, np.float64))
 
     def _make_room(self, simulations: int) -> None:
         """Every simulation adds one move at most; a search in small steps grows by a half at a time."""

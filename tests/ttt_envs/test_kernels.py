@@ -14,7 +14,7 @@ from gymnasium.vector import AutoresetMode
 from baselines.expectiminimax import Expectiminimax, Search
 from baselines.expectiminimax.search import SMALLEST_TABLE
 from baselines.expectiminimax.transpositions import bytes_of
-from baselines.mcts import MCTS, MCTSSearch
+from baselines.mcts import MCTS, GumbelSearch, MCTSSearch
 from baselines.proof import prove
 from baselines.solver import solve
 from evaluation import exact
@@ -31,7 +31,7 @@ WORK = {
     "ttt_envs": 12,
     "baselines.solver": 3,
     "baselines.expectiminimax": 6,
-    "baselines.mcts": 4,
+    "baselines.mcts": 7,
     "baselines.proof": 1,
     "evaluation.layers": 3,
     "learners": 6,
@@ -107,6 +107,20 @@ def play_games():
             exact.regret(game, name)
 
 
+class Careless:
+    """A judge whose arrays are not laid out, nor of the kind, as they should be."""
+
+    pure = True
+
+    def __init__(self, judge):
+        self.probabilities, self.values = judge.probabilities, judge.values
+        self.action_values, self._judge = judge.action_values, judge.judge
+
+    def judge(self, boards):
+        logits, values = self._judge(boards)
+        return np.asfortranarray(logits, np.float64), values.astype(np.float32)
+
+
 def search_everything():
     """Searches of every kind, of one position and of many, from the start and from what is kept."""
     rng = np.random.default_rng(0)
@@ -130,7 +144,14 @@ def search_everything():
                 player = MCTS(game, simulations=20, rollout=some, **settings).player()
                 for _ in range(2):
                     player.act(batch, np.arange(5), rng)
+        net = load_object(LEARNERS["alpha-zero"])(hidden=(4,)).build(game, rng)
+        net.probabilities(batch)
         MCTS(game, simulations=20).values(batch)
+        GumbelSearch(game, batch, net, simulations=20)
+        for judge in (net, Careless(net)):
+            player = MCTS(game, simulations=20, rollout=judge).player()
+            for _ in range(2):
+                player.act(batch, np.arange(5), rng)
         MCTS(game, simulations=20).action_values(batch)
         search = MCTSSearch(game, batch, np.arange(5, dtype=np.uint64))
         search.run(20)
