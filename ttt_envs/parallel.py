@@ -153,6 +153,32 @@ def _on_cores(
 # On a cluster
 
 
+def connect(cluster: Cluster) -> bool:
+    """Connect to a cluster, for many calls of :func:`do_blocks`; it stays connected until this process ends.
+
+    Returns:
+        Whether it was not connected before.
+
+    Raises:
+        ValueError: no such cluster, or no Ray.
+    """
+    try:
+        import ray
+    except ImportError:
+        raise ValueError('a cluster needs Ray: pip install "ttt_envs[cluster]"') from None
+    if ray.is_initialized():
+        return False
+    try:
+        _check_answers(cluster.address)
+        ray.init(address=cluster.address, log_to_driver=False, logging_level=logging.ERROR)
+    except (OSError, ValueError, RuntimeError) as problem:
+        raise ValueError(
+            f"there is no Ray cluster at {cluster.address!r} ({type(problem).__name__}): start one here with "
+            f'"ray start --head", or write the address of its head, host:port'
+        ) from None
+    return True
+
+
 def _on_cluster(
     function: Callable[..., Result], numbered: Iterator[tuple[int, Block]], cluster: Cluster
 ) -> Generator[tuple[int, Result], None, None]:
@@ -160,20 +186,9 @@ def _on_cluster(
 
     A task costs milliseconds to hand out, so that short blocks go several together.
     """
-    try:
-        import ray
-    except ImportError:
-        raise ValueError('a cluster needs Ray: pip install "ttt_envs[cluster]"') from None
-    begun_here = not ray.is_initialized()
-    if begun_here:
-        try:
-            _check_answers(cluster.address)
-            ray.init(address=cluster.address, log_to_driver=False, logging_level=logging.ERROR)
-        except (OSError, ValueError, RuntimeError) as problem:
-            raise ValueError(
-                f"there is no Ray cluster at {cluster.address!r} ({type(problem).__name__}): start one here with "
-                f'"ray start --head", or write the address of its head, host:port'
-            ) from None
+    begun_here = connect(cluster)
+    import ray
+
     shared = ray.put(function)
     task: Any = ray.remote(num_cpus=1, max_retries=TRIES)(_shared)
     under_way: dict[Any, list[int]] = {}

@@ -64,6 +64,9 @@ class AlphaZeroConfig(Looper):
     """weight of half the sum of squares of all weights in the loss, 0 or more"""
     value_weight: float = 1.0
     """weight of the squared error of the value beside the cross entropy of the policy, above 0"""
+    averaging: float = 0.8
+    """how much of the weights that play is kept from one set of games to the next, 0 to below 1: they are a running
+    mean of those that learn, which settles sooner"""
     replay_size: int = 30_000
     """positions that are remembered, of which updates draw"""
     replay_batch: int = 256
@@ -99,6 +102,7 @@ class AlphaZeroConfig(Looper):
             "learning_rate_decay": (0 <= self.learning_rate_decay < math.inf, "0 or above"),
             "weight_decay": (0 <= self.weight_decay < math.inf, "0 or above"),
             "value_weight": (0 < self.value_weight < math.inf, "above 0"),
+            "averaging": (0 <= self.averaging < 1, "0 to below 1"),
             "replay_size": (self.replay_size >= 1, "1 or more"),
             "replay_batch": (self.replay_batch >= 1, "1 or more"),
             "updates": (self.updates >= 1, "1 or more"),

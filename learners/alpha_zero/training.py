@@ -13,7 +13,7 @@ from learners.alpha_zero.updating import Updater
 from learners.base import Arrays
 from learners.tabular import checked
 from learners.training import Progress, Stepwise, check_counts
-from ttt_envs.parallel import Cluster, Jobs, do_blocks, in_order
+from ttt_envs.parallel import Cluster, Jobs, connect, do_blocks, in_order
 from ttt_envs.symmetry import symmetries
 
 
@@ -40,7 +40,10 @@ class SelfPlay(Stepwise):
         self.done = Progress()
         self.marked = 0
         self._batch, self._seed = batch, seed
-        self._workers: Jobs = Cluster(cluster) if cluster else learner.config.jobs
+        self._workers: Jobs = learner.config.jobs
+        if cluster:
+            self._workers = Cluster(cluster)
+            connect(self._workers)  # once, and not in every step
         self._updater = Updater(learner.config, learner.game, learner.weights)
         self._memory = _Memory(learner.game.cells, learner.config.replay_size)
         self._permutations = symmetries(learner.game, learner.config.symmetries)
@@ -72,7 +75,10 @@ class SelfPlay(Stepwise):
         rng = np.random.default_rng(np.random.SeedSequence(self._seed, spawn_key=(3, begun)))
         drawn = self._memory.draw(config.updates, config.replay_batch, self._permutations, rng)
         self._losses = self._updater.update(drawn)
-        learner.weights = self._updater.weights()
+        # the mean goes on by as much as the first few steps allow
+        share = max(1 - config.averaging, 2 / (1 + self._updater.updates // config.updates))
+        for name, latest in self._updater.weights().items():
+            learner.weights[name] += np.float32(share) * (latest - learner.weights[name])
         self.done.count(lessons.results)
 
     def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
@@ -103,7 +109,7 @@ class SelfPlay(Stepwise):
             if part in parts:
                 parts[part][rest] = array
         self._memory.from_arrays(parts["memory"], name)
-        self._updater.from_arrays(parts["net"], self.learner.weights)
+        self._updater.from_arrays(parts["net"])
         self.done, self.marked, self._losses = Progress(*done), marked, (float(losses[0]), float(losses[1]))
 
 

@@ -107,15 +107,15 @@ class Updater:
         return {name: weight.numpy().copy() for name, weight in self._weights.items()}
 
     def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
-        """Adam's moments and the number of updates."""
-        moments = {"mean": self._means, "square": self._squares}
+        """The weights, Adam's moments, and the number of updates."""
+        moments = {"weight": self._weights, "mean": self._means, "square": self._squares}
         arrays = {
             f"{kind}.{name}": array.numpy().copy() for kind, held in moments.items() for name, array in held.items()
         }
         return arrays | {"updates": np.array([self.updates])}
 
-    def from_arrays(self, arrays: Arrays, weights: dict[str, Floats]) -> None:
-        """Take back what :meth:`to_arrays` gave, and the weights.
+    def from_arrays(self, arrays: Arrays) -> None:
+        """Take back what :meth:`to_arrays` gave.
 
         Raises:
             ValueError: arrays of another learner, game or settings, or damaged ones.
@@ -124,12 +124,11 @@ class Updater:
         updates = int(checked(arrays, "updates", (1,), "i8", name)[0])
         if updates < 0:
             raise ValueError(f"{name} cannot have had {updates} updates: these numbers are damaged")
-        for kind, held, least in (("mean", self._means, -LARGEST), ("square", self._squares, 0.0)):
+        limits = ("weight", self._weights, -LARGEST), ("mean", self._means, -LARGEST), ("square", self._squares, 0.0)
+        for kind, held, least in limits:
             for part, variable in held.items():
                 array = checked(arrays, f"{kind}.{part}", tuple(variable.shape), "f4", name)
                 if not ((array >= least) & (array <= LARGEST)).all():
                     raise ValueError(f"{name} cannot hold the numbers in {kind}.{part}, which are damaged")
                 variable.assign(array)
-        for part, variable in self._weights.items():
-            variable.assign(weights[part])
         self.updates = updates
