@@ -31,6 +31,11 @@ CHEAP = {"openspiel": "openspiel:simulations=10", "timed": "timed:move=60,max-de
 """as they are held to the promises, where the defaults take long"""
 OUTSIDE = {"openspiel": "pyspiel"}
 """what others have written, and the package: small boards, where turns are not skipped"""
+SEARCHING = {
+    "alpha-zero": "alpha-zero:path={run},simulations=8",
+    "guided": "mcts:simulations=8,rollout=(run:{run})",
+}
+"""searches that what was learned guides, in which nothing is drawn"""
 CLOCKED = ("timed:move=0.001", "timed:mcts,move=0.001")
 """what they think depends on the machine"""
 MODELS = {"DQN": "stable_baselines3", "PPO": "stable_baselines3", "MaskablePPO": "sb3_contrib"}
@@ -63,6 +68,10 @@ CASES = [
         pytest.param((f"run:{learner}", tiny.GAME), id=f"run:{learner}", marks=tiny.case(learner).marks)
         for learner in sorted(LEARNERS)
     ],
+    *[
+        pytest.param((f"{kind}:alpha-zero", tiny.GAME), id=f"{kind}:alpha-zero", marks=tiny.case("alpha-zero").marks)
+        for kind in SEARCHING
+    ],
     *[pytest.param(("book:optimal", game), id=f"book-{game}") for game in GAMES[:2]],
     *[pytest.param((name, game), id=f"{name}-{game}") for name in CLOCKED for game in GAMES[1:3]],
     pytest.param(("timed:mcts,move=60,max-depth=20", GAMES[1]), id="timed:mcts"),
@@ -92,6 +101,8 @@ def policy(case, tiny_run, tmp_path_factory):
     kind, _, what = name.partition(":")
     if kind == "run":
         name = f"run:{tiny_run(what)}"
+    elif kind in SEARCHING:
+        name = SEARCHING[kind].format(run=tiny_run(what))
     elif kind == "book":
         path = tmp_path_factory.mktemp("book") / "a.book"
         seen = plain.positions_of_random_play(game, 256)
@@ -119,7 +130,7 @@ def probabilities(policy, boards, seed=0):
 
 def test_whatever_has_a_name_is_here():
     with_arguments = {name for name in POLICIES if needs_arguments(name)}
-    assert with_arguments == {"book", "gomocup", "run", "sb3"}
+    assert with_arguments == {"alpha-zero", "book", "gomocup", "run", "sb3"}
     assert {*BY_TABLE, *DRAWING, *OUTSIDE} <= set(NAMES)
 
 
@@ -213,8 +224,9 @@ def test_what_is_said_of_images_and_colours_is_so(policy, case, game, boards):
     name = case[0].partition(":")[0]
     if name != "book":  # whose own tests say what it knows
         # what is learned is not symmetric, unless its settings make it so
-        assert is_symmetric(policy) == (name not in (*BY_FACTORS, "run", "sb3"))
-        assert is_colour_blind(policy) == (name not in BY_FACTORS)
+        no_promise = (*BY_FACTORS, *SEARCHING, "run", "sb3")
+        assert is_symmetric(policy) == (name not in no_promise or case[0] == "run:alpha-zero")
+        assert is_colour_blind(policy) == (name not in (*BY_FACTORS, "guided"))
     if is_symmetric(policy):
         check_symmetric(policy, game, boards)
     if is_colour_blind(policy) and game.skip_chance > 0:
@@ -267,6 +279,7 @@ def test_settings_that_break_it_do_not_say_it(spec):
         ("q-learning", ("--bootstrap=ply", "--opponent=self")),
         ("q-learning", ("--values=afterstate",)),
         tiny.case("q-net", "q-net", ()),
+        tiny.case("alpha-zero", "alpha-zero", ()),
     ],
 )
 def test_what_has_learned_from_all_images_says_so(learner, more, tmp_path):

@@ -124,11 +124,12 @@ NET = ["--hidden=4"]
 LEARNED = {
     "q-learning": ["--games=40"],
     "naive-mc": ["--games=40"],
+    "alpha-zero": ["--games=20", "--simulations=2", "--updates=2", "--replay-batch=4", *NET],
     "q-net": ["--games=20", *NET],
     "value-net": ["--games=4", "--teacher=optimal", "--preset=20", "--iterations=2", "--jobs=1"],
     "sb3-dqn": ["--games=20", *NET],
 }
-NEEDS = {"q-net": "tensorflow", "value-net": "tensorflow", "sb3-dqn": "stable_baselines3"}
+NEEDS = {"alpha-zero": "tensorflow", "q-net": "tensorflow", "value-net": "tensorflow", "sb3-dqn": "stable_baselines3"}
 
 
 @pytest.fixture(scope="module")
@@ -265,7 +266,7 @@ def test_other_arrays_with_a_hash_of_their_own(runs, learner, tmp_path):
         check()
 
 
-RESUMED = {"q-learning": 150, "naive-mc": 60, "value-net": 30}
+RESUMED = {"q-learning": 150, "naive-mc": 60, "alpha-zero": 30, "value-net": 30}
 
 
 @pytest.mark.parametrize("learner", RESUMED)

@@ -112,7 +112,10 @@ def test_all_policies_are_listed(capsys):
         (["--bootstrap", "ply"], "which only self-play shows"),
         (["--games", "many"], "many is not a whole number: write for example 10000"),
         (["--gamse", "5"], "there is no option --gamse: did you mean --games? See train.py --help"),
-        (["--hidden", "5"], "--hidden is an option of q-net, sb3-dqn, sb3-maskable-ppo, sb3-ppo, value-net, and this"),
+        (
+            ["--hidden", "5"],
+            "--hidden is an option of alpha-zero, q-net, sb3-dqn, sb3-maskable-ppo, sb3-ppo, value-net",
+        ),
         (["--seed", "-1"], "--seed -1 is no seed: choose 0 or more"),
         (["--opponent", "minimax"], "there is no policy 'minimax': did you mean 'optimal' or 'expectiminimax'?"),
         (["--opponent", "runs/first"], "what the run in a folder has learned is written 'run:runs/first'"),

@@ -16,20 +16,23 @@ import pytest
 import tiny
 
 from learners.checkpoint import load_checkpoint, save_checkpoint
-from learners.training import Training, exploration_rng, initial_rng
+from learners.training import Stepwise, exploration_rng, initial_rng
 from ttt_apps import train
 from ttt_apps.runs import WARM
 from ttt_envs import Game
 
 ROOT = Path(__file__).parents[2]
-OURS = [tiny.case(name) for name in tiny.OURS]
 OPPONENTS = ["random", "win-or-block", "self", "pool:every=40,size=3"]
+GOING_ON = [(name, opponent) for name in tiny.OURS for opponent in OPPONENTS] + [("alpha-zero", "self")]
+"""learners that go on wherever they were stopped, and their opponents"""
+SLOWER = {"alpha-zero": tiny.OPTIONS["alpha-zero"][1:], "q-net": ()}
+"""nets: each start takes seconds; and settings that make them quicker"""
 
 
 def options(name, out, opponent="random", games=600, **more):
     settings = {"games": games, "batch": 16, "log-every": 50, "skip-chance": 0.25, "seat": "random", **more}
     settings = {"exact-every": 0, **settings}
-    words = [f"--{key}={value}" for key, value in settings.items()]
+    words = [*SLOWER.get(name, ()), *(f"--{key}={value}" for key, value in settings.items())]
     return ["--learner", name, "--opponent", opponent, *words, "--no-report", "--out", str(out)]
 
 
@@ -39,17 +42,21 @@ class KilledError(Exception):
 
 def killed_after(steps, arguments, monkeypatch):
     """Train, and die after some steps without a chance to write anything; with None live, and tell how many it took."""
-    step, count = Training.step, 0
+    count = 0
 
-    def counted(self):
-        nonlocal count
-        count += self.games > WARM
-        if steps is not None and count > steps:
-            raise KilledError
-        step(self)
+    def counted(step):
+        def counts(self):
+            nonlocal count
+            count += self.games > WARM
+            if steps is not None and count > steps:
+                raise KilledError
+            step(self)
+
+        return counts
 
     with monkeypatch.context() as patch:
-        patch.setattr(Training, "step", counted)
+        for kind in Stepwise.__subclasses__():
+            patch.setattr(kind, "step", counted(kind.step))
         with nullcontext() if steps is None else pytest.raises(KilledError):
             train.main(arguments)
     return count
@@ -58,18 +65,17 @@ def killed_after(steps, arguments, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "opponent"),
     [
-        tiny.case(name, name, opponent, id=f"{name}-{opponent}", slow=name == "q-net" and "pool" not in opponent)
-        for name in tiny.OURS
-        for opponent in OPPONENTS
+        tiny.case(name, name, opponent, id=f"{name}-{opponent}", slow=name in SLOWER and "pool" not in opponent)
+        for name, opponent in GOING_ON
     ],
 )
 def test_a_run_that_goes_on_ends_as_if_it_had_never_stopped(name, opponent, tmp_path, monkeypatch):
     """Killed each time with what is on the disk at that step; at last when most games are over."""
-    games = 130 if name == "q-net" else 200  # a step of which takes longest, and a start, too
+    games = 130 if name in SLOWER else 200  # a step of which takes longest, and a start, too
     whole = killed_after(None, options(name, tmp_path / "whole", opponent, games=games), monkeypatch)
     folder = tmp_path / "killed"
     arguments = options(name, folder, opponent, games=games, **{"checkpoint-games": 1})
-    before_the_last = (14,) if name == "q-net" else (0, 9, 14)
+    before_the_last = {"q-net": (14,), "alpha-zero": (3, 1)}.get(name, (0, 9, 14))
     for steps in (*before_the_last, whole - sum(before_the_last) - 2):
         killed_after(steps, arguments, monkeypatch)
         arguments = ["--resume", str(folder)]
@@ -92,11 +98,17 @@ def test_what_was_measured_after_the_last_checkpoint_is_measured_again(tmp_path,
 
 @pytest.mark.parametrize(
     ("name", "kills"),
-    [tiny.case(name, name, kills, slow=(name, kills) != ("q-learning", 1)) for name in tiny.OURS for kills in (1, 10)],
+    [
+        tiny.case(name, name, kills, slow=(name, kills) != ("q-learning", 1))
+        for name in (*tiny.OURS, "alpha-zero")
+        for kills in (1, 10)
+    ],
 )
 def test_a_run_killed_at_any_instant_ends_as_if_it_had_never_been(name, kills, tmp_path):
     """SIGKILL after a random time since the first line of metrics, until it gets through."""
-    games = 120 if name == "q-net" else 8_000  # which take a second or more after the first checkpoint
+    games = {"q-net": 120, "alpha-zero": 1_000}.get(
+        name, 8_000
+    )  # which take a second or more after the first checkpoint
     settings = {"games": games, "checkpoint-games": games // 8, "log-every": games // 4, "batch": 4}
     arguments = options(name, tmp_path / "whole", "self", **settings)
     train.main(arguments)
