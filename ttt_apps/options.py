@@ -40,8 +40,8 @@ class Options(GameOptions):
     """
 
     learner: str = "q-learning"
-    """naive-mc, q-learning, q-net, value-net, sb3-dqn, sb3-ppo or sb3-maskable-ppo; its own settings are options too,
-    see --learner NAME --help, and evaluate.py learners"""
+    """naive-mc, q-learning, q-net, alpha-zero, value-net, sb3-dqn, sb3-ppo or sb3-maskable-ppo; its own settings are
+    options too, see --learner NAME --help, and evaluate.py learners"""
     opponent: str = LearnerConfig.opponent
     """who plays against it: a policy such as random or win-or-block; self, with settings and games that suit self-play
     by default; or pool:every=5000,size=8, its own earlier copies. value-net has none but its teacher, who plays against
