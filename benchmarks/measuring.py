@@ -356,6 +356,8 @@ class Benchmark:
     """the rows of the quick form, where they are others"""
     left_out: tuple[str, ...] = ()
     """by the quick form, unless asked for"""
+    asked_for: tuple[str, ...] = ()
+    """rows that take so long that they are measured only where ``--only`` names them"""
     seconds: tuple[float, float] = (0.1, 0.4)
     """CPU time of a side in a round: of the quick form, and else"""
     rounds: tuple[int, int] = (2, 5)
@@ -382,7 +384,8 @@ def run(benchmark: Benchmark) -> None:
     known = list(
         dict.fromkeys([*(row.name for row in rows), *(name for part in benchmark.parts for name in part.names)])
     )
-    chosen = [name for name in arguments.chosen(known) if arguments.only or not quick or name not in benchmark.left_out]
+    left_out = {*benchmark.asked_for, *(benchmark.left_out if quick else ())}
+    chosen = [name for name in arguments.chosen(known) if arguments.only or name not in left_out]
     rounds = arguments.rounds or benchmark.rounds[not quick]
     seconds = benchmark.seconds[not quick]
     console = Console()

@@ -1,0 +1,659 @@
+"""What AlphaZero with chance costs to perfect play, and how fast it plays against itself.
+
+Everything is on one core, in seconds of CPU time. Trainings are measured exactly, after every so many games and outside
+the clock, one for each seed: how many games and seconds it took until the exploitability was 0, or what else is asked,
+and stayed so to the end. Tracing TensorFlow's graph is told apart; the rows "start" are fresh processes that do so and
+no more.
+
+Beside mctx on pgx both sides play and search with the same net, weights included, for learning: what searches found
+goes to numpy. Ours counts the simulations that it made, and not those that it was spared because a position was won or
+lost already, which mctx always makes; so moves are counted too. Beside OpenSpiel both learn for as long, and are then
+measured exactly, by the policy head alone and with the search. OpenSpiel's parts, of its own actor and learner, run by
+turns in one process, so that there are no checkpoints to write and read, and its inference is compiled, which it is
+not by itself; its graphs are compiled before the clock runs.
+
+    python benchmarks/alpha_zero.py [--quick] [--rounds N] [--only NAME,...] [--json FILE]
+
+A round is a seed of a training. The rows of ten minutes a seed are measured where --only names them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from time import process_time
+from typing import Any, ClassVar, NamedTuple
+
+from measuring import Benchmark, Part, Row, Spread, Stretch, alone_part, rate, run, timed
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1")
+
+import numpy as np
+from rich.box import MARKDOWN
+from rich.table import Table
+
+from baselines.mcts import GumbelSearch
+from evaluation.exact import exploitability
+from learners.alpha_zero import AlphaZeroConfig, AlphaZeroSearch
+from learners.alpha_zero.learner import AlphaZero
+from learners.alpha_zero.policy import TOGETHER
+from learners.alpha_zero.self_play import BLOCK, play_games
+from learners.training import initial_rng
+from ttt_envs.boards import Boards
+from ttt_envs.compiling import Reals
+from ttt_envs.policy import Policy, best_shares
+from ttt_envs.rules import Game
+
+PACKAGES = ("numpy", "numba", "tensorflow", "mctx", "pgx", "jax", "open_spiel", "flax")
+SIMULATIONS = 32
+"""of a search in earnest"""
+SAME = 1e-9
+"""what sums of rounded shares may differ from 0 by"""
+
+
+class Searching(NamedTuple):
+    """A Gumbel search in earnest that a learner guides, as ``alpha-zero:path=RUN`` does."""
+
+    learner: AlphaZero
+    pure: bool = True
+    colour_blind: bool = True
+
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
+        """The move that the search ends with."""
+        out = np.empty(boards.cells.shape)
+        for start in range(0, len(out), TOGETHER):
+            rows = slice(start, start + TOGETHER)
+            asked = Boards(boards.cells[rows], boards.mover[rows])
+            search = GumbelSearch(
+                self.learner.game,
+                asked,
+                self.learner,
+                simulations=SIMULATIONS,
+                considered=AlphaZeroSearch.considered,
+                visit_scale=AlphaZeroSearch.visit_scale,
+                value_scale=AlphaZeroSearch.value_scale,
+            )
+            out[rows] = search.probabilities()
+        return out
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# To perfect play
+
+
+class Asked(NamedTuple):
+    """Who is measured of a training, and what is asked of it."""
+
+    who: str
+    player: Callable[[AlphaZero], Policy]
+    most: float
+    """exploitability"""
+    within: float
+    """CPU seconds"""
+
+
+class Training(NamedTuple):
+    """Trainings to be measured."""
+
+    game: Game
+    games: int
+    every: int
+    """games from one measurement to the next"""
+    asked: tuple[Asked, ...]
+    seconds: float = np.inf
+    """of CPU time, after which it ends"""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A measurement."""
+
+    games: int
+    seconds: float
+    exploitability: float
+
+
+@dataclass(frozen=True)
+class Learned:
+    """One kind of player of the trainings of a row."""
+
+    name: str
+    who: str
+    most: float
+    within: float
+    tracing: list[float]
+    """CPU seconds of the preparation of every seed, which are in no others"""
+    marks: list[list[Mark]]
+    """of every seed"""
+
+    def since(self) -> list[Mark | None]:
+        """For every seed the first of the marks after which nothing more was missed; None where the last missed."""
+        found = []
+        for marks in self.marks:
+            missed = [number for number, mark in enumerate(marks) if mark.exploitability > self.most + SAME]
+            first = missed[-1] + 1 if missed else 0
+            found.append(marks[first] if first < len(marks) else None)
+        return found
+
+
+def net_alone(learner: AlphaZero) -> Policy:
+    return learner
+
+
+def marks_of(training: Training, seed: int, games: int) -> tuple[float, list[list[Mark]]]:
+    """The seconds of preparing one training, and the measurements of everyone asked for."""
+    config = AlphaZeroConfig()
+    learner = config.build(training.game, initial_rng(seed))
+    begin = process_time()
+    loop = config.training(learner, games, batch=config.batch, seed=seed)
+    prepared = process_time() - begin
+    spent, due = 0.0, training.every
+    marks: list[list[Mark]] = [[] for _ in training.asked]
+    while loop.running and spent < training.seconds:
+        begin = process_time()
+        loop.step()
+        spent += process_time() - begin
+        if loop.done.games >= due or not loop.running or spent >= training.seconds:
+            due += training.every
+            for asked, of_asked in zip(training.asked, marks, strict=True):
+                found = exploitability(training.game, asked.player(learner))
+                of_asked.append(Mark(loop.done.games, spent, found))
+    return prepared, marks
+
+
+FULL_SECONDS = 0.4
+"""of a round, as in the full form"""
+
+
+def measure_training(name: str, rounds: int, seconds: float) -> list[Learned]:
+    """As many seeds as rounds; the quick form plays fewer games."""
+    training = TRAININGS[name]
+    games = int(training.games * min(1.0, seconds / FULL_SECONDS))
+    marks_of(training._replace(seconds=0.0), 0, training.every)  # kernels are compiled
+    found = [marks_of(training, seed, games) for seed in range(rounds)]
+    return [
+        Learned(
+            name,
+            asked.who,
+            asked.most,
+            asked.within,
+            [prepared for prepared, _ in found],
+            [marks[number] for _, marks in found],
+        )
+        for number, asked in enumerate(training.asked)
+    ]
+
+
+def table_of_trainings(measured: list[list[Learned]]) -> Table:
+    table = Table(box=MARKDOWN)
+    headers = (
+        "row",
+        "plays",
+        "asked",
+        "seeds",
+        "CPU s until then",
+        "games",
+        "at the end",
+        "CPU s in all",
+        "tracing, s",
+    )
+    for number, header in enumerate(headers):
+        table.add_column(header, justify="left" if number < 3 else "right", no_wrap=True)
+    for learned in (learned for of_row in measured for learned in of_row):
+        since = [mark for mark in learned.since() if mark is not None]
+        ended = [marks[-1] for marks in learned.marks]
+        table.add_row(
+            learned.name,
+            learned.who,
+            f"{learned.most:g} within {learned.within:g} s",
+            f"{sum(mark.seconds <= learned.within for mark in since)} of {len(ended)}",
+            str(Spread.of(mark.seconds for mark in since)) if since else "",
+            str(Spread.of(mark.games for mark in since)) if since else "",
+            str(Spread.of(mark.exploitability for mark in ended)),
+            str(Spread.of(mark.seconds for mark in ended)),
+            str(Spread.of(learned.tracing)),
+        )
+    return table
+
+
+SKIPS, FOUR = Game(skip_chance=0.25), Game(4, 4, 4)
+WITH_SEARCH = f"the net and {SIMULATIONS} simulations"
+TRAININGS = {
+    "3x3": Training(Game(), 8_192, 256, (Asked("the net", net_alone, 0.0, 5.0),)),
+    "3x3-skip": Training(
+        SKIPS, 8_192, 512, (Asked("the net", net_alone, 0.01, np.inf), Asked(WITH_SEARCH, Searching, 0.0, 5.0))
+    ),
+    "4x4": Training(FOUR, 32_768, 1_024, (Asked("the net", net_alone, 0.0, 60.0),)),
+    "4x4-skip": Training(
+        Game(4, 4, 4, 0.25), 1 << 20, 8_192, (Asked("the net", net_alone, 0.02, 600.0),), seconds=600.0
+    ),
+}
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The start
+
+START = """
+from learners.alpha_zero import AlphaZeroConfig
+from learners.training import initial_rng
+from ttt_envs.rules import Game
+
+def begin(steps):
+    import tensorflow
+    config = AlphaZeroConfig()
+    training = config.training(config.build(Game(), initial_rng(0)), 8_192, batch=config.batch, seed=0)
+    for _ in range(steps):
+        training.step()
+    return f"{training.done.games} games"
+"""
+STARTS = {
+    "start-import": ("importing TensorFlow", "__import__('tensorflow').__version__"),
+    "start-trace": ("the same, and tracing", "begin(0)"),
+    "start-first": ("the same, and a step", "begin(1)"),
+    "start-second": ("the same, and another", "begin(2)"),
+}
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Self-play beside mctx
+
+TOGETHER_IN_SELF_PLAY = 1_024
+
+
+def weights_of(simulations: int) -> tuple[AlphaZeroConfig, AlphaZero]:
+    """A learner that has learned nothing."""
+    config = AlphaZeroConfig(simulations=simulations)
+    return config, config.build(Game(), initial_rng(0))
+
+
+def simulations_made(search: GumbelSearch) -> int:
+    return int(search.visits.sum())
+
+
+def our_self_play(simulations: int, block: int, count_moves: bool = False) -> Stretch:
+    """Games as the training plays them, ``block`` at once."""
+    config, learner = weights_of(simulations)
+    rng = np.random.default_rng(0)
+
+    def play() -> Iterator[Any]:
+        for _ in range(TOGETHER_IN_SELF_PLAY // block):
+            yield play_games(config, learner.game, learner, block, rng)
+
+    # how many simulations a search is not spared, of positions as they are met
+    seen = np.concatenate([lessons.seen for lessons in play()])
+    search = GumbelSearch(
+        learner.game,
+        Boards(seen, np.zeros(len(seen), np.int8)),
+        learner,
+        simulations=simulations,
+        considered=config.considered,
+        noise=rng.gumbel(size=seen.shape),
+        visit_scale=config.visit_scale,
+        value_scale=config.value_scale,
+    )
+    of_a_move = 1.0 if count_moves else simulations_made(search) / len(seen)
+    return timed(lambda: of_a_move * sum(len(lessons.seen) for lessons in play()))
+
+
+def our_search(simulations: int) -> Stretch:
+    """One search of that many empty boards."""
+    config, learner = weights_of(simulations)
+    boards, rng = Boards.start(learner.game, TOGETHER_IN_SELF_PLAY), np.random.default_rng(0)
+
+    def think() -> int:
+        search = GumbelSearch(
+            learner.game,
+            boards,
+            learner,
+            simulations=simulations,
+            considered=config.considered,
+            noise=rng.gumbel(size=boards.cells.shape),
+            visit_scale=config.visit_scale,
+            value_scale=config.value_scale,
+        )
+        return simulations_made(search)
+
+    return timed(think)
+
+
+def mctx_on_pgx(simulations: int, plies: int, count_moves: bool = False) -> Stretch:
+    """``mctx.gumbel_muzero_policy`` over pgx's tic-tac-toe, with the net of our learner.
+
+    Args:
+        simulations: of a search.
+        plies: of all games, which begin anew where they are over; 0: no more than a search of empty boards.
+        count_moves: instead of simulations.
+    """
+    import jax
+    import jax.numpy as jnp
+    import mctx
+    import pgx
+    from pgx.experimental import auto_reset
+
+    count = TOGETHER_IN_SELF_PLAY
+    env = pgx.make("tic_tac_toe")
+    step = jax.vmap(env.step)
+    go_on = jax.vmap(auto_reset(env.step, env.init))
+    arrays = list(weights_of(simulations)[1].weights.values())
+
+    def judge(weights: Any, state: Any) -> tuple[Any, Any]:
+        own, other = state.observation[..., 0], state.observation[..., 1]
+        planes = [own, other, ~(own | other)]
+        out = jnp.concatenate([plane.reshape(count, -1) for plane in planes], axis=1).astype(jnp.float32)
+        for layer in range(0, len(weights), 2):
+            if layer > 0:
+                out = jax.nn.relu(out)
+            out = out @ weights[layer] + weights[layer + 1]
+        logits = jnp.where(state.legal_action_mask, out[:, :-1], jnp.finfo(jnp.float32).min)
+        return logits, jnp.tanh(out[:, -1])
+
+    def follow(weights: Any, _: Any, action: Any, state: Any) -> Any:
+        mover = state.current_player
+        state = step(state, action)
+        logits, value = judge(weights, state)
+        output = mctx.RecurrentFnOutput(
+            reward=state.rewards[jnp.arange(count), mover],
+            discount=jnp.where(state.terminated, 0.0, -1.0),
+            prior_logits=logits,
+            value=jnp.where(state.terminated, 0.0, value),
+        )
+        return output, state
+
+    def play(weights: Any, key: Any, state: Any) -> Any:
+        search_key, step_key = jax.random.split(key)
+        logits, value = judge(weights, state)
+        found = mctx.gumbel_muzero_policy(
+            params=weights,
+            rng_key=search_key,
+            root=mctx.RootFnOutput(prior_logits=logits, value=value, embedding=state),
+            recurrent_fn=follow,
+            num_simulations=simulations,
+            invalid_actions=~state.legal_action_mask,
+        )
+        lessons = state.observation, found.action_weights, found.search_tree.summary().value
+        return lessons, go_on(state, found.action, jax.random.split(step_key, count)) if plies else state
+
+    compiled = jax.jit(play)
+    begun = jax.jit(jax.vmap(env.init))(jax.random.split(jax.random.key(0), count))
+    keys = iter(np.arange(1 << 30))
+
+    def think() -> int:
+        state = begun
+        for _ in range(max(1, plies)):
+            lessons, state = compiled(arrays, jax.random.key(next(keys)), state)
+            for lesson in lessons:
+                np.asarray(lesson)
+        return max(1, plies) * count * (1 if count_moves else simulations)
+
+    return timed(think)
+
+
+MCTX = "mctx gumbel_muzero_policy on pgx"
+GAMES = f"{TOGETHER_IN_SELF_PLAY:,} games"
+PLIES = 9
+
+
+def rows_of(simulations: int) -> tuple[Row, ...]:
+    """Self-play with so many simulations for a move."""
+    said = f"{simulations} simulations"
+    theirs = partial(mctx_on_pgx, simulations, PLIES)
+    return (
+        Row(
+            f"self-play-{simulations}",
+            f"simulations, {GAMES}, {BLOCK} at once, {said}",
+            MCTX,
+            5,
+            partial(our_self_play, simulations, BLOCK),
+            theirs,
+        ),
+        Row(
+            f"self-play-{simulations}-at-once",
+            f"simulations, {GAMES} at once, {said}",
+            MCTX,
+            5,
+            partial(our_self_play, simulations, TOGETHER_IN_SELF_PLAY),
+            theirs,
+        ),
+        Row(
+            f"moves-{simulations}",
+            f"moves, {GAMES}, {BLOCK} at once, {said}",
+            MCTX,
+            5,
+            partial(our_self_play, simulations, BLOCK, True),
+            partial(theirs, True),
+        ),
+        Row(
+            f"search-{simulations}",
+            f"simulations, {TOGETHER_IN_SELF_PLAY:,} empty boards, {said}",
+            MCTX,
+            5,
+            partial(our_search, simulations),
+            partial(mctx_on_pgx, simulations, 0),
+        ),
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Beside OpenSpiel
+
+THEIR_SIMULATIONS, THEIR_C, TEMPERATURE, DROP = 40, 1.41, 1.0, 2
+NOISE = (0.25, 1.0)
+BATCH, BUFFER, REUSE, RATE, DECAY = 128, 1 << 11, 4, 1e-3, 1e-4
+"""as OpenSpiel's example for tic-tac-toe has them, but for the buffer, there 2**13: with it nothing would be learned in
+a minute"""
+
+
+@dataclass(frozen=True)
+class Side:
+    """What one side has learned, seed by seed."""
+
+    who: str
+    games: list[int]
+    seconds: list[float]
+    """of CPU time; less than there was where a training came to its end"""
+    net: list[float]
+    """exploitability of the policy head alone"""
+    search: list[float]
+    """and of the search in earnest"""
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What both have learned in the same time."""
+
+    name: str
+    budget: float
+    """CPU seconds"""
+    ours: Side
+    theirs: Side
+    their_updates: list[int]
+
+
+class TheirLearner:
+    """OpenSpiel's AlphaZero: a game of its actor, and a step of its learner when that is due."""
+
+    def __init__(self, seed: int) -> None:
+        import jax
+        import jax.numpy as jnp
+        import pyspiel
+        from open_spiel.python.algorithms import mcts
+        from open_spiel.python.algorithms.alpha_zero import alpha_zero, evaluator, model_linen, replay_buffer, utils
+
+        self._jnp, self._mcts, self._actor, self._utils = jnp, mcts, alpha_zero, utils
+        self.game = pyspiel.load_game("tic_tac_toe")
+        config, shape = AlphaZeroConfig(), self.game.observation_tensor_shape()
+        width, depth = config.hidden[0], len(config.hidden)
+        actions = self.game.num_distinct_actions()
+        self.model = model = model_linen.Model.build_model(
+            "mlp", shape, actions, width, depth, DECAY, RATE, None, seed=seed
+        )
+        self.buffer = replay_buffer.Buffer(BUFFER, seed=seed)
+
+        @jax.jit
+        def judge(params: Any, observation: Any, legal: Any) -> tuple[Any, Any]:
+            logits, value = model._state.apply_fn({"params": params, "batch_stats": {}}, observation, training=False)
+            return value, jax.nn.softmax(jnp.where(legal, logits, jnp.finfo(jnp.float32).min))
+
+        def inference(observation: Any, legal: Any) -> tuple[Any, Any]:
+            value, policy = judge(model._state.params, np.float32(observation), np.array(legal, bool))
+            return np.asarray(value), np.asarray(policy)
+
+        model.inference = inference
+        self.evaluator = evaluator.AlphaZeroEvaluator(self.game, model)
+        self._bot = self.bot(NOISE)
+        self.games = self.updates = self._waiting = 0
+        self._compile()
+
+    def bot(self, noise: tuple[float, float] | None) -> Any:
+        """OpenSpiel's search; without noise the same at every call."""
+        return self._mcts.MCTSBot(
+            self.game,
+            THEIR_C,
+            THEIR_SIMULATIONS,
+            self.evaluator,
+            solve=False,
+            random_state=None if noise else np.random.RandomState(0),
+            dirichlet_noise=noise,
+            child_selection_fn=self._mcts.SearchNode.puct_value,
+            dont_return_chance_node=True,
+        )
+
+    def _compile(self) -> None:
+        """Meet everything once, and take it back."""
+        begun = self.model._state
+        self._play()
+        for _ in range(2):  # its second update is compiled anew
+            self.model.update(self.buffer.sample(BATCH))
+        self.model._state, self.buffer.buffer_state, self._waiting = begun, None, 0
+        self.evaluator._cache.clear()
+
+    def _play(self) -> None:
+        jnp = self._jnp
+        trajectory = self._actor._play_game(_Silent(), 0, self.game, (self._bot, self._bot), TEMPERATURE, DROP)
+        for state in trajectory.states:
+            lesson = self._utils.TrainInput(
+                observation=jnp.asarray(state.observation, dtype=jnp.float32),
+                legals_mask=jnp.asarray(state.legals_mask, dtype=jnp.bool),
+                policy=jnp.asarray(state.policy, dtype=jnp.float32),
+                value=jnp.asarray(trajectory.returns[0], dtype=jnp.float32),
+            )
+            self.buffer.append(lesson)
+        self._waiting += len(trajectory.states)
+
+    def step(self) -> None:
+        """A game, and updates where it was the last that these wait for."""
+        self._play()
+        self.games += 1
+        if self._waiting >= BUFFER // REUSE:
+            self._waiting = 0
+            for _ in range(len(self.buffer) // BATCH):
+                self.model.update(self.buffer.sample(BATCH))
+                self.updates += 1
+            self.evaluator._cache.clear()
+
+
+class _Silent:
+    """A log that nobody reads."""
+
+    def print(self, *_: object) -> None: ...
+
+    opt_print = print
+
+
+class Theirs:
+    """What OpenSpiel's has learned, as a policy, by its net alone or with its search, without noise."""
+
+    pure: ClassVar[bool] = True
+
+    def __init__(self, learner: TheirLearner, search: bool) -> None:
+        self._learner, self._search = learner, search
+
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
+        """The moves thought likeliest, or made most often."""
+        return best_shares(np.array([self._shares(cells) for cells in boards.cells]).reshape(boards.cells.shape))
+
+    def _shares(self, cells: np.ndarray[Any, Any]) -> Reals:
+        state = self._learner.game.new_initial_state()
+        first, second = (np.flatnonzero(cells == stone) for stone in (1, 2))
+        for number in range(len(first) + len(second)):  # nobody has won, in whatever order
+            state.apply_action(int((first, second)[number % 2][number // 2]))
+        shares = np.full(len(cells), np.nan)
+        if not self._search:
+            for cell, share in self._learner.evaluator.prior(state):
+                shares[cell] = share
+            return shares
+        children = self._learner.bot(None).mcts_search(state).children
+        for child in children:
+            shares[child.action] = child.explore_count
+        return shares
+
+
+def measure_beside(name: str, rounds: int, seconds: float) -> Beside:
+    """Both by turns, as many seeds as rounds; the quick form learns for a shorter time."""
+    budget = BUDGETS[name] * min(1.0, seconds / FULL_SECONDS)
+    games = AlphaZeroConfig.self_play_games
+    asked = (Asked("", net_alone, 0.0, budget), Asked("", Searching, 0.0, budget))
+    training = Training(Game(), games, games, asked, budget)
+    found = Beside(
+        name,
+        budget,
+        Side(f"ours, search of {SIMULATIONS}", [], [], [], []),
+        Side(f"OpenSpiel, search of {THEIR_SIMULATIONS}", [], [], [], []),
+        [],
+    )
+    TheirLearner(0)  # before ours, so that a peer that is not there costs nothing
+    marks_of(training._replace(seconds=0.0), 0, games)
+    for seed in range(rounds):
+        net, search = (marks[-1] for marks in marks_of(training, seed, games)[1])
+        found.ours.games.append(net.games)
+        found.ours.seconds.append(net.seconds)
+        found.ours.net.append(net.exploitability)
+        found.ours.search.append(search.exploitability)
+        np.random.seed(seed)  # noqa: NPY002  # which theirs draws from
+        theirs = TheirLearner(seed)
+        begin = process_time()
+        while (spent := process_time() - begin) < budget:
+            theirs.step()
+        found.theirs.games.append(theirs.games)
+        found.theirs.seconds.append(spent)
+        found.theirs.net.append(exploitability(Game(), Theirs(theirs, search=False)))
+        found.theirs.search.append(exploitability(Game(), Theirs(theirs, search=True)))
+        found.their_updates.append(theirs.updates)
+    return found
+
+
+def table_of_beside(measured: list[Beside]) -> Table:
+    table = Table(box=MARKDOWN)
+    for number, header in enumerate(("row", "who", "games", "CPU s", "the net's exploitability", "with search")):
+        table.add_column(header, justify="left" if number < 2 else "right", no_wrap=True)
+    for beside in measured:
+        for side in (beside.ours, beside.theirs):
+            spreads = (side.games, side.seconds, side.net, side.search)
+            table.add_row(beside.name, side.who, *(str(Spread.of(values)) for values in spreads))
+    return table
+
+
+BUDGETS = {"open-spiel": 60.0, "open-spiel-long": 600.0}
+
+
+BENCHMARK = Benchmark(
+    about=str(__doc__),
+    packages=PACKAGES,
+    unit=rate("/s"),
+    rows=(*rows_of(16), *rows_of(32)),
+    parts=(
+        Part("trainings", tuple(TRAININGS), measure_training, table_of_trainings),
+        alone_part(STARTS, START),
+        Part("open_spiel", tuple(BUDGETS), measure_beside, table_of_beside),
+    ),
+    left_out=("3x3-skip", "4x4", "start-trace", "start-first", "open-spiel"),
+    asked_for=("4x4-skip", "open-spiel-long"),
+)
+
+
+if __name__ == "__main__":
+    run(BENCHMARK)
