@@ -3,8 +3,8 @@
 Down the tree the moves are chosen by one of two rules, to a move that was never made:
 
 - *PUCT* (Silver et al., "A general reinforcement learning algorithm that masters chess, shogi, and Go through
-  self-play", 2018): the largest ``q + c * p * sqrt(N) / (1 + n)``, p what the judge thinks likely, N the simulations of
-  the position and n those of the move;
+  self-play", 2018): the largest ``q + c * p * sqrt(1 + N) / (1 + n)``, p what the judge thinks likely, N the
+  simulations of all moves and n those of the move;
 - *Gumbel* (Danihelka et al., "Policy improvement by planning with Gumbel", 2022, section 5): the largest
   ``p' - n / (1 + N)``, where ``p' = softmax(log p + (visit_scale + max n) * value_scale * q)``. At the root the moves
   are considered by sequential halving: of those made as often as is wanted now, the one with the largest
@@ -154,7 +154,7 @@ def _most_improving(logits: Floats, q: Reals, visits: Integers, scale: float, to
 @inlined
 def _most_promising(logits: Floats, q: Reals, visits: Integers, c: float, total: int) -> int:
     """The cell that PUCT chooses."""
-    width = c * math.sqrt(total)
+    width = c * math.sqrt(1.0 + total)  # the first simulation judged the position: so the first move is the likeliest
     best, most = -1, -np.inf
     for cell in range(len(q)):
         score = q[cell] + width * math.exp(logits[cell]) / (1.0 + visits[cell])
