@@ -209,7 +209,7 @@ def table_of_trainings(measured: list[list[Learned]]) -> Table:
         table.add_row(
             learned.name,
             learned.who,
-            f"{learned.most:g} within {learned.within:g} s",
+            f"{learned.most:g}" + (f" within {learned.within:g} s" if np.isfinite(learned.within) else ""),
             f"{sum(mark.seconds <= learned.within for mark in since)} of {len(ended)}",
             str(Spread.of(mark.seconds for mark in since)) if since else "",
             str(Spread.of(mark.games for mark in since)) if since else "",

@@ -1,0 +1,49 @@
+import json
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+def bench(*arguments):
+    """A benchmark as a command; it keeps itself on one core, and so has a process of its own."""
+    return subprocess.run(
+        [sys.executable, *arguments], capture_output=True, text=True, cwd=ROOT / "benchmarks", check=False
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.needs("tensorflow")
+def test_the_quick_form_measures_trainings_of_alpha_zero(tmp_path):
+    done = bench("alpha_zero.py", "--quick", "--only", "3x3,search-16", "--json", str(tmp_path / "found.json"))
+    assert done.returncode == 0, done.stderr
+    found = json.loads((tmp_path / "found.json").read_text())
+    [[learned]] = found["trainings"]
+    assert (learned["name"], len(learned["marks"]), len(learned["tracing"])) == ("3x3", 2, 2)
+    for marks in learned["marks"]:
+        assert [mark["games"] for mark in marks] == list(range(256, 2_049, 256))
+        seconds = [mark["seconds"] for mark in marks]
+        assert seconds == sorted(seconds)
+        assert seconds[0] > 0
+        assert 0 <= marks[-1]["exploitability"] < 0.3
+    measured = {row["name"] for row in found["rows"]}
+    assert measured | set(found["skipped"]) == {"search-16"}
+    assert bool(measured) == (find_spec("mctx") is not None and find_spec("pgx") is not None)
+
+
+@pytest.mark.slow
+def test_long_rows_are_measured_only_where_they_are_named():
+    code = (
+        "import sys; import measuring as m; from rich.table import Table;"
+        "part = m.Part('part', ('short', 'long'), lambda name, *_: name, lambda found: print(found) or Table());"
+        "m.run(m.Benchmark('', (), m.rate('/s'), (), (part,), asked_for=('long',)))"
+    )
+    assert "['short']" in bench("-c", code).stdout
+    assert "['long']" in bench("-c", code, "--only", "long").stdout
+    wrong = bench("-c", code, "--only", "longer")
+    assert wrong.returncode != 0
+    assert "there are no rows longer: choose among short, long" in wrong.stderr
