@@ -78,6 +78,12 @@ class Study:
     """what the quick form leaves out"""
     alone: bool = False
     """whether units must not run side by side, because they measure time"""
+    parts: Mapping[str, str] = field(default_factory=dict)
+    """what can be done without the rest: name -> what it is; a unit says by ``"part"`` of which it is"""
+
+    def chosen(self, quick: bool, part: str = "") -> list[Unit]:
+        """The pieces of work of one part, or all."""
+        return [unit for unit in self.units(quick) if part in ("", unit.get("part"))]
 
 
 def run_units(
@@ -86,6 +92,7 @@ def run_units(
     made_by: Mapping[str, Any],
     *,
     quick: bool = False,
+    part: str = "",
     jobs: Jobs = 1,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[tuple[Unit, Any]]:
@@ -99,6 +106,7 @@ def run_units(
         folder: where results are kept; those that something else made are thrown away.
         made_by: JSON-ready: versions and whatever else decides results.
         quick: the quick form.
+        part: of ``study.parts``; "" for all.
         jobs: who works.
         progress: called with how many pieces are done, and how many there are.
 
@@ -108,7 +116,7 @@ def run_units(
     Raises:
         ValueError: another process works in the folder, or something in it is no file.
     """
-    units = list(study.units(quick))
+    units = study.chosen(quick, part)
     done: dict[int, Any] = {}
     tell = progress or (lambda done, total: None)
     tell(0, len(units))
@@ -119,9 +127,11 @@ def run_units(
     return [(unit, done[index]) for index, unit in enumerate(units)]
 
 
-def write_findings(study: Study, name: str, findings: Findings, folder: Path, quick: bool) -> list[Path]:
+def write_findings(
+    study: Study, name: str, findings: Findings, folder: Path, quick: bool, part: str = ""
+) -> list[Path]:
     """Write ``table.md``, ``result.json`` and each picture as PNG and SVG into a folder; return the pictures' paths."""
-    write_whole(folder / TABLE, lambda file: file.write(_markdown(study, name, findings, quick).encode()))
+    write_whole(folder / TABLE, lambda file: file.write(_markdown(study, name, findings, quick, part).encode()))
     write_json(
         folder / RESULT,
         {
@@ -162,10 +172,11 @@ def _ends(one: Interval, form: str) -> str:
     return f"{one.mean:{form}} ({one.low:{form}} to {one.high:{form}})"
 
 
-def _markdown(study: Study, name: str, findings: Findings, quick: bool) -> str:
+def _markdown(study: Study, name: str, findings: Findings, quick: bool, part: str) -> str:
     lines = [f"# {study.title}", "", f"{study.source}. {study.about}", ""]
     lines += [f"Quick form: {study.left_out}", ""] if quick else []
-    lines += [f"`python evaluate.py reproduce {name}{' --quick' if quick else ''}`", ""]
+    options = f"{f' --part {part}' if part else ''}{' --quick' if quick else ''}"
+    lines += [f"`python evaluate.py reproduce {name}{options}`", ""]
     head, *rows = findings.table()
     lines += [f"| {' | '.join(head)} |", "|---" * len(head) + "|", *(f"| {' | '.join(row)} |" for row in rows)]
     if findings.claims:

@@ -16,6 +16,7 @@ from evaluation.statistics import (
     median,
     of_pairs,
     of_seeds,
+    smaller,
     wilson,
     within,
 )
@@ -127,3 +128,19 @@ def test_of_many_samples_a_few_may_be_outside():
     assert not are_samples(rng.multinomial(200, [(0.3, 0.4, 0.3)] * 40).tolist(), exact)
     assert are_samples([[1, 2, 3]], [(1 / 6, 2 / 6, 3 / 6)])
     assert not are_samples([[10, 10, 90]] * 2, exact[:2])
+
+
+def test_runs_differ_where_their_ranks_say_so():
+    from scipy.stats import PermutationMethod, mannwhitneyu
+
+    one, other = [1.0, 2.0, 2.0, 3.0, 5.0], [4.0, 5.0, 6.0, 7.0, math.inf]
+    assert smaller(one, other) is True
+    assert smaller(other, one) is False
+    assert smaller(one, one) is None
+    assert smaller([0.0] * 5, [0.0] * 5) is None
+    assert smaller([1.0], [2.0]) is None  # two runs say nothing
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        a, b = rng.integers(0, 6, 5).astype(float), rng.integers(1, 8, 5).astype(float)
+        p = mannwhitneyu(a, b, method=PermutationMethod()).pvalue  # all 252 ways to deal them out
+        assert (smaller(a.tolist(), b.tolist(), level=0.2) is None) == (p >= 0.2), (a, b)

@@ -33,6 +33,8 @@ class Reproduce(WorkOptions):
     """which; without a name all are listed"""
     quick: tyro.conf.FlagCreatePairsOff[bool] = False
     """a small form in under a minute, which says what it leaves out"""
+    part: str = ""
+    """of a study that has parts, such as alpha-zero, one alone; what was done of it is kept for the whole"""
     out: Path | None = None
     """the folder for table.md, result.json and pictures; by default runs/reproduce/NAME"""
     fresh: tyro.conf.FlagCreatePairsOff[bool] = False
@@ -55,6 +57,9 @@ class Reproduce(WorkOptions):
         workers = self.workers()
         check_pictures()
         study: Study = load_object(STUDIES[self.name])
+        if self.part and self.part not in study.parts:
+            parts = ", ".join(study.parts) or "leave --part out, it has none"
+            raise ValueError(f"{self.name} has no part {self.part!r}: choose {parts}")
         quick = "-quick" if self.quick else ""
         folder = self.out or Path("runs", "reproduce", f"{self.name}{quick}")
         if self.fresh:
@@ -65,9 +70,10 @@ class Reproduce(WorkOptions):
             def show(done: int, total: int) -> None:
                 bar.update(task, completed=done, total=total, count=f"{done} of {total}")
 
-            results = run_units(study, folder, _made_by(study), quick=self.quick, jobs=workers, progress=show)
+            made_by = _made_by(study)
+            results = run_units(study, folder, made_by, quick=self.quick, part=self.part, jobs=workers, progress=show)
         findings = study.conclude(results)
-        pictures = write_findings(study, self.name, findings, folder, self.quick)
+        pictures = write_findings(study, self.name, findings, folder, self.quick, self.part)
         if self.json:
             print((folder / RESULT).read_text(), end="")
             return

@@ -12,6 +12,7 @@ STUDIES: dict[str, str] = {
     "learners-naive": "ttt_apps.studies.learners_naive:STUDY",
     "learners-qnet": "ttt_apps.studies.learners_qnet:STUDY",
     "learning-curves": "ttt_apps.studies.learning_curves:STUDY",
+    "alpha-zero": "ttt_apps.studies.alpha_zero.study:STUDY",
     "tree-random": "ttt_apps.studies.tree_random:STUDY",
     "tree-search": "ttt_apps.studies.tree_search:STUDY",
     "tree-net": "ttt_apps.studies.tree_net:STUDY",

@@ -1,0 +1,214 @@
+"""The study of alpha-zero: what is measured, and that verdicts follow from it."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+from evaluation.games import Move, PlayedGame
+from evaluation.proven import Proven
+from evaluation.study import run_units, write_findings
+from learners.alpha_zero import AlphaZeroConfig
+from ttt_apps import evaluate
+from ttt_apps.studies.alpha_zero import curves, proved, study, taught, worth
+from ttt_envs import Game
+
+SKIPS = Game(skip_chance=0.25)
+
+
+def course(exploitability, cpu_s=None):
+    count = len(exploitability)
+    times = np.arange(1.0, count + 1) if cpu_s is None else np.array(cpu_s)
+    return taught.Course(100 * np.arange(1.0, count + 1), times, np.array(exploitability))
+
+
+def test_a_bound_is_reached_where_it_is_kept():
+    assert course([0.5, 0.0, 0.3, 0.0, 0.0]).to(taught.ROUNDING) == (400, 4)
+    assert course([0.0, 0.0]).to(taught.ROUNDING) == (100, 1)
+    assert course([0.0, 0.5]).to(taught.ROUNDING) == (np.inf, np.inf)
+    assert course([0.5, 0.2, 0.1]).at(2.5) == 0.2
+    assert course([0.5, 0.2, 0.1]).at(0.5) == 1.0  # nothing was measured so early
+    assert taught.after([1.0, np.inf, 3.0]) == "in 2 of 3 runs after 2.0 (1.0 to 3.0) CPU s"
+    assert taught.after([np.inf]) == "never"
+
+
+@pytest.mark.parametrize("learner", ["q-learning", "naive-mc"])
+def test_what_is_measured_does_not_depend_on_when_the_process_began(learner):
+    unit = taught.taught(learner, Game(2, 3, 2), 6_000, 3)
+    unit |= {"marks": (0.25, 1.0), "searched": (), "simulations": 0}
+    one, other = taught.measured(unit), taught.measured(json.loads(json.dumps(unit)))
+    assert one["games"] == other["games"]
+    assert one["games"][-1] == 6_000
+    assert one["exploitability"] == other["exploitability"]
+    assert all(np.diff(one["cpu_s"]) > 0)
+    assert one["searched"] == [None, None]
+
+
+def test_a_learner_with_a_loop_of_its_own_is_refused():
+    with pytest.raises(ValueError, match="value-net trains in a loop of its own"):
+        taught.training_of({"learner": "value-net", "settings": {}, "game": Game().to_dict(), "games": 1, "seed": 0})
+
+
+@pytest.mark.needs("tensorflow")
+def test_the_search_is_measured_by_what_a_run_would_hold():
+    unit = taught.taught(taught.NAME, SKIPS, 16, 0, hidden=(8,), updates=2)
+    found = taught.measured({**unit, "marks": (1.0,), "searched": (1.0,), "simulations": 64})
+    assert 0 < found["searched"][0] < 0.5 * found["exploitability"][0]
+
+
+def units_of(module, result):
+    """All units of a part in its full form with what ``result`` says of each."""
+    return [(json.loads(json.dumps(unit)), result(unit)) for unit in module.units(False)]
+
+
+def flat(unit, exploitability, searched=0.0, cpu_s=1.0):
+    marks = unit["marks"]
+    return {
+        "games": [round(mark * unit["games"]) for mark in marks],
+        "cpu_s": [cpu_s * (number + 1) for number in range(len(marks))],
+        "exploitability": [exploitability] * len(marks),
+        "searched": [searched if mark in unit["searched"] else None for mark in marks],
+    }
+
+
+def test_goals_are_reached_in_every_run_or_not():
+    def result(unit, lazy=()):
+        perfect = unit["learner"] == taught.NAME and unit["seed"] not in lazy
+        return flat(unit, 0.0 if perfect else 0.3 + 0.01 * unit["seed"])
+
+    found = curves.conclude(units_of(curves, result))
+    assert [claim.holds for claim in found.claims] == [True] * 17  # five goals, six games and two others
+    found = curves.conclude(units_of(curves, lambda unit: result(unit, lazy=(3,))))
+    assert [claim.holds for claim in found.claims[:5]] == [False, False, True, False, False]  # the search is perfect
+    assert "4 of 5 runs; so for good in 4 of 5 runs after 1.0 CPU s" in found.claims[0].evidence
+    slow = curves.conclude(
+        units_of(curves, lambda unit: {**result(unit), "cpu_s": [9.0 + i for i in range(len(unit["marks"]))]})
+    )
+    assert slow.claims[0].holds is False  # perfect, but not within five seconds
+    alike = curves.conclude(units_of(curves, lambda unit: flat(unit, 0.0)))
+    assert {claim.holds for claim in alike.claims[5:]} == {False}  # none is less exploitable
+
+
+def test_some_units_decide_nothing():
+    some = units_of(curves, lambda unit: flat(unit, 0.0))[:36]
+    assert {claim.holds for claim in curves.conclude(some).claims} == {None}
+
+
+def test_every_variant_differs_from_the_default_in_what_it_says():
+    default = json.loads(json.dumps(dataclasses.asdict(AlphaZeroConfig())))
+    seen = {}
+    for unit in json.loads(json.dumps(worth.units(False))):
+        changed = {name for name, value in unit["settings"].items() if value != default[name]}
+        assert changed == {name for name, value in worth.VARIANTS[unit["variant"]].items() if value != default[name]}
+        assert bool(changed) == (unit["variant"] != worth.DEFAULT)
+        seen.setdefault(unit["variant"], set()).add(unit["game"]["skip_chance"])
+    assert seen["no chance nodes"] == {0.25}  # elsewhere they are the same
+    assert set(worth.PARTS.values()) <= set(worth.VARIANTS)
+
+
+def test_a_part_is_of_use_where_all_boards_show_it():
+    def result(unit, without):
+        late = unit["variant"] != worth.DEFAULT and unit["game"]["skip_chance"] in without
+        return flat(unit, 0.0, cpu_s=(20.0 if late else 1.0) + 0.1 * unit["seed"])
+
+    everywhere = worth.conclude(units_of(worth, lambda unit: result(unit, (0.0, 0.25))))
+    assert [claim.holds for claim in everywhere.claims] == [True] * 5
+    with_skips = worth.conclude(units_of(worth, lambda unit: result(unit, (0.25,))))
+    assert {claim.words: claim.holds for claim in with_skips.claims}[
+        "with chance nodes play is below 0.01 for good after less CPU"
+    ] is True
+    assert [claim.holds for claim in with_skips.claims].count(None) == 4  # without skips they are alike
+    rows = {row.what: row for row in with_skips.rows}
+    assert rows["3 x 3, skip 0.25: PUCT"].ours.endswith(": later")
+    assert rows["3 x 3, skip 0: PUCT"].ours.endswith(": undecided")
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Proved positions
+
+
+@pytest.mark.parametrize(
+    ("text", "moves", "actions", "held"),
+    [
+        ("xx./.../oo. o", "..l/lll/..w", (8,), (True, True)),  # o wins, as it must
+        ("xx./.../oo. o", "..l/lll/..w", (3, 2), (False, True)),  # and gives it away: x does better than it must
+        ("oo./.../xx. x", "..l/lll/..w", (8,), (True, True)),
+        ("oo./.../xx. x", "..l/lll/..w", (3, 2), (True, False)),
+    ],
+)
+def test_a_game_keeps_what_is_proved_or_not(text, moves, actions, held):
+    winner = (0 if text[-1] == "o" else 1) if len(actions) == 1 else (1 if text[-1] == "o" else 0)
+    played = PlayedGame(Game(), ("a", "b"), tuple(Move(cell) for cell in actions), winner, opening=text)
+    one = Proven(text, moves.replace("/", ""), 1)
+    assert proved._held(played, one, "a") == held
+    turned = dataclasses.replace(played, players=("b", "a"))
+    assert proved._held(turned, one, "a") == held[::-1]
+
+
+def test_perfect_play_keeps_all_that_is_proved():
+    positions = proved._some(proved.read_proven(proved.BOARDS[0].slug), 6)
+    found = proved._from_proved(proved.BOARDS[0], "expectiminimax:depth=6", "random", positions, 0)
+    assert sum(found["held"]) == sum(found["theirs"]) == sum(found["ahead"]) == 6
+    assert found["held"][2] >= 5
+    assert found["theirs"][0] + found["theirs"][1] >= 5
+
+
+def proof_of(unit, lost, kept):
+    other = {
+        "name": "mcts:simulations=1",
+        "cpu_s": 0.003,
+        "kept": [0.5, 0.4, 0.6],
+        "empty": [[0, 25, 0], [0, 25 - lost, lost]],
+        "held": [0, 100 - kept, kept],
+        "theirs": [0, kept, 100 - kept],
+        "ahead": [0, 100 - kept, 0, kept, 0],
+    }
+    players = [
+        {"simulations": n, "cpu_s": 0.003, "kept": [0.8, 0.7, 0.9], "others": [other]} for n in unit["simulations"]
+    ]
+    return {"games": 1_000, "cpu_s": 300.0, "alone": [0.7, 0.6, 0.8], "players": players}
+
+
+def test_verdicts_on_larger_boards_follow_from_games():
+    good = proved.conclude(units_of(proved, lambda unit: proof_of(unit, 0, 90)))
+    assert [claim.holds for claim in good.claims] == [True, True] * 6
+    bad = proved.conclude(units_of(proved, lambda unit: proof_of(unit, 1, 10)))
+    assert [claim.holds for claim in bad.claims] == [False, False] * 6
+    open_ = proved.conclude(units_of(proved, lambda unit: proof_of(unit, 0, 52)))
+    assert [claim.holds for claim in open_.claims[:2]] == [True, None]
+    quick = [(unit, proof_of(unit, 0, 90)) for unit in proved.units(True)]
+    assert {claim.holds for claim in proved.conclude(quick).claims} == {None}
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Parts
+
+
+def test_one_part_is_done_alone_and_kept_for_the_whole(tmp_path, monkeypatch):
+    one = {**taught.taught("q-learning", Game(2, 2, 2), 50, 0), "marks": (1.0,), "searched": (), "simulations": 0}
+    part = dataclasses.replace(study.STUDY, units=lambda quick: [{"part": "curves", **one}, {"part": "worth", **one}])
+    asked = []
+    monkeypatch.setattr(study.PARTS["worth"], "measure", lambda unit: asked.append(unit) or curves.measure(unit))
+    [(unit, _)] = run_units(part, tmp_path, {}, part="curves")
+    assert unit["part"] == "curves"
+    assert not asked
+    before = (tmp_path / "units.jsonl").read_text()
+    assert [unit["part"] for unit, _ in run_units(part, tmp_path, {})] == ["curves", "worth"]
+    assert (tmp_path / "units.jsonl").read_text().startswith(before)
+    assert len(asked) == 1
+
+
+def test_what_is_written_says_which_part_it_is(tmp_path):
+    found = study.conclude(units_of(worth, lambda unit: flat(unit, 0.0)))
+    assert list(found.data) == ["worth"]
+    paths = write_findings(study.STUDY, "alpha-zero", found, tmp_path, False, "worth")
+    assert [path.name for path in paths] == ["alpha-zero-worth.png", "alpha-zero-worth.svg"]
+    assert "`python evaluate.py reproduce alpha-zero --part worth`" in (tmp_path / "table.md").read_text()
+
+
+def test_a_part_that_is_not_there_is_told(capsys):
+    for name, says in (("alpha-zero", "choose curves, worth, proved"), ("svd-fig4", "it has none")):
+        with pytest.raises(SystemExit):
+            evaluate.main(["reproduce", name, "--part", "curve"])
+        assert says in " ".join(capsys.readouterr().err.split())

@@ -1,0 +1,183 @@
+"""Exact exploitability of alpha-zero by games and by CPU seconds, beside q-learning and q-net."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from evaluation.drawing import NEAR_ZERO, SERIES, legend
+from evaluation.statistics import above, of_seeds
+from evaluation.study import Claim, Findings, Row, signed
+from evaluation.units import Unit
+from ttt_apps.studies.alpha_zero.taught import (
+    NAME,
+    NEAR,
+    ROUNDING,
+    SEEDS,
+    Course,
+    after,
+    board,
+    measured,
+    spread,
+    taught,
+)
+from ttt_envs.rules import Game
+
+PART = "curves"
+SIMULATIONS = 32
+LEARNERS = (NAME, "q-learning", "q-net")
+SEARCHED = f"{NAME}, {SIMULATIONS} simulations"
+GAMES: dict[Game, dict[str, int]] = {
+    **{Game(skip_chance=skip): {NAME: 8_192, "q-learning": 300_000, "q-net": 30_000} for skip in (0.0, 0.1, 0.25, 0.5)},
+    Game(4, 4, 4): {NAME: 32_768, "q-learning": 500_000, "q-net": 60_000},
+    Game(4, 4, 4, 0.25): {NAME: 65_536, "q-learning": 500_000, "q-net": 60_000},
+}
+"""of training, so many that all three take seconds on 3 x 3 and a minute or two on 4 x 4"""
+OFTEN = tuple((mark + 1) / 32 for mark in range(32))
+MARKS: dict[Game, tuple[float, ...]] = {
+    **{game: OFTEN for game in GAMES if game.cells == 9},
+    Game(4, 4, 4): OFTEN[1::2],
+    Game(4, 4, 4, 0.25): (1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4, 1.0),  # each takes ten seconds of CPU
+}
+"""shares of the games after which the learners are measured"""
+QUICK_GAMES = {NAME: 1_024, "q-learning": 20_000, "q-net": 1_024}
+
+
+def units(quick: bool) -> list[Unit]:
+    """All trainings, seeds in the outer loop."""
+    return [
+        {
+            "part": PART,
+            **taught(learner, game, QUICK_GAMES[learner] if quick else games, seed),
+            "marks": MARKS[game][3::4] if quick else MARKS[game],
+            "simulations": SIMULATIONS,
+            "searched": _searched(game) if learner == NAME else (),
+        }
+        for seed in range(1 if quick else SEEDS)
+        for game, of_learner in GAMES.items()
+        for learner, games in of_learner.items()
+        if not quick or (game.cells == 9 and game.skip_chance in (0.0, 0.25))
+    ]
+
+
+def _searched(game: Game) -> tuple[float, ...]:
+    """Shares of the games after which the search is measured, too: with skips on 4 x 4 it takes too long."""
+    if game.cells == 9:
+        return OFTEN[3::4]
+    return () if game.skip_chance else (1.0,)
+
+
+measure = measured
+Courses = Mapping[tuple[Game, str], Sequence[Course]]
+"""by game and who plays, those of all seeds"""
+
+
+def courses_of(results: Sequence[tuple[Unit, Any]]) -> dict[tuple[Game, str], list[Course]]:
+    """How the trainings went, of the net alone and of its search."""
+    found: dict[tuple[Game, str], list[Course]] = {}
+    for unit, result in results:
+        game = Game.from_dict(unit["game"])
+        found.setdefault((game, unit["learner"]), []).append(Course.of(result))
+        if unit["learner"] == NAME and any(value is not None for value in result["searched"]):
+            found.setdefault((game, SEARCHED), []).append(Course.of(result, "searched"))
+    return found
+
+
+def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
+    """Where all end, how soon they are near perfect, and whether the goals are reached."""
+    courses = courses_of(results)
+    decided = len(results) == len(units(False))
+    rows = []
+    for (game, who), mine in courses.items():
+        perfect = sum(course.end <= ROUNDING for course in mine)
+        near = [course.to(NEAR)[1] for course in mine]
+        rows.append(
+            Row(
+                f"{board(game)}: {who}",
+                "",
+                f"{int(mine[0].games[-1]):,} games, {spread([course.cpu_s[-1] for course in mine], 1)} CPU s; below "
+                f"{NEAR} for good {after(near)}",
+                f"exploitability {spread([course.end for course in mine], 4)}; 0 in {perfect} of {len(mine)}",
+            )
+        )
+    pictures = {
+        "alpha-zero-cpu": lambda figure: _drawn(figure, courses, "cpu_s", "CPU seconds of training"),
+        "alpha-zero-games": lambda figure: _drawn(figure, courses, "games", "games of training"),
+    }
+    data = [{**unit, **result} for unit, result in results]
+    return Findings(rows, [*_goals(courses, decided), *_compared(courses, decided)], pictures, data=data)
+
+
+def _goals(courses: Courses, decided: bool) -> list[Claim]:
+    """What it should reach, in every run."""
+    claims = []
+    for words, game, who, bound, cpu_s in (
+        ("plays perfectly from 5 CPU seconds on, alone", Game(), NAME, ROUNDING, 5.0),
+        (f"is below {NEAR} at the end, alone", Game(skip_chance=0.25), NAME, NEAR, np.inf),
+        ("plays perfectly at the end, with its search", Game(skip_chance=0.25), SEARCHED, ROUNDING, np.inf),
+        ("plays perfectly from 60 CPU seconds on, alone", Game(4, 4, 4), NAME, ROUNDING, 60.0),
+        ("is below 0.02 from 600 CPU seconds on, alone", Game(4, 4, 4, 0.25), NAME, 0.02, 600.0),
+    ):
+        mine = courses.get((game, who), ())
+        since = [course.to(bound)[1] for course in mine]
+        reached = [bool(np.isfinite(at) and at <= cpu_s) for at in since]
+        claims.append(
+            Claim(
+                f"{board(game)}: the net {words}, whatever the seed",
+                all(reached) if decided else None,
+                f"{sum(reached)} of {len(mine)} runs; so for good {after(since)}; at the end "
+                f"{spread([course.end for course in mine], 4)}"
+                if mine
+                else "left out",
+            )
+        )
+    return claims
+
+
+def _compared(courses: Courses, decided: bool) -> list[Claim]:
+    """Whether it is nearer to perfect play than others that had as much CPU."""
+    claims = []
+    for game in dict.fromkeys(game for game, _ in courses):
+        for other in LEARNERS[1:]:
+            ours, theirs = courses[game, NAME], courses[game, other]
+            limit = min(course.cpu_s[-1] for course in (*ours, *theirs))
+            one, two = ([course.at(limit) for course in mine] for mine in (ours, theirs))
+            less = of_seeds([b - a for a, b in zip(one, two, strict=True)], bounds=(-1.0, 1.0))
+            claims.append(
+                Claim(
+                    f"{board(game)}: alpha-zero's net is less exploitable than {other} after as much CPU",
+                    (False if less == (0, 0, 0) else above([less])) if decided else None,
+                    f"after {limit:.1f} CPU s {spread(one, 4)} and {spread(two, 4)}; {other}'s less alpha-zero's "
+                    f"{signed(less)}",
+                )
+            )
+    return claims
+
+
+def _drawn(figure: Any, courses: Courses, by: str, label: str) -> None:
+    """A panel for each game: every training a thin line, the medians at the marks a thick one."""
+    games = list(dict.fromkeys(game for game, _ in courses))
+    columns = min(3, len(games))
+    lines = -(-len(games) // columns)
+    figure.set_size_inches(4 * columns, 3.2 * lines + 0.4)
+    panels = figure.subplots(lines, columns, sharey=True, squeeze=False).ravel()
+    for axes, game in zip(panels, games, strict=False):
+        for index, who in enumerate((*LEARNERS, SEARCHED)):
+            mine = courses.get((game, who), ())
+            for course in mine:
+                axes.plot(getattr(course, by), course.exploitability, color=SERIES[index], alpha=0.35, lw=0.9)
+            if mine:
+                x, y = (np.median([getattr(c, name) for c in mine], axis=0) for name in (by, "exploitability"))
+                axes.plot(x, y, color=SERIES[index], marker="os^D"[index], ms=3.5, lw=1.8, label=who)
+        axes.set_xscale("log")
+        axes.set_yscale("symlog", linthresh=NEAR_ZERO, linscale=0.5)
+        axes.set_yticks([0, 0.001, 0.01, 0.1, 1], ["0", "0.001", "0.01", "0.1", "1"], minor=False)
+        axes.set(xlabel=label, ylim=(-NEAR_ZERO / 20, 1.2))
+        axes.set_title(board(game), fontsize="medium")
+    for axes in panels[::columns]:
+        axes.set_ylabel("exploitability, exact")
+    for axes in panels[len(games) :]:
+        axes.remove()
+    legend(figure, panels[0], 4)

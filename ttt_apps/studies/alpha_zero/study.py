@@ -1,0 +1,64 @@
+"""AlphaZero with chance: all that was measured of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+from typing import Any
+
+from evaluation.study import Findings, Study
+from evaluation.units import Unit
+from ttt_apps.studies.alpha_zero import curves, proved, worth
+
+PARTS = {module.PART: module for module in (curves, worth, proved)}
+
+
+def units(quick: bool) -> list[Unit]:
+    """Those of all parts."""
+    return [unit for module in PARTS.values() for unit in module.units(quick)]
+
+
+def measure(unit: Unit) -> Any:
+    """As its part does."""
+    return PARTS[unit["part"]].measure(unit)
+
+
+def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
+    """What the parts that are there say, one after another."""
+    found = {}
+    for name, module in PARTS.items():
+        mine = [(unit, result) for unit, result in results if unit["part"] == name]
+        if mine:
+            found[name] = module.conclude(mine)
+    return Findings(
+        list(chain.from_iterable(one.rows for one in found.values())),
+        list(chain.from_iterable(one.claims for one in found.values())),
+        {name: draw for one in found.values() for name, draw in one.pictures.items()},
+        ours="measured",
+        data={name: one.data for name, one in found.items()},
+    )
+
+
+STUDY = Study(
+    title="AlphaZero with chance",
+    source="this suite's own",
+    about=(
+        "Games against itself with the settings that each learner has by default, five seeds. CPU seconds are those of "
+        "the steps of training, user and system, in one process: without imports, compiling and the measurements. "
+        "Exploitability is exact; for good means at every mark from there to the end; numbers of several runs are the "
+        "median (and the range). Runs are called sooner, later, better or worse than others where the exact test of "
+        "ranks says so at 5%, else it is undecided. On the larger boards a net learns for five CPU minutes; mcts has "
+        "the simulations, and expectiminimax the least depth, that take no less CPU for a move than alpha-zero, asked "
+        "for one position at a time; a player keeps the result of a proved position where its move, or the end of its "
+        "game, is no worse than is proved; intervals are 95%."
+    ),
+    units=units,
+    measure=measure,
+    conclude=conclude,
+    left_out="most seeds, games, variants and positions, 4 x 4, 6 x 6 and 7 x 7",
+    parts={
+        curves.PART: "exploitability by games and CPU seconds, beside q-learning and q-net",
+        worth.PART: "what its parts are worth",
+        proved.PART: "boards of which only single positions are proved",
+    },
+)

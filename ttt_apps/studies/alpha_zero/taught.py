@@ -1,0 +1,170 @@
+"""A training against itself in this process, step by step: what it costs, and how good it is on the way."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from evaluation.exact import exploitability
+from evaluation.units import Unit
+from learners.base import Stored
+from learners.checkpoint import CONFIG, build_config, new_config, save_checkpoint
+from learners.config import Fitter, Looper
+from learners.training import Stepwise, Training, initial_rng
+from ttt_apps.options import defaults_of
+from ttt_apps.runs import WARM
+from ttt_envs.files import write_json
+from ttt_envs.lockstep import SELF
+from ttt_envs.rules import Game
+
+NAME = "alpha-zero"
+SEEDS = 5
+NEAR = 0.01
+"""an exploitability below which play is called near perfect"""
+ROUNDING = 1e-9
+"""an exploitability up to which play is called perfect"""
+
+
+def taught(learner: str, game: Game, games: int, seed: int, **changed: Any) -> dict[str, Any]:
+    """A unit of work: a learner, its settings for self-play with some of them changed, and a game.
+
+    All settings stand in it, so that what is kept of it is never taken for that of others.
+    """
+    settings = dataclasses.asdict(dataclasses.replace(defaults_of(learner, SELF)[1], **changed))
+    return {"learner": learner, "settings": settings, "game": game.to_dict(), "games": games, "seed": seed}
+
+
+def training_of(unit: Unit) -> Stepwise:
+    """The training at its start, compiled.
+
+    Raises:
+        ValueError: a learner with a loop that cannot be stopped between steps.
+    """
+    _warm(json.dumps([unit["learner"], unit["settings"], unit["game"]]))
+    return _begun(unit["learner"], unit["settings"], Game.from_dict(unit["game"]), unit["games"], unit["seed"])
+
+
+@cache
+def _warm(described: str) -> None:
+    """Have compiled what a learner will use, so that it does not count as learning."""
+    learner, settings, game = json.loads(described)
+    _begun(learner, settings, Game.from_dict(game), WARM, 0).run()
+
+
+def _begun(name: str, settings: Mapping[str, Any], game: Game, games: int, seed: int) -> Stepwise:
+    config = build_config(name, settings)
+    if isinstance(config, Looper):
+        return config.training(config.build(game, initial_rng(seed)), games, batch=config.batch, seed=seed)
+    if isinstance(config, Fitter):
+        raise ValueError(f"{name} trains in a loop of its own: choose a learner that goes on step by step")
+    return Training(config.build(game, initial_rng(seed)), SELF, games, batch=config.batch, seed=seed)
+
+
+@contextmanager
+def as_run(unit: Unit, learner: Stored) -> Iterator[Path]:
+    """A folder with the run of a learner, for spec strings to name; it is gone afterwards."""
+    with TemporaryDirectory() as folder:
+        run = Path(folder)
+        rest = {name: unit[name] for name in ("learner", "games", "seed")}
+        config = new_config(Game.from_dict(unit["game"]), unit["settings"], **rest, opponent=SELF)
+        write_json(run / CONFIG, config)
+        save_checkpoint(run, learner=learner.to_arrays())
+        yield run
+
+
+def measured(unit: Unit) -> dict[str, Any]:
+    """Train, and measure exactly where a unit says.
+
+    Args:
+        unit: of :func:`taught`, with ``marks``, shares of all games after which the learner is measured; and
+            ``searched``, shares after which it is measured with a search of so many ``simulations``, too.
+
+    Returns:
+        By mark ``games``, ``cpu_s``, ``exploitability`` and, None where it was not asked for, ``searched``. CPU seconds
+        are those of the steps, user and system: without imports, what is compiled, and the measurements.
+    """
+    game, training = Game.from_dict(unit["game"]), training_of(unit)
+    told: dict[str, Any] = {"games": [], "cpu_s": [], "exploitability": [], "searched": []}
+    spent = 0.0
+    waiting = [round(mark * unit["games"]) for mark in unit["marks"]]
+    searched = {round(mark * unit["games"]) for mark in unit["searched"]}
+    while training.running:
+        begun = time.process_time()
+        training.step()
+        spent += time.process_time() - begun
+        done = training.done.games
+        due = {mark for mark in waiting if mark <= done}
+        if not due:
+            continue
+        waiting = [mark for mark in waiting if mark > done]
+        told["games"].append(done)
+        told["cpu_s"].append(spent)
+        told["exploitability"].append(exploitability(game, training.learner))
+        found = None
+        if due & searched:
+            with as_run(unit, training.learner) as run:
+                found = exploitability(game, f"{NAME}:path=({run}),simulations={unit['simulations']}")
+        told["searched"].append(found)
+    return told
+
+
+class Course(NamedTuple):
+    """How one training went, by mark."""
+
+    games: np.ndarray[Any, Any]
+    cpu_s: np.ndarray[Any, Any]
+    exploitability: np.ndarray[Any, Any]
+
+    @classmethod
+    def of(cls, result: Mapping[str, Any], measure: str = "exploitability") -> Course:
+        """What :func:`measured` told, of the marks at which something was measured."""
+        rows = [row for row, value in enumerate(result[measure]) if value is not None]
+        return cls(*(np.array(result[name], np.float64)[rows] for name in ("games", "cpu_s", measure)))
+
+    @property
+    def end(self) -> float:
+        """The exploitability at the last mark."""
+        return float(self.exploitability[-1])
+
+    def to(self, bound: float) -> tuple[float, float]:
+        """Games and CPU seconds from which on it is no more than ``bound`` at every mark; inf where it never is."""
+        beyond = np.flatnonzero(self.exploitability > bound)
+        first = int(beyond[-1]) + 1 if len(beyond) else 0
+        if first == len(self.games):
+            return np.inf, np.inf
+        return float(self.games[first]), float(self.cpu_s[first])
+
+    def at(self, cpu_s: float) -> float:
+        """The exploitability at the last mark within so many CPU seconds; 1, the worst there is, where none is."""
+        within = self.exploitability[self.cpu_s <= cpu_s]
+        return float(within[-1]) if len(within) else 1.0
+
+
+def board(game: Game) -> str:
+    """A game in a few words."""
+    goal = "" if game.rows == game.columns == game.win_length else f" ({game.win_length})"
+    return f"{game.rows} x {game.columns}{goal}, skip {game.skip_chance:g}"
+
+
+def spread(values: Sequence[float], digits: int) -> str:
+    """The median and the range of runs."""
+    middle, least, most = (f"{value:,.{digits}f}" for value in (np.median(values), min(values), max(values)))
+    return middle if least == most else f"{middle} ({least} to {most})"
+
+
+def after(seconds: Sequence[float]) -> str:
+    """After how many CPU seconds something was so for good, in runs in which it may never have been."""
+    came = [second for second in seconds if np.isfinite(second)]
+    if not came:
+        return "never"
+    some = "" if len(came) == len(seconds) else f"in {len(came)} of {len(seconds)} runs "
+    return f"{some}after {spread(came, 1)} CPU s"
