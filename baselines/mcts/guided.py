@@ -450,8 +450,8 @@ def read_guided(
     Args:
         improved: float64[B, cells], written: the improved policy, softmax(log p + scale * q).
         scores: float64[B, cells], written: ``g + log p + scale * q`` of the moves made most often, and of those whose
-            values are certain; -inf of others.
-        values: float64[B], written: what the root is worth to its mover by the improved policy.
+            values are certain; -inf of others, and of moves that are certainly worse than another.
+        values: float64[B], written: what the root is worth to its mover by the improved policy, or for certain.
     """
     size = noise.shape[1]
     visits, made, q = np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size)
@@ -463,9 +463,16 @@ def read_guided(
         scale = (visit_scale + most) * value_scale
         _improve(logits, q, scale, improved[b])
         values[b] = 0.0
+        certain = -np.inf
         for cell in range(size):
             values[b] += improved[b, cell] * q[cell]
+            if made[cell] > 0 and trees.moves[b, made[cell], SETTLED] == 1:
+                certain = max(certain, q[cell])
+        if is_known(0, trees.turns[b]):
+            values[b] = -trees.sums[b, 0, KNOWN]
+        for cell in range(size):
             settled = made[cell] > 0 and trees.moves[b, made[cell], SETTLED] == 1
+            worse = settled and q[cell] < certain
             scores[b, cell] = -np.inf
-            if logits[cell] > -np.inf and noise[b, cell] > -np.inf and (visits[cell] == most or settled):
+            if logits[cell] > -np.inf and noise[b, cell] > -np.inf and (visits[cell] == most or settled) and not worse:
                 scores[b, cell] = noise[b, cell] + logits[cell] + scale * q[cell]

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+from baselines.endgame import Endgame, build
 from baselines.mcts import MCTS, GumbelSearch, MCTSSearch
 from baselines.mcts.gumbel import halving
 from baselines.solver import solve
@@ -59,8 +60,8 @@ class Noise(Thinking):
 class Nothing(Thinking):
     """Thinks nothing of any position."""
 
-    def of(self, cells, mover):
-        return np.zeros(len(cells)), 0.0
+    def judge(self, boards):
+        return np.zeros(boards.cells.shape, np.float32), np.zeros(len(boards.mover))
 
 
 class Perfect(Thinking):
@@ -197,7 +198,7 @@ class PlainGuided:
         times = {cell: self.times(node, cell) for cell in self.prior[node]}
         total = sum(times.values())
         if self.settings["noise"] is None:
-            values, width = self.completed(node), self.settings["c"] * math.sqrt(total)
+            values, width = self.completed(node), self.settings["c"] * math.sqrt(1 + total)
             scores = {cell: values[cell] + width * p / (1 + times[cell]) for cell, p in self.prior[node].items()}
         elif node == self.root:
             scores = {c: s for c, s in self.noisy().items() if times[c] == wanted}
@@ -324,9 +325,11 @@ def test_the_gumbel_rule_agrees_with_a_search_on_dictionaries(shape, skip, seed,
         assert_allclose(search.improved[row, cells], [improved[cell] for cell in cells], atol=1e-5)
         assert_allclose(search.improved[row].sum(), 1, atol=1e-12)
         values = other.completed(())
-        assert_allclose(search.worth[row], sum(improved[cell] * values[cell] for cell in cells), atol=1e-5)
-        times = {cell: other.times((), cell) for cell in cells}
-        last = {c for c in other.noisy() if times[c] == max(times.values())} | set(other.settled(()))
+        worth = other.known.get((), sum(improved[cell] * values[cell] for cell in cells))
+        assert_allclose(search.worth[row], worth, atol=1e-5)
+        times, certain = {cell: other.times((), cell) for cell in cells}, other.settled(())
+        last = {c for c in other.noisy() if times[c] == max(times.values())} | set(certain)
+        last -= {cell for cell in certain if values[cell] < max(values[c] for c in certain)}
         scores = {cell: score for cell, score in other.noisy().items() if cell in last}
         assert_array_equal(np.flatnonzero(np.isfinite(search.scores[row])), sorted(scores))
         assert np.argmax(search.scores[row]) == max(sorted(scores), key=scores.get)
@@ -357,7 +360,7 @@ def test_a_kept_tree_goes_on_as_on_dictionaries(skip):
                 branch.simulate()
             compare(again, 0, branch)
             went_on += 1
-    assert went_on > 5
+    assert went_on >= 5
 
 
 def text_of(game, cells, mover):
@@ -375,3 +378,362 @@ def branch_of(other, game, judge, node):
     branch.tried = {way[len(node) :]: [*x] for way, x in other.tried.items() if way[: len(node)] == node}
     branch.cells = {way: [*cells] for way, cells in branch.cells.items()}
     return branch
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What it finds
+
+
+@pytest.mark.parametrize("skip", SKIPS)
+def test_with_a_perfect_judge_what_is_backed_up_is_exact(skip):
+    """So no luck is in it, and nothing is lost on the way: chance is weighed, and signs are right after a skip."""
+    game = Game(skip_chance=skip)
+    boards, judge = plain.positions_of_random_play(game, 100, seed=1), Perfect(game)
+    exact, of_moves = solve(game).values(boards), solve(game).action_values(boards)
+    gumbel = GumbelSearch(game, boards, judge, simulations=32)
+    for search in (gumbel, puct(game, boards, judge, 100)):
+        tried = search.visits > 0
+        assert_allclose(search.action_values[tried], of_moves[tried], rtol=0, atol=1e-9)
+        assert_allclose(search.values, exact, rtol=0, atol=1e-9)
+    assert_allclose(gumbel.worth, exact, rtol=0, atol=1e-9)
+    assert_allclose(puct(game, boards, judge, 100).root_values, exact, rtol=0, atol=1e-9)
+    shares = make_policy("optimal", game).probabilities(boards)
+    assert ((gumbel.probabilities() > 0) <= (shares > 0)).all()
+
+
+def errors(game, boards, judge, simulations):
+    """Mean distances from the exact values: of what PUCT and the Gumbel rule make of positions."""
+    exact = solve(game).values(boards)
+    found = puct(game, boards, judge, simulations).root_values, gumbel_worth(game, boards, judge, simulations)
+    return [abs(values - exact).mean() for values in found]
+
+
+def gumbel_worth(game, boards, judge, simulations):
+    return GumbelSearch(game, boards, judge, simulations=simulations).worth
+
+
+APPROACHED = [
+    pytest.param(skip, judge, id=f"{judge.__name__}-{skip}")
+    for skip in SKIPS
+    for judge in (Nothing, RandomPlay)
+    if skip > 0 or judge is RandomPlay  # where no turn is skipped most are drawn: to think of nothing is right
+]
+
+
+def table_of(skip, judge, counts):
+    """Errors float64[counts, 2] on 64 positions of 3 x 3."""
+    game = Game(skip_chance=skip)
+    judge = judge(game) if judge is RandomPlay else judge()
+    boards = plain.positions_of_random_play(game, 64, seed=3)
+    return np.array([errors(game, boards, judge, simulations) for simulations in counts])
+
+
+@pytest.mark.parametrize(("skip", "judge"), APPROACHED[::2])
+def test_values_approach_the_exact_ones(skip, judge):
+    table = table_of(skip, judge, (16, 256, 2048))
+    assert (table[1:] < 0.85 * table[:-1]).all()
+    assert (table[-1] < 0.05).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("skip", "judge"), APPROACHED)
+def test_with_many_simulations_values_are_nearly_exact(skip, judge):
+    table = table_of(skip, judge, (16, 128, 1024, 16384))
+    assert (table[1:] < table[:-1]).all()
+    assert (table[-1] < 0.01).all()
+
+
+def in_one(game, count, seed):
+    """Positions of random play, and in each the cells where the mover, and where the opponent, would win."""
+    boards = plain.positions_of_random_play(game, count, seed)
+    other = [PlainGuided(game, boards.position(row), Nothing()) for row in range(count)]
+    mover = boards.mover.tolist()
+    return boards, [(set(one.wins_of((), m)), set(one.wins_of((), 1 - m))) for one, m in zip(other, mover, strict=True)]
+
+
+@pytest.mark.parametrize("skip", [0.0, 0.25])
+@pytest.mark.parametrize("game", [Game(4, 4, 3), Game(5, 5, 4)], ids=str)
+def test_wins_in_one_are_seen_whatever_the_judge_thinks(game, skip):
+    game = Game(game.rows, game.columns, game.win_length, skip)
+    boards, lines = in_one(game, 200, seed=4)
+    for simulations in (1, 8):
+        search = GumbelSearch(game, boards, Noise(20.0), simulations=simulations, noise=noise_for(boards))
+        other = puct(game, boards, Noise(20.0), simulations)
+        met = 0
+        for row, (wins, blocks) in enumerate(lines):
+            sensible = wins or (blocks if skip == 0 else set())
+            if sensible:
+                for found in (search.visits, search.probabilities(), search.improved, other.visits):
+                    assert set(np.flatnonzero(found[row]).tolist()) <= sensible
+                met += 1
+            if wins:
+                assert search.values[row] == search.worth[row] == other.root_values[row] == 1
+                assert search.settled[row].sum() == 1
+        assert met > 20
+
+
+def test_where_no_turn_is_skipped_two_stones_that_win_are_seen_before_they_are_made():
+    """The move leaves the opponent two ways to win: it is known to lose without a further look."""
+    game = Game(4, 4, 3)
+    boards = Boards.of([from_text("..../.xx./..../o..o o")])
+    search = puct(game, boards, Nothing(), 1)  # of two cells that stop a line the other is left
+    assert search.settled.sum() == 1
+    assert search.action_values[0, search.settled[0]] == [-1]
+    chance = Game(4, 4, 3, 0.25)
+    assert not puct(chance, boards, Nothing(), 1).settled.any()
+
+
+@pytest.mark.parametrize("skip", SKIPS)
+def test_what_is_certain_is_exact_and_passed_on(skip):
+    game = Game(skip_chance=skip)
+    boards = plain.positions_of_random_play(game, 200, seed=2)
+    exact = solve(game).action_values(boards)
+    search = puct(game, boards, Noise(), 1500)
+    assert search.settled.sum() > 120
+    assert_allclose(search.action_values[search.settled], exact[search.settled], atol=1e-12)
+    known = search.visits.sum(axis=1) < 1500  # no more simulations where everything is certain
+    assert known.sum() > 40
+    assert_allclose(search.root_values[known], np.nanmax(exact, axis=1)[known], atol=1e-12)
+    assert_allclose(search.values[known], np.nanmax(exact, axis=1)[known], atol=1e-12)
+
+
+@pytest.mark.parametrize("skip", [0.0, 0.25])
+def test_a_database_takes_the_judge_s_place(skip, tmp_path):
+    game = Game(skip_chance=skip)
+    build(game, tmp_path, stones=5)
+    endgame = Endgame(tmp_path, game)
+    stones = np.count_nonzero((boards := plain.positions_of_random_play(game, 60, seed=5)).cells, axis=1)
+    asked = []
+
+    class Watched(Noise):
+        def judge(self, boards):
+            asked.extend(np.count_nonzero(boards.cells, axis=1).tolist())
+            return super().judge(boards)
+
+    search = puct(game, boards, Watched(), 400, endgame=endgame)
+    assert max(asked) <= max(4, stones.max())
+    exact = solve(game).action_values(boards)
+    near = np.flatnonzero(stones == 4)
+    assert len(near) > 3
+    assert search.settled[near].sum() > 3
+    assert_allclose(search.action_values[search.settled], exact[search.settled], atol=1e-6)
+    assert_allclose(search.root_values[near], np.nanmax(exact[near], axis=1), atol=1e-6)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What must not matter, and what is counted
+
+
+@given(st.integers(2, 40), st.integers(1, 200))
+def test_by_halving_every_simulation_is_of_a_move_that_was_made_so_often(considered, simulations):
+    schedule = halving(considered, simulations)
+    assert schedule.shape == (considered + 1, simulations)
+    assert_array_equal(schedule[0], schedule[1])
+    for m in range(considered + 1):
+        assert schedule[m].tolist() == considered_visits(m, simulations)
+    for m in range(2, considered + 1):
+        made = [0] * m
+        for before in schedule[m].tolist():
+            made[made.index(before)] += 1  # there is such a move, for every simulation
+        assert sum(made) == simulations
+        assert_array_equal(np.diff(schedule[m]) >= 0, True)
+        if simulations <= m:
+            assert sorted(made, reverse=True)[:simulations] == [1] * simulations
+    if simulations >= 2:
+        assert_array_equal(schedule[2], np.arange(simulations) // 2)
+
+
+def test_every_simulation_is_one_of_the_root_s_moves():
+    game = Game(5, 5, 4, 0.25)
+    boards = plain.positions_of_random_play(game, 40)
+    boards = boards.take(np.count_nonzero(boards.cells, axis=1) < 8)
+    for simulations in (1, 2, 3, 10, 33):
+        for considered in (2, 3, 16, 99):
+            search = GumbelSearch(
+                game, boards, Noise(), simulations=simulations, considered=considered, noise=noise_for(boards)
+            )
+            going_on = ~search.settled.any(axis=1)
+            assert going_on.sum() > 10
+            assert_array_equal(search.visits[going_on].sum(axis=1), simulations)
+            assert ((search.visits > 0).sum(axis=1) <= considered).all()
+            assert search.simulations == simulations
+
+
+def test_the_moves_considered_are_those_that_the_judge_and_the_noise_make_likeliest():
+    game = Game(4, 4, 4)
+    boards, noise = Boards.start(game), noise_for(Boards.start(game))
+    logits, _ = Noise().judge(boards)
+    search = GumbelSearch(game, boards, Noise(), simulations=5, considered=5, noise=noise)
+    assert set(np.flatnonzero(search.visits[0])) == set(np.argsort(-(logits + noise)[0])[:5])
+    without = GumbelSearch(game, boards, Noise(), simulations=5, considered=5)
+    assert set(np.flatnonzero(without.visits[0])) == set(np.argsort(-logits[0])[:5])
+
+
+@pytest.mark.parametrize("skip", [0.0, 0.25])
+def test_positions_do_not_depend_on_their_neighbours_and_nothing_is_drawn(skip):
+    game = Game(3, 4, 3, skip)
+    boards = plain.positions_of_random_play(game, 30)
+    for noise in (None, noise_for(boards)):
+        before = None if noise is None else noise.copy()
+        together = GumbelSearch(game, boards, Noise(), simulations=20, noise=noise)
+        if noise is not None:
+            assert_array_equal(noise, before)
+        for row in range(0, 30, 7):
+            rows = np.array([row])
+            alone = GumbelSearch(
+                game, boards.take(rows), Noise(), simulations=20, noise=None if noise is None else noise[rows]
+            )
+            for part in ("improved", "scores", "worth", "visits"):
+                assert_array_equal(getattr(alone, part)[0], getattr(together, part)[row])
+    guided = MCTS(game, simulations=30, rollout=Noise())
+    assert guided.pure
+    p = guided.probabilities(boards)
+    for row in range(0, 30, 7):
+        assert_array_equal(guided.probabilities(boards.take(np.array([row])), np.random.default_rng(row))[0], p[row])
+
+
+def test_a_search_by_puct_in_parts_is_the_same_search():
+    game = Game(skip_chance=0.25)
+    boards = plain.positions_of_random_play(game, 20)
+    whole, parts = puct(game, boards, Noise(), 100), puct(game, boards, Noise(), 1)
+    for simulations in (1, 60, 38):
+        parts.run(simulations)
+    assert parts.simulations == whole.simulations == 100
+    assert_array_equal(parts.visits, whole.visits)
+    assert_array_equal(parts.action_values, whole.action_values)
+    assert_array_equal(parts.root_values, whole.root_values)
+
+
+def test_all_trees_are_judged_in_one_call():
+    game, asked = Game(skip_chance=0.25), []
+
+    class Counting(Nothing):
+        def judge(self, boards):
+            assert boards.cells.dtype == boards.mover.dtype == np.int8
+            asked.append(len(boards.mover))
+            return super().judge(boards)
+
+    puct(game, Boards.start(game, 50), Counting(), 30)
+    assert asked[:2] == [50, 100]  # the roots, and then both turns after a move
+    assert len(asked) <= 31
+
+
+def test_a_player_keeps_its_trees_and_goes_on_with_them():
+    game = Game(4, 4, 3, 0.25)
+    policy = MCTS(game, simulations=60, rollout=Noise())
+    player, rng, slots = policy.player(), np.random.default_rng(0), np.array([3, 7])
+    player.begin(slots)
+    boards = Boards.start(game, 2)
+    first = player.act(boards, slots, rng)
+    assert_array_equal(first, policy.probabilities(boards).argmax(axis=1))
+    cells = boards.cells.copy()
+    cells[np.arange(2), first] = 1
+    now = Boards(cells, np.zeros(2, np.int8))  # two skips
+    kept = [player.kept[slot] for slot in slots]
+    brought = MCTSSearch(game, now, np.zeros(2, np.uint64), leaf=Noise(), kept=kept)
+    assert (brought.visits.sum(axis=1) > 0).all()
+    brought.run(60)
+    assert_array_equal(player.act(now, slots, rng), brought.probabilities().argmax(axis=1))
+    assert (brought.visits.sum(axis=1) > 60).all()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Noise at the root, shares, and what is refused
+
+
+def test_stirred_the_judge_s_opinion_of_the_roots_is_mixed_with_noise():
+    game = Game(skip_chance=0.25)
+    boards = Boards.of([from_text(".../.../... o"), from_text("oo./xx./... o"), from_text("x../.o./... x")])
+    shares = np.random.default_rng(0).dirichlet(np.ones(9), 3)
+    whole, none = (MCTSSearch(game, boards, np.zeros(3, np.uint64), leaf=Noise()) for _ in range(2))
+    whole.stir(shares, 0.25)
+    none.stir(shares, 0.0)
+    none.run(50)
+    assert_array_equal(none.visits, puct(game, boards, Noise(), 50).visits)
+    logits, _ = Noise().judge(boards)
+    for row, found in enumerate(np.exp(whole._trees.logits[:, 0])):
+        sensible = [2] if row == 1 else np.flatnonzero(boards.cells[row] == 0).tolist()  # a stone that wins
+        p = softmax({cell: float(logits[row, cell]) for cell in sensible})
+        assert_array_equal(np.flatnonzero(found), sensible)
+        assert_allclose(found[sensible], [0.75 * p[cell] + 0.25 * shares[row, cell] for cell in sensible], rtol=1e-5)
+    whole.run(50)
+    assert (whole.visits[0] != none.visits[0]).any()
+    assert_array_equal(whole.visits.sum(axis=1)[[0, 2]], 50)
+
+
+def test_a_move_that_is_certainly_worse_than_another_is_not_chosen():
+    """However likely the judge thinks it, and whatever the values count."""
+    game = Game(skip_chance=0.25)
+    exact = solve(game).action_values(boards := plain.positions_of_random_play(game, 300, seed=6))
+    search = GumbelSearch(game, boards, Noise(9.0), simulations=200, value_scale=0.0, noise=noise_for(boards))
+    best = np.where(search.settled, exact, -np.inf).max(axis=1, keepdims=True)
+    assert ((search.scores > -np.inf) & search.settled & (exact < best - 1e-9)).sum() == 0
+    certain = search.settled.sum(axis=1) == (search._trees.logits[:, 0] > -np.inf).sum(axis=1)
+    assert certain.sum() > 50
+    assert_allclose(search.worth[certain], np.nanmax(exact[certain], axis=1), atol=1e-12)
+    assert_allclose(search.values[certain], np.nanmax(exact[certain], axis=1), atol=1e-12)
+
+
+def test_the_temperature_spreads_the_improved_policy():
+    game = Game(4, 4, 4)
+    boards = plain.positions_of_random_play(game, 20)
+    search = GumbelSearch(game, boards, Noise(), simulations=16)
+    assert_allclose(search.probabilities(1), search.improved, rtol=1e-12)
+    squared = search.improved**2 / (search.improved**2).sum(axis=1, keepdims=True)
+    assert_allclose(search.probabilities(0.5), squared, rtol=1e-9)
+    assert_allclose(search.probabilities().sum(axis=1), 1)
+    assert (search.probabilities()[np.arange(20), search.scores.argmax(axis=1)] > 0).all()
+
+
+def test_moves_of_equal_scores_share():
+    game = Game(3, 3, 1)  # any stone wins
+    search = GumbelSearch(game, Boards.start(game), Nothing(), simulations=1)
+    assert search.probabilities().max() == 1
+    full = GumbelSearch(Game(2, 2, 2, 0.5), Boards.start(Game(2, 2, 2)), Nothing(), simulations=4)
+    assert_allclose(full.probabilities(), [[0.25] * 4])
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"simulations": 0}, "simulations=0 tries no move: choose 1 or more"),
+        ({"considered": 1}, "considered=1 leaves no choice: choose 2 moves or more"),
+        ({"visit_scale": -1.0}, "visit_scale=-1 is no weight of values: choose 0 or more"),
+        ({"value_scale": math.inf}, "value_scale=inf is no weight of values: choose 0 or more"),
+        ({"value_scale": math.nan}, "value_scale=nan is no weight of values"),
+    ],
+)
+def test_settings_that_make_no_search_are_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        GumbelSearch(Game(), Boards.start(Game()), Nothing(), **settings)
+
+
+def test_it_cannot_go_on():
+    search = GumbelSearch(Game(), Boards.start(Game()), Nothing())
+    with pytest.raises(ValueError, match="has all its simulations from the start: make another of more"):
+        search.run(1)
+
+
+def test_the_options_are_named():
+    kinds = [parameter.kind.name for parameter in inspect.signature(GumbelSearch).parameters.values()]
+    assert kinds == [*["POSITIONAL_OR_KEYWORD"] * 3, *["KEYWORD_ONLY"] * 5]
+
+
+PROGRAM = (
+    "import numpy as np",
+    "from baselines.mcts import GumbelSearch, MCTSSearch",
+    "from learners.alpha_zero import AlphaZeroConfig",
+    "from ttt_envs import Boards, Game",
+    "for game in (Game(skip_chance=0.25), Game(3, 4, 3)):",
+    "    net = AlphaZeroConfig(hidden=(4,)).build(game, np.random.default_rng(0))",
+    "    boards = Boards.start(game, 2)",
+    "    search = MCTSSearch(game, boards, np.zeros(2, np.uint64), leaf=net)",
+    "    search.run(20)",
+    "    gumbel = GumbelSearch(game, boards, net, simulations=20)",
+    "    print(search.visits.tolist(), gumbel.visits.tolist(), gumbel.worth.round(6).tolist(), net.values(boards))",
+)
+
+
+def test_the_source_runs_as_plain_python(fresh):
+    without = "import os; os.environ['NUMBA_DISABLE_JIT'] = '1'; import warnings; warnings.simplefilter('ignore')"
+    assert fresh(without, *PROGRAM) == fresh(*PROGRAM)
