@@ -172,6 +172,8 @@ def _drawn(figure: Any, courses: Courses, by: str, label: str) -> None:
                 x, y = (np.median([getattr(c, name) for c in mine], axis=0) for name in (by, "exploitability"))
                 axes.plot(x, y, color=SERIES[index], marker="os^D"[index], ms=3.5, lw=1.8, label=who)
         axes.set_xscale("log")
+        axes.tick_params(axis="x", which="minor", labelbottom=False)
+        axes.xaxis.set_major_formatter("{x:,g}")
         axes.set_yscale("symlog", linthresh=NEAR_ZERO, linscale=0.5)
         axes.set_yticks([0, 0.001, 0.01, 0.1, 1], ["0", "0.001", "0.01", "0.1", "1"], minor=False)
         axes.set(xlabel=label, ylim=(-NEAR_ZERO / 20, 1.2))

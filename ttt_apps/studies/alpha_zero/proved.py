@@ -182,7 +182,7 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
                 )
                 cost = f"{_ms(other['cpu_s'])} CPU a move; {met}"
                 rows.append(Row(f"{where}: {other['name']}, for {name}", "", cost, _share(other["kept"])))
-                reached.append(Reach(f"{where} {other['name']}", Interval(*other["kept"])))
+                reached.append(Reach(f"{where} {_brief(other['name'])}", Interval(*other["kept"])))
                 claims += [
                     Claim(
                         f"{where}: {name}, never loses the drawn game to {other['name']}",
@@ -221,6 +221,11 @@ def _mean(pairs: Sequence[int]) -> Interval:
 
 def _share(ends: Sequence[float]) -> str:
     return f"keeps the result in {interval(Interval(*ends))} of proved positions"
+
+
+def _brief(name: str) -> str:
+    """A search as it can stand in a picture."""
+    return name.replace(":simulations=", ", ").replace("expectiminimax:depth=", "depth ")
 
 
 def _ms(seconds: float) -> str:

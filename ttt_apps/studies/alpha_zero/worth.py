@@ -156,6 +156,8 @@ def _drawn(figure: Any, courses: Courses) -> None:
             if len(at):
                 axes.plot(np.median(at), place, "|", ms=14, mew=2, color=SERIES[name != DEFAULT])
         axes.set_xscale("log")
+        axes.tick_params(axis="x", which="minor", labelbottom=False)
+        axes.xaxis.set_major_formatter("{x:,g}")
         axes.set_xlabel(f"CPU s until below {NEAR} for good\n(dashed: never)")
         axes.set_title(board(game), fontsize="medium")
     panels[0].set_yticks(range(len(names)), names)
