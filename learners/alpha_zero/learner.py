@@ -116,8 +116,11 @@ class AlphaZero:
             ValueError: arrays of another learner, game or settings, or damaged ones.
         """
         shapes = shapes_of(self.game, self.config.hidden)
+        largest = 1.0  # of what a layer may be given; where it may give more than float32 holds nothing can be said
         for name, shape in shapes.items():
-            if not (np.abs(checked(arrays, name, shape, "f4", self.config.name)) <= LARGEST).all():
+            sizes = np.abs(checked(arrays, name, shape, "f4", self.config.name).astype(np.float64))
+            largest = largest * float(sizes.sum(axis=0).max()) if len(shape) == 2 else largest + float(sizes.max())
+            if not largest <= LARGEST:
                 raise ValueError(f"{self.config.name} cannot hold the numbers in {name}, which are damaged")
         self.weights = {name: np.array(arrays[name]) for name in shapes}
 

@@ -1,0 +1,648 @@
+"""Games against itself and what is learned of them, the gradient by hand, all of the state, and that it learns."""
+
+import sys
+
+import numpy as np
+import plain
+import pytest
+import tiny
+from numpy.testing import assert_allclose, assert_array_equal
+
+from baselines.solver import solve
+from evaluation.exact import exploitability
+from learners.alpha_zero import AlphaZeroConfig, AlphaZeroSearch, training
+from learners.alpha_zero.learner import AlphaZero
+from learners.alpha_zero.self_play import Lessons, _Ply, _traced, play_block, play_games
+from learners.alpha_zero.updating import Updater
+from learners.q_net import ADAM_EPSILON, BETA_1, BETA_2
+from ttt_envs import Boards, Game, from_text, make_policy
+from ttt_envs.images import check_symmetric
+from ttt_envs.policy import Judge
+from ttt_envs.symmetry import symmetries
+
+SMALL = {"hidden": (4,), "simulations": 4, "updates": 3, "replay_batch": 8, "replay_size": 100}
+SKIPS = Game(skip_chance=0.25)
+
+
+def build(game=None, seed=0, **settings):
+    return AlphaZeroConfig(**{**SMALL, **settings}).build(game or Game(), np.random.default_rng(seed))
+
+
+def taught(game, games, *, batch=8, seed=0, **settings):
+    """A training, done."""
+    learner = build(game, seed, **settings)
+    done = learner.config.training(learner, games, batch=batch, seed=seed)
+    done.run()
+    return done
+
+
+class Perfect:
+    """Says what is so: exact values, and equal shares for the best moves."""
+
+    pure = True
+
+    def __init__(self, game):
+        self.optimal = make_policy("optimal", game)
+        self.values, self.action_values = self.optimal.values, self.optimal.action_values
+        self.probabilities = self.optimal.probabilities
+
+    def judge(self, boards):
+        shares = self.probabilities(boards)
+        logits = np.log(shares, out=np.full(shares.shape, -np.inf), where=shares > 0)
+        return logits.astype(np.float32), self.values(boards)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Games against itself
+
+
+def ply(mover, worth, random=False):
+    boards = Boards(np.zeros((1, 9), np.int8), np.array([mover], np.int8))
+    return _Ply(np.zeros(1, np.int64), boards, np.zeros((1, 9), np.float32), np.array([worth]), np.array([random]))
+
+
+def test_values_are_traced_back_by_hand():
+    """player_1, who moves twice, wins: -1 to player_0."""
+    plies, result = [ply(0, 0.2), ply(1, 0.4), ply(1, -0.6)], np.array([-1.0])
+    assert_allclose(np.ravel(_traced(plies, result, 0.5)), [-0.05, 0.3, 0.2], atol=1e-7)
+    assert_allclose(np.ravel(_traced(plies, result, 1.0)), [-1, 1, 1], atol=1e-7)
+    assert_allclose(np.ravel(_traced(plies, result, 0.0)), [0.2, 0.4, -0.6], atol=1e-7)
+    plies[1] = ply(1, 0.4, random=True)  # nothing comes back through it: it is worth what the search says
+    assert_allclose(np.ravel(_traced(plies, result, 0.5)), [-0.1, 0.4, 0.2], atol=1e-7)
+    assert_allclose(np.ravel(_traced(plies, result, 1.0)), [-0.4, 0.4, 1], atol=1e-7)
+    assert_array_equal(result, [-1])
+
+
+@pytest.mark.parametrize("trace", [0.0, 0.5, 1.0])
+def test_taught_by_perfect_play_values_are_exact_whatever_was_played_at_random(trace):
+    """Random moves lose what a position is worth: traced back through one of them, values would be wrong."""
+    game, config = Game(), AlphaZeroConfig(opening=9, epsilon=0.4, trace=trace, simulations=8)
+    lessons = play_games(config, game, Perfect(game), 60, np.random.default_rng(0))
+    boards = Boards(lessons.seen, np.zeros(len(lessons.seen), np.int8))  # whose stones are first is to move
+    assert_allclose(lessons.value, solve(SKIPS_0).values(boards), atol=1e-6)
+    assert np.ptp(lessons.value) == 2
+    assert (lessons.results != 0).any()
+    never = play_games(AlphaZeroConfig(opening=0, epsilon=0), game, Perfect(game), 20, np.random.default_rng(0))
+    assert not never.results.any()
+    assert abs(never.value).max() < 1e-6
+
+
+SKIPS_0 = Game(skip_chance=1e-12)
+"""the values of no skips, of positions with any numbers of stones"""
+
+
+def test_with_skips_the_search_s_values_are_exact_in_its_own_game_alone():
+    rng = np.random.default_rng
+    for chance_nodes, met in ((True, SKIPS), (False, SKIPS_0)):
+        config = AlphaZeroConfig(opening=5, trace=0.0, simulations=8, chance_nodes=chance_nodes)
+        lessons = play_games(config, SKIPS, Perfect(met), 40, rng(0))
+        boards = Boards(lessons.seen, np.zeros(len(lessons.seen), np.int8))
+        assert_allclose(lessons.value, solve(met).values(boards), atol=1e-6)
+        stones = [np.count_nonzero(lessons.seen == stone, axis=1) for stone in (1, 2)]
+        assert (abs(stones[0] - stones[1]) > 1).any()  # it was played with skips
+
+
+@pytest.mark.parametrize("search", ["gumbel", "puct"])
+@pytest.mark.parametrize("game", [Game(), SKIPS, Game(2, 4, 3, 0.5)], ids=str)
+def test_lessons_are_of_every_position_that_was_met(game, search):
+    net = build(game, search=search)
+    lessons = play_games(net.config, game, net, 30, np.random.default_rng(1))
+    assert lessons.seen.dtype == np.int8
+    assert lessons.policy.dtype == lessons.value.dtype == np.float32
+    assert lessons.policy.shape == lessons.seen.shape == (len(lessons.value), game.cells)
+    assert_allclose(lessons.policy.sum(axis=1), 1, atol=1e-6)
+    assert (lessons.policy[lessons.seen != 0] == 0).all()
+    assert (abs(lessons.value) <= 1).all()
+    assert set(lessons.results) <= {-1, 0, 1}
+    assert len(lessons.results) == 30
+    assert not lessons.seen[:30].any()  # the first of each
+    assert (np.count_nonzero(lessons.seen[30:60], axis=1) == 1).all()
+
+
+def test_openings_and_strays_are_drawn_as_often_as_is_said():
+    """A judge that thinks one move likely, and does not search: what else is played is random."""
+
+    class First(Perfect):
+        def judge(self, boards):
+            return np.where(np.arange(25) == np.argmax(boards.cells == 0, axis=1)[:, None], 60, 0), boards.mover * 0.0
+
+    game, rng = Game(5, 5, 5), np.random.default_rng(0)
+    judge, few = First(Game()), {"simulations": 1, "value_scale": 0.0}
+
+    def strayed(**settings):
+        """How often a stone is not where the judge wants it, by the number of stones before it."""
+        lessons = play_games(AlphaZeroConfig(**few, **settings), game, judge, 2000, rng)
+        moves = lessons.seen[2000:4000].any(axis=1), lessons.seen[2000:4000, 0] == 0
+        return moves[0].mean(), moves[1].mean()
+
+    for settings, share in (
+        ({"opening": 0, "epsilon": 0.0}, 0.0),
+        ({"opening": 0, "epsilon": 0.5}, 0.5),
+        ({"opening": 1, "epsilon": 0.0}, 0.5),  # of 0 or 1 moves
+        ({"opening": 4, "epsilon": 0.0}, 0.8),
+    ):
+        met, other = strayed(**settings)
+        assert met == 1
+        assert other == pytest.approx(share * 24 / 25, abs=0.04)
+    assert AlphaZeroConfig().opening_of(Game()) == 4
+    assert AlphaZeroConfig().opening_of(Game(9, 9, 5)) == 8
+    assert AlphaZeroConfig(opening=99).opening_of(Game(2, 2, 2)) == 4
+
+
+def test_a_block_is_a_function_of_its_number():
+    net = build(SKIPS)
+    blocks = [play_block(net.config, SKIPS, net.to_arrays(), 10, 3, number) for number in (0, 0, 1)]
+    for first, again in zip(blocks[0], blocks[1], strict=True):
+        assert_array_equal(first, again)
+    assert len(blocks[0].seen) != len(blocks[2].seen) or (blocks[0].seen != blocks[2].seen).any()
+    other = play_block(net.config, SKIPS, net.to_arrays(), 10, 4, 0)
+    assert len(blocks[0].seen) != len(other.seen) or (blocks[0].seen != other.seen).any()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The net at play
+
+
+def test_it_is_a_judge_that_thinks_of_images_and_colours_alike():
+    for game in (SKIPS, Game(3, 4, 3)):
+        net = build(game)
+        boards = plain.positions_of_random_play(game, 64)
+        assert isinstance(net, Judge)
+        assert net.symmetric
+        assert net.colour_blind
+        check_symmetric(net, game, boards)
+        for permutation in symmetries(game):
+            image = Boards(np.ascontiguousarray(boards.cells[:, permutation]), boards.mover)
+            assert_allclose(net.values(image), net.values(boards), atol=1e-15)
+            assert_array_equal(net.in_earnest(image)[0], net.in_earnest(boards)[0][:, permutation])
+        turned = Boards(((3 - boards.cells) % 3).astype(np.int8), (1 - boards.mover).astype(np.int8))
+        for one, other in zip(net.judge(boards), net.judge(turned), strict=True):
+            assert_array_equal(one, other)
+        alone = build(game, symmetries="none")
+        assert not alone.symmetric
+        assert_array_equal(alone.in_earnest(boards)[0], alone.judge(boards)[0])
+        alone.symmetric = True
+        with pytest.raises(ValueError, match="is not symmetric"):
+            check_symmetric(alone, game, boards)
+
+
+def test_what_it_says_does_not_depend_on_what_is_asked_with_it():
+    game = Game(4, 4, 3)
+    net = build(game, hidden=(16, 16))
+    boards = plain.positions_of_random_play(game, 200)
+    logits, values = net.judge(boards)
+    for rows in ([0], [199], list(range(7, 90))):
+        part = net.judge(boards.take(np.array(rows)))
+        assert_array_equal(part[0], logits[rows])
+        assert_array_equal(part[1], values[rows])
+
+
+def forward(weights, seen):
+    """Logits and values, in float64, as the papers have it."""
+    out = np.concatenate([seen == 1, seen == 2, seen == 0], axis=1).astype(float)
+    layers = len(weights) // 2
+    for layer in range(layers):
+        out = out @ weights[f"{layer}.weights"].astype(float) + weights[f"{layer}.bias"]
+        out = np.maximum(out, 0) if layer < layers - 1 else out
+    return out[:, :-1], np.tanh(out[:, -1])
+
+
+def test_the_net_is_what_it_says_it_is():
+    net = build(hidden=(7, 5))
+    assert {name: array.shape for name, array in net.weights.items()} == {
+        "0.weights": (27, 7), "0.bias": (7,), "1.weights": (7, 5), "1.bias": (5,),
+        "2.weights": (5, 10), "2.bias": (10,),
+    }  # fmt: skip
+    boards = plain.positions_of_random_play(Game(), 50)
+    for one, other in zip(net.judge(boards), forward(net.weights, boards.own_first()), strict=True):
+        assert_allclose(one, other, atol=1e-5)
+
+
+def test_decisive_it_wins_and_stops_what_wins_and_otherwise_plays_what_is_likeliest():
+    won, lost = "oo./xx./... o", "oo./x../... x"
+    boards = Boards.of([from_text(won), from_text(lost), from_text("oo./x.x/... o")])
+    for seed in range(3):
+        sure, plainly = build(seed=seed).probabilities(boards), build(seed=seed, decisive=False)
+        assert_array_equal(np.flatnonzero(sure[0]), [2])
+        assert_array_equal(np.flatnonzero(sure[1]), [2])
+        likely = np.where(boards.cells == 0, plainly.in_earnest(boards)[0], -np.inf).argmax(axis=1)
+        assert (plainly.probabilities(boards)[np.arange(3), likely] > 0).all()
+    chance = [build(SKIPS, seed).probabilities(boards).argmax(axis=1) for seed in range(5)]
+    assert {int(moves[0]) for moves in chance} == {2}
+    assert len({int(moves[1]) for moves in chance}) > 1  # the turn may be skipped: there it chooses
+
+
+def test_values_of_moves_are_what_it_says_of_the_positions_after_them():
+    net, board = build(SKIPS), "oxo/xxo/.o. x"
+    found = net.action_values(Boards.of([from_text(board)]))[0]
+    after = [net.values(Boards.of([from_text(text)]))[0] for text in ("oxo/xxo/xo. o", "oxo/xxo/xo. x")]
+    assert found[6] == pytest.approx(0.75 * -after[0] + 0.25 * after[1])
+    assert np.isnan(found[[0, 1, 2, 3, 4, 5, 7]]).all()
+    assert net.action_values(Boards.of([from_text("oxo/xx./.oo x")]))[0, 5] == 1
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The update
+
+LEARNING = pytest.mark.needs("tensorflow")
+
+
+def lessons_of(game, count, rng):
+    boards = plain.positions_of_random_play(game, count, 3)
+    policy = np.where(boards.cells == 0, rng.random(boards.cells.shape), 0)
+    policy /= policy.sum(axis=1, keepdims=True)
+    return Lessons(boards.own_first(), policy.astype(np.float32), rng.uniform(-1, 1, count).astype(np.float32), None)
+
+
+def losses_by_hand(weights, lessons, config):
+    """(cross entropy, squared error, all with the decay), in float64."""
+    logits, values = forward(weights, lessons.seen)
+    logits = np.where(lessons.seen == 0, logits, -np.inf)
+    most = logits.max(axis=1, keepdims=True)
+    logarithms = logits - most - np.log(np.exp(logits - most).sum(axis=1, keepdims=True))
+    entropy = -np.where(lessons.seen == 0, lessons.policy * np.nan_to_num(logarithms, neginf=0), 0).sum(axis=1).mean()
+    error = ((values - lessons.value) ** 2).mean()
+    decay = sum((array.astype(float) ** 2).sum() / 2 for name, array in weights.items() if name.endswith("weights"))
+    return entropy, error, entropy + config.value_weight * error + config.weight_decay * decay
+
+
+@LEARNING
+def test_an_update_follows_the_gradient_by_hand():
+    game = Game(1, 4, 3)
+    net = build(game, hidden=(3,), value_weight=0.7, weight_decay=0.01, learning_rate=0.02, learning_rate_decay=0.5)
+    config, lessons = net.config, lessons_of(game, 12, np.random.default_rng(5))
+    updater = Updater(config, game, net.weights)
+    once = Lessons(*(None if part is None else part[None] for part in lessons))
+    policy_loss, value_loss = updater.update(once)
+    entropy, error, _ = losses_by_hand(net.weights, lessons, config)
+    assert policy_loss == pytest.approx(entropy, rel=1e-5)
+    assert value_loss == pytest.approx(error, rel=1e-5)
+    moments, first = updater.to_arrays(), updater.weights()
+    for name, array in net.weights.items():
+        gradient = np.zeros(array.shape)
+        for place in np.ndindex(array.shape):
+            ends = []
+            for step in (1e-5, -1e-5):
+                moved = {**net.weights, name: array.astype(float)}
+                moved[name][place] += step
+                ends.append(losses_by_hand(moved, lessons, config)[2])
+            gradient[place] = (ends[0] - ends[1]) / 2e-5
+        assert_allclose(moments[f"mean.{name}"], (1 - BETA_1) * gradient, atol=2e-6)
+        assert_allclose(moments[f"square.{name}"], (1 - BETA_2) * gradient**2, atol=1e-6)
+        rate = 0.02 * np.sqrt(1 - BETA_2) / (1 - BETA_1)
+        moved = array - rate * moments[f"mean.{name}"] / (np.sqrt(moments[f"square.{name}"]) + ADAM_EPSILON)
+        assert_allclose(first[name], moved, atol=1e-6)
+    # the second has a rate of its own, and sees what the first has left
+    assert updater.update(once)[0] == pytest.approx(losses_by_hand(first, lessons, config)[0], rel=1e-5)
+    assert updater.updates == 2
+
+
+@LEARNING
+def test_many_updates_in_one_call_are_one_after_another():
+    net, rng = build(SKIPS), np.random.default_rng(0)
+    batches = [lessons_of(SKIPS, 8, rng) for _ in range(3)]
+    together, alone = (Updater(net.config, SKIPS, net.weights) for _ in range(2))
+    losses = together.update(Lessons(*(np.stack(parts) for parts in list(zip(*batches, strict=True))[:3]), None))
+    one_by_one = [alone.update(Lessons(*(part[None] for part in batch[:3]), None)) for batch in batches]
+    assert losses == pytest.approx(np.mean(one_by_one, axis=0), rel=1e-5)
+    plain.assert_same_arrays(together.weights(), alone.weights())
+    plain.assert_same_arrays(together.to_arrays(), alone.to_arrays())
+
+
+@LEARNING
+def test_what_is_remembered_are_the_last_positions_in_all_their_images():
+    done = taught(SKIPS, 40)
+    memory = done._memory
+    assert len(memory.lessons.value) == 100  # of many more
+    permutations = symmetries(SKIPS)
+    drawn = memory.draw(200, 5, permutations, np.random.default_rng(0))
+    assert drawn.seen.shape == drawn.policy.shape == (200, 5, 9)
+    kept = {}
+    for row, (seen, policy) in enumerate(zip(memory.lessons.seen, memory.lessons.policy, strict=True)):
+        for number, permutation in enumerate(permutations):
+            image = seen[permutation].tobytes(), policy[permutation].tobytes(), memory.lessons.value[row].tobytes()
+            kept.setdefault(image, set()).add((row, number))
+    met = set()
+    for seen, policy, value in zip(
+        drawn.seen.reshape(-1, 9), drawn.policy.reshape(-1, 9), drawn.value.ravel(), strict=True
+    ):
+        met |= kept[seen.tobytes(), policy.tobytes(), value.tobytes()]
+    assert {row for row, _ in met} == set(range(100))
+    assert {number for _, number in met} == set(range(8))
+    plainly = memory.draw(20, 5, symmetries(SKIPS, "none"), np.random.default_rng(0))
+    assert {row.tobytes() for row in plainly.seen.reshape(-1, 9)} <= {row.tobytes() for row in memory.lessons.seen}
+
+
+@LEARNING
+def test_it_plays_with_a_running_mean_of_its_weights():
+    learner = build(SKIPS, averaging=0.5)
+    going_on = learner.config.training(learner, 64, batch=8, seed=0)
+    mean = None
+    for step in range(1, 6):
+        going_on.step()
+        latest = going_on._updater.weights()
+        share = max(0.5, 2 / (1 + step))  # of the first steps the plain mean is not so long
+        mean = {n: w if mean is None else mean[n] + share * (w - mean[n]) for n, w in latest.items()}
+        for name, array in learner.weights.items():
+            assert_allclose(array, mean[name], atol=1e-6)
+    assert (learner.weights["0.weights"] != latest["0.weights"]).any()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Learning
+
+
+@LEARNING
+def test_it_learns_perfect_play():
+    game = Game()
+    settings = {"hidden": (64,), "simulations": 16, "updates": 60, "replay_batch": 128, "replay_size": 20_000}
+    before = exploitability(game, build(game, decisive=False, **settings))
+    learner = taught(game, 3_000, batch=128, decisive=False, **settings).learner
+    assert before == 1
+    assert exploitability(game, learner) == 0
+
+
+@LEARNING
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        pytest.param({"search": "puct"}, marks=pytest.mark.slow),
+        pytest.param({"chance_nodes": False, "symmetries": "none"}, marks=pytest.mark.slow),
+    ],
+    ids=str,
+)
+def test_same_seed_same_training_and_another_seed_another(settings):
+    done, again, other = (taught(SKIPS, 20, seed=seed, **settings) for seed in (5, 5, 6))
+    plain.assert_same_arrays(done.learner.to_arrays(), again.learner.to_arrays())
+    plain.assert_same_arrays(done.to_arrays(), again.to_arrays())
+    assert (done.learner.weights["0.weights"] != other.learner.weights["0.weights"]).any()
+    assert done.done.games == done.done.wins + done.done.draws + done.done.losses == 20
+    assert np.isfinite(list(done.logged.values())).all()
+
+
+@pytest.mark.slow
+@LEARNING
+def test_workers_change_nothing(monkeypatch):
+    monkeypatch.setattr(training, "BLOCK", 4)
+    one, two = (taught(SKIPS, 24, batch=12, jobs=jobs) for jobs in (1, 2))
+    plain.assert_same_arrays(one.learner.to_arrays(), two.learner.to_arrays())
+    plain.assert_same_arrays(one.to_arrays(), two.to_arrays())
+
+
+@pytest.mark.slow
+@pytest.mark.needs("tensorflow", "ray")
+def test_a_cluster_changes_nothing(monkeypatch, cluster):
+    monkeypatch.setattr(training, "BLOCK", 4)
+    here, there = (build(SKIPS) for _ in range(2))
+    here.config.training(here, 24, batch=12, seed=0).run()
+    there.config.training(there, 24, batch=12, seed=0, cluster=cluster.address).run()
+    plain.assert_same_arrays(here.to_arrays(), there.to_arrays())
+
+
+def stored(arrays):
+    return {name: np.array(array) for name, array in arrays.items()}
+
+
+@LEARNING
+def test_stored_between_two_steps_it_goes_on_as_if_it_had_not_been():
+    whole = taught(SKIPS, 40)
+    first = build(SKIPS)
+    part = first.config.training(first, 24, batch=8, seed=0)
+    part.run()
+    learner, state = stored(first.to_arrays()), stored(part.to_arrays())
+    second = build(SKIPS, seed=1)
+    rest = second.config.training(second, 40, batch=8, seed=0)  # more games than there were to be
+    second.from_arrays(learner)
+    rest.from_arrays(state)
+    assert rest.done == part.done
+    assert rest.logged == part.logged
+    assert rest.running
+    rest.run()
+    plain.assert_same_arrays(whole.learner.to_arrays(), second.to_arrays())
+    expected = {**whole.to_arrays(), "counts": None}
+    found = {**rest.to_arrays(), "counts": None}
+    for name in expected:
+        assert_array_equal(expected[name], found[name])
+    assert rest.done == whole.done
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What is refused
+
+
+@pytest.fixture(scope="module")
+def half_done():
+    """A training in the middle, to which arrays are given."""
+    return taught(SKIPS, 16)
+
+
+@pytest.fixture(scope="module")
+def state(half_done):
+    """Its arrays."""
+    return stored(half_done.to_arrays())
+
+
+def changed(name, change):
+    def apply(arrays):
+        arrays[name] = arrays[name].copy()
+        change(arrays[name])
+
+    return apply
+
+
+@LEARNING
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda arrays: arrays.clear(), r"alpha-zero needs counts as int64\[6\], but there is nothing"),
+        (
+            changed("counts", lambda array: array.__setitem__(2, 3)),
+            "the counts of a training of alpha-zero are damaged",
+        ),
+        (changed("counts", lambda array: array.fill(-1)), "the counts of a training of alpha-zero are damaged"),
+        (changed("losses", lambda array: array.fill(np.nan)), "the losses of a training of alpha-zero are damaged"),
+        (lambda arrays: arrays.pop("losses"), "needs losses"),
+        (lambda arrays: arrays.pop("net.updates"), "needs updates"),
+        (changed("net.updates", lambda array: array.fill(-2)), "cannot have had -2 updates"),
+        (lambda arrays: arrays.pop("net.mean.0.weights"), "needs mean.0.weights"),
+        (changed("net.mean.1.bias", lambda array: array.fill(np.inf)), "numbers in mean.1.bias, which are damaged"),
+        (changed("net.square.1.bias", lambda array: array.fill(-1)), "numbers in square.1.bias, which are damaged"),
+        (changed("net.weight.0.bias", lambda array: array.fill(np.nan)), "numbers in weight.0.bias, which are damaged"),
+        (lambda arrays: arrays.pop("memory.value"), "needs seen"),
+        (lambda arrays: arrays.pop("memory.seen"), "needs seen"),
+        (changed("memory.seen", lambda array: array.fill(3)), "what alpha-zero remembers is damaged: train anew"),
+        (changed("memory.policy", lambda array: array.fill(2)), "what alpha-zero remembers is damaged"),
+        (changed("memory.value", lambda array: array.fill(np.nan)), "what alpha-zero remembers is damaged"),
+        (
+            lambda arrays: arrays.update(
+                {f"memory.{n}": np.repeat(arrays[f"memory.{n}"], 9, axis=0) for n in REMEMBERED}
+            ),
+            "what alpha-zero remembers is damaged",
+        ),
+    ],
+)
+def test_a_damaged_state_is_one_sentence(damage, message, half_done, state):
+    half_done.from_arrays(state)
+    arrays = dict(state)
+    damage(arrays)
+    with pytest.raises(ValueError, match=message) as caught:
+        half_done.from_arrays(arrays)
+    assert "\n" not in str(caught.value)
+
+
+REMEMBERED = ("seen", "policy", "value")
+
+
+@LEARNING
+def test_fewer_games_than_were_to_be_played_are_refused(half_done, state):
+    with pytest.raises(ValueError, match="games=16 is fewer than the 20 that were to be played"):
+        half_done.from_arrays({**state, "counts": np.array([20, *state["counts"][1:]])})
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda arrays: arrays.clear(), r"alpha-zero needs 0.weights as float32\[27, 4\], but there is nothing"),
+        (lambda arrays: arrays.pop("1.bias"), "needs 1.bias"),
+        (lambda arrays: arrays.update({"0.bias": np.zeros(4)}), r"float64\[4\]: these are another game's or learner's"),
+        (changed("0.weights", lambda array: array.fill(np.nan)), "numbers in 0.weights, which are damaged"),
+        (changed("1.weights", lambda array: array.fill(np.inf)), "numbers in 1.weights, which are damaged"),
+        (changed("0.weights", lambda array: array.fill(3e38)), "which are damaged"),
+    ],
+)
+def test_damaged_weights_are_one_sentence(damage, message):
+    arrays, net = stored(build().to_arrays()), build(seed=1)
+    before = net.to_arrays()
+    damage(arrays)
+    with pytest.raises(ValueError, match=message):
+        net.from_arrays(arrays)
+    plain.assert_same_arrays(net.to_arrays(), before)
+
+
+def test_weights_of_another_board_or_net_are_refused():
+    for other in (build(Game(4, 4, 3)), build(hidden=(5,))):
+        with pytest.raises(ValueError, match=r"alpha-zero needs 0\.weights as"):
+            build().from_arrays(other.to_arrays())
+
+
+@LEARNING
+def test_a_learning_rate_that_leads_nowhere_is_told():
+    with pytest.raises(ValueError, match=r"has diverged after \d+ updates: choose a learning_rate below 1e\+30"):
+        taught(Game(), 64, learning_rate=1e30)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"hidden": ()}, r"hidden=\(\) does not work for alpha-zero: choose 1 to 8 layers of 1 to 4096 units"),
+        ({"hidden": (0,)}, "hidden="),
+        ({"hidden": (8.0,)}, "hidden="),
+        ({"simulations": 0}, "simulations=0 does not work for alpha-zero: choose 1 or more"),
+        ({"search": "uct"}, "search=uct does not work for alpha-zero: choose gumbel or puct"),
+        ({"considered": 1}, "considered=1"),
+        ({"visit_scale": -1}, "visit_scale=-1"),
+        ({"value_scale": float("nan")}, "value_scale=nan"),
+        ({"c": float("inf")}, "c=inf"),
+        ({"opening": -1}, "opening=-1 does not work for alpha-zero: choose 0"),
+        ({"epsilon": 1.5}, "epsilon=1.5"),
+        ({"trace": -0.1}, "trace=-0.1"),
+        ({"learning_rate": 0}, "learning_rate=0"),
+        ({"learning_rate_decay": -1}, "learning_rate_decay=-1"),
+        ({"weight_decay": -1}, "weight_decay=-1"),
+        ({"value_weight": 0}, "value_weight=0"),
+        ({"averaging": 1}, "averaging=1"),
+        ({"replay_size": 0}, "replay_size=0"),
+        ({"replay_batch": 0}, "replay_batch=0"),
+        ({"updates": 0}, "updates=0"),
+        ({"symmetries": "some"}, "symmetries=some does not work for alpha-zero: choose none, rotations or all"),
+        ({"jobs": 0}, "jobs=0"),
+    ],
+)
+def test_settings_out_of_range_are_told(settings, message):
+    with pytest.raises(ValueError, match=message):
+        AlphaZeroConfig(**settings)
+
+
+def test_it_learns_from_itself_and_nobody_else():
+    AlphaZeroConfig().check_opponent("self", Game())
+    for opponent in ("random", "optimal", "pool:every=5"):
+        with pytest.raises(ValueError, match=f"alpha-zero learns .* and not against {opponent}: leave --opponent out"):
+            AlphaZeroConfig().check_opponent(opponent, Game())
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Runs
+
+
+@LEARNING
+def test_what_was_learned_is_played_and_searched_without_tensorflow(tiny_run, fresh):
+    run = tiny_run("alpha-zero")
+    said = fresh(
+        "import sys",
+        "sys.modules['tensorflow'] = None",
+        "from ttt_envs import Boards, Game, make_policy",
+        f"game = Game(2, 3, 2, {tiny.GAME.skip_chance})",
+        f"for spec in ('run:{run}', 'alpha-zero:{run},simulations=5', 'mcts:simulations=5,rollout=(run:{run})'):",
+        "    policy = make_policy(spec, game)",
+        "    boards = Boards.start(game)",
+        "    print(policy.pure, policy.probabilities(boards).sum(), policy.values(boards).shape)",
+    )
+    assert said.split("\n")[:3] == ["True 1.0 (1,)"] * 3
+
+
+@LEARNING
+def test_a_search_of_a_run_is_the_search_of_its_net(tiny_run):
+    run, game = tiny_run("alpha-zero"), tiny.GAME
+    boards = plain.positions_of_random_play(game, 40)
+    policy = make_policy(f"alpha-zero:{run},simulations=12,considered=3", game)
+    net = make_policy(f"run:{run}", game)
+    assert isinstance(net, Judge)
+    search = policy.search(boards)
+    assert search.simulations == 12
+    assert_array_equal(policy.probabilities(boards), search.probabilities())
+    assert_array_equal(policy.values(boards), search.values)
+    assert_array_equal(policy.action_values(boards), search.action_values)
+    assert_array_equal(np.isnan(policy.action_values(boards)), search.visits == 0)
+    assert ((search.visits > 0).sum(axis=1) <= 3).all()
+    for row in range(0, 40, 9):
+        assert_array_equal(policy.probabilities(boards.take(np.array([row])))[0], search.probabilities()[row])
+
+
+@LEARNING
+def test_what_makes_no_search_is_told(tiny_run, tmp_path):
+    run, game = tiny_run("alpha-zero"), tiny.GAME
+    for spec, message in (
+        (
+            f"alpha-zero:{tiny_run('q-learning')}",
+            "guides no search, it does not say how likely moves are: choose a run",
+        ),
+        (f"alpha-zero:{tmp_path / 'none'}", "is no run"),
+        (f"alpha-zero:{run},simulations=0", "simulations=0 tries no move: choose 1 or more"),
+        (f"alpha-zero:{run},considered=1", "considered=1 leaves no choice: choose 2 moves or more"),
+        (f"alpha-zero:{run},value_scale=-1", "value_scale=-1 is no weight of values: choose 0 or more"),
+        (f"alpha-zero:{run},sims=3", "alpha-zero has no argument 'sims'"),
+        ("alpha-zero", "path"),
+    ):
+        with pytest.raises((ValueError, TypeError), match=message):
+            make_policy(spec, game)
+    assert isinstance(make_policy(f"alpha-zero:{run}", game), AlphaZeroSearch)
+
+
+def test_importing_configuring_and_building_it_imports_no_tensorflow(fresh):
+    lines = (
+        "import numpy, sys",
+        "from learners.alpha_zero import AlphaZeroConfig",
+        "from ttt_envs import Game",
+        "AlphaZeroConfig().build(Game(), numpy.random.default_rng(0))",
+        "print('tensorflow' in sys.modules)",
+    )
+    assert fresh(*lines).strip() == "False"
+
+
+def test_without_tensorflow_it_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorflow", None)
+    learner = build()
+    assert isinstance(learner, AlphaZero)
+    with pytest.raises(ValueError, match=r"needs TensorFlow .*: pip install tensorflow"):
+        learner.config.training(learner, 10, batch=2, seed=0)
