@@ -31,8 +31,8 @@ LEARNERS = (NAME, "q-learning", "q-net")
 SEARCHED = f"{NAME}, {SIMULATIONS} simulations"
 GAMES: dict[Game, dict[str, int]] = {
     **{Game(skip_chance=skip): {NAME: 8_192, "q-learning": 300_000, "q-net": 30_000} for skip in (0.0, 0.1, 0.25, 0.5)},
-    Game(4, 4, 4): {NAME: 32_768, "q-learning": 500_000, "q-net": 60_000},
-    Game(4, 4, 4, 0.25): {NAME: 65_536, "q-learning": 500_000, "q-net": 60_000},
+    Game(4, 4, 4): {NAME: 32_768, "q-learning": 300_000, "q-net": 60_000},
+    Game(4, 4, 4, 0.25): {NAME: 65_536, "q-learning": 300_000, "q-net": 60_000},
 }
 """of training, so many that all three take seconds on 3 x 3 and a minute or two on 4 x 4"""
 OFTEN = tuple((mark + 1) / 32 for mark in range(32))

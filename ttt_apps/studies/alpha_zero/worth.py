@@ -58,7 +58,7 @@ def units(quick: bool) -> list[Unit]:
             "part": PART,
             "variant": variant,
             **taught(NAME, game, 768 if quick else games, seed, **changed),
-            "marks": MARKS[7::8] if quick else MARKS if game.cells == 9 else MARKS[1::2],
+            "marks": MARKS[7::8] if quick else MARKS if game.cells == 9 else MARKS[3::4],
             "searched": (),
         }
         for seed in range(2 if quick else SEEDS)
