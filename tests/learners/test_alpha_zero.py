@@ -393,10 +393,15 @@ def test_workers_change_nothing(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.needs("tensorflow", "ray")
 def test_a_cluster_changes_nothing(monkeypatch, cluster):
+    import ray
+
     monkeypatch.setattr(training, "BLOCK", 4)
     here, there = (build(SKIPS) for _ in range(2))
     here.config.training(here, 24, batch=12, seed=0).run()
-    there.config.training(there, 24, batch=12, seed=0, cluster=cluster.address).run()
+    try:
+        there.config.training(there, 24, batch=12, seed=0, cluster=cluster.address).run()
+    finally:
+        ray.shutdown()  # a training stays connected
     plain.assert_same_arrays(here.to_arrays(), there.to_arrays())
 
 
