@@ -20,7 +20,7 @@ A round is a seed of a training. The rows of ten minutes a seed are measured whe
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from time import process_time
@@ -41,7 +41,7 @@ from evaluation.exact import exploitability
 from learners.alpha_zero import AlphaZeroConfig, AlphaZeroSearch
 from learners.alpha_zero.learner import AlphaZero
 from learners.alpha_zero.policy import TOGETHER
-from learners.alpha_zero.self_play import BLOCK, play_games
+from learners.alpha_zero.self_play import Lessons, play_block
 from learners.training import initial_rng
 from ttt_envs.boards import Boards
 from ttt_envs.compiling import Reals
@@ -274,17 +274,16 @@ def simulations_made(search: GumbelSearch) -> int:
     return int(search.visits.sum())
 
 
-def our_self_play(simulations: int, block: int, count_moves: bool = False) -> Stretch:
-    """Games as the training plays them, ``block`` at once."""
+def our_self_play(simulations: int, count_moves: bool = False) -> Stretch:
+    """A set of games as the training plays them."""
     config, learner = weights_of(simulations)
-    rng = np.random.default_rng(0)
+    rng, seeds = np.random.default_rng(0), iter(range(1 << 30))
 
-    def play() -> Iterator[Any]:
-        for _ in range(TOGETHER_IN_SELF_PLAY // block):
-            yield play_games(config, learner.game, learner, block, rng)
+    def play() -> Lessons:
+        return play_block(config, learner.game, learner.to_arrays(), next(seeds), range(TOGETHER_IN_SELF_PLAY))
 
     # how many simulations a search is not spared, of positions as they are met
-    seen = np.concatenate([lessons.seen for lessons in play()])
+    seen = play().seen
     search = GumbelSearch(
         learner.game,
         Boards(seen, np.zeros(len(seen), np.int8)),
@@ -296,7 +295,7 @@ def our_self_play(simulations: int, block: int, count_moves: bool = False) -> St
         value_scale=config.value_scale,
     )
     of_a_move = 1.0 if count_moves else simulations_made(search) / len(seen)
-    return timed(lambda: of_a_move * sum(len(lessons.seen) for lessons in play()))
+    return timed(lambda: of_a_move * len(play().seen))
 
 
 def our_search(simulations: int) -> Stretch:
@@ -404,26 +403,18 @@ def rows_of(simulations: int) -> tuple[Row, ...]:
     return (
         Row(
             f"self-play-{simulations}",
-            f"simulations, {GAMES}, {BLOCK} at once, {said}",
+            f"simulations, {GAMES}, {said}",
             MCTX,
             5,
-            partial(our_self_play, simulations, BLOCK),
-            theirs,
-        ),
-        Row(
-            f"self-play-{simulations}-at-once",
-            f"simulations, {GAMES} at once, {said}",
-            MCTX,
-            5,
-            partial(our_self_play, simulations, TOGETHER_IN_SELF_PLAY),
+            partial(our_self_play, simulations),
             theirs,
         ),
         Row(
             f"moves-{simulations}",
-            f"moves, {GAMES}, {BLOCK} at once, {said}",
+            f"moves, {GAMES}, {said}",
             MCTX,
             5,
-            partial(our_self_play, simulations, BLOCK, True),
+            partial(our_self_play, simulations, True),
             partial(theirs, True),
         ),
         Row(
@@ -485,8 +476,8 @@ class TheirLearner:
 
         self._jnp, self._mcts, self._actor, self._utils = jnp, mcts, alpha_zero, utils
         self.game = pyspiel.load_game("tic_tac_toe")
-        config, shape = AlphaZeroConfig(), self.game.observation_tensor_shape()
-        width, depth = config.hidden[0], len(config.hidden)
+        hidden, shape = AlphaZeroConfig().layers_of(Game()), self.game.observation_tensor_shape()
+        width, depth = hidden[0], len(hidden)
         actions = self.game.num_distinct_actions()
         self.model = model = model_linen.Model.build_model(
             "mlp", shape, actions, width, depth, DECAY, RATE, None, seed=seed

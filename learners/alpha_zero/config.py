@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from learners.base import Stored
 
 LARGEST_LAYER, MOST_LAYERS = 4096, 8
-LONGEST_OPENING = 8
+LONGEST_OPENING = 14
 """plies of the random openings, at most, where nothing else is said"""
 
 
@@ -32,9 +32,9 @@ class AlphaZeroConfig(Looper):
     opponent: ClassVar[str] = SELF
     self_play_games: ClassVar[int] = 8_192
 
-    hidden: tuple[int, ...] = (128, 128)
-    """units of the hidden layers, with ReLU"""
-    simulations: int = 16
+    hidden: tuple[int, ...] | None = None
+    """units of the hidden layers, with ReLU; by default two of 64 on boards up to 9 cells, and two of 128 on others"""
+    simulations: int = 32
     """of the search for every move while learning"""
     search: Literal["gumbel", "puct"] = "gumbel"
     """gumbel: sequential halving of the root's moves under Gumbel noise, and its improved policy to learn from (2022);
@@ -50,28 +50,27 @@ class AlphaZeroConfig(Looper):
     chance_nodes: bool = True
     """let the search weigh the turns that may be skipped; without it searches as if none was"""
     opening: int | None = None
-    """games begin with 0 to so many random moves, drawn for each game; by default half the cells, and at most 8"""
-    epsilon: float = 0.1
+    """games begin with 0 to so many random moves, drawn for each game; by default so many that
+    two cells are left, half of the cells where turns are skipped, which brings games elsewhere by itself, and at most
+    14"""
+    epsilon: float = 0.25
     """probability of a random move after the opening, 0 to 1; no value is traced back through random moves"""
-    trace: float = 0.5
+    trace: float = 0.1
     """how far the values that are learned look ahead, TD(lambda)'s lambda: 0 to what the search says of the position, 1
     to the end of the game"""
     learning_rate: float = 0.006
     """of Adam, above 0"""
-    learning_rate_decay: float = 0.001
+    learning_rate_decay: float = 0.002
     """update n, from 0, has the rate learning_rate / (1 + learning_rate_decay n); 0 keeps it constant"""
-    weight_decay: float = 1e-4
+    weight_decay: float = 1e-5
     """weight of half the sum of squares of all weights in the loss, 0 or more"""
     value_weight: float = 1.0
     """weight of the squared error of the value beside the cross entropy of the policy, above 0"""
-    averaging: float = 0.8
-    """how much of the weights that play is kept from one set of games to the next, 0 to below 1: they are a running
-    mean of those that learn, which settles sooner"""
-    replay_size: int = 30_000
+    replay_size: int = 60_000
     """positions that are remembered, of which updates draw"""
     replay_batch: int = 256
     """positions that an update draws"""
-    updates: int = 100
+    updates: int = 200
     """updates after every set of games played side by side"""
     symmetries: Symmetries = "all"
     """learn from images of the positions under the rotations, or all symmetries, drawn at random, and play in earnest
@@ -82,11 +81,12 @@ class AlphaZeroConfig(Looper):
     """processes that play the games, -1 one for each core; what is learned does not depend on it"""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "hidden", tuple(self.hidden))  # JSON has no tuples
+        hidden = (1,) if self.hidden is None else tuple(self.hidden)
+        if self.hidden is not None:
+            object.__setattr__(self, "hidden", hidden)  # JSON has no tuples
         limits = {
             "hidden": (
-                1 <= len(self.hidden) <= MOST_LAYERS
-                and all(type(n) is int and 1 <= n <= LARGEST_LAYER for n in self.hidden),
+                1 <= len(hidden) <= MOST_LAYERS and all(type(n) is int and 1 <= n <= LARGEST_LAYER for n in hidden),
                 f"1 to {MOST_LAYERS} layers of 1 to {LARGEST_LAYER} units",
             ),
             "simulations": (self.simulations >= 1, "1 or more"),
@@ -102,7 +102,6 @@ class AlphaZeroConfig(Looper):
             "learning_rate_decay": (0 <= self.learning_rate_decay < math.inf, "0 or above"),
             "weight_decay": (0 <= self.weight_decay < math.inf, "0 or above"),
             "value_weight": (0 < self.value_weight < math.inf, "above 0"),
-            "averaging": (0 <= self.averaging < 1, "0 to below 1"),
             "replay_size": (self.replay_size >= 1, "1 or more"),
             "replay_batch": (self.replay_batch >= 1, "1 or more"),
             "updates": (self.updates >= 1, "1 or more"),
@@ -111,10 +110,18 @@ class AlphaZeroConfig(Looper):
         }
         check_limits(self, limits)
 
+    def layers_of(self, game: Game) -> tuple[int, ...]:
+        """Units of the hidden layers."""
+        if self.hidden is not None:
+            return self.hidden
+        return (64, 64) if game.cells <= 9 else (128, 128)
+
     def opening_of(self, game: Game) -> int:
         """The longest random opening."""
-        longest = min(game.cells // 2, LONGEST_OPENING) if self.opening is None else self.opening
-        return min(longest, game.cells)
+        if self.opening is not None:
+            return min(self.opening, game.cells)
+        wanted = (game.cells + 1) // 2 if game.skip_chance > 0 else game.cells - 2
+        return max(0, min(wanted, LONGEST_OPENING))
 
     def build(self, game: Game, rng: np.random.Generator) -> AlphaZero:
         """A learner with random weights, drawn from ``rng``; to play it needs no TensorFlow."""

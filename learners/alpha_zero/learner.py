@@ -58,7 +58,7 @@ class AlphaZero:
         self._permutations = symmetries(game, config.symmetries)
         self._inverses = inverse(self._permutations)
         self.weights: dict[str, Floats] = {}
-        for name, shape in shapes_of(game, config.hidden).items():
+        for name, shape in shapes_of(game, config.layers_of(game)).items():
             # Glorot and Bengio, 2010; a bias begins with 0
             limit = math.sqrt(6 / sum(shape)) if len(shape) == 2 else 0.0
             self.weights[name] = rng.uniform(-limit, limit, shape).astype(np.float32)
@@ -115,7 +115,7 @@ class AlphaZero:
         Raises:
             ValueError: arrays of another learner, game or settings, or damaged ones.
         """
-        shapes = shapes_of(self.game, self.config.hidden)
+        shapes = shapes_of(self.game, self.config.layers_of(self.game))
         largest = 1.0  # of what a layer may be given; where it may give more than float32 holds nothing can be said
         for name, shape in shapes.items():
             sizes = np.abs(checked(arrays, name, shape, "f4", self.config.name).astype(np.float64))

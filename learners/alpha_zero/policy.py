@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, get_args
 
 import numpy as np
 
 from baselines.mcts import GumbelSearch, check_gumbel
-from learners.checkpoint import load_policy
+from learners.alpha_zero.learner import AlphaZero
+from learners.checkpoint import Images, load_policy
+from learners.dense import Floats
 from ttt_envs.boards import Boards
 from ttt_envs.compiling import Reals
 from ttt_envs.policy import Judge
@@ -19,6 +21,19 @@ from ttt_envs.specs import Named
 
 TOGETHER = 512
 """positions that are searched side by side"""
+
+
+class MeanJudge:
+    """Judges by the mean over the images that a net learned from."""
+
+    def __init__(self, net: AlphaZero) -> None:
+        self.values, self.action_values = net.values, net.action_values
+        self._net = net
+
+    def judge(self, boards: Boards) -> tuple[Floats, Reals]:
+        """See :class:`~ttt_envs.policy.Judge`."""
+        logits, values = self._net.in_earnest(boards)
+        return logits.astype(np.float32), values
 
 
 @dataclass(frozen=True)
@@ -43,6 +58,9 @@ class AlphaZeroSearch(Named):
     """visits that the values count for, beside those of the move made most often"""
     value_scale: float = 0.5
     """how much the values count, for each of these visits"""
+    images: Images = "own"
+    """own: the net judges a position as it stands; mean: the mean over the images that it learned from, which is nearer
+    to the truth and takes as many times as long as there are images"""
 
     def __post_init__(self) -> None:
         check_gumbel(self.simulations, self.considered, self.visit_scale, self.value_scale)
@@ -50,7 +68,11 @@ class AlphaZeroSearch(Named):
 
     @cached_property
     def _judge(self) -> Judge:
+        if self.images not in get_args(Images):
+            raise ValueError(f"images={self.images!r} is not known: choose 'own' or 'mean'")
         policy = load_policy(self.game, self.path)
+        if isinstance(policy.learner, AlphaZero) and self.images == "mean":
+            return MeanJudge(policy.learner)
         if not isinstance(policy, Judge):
             raise ValueError(
                 f"{policy} guides no search, it does not say how likely moves are: choose a run of train.py --learner "

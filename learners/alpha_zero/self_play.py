@@ -12,14 +12,18 @@ from learners.alpha_zero.config import AlphaZeroConfig
 from learners.alpha_zero.learner import AlphaZero
 from learners.base import Arrays
 from learners.dense import Floats
-from ttt_envs.boards import Boards
-from ttt_envs.compiling import Cells, Flags, Integers, Reals
+from learners.training import training_key
+from ttt_envs.boards import Boards, keys, words_of
+from ttt_envs.compiling import Cells, Flags, Integers, Keys, Reals
+from ttt_envs.index import KeyIndex
 from ttt_envs.policy import Judge, sample
-from ttt_envs.rules import DRAW, NOT_OVER, Game, play_rows
+from ttt_envs.rules import DRAW, NOT_OVER, POOL, Game, begin_rows, play_rows, uniforms
 
-BLOCK = 128
-"""games that one process plays side by side; what is in a game depends on its block alone, and on the net"""
-NOISE = 0.25
+OPENING, STRAY, ANY_MOVE, NOISE = range(POOL + 1, POOL + 5)
+"""streams of a game's luck, beside those of the rules"""
+FEW_CELLS = 9
+"""boards of so many cells have so few positions that most are met again and again"""
+DIRICHLET = 0.25
 """weight of the Dirichlet noise in the root's policy, of the search by PUCT"""
 CONCENTRATION = 10.0
 """of that noise, shared by the moves: about what Silver et al. chose for each of three games"""
@@ -56,67 +60,117 @@ class _Ply(NamedTuple):
     """bool[G]: where the move played was not the search's"""
 
 
-def play_block(config: AlphaZeroConfig, game: Game, weights: Arrays, count: int, seed: int, number: int) -> Lessons:
-    """Block ``number`` of the games of a training: ``count`` games that a net with these weights plays.
+class Remembering:
+    """A judge that asks a net about no position twice."""
 
-    The same arguments give the same games, in whatever process.
+    def __init__(self, net: AlphaZero) -> None:
+        self._net = net
+        self._index = KeyIndex(words_of(net.game))
+        self._logits, self._worth = np.empty((0, net.game.cells), np.float32), np.empty(0)
+        self.values, self.action_values = net.values, net.action_values
+
+    def judge(self, boards: Boards) -> tuple[Floats, Reals]:
+        """See :class:`~ttt_envs.policy.Judge`."""
+        seen = boards.own_first()
+        index, before = self._index, self._index.size
+        if before + len(seen) > len(index.keys):
+            index.reserve(max(4096, 2 * (before + len(seen))))
+            logits, worth = self._logits, self._worth
+            self._logits = np.empty((len(index.keys), logits.shape[1]), np.float32)
+            self._worth = np.empty(len(index.keys))
+            self._logits[:before], self._worth[:before] = logits[:before], worth[:before]
+        rows = index.rows(keys(seen).reshape(len(seen), -1))
+        if index.size > before:
+            new = np.flatnonzero(rows >= before)
+            first = np.empty(index.size - before, np.int64)
+            first[rows[new] - before] = new  # one of the rows that ask about it, whichever
+            met = slice(before, index.size)
+            self._logits[met], self._worth[met] = self._net.judge_seen(seen[first])
+        return self._logits[rows], self._worth[rows]
+
+
+def play_block(config: AlphaZeroConfig, game: Game, weights: Arrays, seed: int, numbers: range) -> Lessons:
+    """Games of a training by their numbers, that a net with these weights plays.
+
+    A game depends on its number, the seed and the weights alone, in whatever process and beside whatever others.
     """
     net = AlphaZero(config, game, np.random.default_rng(0))
     net.from_arrays(weights)
-    return play_games(
-        config, game, net, count, np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2, number)))
-    )
+    return play_games(config, game, Remembering(net) if game.cells <= FEW_CELLS else net, training_key(seed), numbers)
 
 
-def play_games(config: AlphaZeroConfig, game: Game, judge: Judge, count: int, rng: np.random.Generator) -> Lessons:
-    """``count`` games side by side, every position of which is searched, those of the random moves too."""
-    cells, mover = Boards.start(game, count)
-    stones, outcome = np.zeros(count, np.int64), np.full(count, NOT_OVER, np.int8)
-    opening = rng.integers(0, config.opening_of(game) + 1, count)
+def play_games(config: AlphaZeroConfig, game: Game, judge: Judge, key: np.uint64, numbers: range) -> Lessons:
+    """Games side by side, every position of which is searched, those of the random moves too.
+
+    Args:
+        config: the settings.
+        game: what is played.
+        judge: what guides the searches.
+        key: of a seed; what is random in a game comes from this and its number.
+        numbers: of the games.
+
+    Returns:
+        What is to be learned, game by game.
+    """
+    count = len(numbers)
+    (cells, mover), stones = Boards.start(game, count), np.zeros(count, np.int64)
+    luck, outcome = np.zeros(count, np.uint64), np.full(count, NOT_OVER, np.int8)
+    begin_rows(cells, mover, stones, luck, key, np.arange(numbers.start, numbers.stop))
+    opening = (_drawn(luck, OPENING, stones) * (config.opening_of(game) + 1)).astype(np.int64)
     plies: list[_Ply] = []
     while len(rows := np.flatnonzero(outcome == NOT_OVER)):
-        boards = Boards(cells[rows], mover[rows])
-        policy, worth, found = _searched(config, game, boards, judge, rng)
-        strays = (stones[rows] < opening[rows]) | (rng.random(len(rows)) < config.epsilon)
-        drawn = sample(_shares(boards.legal(game)), rng.random(len(rows)))
+        boards, placed, mine = Boards(cells[rows], mover[rows]), stones[rows], luck[rows]
+        policy, worth, found = _searched(config, game, boards, judge, mine, placed)
+        strays = (placed < opening[rows]) | (_drawn(mine, STRAY, placed) < config.epsilon)
+        drawn = sample(_shares(boards.legal(game)), _drawn(mine, ANY_MOVE, placed))
         moves = np.where(strays, drawn, found)
         plies.append(_Ply(rows, boards, policy.astype(np.float32), worth, moves != found))
-        luck = rng.integers(0, 1 << 64, count, np.uint64)
         play_rows(cells, mover, stones, luck, rows, moves, game.parameters, outcome)
     results = np.where(outcome == DRAW, 0.0, 1.0 - 2.0 * outcome)
+    by_game = np.argsort(np.concatenate([ply.rows for ply in plies]), kind="stable")
     return Lessons(
-        np.concatenate([ply.boards.own_first() for ply in plies]),
-        np.concatenate([ply.policy for ply in plies]),
-        np.concatenate(_traced(plies, results, config.trace)),
+        np.concatenate([ply.boards.own_first() for ply in plies])[by_game],
+        np.concatenate([ply.policy for ply in plies])[by_game],
+        np.concatenate(_traced(plies, results, config.trace))[by_game],
         results,
     )
 
 
 def _searched(
-    config: AlphaZeroConfig, game: Game, boards: Boards, judge: Judge, rng: np.random.Generator
+    config: AlphaZeroConfig, game: Game, boards: Boards, judge: Judge, luck: Keys, stones: Integers
 ) -> tuple[Reals, Reals, Integers]:
     """What a search makes of the policy float64[G, cells], and of the positions float64[G], and its moves."""
     met = game if config.chance_nodes else dataclasses.replace(game, skip_chance=0.0)
     shape = boards.cells.shape
     if config.search == "gumbel":
+        each = (stones[:, None] * game.cells + np.arange(game.cells)).ravel()
+        u = _drawn(np.repeat(luck, game.cells), NOISE, each).reshape(shape)
         gumbel = GumbelSearch(
             met,
             boards,
             judge,
             simulations=config.simulations,
             considered=config.considered,
-            noise=rng.gumbel(size=shape),
+            noise=-np.log(-np.log(u + 2.0**-54)),
             visit_scale=config.visit_scale,
             value_scale=config.value_scale,
         )
         return gumbel.improved, gumbel.worth, np.argmax(gumbel.scores, axis=1)
-    puct = MCTSSearch(met, boards, np.zeros(len(boards.mover), np.uint64), c=config.c, leaf=judge)
-    legal = boards.legal(game)
-    concentration = np.where(legal, CONCENTRATION / legal.sum(axis=1, keepdims=True), 0.0)
-    puct.stir(_shares(rng.standard_gamma(concentration)), NOISE)
+    puct = MCTSSearch(met, boards, np.zeros(len(luck), np.uint64), c=config.c, leaf=judge)
+    gammas = np.zeros(shape)
+    for row, (legal, *key) in enumerate(zip(boards.legal(game), luck.tolist(), stones.tolist(), strict=True)):
+        gammas[row, legal] = np.random.default_rng(key).standard_gamma(CONCENTRATION / legal.sum(), legal.sum())
+    puct.stir(_shares(gammas), DIRICHLET)
     puct.run(config.simulations)
     policy = puct.probabilities(temperature=1.0)
-    return policy, puct.root_values, sample(policy, rng.random(len(policy)))
+    return policy, puct.root_values, sample(policy, _drawn(luck, NOISE, stones))
+
+
+def _drawn(luck: Keys, stream: int, n: Integers) -> Reals:
+    """float64[G] in [0, 1): number ``n`` int64[G] of a stream of each game."""
+    out = np.empty(len(luck))
+    uniforms(luck, stream, n, out)
+    return out
 
 
 def _shares(weights: np.ndarray[Any, Any]) -> Reals:

@@ -8,13 +8,16 @@ from typing import Any
 import numpy as np
 
 from learners.alpha_zero.learner import AlphaZero
-from learners.alpha_zero.self_play import BLOCK, Lessons, play_block
+from learners.alpha_zero.self_play import Lessons, play_block
 from learners.alpha_zero.updating import Updater
 from learners.base import Arrays
 from learners.tabular import checked
 from learners.training import Progress, Stepwise, check_counts
 from ttt_envs.parallel import Cluster, Jobs, connect, do_blocks, in_order
 from ttt_envs.symmetry import symmetries
+
+BLOCK = 64
+"""games that a process plays at a time, where there are several; what is in a game does not depend on it"""
 
 
 class SelfPlay(Stepwise):
@@ -66,19 +69,16 @@ class SelfPlay(Stepwise):
         learner, config = self.learner, self.learner.config
         begun = self.done.games
         count = min(self._batch, self.games - begun)
-        play = partial(play_block, config, learner.game, learner.to_arrays())
-        # blocks are numbered by their first games, which no two share
-        firsts = range(begun, begun + count, BLOCK)
-        blocks = ((min(BLOCK, begun + count - first), self._seed, first) for first in firsts)
-        lessons = Lessons.of(list(in_order(do_blocks(play, blocks, self._workers if len(firsts) > 1 else 1))))
+        play = partial(play_block, config, learner.game, learner.to_arrays(), self._seed)
+        together = count if self._workers == 1 else BLOCK
+        stop = begun + count
+        blocks = ((range(first, min(first + together, stop)),) for first in range(begun, stop, together))
+        lessons = Lessons.of(list(in_order(do_blocks(play, blocks, self._workers if count > BLOCK else 1))))
         self._memory.add(lessons)
         rng = np.random.default_rng(np.random.SeedSequence(self._seed, spawn_key=(3, begun)))
         drawn = self._memory.draw(config.updates, config.replay_batch, self._permutations, rng)
         self._losses = self._updater.update(drawn)
-        # the mean goes on by as much as the first few steps allow
-        share = max(1 - config.averaging, 2 / (1 + self._updater.updates // config.updates))
-        for name, latest in self._updater.weights().items():
-            learner.weights[name] += np.float32(share) * (latest - learner.weights[name])
+        learner.weights = self._updater.weights()
         self.done.count(lessons.results)
 
     def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
