@@ -25,7 +25,8 @@ from ttt_envs.rules import Game
 OUT = Path("runs/demo")
 GAMES = 10_000
 """games of a match"""
-LEARNERS = ("naive-mc", "q-learning", "q-net")
+LEARNERS = ("naive-mc", "q-learning", "q-net", "alpha-zero")
+IN_TENSORFLOW = ("q-net", "alpha-zero")
 OPPONENTS = ("random", "win-or-block", "optimal")
 
 
@@ -41,7 +42,7 @@ def _demo(words: list[str]) -> None:
     learned: list[Compared] = []
     for name in LEARNERS:
         Console().rule(f"{name} learns 3 x 3 tic-tac-toe by playing itself")
-        if name == "q-net" and importlib.util.find_spec("tensorflow") is None:
+        if name in IN_TENSORFLOW and importlib.util.find_spec("tensorflow") is None:
             say("left out: there is no TensorFlow: pip install tensorflow")
             continue
         run = OUT / name
