@@ -129,12 +129,40 @@ def _improve(logits: Floats, q: Reals, scale: float, out: Reals) -> None:
 
 
 @inlined
-def _considered(logits: Floats, noise: Reals, q: Reals, visits: Integers, scale: float, wanted: int) -> int:
-    """The best of the root's moves that were made ``wanted`` times; -1 where there is none."""
+def _considered(
+    wanted: int,
+    either: int,
+    moves: Counts,
+    rates: Reals,
+    turns: Counts,
+    logits: Floats,
+    noise: Reals,
+    visit_scale: float,
+    value_scale: float,
+    made: Integers,
+) -> int:
+    """The best of the root's moves that were made ``wanted`` times; -1 where there is none.
+
+    Moves never made have the same value, which makes none of them better than another.
+    """
+    most_made = wide(0)
+    for cell in range(len(made)):
+        made[cell] = 0
+    move = wide(turns[0, FIRST])
+    while move > 0:
+        made[moves[move, CELL]] = move
+        most_made = max(most_made, visits_of(move, turns, either, True))
+        move = wide(moves[move, NEXT])
+    scale = (visit_scale + most_made) * value_scale
     best, most = -1, -np.inf
-    for cell in range(len(q)):
-        score = noise[cell] + logits[cell] + scale * q[cell]
-        if visits[cell] == wanted and score > most:
+    for cell in range(len(made)):
+        move = made[cell]
+        score = noise[cell] + logits[0, cell]
+        visits = wide(0)
+        if move > 0:
+            visits = visits_of(move, turns, either, True)
+            score += scale * rates[move, MEAN]
+        if visits == wanted and score > most:
             best, most = cell, score
     return best
 
@@ -290,6 +318,49 @@ def _pass_back(
             settle(above, wide(moves[move, MAKER]), worth, either, moves, rates, turns, sums)
 
 
+@inlined
+def _make(
+    move: int,
+    cell: int,
+    node: int,
+    either: int,
+    board: Cells,
+    mover: int,
+    stones: int,
+    moves: Counts,
+    turns: Counts,
+    sums: Reals,
+    parameters: Parameters,
+    probe: Probe,
+    urgent: Cells,
+    leaves: Cells,
+    movers: Cells,
+    asked: int,
+) -> int:
+    """Make a move for the first time; returns ``asked`` and the positions behind it that a judge has to judge."""
+    moves[move, MAKER] = mover
+    moves[move, CELL] = cell
+    moves[move, NEXT] = turns[node, FIRST]
+    turns[node, FIRST] = move
+    turns[node, TRIED] += 1
+    outcome = place(board, mover, cell, stones, parameters)
+    for turn in range(either):
+        after = move * either + turn
+        if outcome != NOT_OVER:  # chance has no part in a result: either turn has it
+            turns[after, LIMIT] = 1
+            sums[after, KNOWN] = 0.0 if outcome == DRAW else 1.0
+        elif stones + 1 == probe.stones:
+            turns[after, LIMIT] = 1
+            sums[after, KNOWN] = result_of(board, mover, turn == 1, probe, parameters)
+        else:
+            whose = mover if turn == 1 else 1 - mover
+            if _meet(after, either, board, whose, turns, sums, parameters, urgent):
+                leaves[asked, :] = board
+                movers[asked] = whose
+                asked += 1
+    return asked
+
+
 @unlocked
 def guide(
     part: int,
@@ -385,14 +456,17 @@ def guide(
         if wanted[b] < 0 or is_known(0, turns):
             continue
         while True:
-            total, most = _complete(node, either, moves, rates, turns, logits, judged, q, visits, made)
-            scale = (visit_scale + most) * value_scale
-            if noise.shape[1] == 0:
-                cell = _most_promising(logits[node], q, visits, c, total)
-            elif node == 0:
-                cell = _considered(logits[0], noise[b], q, visits, scale, wanted[b])
+            if node == 0 and noise.shape[1] > 0:
+                cell = _considered(
+                    wanted[b], either, moves, rates, turns, logits, noise[b], visit_scale, value_scale, made
+                )
             else:
-                cell = _most_improving(logits[node], q, visits, scale, total, scratch)
+                total, most = _complete(node, either, moves, rates, turns, logits, judged, q, visits, made)
+                if noise.shape[1] == 0:
+                    cell = _most_promising(logits[node], q, visits, c, total)
+                else:
+                    scale = (visit_scale + most) * value_scale
+                    cell = _most_improving(logits[node], q, visits, scale, total, scratch)
             if cell < 0:  # no move of the root was made so often
                 break
             move = made[cell]
@@ -400,26 +474,24 @@ def guide(
             if move == 0:
                 move = counts[b]
                 counts[b] += 1
-                moves[move, MAKER] = mover
-                moves[move, CELL] = cell
-                moves[move, NEXT] = turns[node, FIRST]
-                turns[node, FIRST] = move
-                turns[node, TRIED] += 1
-                outcome = place(board, mover, cell, placed, parameters)
-                for turn in range(either):
-                    after = move * either + turn
-                    if outcome != NOT_OVER:  # chance has no part in a result: either turn has it
-                        turns[after, LIMIT] = 1
-                        sums[after, KNOWN] = 0.0 if outcome == DRAW else 1.0
-                    elif placed + 1 == probe.stones:
-                        turns[after, LIMIT] = 1
-                        sums[after, KNOWN] = result_of(board, mover, turn == 1, probe, parameters)
-                    else:
-                        whose = mover if turn == 1 else 1 - mover
-                        if _meet(after, either, board, whose, turns, sums, parameters, urgent):
-                            leaves[asked, :] = board
-                            movers[asked] = whose
-                            asked += 1
+                asked = _make(
+                    move,
+                    cell,
+                    node,
+                    either,
+                    board,
+                    mover,
+                    placed,
+                    moves,
+                    turns,
+                    sums,
+                    parameters,
+                    probe,
+                    urgent,
+                    leaves,
+                    movers,
+                    asked,
+                )
                 path[depth] = move * either
                 depths[b] = depth
                 break

@@ -53,8 +53,9 @@ class AlphaZeroConfig(Looper):
     """games begin with 0 to so many random moves, drawn for each game; by default so many that
     two cells are left, half of the cells where turns are skipped, which brings games elsewhere by itself, and at most
     14"""
-    epsilon: float = 0.25
-    """probability of a random move after the opening, 0 to 1; no value is traced back through random moves"""
+    epsilon: float | None = None
+    """probability of a random move after the opening, 0 to 1, by default 0.25, and 0.1 where turns are skipped; no
+    value is traced back through random moves"""
     trace: float = 0.1
     """how far the values that are learned look ahead, TD(lambda)'s lambda: 0 to what the search says of the position, 1
     to the end of the game"""
@@ -96,7 +97,7 @@ class AlphaZeroConfig(Looper):
             "value_scale": (0 <= self.value_scale < math.inf, "0 or more"),
             "c": (0 <= self.c < math.inf, "0 or more"),
             "opening": (self.opening is None or self.opening >= 0, "0 (none), 1 or more plies"),
-            "epsilon": (0 <= self.epsilon <= 1, "0 to 1"),
+            "epsilon": (self.epsilon is None or 0 <= self.epsilon <= 1, "0 to 1"),
             "trace": (0 <= self.trace <= 1, "0 to 1"),
             "learning_rate": (0 < self.learning_rate < math.inf, "above 0"),
             "learning_rate_decay": (0 <= self.learning_rate_decay < math.inf, "0 or above"),
@@ -122,6 +123,12 @@ class AlphaZeroConfig(Looper):
             return min(self.opening, game.cells)
         wanted = (game.cells + 1) // 2 if game.skip_chance > 0 else game.cells - 2
         return max(0, min(wanted, LONGEST_OPENING))
+
+    def epsilon_of(self, game: Game) -> float:
+        """The probability of a random move after the opening."""
+        if self.epsilon is not None:
+            return self.epsilon
+        return 0.1 if game.skip_chance > 0 else 0.25
 
     def build(self, game: Game, rng: np.random.Generator) -> AlphaZero:
         """A learner with random weights, drawn from ``rng``; to play it needs no TensorFlow."""

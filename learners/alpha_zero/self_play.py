@@ -121,7 +121,7 @@ def play_games(config: AlphaZeroConfig, game: Game, judge: Judge, key: np.uint64
     while len(rows := np.flatnonzero(outcome == NOT_OVER)):
         boards, placed, mine = Boards(cells[rows], mover[rows]), stones[rows], luck[rows]
         policy, worth, found = _searched(config, game, boards, judge, mine, placed)
-        strays = (placed < opening[rows]) | (_drawn(mine, STRAY, placed) < config.epsilon)
+        strays = (placed < opening[rows]) | (_drawn(mine, STRAY, placed) < config.epsilon_of(game))
         drawn = sample(_shares(boards.legal(game)), _drawn(mine, ANY_MOVE, placed))
         moves = np.where(strays, drawn, found)
         plies.append(_Ply(rows, boards, policy.astype(np.float32), worth, moves != found))
