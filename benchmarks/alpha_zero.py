@@ -40,7 +40,7 @@ from baselines.mcts import GumbelSearch
 from evaluation.exact import exploitability
 from learners.alpha_zero import AlphaZeroConfig, AlphaZeroSearch
 from learners.alpha_zero.learner import AlphaZero
-from learners.alpha_zero.policy import TOGETHER
+from learners.alpha_zero.policy import TOGETHER, MeanJudge
 from learners.alpha_zero.self_play import Lessons, play_block
 from learners.training import initial_rng
 from ttt_envs.boards import Boards
@@ -71,7 +71,7 @@ class Searching(NamedTuple):
             search = GumbelSearch(
                 self.learner.game,
                 asked,
-                self.learner,
+                MeanJudge(self.learner),
                 simulations=SIMULATIONS,
                 considered=AlphaZeroSearch.considered,
                 visit_scale=AlphaZeroSearch.visit_scale,

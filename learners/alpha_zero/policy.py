@@ -58,9 +58,9 @@ class AlphaZeroSearch(Named):
     """visits that the values count for, beside those of the move made most often"""
     value_scale: float = 0.5
     """how much the values count, for each of these visits"""
-    images: Images = "own"
-    """own: the net judges a position as it stands; mean: the mean over the images that it learned from, which is nearer
-    to the truth and takes as many times as long as there are images"""
+    images: Images = "mean"
+    """mean: the net judges by the mean over the images that it learned from, as run:PATH plays; own: a position as it
+    stands, which is further from the truth and eight times as quick on square boards"""
 
     def __post_init__(self) -> None:
         check_gumbel(self.simulations, self.considered, self.visit_scale, self.value_scale)

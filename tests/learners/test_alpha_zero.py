@@ -8,10 +8,12 @@ import pytest
 import tiny
 from numpy.testing import assert_allclose, assert_array_equal
 
+from baselines.mcts import GumbelSearch
 from baselines.solver import solve
 from evaluation.exact import exploitability
 from learners.alpha_zero import AlphaZeroConfig, AlphaZeroSearch, training
 from learners.alpha_zero.learner import AlphaZero
+from learners.alpha_zero.policy import MeanJudge
 from learners.alpha_zero.self_play import Lessons, Remembering, _Ply, _traced, play_block, play_games
 from learners.alpha_zero.updating import Updater
 from learners.q_net import ADAM_EPSILON, BETA_1, BETA_2
@@ -151,6 +153,11 @@ def test_openings_and_strays_are_drawn_as_often_as_is_said():
     assert AlphaZeroConfig().opening_of(Game(9, 9, 5)) == 14
     assert AlphaZeroConfig().opening_of(Game(1, 1, 1)) == 0
     assert AlphaZeroConfig(opening=99).opening_of(Game(2, 2, 2)) == 4
+    assert AlphaZeroConfig().epsilon_of(Game()) == 0.25
+    assert AlphaZeroConfig().epsilon_of(SKIPS) == 0.1
+    assert AlphaZeroConfig(epsilon=0.0).epsilon_of(SKIPS) == 0
+    assert AlphaZeroConfig().layers_of(Game()) == (64, 64)
+    assert AlphaZeroConfig().layers_of(Game(2, 5, 2)) == (128, 128)
 
 
 @pytest.mark.parametrize("search", ["gumbel", "puct"])
@@ -614,7 +621,16 @@ def test_a_search_of_a_run_is_the_search_of_its_net(tiny_run):
     policy = make_policy(f"alpha-zero:{run},simulations=12,considered=3", game)
     net = make_policy(f"run:{run}", game)
     assert isinstance(net, Judge)
+    own = make_policy(f"alpha-zero:{run},simulations=12,considered=3,images=own", game)
+    assert isinstance(own, AlphaZeroSearch)
+    settings = {"simulations": 12, "considered": 3, "value_scale": own.value_scale}
+    by_hand = GumbelSearch(game, boards, net, **settings)
+    assert_array_equal(own.search(boards).improved, by_hand.improved)
     search = policy.search(boards)
+    assert (search.improved != by_hand.improved).any()
+    mean = MeanJudge(net.learner).judge(boards)
+    assert_array_equal(mean[1], net.values(boards))
+    assert_allclose(mean[0], net.learner.in_earnest(boards)[0], rtol=1e-6)
     assert search.simulations == 12
     assert_array_equal(policy.probabilities(boards), search.probabilities())
     assert_array_equal(policy.values(boards), search.values)
@@ -637,6 +653,7 @@ def test_what_makes_no_search_is_told(tiny_run, tmp_path):
         (f"alpha-zero:{run},simulations=0", "simulations=0 tries no move: choose 1 or more"),
         (f"alpha-zero:{run},considered=1", "considered=1 leaves no choice: choose 2 moves or more"),
         (f"alpha-zero:{run},value_scale=-1", "value_scale=-1 is no weight of values: choose 0 or more"),
+        (f"alpha-zero:{run},images=all", "images='all' is not known"),
         (f"alpha-zero:{run},sims=3", "alpha-zero has no argument 'sims'"),
         ("alpha-zero", "path"),
     ):

@@ -69,7 +69,7 @@ def measure(unit: Unit) -> dict[str, Any]:
     with as_run(unit, training.learner) as run:
         told["alone"] = _kept(game, f"run:({run})", asked)
         for simulations in unit["simulations"]:
-            player = f"{NAME}:path=({run}),simulations={simulations}"
+            player = f"{NAME}:path=({run}),simulations={simulations},images=own"  # as quick as may be
             [cost] = cost_of_moves(game, player)
             others = [_mcts(game, cost.cpu_s_per_move), _expectiminimax(game, cost.cpu_s_per_move)]
             one = {"simulations": simulations, "cpu_s": cost.cpu_s_per_move, "kept": _kept(game, player, asked)}
