@@ -106,6 +106,7 @@ class Training(NamedTuple):
     asked: tuple[Asked, ...]
     seconds: float = np.inf
     """of CPU time, after which it ends"""
+    settings: AlphaZeroConfig = AlphaZeroConfig()
 
 
 @dataclass(frozen=True)
@@ -146,7 +147,7 @@ def net_alone(learner: AlphaZero) -> Policy:
 
 def marks_of(training: Training, seed: int, games: int) -> tuple[float, list[list[Mark]]]:
     """The seconds of preparing one training, and the measurements of everyone asked for."""
-    config = AlphaZeroConfig()
+    config = training.settings
     learner = config.build(training.game, initial_rng(seed))
     begin = process_time()
     loop = config.training(learner, games, batch=config.batch, seed=seed)
@@ -229,7 +230,12 @@ TRAININGS = {
     ),
     "4x4": Training(FOUR, 32_768, 1_024, (Asked("the net", net_alone, 0.0, 60.0),)),
     "4x4-skip": Training(
-        Game(4, 4, 4, 0.25), 1 << 20, 8_192, (Asked("the net", net_alone, 0.02, 600.0),), seconds=600.0
+        Game(4, 4, 4, 0.25),
+        1 << 20,
+        16_384,
+        (Asked("the net", net_alone, 0.02, 600.0),),
+        seconds=600.0,
+        settings=AlphaZeroConfig(learning_rate_decay=0.0003, replay_size=150_000),  # as suits a long training
     ),
 }
 
