@@ -9,7 +9,8 @@ from typing import ClassVar, get_args
 
 import numpy as np
 
-from baselines.mcts import GumbelSearch, check_gumbel
+from baselines.mcts import GumbelSearch, Trees, check_gumbel
+from baselines.mcts.policy import MEMORY
 from learners.alpha_zero.learner import AlphaZero
 from learners.checkpoint import Images, load_policy
 from learners.dense import Floats
@@ -20,7 +21,7 @@ from ttt_envs.rules import Game
 from ttt_envs.specs import Named
 
 TOGETHER = 512
-"""positions that are searched side by side"""
+"""positions that are searched side by side, where their trees fit into memory"""
 
 
 class MeanJudge:
@@ -98,8 +99,10 @@ class AlphaZeroSearch(Named):
         )
 
     def _searches(self, boards: Boards) -> Iterator[tuple[slice, GumbelSearch]]:
-        for start in range(0, len(boards.mover), TOGETHER):
-            rows = slice(start, start + TOGETHER)
+        room = MEMORY // Trees.bytes_of(self.simulations + 1, 2, self.game.cells)
+        step = max(1, min(TOGETHER, room))
+        for start in range(0, len(boards.mover), step):
+            rows = slice(start, start + step)
             yield rows, self.search(Boards(boards.cells[rows], boards.mover[rows]))
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:

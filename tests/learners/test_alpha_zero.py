@@ -8,7 +8,7 @@ import pytest
 import tiny
 from numpy.testing import assert_allclose, assert_array_equal
 
-from baselines.mcts import GumbelSearch
+from baselines.mcts import GumbelSearch, Trees
 from baselines.solver import solve
 from evaluation.exact import exploitability
 from learners.alpha_zero import AlphaZeroConfig, AlphaZeroSearch, training
@@ -615,7 +615,7 @@ def test_what_was_learned_is_played_and_searched_without_tensorflow(tiny_run, fr
 
 
 @LEARNING
-def test_a_search_of_a_run_is_the_search_of_its_net(tiny_run):
+def test_a_search_of_a_run_is_the_search_of_its_net(tiny_run, monkeypatch):
     run, game = tiny_run("alpha-zero"), tiny.GAME
     boards = plain.positions_of_random_play(game, 40)
     policy = make_policy(f"alpha-zero:{run},simulations=12,considered=3", game)
@@ -628,6 +628,9 @@ def test_a_search_of_a_run_is_the_search_of_its_net(tiny_run):
     assert_array_equal(own.search(boards).improved, by_hand.improved)
     search = policy.search(boards)
     assert (search.improved != by_hand.improved).any()
+    monkeypatch.setattr("learners.alpha_zero.policy.MEMORY", 3 * Trees.bytes_of(13, 2, game.cells))
+    assert [rows.stop - rows.start for rows, _ in policy._searches(boards)] == [3] * 14
+    assert_array_equal(policy.probabilities(boards), search.probabilities())
     mean = MeanJudge(net.learner).judge(boards)
     assert_array_equal(mean[1], net.values(boards))
     assert_allclose(mean[0], net.learner.in_earnest(boards)[0], rtol=1e-6)
