@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from baselines.mcts.guided import read_guided
-from baselines.mcts.search import MCTSSearch
+from baselines.mcts.search import MCTSSearch, check_settings
 from ttt_envs.boards import Boards
 from ttt_envs.compiling import Integers, Reals
 from ttt_envs.policy import Judge, best_shares
@@ -28,7 +28,9 @@ class GumbelSearch(MCTSSearch):
         considered: how many of the root's moves are considered, at most.
         noise: float64[B, cells], Gumbel(0, 1); None for none: then the moves that the judge thinks likeliest.
         visit_scale: how many visits the values count for, beside those of the move made most often.
-        value_scale: how much the values count, -1 loss to 1 win, for each of these visits.
+        value_scale: how much the values count, -1 loss to 1 win, for each of these visits. With 0.1 values approach the
+            exact ones with simulations whatever the judge; more, as alpha-zero has, suits few simulations by a judge
+            that knows the game, and tries less what that judge thinks poor.
 
     Attributes:
         improved: float64[B, cells]: the improved policy, to be learned.
@@ -111,8 +113,7 @@ def halving(considered: int, simulations: int) -> Integers:
 
 def check_gumbel(simulations: int, considered: int, visit_scale: float, value_scale: float) -> None:
     """Raise ValueError for settings of a search that are out of range."""
-    if simulations < 1:
-        raise ValueError(f"simulations={simulations} tries no move: choose 1 or more")
+    check_settings(simulations=simulations)
     if considered < 2:
         raise ValueError(f"considered={considered} leaves no choice: choose 2 moves or more")
     for name, scale in (("visit_scale", visit_scale), ("value_scale", value_scale)):
