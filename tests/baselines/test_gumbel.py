@@ -10,6 +10,7 @@ import plain
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from judges import Perfect
 from numpy.testing import assert_allclose, assert_array_equal
 
 from baselines.endgame import Endgame, build
@@ -62,18 +63,6 @@ class Nothing(Thinking):
 
     def judge(self, boards):
         return np.zeros(boards.cells.shape, np.float32), np.zeros(len(boards.mover))
-
-
-class Perfect(Thinking):
-    """Thinks what is so: exact values, and equal shares for the best moves."""
-
-    def __init__(self, game):
-        self.optimal = make_policy("optimal", game)
-
-    def judge(self, boards):
-        shares = self.optimal.probabilities(boards)
-        logits = np.log(shares, out=np.full(shares.shape, -np.inf), where=shares > 0)
-        return logits.astype(np.float32), self.optimal.values(boards)
 
 
 class RandomPlay(Thinking):

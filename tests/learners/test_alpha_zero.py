@@ -6,6 +6,7 @@ import numpy as np
 import plain
 import pytest
 import tiny
+from judges import Perfect
 from numpy.testing import assert_allclose, assert_array_equal
 
 from baselines.mcts import GumbelSearch, Trees
@@ -36,22 +37,6 @@ def taught(game, games, *, batch=8, seed=0, **settings):
     done = learner.config.training(learner, games, batch=batch, seed=seed)
     done.run()
     return done
-
-
-class Perfect:
-    """Says what is so: exact values, and equal shares for the best moves."""
-
-    pure = True
-
-    def __init__(self, game):
-        self.optimal = make_policy("optimal", game)
-        self.values, self.action_values = self.optimal.values, self.optimal.action_values
-        self.probabilities = self.optimal.probabilities
-
-    def judge(self, boards):
-        shares = self.probabilities(boards)
-        logits = np.log(shares, out=np.full(shares.shape, -np.inf), where=shares > 0)
-        return logits.astype(np.float32), self.values(boards)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
