@@ -148,10 +148,10 @@ def net_alone(learner: AlphaZero) -> Policy:
 def marks_of(training: Training, seed: int, games: int) -> tuple[float, list[list[Mark]]]:
     """The seconds of preparing one training, and the measurements of everyone asked for."""
     config = training.settings
-    learner = config.build(training.game, initial_rng(seed))
     begin = process_time()
-    loop = config.training(learner, games, batch=config.batch, seed=seed)
+    loop = config.training(training.game, games, batch=config.batch, seed=seed)
     prepared = process_time() - begin
+    learner = loop.learner
     spent, due = 0.0, training.every
     marks: list[list[Mark]] = [[] for _ in training.asked]
     while loop.running and spent < training.seconds:
@@ -245,13 +245,12 @@ TRAININGS = {
 
 START = """
 from learners.alpha_zero import AlphaZeroConfig
-from learners.training import initial_rng
 from ttt_envs.rules import Game
 
 def begin(steps):
     import tensorflow
     config = AlphaZeroConfig()
-    training = config.training(config.build(Game(), initial_rng(0)), 8_192, batch=config.batch, seed=0)
+    training = config.training(Game(), 8_192, batch=config.batch, seed=0)
     for _ in range(steps):
         training.step()
     return f"{training.done.games} games"

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from learners.pool import NAME as POOL
-from ttt_envs.lockstep import SELF
+from learners.pool import parse_pool
+from learners.training import Progress, Stepwise, Task, Training, initial_rng
+from ttt_envs.lockstep import SELF, SeatChoice
 from ttt_envs.policy import Policy
 from ttt_envs.rules import Game
 from ttt_envs.specs import make_policy
@@ -19,7 +21,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from learners.base import Learner, Stored
-    from learners.training import Progress, Stepwise, Task
 
 TEACHER = "teacher"
 """what stands for the opponent of a learner that is taught by its teacher's games"""
@@ -53,6 +54,31 @@ class Builder(LearnerConfig, ABC):
     def build(self, game: Game, rng: np.random.Generator) -> Learner:
         """The learner, with nothing learned yet."""
 
+    def training(
+        self,
+        game: Game,
+        games: int,
+        *,
+        batch: int,
+        seed: int,
+        opponent: str = SELF,
+        seat: SeatChoice = "alternate",
+        cluster: str = "",
+    ) -> Stepwise:
+        """See :meth:`Looper.training`; whatever the cluster, the games are played here.
+
+        Raises:
+            ValueError: numbers out of range, an unknown opponent, one that the learner cannot learn from.
+        """
+
+        def build() -> Learner:
+            return self.build(game, initial_rng(seed))
+
+        other: str | Policy = opponent
+        if opponent != SELF:
+            other = parse_pool(opponent, build) or make_policy(opponent, game)
+        return Training(build(), other, games, batch=batch, seed=seed, seat=seat)
+
 
 class Looper(LearnerConfig, ABC):
     """Settings of a learner that goes on step by step in a loop of its own, as if our loops taught it.
@@ -65,15 +91,27 @@ class Looper(LearnerConfig, ABC):
         """The learner, with nothing learned yet."""
 
     @abstractmethod
-    def training(self, learner: Stored, games: int, *, batch: int, seed: int, cluster: str = "") -> Stepwise:
-        """Its training at the start.
+    def training(
+        self,
+        game: Game,
+        games: int,
+        *,
+        batch: int,
+        seed: int,
+        opponent: str = SELF,
+        seat: SeatChoice = "alternate",
+        cluster: str = "",
+    ) -> Stepwise:
+        """A learner with nothing learned yet, and its training at the start.
 
         Args:
-            learner: as :meth:`build` made it; it learns in place.
+            game: what is played.
             games: how many to play.
             batch: how many are played side by side.
             seed: of everything random.
-            cluster: where they are played, as in ``Options.cluster``.
+            opponent: a spec string, a pool, or ``"self"``.
+            seat: the learner's, as in :class:`~learners.training.Training`.
+            cluster: the address of a cluster on which they are played, "" for none.
         """
 
     @abstractmethod

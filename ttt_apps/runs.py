@@ -19,7 +19,7 @@ from evaluation.exact import while_training
 from evaluation.report import REPORT, write_report
 from evaluation.report_parts import read_cost
 from evaluation.strength import Strength, strength_of
-from learners.base import Arrays, Learner
+from learners.base import Arrays
 from learners.checkpoint import (
     CHECKPOINT,
     CONFIG,
@@ -35,8 +35,7 @@ from learners.checkpoint import (
     save_checkpoint,
 )
 from learners.config import TEACHER, AnyConfig, Builder, Fitter, LearnerConfig, Looper
-from learners.pool import parse_pool
-from learners.training import Progress, Stepwise, Task, Training, initial_rng
+from learners.training import Progress, Stepwise, Task
 from ttt_apps.cli import (
     Stopped,
     progress_bar,
@@ -49,7 +48,6 @@ from ttt_apps.options import Options, folder_of
 from ttt_apps.signals import Interrupt
 from ttt_apps.versions import revision, versions
 from ttt_envs.files import held, tidy, write_json
-from ttt_envs.lockstep import SELF
 from ttt_envs.policy import Policy
 from ttt_envs.rules import Game
 from ttt_envs.specs import make_policy
@@ -224,18 +222,15 @@ def _batch(options: Options) -> int:
 
 def _training(options: Options, settings: Builder | Looper, game: Game) -> Stepwise:
     """The training at its start."""
-    if isinstance(settings, Looper):
-        learner = settings.build(game, initial_rng(options.seed))
-        batch = _batch(options)
-        return settings.training(learner, options.games, batch=batch, seed=options.seed, cluster=options.cluster)
-
-    def build() -> Learner:
-        return settings.build(game, initial_rng(options.seed))
-
-    opponent: str | Policy = options.opponent
-    if opponent != SELF:
-        opponent = parse_pool(options.opponent, build) or make_policy(options.opponent, game)
-    return Training(build(), opponent, options.games, batch=_batch(options), seed=options.seed, seat=options.seat)
+    return settings.training(
+        game,
+        options.games,
+        batch=_batch(options),
+        seed=options.seed,
+        opponent=options.opponent,
+        seat=options.seat,
+        cluster=options.cluster,
+    )
 
 
 def _learn(training: Stepwise, options: Options, run: Path, sizes: Sizes, meter: Meter) -> Progress:

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 
 from learners.config import Looper, check_limits
-from ttt_envs.lockstep import SELF
+from learners.training import initial_rng
+from ttt_envs.lockstep import SELF, SeatChoice
 from ttt_envs.rules import Game
 from ttt_envs.symmetry import Symmetries
 
 if TYPE_CHECKING:
     from learners.alpha_zero.learner import AlphaZero
     from learners.alpha_zero.training import SelfPlay
-    from learners.base import Stored
 
 LARGEST_LAYER, MOST_LAYERS = 4096, 8
 LONGEST_OPENING = 14
@@ -136,17 +136,25 @@ class AlphaZeroConfig(Looper):
 
         return AlphaZero(self, game, rng)
 
-    def training(self, learner: Stored, games: int, *, batch: int, seed: int, cluster: str = "") -> SelfPlay:
-        """See :meth:`Looper.training`.
+    def training(
+        self,
+        game: Game,
+        games: int,
+        *,
+        batch: int,
+        seed: int,
+        opponent: str = SELF,
+        seat: SeatChoice = "alternate",
+        cluster: str = "",
+    ) -> SelfPlay:
+        """See :meth:`Looper.training`; the learner has both seats, whatever ``opponent`` and ``seat`` say.
 
         Raises:
             ValueError: numbers out of range, no TensorFlow.
         """
-        from learners.alpha_zero.learner import AlphaZero
         from learners.alpha_zero.training import SelfPlay
 
-        assert isinstance(learner, AlphaZero)
-        return SelfPlay(learner, games, batch=batch, seed=seed, cluster=cluster)
+        return SelfPlay(self.build(game, initial_rng(seed)), games, batch=batch, seed=seed, cluster=cluster)
 
     def check_opponent(self, opponent: str, game: Game) -> None:
         """See :meth:`Looper.check_opponent`."""

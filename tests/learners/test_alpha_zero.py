@@ -34,7 +34,7 @@ def build(game=None, seed=0, **settings):
 def taught(game, games, *, batch=8, seed=0, **settings):
     """A training, done."""
     learner = build(game, seed, **settings)
-    done = learner.config.training(learner, games, batch=batch, seed=seed)
+    done = training.SelfPlay(learner, games, batch=batch, seed=seed)
     done.run()
     return done
 
@@ -401,9 +401,9 @@ def test_a_cluster_changes_nothing(monkeypatch, cluster):
 
     monkeypatch.setattr(training, "BLOCK", 4)
     here, there = (build(SKIPS) for _ in range(2))
-    here.config.training(here, 24, batch=12, seed=0).run()
+    training.SelfPlay(here, 24, batch=12, seed=0).run()
     try:
-        there.config.training(there, 24, batch=12, seed=0, cluster=cluster.address).run()
+        training.SelfPlay(there, 24, batch=12, seed=0, cluster=cluster.address).run()
     finally:
         ray.shutdown()  # a training stays connected
     plain.assert_same_arrays(here.to_arrays(), there.to_arrays())
@@ -417,11 +417,11 @@ def stored(arrays):
 def test_stored_between_two_steps_it_goes_on_as_if_it_had_not_been():
     whole = taught(SKIPS, 40)
     first = build(SKIPS)
-    part = first.config.training(first, 24, batch=8, seed=0)
+    part = training.SelfPlay(first, 24, batch=8, seed=0)
     part.run()
     learner, state = stored(first.to_arrays()), stored(part.to_arrays())
     second = build(SKIPS, seed=1)
-    rest = second.config.training(second, 40, batch=8, seed=0)  # more games than there were to be
+    rest = training.SelfPlay(second, 40, batch=8, seed=0)  # more games than there were to be
     second.from_arrays(learner)
     rest.from_arrays(state)
     assert rest.done == part.done
@@ -666,4 +666,4 @@ def test_without_tensorflow_it_says_what_to_install(monkeypatch):
     learner = build()
     assert isinstance(learner, AlphaZero)
     with pytest.raises(ValueError, match=r"needs TensorFlow .*: pip install tensorflow"):
-        learner.config.training(learner, 10, batch=2, seed=0)
+        learner.config.training(learner.game, 10, batch=2, seed=0)

@@ -18,8 +18,8 @@ from evaluation.exact import exploitability
 from evaluation.units import Unit
 from learners.base import Stored
 from learners.checkpoint import CONFIG, build_config, new_config, save_checkpoint
-from learners.config import Fitter, Looper
-from learners.training import Stepwise, Training, initial_rng
+from learners.config import Fitter
+from learners.training import Stepwise
 from ttt_apps.options import defaults_of
 from ttt_apps.runs import WARM
 from ttt_envs.files import write_json
@@ -62,11 +62,9 @@ def _warm(described: str) -> None:
 
 def _begun(name: str, settings: Mapping[str, Any], game: Game, games: int, seed: int) -> Stepwise:
     config = build_config(name, settings)
-    if isinstance(config, Looper):
-        return config.training(config.build(game, initial_rng(seed)), games, batch=config.batch, seed=seed)
     if isinstance(config, Fitter):
         raise ValueError(f"{name} trains in a loop of its own: choose a learner that goes on step by step")
-    return Training(config.build(game, initial_rng(seed)), SELF, games, batch=config.batch, seed=seed)
+    return config.training(game, games, batch=config.batch, seed=seed)
 
 
 @contextmanager
