@@ -19,7 +19,7 @@ from baselines.kernels import bare, bare_inlined
 from baselines.layered import LayeredTable, build, estimate, open_table
 from baselines.layered.folder import Folder, open_folder
 from baselines.layered.layers import Layers
-from baselines.layered.ranks import Classes, Ranks, Sets, classes_of, entry_of, ranks_of, spread
+from baselines.layered.ranks import Classes, Halves, Ranks, classes_of, entry_of, joined, ranks_of, spread_halves
 from baselines.layered.sweep import BYTES, WON, Values
 from ttt_envs.bits import bits_of, line_in
 from ttt_envs.boards import Boards, to_text
@@ -227,6 +227,10 @@ def _no_results() -> NDArray[np.float32]:
 # Checking
 
 
+UNKNOWN, LOST, WON_AT_ONCE = 0, 1, 2
+"""what the rules say of a position alone"""
+
+
 class Checked(NamedTuple):
     """What came of checking entries against those after them."""
 
@@ -257,6 +261,8 @@ def check(folder: Path, stones: int, start: int, stop: int, picked: Integers | N
     layers, layer, after = _layers_to_check(folder, stones)
     entries = np.zeros(0, np.int64) if picked is None else picked
     first, last = (start, stop) if picked is None else (0, len(picked))
+    tables = _Tables(layers.starts, layers.widths, layers.ranks, layers.classes)
+    scratch = _Scratch.of(layers.game.cells)
     differences, at = np.zeros(1), np.zeros(1, np.int64)
     _check(
         first,
@@ -264,21 +270,12 @@ def check(folder: Path, stones: int, start: int, stop: int, picked: Integers | N
         picked is not None,
         entries,
         stones,
-        layers.starts,
-        layers.widths,
-        layers.ranks,
-        layers.classes,
+        tables,
         layers.game.parameters,
         layer,
         after,
         layers.rounding,
-        np.zeros(layers.game.cells, np.int64),
-        np.zeros(1 << SCRATCH, np.uint32),
-        np.zeros(1 << SCRATCH, np.uint32),
-        np.zeros(BLOCK, np.int64),
-        np.zeros(BLOCK * layers.game.cells, np.int64),
-        np.zeros(BLOCK * layers.game.cells, np.int64),
-        np.zeros(BLOCK * layers.game.cells),
+        scratch,
         differences,
         at,
     )
@@ -308,14 +305,46 @@ def _layers_to_check(folder: Path, stones: int) -> tuple[Layers, Values, Values]
     return layers, found.mapped(stones), above
 
 
-@bare_inlined
-def _class_at(entry: int, stones: int, starts: Integers, widths: Integers) -> tuple[int, int, int]:
-    """How many stones of an entry are the mover's, its class, and the rank of the other's."""
-    own = wide(0)
-    while starts[stones, own + 1] <= entry:
-        own += 1
-    within = entry - starts[stones, own]
-    return own, within // widths[stones, own], within % widths[stones, own]
+class _Tables(NamedTuple):
+    """What tells where positions stand, see :class:`Probe`."""
+
+    starts: Integers
+    widths: Integers
+    ranks: Ranks
+    classes: Classes
+
+
+class _Scratch(NamedTuple):
+    """What is kept of the entries that are looked at together."""
+
+    halves: Halves
+    """all sets of the cells that the mover's stones leave"""
+    spread: Integers
+    """int64[1]: the mover's stones for which it has these, -1 for none yet"""
+    empty: Integers
+    """int64[cells]: these cells"""
+    known: Integers
+    """int64[BLOCK]: of an entry, what the rules say"""
+    turned_at: Integers
+    """int64[BLOCK * cells]: of a move, where the position after it stands with the other player to move"""
+    same_at: Integers
+    """int64[BLOCK * cells]: and with the same player, with skips"""
+    worths: Reals
+    """float64[BLOCK * cells]: of a move, what it leads to"""
+
+    @classmethod
+    def of(cls, cells: int) -> _Scratch:
+        """For a board of so many cells."""
+        moves = BLOCK * cells
+        return cls(
+            Halves(np.zeros(1 << SCRATCH, np.uint32), np.zeros(1 << SCRATCH, np.uint32)),
+            np.full(1, -1),
+            np.zeros(cells, np.int64),
+            np.zeros(BLOCK, np.int64),
+            np.zeros(moves, np.int64),
+            np.zeros(moves, np.int64),
+            np.zeros(moves),
+        )
 
 
 @bare
@@ -325,100 +354,124 @@ def _check(
     picking: bool,
     picked: Integers,
     stones: int,
-    starts: Integers,
-    widths: Integers,
-    ranks: Ranks,
-    classes: Classes,
+    tables: _Tables,
     parameters: Parameters,
     layer: Values,
     after: Values,
     tolerance: float,
-    empty: Integers,
-    low_spread: Sets,
-    high_spread: Sets,
-    sides: Integers,
-    turned_at: Integers,
-    same_at: Integers,
-    worths: Reals,
+    scratch: _Scratch,
     largest: NDArray[np.float64],
     wrong: Integers,
 ) -> None:
-    """See :func:`check`; ``largest`` and ``wrong`` have one entry each, which are written; scratch stands before."""
-    cells = len(ranks.starts) - 2
+    """See :func:`check`; ``largest`` and ``wrong`` have one entry each, which are written."""
+    cells = len(scratch.empty)
     skip = skip_chance_of(parameters)
     won, lost = (1.0, -1.0) if skip > 0 else (float(WON), float(-BYTES))
-    everything = (wide(1) << cells) - 1
     wrong[0] = -1
-    row_before, own_before = wide(-1), wide(-1)
-    mine, half, ones = wide(0), wide(0), wide(0)
     begin = first
     while begin < last:
-        end = min(begin + len(sides), last)
+        end = min(begin + BLOCK, last)
         moves = wide(0)
         for i in range(begin, end):
-            entry = picked[i] if picking else i
-            own, row, rank = _class_at(entry, stones, starts, widths)
-            if row != row_before or own != own_before:
-                row_before, own_before = row, own
-                mine = wide(classes.leaders[classes.starts[own] + row])
-                count = wide(0)
-                for cell in range(cells):
-                    if mine >> cell & 1 == 0:
-                        empty[count] = cell
-                        count += 1
-                half = (count + 1) // 2
-                ones = (wide(1) << half) - 1
-                spread(empty, half, 0, low_spread)
-                spread(empty, count - half, half, high_spread)
-            compact = wide(ranks.sets[ranks.starts[stones - own] + rank])
-            theirs = wide(low_spread[compact & ones]) | wide(high_spread[compact >> half])
-            # what the rules say, and where the rest stands: looked up afterwards, many at once
-            known = 2
-            if line_in(theirs, parameters):
-                known = -1
-            elif stones == cells:
-                known = 0
-            else:
-                left = legal_bits(mine | theirs, wide(0), parameters) & everything
-                while left != 0:
-                    stone = left & -left
-                    left ^= stone
-                    made = mine | stone
-                    if line_in(made, parameters):
-                        known = 1
-                    _, turned_at[moves] = entry_of(theirs, made, ranks, classes, starts, widths)
-                    if skip > 0:
-                        at = wide(0)
-                        if known != 1:
-                            _, at = entry_of(made, theirs, ranks, classes, starts, widths)
-                        same_at[moves] = at
-                    moves += 1
-            sides[i - begin] = known
-        if skip > 0:
-            for j in range(moves):
-                worths[j] = skip * float(after[same_at[j]]) - (1.0 - skip) * float(after[turned_at[j]])
-        else:
-            for j in range(moves):
-                turned = float(after[turned_at[j]])
-                worths[j] = (1.0 if turned > 0 else 0.0) - (1.0 if turned < 0 else 0.0) - turned
+            mine, theirs = _stones_at(picked[i] if picking else i, stones, tables, scratch)
+            known = wide(LOST if line_in(theirs, parameters) else UNKNOWN)
+            if known != LOST and stones < cells:
+                known, moves = _look_ahead(mine, theirs, moves, tables, parameters, scratch)
+            scratch.known[i - begin] = known
+        _look_up(moves, skip, after, scratch)
         at = wide(0)
         for i in range(begin, end):
             entry = picked[i] if picking else i
-            known = sides[i - begin]
-            value = -1000.0
-            if known == -1:
-                value = lost
-            elif stones == cells:
-                value = 0.0
-            else:
-                for _ in range(cells - stones):
-                    value = max(value, worths[at])
-                    at += 1
-                if known == 1:
-                    value = won
+            known = scratch.known[i - begin]
+            value = lost if known == LOST else won
+            if known != LOST:
+                best = _best(at, at + cells - stones, scratch)
+                value = won if known == WON_AT_ONCE else best
+                at += cells - stones
             difference = abs(value - float(layer[entry]))
             if not difference <= largest[0]:
                 largest[0] = difference
             if not difference <= tolerance and wrong[0] < 0:
                 wrong[0] = entry
         begin = end
+
+
+@bare_inlined
+def _stones_at(entry: int, stones: int, tables: _Tables, scratch: _Scratch) -> tuple[int, int]:
+    """The mover's stones in an entry's position, and the other player's."""
+    starts, widths, ranks, classes = tables
+    cells, own = len(scratch.empty), wide(0)
+    while starts[stones, own + 1] <= entry:
+        own += 1
+    within, width = entry - starts[stones, own], widths[stones, own]
+    mine = wide(classes.leaders[classes.starts[own] + within // width])
+    if mine != scratch.spread[0]:
+        scratch.spread[0] = mine
+        count = wide(0)
+        for cell in range(cells):
+            if mine >> cell & 1 == 0:
+                scratch.empty[count] = cell
+                count += 1
+        spread_halves(scratch.empty, count, scratch.halves)
+    others = wide(ranks.sets[ranks.starts[stones - own] + within % width])
+    return mine, joined(others, cells - own, scratch.halves)
+
+
+@bare_inlined
+def _look_ahead(
+    mine: int, theirs: int, moves: int, tables: _Tables, parameters: Parameters, scratch: _Scratch
+) -> tuple[int, int]:
+    """Make each move on a position, and find where those after it stand.
+
+    They are looked up afterwards, many at once.
+
+    Args:
+        mine: the mover's stones.
+        theirs: the other player's.
+        moves: how many there are so far.
+        tables: that tell where positions stand.
+        parameters: ``Game.parameters``.
+        scratch: written from ``moves`` on.
+
+    Returns:
+        ``WON_AT_ONCE`` where a move wins, else ``UNKNOWN``; and how many moves there are now.
+    """
+    starts, widths, ranks, classes = tables
+    known = wide(UNKNOWN)
+    left = legal_bits(mine, theirs, parameters)
+    while left != 0:
+        stone = left & -left
+        left ^= stone
+        made = mine | stone
+        if line_in(made, parameters):
+            known = wide(WON_AT_ONCE)
+        _, scratch.turned_at[moves] = entry_of(theirs, made, ranks, classes, starts, widths)
+        if skip_chance_of(parameters) > 0:
+            at = wide(0)
+            if known != WON_AT_ONCE:
+                _, at = entry_of(made, theirs, ranks, classes, starts, widths)
+            scratch.same_at[moves] = at
+        moves += 1
+    return known, moves
+
+
+@bare_inlined
+def _look_up(moves: int, skip: float, after: Values, scratch: _Scratch) -> None:
+    """What so many moves lead to is worth to who makes them."""
+    if skip > 0:
+        for j in range(moves):
+            same, turned = after[scratch.same_at[j]], after[scratch.turned_at[j]]
+            scratch.worths[j] = skip * float(same) - (1.0 - skip) * float(turned)
+    else:
+        for j in range(moves):
+            value = float(after[scratch.turned_at[j]])
+            scratch.worths[j] = (1.0 if value > 0 else 0.0) - (1.0 if value < 0 else 0.0) - value
+
+
+@bare_inlined
+def _best(start: int, stop: int, scratch: _Scratch) -> float:
+    """What the best of these moves leads to; a draw where there are none, on a full board."""
+    value = 0.0 if start == stop else -1000.0
+    for j in range(start, stop):
+        value = max(value, scratch.worths[j])
+    return value

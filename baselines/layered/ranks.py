@@ -65,6 +65,15 @@ class Classes(NamedTuple):
     """uint32[S, 2**(cells - low)]: and of its higher part"""
 
 
+class Halves(NamedTuple):
+    """All sets of some cells with their cells moved, cut in the lower (count + 1) // 2 of them and the rest."""
+
+    low: Sets
+    """uint32[2**lower cells], or longer"""
+    high: Sets
+    """uint32[2**other cells], or longer"""
+
+
 def ranks_of(cells: int) -> Ranks:
     """The tables for boards of so many cells, 1 to 25."""
     low = (cells + 1) // 2
@@ -128,6 +137,21 @@ def spread(to: Integers, count: int, first: int, out: Sets) -> None:
         moved = np.uint32(wide(1) << to[first + i])
         for rest in range(wide(1) << i):
             out[(wide(1) << i) + rest] = out[rest] | moved
+
+
+@bare_inlined
+def spread_halves(to: Integers, count: int, out: Halves) -> None:
+    """The same of the first ``count`` cells: what :func:`joined` reads."""
+    half = (count + 1) // 2
+    spread(to, half, 0, out.low)
+    spread(to, count - half, half, out.high)
+
+
+@bare_inlined
+def joined(bits: int, count: int, halves: Halves) -> int:
+    """A set of ``count`` cells with its cells moved."""
+    half = (count + 1) // 2
+    return wide(halves.low[bits & ((wide(1) << half) - 1)]) | wide(halves.high[bits >> half])
 
 
 @bare_inlined

@@ -18,12 +18,12 @@ as can be, and W is V with its sign turned, one nearer to 0.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from baselines.layered.ranks import IMAGES, Classes, Ranks, image, rank_in, spread
+from baselines.layered.ranks import IMAGES, Classes, Halves, Places, Ranks, Sets, image, joined, rank_in, spread_halves
 from ttt_envs.bits import count_bits
 from ttt_envs.compiling import Integers, Parameters, compiled, inlined, wide
 from ttt_envs.rules import legal_bits, skip_chance_of
@@ -36,15 +36,22 @@ BYTES = 128
 """in bytes: a result is so far from 0, less its distance in plies"""
 
 
-@inlined
-def _empty_cells(bits: int, parameters: Parameters, out: Integers) -> None:
-    """The cells that a set leaves, into ``out``."""
-    left = legal_bits(bits, wide(0), parameters)
-    count = 0
-    for cell in range(len(out)):
-        if left >> cell & 1:
-            out[count] = cell
-            count += 1
+class _Beside(NamedTuple):
+    """What makes ranks beside the leaders of sets of the other's stones: see :func:`_find_turned`."""
+
+    low_keys: Sets
+    """uint32[leaders]: the keys of their lower halves"""
+    high_keys: Sets
+    """uint32[leaders]: and of their upper halves"""
+    low_left: NDArray[np.uint8]
+    """uint8[leaders]: how many cells their lower halves leave"""
+    of_high: Sets
+    """uint32[low + 1, 2**(cells - low)]: what the upper half of an own set adds to its rank, by how many cells are left
+    in the lower half"""
+    image_low_keys: Sets
+    """uint32[IMAGES]: what the lower halves of the images of an own set add to a key"""
+    image_high_keys: Sets
+    """uint32[IMAGES]: and their upper halves"""
 
 
 @compiled
@@ -76,72 +83,27 @@ def afterstates(
         turned: V[classes of other, ranks of own].
         out: written, as ``same``.
     """
-    low, sets, first, low_rank, high_rank, thirds, squeezed = ranks
-    places, leaders, leader_starts, low_images, high_images = classes
+    _, sets, first, _, _, _, _ = ranks
+    _, leaders, leader_starts, _, _ = classes
     skip = skip_chance_of(parameters)
-    cells = len(first) - 2
     if len(turned) == 0:  # all sets of the other player's stones have lines
         out[start:stop] = 0.0
         return
-    # of the leaders of the other's sets: the keys of their halves, and how many cells the lower one leaves
-    low_ones = (wide(1) << low) - 1
-    low_keys = np.zeros(len(turned), np.uint32)
-    high_keys = np.zeros(len(turned), np.uint32)
-    low_left = np.zeros(len(turned), np.uint8)
-    for i in range(len(turned)):
-        leader = wide(leaders[leader_starts[other] + i])
-        low_keys[i] = thirds[leader & low_ones]
-        high_keys[i] = thirds[leader >> low]
-        low_left[i] = low - count_bits(leader & low_ones)
-    # what the upper half of an own set adds to its rank, by how many cells are left in the lower half
-    of_high = np.zeros((low + 1, 1 << (cells - low)), np.uint32)
-    for left in range(low + 1):
-        for bits in range(1 << (cells - low)):
-            below = own - count_bits(wide(bits))
-            if 0 <= below <= left:  # the lowest cells add nothing
-                of_high[left, bits] = rank_in(
-                    wide(bits) << left | (wide(1) << below) - 1, own, low, low_rank, high_rank
-                )
-    empty = np.zeros(cells, np.int64)
-    image_low_keys = np.zeros(IMAGES, np.uint32)
-    image_high_keys = np.zeros(IMAGES, np.uint32)
-    half = (cells - own + 1) // 2
-    low_spread = np.zeros(1 << half, np.uint32)
-    high_spread = np.zeros(1 << (cells - own - half), np.uint32)
-    ones = (wide(1) << half) - 1
+    beside = _beside(own, other, len(turned), ranks, classes)
+    cells = len(first) - 2
+    left = cells - own
+    empty, halves = np.zeros(cells, np.int64), _room(left)
     others = sets[first[other] :]
     everywhere = turned.reshape(-1)
     at = np.zeros(out.shape[1], np.uint32)
     for row in range(start, stop):
         mine = wide(leaders[leader_starts[own] + row])
         _empty_cells(mine, parameters, empty)
-        spread(empty, half, 0, low_spread)
-        spread(empty, cells - own - half, half, high_spread)
-        for s in range(len(low_images)):
-            moved = image(mine, s, low, low_images, high_images)
-            image_low_keys[s] = 2 * thirds[moved & low_ones]
-            image_high_keys[s] = 2 * thirds[moved >> low]
-        for i in range(out.shape[1]):
-            bits = wide(others[i])
-            theirs = wide(low_spread[bits & ones]) | wide(high_spread[bits >> half])
-            found = wide(places[theirs])
-            place = found if found >= 0 else 0
-            symmetry = place & (IMAGES - 1)
-            leader = place // IMAGES
-            of_low_half = wide(squeezed[wide(low_keys[leader]) + wide(image_low_keys[symmetry])])
-            of_high_half = wide(squeezed[wide(high_keys[leader]) + wide(image_high_keys[symmetry])])
-            rank = wide(low_rank[of_low_half]) + wide(of_high[low_left[leader], of_high_half])
-            at[i] = leader * turned.shape[1] + rank if found >= 0 else 0
-        # apart, so that many of these entries, which are anywhere, are under way at once
-        to = out[row]
-        if skip > 0:
-            skipped = same[row]
-            for i in range(len(to)):
-                to[i] = skip * skipped[i] - (1.0 - skip) * everywhere[at[i]]
-        else:
-            for i in range(len(to)):
-                value = wide(everywhere[at[i]])
-                to[i] = wide(value > 0) - wide(value < 0) - value
+        spread_halves(empty, left, halves)
+        _key_images(mine, ranks, classes, beside)
+        # apart from reading there, so that many of these entries, which are anywhere, are under way at once
+        _find_turned(left, halves, others, turned.shape[1], ranks, classes, beside, at)
+        _weigh(skip, same, row, everywhere, at, out[row])
 
 
 @compiled
@@ -172,68 +134,204 @@ def best(
         after: W[classes of own + 1, ranks of other].
         out: written, [classes of own, ranks of other].
     """
-    low, sets, first, low_rank, high_rank, _, _ = ranks
-    places, leaders, leader_starts, low_images, high_images = classes
+    _, sets, first, _, _, _, _ = ranks
+    places, leaders, leader_starts, _, _ = classes
     cells = len(first) - 2
     count = cells - own  # cells that the mover's stones leave
     others = sets[first[other] :]
-    width = after.shape[1]  # sets of the others' stones that leave the cell of a move
-    # where a set that leaves a cell stands among all
-    ranks_with = np.zeros((count, width), np.uint32)
-    for gap in range(count):
-        below = (wide(1) << gap) - 1
-        for i in range(width):
-            bits = wide(others[i])
-            ranks_with[gap, i] = rank_in((bits & ~below) << 1 | bits & below, other, low, low_rank, high_rank)
-    rank_of_high = high_rank[other]
-    low_ones = (wide(1) << low) - 1
-    empty = np.zeros(cells, np.int64)
-    to = np.zeros(cells, np.int64)
-    half = (count + 1) // 2
-    ones = (wide(1) << half) - 1
-    low_spread = np.zeros(1 << half, np.uint32)
-    high_spread = np.zeros(1 << (count - half), np.uint32)
-    moved_half = count // 2
-    moved_ones = (wide(1) << moved_half) - 1
-    low_moved = np.zeros(1 << moved_half, np.uint32)
-    high_moved = np.zeros(1 << (count - 1 - moved_half), np.uint32)
+    ranks_with = _ranks_with(count, after.shape[1], other, ranks)
+    empty, to = np.zeros(cells, np.int64), np.zeros(cells, np.int64)
+    halves, moved = _room(count), _room(count - 1)
     for row in range(start, stop):
         mine = wide(leaders[leader_starts[own] + row])
         _empty_cells(mine, parameters, empty)
         values = out[row]
         values[:] = lost
         for gap in range(count):
-            made = mine | wide(1) << empty[gap]
-            place = wide(places[made])
+            place = wide(places[mine | wide(1) << empty[gap]])
             at = ranks_with[gap]
             if place < 0:  # a line
-                for i in range(width):
+                for i in range(len(at)):
                     values[at[i]] = won
                 continue
             worth = after[place // IMAGES]
             symmetry = place & (IMAGES - 1)
             if symmetry == 0:  # the leader itself: its sets stand in the same order
-                for i in range(width):
+                for i in range(len(at)):
                     values[at[i]] = max(values[at[i]], worth[i])
                 continue
-            # where the cells that are left go, among those that the leader leaves
             leader = wide(leaders[leader_starts[own + 1] + place // IMAGES])
-            others_left = wide(0)
-            for i in range(count):
-                if i != gap:
-                    goes = image(wide(1) << empty[i], symmetry, low, low_images, high_images)
-                    to[others_left] = count_bits(~leader & (goes - 1))
-                    others_left += 1
-            spread(to, moved_half, 0, low_moved)
-            spread(to, count - 1 - moved_half, moved_half, high_moved)
-            for i in range(width):
-                bits = wide(others[i])
-                moved = wide(low_moved[bits & moved_ones]) | wide(high_moved[bits >> moved_half])
-                rank = wide(low_rank[moved & low_ones]) + wide(rank_of_high[moved >> low])
-                values[at[i]] = max(values[at[i]], worth[rank])
-        spread(empty, half, 0, low_spread)
-        spread(empty, count - half, half, high_spread)
-        for i in range(len(values)):
-            bits = wide(others[i])
-            theirs = wide(low_spread[bits & ones]) | wide(high_spread[bits >> half])
-            values[i] = lost if places[theirs] < 0 else values[i]
+            _places_beside(leader, empty, count, gap, symmetry, ranks, classes, to)
+            spread_halves(to, count - 1, moved)
+            _take_better(worth, others, other, count - 1, moved, ranks, at, values)
+        spread_halves(empty, count, halves)
+        _mark_lost(lost, others, count, halves, places, values)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Sets beside sets
+
+
+@inlined
+def _empty_cells(bits: int, parameters: Parameters, out: Integers) -> None:
+    """The cells that a set leaves, into ``out``."""
+    left = legal_bits(bits, wide(0), parameters)
+    count = 0
+    for cell in range(len(out)):
+        if left >> cell & 1:
+            out[count] = cell
+            count += 1
+
+
+@inlined
+def _room(count: int) -> Halves:
+    """For all sets of so many cells."""
+    half = (count + 1) // 2
+    return Halves(np.zeros(1 << half, np.uint32), np.zeros(1 << (count - half), np.uint32))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Positions after moves
+
+
+@inlined
+def _beside(own: int, other: int, count: int, ranks: Ranks, classes: Classes) -> _Beside:
+    """For sets of ``own`` stones and the ``count`` leaders of those of ``other``; nothing yet for a certain own set."""
+    low, _, first, low_rank, high_rank, thirds, _ = ranks
+    _, leaders, leader_starts, _, _ = classes
+    low_ones = (wide(1) << low) - 1
+    low_keys, high_keys = np.zeros(count, np.uint32), np.zeros(count, np.uint32)
+    low_left = np.zeros(count, np.uint8)
+    for i in range(count):
+        leader = wide(leaders[leader_starts[other] + i])
+        low_keys[i] = thirds[leader & low_ones]
+        high_keys[i] = thirds[leader >> low]
+        low_left[i] = low - count_bits(leader & low_ones)
+    highs = 1 << (len(first) - 2 - low)
+    of_high = np.zeros((low + 1, highs), np.uint32)
+    for left in range(low + 1):
+        for bits in range(highs):
+            below = own - count_bits(wide(bits))
+            if 0 <= below <= left:  # the lowest cells add nothing
+                lowest = (wide(1) << below) - 1
+                of_high[left, bits] = rank_in(wide(bits) << left | lowest, own, low, low_rank, high_rank)
+    return _Beside(low_keys, high_keys, low_left, of_high, np.zeros(IMAGES, np.uint32), np.zeros(IMAGES, np.uint32))
+
+
+@inlined
+def _key_images(mine: int, ranks: Ranks, classes: Classes, beside: _Beside) -> None:
+    """Take the images of an own set."""
+    low, _, _, _, _, thirds, _ = ranks
+    _, _, _, low_images, high_images = classes
+    for s in range(len(low_images)):
+        moved = image(mine, s, low, low_images, high_images)
+        beside.image_low_keys[s] = 2 * thirds[moved & ((wide(1) << low) - 1)]
+        beside.image_high_keys[s] = 2 * thirds[moved >> low]
+
+
+@inlined
+def _find_turned(
+    count: int, halves: Halves, others: Sets, width: int, ranks: Ranks, classes: Classes, beside: _Beside, at: Sets
+) -> None:
+    """Where V(B, A) stands for one set A, whose images ``beside`` has, and all sets B beside it; 0 where B has a line.
+
+    That is in the row of the leader of B, at the rank of the image of A beside it; :func:`.ranks.rank_beside` says how
+    that is made. Most of its parts are the same for many B.
+
+    Args:
+        count: cells that A leaves.
+        halves: all sets of these.
+        others: B among these cells, by rank.
+        width: the length of a row.
+        ranks: of the board.
+        classes: of the game.
+        beside: of these sets.
+        at: written, by rank of B.
+    """
+    _, _, _, low_rank, _, _, squeezed = ranks
+    places, _, _, _, _ = classes
+    low_keys, high_keys, low_left, of_high, image_low_keys, image_high_keys = beside
+    for i in range(len(at)):
+        found = wide(places[joined(wide(others[i]), count, halves)])
+        place = found if found >= 0 else 0
+        symmetry = place & (IMAGES - 1)
+        leader = place // IMAGES
+        of_low_half = wide(squeezed[wide(low_keys[leader]) + wide(image_low_keys[symmetry])])
+        of_high_half = wide(squeezed[wide(high_keys[leader]) + wide(image_high_keys[symmetry])])
+        rank = wide(low_rank[of_low_half]) + wide(of_high[low_left[leader], of_high_half])
+        at[i] = leader * width + rank if found >= 0 else 0
+
+
+@inlined
+def _weigh(skip: float, same: Values, row: int, everywhere: Values, at: Sets, out: Values) -> None:
+    """W(A, B) for one set A and all sets B, from V(A, B) in ``same[row]`` and V(B, A) in ``everywhere[at]``."""
+    if skip > 0:
+        skipped = same[row]
+        for i in range(len(out)):
+            out[i] = skip * skipped[i] - (1.0 - skip) * everywhere[at[i]]
+    else:
+        for i in range(len(out)):
+            value = wide(everywhere[at[i]])
+            out[i] = wide(value > 0) - wide(value < 0) - value
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Moves
+
+
+@inlined
+def _ranks_with(count: int, width: int, size: int, ranks: Ranks) -> Sets:
+    """uint32[count, width]: of the sets of a size that leave one of ``count`` cells, the ranks among all."""
+    low, sets, first, low_rank, high_rank, _, _ = ranks
+    out = np.zeros((count, width), np.uint32)
+    for gap in range(count):
+        below = (wide(1) << gap) - 1
+        for i in range(width):
+            bits = wide(sets[first[size] + i])
+            out[gap, i] = rank_in((bits & ~below) << 1 | bits & below, size, low, low_rank, high_rank)
+    return out
+
+
+@inlined
+def _places_beside(
+    leader: int, empty: Integers, count: int, gap: int, symmetry: int, ranks: Ranks, classes: Classes, to: Integers
+) -> None:
+    """Where the empty cells but one, ``empty[gap]``, go under a symmetry, among those that the leader leaves."""
+    low, _, _, _, _, _, _ = ranks
+    _, _, _, low_images, high_images = classes
+    left = wide(0)
+    for i in range(count):
+        if i != gap:
+            goes = image(wide(1) << empty[i], symmetry, low, low_images, high_images)
+            to[left] = count_bits(~leader & (goes - 1))
+            left += 1
+
+
+@inlined
+def _take_better(
+    worth: Values, others: Sets, size: int, count: int, moved: Halves, ranks: Ranks, at: Sets, values: Values
+) -> None:
+    """Take what a move is worth where that is better: of sets of a size by their ranks once their cells are moved.
+
+    Args:
+        worth: by rank of the moved set.
+        others: the sets, among ``count`` cells.
+        size: of these sets.
+        count: cells that the stones leave.
+        moved: all sets of these, moved.
+        ranks: of the board.
+        at: where the value of a set stands.
+        values: changed.
+    """
+    low, _, _, low_rank, high_rank, _, _ = ranks
+    for i in range(len(at)):
+        rank = rank_in(joined(wide(others[i]), count, moved), size, low, low_rank, high_rank)
+        values[at[i]] = max(values[at[i]], worth[rank])
+
+
+@inlined
+def _mark_lost(lost: float, others: Sets, count: int, halves: Halves, places: Places, values: Values) -> None:
+    """Where the other player has a line."""
+    for i in range(len(values)):
+        theirs = joined(wide(others[i]), count, halves)
+        values[i] = lost if places[theirs] < 0 else values[i]
