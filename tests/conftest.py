@@ -115,7 +115,7 @@ def tiny_run(tmp_path_factory):
     return run
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # for while it idles it takes the time of other tests
 def cluster():
     """A cluster of Ray on this machine, which is stopped again: for tests that say ``needs("ray")``."""
     from ray import cluster_utils
@@ -125,7 +125,8 @@ def cluster():
     folders = [ROOT, *(ROOT / "tests" / name for name in ("", "ttt_envs", "evaluation", "ttt_apps"))]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", os.pathsep.join(map(str, folders)))  # workers import the files of tests
-        machines = cluster_utils.Cluster(True, head_node_args={"num_cpus": 2, "include_dashboard": False})
+        small = {"num_cpus": 2, "include_dashboard": False, "include_log_monitor": False}
+        machines = cluster_utils.Cluster(True, head_node_args=small)
     yield Cluster(machines.address)
     machines.shutdown()
 
