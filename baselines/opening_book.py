@@ -22,14 +22,14 @@ from typing import IO, Any, ClassVar, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ttt_envs.boards import Boards, cells_of, keys, words_of
+from ttt_envs.boards import Boards, cells_of, words_of
 from ttt_envs.compiling import Flags, Integers, Keys, Reals
 from ttt_envs.files import open_to_read, parse_json, write_whole
 from ttt_envs.kept import mapped
 from ttt_envs.policy import TIE, HasPlayer, Player, Policy, is_colour_blind, is_symmetric, sample
 from ttt_envs.rules import Game
 from ttt_envs.specs import Named, make_policy
-from ttt_envs.symmetry import inverse, symmetries
+from ttt_envs.symmetry import inverse, least_keys, symmetries
 
 FORMAT = 1
 """version of a file"""
@@ -68,14 +68,7 @@ class Canonical(NamedTuple):
     @classmethod
     def of(cls, boards: Boards, game: Game) -> Canonical:
         """Of positions; the mover's stones are 1 there, whoever he is."""
-        images = boards.own_first()[:, _symmetries(game)[0]]
-        count, number, cells = images.shape
-        of_images = keys(images.reshape(-1, cells)).reshape(count, number, words_of(game))
-        same = np.ones((count, number), np.bool_)
-        for word in range(of_images.shape[2]):
-            least = np.where(same, of_images[:, :, word], np.iinfo(np.uint64).max).min(axis=1)
-            same &= of_images[:, :, word] == least[:, None]
-        return cls(of_images[np.arange(count), same.argmax(axis=1)], same)
+        return cls(*least_keys(boards.own_first(), _symmetries(game)[0]))
 
     def cells(self, actions: Integers, game: Game) -> Integers:
         """int64[B]: where moves int64[B] go in the images, of several symmetries the least."""

@@ -55,33 +55,28 @@ def code_of(first: int, second: int) -> int:
 
 
 @inlined
-def leader_of(first: int, second: int, low: int, low_images: Sets, high_images: Sets) -> int:
-    """The code of the leader of a board's class; of the board itself where there is the identity alone."""
-    best = code_of(first, second)
+def leader_of(first: int, second: int, low: int, low_images: Sets, high_images: Sets) -> tuple[int, int]:
+    """The code of the leader of a board's class, and the first symmetry that turns the board into it.
+
+    Those of the board itself where there is the identity alone.
+    """
+    best, by = code_of(first, second), 0
     for symmetry in range(1, len(low_images)):
         code = code_of(
             image(first, symmetry, low, low_images, high_images), image(second, symmetry, low, low_images, high_images)
         )
+        by = symmetry if code < best else by
         best = min(best, code)
-    return best
+    return best, by
 
 
 @compiled
 def led(codes: Keys, low: int, low_images: Sets, high_images: Sets, leaders: Keys, turned: Integers) -> None:
-    """The leader's code, and the first symmetry that turns a board into it, for codes uint64[B]."""
+    """:func:`leader_of` for codes uint64[B]."""
     for b in range(len(codes)):
         code = wide(codes[b])
         first, second = stones_of(code, 0), stones_of(code, 1)
-        best, by = code, 0
-        for symmetry in range(1, len(low_images)):
-            other = code_of(
-                image(first, symmetry, low, low_images, high_images),
-                image(second, symmetry, low, low_images, high_images),
-            )
-            by = symmetry if other < best else by
-            best = min(best, other)
-        leaders[b] = best
-        turned[b] = by
+        leaders[b], turned[b] = leader_of(first, second, low, low_images, high_images)
 
 
 @cache

@@ -399,7 +399,7 @@ def _moves(
                 if words == 1:
                     mine = own | wide(1) << cell
                     first, second = (mine, other) if mover == 0 else (other, mine)
-                    found[made, 0] = leader_of(first, second, low, low_images, high_images)
+                    found[made, 0], _ = leader_of(first, second, low, low_images, high_images)
                 else:
                     found[made, :] = keys[row, :]
                     found[made, mover * (words // 2) + cell // 64] |= np.uint64(1) << np.uint64(cell % 64)

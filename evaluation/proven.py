@@ -30,7 +30,7 @@ from ttt_envs.parallel import Jobs, do_blocks, in_order
 from ttt_envs.policy import Policy, act
 from ttt_envs.rules import NOT_OVER, Game, Position, place
 from ttt_envs.specs import FromFile, make_policy
-from ttt_envs.symmetry import symmetries
+from ttt_envs.symmetry import least_keys, symmetries
 
 HERE = Path(__file__).parent / "proven_positions"
 LARGEST_FILE = 1 << 22
@@ -268,8 +268,9 @@ def _unwanted(found: Proven, plan: Plan, counts: Mapping[str, int], seen: set[by
 
 
 def _least_image(game: Game, one: Proven) -> bytes:
-    images: list[bytes] = [image.tobytes() for image in from_text(one.text, game).cells[symmetries(game)]]
-    return min(images)
+    """The same for positions that are images of each other."""
+    least, _ = least_keys(from_text(one.text, game).cells[None], symmetries(game))
+    return least.tobytes()
 
 
 def _candidates(plan: Plan, first: int) -> list[Proven | str]:

@@ -20,7 +20,7 @@ from ttt_envs.compiling import Cells, Integers, Keys, Reals
 from ttt_envs.policy import TIE, Policy, Values, act
 from ttt_envs.rules import Game, Position, chance_outcomes
 from ttt_envs.specs import make_policy
-from ttt_envs.symmetry import symmetries
+from ttt_envs.symmetry import least_keys, symmetries
 
 SMALL = 20_000
 """arrangements of stones up to which :func:`differences_soon` looks at a game: 3 x 3, skips or not"""
@@ -234,10 +234,10 @@ def worst_positions(
         walk((asked, other), 0, 0.5)
         walk((other, asked), 1, 0.5)
     found: list[Mistake] = []
-    seen: set[tuple[int, int]] = set()
+    seen: set[tuple[bytes, int]] = set()
+    least, _ = least_keys(worst.boards.cells, images)
     for row in range(len(worst.loss)):
-        cells, mover = worst.boards.position(row)
-        kind = min(int(key) for key in keys(cells[images])), mover
+        kind = least[row].tobytes(), int(worst.boards.mover[row])
         if kind not in seen and len(found) < count:
             seen.add(kind)
             choice = choice_in(asked, worst.boards, row, solution=solution)
@@ -318,9 +318,9 @@ def differences(
     boards = Boards(cells_of(words[first[order]], game), mover[first[order]])
     found: list[Difference] = []
     kinds: set[tuple[bytes, int]] = set()
+    least, _ = least_keys(boards.cells, images)
     for row, number in enumerate(order):
-        cells, turn = boards.position(row)
-        kind = min(image.tobytes() for image in cells[images]), turn
+        kind = least[row].tobytes(), int(boards.mover[row])
         if kind not in kinds and len(found) < count:
             kinds.add(kind)
             mine, theirs = (choice_in(policy, boards, row, solution=solution) for policy in both)

@@ -11,6 +11,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ttt_envs.boards import keys
+from ttt_envs.compiling import Cells, Flags, Integers, Keys
 from ttt_envs.rules import Game
 
 Symmetries = Literal["none", "rotations", "all"]
@@ -42,3 +44,27 @@ def symmetries(game: Game, which: Symmetries = "all") -> NDArray[np.int64]:
 def inverse(permutations: NDArray[np.int64]) -> NDArray[np.int64]:
     """The permutations that undo ``permutations`` int64[S, cells]: ``inverse(p)[s, p[s, j]] == j``."""
     return np.argsort(permutations, axis=1)
+
+
+def least_keys(cells: Cells, permutations: Integers) -> tuple[Keys, Flags]:
+    """What tells boards apart up to symmetry: of all images of a board the least key.
+
+    Kernels that ask this at every move permute no boards: they have images from tables, or carry them along, and call
+    another one the least.
+
+    Args:
+        cells: int8[B, rows * columns].
+        permutations: int64[S, rows * columns], of :func:`symmetries`.
+
+    Returns:
+        uint64[B, words]: the least, of keys of several words the first that differs says which. bool[B, S]: which
+        permutations make that image.
+    """
+    of_images = keys(cells[:, permutations].reshape(-1, cells.shape[1]))
+    words = 1 if of_images.ndim == 1 else of_images.shape[1]
+    of_images = of_images.reshape(len(cells), len(permutations), words)
+    same = np.ones(of_images.shape[:2], np.bool_)
+    for word in range(words):
+        least = np.where(same, of_images[:, :, word], np.iinfo(np.uint64).max).min(axis=1)
+        same &= of_images[:, :, word] == least[:, None]
+    return of_images[np.arange(len(cells)), same.argmax(axis=1)], same
