@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import hashlib
 from collections.abc import Iterator
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -36,7 +37,7 @@ def sources_of(*modules: str) -> list[Path]:
         if spec is None or not spec.origin:
             continue
         found[name] = Path(spec.origin)
-        named = {*_imported_by(found[name]), name.rpartition(".")[0]}
+        named = {*_imported_by(found[name].read_text()), name.rpartition(".")[0]}
         waiting += [one for one in named if one.partition(".")[0] in packages - set(BY_NAME) and _is_module(one)]
     return sorted(files | set(found.values()))
 
@@ -93,13 +94,16 @@ def _files_of(spec: str) -> Iterator[Path]:
             yield from _files_of(str(value))
 
 
-def _imported_by(file: Path) -> Iterator[str]:
-    """The names that a file imports, those of modules and those in them, wherever in it they are imported."""
-    for node in ast.walk(ast.parse(file.read_text())):
+@cache
+def _imported_by(code: str) -> frozenset[str]:
+    """The names that code imports, those of modules and those in them, wherever in it they are imported."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
-            yield from (node.module, *(f"{node.module}.{alias.name}" for alias in node.names))
+            names.update((node.module, *(f"{node.module}.{alias.name}" for alias in node.names)))
+    return frozenset(names)
 
 
 def _is_module(name: str) -> bool:
