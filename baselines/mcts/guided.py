@@ -27,11 +27,13 @@ import math
 import numpy as np
 
 from baselines.endgame import Probe, result_of
-from baselines.mcts.simulation import BACK, settle, winning
+from baselines.kernels import bare, bare_inlined
+from baselines.mcts.simulation import ask, settle, winning
 from baselines.mcts.tree import (
     CELL,
     FIRST,
     KNOWN,
+    LIKELIEST,
     LIMIT,
     MAKER,
     MEAN,
@@ -44,154 +46,179 @@ from baselines.mcts.tree import (
     VISITS,
     Counts,
     Floats,
+    Scratch,
     Trees,
     is_known,
     visits_of,
 )
-from ttt_envs.compiling import Cells, Integers, Parameters, Reals, compiled, inlined, unlocked, wide
+from ttt_envs.compiling import Cells, Integers, Parameters, Reals, compiled, wide
 from ttt_envs.rules import DRAW, NOT_OVER, is_legal, place, skip_chance_of
 
 LEAST = -50.0
 """the smallest logarithm of how likely a move is that may be made: a judge that thinks it impossible may be wrong"""
 
 
-@inlined
+@bare_inlined
 def _sign(node: int, either: int) -> float:
     """1 where the mover at a node is the maker of the move that led there, else -1."""
     return 1.0 if node % either == 1 else -1.0
 
 
-@inlined
+@bare_inlined
 def _worth(node: int, turns: Counts, sums: Reals) -> float:
     """Of a position that was visited, to the maker of the move that led there."""
     worth: float = sums[node, KNOWN] if is_known(node, turns) else sums[node, SUM] / turns[node, VISITS]
     return worth
 
 
-@inlined
-def _complete(
+@bare_inlined
+def _look(
     node: int,
     either: int,
     moves: Counts,
     rates: Reals,
     turns: Counts,
-    logits: Floats,
+    priors: Floats,
     judged: Reals,
-    q: Reals,
-    visits: Integers,
-    made: Integers,
-) -> tuple[int, int]:
-    """The moves at a node by their cells, with what is thought of the position for the value of those never made.
+    scratch: Scratch,
+) -> tuple[int, int, int, float, float]:
+    """The moves made at a node, the last one first, and what is thought of those never made.
 
-    Args:
-        q, visits, made: float64[cells], int64[cells] twice, written: values to the mover, simulations, and rows in
-            ``moves``, 0 for none.
+    Into ``scratch``, move by move: ``q`` values to the mover, ``p`` how likely they are, ``visits`` simulations, and
+    ``made`` rows in ``moves``.
 
     Returns:
-        (simulations of all moves, of the move that has most).
+        (how many these are, simulations of all, of the one that has most, how likely all are together, and the value of
+        moves never made).
     """
-    total, most, likely, mean = wide(0), wide(0), 0.0, 0.0
-    for cell in range(len(q)):
-        visits[cell] = 0
-        made[cell] = 0
+    _, _, visits, made, q, p = scratch
+    count, total, most, likely, mean = wide(0), wide(0), wide(0), 0.0, 0.0
     move = wide(turns[node, FIRST])
     while move > 0:
-        cell = moves[move, CELL]
-        made[cell] = move
-        visits[cell] = visits_of(move, turns, either, True)
-        total += visits[cell]
-        most = max(most, visits[cell])
-        p = math.exp(logits[node, cell])
-        likely += p
-        mean += p * rates[move, MEAN]
+        q[count], p[count] = rates[move, MEAN], priors[node, moves[move, CELL]]
+        visits[count], made[count] = visits_of(move, turns, either, True), move
+        total += visits[count]
+        most = max(most, visits[count])
+        likely += p[count]
+        mean += p[count] * q[count]
+        count += 1
         move = wide(moves[move, NEXT])
     thought = _sign(node, either) * judged[node]
     if total > 0:
         thought = (thought + total * mean / likely) / (1 + total)
-    for cell in range(len(q)):
-        q[cell] = rates[made[cell], MEAN] if made[cell] > 0 else thought
-    return total, most
+    return count, total, most, likely, thought
 
 
-@inlined
-def _improve(logits: Floats, q: Reals, scale: float, out: Reals) -> None:
-    """``out`` float64[cells]: ``softmax(logits + scale * q)``."""
-    largest = -np.inf
-    for cell in range(len(q)):
-        out[cell] = logits[cell] + scale * q[cell]
-        largest = max(largest, out[cell])
-    total = 0.0
-    for cell in range(len(q)):
-        out[cell] = math.exp(out[cell] - largest)
-        total += out[cell]
-    for cell in range(len(q)):
-        out[cell] /= total
-
-
-@inlined
+@bare_inlined
 def _considered(
     wanted: int,
     either: int,
     moves: Counts,
     rates: Reals,
     turns: Counts,
-    logits: Floats,
-    noise: Reals,
+    lean: Reals,
     visit_scale: float,
     value_scale: float,
-    made: Integers,
-) -> int:
-    """The best of the root's moves that were made ``wanted`` times; -1 where there is none.
+    never: Cells,
+) -> tuple[int, int]:
+    """The best of the root's moves that were made ``wanted`` times, (cell, row in ``moves``); -1 where there is none.
 
     Moves never made have the same value, which makes none of them better than another.
     """
+    best, at, most = wide(-1), wide(0), -np.inf
     most_made = wide(0)
-    for cell in range(len(made)):
-        made[cell] = 0
     move = wide(turns[0, FIRST])
     while move > 0:
-        made[moves[move, CELL]] = move
         most_made = max(most_made, visits_of(move, turns, either, True))
         move = wide(moves[move, NEXT])
     scale = (visit_scale + most_made) * value_scale
-    best, most = -1, -np.inf
-    for cell in range(len(made)):
-        move = made[cell]
-        score = noise[cell] + logits[0, cell]
-        visits = wide(0)
-        if move > 0:
-            visits = visits_of(move, turns, either, True)
-            score += scale * rates[move, MEAN]
-        if visits == wanted and score > most:
-            best, most = cell, score
-    return best
+    if wanted == 0:
+        for cell in range(len(never)):
+            never[cell] = 1
+        move = wide(turns[0, FIRST])
+        while move > 0:
+            never[moves[move, CELL]] = 0
+            move = wide(moves[move, NEXT])
+        for cell in range(len(never)):
+            if never[cell] == 1 and lean[cell] > most:
+                best, most = cell, lean[cell]
+        return best, at
+    move = wide(turns[0, FIRST])
+    while move > 0:
+        if visits_of(move, turns, either, True) == wanted:
+            cell = wide(moves[move, CELL])
+            score = lean[cell] + scale * rates[move, MEAN]
+            if score > most or (score == most and cell < best):
+                best, at, most = cell, move, score
+        move = wide(moves[move, NEXT])
+    return best, at
 
 
-@inlined
-def _most_improving(logits: Floats, q: Reals, visits: Integers, scale: float, total: int, scratch: Reals) -> int:
-    """The cell by which visits come nearest to the improved policy."""
-    _improve(logits, q, scale, scratch)
-    best, most = -1, -np.inf
-    for cell in range(len(q)):
-        score = scratch[cell] - visits[cell] / (1.0 + total)
-        if logits[cell] > -np.inf and score > most:
-            best, most = cell, score
-    return best
+@bare_inlined
+def _most_improving(
+    node: int,
+    count: int,
+    moves: Counts,
+    turns: Counts,
+    priors: Floats,
+    scratch: Scratch,
+    scale: float,
+    total: int,
+    likely: float,
+    thought: float,
+) -> tuple[int, int]:
+    """The move by which visits come nearest to the improved policy, (cell, row in ``moves``, 0 for one never made).
+
+    Moves never made have one value: so the likeliest of them is the best. What :func:`_look` left is written over.
+    """
+    _, _, visits, made, q, p = scratch
+    cell, best, most, highest = wide(turns[node, LIKELIEST]), wide(0), -np.inf, -np.inf
+    if cell >= 0:
+        highest = thought
+    for row in range(count):
+        highest = max(highest, q[row])
+    weights = 0.0
+    if cell >= 0:
+        weight = math.exp(scale * (thought - highest))
+        prior = float(priors[node, cell])
+        weights = max(prior, 1.0 - likely) * weight
+        most = (1 + total) * prior * weight
+    for row in range(count):
+        p[row] *= math.exp(scale * (q[row] - highest))
+        weights += p[row]
+    for row in range(count):
+        score = (1 + total) * p[row] - visits[row] * weights
+        if score > most or (score == most and moves[made[row], CELL] < cell):
+            cell, best, most = wide(moves[made[row], CELL]), made[row], score
+    return cell, best
 
 
-@inlined
-def _most_promising(logits: Floats, q: Reals, visits: Integers, c: float, total: int) -> int:
-    """The cell that PUCT chooses."""
+@bare_inlined
+def _most_promising(
+    node: int,
+    count: int,
+    moves: Counts,
+    turns: Counts,
+    priors: Floats,
+    scratch: Scratch,
+    c: float,
+    total: int,
+    thought: float,
+) -> tuple[int, int]:
+    """The move that PUCT chooses, (cell, row in ``moves``, 0 for one never made)."""
+    _, _, visits, made, q, p = scratch
     width = c * math.sqrt(1.0 + total)  # the first simulation judged the position: so the first move is the likeliest
-    best, most = -1, -np.inf
-    for cell in range(len(q)):
-        score = q[cell] + width * math.exp(logits[cell]) / (1.0 + visits[cell])
-        if logits[cell] > -np.inf and score > most:
-            best, most = cell, score
-    return best
+    cell, best, most = wide(turns[node, LIKELIEST]), wide(0), -np.inf
+    if cell >= 0:
+        most = thought + width * priors[node, cell]
+    for row in range(count):
+        score = q[row] + width * p[row] / (1.0 + visits[row])
+        if score > most or (score == most and moves[made[row], CELL] < cell):
+            cell, best, most = wide(moves[made[row], CELL]), made[row], score
+    return cell, best
 
 
-@inlined
+@bare_inlined
 def _turn_after(move: int, either: int, turns: Counts, skip: float) -> int:
     """The turn that a simulation goes on in: one that is not known, and has least of its share of visits."""
     first = move * either
@@ -202,7 +229,7 @@ def _turn_after(move: int, either: int, turns: Counts, skip: float) -> int:
     return first + wide(skip * turns[first, VISITS] > (1.0 - skip) * turns[first + 1, VISITS])
 
 
-@inlined
+@bare_inlined
 def pressing(board: Cells, mover: int, parameters: Parameters, out: Cells) -> int:
     """How many cells the mover had better choose from, 0 for all: 1 into ``out`` int8[cells] for these."""
     count = winning(board, mover, parameters, out)
@@ -218,7 +245,7 @@ def pressing_rows(cells: Cells, mover: Cells, parameters: Parameters, out: Cells
         pressing(cells[b], wide(mover[b]), parameters, out[b])
 
 
-@inlined
+@bare_inlined
 def _meet(
     node: int,
     either: int,
@@ -228,15 +255,22 @@ def _meet(
     sums: Reals,
     parameters: Parameters,
     urgent: Cells,
+    foreseen: bool,
 ) -> bool:
-    """A position after a move is met for the first time: whether a judge has to judge it, or it is won or lost now."""
-    if winning(board, mover, parameters, urgent) > 0:
+    """A position after a move is met for the first time: whether a judge has to judge it, or it is won or lost now.
+
+    ``foreseen``: the move was chosen among those that leave the mover no stone that wins.
+    """
+    if not foreseen and winning(board, mover, parameters, urgent) > 0:
         known = 1.0
     elif skip_chance_of(parameters) > 0:
         return True
     else:
         turns[node, URGENT] = winning(board, 1 - mover, parameters, urgent)
         if turns[node, URGENT] <= 1:
+            for cell in range(len(board)):
+                if urgent[cell] == 1:
+                    turns[node, LIKELIEST] = cell
             return True
         known = -1.0  # one of two stones that win can be stopped
     turns[node, LIMIT] = 1
@@ -244,7 +278,7 @@ def _meet(
     return False
 
 
-@inlined
+@bare_inlined
 def _admit(
     node: int,
     either: int,
@@ -254,35 +288,53 @@ def _admit(
     value: float,
     turns: Counts,
     sums: Reals,
-    logits: Floats,
+    priors: Floats,
     judged: Reals,
     parameters: Parameters,
     urgent: Cells,
 ) -> None:
     """Keep what the judge has said of a position, of the moves alone that may be sensible."""
-    pressed = (node == 0 or turns[node, URGENT] > 0) and pressing(board, mover, parameters, urgent) > 0
-    largest = -np.inf
-    for cell in range(len(board)):
-        if is_legal(board, cell, parameters) and (not pressed or urgent[cell] == 1):
-            largest = max(largest, said[cell])
-    total = 0.0
-    count = 0
-    for cell in range(len(board)):
-        if is_legal(board, cell, parameters) and (not pressed or urgent[cell] == 1):
-            logits[node, cell] = max(LEAST, said[cell] - largest)
-            total += math.exp(logits[node, cell])
-            count += 1
-        else:
-            logits[node, cell] = -np.inf
-    shift = math.log(total)
-    for cell in range(len(board)):
-        logits[node, cell] -= shift
-    turns[node, LIMIT] = turns[node, OPEN] = count
+    pressed = node == 0 and pressing(board, mover, parameters, urgent) > 0
     turns[node, VISITS] = 1
     judged[node] = sums[node, SUM] = _sign(node, either) * value
+    if turns[node, URGENT] > 0:  # a stone to stop
+        turns[node, LIMIT] = turns[node, OPEN] = 1
+        priors[node, turns[node, LIKELIEST]] = 1.0
+        return
+    largest, likeliest, count = -np.inf, wide(-1), wide(0)
+    for cell in range(len(board)):
+        if is_legal(board, cell, parameters) and (not pressed or urgent[cell] == 1):
+            count += 1
+            if said[cell] > largest:
+                largest, likeliest = float(said[cell]), cell
+    total = 0.0
+    for cell in range(len(board)):
+        if is_legal(board, cell, parameters) and (not pressed or urgent[cell] == 1):
+            p = math.exp(max(LEAST, said[cell] - largest))
+            priors[node, cell] = p
+            total += p
+    for cell in range(len(board)):
+        priors[node, cell] /= total
+    turns[node, LIMIT] = turns[node, OPEN] = count
+    turns[node, LIKELIEST] = likeliest
 
 
-@inlined
+@bare_inlined
+def _next_likeliest(node: int, cell: int, priors: Floats) -> int:
+    """After a cell, which was the likeliest of those never chosen, the next one; of equals the first; -1 for none.
+
+    All that come before it in this order were chosen before.
+    """
+    bound = priors[node, cell]
+    likeliest, most = wide(-1), 0.0
+    for other in range(priors.shape[1]):
+        p = priors[node, other]
+        if p > most and (p < bound or (p == bound and other > cell)):
+            likeliest, most = other, float(p)
+    return likeliest
+
+
+@bare_inlined
 def _pass_back(
     depth: int,
     board: Cells,
@@ -318,7 +370,7 @@ def _pass_back(
             settle(above, wide(moves[move, MAKER]), worth, either, moves, rates, turns, sums)
 
 
-@inlined
+@bare_inlined
 def _make(
     move: int,
     cell: int,
@@ -354,18 +406,16 @@ def _make(
             sums[after, KNOWN] = result_of(board, mover, turn == 1, probe, parameters)
         else:
             whose = mover if turn == 1 else 1 - mover
-            if _meet(after, either, board, whose, turns, sums, parameters, urgent):
-                leaves[asked, :] = board
-                movers[asked] = whose
+            if _meet(after, either, board, whose, turns, sums, parameters, urgent, either == 1 and node > 0):
+                ask(board, whose, leaves, movers, asked)
                 asked += 1
     return asked
 
 
-@unlocked
-def guide(
-    part: int,
+@bare
+def descend(
     wanted: Integers,
-    noise: Reals,
+    lean: Reals,
     c: float,
     visit_scale: float,
     value_scale: float,
@@ -379,101 +429,68 @@ def guide(
     leaves: Cells,
     movers: Cells,
     probe: Probe,
-    said: Floats,
-    values: Reals,
+    scratch: Scratch,
 ) -> int:
-    """One simulation in one tree after another, the way down or the way back.
+    """The way down of one simulation in one tree after another: the stones stay on the boards.
 
     Args:
-        part: ``DOWN``, after which the stones stay on the boards; or ``BACK``.
         wanted: int64[B]: how often the root's move that is made now was made before; -1: the root is judged, where it
             was not yet, and no more.
-        noise: float64[B, cells] of the Gumbel rule, -inf for moves not to be considered; float64[B, 0]: PUCT.
+        lean: float64[B, cells] of the Gumbel rule, noise and the logarithms of how likely the root's moves are, -inf
+            for moves not to be considered; float64[B, 0]: PUCT.
         c: of PUCT.
         visit_scale, value_scale: of the Gumbel rule.
         cells: int8[B, rows * columns], the positions.
         stones: int64[B], on them.
         counts: int64[B], rows of ``trees.moves`` in use; there must be room for one more.
-        paths, depths: int64[B, cells + 1] and int64[B]: what the way down leaves to the way back.
-        leaves, movers: int8[2 * B, cells] and int8[2 * B]: the positions to be judged, in the order of the trees.
+        paths, depths: int64[B, cells + 1] and int64[B], written: the nodes visited, and the place of the last; -1 where
+            no simulation is to be made.
+        leaves, movers: int8[2 * B, cells] and int8[2 * B], written: the positions to be judged, tree by tree.
         probe: positions with so many stones are known, see :class:`baselines.endgame.Probe`.
-        said: float32[A, cells], of these: logarithms of how likely moves are, up to a constant.
-        values: float64[A], of these to their movers.
 
     Returns:
-        How many positions are, or were, judged.
+        How many positions are to be judged.
     """
-    size = cells.shape[1]
-    urgent = np.zeros(size, np.int8)
-    visits, made = np.zeros(size, np.int64), np.zeros(size, np.int64)
-    q, scratch = np.zeros(size), np.zeros(size)
     skip = skip_chance_of(parameters)
     either = 2 if skip > 0 else 1
+    by_gumbel = lean.shape[1] > 0
     asked = 0
     for b in range(len(cells)):
         board, path = cells[b], paths[b]
         moves, rates, turns, sums = trees.moves[b], trees.rates[b], trees.turns[b], trees.sums[b]
-        logits, judged = trees.logits[b], trees.judged[b]
-        if part == BACK:
-            if depths[b] < 0:
-                continue
-            node = path[depths[b]]
-            if turns[node, VISITS] > 0:  # nothing new
-                turns[node, VISITS] += 1
-            else:
-                for turn in range(either if node > 0 else 1):
-                    if is_known(node + turn, turns):
-                        turns[node + turn, VISITS] = 1
-                    else:
-                        mover = wide(movers[asked])
-                        _admit(
-                            node + turn,
-                            either,
-                            board,
-                            mover,
-                            said[asked],
-                            values[asked],
-                            turns,
-                            sums,
-                            logits,
-                            judged,
-                            parameters,
-                            urgent,
-                        )
-                        asked += 1
-            _pass_back(depths[b], board, moves, rates, turns, sums, path, parameters)
-            continue
+        priors, judged = trees.priors[b], trees.judged[b]
         mover = 1 - wide(moves[0, MAKER])
         node, depth, placed = wide(0), wide(0), stones[b]
         path[0] = 0
         depths[b] = -1
         if turns[0, VISITS] == 0:
             depths[b] = 0
-            leaves[asked, :] = board
-            movers[asked] = mover
+            ask(board, mover, leaves, movers, asked)
             asked += 1
             continue
         if wanted[b] < 0 or is_known(0, turns):
             continue
         while True:
-            if node == 0 and noise.shape[1] > 0:
-                cell = _considered(
-                    wanted[b], either, moves, rates, turns, logits, noise[b], visit_scale, value_scale, made
+            if node == 0 and by_gumbel:
+                cell, move = _considered(
+                    wanted[b], either, moves, rates, turns, lean[b], visit_scale, value_scale, scratch.closed
                 )
+                if cell < 0:  # no move of the root was made so often
+                    break
             else:
-                total, most = _complete(node, either, moves, rates, turns, logits, judged, q, visits, made)
-                if noise.shape[1] == 0:
-                    cell = _most_promising(logits[node], q, visits, c, total)
-                else:
+                count, total, most, likely, thought = _look(node, either, moves, rates, turns, priors, judged, scratch)
+                if by_gumbel:
                     scale = (visit_scale + most) * value_scale
-                    cell = _most_improving(logits[node], q, visits, scale, total, scratch)
-            if cell < 0:  # no move of the root was made so often
-                break
-            move = made[cell]
+                    cell, move = _most_improving(
+                        node, count, moves, turns, priors, scratch, scale, total, likely, thought
+                    )
+                else:
+                    cell, move = _most_promising(node, count, moves, turns, priors, scratch, c, total, thought)
             depth += 1
             if move == 0:
                 move = counts[b]
                 counts[b] += 1
+                turns[node, LIKELIEST] = _next_likeliest(node, cell, priors)
                 asked = _make(
                     move,
                     cell,
@@ -487,7 +504,7 @@ def guide(
                     sums,
                     parameters,
                     probe,
-                    urgent,
+                    scratch.urgent,
                     leaves,
                     movers,
                     asked,
@@ -506,18 +523,71 @@ def guide(
     return asked
 
 
-@compiled
+@bare
+def ascend(
+    cells: Cells,
+    trees: Trees,
+    parameters: Parameters,
+    paths: Integers,
+    depths: Integers,
+    movers: Cells,
+    said: Floats,
+    values: Reals,
+    scratch: Scratch,
+) -> None:
+    """The way back of the simulations of :func:`descend`, which has the arguments that are not told here.
+
+    Args:
+        said: float32[A, cells], of the positions to be judged: logarithms of how likely moves are, up to a constant.
+        values: float64[A], of these to their movers.
+    """
+    either = 2 if skip_chance_of(parameters) > 0 else 1
+    judged_before = 0
+    for b in range(len(cells)):
+        depth = depths[b]
+        if depth < 0:
+            continue
+        board, path = cells[b], paths[b]
+        moves, rates, turns, sums = trees.moves[b], trees.rates[b], trees.turns[b], trees.sums[b]
+        node = path[depth]
+        if turns[node, VISITS] > 0:  # nothing new
+            turns[node, VISITS] += 1
+        else:
+            for turn in range(either if node > 0 else 1):
+                if is_known(node + turn, turns):
+                    turns[node + turn, VISITS] = 1
+                else:
+                    _admit(
+                        node + turn,
+                        either,
+                        board,
+                        wide(movers[judged_before]),
+                        said[judged_before],
+                        values[judged_before],
+                        turns,
+                        sums,
+                        trees.priors[b],
+                        trees.judged[b],
+                        parameters,
+                        scratch.urgent,
+                    )
+                    judged_before += 1
+        _pass_back(depth, board, moves, rates, turns, sums, path, parameters)
+
+
+@bare
 def read_guided(
     either: int,
     trees: Trees,
-    noise: Reals,
+    lean: Reals,
     visit_scale: float,
     value_scale: float,
     improved: Reals,
     scores: Reals,
     values: Reals,
+    scratch: Scratch,
 ) -> None:
-    """What searches by the Gumbel rule have found.
+    """What searches by the Gumbel rule have found; what is not told here is as :func:`descend` has it.
 
     Args:
         improved: float64[B, cells], written: the improved policy, softmax(log p + scale * q).
@@ -525,26 +595,35 @@ def read_guided(
             values are certain; -inf of others, and of moves that are certainly worse than another.
         values: float64[B], written: what the root is worth to its mover by the improved policy, or for certain.
     """
-    size = noise.shape[1]
-    visits, made, q = np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size)
-    for b in range(len(noise)):
-        logits = trees.logits[b, 0]
-        _, most = _complete(
-            0, either, trees.moves[b], trees.rates[b], trees.turns[b], trees.logits[b], trees.judged[b], q, visits, made
-        )
+    _, _, visits, made, q, p = scratch
+    size = lean.shape[1]
+    for b in range(len(lean)):
+        moves, turns, priors = trees.moves[b], trees.turns[b], trees.priors[b]
+        count, _, most, _, thought = _look(0, either, moves, trees.rates[b], turns, priors, trees.judged[b], scratch)
         scale = (visit_scale + most) * value_scale
-        _improve(logits, q, scale, improved[b])
-        values[b] = 0.0
-        certain = -np.inf
+        left = -count
         for cell in range(size):
-            values[b] += improved[b, cell] * q[cell]
-            if made[cell] > 0 and trees.moves[b, made[cell], SETTLED] == 1:
-                certain = max(certain, q[cell])
-        if is_known(0, trees.turns[b]):
-            values[b] = -trees.sums[b, 0, KNOWN]
+            left += wide(priors[0, cell] > 0)
+        highest, certain = thought if left > 0 else -np.inf, -np.inf
+        for row in range(count):
+            highest = max(highest, q[row])
+            if moves[made[row], SETTLED] == 1:
+                certain = max(certain, q[row])
+        weight = math.exp(scale * (thought - highest)) if left > 0 else 0.0
         for cell in range(size):
-            settled = made[cell] > 0 and trees.moves[b, made[cell], SETTLED] == 1
-            worse = settled and q[cell] < certain
-            scores[b, cell] = -np.inf
-            if logits[cell] > -np.inf and noise[b, cell] > -np.inf and (visits[cell] == most or settled) and not worse:
-                scores[b, cell] = noise[b, cell] + logits[cell] + scale * q[cell]
+            improved[b, cell] = priors[0, cell] * weight
+            scores[b, cell] = lean[b, cell] + scale * thought if most == 0 else -np.inf
+        value = 0.0
+        for row in range(count):
+            cell = moves[made[row], CELL]
+            settled = moves[made[row], SETTLED] == 1
+            improved[b, cell] = p[row] * math.exp(scale * (q[row] - highest))
+            value += improved[b, cell] * (q[row] - thought)
+            if (visits[row] == most or settled) and not (settled and q[row] < certain):
+                scores[b, cell] = lean[b, cell] + scale * q[row]
+        total = 0.0
+        for cell in range(size):
+            total += improved[b, cell]
+        for cell in range(size):
+            improved[b, cell] /= total
+        values[b] = -trees.sums[b, 0, KNOWN] if is_known(0, turns) else thought + value / total

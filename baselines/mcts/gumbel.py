@@ -56,21 +56,25 @@ class GumbelSearch(MCTSSearch):
         check_gumbel(simulations, considered, visit_scale, value_scale)
         super().__init__(game, boards, np.zeros(len(boards.mover), np.uint64), leaf=judge)
         self._scales = (visit_scale, value_scale)
-        noise = np.zeros(boards.cells.shape) if noise is None else noise.copy()
         self._make_room(simulations)
         self._judge_roots()
-        likely = noise + self._trees.logits[:, 0]
-        moves = np.minimum(np.isfinite(likely).sum(axis=1), considered)
+        priors = self._trees.priors[:, 0]
+        lean = np.log(priors, out=np.full(priors.shape, -np.inf), where=priors > 0, dtype=np.float64)
+        if noise is not None:
+            lean += noise
+        moves = np.minimum(np.isfinite(lean).sum(axis=1), considered)
         if considered < game.cells:
-            least = -np.partition(-likely, considered - 1, axis=1)[:, considered - 1]
-            noise[likely < least[:, None]] = -np.inf
+            least = -np.partition(-lean, considered - 1, axis=1)[:, considered - 1]
+            lean[lean < least[:, None]] = -np.inf
         schedule = halving(min(considered, game.cells), simulations)
         for simulation in range(simulations):
-            self._everywhere(schedule[moves, simulation], noise)
+            self._everywhere(schedule[moves, simulation], lean)
         self.simulations = simulations
-        self.improved, self.scores = np.empty(noise.shape), np.empty(noise.shape)
-        self.worth = np.empty(len(noise))
-        read_guided(self._either, self._trees, noise, *self._scales, self.improved, self.scores, self.worth)
+        self.improved, self.scores = np.empty(lean.shape), np.empty(lean.shape)
+        self.worth = np.empty(len(lean))
+        read_guided(
+            self._either, self._trees, lean, *self._scales, self.improved, self.scores, self.worth, self._scratch
+        )
 
     def run(self, simulations: int) -> None:
         """It cannot go on: how its simulations are spent depends on how many there are."""

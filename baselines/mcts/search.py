@@ -9,12 +9,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from baselines.endgame import Endgame, Probe, no_probe
-from baselines.mcts.guided import guide
+from baselines.mcts.guided import ascend, descend
 from baselines.mcts.simulation import BACK, DOWN, WHOLE, simulate
 from baselines.mcts.tree import (
     CELL,
     FIRST,
     KNOWN,
+    LIKELIEST,
     LIMIT,
     MAKER,
     NEXT,
@@ -22,6 +23,7 @@ from baselines.mcts.tree import (
     SUM,
     VISITS,
     KeptTree,
+    Scratch,
     Trees,
     copy_tree,
     node_of,
@@ -105,6 +107,7 @@ class MCTSSearch:
             if start < stop
         ]
         most = count if self._guide is None else 2 * count  # both turns after a move are judged
+        self._scratch = Scratch.of(game.cells)
         self._between = (paths, depths, np.zeros((most, game.cells), np.int8), np.zeros(most, np.int8))
 
     def run(self, simulations: int) -> None:
@@ -132,7 +135,7 @@ class MCTSSearch:
         paths, depths, leaves, movers = self._between
         between = paths[rows], depths[rows], leaves[rows], movers[rows]
         cells, stones, counts = self._cells[rows], self._stones[rows], self.counts[rows]
-        fixed = (self._keys[rows], cells, stones, counts, trees, *self._settings, *between, probe)
+        fixed = (self._keys[rows], cells, stones, counts, trees, *self._settings, *between, probe, self._scratch)
         unjudged = np.zeros(0)
         if self._leaf is None:
             simulate(WHOLE, simulations, self.simulations, *fixed, unjudged)
@@ -153,28 +156,40 @@ class MCTSSearch:
             weight: 0 to below 1.
         """
         self._judge_roots()
-        logits = self._trees.logits[:, 0]
-        mixed = (1 - weight) * np.exp(logits) + weight * shares
-        logits[...] = np.log(mixed, out=np.full(mixed.shape, -np.inf), where=np.isfinite(logits))
+        priors = self._trees.priors[:, 0]
+        priors[...] = np.where(priors > 0, (1 - weight) * priors + weight * shares, 0)
+        self._trees.turns[:, 0, LIKELIEST] = np.argmax(priors, axis=1)
 
     def _judge_roots(self) -> None:
         """Have the judge that guides the search judge the roots, where it has not."""
         self._everywhere(np.full(len(self.counts), -1), np.zeros((len(self.counts), 0)))
 
-    def _everywhere(self, wanted: Integers, noise: Reals) -> None:
-        """One simulation in all trees, which a judge guides: see :func:`baselines.mcts.guided.guide`."""
+    def _everywhere(self, wanted: Integers, lean: Reals) -> None:
+        """One simulation in all trees, which a judge guides: see :mod:`baselines.mcts.guided`."""
         assert self._guide is not None
         paths, depths, leaves, movers = self._between
         parameters, c, _ = self._settings
         for rows, probe in self._stretches:
-            trees = self._trees.of(rows)
-            between = paths[rows], depths[rows], leaves, movers
-            boards = self._cells[rows], self._stones[rows], self.counts[rows]
-            fixed = (wanted[rows], noise[rows], c, *self._scales, *boards, trees, parameters, *between, probe)
-            asked = int(guide(DOWN, *fixed, *_NOTHING_SAID))
+            trees, cells, path, depth = self._trees.of(rows), self._cells[rows], paths[rows], depths[rows]
+            boards = cells, self._stones[rows], self.counts[rows], trees, parameters
+            fixed = (
+                wanted[rows],
+                lean[rows],
+                c,
+                *self._scales,
+                *boards,
+                path,
+                depth,
+                leaves,
+                movers,
+                probe,
+                self._scratch,
+            )
+            asked = int(descend(*fixed))
             said, values = self._guide.judge(Boards(leaves[:asked], movers[:asked])) if asked else _NOTHING_SAID
             # whatever the judge hands out, the kernel is compiled for one kind of arrays
-            guide(BACK, *fixed, np.ascontiguousarray(said, np.float32), np.ascontiguousarray(values, np.float64))
+            said, values = np.ascontiguousarray(said, np.float32), np.ascontiguousarray(values, np.float64)
+            ascend(cells, trees, parameters, path, depth, movers, said, values, self._scratch)
 
     def _make_room(self, simulations: int) -> None:
         """Every simulation adds one move at most; a search in small steps grows by a half at a time."""
@@ -192,7 +207,7 @@ class MCTSSearch:
             move = int(trees.moves[row, move, NEXT])
         if move == 0:
             return None
-        new = Trees.empty(1, int(self.counts[row]), self._either, trees.logits.shape[2])
+        new = Trees.empty(1, int(self.counts[row]), self._either, trees.priors.shape[2])
         count = copy_tree(move, -1, trees, row, new, 0, self._either)
         cells = self._boards.cells[row].copy()
         cells[cell] = self._boards.mover[row] + 1

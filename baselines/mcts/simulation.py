@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from baselines.endgame import Probe, result_of
+from baselines.kernels import bare, bare_inlined
 from baselines.mcts.tree import (
     CELL,
     FIRST,
@@ -23,10 +24,11 @@ from baselines.mcts.tree import (
     VISITS,
     WIDTH,
     Counts,
+    Scratch,
     Trees,
     is_known,
 )
-from ttt_envs.compiling import Cells, Integers, Keys, Parameters, Reals, compiled, inlined, unlocked, wide
+from ttt_envs.compiling import Cells, Integers, Keys, Parameters, Reals, wide
 from ttt_envs.rules import (
     DRAW,
     NOT_OVER,
@@ -42,7 +44,7 @@ from ttt_envs.rules import (
 )
 
 
-@compiled
+@bare
 def winning(board: Cells, player: int, parameters: Parameters, out: Cells) -> int:
     """:func:`rules.winning_cells`, and how many there are."""
     winning_cells(board, player, parameters, out)
@@ -52,7 +54,7 @@ def winning(board: Cells, player: int, parameters: Parameters, out: Cells) -> in
     return count
 
 
-@compiled
+@bare
 def _untried(
     node: int,
     board: Cells,
@@ -93,7 +95,7 @@ def _untried(
     return pick(closed, uniform(luck, OPPONENT, stones))
 
 
-@inlined
+@bare_inlined
 def _most_promising(node: int, moves: Counts, rates: Reals, turns: Counts, c: float) -> int:
     """The move with the largest upper confidence bound; of equals the one tried last."""
     width = 0.0 if is_known(node, turns) else c * math.sqrt(math.log(turns[node, VISITS]))
@@ -109,7 +111,7 @@ def _most_promising(node: int, moves: Counts, rates: Reals, turns: Counts, c: fl
     return best
 
 
-@inlined
+@bare_inlined
 def _descend(
     luck: np.uint64,
     board: Cells,
@@ -171,7 +173,7 @@ def _descend(
             return depth, mover, stones, count
 
 
-@compiled
+@bare
 def _play_out(
     board: Cells,
     mover: int,
@@ -205,7 +207,7 @@ def _play_out(
             return NOT_OVER, mover
 
 
-@inlined
+@bare_inlined
 def _pass_back(
     value: float,
     depth: int,
@@ -258,7 +260,7 @@ def _pass_back(
             rates[move, MEAN] = total / visits
 
 
-@inlined
+@bare_inlined
 def settle(
     node: int, mover: int, known: float, either: int, moves: Counts, rates: Reals, turns: Counts, sums: Reals
 ) -> None:
@@ -277,6 +279,14 @@ def settle(
         sums[node, KNOWN] = best if moves[node // either, MAKER] == mover else -best
 
 
+@bare_inlined
+def ask(board: Cells, mover: int, leaves: Cells, movers: Cells, row: int) -> None:
+    """A position is to be judged."""
+    for cell in range(len(board)):
+        leaves[row, cell] = board[cell]
+    movers[row] = mover
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # Many positions
 
@@ -285,7 +295,7 @@ WHOLE, DOWN, BACK = range(3)
 """what :func:`simulate` does of a simulation"""
 
 
-@unlocked
+@bare
 def simulate(
     part: int,
     simulations: int,
@@ -303,6 +313,7 @@ def simulate(
     leaves: Cells,
     movers: Cells,
     probe: Probe,
+    scratch: Scratch,
     values: Reals,
 ) -> int:
     """Simulations in one tree after another.
@@ -319,16 +330,13 @@ def simulate(
         paths, depths: int64[B, cells + 1] and int64[B]: what the way down leaves to the way back.
         leaves, movers: int8[B, cells] and int8[B]: the positions to be judged, in the order of the trees.
         probe: positions with so many stones are known, see :class:`baselines.endgame.Probe`.
+        scratch: to write to.
         values: float64[A], of these to their movers.
 
     Returns:
         How many positions are, or were, judged elsewhere.
     """
     all_moves, all_rates, all_turns, all_sums = trees.moves, trees.rates, trees.turns, trees.sums
-    size = cells.shape[1]
-    empty = np.empty(size, np.int64)
-    urgent = np.zeros(size, np.int8)
-    scratch = np.zeros(size, np.int8)
     judged, last = 0, wide(probe.stones)
     either = 2 if skip_chance_of(parameters) > 0 else 1
     for b in range(len(cells)):
@@ -348,8 +356,8 @@ def simulate(
                     turns,
                     sums,
                     path,
-                    urgent,
-                    scratch,
+                    scratch.urgent,
+                    scratch.closed,
                     parameters,
                     c,
                     decisive,
@@ -363,14 +371,15 @@ def simulate(
             value = 0.0
             if not is_known(path[depth], turns):
                 if part == WHOLE:
-                    outcome, mover = _play_out(board, mover, placed, luck, parameters, scratch, empty, last)
+                    outcome, mover = _play_out(
+                        board, mover, placed, luck, parameters, scratch.closed, scratch.visits, last
+                    )
                     if outcome == NOT_OVER:
-                        value = (1.0 - 2.0 * mover) * result_of(scratch, mover, True, probe, parameters)
+                        value = (1.0 - 2.0 * mover) * result_of(scratch.closed, mover, True, probe, parameters)
                     elif outcome != DRAW:
                         value = 1.0 - 2.0 * outcome
                 elif part == DOWN:
-                    leaves[judged, :] = board
-                    movers[judged] = mover
+                    ask(board, mover, leaves, movers, judged)
                     judged += 1
                 else:
                     value = values[judged] if movers[judged] == 0 else -values[judged]

@@ -17,9 +17,10 @@ MAKER, CELL, NEXT, SETTLED = range(4)
 value is known"""
 MEAN, WIDTH = range(2)
 """in a row of `Trees.rates`, of a move: its value to its maker; 1 / sqrt(visits), which only UCT needs"""
-FIRST, VISITS, TRIED, LIMIT, URGENT, OPEN = range(6)
+FIRST, VISITS, TRIED, LIMIT, URGENT, OPEN, LIKELIEST = range(7)
 """in a row of `Trees.turns`, a position whose mover is known: the move tried last, 0 for none; visits; moves tried;
-moves to try, 0 before that is known; how many of them come first; how many are not known"""
+moves to try, 0 before that is known; how many of them come first; how many are not known; and where a judge guides the
+search, the likeliest cell never chosen, -1 for none"""
 SUM, KNOWN = range(2)
 """in a row of `Trees.sums`, of such a position: the sum of its results, and its value where that is known; both to the
 maker of the move that led there"""
@@ -38,12 +39,12 @@ class Trees(NamedTuple):
     rates: Reals
     """float64[B, N, 2]"""
     turns: Counts
-    """int32[B, N * T, 6]"""
+    """int32[B, N * T, 7]"""
     sums: Reals
     """float64[B, N * T, 2]"""
-    logits: Floats
-    """float32[B, N * T, cells], of a search that a judge guides: logarithms of how likely a judge thinks the moves,
-    -inf where none is to be made; of other searches no cells"""
+    priors: Floats
+    """float32[B, N * T, cells], of a search that a judge guides: how likely the judge thinks the moves, 0 where none is
+    to be made; of other searches no cells"""
     judged: Reals
     """float64[B, N * T], of such a search: what the judge thinks a position is worth, to the maker of the move that led
     there; of other searches no nodes"""
@@ -54,7 +55,7 @@ class Trees(NamedTuple):
         return cls(
             np.zeros((count, room, 4), np.int32),
             np.zeros((count, room, 2)),
-            np.zeros((count, room * turns, 6), np.int32),
+            np.zeros((count, room * turns, 7), np.int32),
             np.zeros((count, room * turns, 2)),
             np.zeros((count, room * turns, cells), np.float32),
             np.zeros((count, room * turns if cells else 0)),
@@ -62,25 +63,41 @@ class Trees(NamedTuple):
 
     def of(self, rows: slice) -> Trees:
         """Some of the trees."""
-        moves, rates, turns, sums, logits, judged = self
-        return Trees(moves[rows], rates[rows], turns[rows], sums[rows], logits[rows], judged[rows])
+        moves, rates, turns, sums, priors, judged = self
+        return Trees(moves[rows], rates[rows], turns[rows], sums[rows], priors[rows], judged[rows])
 
     def resized(self, room: int) -> Trees:
         """A copy with room for so many moves, more or fewer."""
         count, before, _ = self.moves.shape
         turns = self.turns.shape[1] // before
-        new = Trees.empty(count, room, turns, self.logits.shape[2])
+        new = Trees.empty(count, room, turns, self.priors.shape[2])
         used = min(room, before)
         nodes = used * turns
         new.moves[:, :used], new.rates[:, :used] = self.moves[:, :used], self.rates[:, :used]
         new.turns[:, :nodes], new.sums[:, :nodes] = self.turns[:, :nodes], self.sums[:, :nodes]
-        new.logits[:, :nodes], new.judged[:, :nodes] = self.logits[:, :nodes], self.judged[:, :nodes]
+        new.priors[:, :nodes], new.judged[:, :nodes] = self.priors[:, :nodes], self.judged[:, :nodes]
         return new
 
     @staticmethod
     def bytes_of(room: int, turns: int, cells: int = 0) -> int:
         """What one tree takes."""
-        return room * (32 + (40 + (4 * cells + 8 if cells else 0)) * turns)
+        return room * (32 + (44 + (4 * cells + 8 if cells else 0)) * turns)
+
+
+class Scratch(NamedTuple):
+    """What the kernels of one search write to as they like, of as many entries as the board has cells."""
+
+    urgent: Cells
+    closed: Cells
+    visits: Integers
+    made: Integers
+    q: Reals
+    p: Reals
+
+    @classmethod
+    def of(cls, cells: int) -> Scratch:
+        """For a board."""
+        return cls(*np.zeros((2, cells), np.int8), *np.zeros((2, cells), np.int64), *np.zeros((2, cells)))
 
 
 class KeptTree(NamedTuple):
@@ -191,7 +208,7 @@ def copy_tree(move: int, turn: int, old: Trees, row: int, new: Trees, to: int, e
             new_turns[new_node, :] = turns[node]
             new_sums[new_node, :] = sums[node]
             if guided:
-                new.logits[to, new_node, :] = old.logits[row, node]
+                new.priors[to, new_node, :] = old.priors[row, node]
                 new.judged[to, new_node] = old.judged[row, node]
             child = wide(turns[node, FIRST])
             if child > 0:

@@ -86,7 +86,7 @@ class Remembering:
             first[rows[new] - before] = new  # one of the rows that ask about it, whichever
             met = slice(before, index.size)
             self._logits[met], self._worth[met] = self._net.judge_seen(seen[first])
-        return self._logits[rows], self._worth[rows]
+        return self._logits.take(rows, axis=0), self._worth.take(rows)
 
 
 def play_block(config: AlphaZeroConfig, game: Game, weights: Arrays, seed: int, numbers: range) -> Lessons:

@@ -640,7 +640,7 @@ def test_stirred_the_judge_s_opinion_of_the_roots_is_mixed_with_noise():
     none.run(50)
     assert_array_equal(none.visits, puct(game, boards, Noise(), 50).visits)
     logits, _ = Noise().judge(boards)
-    for row, found in enumerate(np.exp(whole._trees.logits[:, 0])):
+    for row, found in enumerate(whole._trees.priors[:, 0]):
         sensible = [2] if row == 1 else np.flatnonzero(boards.cells[row] == 0).tolist()  # a stone that wins
         p = softmax({cell: float(logits[row, cell]) for cell in sensible})
         assert_array_equal(np.flatnonzero(found), sensible)
@@ -657,7 +657,7 @@ def test_a_move_that_is_certainly_worse_than_another_is_not_chosen():
     search = GumbelSearch(game, boards, Noise(9.0), simulations=200, value_scale=0.0, noise=noise_for(boards))
     best = np.where(search.settled, exact, -np.inf).max(axis=1, keepdims=True)
     assert ((search.scores > -np.inf) & search.settled & (exact < best - 1e-9)).sum() == 0
-    certain = search.settled.sum(axis=1) == (search._trees.logits[:, 0] > -np.inf).sum(axis=1)
+    certain = search.settled.sum(axis=1) == (search._trees.priors[:, 0] > 0).sum(axis=1)
     assert certain.sum() > 50
     assert_allclose(search.worth[certain], np.nanmax(exact[certain], axis=1), atol=1e-12)
     assert_allclose(search.values[certain], np.nanmax(exact[certain], axis=1), atol=1e-12)
