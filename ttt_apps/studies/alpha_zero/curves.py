@@ -42,6 +42,8 @@ MARKS: dict[Game, tuple[float, ...]] = {
     Game(4, 4, 4, 0.25): (1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4, 1.0),  # each takes ten seconds of CPU
 }
 """shares of the games after which the learners are measured"""
+LARGE_TABLE = {"memory": 8.0}
+"""of q-learning, which meets ten million positions of 4 x 4 with skips"""
 QUICK_GAMES = {NAME: 1_024, "q-learning": 20_000, "q-net": 1_024}
 
 
@@ -50,7 +52,13 @@ def units(quick: bool) -> list[Unit]:
     return [
         {
             "part": PART,
-            **taught(learner, game, QUICK_GAMES[learner] if quick else games, seed),
+            **taught(
+                learner,
+                game,
+                QUICK_GAMES[learner] if quick else games,
+                seed,
+                **(LARGE_TABLE if learner == "q-learning" and game == Game(4, 4, 4, 0.25) else {}),
+            ),
             "marks": MARKS[game][3::4] if quick else MARKS[game],
             "simulations": SIMULATIONS,
             "searched": _searched(game) if learner == NAME else (),
