@@ -347,13 +347,27 @@ def _sweep_blocks(
     A stone on a high cell leads to the same place in another block: that maximum, or sum, runs over whole blocks, which
     the compiler vectorises, as it does the search for lines. Only stones on the few low cells are followed one by one.
     """
-    skip = skip_chance_of(parameters)
     block = 3**low
     first = np.empty(block)  # the best of player_0's moves, or their sum, then of player_1's
     second = np.empty(block)
     lines = np.empty(block, np.int64)
-    steps = np.empty((block, low), np.int64)
-    free = np.zeros(block, np.int64)
+    free, steps = _free_cells(low)
+    for high in range(stop - 1, start - 1, -1):
+        open_high = _follow_high(high, size - low, average, after, first, second)
+        for i in range(block):
+            won = line_in(high_bits[0, high] | low_bits[0, i], parameters)
+            lost = line_in(high_bits[1, high] | low_bits[1, i], parameters)
+            lines[i] = wide(won) + 2 * wide(lost)
+        by_first = after[0, high * block : (high + 1) * block]
+        by_second = after[1, high * block : (high + 1) * block]
+        _follow_low(first, second, lines, open_high, free, steps, discount, average, parameters, by_first, by_second)
+
+
+@inlined
+def _free_cells(low: int) -> tuple[Integers, Integers]:
+    """int64[3**low], how many low cells are empty; int64[3**low, low], what a stone of player_0 there adds to a key."""
+    block = 3**low
+    free, steps = np.zeros(block, np.int64), np.empty((block, low), np.int64)
     for i in range(block):
         step = 1
         for _ in range(low):
@@ -361,56 +375,75 @@ def _sweep_blocks(
                 steps[i, free[i]] = step
                 free[i] += 1
             step *= 3
-    for high in range(stop - 1, start - 1, -1):
-        base = high * block
-        first[:] = 0.0 if average else -2.0
-        second[:] = 0.0 if average else 2.0
-        step = 1
-        open_high = 0
-        for _ in range(size - low):
-            if high // step % 3 == 0:
-                open_high += 1
-                of_first = after[0, base + step * block : base + (step + 1) * block]
-                of_second = after[1, base + 2 * step * block : base + (2 * step + 1) * block]
-                if average:
-                    for i in range(block):
-                        first[i] += of_first[i]
-                        second[i] += of_second[i]
-                else:
-                    for i in range(block):
-                        first[i] = of_first[i] if of_first[i] > first[i] else first[i]
-                    for i in range(block):
-                        second[i] = of_second[i] if of_second[i] < second[i] else second[i]
-            step *= 3
-        for i in range(block):
-            won = line_in(high_bits[0, high] | low_bits[0, i], parameters)
-            lost = line_in(high_bits[1, high] | low_bits[1, i], parameters)
-            lines[i] = wide(won) + 2 * wide(lost)
-        by_first = after[0, base : base + block]
-        by_second = after[1, base : base + block]
-        for i in range(block - 1, -1, -1):
-            if lines[i] != 0 or open_high + free[i] == 0:
-                # one line: won; none on a full board: drawn; two cannot occur
-                value = 1.0 if lines[i] == 1 else (-1.0 if lines[i] == 2 else 0.0)
-                by_first[i] = value
-                by_second[i] = value
-                continue
-            best = first[i]
-            worst = second[i]
+    return free, steps
+
+
+@inlined
+def _follow_high(high: int, count: int, average: bool, after: Reals, first: Reals, second: Reals) -> int:
+    """What stones on ``count`` high cells lead to, the best or the sum, into ``first`` and ``second``; how many."""
+    block = len(first)
+    base = high * block
+    first[:] = 0.0 if average else -2.0
+    second[:] = 0.0 if average else 2.0
+    step = 1
+    free = 0
+    for _ in range(count):
+        if high // step % 3 == 0:
+            free += 1
+            of_first = after[0, base + step * block : base + (step + 1) * block]
+            of_second = after[1, base + 2 * step * block : base + (2 * step + 1) * block]
             if average:
-                for j in range(free[i]):
-                    step = steps[i, j]
-                    best += by_first[i + step]
-                    worst += by_second[i + 2 * step]
-                best /= open_high + free[i]
-                worst /= open_high + free[i]
+                for i in range(block):
+                    first[i] += of_first[i]
+                    second[i] += of_second[i]
             else:
-                for j in range(free[i]):
-                    step = steps[i, j]
-                    best = max(best, by_first[i + step])
-                    worst = min(worst, by_second[i + 2 * step])
-            by_first[i] = discount * (skip * best + (1.0 - skip) * worst)
-            by_second[i] = discount * (skip * worst + (1.0 - skip) * best)
+                for i in range(block):
+                    first[i] = of_first[i] if of_first[i] > first[i] else first[i]
+                for i in range(block):
+                    second[i] = of_second[i] if of_second[i] < second[i] else second[i]
+        step *= 3
+    return free
+
+
+@inlined
+def _follow_low(
+    first: Reals,
+    second: Reals,
+    lines: Integers,
+    open_high: int,
+    free: Integers,
+    steps: Integers,
+    discount: float,
+    average: bool,
+    parameters: Parameters,
+    by_first: Reals,
+    by_second: Reals,
+) -> None:
+    """The values of a block, by who has just moved, from what stones on high cells lead to, and stones on low ones."""
+    skip = skip_chance_of(parameters)
+    for i in range(len(first) - 1, -1, -1):
+        if lines[i] != 0 or open_high + free[i] == 0:
+            # one line: won; none on a full board: drawn; two cannot occur
+            value = 1.0 if lines[i] == 1 else (-1.0 if lines[i] == 2 else 0.0)
+            by_first[i] = value
+            by_second[i] = value
+            continue
+        best = first[i]
+        worst = second[i]
+        if average:
+            for j in range(free[i]):
+                step = steps[i, j]
+                best += by_first[i + step]
+                worst += by_second[i + 2 * step]
+            best /= open_high + free[i]
+            worst /= open_high + free[i]
+        else:
+            for j in range(free[i]):
+                step = steps[i, j]
+                best = max(best, by_first[i + step])
+                worst = min(worst, by_second[i + 2 * step])
+        by_first[i] = discount * (skip * best + (1.0 - skip) * worst)
+        by_second[i] = discount * (skip * worst + (1.0 - skip) * best)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from importlib import metadata
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -248,29 +248,16 @@ def run_tournament(
         make_policy(spec, game)  # a wrong name is told before anything is written
     begin = None if openings is None else Openings.of(openings, game)
     identities = {spec: identity_of(spec) for spec in players}
-    pairings = list(combinations(range(len(players)), 2))
-    units, whose = [], []
-    for i, j in pairings:
+    units: list[dict[str, Any]] = []
+    whose: list[_Whose] = []
+    for i, j in combinations(range(len(players)), 2):
         # whoever is named first, the games are the same, and are found again
         a, b = sorted((players[i], players[j]))
         blocks = units_of(game, a, b, pairs, seed=seed, openings=begin, identities=identities)
         units += blocks
-        whose += [(i, j, a != players[i])] * len(blocks)
-    scores = {pairing: Score(np.zeros((3, 3), np.int64)) for pairing in pairings}
-    seconds = dict.fromkeys(pairings, 0.0)
+        whose += [_Whose((i, j), a != players[i])] * len(blocks)
     played = play_units(units, begin, folder, made_by, jobs=jobs, others=(RESULT, COST))
-    by_unit: dict[int, Score] = {}
-    with closing(played):
-        for number, score, cpu_s in played:
-            by_unit[number] = score
-            seconds[whose[number][:2]] += cpu_s
-            if progress is not None:
-                progress(score.games // 2)
-    for number, score in sorted(
-        by_unit.items(), key=lambda one: one[0]
-    ):  # so that the first forfeit does not depend on who plays
-        i, j, turned = whose[number]
-        scores[i, j] += reversed_score(score) if turned else score
+    scores, seconds = _by_pairing(whose, played, progress)
     counts = np.zeros((len(players), len(players), 5), np.int64)
     for (i, j), score in scores.items():
         counts[i, j] = score.pentanomial
@@ -294,6 +281,36 @@ def run_tournament(
     differences = None if positions is None else {"a": best, "b": second, "positions": positions}
     found = Tournament(tuple(players), scores, ratings, settings, differences)
     write_json(folder / RESULT, found.to_dict())
-    costs = [{"a": i, "b": j, "cpu_s": seconds[i, j]} for i, j in pairings]
+    costs = [{"a": i, "b": j, "cpu_s": cpu_s} for (i, j), cpu_s in seconds.items()]
     write_json(folder / COST, {"format": 1, "players": list(players), "pairings": costs})
     return found
+
+
+class _Whose(NamedTuple):
+    """Who plays a block of games."""
+
+    pairing: tuple[int, int]
+    turned: bool
+    """whether the first of the pairing is the second of its players"""
+
+
+def _by_pairing(
+    whose: Sequence[_Whose],
+    played: Generator[tuple[int, Score, float], None, None],
+    progress: Callable[[int], None] | None,
+) -> tuple[dict[tuple[int, int], Score], dict[tuple[int, int], float]]:
+    """The scores of all pairings, and the CPU seconds that they took, from those of blocks as they are done."""
+    pairings = dict.fromkeys(one.pairing for one in whose)
+    scores = {pairing: Score(np.zeros((3, 3), np.int64)) for pairing in pairings}
+    seconds = dict.fromkeys(pairings, 0.0)
+    by_unit: dict[int, Score] = {}
+    with closing(played):
+        for number, score, cpu_s in played:
+            by_unit[number] = score
+            seconds[whose[number].pairing] += cpu_s
+            if progress is not None:
+                progress(score.games // 2)
+    for number in sorted(by_unit):  # so that the first forfeit does not depend on who plays
+        pairing, turned = whose[number]
+        scores[pairing] += reversed_score(by_unit[number]) if turned else by_unit[number]
+    return scores, seconds

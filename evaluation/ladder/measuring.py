@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from itertools import combinations
@@ -49,33 +48,11 @@ def measure_ladder(
         ValueError: a number of games that makes no pairs; another process that works in the folder.
     """
     check_games(plan.games, least=0)
-    game, rungs = plan.game, plan.rungs
-    described = game.to_dict()
+    rungs = plan.rungs
     pairings = list(combinations(range(len(rungs)), 2))
-    units: list[dict[str, Any]] = [
-        {
-            "what": "pairing",
-            "game": described,
-            "players": [rungs[i], rungs[j]],
-            "games": plan.games,
-            "seed": seed_of(plan.seed, number),
-        }
-        for number, (i, j) in enumerate(pairings)
-    ]
-    units += [{"what": "strength", "game": described, "policy": spec} for spec in plan.graded]
-    costs: list[dict[str, Any]] = [{"what": "cost", "game": described, "policy": spec} for spec in rungs]
-    tell = progress or (lambda done, total: None)
-    total, done = len(units) + len(costs), 0
-    tell(0, total)
-    found: dict[str, Any] = {}
-    for place, work, workers in ((folder, units, jobs), (folder / "costs", costs, 1)):
-        with closing(do_units(_measure, work, place, made_by, jobs=workers, others=(f"{name}.json",))) as results:
-            for number, result in results:
-                found[json.dumps(work[number])] = result
-                done += 1
-                tell(done, total)
-    met = [found[json.dumps(unit)] for unit in units[: len(pairings)]]
-    strengths = {unit["policy"]: found[json.dumps(unit)] for unit in units[len(pairings) :]}
+    found = _all_measured(name, plan, pairings, folder, made_by, jobs, progress or (lambda done, total: None))
+    met, strengths, costs = found[: len(pairings)], found[len(pairings) : -len(rungs)], found[-len(rungs) :]
+    graded = dict(zip(plan.graded, strengths, strict=True))
     ratings = _round_robin(len(rungs), pairings, met, rungs.index(ANCHOR), exact=plan.games == 0)
     order = sorted(range(len(rungs)), key=lambda i: ratings[i].mean)
     place_of = {rung: place for place, rung in enumerate(order)}
@@ -83,7 +60,7 @@ def measure_ladder(
         "format": 1,
         "kind": "rungs",
         "name": name,
-        "game": described,
+        "game": plan.game.to_dict(),
         "anchor": ANCHOR,
         "games": plan.games,
         "seed": plan.seed,
@@ -96,8 +73,8 @@ def measure_ladder(
                 "rating": ratings[i].mean,
                 "low": ratings[i].low,
                 "high": ratings[i].high,
-                **strengths.get(rungs[i], {"exploitability": None, "regret": None}),
-                "cost": found[json.dumps(costs[i])],
+                **graded.get(rungs[i], {"exploitability": None, "regret": None}),
+                "cost": costs[i],
             }
             for i in order
         ],
@@ -107,6 +84,41 @@ def measure_ladder(
     }
     write_json(folder / f"{name}.json", {**data, "sha256": sha256_of(data)})
     return read_ladder(folder / f"{name}.json")
+
+
+def _all_measured(
+    name: str,
+    plan: Plan,
+    pairings: Sequence[tuple[int, int]],
+    folder: Path,
+    made_by: Mapping[str, Any],
+    jobs: Jobs,
+    progress: Callable[[int, int], None],
+) -> list[dict[str, Any]]:
+    """What is measured: of each pairing the result, of who is graded the strength, of each rung what its moves cost."""
+    described = plan.game.to_dict()
+    units: list[dict[str, Any]] = [
+        {
+            "what": "pairing",
+            "game": described,
+            "players": [plan.rungs[i], plan.rungs[j]],
+            "games": plan.games,
+            "seed": seed_of(plan.seed, number),
+        }
+        for number, (i, j) in enumerate(pairings)
+    ]
+    units += [{"what": "strength", "game": described, "policy": spec} for spec in plan.graded]
+    costs: list[dict[str, Any]] = [{"what": "cost", "game": described, "policy": spec} for spec in plan.rungs]
+    total = len(units) + len(costs)
+    progress(0, total)
+    found: dict[int, dict[str, Any]] = {}
+    for place, work, workers in ((folder, units, jobs), (folder / "costs", costs, 1)):
+        before = len(found)
+        with closing(do_units(_measure, work, place, made_by, jobs=workers, others=(f"{name}.json",))) as results:
+            for number, result in results:
+                found[before + number] = result
+                progress(len(found), total)
+    return [found[number] for number in range(total)]
 
 
 def _measure(unit: Unit) -> dict[str, Any]:
