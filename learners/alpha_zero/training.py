@@ -79,6 +79,10 @@ class SelfPlay(Stepwise):
         drawn = self._memory.draw(config.updates, config.replay_batch, self._permutations, rng)
         self._losses = self._updater.update(drawn)
         learner.weights = self._updater.weights()
+        with np.errstate(over="ignore", invalid="ignore"):
+            said = learner.judge_seen(drawn.seen[-1])
+        if not all(np.isfinite(array).all() for array in said):
+            raise self._updater.diverged()  # in the last update, after which there is no loss
         self.done.count(lessons.results)
 
     def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:

@@ -65,11 +65,16 @@ class Updater:
         policy_loss, value_loss = self._compiled(*batches, tf.constant(rates, tf.float32))
         losses = float(policy_loss) / count, float(value_loss) / count
         if not np.isfinite(losses).all():
-            raise ValueError(
-                f"{config.name} has diverged after {self.updates:,} updates: choose a learning_rate below "
-                f"{config.learning_rate:g}"
-            )
+            raise self.diverged()
         return losses
+
+    def diverged(self) -> ValueError:
+        """What is said of a net that has learned itself to death."""
+        config = self._config
+        return ValueError(
+            f"{config.name} has diverged after {self.updates:,} updates: choose a learning_rate below "
+            f"{config.learning_rate:g}"
+        )
 
     def _update(self, seen: Any, policy: Any, value: Any, rates: Any) -> tuple[Any, Any]:
         tf = self._tf

@@ -536,9 +536,10 @@ def test_weights_of_another_board_or_net_are_refused():
 
 
 @LEARNING
-def test_a_learning_rate_that_leads_nowhere_is_told():
+@pytest.mark.parametrize("updates", [1, 50], ids=["in the last update", "before"])
+def test_a_learning_rate_that_leads_nowhere_is_told(updates):
     with pytest.raises(ValueError, match=r"has diverged after \d+ updates: choose a learning_rate below 1e\+30"):
-        taught(Game(), 64, learning_rate=1e30)
+        taught(Game(), 64, learning_rate=1e30, updates=updates)
 
 
 @pytest.mark.parametrize(
