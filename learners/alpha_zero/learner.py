@@ -116,13 +116,21 @@ class AlphaZero:
             ValueError: arrays of another learner, game or settings, or damaged ones.
         """
         shapes = shapes_of(self.game, self.config.layers_of(self.game))
-        largest = 1.0  # of what a layer may be given; where it may give more than float32 holds nothing can be said
-        for name, shape in shapes.items():
-            sizes = np.abs(checked(arrays, name, shape, "f4", self.config.name).astype(np.float64))
-            largest = largest * float(sizes.sum(axis=0).max()) if len(shape) == 2 else largest + float(sizes.max())
-            if not largest <= LARGEST:
-                raise ValueError(f"{self.config.name} cannot hold the numbers in {name}, which are damaged")
-        self.weights = {name: np.array(arrays[name]) for name in shapes}
+        weights = {name: checked(arrays, name, shape, "f4", self.config.name) for name, shape in shapes.items()}
+        if name := overflowing(weights):
+            raise ValueError(f"{self.config.name} cannot hold the numbers in {name}, which are damaged")
+        self.weights = {name: np.array(array) for name, array in weights.items()}
 
     def __str__(self) -> str:
         return self.config.name
+
+
+def overflowing(weights: Arrays) -> str:
+    """The first array of a net with which a layer may give more than float32 holds, and so nothing; "" for none."""
+    largest = 1.0  # of what a layer may be given
+    for name, array in weights.items():
+        sizes = np.abs(array.astype(np.float64))
+        largest = largest * float(sizes.sum(axis=0).max()) if array.ndim == 2 else largest + float(sizes.max())
+        if not largest <= LARGEST:
+            return name
+    return ""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from learners.alpha_zero.learner import AlphaZero
+from learners.alpha_zero.learner import AlphaZero, overflowing
 from learners.alpha_zero.self_play import Lessons, play_block
 from learners.alpha_zero.updating import Updater
 from learners.base import Arrays
@@ -79,9 +79,7 @@ class SelfPlay(Stepwise):
         drawn = self._memory.draw(config.updates, config.replay_batch, self._permutations, rng)
         self._losses = self._updater.update(drawn)
         learner.weights = self._updater.weights()
-        with np.errstate(over="ignore", invalid="ignore"):
-            said = learner.judge_seen(drawn.seen[-1])
-        if not all(np.isfinite(array).all() for array in said):
+        if overflowing(learner.weights):
             raise self._updater.diverged()  # in the last update, after which there is no loss
         self.done.count(lessons.results)
 
