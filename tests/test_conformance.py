@@ -185,7 +185,7 @@ def test_a_draw_takes_exactly_one_uniform_number_per_position(policy, boards):
 def test_moves_are_drawn_from_the_probabilities(policy, boards):
     """The frequencies of `act` are those of drawing from `probabilities`, within 5 standard errors."""
     count = 2000 if policy.pure else 200
-    for row in range(4):
+    for row in (1, 3):
         many = boards.take(np.full(count, row))
         if policy.pure:
             many_p = np.tile(probabilities(policy, boards.take(np.array([row]))), (count, 1))

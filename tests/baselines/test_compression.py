@@ -197,7 +197,7 @@ def groupings(draw, method):
 
 
 @pytest.mark.parametrize("method", METHODS)
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(st.data())
 def test_what_is_read_from_the_factors_is_the_table_they_make(method, data):
     grouping = data.draw(groupings(method))

@@ -40,10 +40,10 @@ def test_lockstep_with_one_game_and_a_seat_in_pettingzoo_teach_the_same(skip_cha
     game = Game(skip_chance=skip_chance)
     for seat in ("first", "second", "random", "alternate"):
         lockstep, seated = build(game, **settings), build(game, **settings)
-        played = train(lockstep, opponent, 40, batch=1, seed=7, seat=seat)
+        played = train(lockstep, opponent, 20, batch=1, seed=7, seat=seat)
         env = mnk_v0.env(skip_chance=skip_chance)
-        assert played == train_in(env, seated, opponent, 40, seed=7, seat=seat)
-        assert played.games == 40
+        assert played == train_in(env, seated, opponent, 20, seed=7, seat=seat)
+        assert played.games == 20
         assert lockstep.table.size > 20
         assert_same(lockstep, seated)
 

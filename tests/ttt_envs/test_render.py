@@ -244,7 +244,7 @@ def test_a_list_of_pictures_has_every_turn_once(settings):
     env = SingleEnv(render_mode="rgb_array_list", **settings)
     rng = np.random.default_rng(0)
     replies = 0
-    for episode in range(12):
+    for episode in range(5):
         _, info = env.reset(seed=3 if episode == 0 else None)
         seen = env.render()
         assert turns_of(seen[0], env.game) == 0

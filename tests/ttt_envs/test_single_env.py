@@ -131,7 +131,7 @@ def test_learners_of_stable_baselines_train_on_it(settings, learner):
         module, numbers = stable_baselines3, {"learning_starts": 200, "train_freq": 8}
     torch.set_num_threads(1)  # the nets are small, and threads that share cores wait
     env = SingleEnv(**settings)
-    model = getattr(module, learner)("MlpPolicy", env, seed=0, **numbers).learn(1_000)
+    model = getattr(module, learner)("MlpPolicy", env, seed=0, **numbers).learn(400)
     observation, _ = env.reset(seed=0)
     legal = {"action_masks": env.action_masks()} if learner == "MaskablePPO" else {}
     action, _ = model.predict(observation, **legal)

@@ -101,7 +101,7 @@ def test_it_is_gymnasiums_vector_of_single_environments(mode, opponent):
         ended, truncated = compare(
             3,
             mode,
-            steps=90,
+            steps=70,
             opponent=opponent,
             seat=seat,
             illegal_action=illegal_action,
