@@ -26,9 +26,9 @@ import math
 
 import numpy as np
 
-from baselines.endgame import Probe, result_of
+from baselines.endgame import Probe
 from baselines.kernels import bare, bare_inlined
-from baselines.mcts.simulation import ask, settle, winning
+from baselines.mcts.simulation import ask, look_up, settle, winning
 from baselines.mcts.tree import (
     CELL,
     FIRST,
@@ -396,19 +396,19 @@ def _make(
     turns[node, FIRST] = move
     turns[node, TRIED] += 1
     outcome = place(board, mover, cell, stones, parameters)
+    if outcome == NOT_OVER and stones + 1 == probe.stones:
+        look_up(move, either, board, moves, turns, sums, parameters, probe)
+        return asked
     for turn in range(either):
         after = move * either + turn
         if outcome != NOT_OVER:  # chance has no part in a result: either turn has it
             turns[after, LIMIT] = 1
             sums[after, KNOWN] = 0.0 if outcome == DRAW else 1.0
-        elif stones + 1 == probe.stones:
-            turns[after, LIMIT] = 1
-            sums[after, KNOWN] = result_of(board, mover, turn == 1, probe, parameters)
-        else:
-            whose = mover if turn == 1 else 1 - mover
-            if _meet(after, either, board, whose, turns, sums, parameters, urgent, either == 1 and node > 0):
-                ask(board, whose, leaves, movers, asked)
-                asked += 1
+            continue
+        whose = mover if turn == 1 else 1 - mover
+        if _meet(after, either, board, whose, turns, sums, parameters, urgent, either == 1 and node > 0):
+            ask(board, whose, leaves, movers, asked)
+            asked += 1
     return asked
 
 

@@ -175,22 +175,13 @@ def _descend(
 
 @bare
 def _play_out(
-    board: Cells,
-    mover: int,
-    stones: int,
-    luck: np.uint64,
-    parameters: Parameters,
-    scratch: Cells,
-    empty: Integers,
-    last: int,
-) -> tuple[int, int]:
-    """Who wins, or ``DRAW``, when both move at random to the end; ``NOT_OVER`` at ``last`` stones, and who moves then.
-
-    Scratch: int8[cells], written, the position; empty int64[cells].
-    """
+    board: Cells, mover: int, stones: int, luck: np.uint64, parameters: Parameters, probe: Probe, scratch: Scratch
+) -> float:
+    """The result to player_0 when both move at random to the end, or to a position that is looked up."""
+    cells, empty = scratch.closed, scratch.visits
     left = 0
     for cell in range(len(board)):
-        scratch[cell] = board[cell]
+        cells[cell] = board[cell]
         empty[left] = cell
         left += wide(is_legal(board, cell, parameters))
     while True:
@@ -198,13 +189,13 @@ def _play_out(
         cell = empty[chosen]
         left -= 1
         empty[chosen] = empty[left]
-        outcome = place(scratch, mover, cell, stones, parameters)
+        outcome = place(cells, mover, cell, stones, parameters)
         if outcome != NOT_OVER:
-            return outcome, mover
+            return 0.0 if outcome == DRAW else 1.0 - 2.0 * outcome
         mover = mover_after(mover, luck, stones, parameters)
         stones += 1
-        if stones == last:
-            return NOT_OVER, mover
+        if stones == probe.stones:
+            return (1.0 - 2.0 * mover) * result_of(cells, mover, True, probe, parameters)
 
 
 @bare_inlined
@@ -280,6 +271,24 @@ def settle(
 
 
 @bare_inlined
+def look_up(
+    move: int,
+    either: int,
+    board: Cells,
+    moves: Counts,
+    turns: Counts,
+    sums: Reals,
+    parameters: Parameters,
+    probe: Probe,
+) -> None:
+    """The positions after a move are in the database: they are known from now on."""
+    for turn in range(either):
+        node = move * either + turn
+        turns[node, LIMIT] = 1
+        sums[node, KNOWN] = result_of(board, wide(moves[move, MAKER]), turn == 1, probe, parameters)
+
+
+@bare_inlined
 def ask(board: Cells, mover: int, leaves: Cells, movers: Cells, row: int) -> None:
     """A position is to be judged."""
     for cell in range(len(board)):
@@ -336,11 +345,10 @@ def simulate(
     Returns:
         How many positions are, or were, judged elsewhere.
     """
-    all_moves, all_rates, all_turns, all_sums = trees.moves, trees.rates, trees.turns, trees.sums
     judged, last = 0, wide(probe.stones)
     either = 2 if skip_chance_of(parameters) > 0 else 1
     for b in range(len(cells)):
-        board, moves, rates, turns, sums = cells[b], all_moves[b], all_rates[b], all_turns[b], all_sums[b]
+        board, moves, rates, turns, sums = cells[b], trees.moves[b], trees.rates[b], trees.turns[b], trees.sums[b]
         path, depth, count = paths[b], depths[b], counts[b]
         mover, placed = wide(0), wide(0)
         for simulation in range(done, done + simulations):
@@ -362,22 +370,12 @@ def simulate(
                     c,
                     decisive,
                 )
-                if placed == last and not is_known(path[depth], turns):  # what is looked up is known from now on
-                    move = path[depth] // either
-                    for turn in range(either):
-                        node = move * either + turn
-                        turns[node, LIMIT] = 1
-                        sums[node, KNOWN] = result_of(board, wide(moves[move, MAKER]), turn == 1, probe, parameters)
+                if placed == last and not is_known(path[depth], turns):
+                    look_up(path[depth] // either, either, board, moves, turns, sums, parameters, probe)
             value = 0.0
             if not is_known(path[depth], turns):
                 if part == WHOLE:
-                    outcome, mover = _play_out(
-                        board, mover, placed, luck, parameters, scratch.closed, scratch.visits, last
-                    )
-                    if outcome == NOT_OVER:
-                        value = (1.0 - 2.0 * mover) * result_of(scratch.closed, mover, True, probe, parameters)
-                    elif outcome != DRAW:
-                        value = 1.0 - 2.0 * outcome
+                    value = _play_out(board, mover, placed, luck, parameters, probe, scratch)
                 elif part == DOWN:
                     ask(board, mover, leaves, movers, judged)
                     judged += 1
