@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,11 +31,26 @@ from baselines.mcts.tree import (
     read_roots,
 )
 from ttt_envs.boards import Boards
-from ttt_envs.compiling import Flags, Integers, Keys, Reals
+from ttt_envs.compiling import Cells, Flags, Integers, Keys, Reals
 from ttt_envs.policy import Judge, Values
 from ttt_envs.rules import Game
 
 _NOTHING_SAID = np.zeros((0, 0), np.float32), np.zeros(0)
+
+
+class _Part(NamedTuple):
+    """Some of the trees, side by side: parts of the arrays of :func:`simulate`."""
+
+    rows: slice
+    cells: Cells
+    stones: Integers
+    counts: Integers
+    trees: Trees
+    paths: Integers
+    depths: Integers
+    leaves: Cells
+    movers: Cells
+    probe: Probe
 
 
 class MCTSSearch:
@@ -108,6 +124,7 @@ class MCTSSearch:
         ]
         most = count if self._guide is None else 2 * count  # both turns after a move are judged
         self._scratch = Scratch.of(game.cells)
+        self._parted: tuple[Trees | None, list[_Part]] = (None, [])
         self._between = (paths, depths, np.zeros((most, game.cells), np.int8), np.zeros(most, np.int8))
 
     def run(self, simulations: int) -> None:
@@ -125,22 +142,33 @@ class MCTSSearch:
                 self._everywhere(wanted, noise)
             self.simulations += simulations
             return
-        for rows, probe in self._stretches:
-            self._run(rows, probe, simulations)
+        for part in self._parts():
+            self._run(part, simulations)
         self.simulations += simulations
 
-    def _run(self, rows: slice, probe: Probe, simulations: int) -> None:
+    def _parts(self) -> list[_Part]:
+        """The trees that meet the database at the same number of stones, and what goes with them."""
+        if self._parted[0] is not self._trees:
+            paths, depths, leaves, movers = self._between
+            made = [
+                _Part(
+                    rows, self._cells[rows], self._stones[rows], self.counts[rows], self._trees.of(rows),
+                    paths[rows], depths[rows], leaves, movers, probe,
+                )
+                for rows, probe in self._stretches
+            ]  # fmt: skip
+            self._parted = self._trees, made
+        return self._parted[1]
+
+    def _run(self, part: _Part, simulations: int) -> None:
         """Add simulations to some of the trees."""
-        trees = self._trees.of(rows)
-        paths, depths, leaves, movers = self._between
-        between = paths[rows], depths[rows], leaves[rows], movers[rows]
-        cells, stones, counts = self._cells[rows], self._stones[rows], self.counts[rows]
-        fixed = (self._keys[rows], cells, stones, counts, trees, *self._settings, *between, probe, self._scratch)
+        rows, cells, stones, counts, trees, paths, depths, leaves, movers, probe = part
+        boards, between = (self._keys[rows], cells, stones, counts), (paths, depths, leaves, movers)
+        fixed = (*boards, trees, *self._settings, *between, probe, self._scratch)
         unjudged = np.zeros(0)
         if self._leaf is None:
             simulate(WHOLE, simulations, self.simulations, *fixed, unjudged)
             return
-        _, _, leaves, movers = between
         for done in range(self.simulations, self.simulations + simulations):
             asked = int(simulate(DOWN, 1, done, *fixed, unjudged))
             values = unjudged
@@ -167,29 +195,15 @@ class MCTSSearch:
     def _everywhere(self, wanted: Integers, lean: Reals) -> None:
         """One simulation in all trees, which a judge guides: see :mod:`baselines.mcts.guided`."""
         assert self._guide is not None
-        paths, depths, leaves, movers = self._between
         parameters, c, _ = self._settings
-        for rows, probe in self._stretches:
-            trees, cells, path, depth = self._trees.of(rows), self._cells[rows], paths[rows], depths[rows]
-            boards = cells, self._stones[rows], self.counts[rows], trees, parameters
-            fixed = (
-                wanted[rows],
-                lean[rows],
-                c,
-                *self._scales,
-                *boards,
-                path,
-                depth,
-                leaves,
-                movers,
-                probe,
-                self._scratch,
-            )
-            asked = int(descend(*fixed))
+        for rows, cells, stones, counts, trees, paths, depths, leaves, movers, probe in self._parts():
+            rule = (wanted[rows], lean[rows], c, *self._scales)
+            between = paths, depths, leaves, movers
+            asked = int(descend(*rule, cells, stones, counts, trees, parameters, *between, probe, self._scratch))
             said, values = self._guide.judge(Boards(leaves[:asked], movers[:asked])) if asked else _NOTHING_SAID
             # whatever the judge hands out, the kernel is compiled for one kind of arrays
             said, values = np.ascontiguousarray(said, np.float32), np.ascontiguousarray(values, np.float64)
-            ascend(cells, trees, parameters, path, depth, movers, said, values, self._scratch)
+            ascend(cells, trees, parameters, paths, depths, movers, said, values, self._scratch)
 
     def _make_room(self, simulations: int) -> None:
         """Every simulation adds one move at most; a search in small steps grows by a half at a time."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from baselines.mcts import pressing_rows
 from learners.base import Arrays
-from learners.dense import Floats, in_blocks, planes
+from learners.dense import Floats, of_planes
 from learners.looking_ahead import one_ply_ahead
 from learners.tabular import checked
 from ttt_envs.boards import Boards
@@ -66,7 +66,7 @@ class AlphaZero:
     def judge_seen(self, seen: Cells) -> tuple[Floats, Reals]:
         """Logits float32[B, cells] and values float64[B], to the mover, of boards int8[B, cells] own stones first."""
         arrays = list(self.weights.values())
-        said = in_blocks(planes(seen), list(zip(arrays[::2], arrays[1::2], strict=True)))
+        said = of_planes(np.ascontiguousarray(seen), list(zip(arrays[::2], arrays[1::2], strict=True)))
         return said[:, :-1], np.tanh(said[:, -1].astype(np.float64))
 
     def judge(self, boards: Boards) -> tuple[Floats, Reals]:
