@@ -15,7 +15,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from baselines.kernels import bare, bare_inlined
 from baselines.layered import LayeredTable, build, estimate, open_table
 from baselines.layered.folder import Folder, open_folder
 from baselines.layered.layers import Layers
@@ -23,7 +22,7 @@ from baselines.layered.ranks import Classes, Halves, Ranks, classes_of, entry_of
 from baselines.layered.sweep import BYTES, WON, Values
 from ttt_envs.bits import bits_of, line_in
 from ttt_envs.boards import Boards, to_text
-from ttt_envs.compiling import Cells, Integers, Parameters, Reals, stone_of, wide
+from ttt_envs.compiling import Cells, Integers, Parameters, Reals, bare, bare_inlined, stone_of, wide
 from ttt_envs.rules import Game, Position, legal_bits, skip_chance_of
 
 __all__ = [

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from baselines.kernels import bare
-from ttt_envs.compiling import Cells, Reals, wide
+from ttt_envs.compiling import Cells, Reals, bare, wide
 
 Floats = NDArray[np.float32]
 Activation = Literal["linear", "relu", "tanh", "sigmoid"]

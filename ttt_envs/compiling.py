@@ -92,9 +92,19 @@ def inlined(function: Function) -> Function:
     return kernel(function, forceinline=True)
 
 
-def unlocked(function: Function) -> Function:
-    """Compile a kernel beside which other threads of Python run: what it is handed is its own until it returns."""
-    return kernel(function, nogil=True)
+def bare(function: Function) -> Function:
+    """Compile a kernel that makes no arrays, and so need not count references to those that it is handed.
+
+    numba counts them at every call, even of what is inlined, and for all that is taken out of a tuple or an array. For
+    functions of a few nanoseconds that would be most of the work; and a search could not be written as small functions
+    that take its parts as they are. Other threads of Python run beside it.
+    """
+    return kernel(function, _nrt=False, nogil=True)
+
+
+def bare_inlined(function: Function) -> Function:
+    """The same for what these kernels call at every move."""
+    return kernel(function, _nrt=False, forceinline=True)
 
 
 wide = cast(Callable[[Any], int], np.int64)

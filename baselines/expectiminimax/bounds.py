@@ -15,8 +15,7 @@ from baselines.expectiminimax.windows import (
     Windows,
     most_stones,
 )
-from baselines.kernels import bare_inlined
-from ttt_envs.compiling import Cells, Parameters, wide
+from ttt_envs.compiling import Cells, Parameters, bare_inlined, wide
 from ttt_envs.rules import DRAW, end_of, is_legal, skip_chance_of, win_length_of
 
 

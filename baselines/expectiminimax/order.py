@@ -8,8 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from baselines.expectiminimax.windows import ALL_OF_THEM, COUNTED, Board, Windows
-from baselines.kernels import bare, bare_inlined
-from ttt_envs.compiling import Cells, Integers, Parameters, wide
+from ttt_envs.compiling import Cells, Integers, Parameters, bare, bare_inlined, wide
 from ttt_envs.rules import is_legal, splitmix64, uniform
 
 FIRST = 8

@@ -50,9 +50,8 @@ from baselines.expectiminimax.transpositions import (
     write_key,
 )
 from baselines.expectiminimax.windows import Heuristic, Windows, clear, most_stones, put, take, windows_of
-from baselines.kernels import bare, bare_inlined
 from ttt_envs.boards import Boards
-from ttt_envs.compiling import Cells, Integers, Keys, Parameters, Reals, wide
+from ttt_envs.compiling import Cells, Integers, Keys, Parameters, Reals, bare, bare_inlined, wide
 from ttt_envs.policy import TIE
 from ttt_envs.rules import DRAW, NOT_OVER, Game, end_of, skip_chance_of
 

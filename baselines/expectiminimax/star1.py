@@ -19,8 +19,7 @@ from typing import Literal
 import numpy as np
 
 from baselines.expectiminimax.path import DONE, PROBE, TURN, Chance, Decision, Turn
-from baselines.kernels import bare_inlined
-from ttt_envs.compiling import wide
+from ttt_envs.compiling import bare_inlined, wide
 
 Pruning = Literal["none", "alpha-beta", "star1", "star2"]
 """``"none"`` tries everything; ``"alpha-beta"`` prunes at decision nodes, and through chance nodes only where nothing

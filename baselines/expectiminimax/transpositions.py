@@ -12,8 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from baselines.expectiminimax.path import Chance, Records
-from baselines.kernels import bare, bare_inlined
-from ttt_envs.compiling import Cells, Integers, Keys, Reals, wide
+from ttt_envs.compiling import Cells, Integers, Keys, Reals, bare, bare_inlined, wide
 from ttt_envs.rules import Game, splitmix64
 from ttt_envs.symmetry import inverse, symmetries
 

@@ -12,8 +12,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from baselines.kernels import bare_inlined
-from ttt_envs.compiling import Cells, Integers, wide
+from ttt_envs.compiling import Cells, Integers, bare_inlined, wide
 from ttt_envs.rules import Game, windows
 
 Heuristic = Literal["count", "consecutive", "all-diagonals"]

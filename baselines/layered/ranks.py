@@ -13,9 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from baselines.kernels import bare_inlined
 from ttt_envs.bits import count_bits, line_in
-from ttt_envs.compiling import Integers, Parameters, compiled, wide
+from ttt_envs.compiling import Integers, Parameters, bare_inlined, compiled, wide
 from ttt_envs.rules import Game
 from ttt_envs.symmetry import inverse, symmetries
 

@@ -27,7 +27,6 @@ import math
 import numpy as np
 
 from baselines.endgame import Probe
-from baselines.kernels import bare, bare_inlined
 from baselines.mcts.simulation import ask, look_up, settle, winning
 from baselines.mcts.tree import (
     CELL,
@@ -51,7 +50,7 @@ from baselines.mcts.tree import (
     is_known,
     visits_of,
 )
-from ttt_envs.compiling import Cells, Integers, Parameters, Reals, compiled, wide
+from ttt_envs.compiling import Cells, Integers, Parameters, Reals, bare, bare_inlined, compiled, wide
 from ttt_envs.rules import DRAW, NOT_OVER, is_legal, place, skip_chance_of
 
 LEAST = -50.0

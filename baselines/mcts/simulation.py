@@ -7,7 +7,6 @@ import math
 import numpy as np
 
 from baselines.endgame import Probe, result_of
-from baselines.kernels import bare, bare_inlined
 from baselines.mcts.tree import (
     CELL,
     FIRST,
@@ -28,7 +27,7 @@ from baselines.mcts.tree import (
     Trees,
     is_known,
 )
-from ttt_envs.compiling import Cells, Integers, Keys, Parameters, Reals, wide
+from ttt_envs.compiling import Cells, Integers, Keys, Parameters, Reals, bare, bare_inlined, wide
 from ttt_envs.rules import (
     DRAW,
     NOT_OVER,
