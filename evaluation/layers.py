@@ -401,7 +401,8 @@ def _moves(
                     first, second = (mine, other) if mover == 0 else (other, mine)
                     found[made, 0], _ = leader_of(first, second, low, low_images, high_images)
                 else:
-                    found[made, :] = keys[row, :]
+                    for word in range(keys.shape[1]):
+                        found[made, word] = keys[row, word]
                     found[made, mover * (words // 2) + cell // 64] |= np.uint64(1) << np.uint64(cell % 64)
                 if asked:
                     share[made] = chance

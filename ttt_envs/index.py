@@ -88,7 +88,8 @@ def _insert(wanted: Keys, row_keys: Keys, slots: Integers, size: int, out: Integ
             slot = (slot + 1) & (len(slots) - 1)
         if slots[slot] < 0:
             slots[slot] = size
-            row_keys[size, :] = wanted[b]
+            for word in range(wanted.shape[1]):
+                row_keys[size, word] = wanted[b, word]
             size += 1
         out[b] = slots[slot]
     return size

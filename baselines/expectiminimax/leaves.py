@@ -56,7 +56,8 @@ def _expand(
             stones += wide(cells[b, cell] != 0)
         for i in range(count):
             cell = moves[0, i]
-            after[made, :] = cells[b]
+            for at in range(size):
+                after[made, at] = cells[b, at]
             outcome = place(after[made], player, cell, stones, parameters)
             if outcome == NOT_OVER:
                 node = luck_after(luck[b], cell)

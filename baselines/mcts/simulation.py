@@ -269,7 +269,7 @@ def settle(
         sums[node, KNOWN] = best if moves[node // either, MAKER] == mover else -best
 
 
-@bare_inlined
+@bare
 def look_up(
     move: int,
     either: int,
