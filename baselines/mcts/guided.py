@@ -218,6 +218,29 @@ def _most_promising(
 
 
 @bare_inlined
+def _choose(
+    node: int,
+    either: int,
+    by_gumbel: bool,
+    c: float,
+    visit_scale: float,
+    value_scale: float,
+    moves: Counts,
+    rates: Reals,
+    turns: Counts,
+    priors: Floats,
+    judged: Reals,
+    scratch: Scratch,
+) -> tuple[int, int]:
+    """The move that is followed at a node, (cell, row in ``moves``, 0 for one never made)."""
+    count, total, most, likely, thought = _look(node, either, moves, rates, turns, priors, judged, scratch)
+    if not by_gumbel:
+        return _most_promising(node, count, moves, turns, priors, scratch, c, total, thought)
+    scale = (visit_scale + most) * value_scale
+    return _most_improving(node, count, moves, turns, priors, scratch, scale, total, likely, thought)
+
+
+@bare_inlined
 def _turn_after(move: int, either: int, turns: Counts, skip: float) -> int:
     """The turn that a simulation goes on in: one that is not known, and has least of its share of visits."""
     first = move * either
@@ -477,14 +500,9 @@ def descend(
                 if cell < 0:  # no move of the root was made so often
                     break
             else:
-                count, total, most, likely, thought = _look(node, either, moves, rates, turns, priors, judged, scratch)
-                if by_gumbel:
-                    scale = (visit_scale + most) * value_scale
-                    cell, move = _most_improving(
-                        node, count, moves, turns, priors, scratch, scale, total, likely, thought
-                    )
-                else:
-                    cell, move = _most_promising(node, count, moves, turns, priors, scratch, c, total, thought)
+                cell, move = _choose(
+                    node, either, by_gumbel, c, visit_scale, value_scale, moves, rates, turns, priors, judged, scratch
+                )
             depth += 1
             if move == 0:
                 move = counts[b]
