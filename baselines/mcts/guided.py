@@ -323,20 +323,21 @@ def _admit(
         turns[node, LIMIT] = turns[node, OPEN] = 1
         priors[node, turns[node, LIKELIEST]] = 1.0
         return
-    largest, likeliest, count = -np.inf, wide(-1), wide(0)
+    largest, total, count = -np.inf, 0.0, wide(0)
     for cell in range(len(board)):
         if is_legal(board, cell, parameters) and (not pressed or urgent[cell] == 1):
             count += 1
-            if said[cell] > largest:
-                largest, likeliest = float(said[cell]), cell
-    total = 0.0
+            largest = max(largest, said[cell])
     for cell in range(len(board)):
         if is_legal(board, cell, parameters) and (not pressed or urgent[cell] == 1):
             p = math.exp(max(LEAST, said[cell] - largest))
             priors[node, cell] = p
             total += p
+    likeliest, most = wide(-1), 0.0
     for cell in range(len(board)):
         priors[node, cell] /= total
+        if priors[node, cell] > most:  # as rounded, by which the next ones are found
+            likeliest, most = cell, float(priors[node, cell])
     turns[node, LIMIT] = turns[node, OPEN] = count
     turns[node, LIKELIEST] = likeliest
 

@@ -626,6 +626,23 @@ def test_a_player_keeps_its_trees_and_goes_on_with_them():
     assert (brought.visits.sum(axis=1) > 60).all()
 
 
+class Hesitating(Thinking):
+    """Thinks later cells likelier by less than a rounding."""
+
+    def judge(self, boards):
+        shape = boards.cells.shape
+        return np.tile(np.arange(shape[1], dtype=np.float32) * 1e-10, (shape[0], 1)), np.zeros(shape[0])
+
+
+@pytest.mark.parametrize("skip_chance", [0.0, 0.25])
+def test_moves_that_are_as_likely_but_for_a_rounding_are_all_tried(skip_chance):
+    boards = Boards.start(Game(skip_chance=skip_chance))
+    search = puct(Game(skip_chance=skip_chance), boards, Hesitating(), 60)
+    assert (search.visits[0] > 0).all()
+    after = Boards.of([from_text("x../.../... o")])
+    assert (puct(Game(skip_chance=skip_chance), after, Hesitating(), 60).visits[0, 1:] > 0).all()
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # Noise at the root, shares, and what is refused
 
