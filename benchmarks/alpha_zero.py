@@ -174,7 +174,7 @@ def measure_training(name: str, rounds: int, seconds: float) -> list[Learned]:
     """As many seeds as rounds; the quick form plays fewer games."""
     training = TRAININGS[name]
     games = int(training.games * min(1.0, seconds / FULL_SECONDS))
-    marks_of(training._replace(seconds=0.0), 0, training.every)  # kernels are compiled
+    marks_of(training._replace(seconds=1e-9), 0, training.every)  # a step, so that kernels are compiled
     found = [marks_of(training, seed, games) for seed in range(rounds)]
     return [
         Learned(
@@ -602,7 +602,7 @@ def measure_beside(name: str, rounds: int, seconds: float) -> Beside:
         [],
     )
     TheirLearner(0)  # before ours, so that a peer that is not there costs nothing
-    marks_of(training._replace(seconds=0.0), 0, games)
+    marks_of(training._replace(seconds=1e-9), 0, games)
     for seed in range(rounds):
         net, search = (marks[-1] for marks in marks_of(training, seed, games)[1])
         found.ours.games.append(net.games)
