@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -184,13 +184,6 @@ def node_of(before: Cells, now: Cells, mover: int, moves: Counts, turns: Counts,
     return node
 
 
-@inlined
-def _copy_row(old: NDArray[Any], row: int, new: NDArray[Any], to: int) -> None:
-    """Copy a row of numbers: as an assignment of rows it would take seconds to compile."""
-    for place in range(old.shape[1]):
-        new[to, place] = old[row, place]
-
-
 @compiled
 def copy_tree(move: int, turn: int, old: Trees, row: int, new: Trees, to: int, either: int) -> int:
     """Copy a move of tree ``row`` and all that follows it into the empty tree ``to``; returns the moves copied.
@@ -202,9 +195,11 @@ def copy_tree(move: int, turn: int, old: Trees, row: int, new: Trees, to: int, e
     guided = len(old.judged[row]) > 0
     origin = np.empty(len(new_moves), np.int64)
     origin[0] = move
-    _copy_row(moves, move, new_moves, 0)
+    for column in range(moves.shape[1]):  # as assignments of rows it would take seconds to compile
+        new_moves[0, column] = moves[move, column]
     new_moves[0, NEXT] = 0
-    _copy_row(rates, move, new_rates, 0)
+    for column in range(rates.shape[1]):
+        new_rates[0, column] = rates[move, column]
     count = 1
     copied = 0
     while copied < count:
@@ -212,18 +207,23 @@ def copy_tree(move: int, turn: int, old: Trees, row: int, new: Trees, to: int, e
         for i in range(1 if one else either):
             node = origin[copied] * either + (turn if one else i)
             new_node = copied * either + i
-            _copy_row(turns, node, new_turns, new_node)
-            _copy_row(sums, node, new_sums, new_node)
+            for column in range(turns.shape[1]):
+                new_turns[new_node, column] = turns[node, column]
+            for column in range(sums.shape[1]):
+                new_sums[new_node, column] = sums[node, column]
             if guided:
-                _copy_row(old.priors[row], node, new.priors[to], new_node)
+                for cell in range(old.priors.shape[2]):
+                    new.priors[to, new_node, cell] = old.priors[row, node, cell]
                 new.judged[to, new_node] = old.judged[row, node]
             child = wide(turns[node, FIRST])
             if child > 0:
                 new_turns[new_node, FIRST] = count
             while child > 0:
                 origin[count] = child
-                _copy_row(rates, child, new_rates, count)
-                _copy_row(moves, child, new_moves, count)
+                for column in range(rates.shape[1]):
+                    new_rates[count, column] = rates[child, column]
+                for column in range(moves.shape[1]):
+                    new_moves[count, column] = moves[child, column]
                 child = wide(moves[child, NEXT])
                 new_moves[count, NEXT] = count + 1 if child > 0 else 0
                 count += 1
