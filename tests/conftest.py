@@ -4,6 +4,7 @@ import gc
 import importlib.util
 import json
 import os
+import signal
 import subprocess
 import sys
 from functools import cache
@@ -95,6 +96,14 @@ def no_waiting_for_the_disk():
 def nothing_old_is_garbage():
     """Where TensorFlow and torch are imported, to look for garbage among all that they hold takes half a second."""
     gc.freeze()
+
+
+@pytest.fixture
+def interruptible():
+    """Processes begun here hear SIGINT; a shell has all that runs in its background ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="session")

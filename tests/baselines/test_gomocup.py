@@ -452,7 +452,7 @@ def test_who_does_not_want_to_end_is_killed(engine):
 
 
 @pytest.mark.parametrize("how", ["an interrupt", "an exception"])
-def test_nothing_outlives_python(engine, how):
+def test_nothing_outlives_python(engine, how, interruptible):
     """Not even an engine that does not want to end."""
     here = textwrap.dedent(STUBBORN)
     if how == "an interrupt":

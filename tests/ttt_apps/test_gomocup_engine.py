@@ -425,7 +425,7 @@ def test_options_that_are_the_manager_s_are_refused(words, said, capsys):
     assert said in capsys.readouterr().err
 
 
-def test_an_interrupt_ends_it():
+def test_an_interrupt_ends_it(interruptible):
     with subprocess.Popen(
         [sys.executable, "play.py", "--gomocup", "win-or-block"],
         stdin=subprocess.PIPE,
