@@ -94,7 +94,7 @@ def keys(cells: Cells) -> Keys:
     planes[:, 0, :size] = cells == 1
     planes[:, 1, :size] = cells == 2
     packed = np.packbits(planes, axis=2, bitorder="little")
-    return packed.reshape(len(cells), -1).view("<u8").astype(np.uint64, copy=False)
+    return packed.reshape(len(cells), 8 * words).view("<u8").astype(np.uint64, copy=False)
 
 
 def words_of(game: Game) -> int:
@@ -125,7 +125,7 @@ def cells_of(key: Keys, game: Game) -> Cells:
     if size <= LARGEST_BASE_3:
         _digits(np.ascontiguousarray(key).reshape(-1), out)
         return out
-    octets = np.ascontiguousarray(key).astype("<u8", copy=False).view(np.uint8).reshape(len(key), 2, -1)
+    octets = np.ascontiguousarray(key).astype("<u8", copy=False).view(np.uint8).reshape(len(key), 2, 4 * _words(size))
     planes = np.unpackbits(octets, axis=2, count=size, bitorder="little")
     np.add(planes[:, 0], 2 * planes[:, 1], out=out, casting="unsafe")
     return out

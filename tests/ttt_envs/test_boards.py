@@ -93,6 +93,13 @@ def test_all_boards_of_nine_cells_have_keys_of_their_own():
     assert_array_equal(boards.keys(boards.cells_of(np.arange(3**9, dtype=np.uint64), Game())), np.arange(3**9))
 
 
+@pytest.mark.parametrize("game", [Game(), Game(8, 8, 5), Game(19, 19, 5)])
+def test_no_boards_have_no_keys(game):
+    none = boards.keys(np.empty((0, game.cells), np.int8))
+    assert len(none) == 0
+    assert boards.cells_of(none, game).shape == (0, game.cells)
+
+
 @given(st.sampled_from([Game(3, 14, 3), Game(8, 8, 5), Game(5, 13, 4), Game(19, 19, 5)]), st.data())
 def test_keys_above_40_cells_are_two_planes_of_bits(game, data):
     cells = data.draw(plain.cells_of_any(game))
