@@ -111,6 +111,16 @@ class Score:
         return np.stack([self.pairs.sum(axis=1), self.pairs.sum(axis=0)])
 
     @property
+    def alike(self) -> bool:
+        """Whether, of several pairs, all games in each seat ended in the same result after as many stones.
+
+        Games that fill the board do so of themselves: where all do, nothing is said.
+        """
+        if self.lengths is None or self.games <= 2 or not self.lengths[..., :-1].any():
+            return False
+        return bool((np.count_nonzero(self.lengths, axis=(1, 2)) == 1).all())
+
+    @property
     def pentanomial(self) -> Integers:
         """int64[5]: pairs in which a made 0, 1/2, 1, 3/2 and 2 points."""
         half_points = np.array([2, 1, 0])

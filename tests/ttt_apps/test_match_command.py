@@ -1,6 +1,7 @@
 """``evaluate.py match`` with openings and logs, and ``evaluate.py games``."""
 
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -43,6 +44,33 @@ def test_how_sure_a_match_is(capsys):
     shown = capsys.readouterr().out
     assert f"Elo difference {expected[0]:+.0f} " in " ".join(shown.split())
     assert "likelihood of superiority" in shown
+
+
+class FirstEmpty:
+    """Draws nothing."""
+
+    pure = True
+
+    def __init__(self, game):
+        pass
+
+    def probabilities(self, boards, rng=None):
+        empty = boards.cells == 0
+        return (empty & (empty.cumsum(axis=1) == 1)).astype(float)
+
+
+def test_who_plays_one_pair_again_and_again_is_told(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "first", sys.modules[__name__])
+    again = "play one pair again and again"
+    alike = ["match", "first:FirstEmpty", "first:FirstEmpty", "--games", "20"]
+    evaluate.main(alike)
+    assert again in capsys.readouterr().err
+    others = (["--openings", "random:2"], ["--games", "2"], ["--skip-chance", "0.25"])
+    for told in ([*alike, *other] for other in others):
+        evaluate.main(told)
+        assert again not in capsys.readouterr().err
+    evaluate.main(["match", "optimal", "optimal", "--games", "20"])  # always draws, in many ways
+    assert again not in capsys.readouterr().err
 
 
 def test_a_difference_without_end_is_null(capsys):

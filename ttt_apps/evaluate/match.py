@@ -45,6 +45,11 @@ class Match(PairOptions):
         score, times = self.play(game)
         if score.forfeits.first:
             note(score.forfeits.told(self.a, self.b))
+        if score.alike and not self.openings:
+            note(
+                "in each seat all games ended alike: players that draw nothing play one pair again and again, and the "
+                "intervals know of no other; --openings random:2 begins elsewhere"
+            )
         if self.json:
             asked = {"a": self.a, "b": self.b, "seed": self.seed, "openings": self.openings or None}
             timed = {"clock": self.clock, "times": [each.to_dict() for each in times]} if times else {}
