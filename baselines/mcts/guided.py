@@ -154,6 +154,20 @@ def _considered(
 
 
 @bare_inlined
+def _highest(cell: int, most: float, count: int, moves: Counts, made: Integers, scores: Reals) -> tuple[int, int]:
+    """The move of the highest score, (cell, row in ``moves``, 0 for one never made), of equals the first on the board.
+
+    ``most`` is the score of ``cell``, which was never made; ``scores`` are those of the moves that were.
+    """
+    best = wide(0)
+    for row in range(count):
+        score = scores[row]
+        if score > most or (score == most and moves[made[row], CELL] < cell):
+            cell, best, most = wide(moves[made[row], CELL]), made[row], score
+    return cell, best
+
+
+@bare_inlined
 def _most_improving(
     node: int,
     count: int,
@@ -171,7 +185,7 @@ def _most_improving(
     Moves never made have one value: so the likeliest of them is the best. What :func:`_look` left is written over.
     """
     _, _, visits, made, q, p = scratch
-    cell, best, most, highest = wide(turns[node, LIKELIEST]), wide(0), -np.inf, -np.inf
+    cell, most, highest = wide(turns[node, LIKELIEST]), -np.inf, -np.inf
     if cell >= 0:
         highest = thought
     for row in range(count):
@@ -186,10 +200,8 @@ def _most_improving(
         p[row] *= math.exp(scale * (q[row] - highest))
         weights += p[row]
     for row in range(count):
-        score = (1 + total) * p[row] - visits[row] * weights
-        if score > most or (score == most and moves[made[row], CELL] < cell):
-            cell, best, most = wide(moves[made[row], CELL]), made[row], score
-    return cell, best
+        p[row] = (1 + total) * p[row] - visits[row] * weights
+    return _highest(cell, most, count, moves, made, p)
 
 
 @bare_inlined
@@ -204,17 +216,15 @@ def _most_promising(
     total: int,
     thought: float,
 ) -> tuple[int, int]:
-    """The move that PUCT chooses, (cell, row in ``moves``, 0 for one never made)."""
+    """The move that PUCT chooses, see :func:`_most_improving`."""
     _, _, visits, made, q, p = scratch
     width = c * math.sqrt(1.0 + total)  # the first simulation judged the position: so the first move is the likeliest
-    cell, best, most = wide(turns[node, LIKELIEST]), wide(0), -np.inf
+    cell, most = wide(turns[node, LIKELIEST]), -np.inf
     if cell >= 0:
         most = thought + width * priors[node, cell]
     for row in range(count):
-        score = q[row] + width * p[row] / (1.0 + visits[row])
-        if score > most or (score == most and moves[made[row], CELL] < cell):
-            cell, best, most = wide(moves[made[row], CELL]), made[row], score
-    return cell, best
+        p[row] = q[row] + width * p[row] / (1.0 + visits[row])
+    return _highest(cell, most, count, moves, made, p)
 
 
 @bare_inlined
