@@ -99,6 +99,14 @@ def _died(problem: BaseException) -> ValueError:
     )
 
 
+def _stays_here(problem: BaseException) -> ValueError:
+    """What is said of work that cannot be pickled."""
+    why = str(problem.__cause__).strip('"\n ').rpartition("\n")[2] or "it cannot be pickled"
+    return ValueError(
+        f"the work cannot be handed to other processes ({why}): choose jobs=1, or spec strings for what plays"
+    )
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # On the cores here
 
@@ -139,10 +147,7 @@ def _on_cores(
             if deaths == TRIES:
                 raise _died(problem) from None
         except PicklingError as problem:
-            why = str(problem.__cause__).strip('"\n ').rpartition("\n")[2] or "it cannot be pickled"
-            raise ValueError(
-                f"the work cannot be handed to other processes ({why}): choose jobs=1, or spec strings for what plays"
-            ) from None
+            raise _stays_here(problem) from None
         finally:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # that what nobody wants any more is cancelled
@@ -189,11 +194,14 @@ def _on_cluster(
     begun_here = connect(cluster)
     import ray
 
-    shared = ray.put(function)
     task: Any = ray.remote(num_cpus=1, max_retries=TRIES)(_shared)
     under_way: dict[Any, list[int]] = {}
     together = 1
     try:
+        try:
+            shared = ray.put(function)
+        except TypeError as problem:
+            raise _stays_here(problem) from None
         cpus: float = ray.cluster_resources().get("CPU", 1)  # type: ignore[no-untyped-call]
         at_once = max(2, int(2 * cpus))
         while True:

@@ -4,7 +4,9 @@ import contextlib
 import itertools
 import os
 import signal
+import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -106,6 +108,9 @@ def test_a_cluster_does_the_same(cluster, tmp_path):
     work = do_blocks(square, ((n,) for n in itertools.count()), cluster)
     assert next(work)[1] in SQUARES
     work.close()
+    locked = partial(square, threading.Lock())
+    with pytest.raises(ValueError, match=r"^the work cannot be handed to other processes \(.*lock.*\): choose jobs=1"):
+        list(do_blocks(locked, [()], cluster))
 
 
 @pytest.mark.needs("ray")
