@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, get_type_hints
 
 import numpy as np
 
@@ -155,6 +155,27 @@ class Fitter(LearnerConfig, ABC):
 
 AnyConfig = Builder | Looper | Fitter
 """the settings of any learner"""
+
+
+_KINDS: Mapping[type, tuple[tuple[type, ...], str]] = {
+    int: ((int, np.integer), "a whole number"),
+    float: ((int, float, np.integer, np.floating), "a number"),
+    bool: ((bool, np.bool_), "true or false"),
+}
+
+
+def check_kinds(config: LearnerConfig) -> None:
+    """Raise ValueError for the first setting that is no whole number, number, or truth, where it should be one.
+
+    16.0, as a file may have it, is no whole number, and true is no number.
+    """
+    for name, hint in get_type_hints(type(config)).items():
+        for kind, (admissible, words) in _KINDS.items():
+            if hint in (kind, kind | None):
+                value = getattr(config, name)
+                truth = isinstance(value, bool) and kind is not bool
+                if truth or not (isinstance(value, admissible) or (value is None and hint != kind)):
+                    raise ValueError(f"{name}={value!r} does not work for {config.name}: choose {words}")
 
 
 def check_limits(config: LearnerConfig, limits: Mapping[str, tuple[bool, str]]) -> None:

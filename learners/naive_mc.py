@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from learners.base import Arrays, Transition
-from learners.config import Builder, check_limits
+from learners.config import Builder, check_kinds, check_limits
 from learners.tabular import (
     MOST_MEMORY,
     PositionTable,
@@ -46,6 +46,7 @@ class NaiveMCConfig(Builder):
     """GiB that the table may take"""
 
     def __post_init__(self) -> None:
+        check_kinds(self)
         check_limits(
             self,
             {

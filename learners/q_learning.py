@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from learners.base import Bootstrap, Transition
-from learners.config import Builder, check_limits
+from learners.config import Builder, check_kinds, check_limits
 from learners.tabular import (
     MOST_MEMORY,
     PositionTable,
@@ -59,6 +59,7 @@ class QLearningConfig(Builder):
     """GiB that the table may take"""
 
     def __post_init__(self) -> None:
+        check_kinds(self)
         check_limits(
             self,
             {

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from learners.base import Arrays, Bootstrap, Transition
-from learners.config import Builder, check_limits
+from learners.config import Builder, check_kinds, check_limits
 from learners.dense import Floats
 from learners.quiet import without_chatter
 from learners.tabular import checked, final_rewards
@@ -80,6 +80,7 @@ class QNetConfig(Builder):
     """updates after which the net that values the next turn is made equal to the one that learns; 0: it is the same"""
 
     def __post_init__(self) -> None:
+        check_kinds(self)
         limits = {
             "hidden": (1 <= self.hidden <= 65536, "1 to 65536"),
             "learning_rate": (0 < self.learning_rate < math.inf, "above 0"),

@@ -19,7 +19,7 @@ import numpy as np
 
 from learners.base import Arrays
 from learners.checkpoint import MODEL, load_weights, save_arrays
-from learners.config import TEACHER, Fitter, check_limits
+from learners.config import TEACHER, Fitter, check_kinds, check_limits
 from learners.dense import Activation, Dense, Floats, forward, planes
 from learners.looking_ahead import one_ply_ahead
 from learners.q_net import DEVICE, import_tensorflow
@@ -86,6 +86,7 @@ class ValueNetConfig(Fitter):
     """processes for the teacher's games, -1 one for each core; short work takes none. Results do not depend on it"""
 
     def __post_init__(self) -> None:
+        check_kinds(self)
         for name in ("hidden", "activations"):
             if isinstance(getattr(self, name), list):  # JSON has no tuples
                 object.__setattr__(self, name, tuple(getattr(self, name)))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
-from learners.config import Looper, check_limits
+from learners.config import Looper, check_kinds, check_limits
 from learners.training import initial_rng
 from ttt_envs.lockstep import SELF, SeatChoice
 from ttt_envs.rules import Game
@@ -84,6 +84,7 @@ class AlphaZeroConfig(Looper):
     """processes that play the games, -1 one for each core; what is learned does not depend on it"""
 
     def __post_init__(self) -> None:
+        check_kinds(self)
         hidden = (1,) if self.hidden is None else tuple(self.hidden)
         if self.hidden is not None:
             object.__setattr__(self, "hidden", hidden)  # JSON has no tuples

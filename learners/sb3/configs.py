@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import time
 from abc import abstractmethod
@@ -15,7 +14,7 @@ import numpy as np
 
 from learners.base import Arrays
 from learners.checkpoint import MODEL, load_weights, save_arrays
-from learners.config import Fitter, check_limits
+from learners.config import Fitter, check_kinds, check_limits
 from learners.dense import Activation
 from learners.sb3.games import games_of, signed_replay, signed_rollout
 from learners.sb3.libraries import check_packages, randomness_kept
@@ -54,11 +53,7 @@ class _Settings(Fitter):
         as_stored: Any = self.hidden
         if isinstance(as_stored, list):  # JSON has no tuples
             object.__setattr__(self, "hidden", tuple(as_stored))
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            kinds = {"int": (int,), "float": (int, float), "bool": (bool,)}.get(str(field.type))
-            if kinds and (not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds)):
-                raise ValueError(f"{field.name}={value!r} does not work for {self.name}: it must be a {field.type}")
+        check_kinds(self)
         check_limits(self, self._limits())
 
     def _limits(self) -> dict[str, tuple[bool, str]]:

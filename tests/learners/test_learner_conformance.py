@@ -4,6 +4,7 @@ import dataclasses
 import io
 import json
 from functools import cache
+from typing import get_args, get_type_hints
 
 import numpy as np
 import plain
@@ -162,6 +163,20 @@ def test_its_settings_are_frozen_data_with_its_name(name):
     assert config == kind(**dataclasses.asdict(config))
     assert isinstance(config, Builder) == (name in tiny.OURS)
     assert isinstance(config, Builder) + isinstance(config, Looper) + isinstance(config, Fitter) == 1
+
+
+@pytest.mark.parametrize("name", sorted(LEARNERS))
+def test_a_setting_of_another_kind_is_refused(name):
+    config = load_object(LEARNERS[name])()
+    wrong = {int: (16.0, True, "16", [16]), float: ("fast", True), bool: (1, "yes")}
+    checked = 0
+    for setting, hint in get_type_hints(type(config)).items():
+        for kind in set(wrong) & ({hint, *get_args(hint)} if type(None) in get_args(hint) else {hint}):
+            for value in (*wrong[kind], *([None] if hint == kind else [])):
+                with pytest.raises(ValueError, match=rf"^{setting}=.* does not work for {name}: choose (a |true)"):
+                    dataclasses.replace(config, **{setting: value})
+                checked += 1
+    assert checked
 
 
 def test_it_has_what_a_learner_has(make, game):

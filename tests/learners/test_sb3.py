@@ -394,13 +394,13 @@ def test_damaged_and_hostile_files_are_refused(trained, tmp_path):
     ("settings", "message"),
     [
         ({"learning_rate": 0.0}, "learning_rate=0.0 does not work for .*: choose above 0 and at most 1"),
-        ({"learning_rate": "fast"}, "learning_rate='fast' does not work for .*: it must be a float"),
+        ({"learning_rate": "fast"}, "learning_rate='fast' does not work for .*: choose a number"),
         ({"gamma": float("nan")}, "gamma=nan does not work for .*: choose 0 to 1"),
         ({"hidden": ()}, r"hidden=\(\) does not work for .*: choose 1 to 4 of 1 to 8192 units"),
         ({"hidden": [16, 0]}, r"hidden=\(16, 0\) does not work"),
         ({"hidden": 16}, "hidden=16 does not work"),
         ({"threads": 0}, "threads=0 does not work for .*: choose 1 or more"),
-        ({"minibatch_size": True}, "minibatch_size=True does not work for .*: it must be a int"),
+        ({"minibatch_size": True}, "minibatch_size=True does not work for .*: choose a whole number"),
         ({"symmetry": "some"}, "symmetry=some does not work for .*: choose none or random"),
     ],
 )
