@@ -54,6 +54,12 @@ def told():
     assert "\n" not in said
 
 
+@pytest.fixture(scope="module", autouse=True)
+def fonts_are_known():
+    """matplotlib looks for them, and writes down what it found, where it is imported first: not under guard."""
+    import matplotlib.font_manager  # noqa: F401
+
+
 @pytest.fixture(autouse=True)
 def untrusting(monkeypatch):
     monkeypatch.setenv(TRUST, "0")
