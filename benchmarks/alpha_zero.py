@@ -24,9 +24,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from time import process_time
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
-from measuring import Benchmark, Part, Row, Spread, Stretch, alone_part, rate, run, timed
+from measuring import MS, Benchmark, Part, Row, Spread, Stretch, alone_part, asked, rate, rounds_of, run, timed
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -43,6 +43,7 @@ from learners.alpha_zero.learner import AlphaZero
 from learners.alpha_zero.policy import TOGETHER, MeanJudge
 from learners.alpha_zero.self_play import Lessons, play_block
 from learners.training import initial_rng
+from ttt_apps.studies.alpha_zero.taught import as_run, taught
 from ttt_envs.boards import Boards
 from ttt_envs.compiling import Reals
 from ttt_envs.policy import Policy, best_shares
@@ -242,6 +243,50 @@ TRAININGS = {
         settings=AlphaZeroConfig(learning_rate_decay=0.0003, replay_size=150_000, value_weight=4.0),
     ),
 }
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# A move in earnest
+
+
+PLAYED: dict[str, tuple[Game, Literal["own", "mean"]]] = {
+    "move-3x3": (SKIPS, "mean"),
+    "move-3x3-own": (SKIPS, "own"),
+    "move-7x7": (Game(7, 7, 5), "mean"),
+    "move-7x7-own": (Game(7, 7, 5), "own"),
+}
+"""what is played, and by which images"""
+AT_ONCE = (1, 16, 512)
+
+
+@dataclass(frozen=True)
+class Thought:
+    """What ``alpha-zero:`` takes for a position, by a net that has learned nothing."""
+
+    name: str
+    who: str
+    ms: list[Spread]
+    """of CPU time, where so many are asked about together as :data:`AT_ONCE` says"""
+
+
+def measure_thought(name: str, rounds: int, seconds: float) -> Thought:
+    """Searches of empty boards."""
+    game, images = PLAYED[name]
+    with as_run(taught("alpha-zero", game, 1, 0), AlphaZeroConfig().build(game, initial_rng(0))) as path:
+        search = AlphaZeroSearch(game, str(path), simulations=SIMULATIONS, images=images)
+        search.search(Boards.start(game, 1))
+    stretches = [asked(partial(search.search, Boards.start(game, count)), count) for count in AT_ONCE]
+    ms = [Spread.of(map(MS.of, done)) for done in rounds_of(stretches, rounds, seconds)]
+    return Thought(name, f"{game}, images={images}", ms)
+
+
+def table_of_thoughts(measured: list[Thought]) -> Table:
+    table = Table(box=MARKDOWN)
+    for number, header in enumerate(("row", "plays", *(f"ms of {count} at once" for count in AT_ONCE))):
+        table.add_column(header, justify="left" if number < 2 else "right", no_wrap=True)
+    for thought in measured:
+        table.add_row(thought.name, thought.who, *(str(ms) for ms in thought.ms))
+    return table
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -647,10 +692,11 @@ BENCHMARK = Benchmark(
     rows=(*rows_of(16), *rows_of(32)),
     parts=(
         Part("trainings", tuple(TRAININGS), measure_training, table_of_trainings),
+        Part("moves", tuple(PLAYED), measure_thought, table_of_thoughts),
         alone_part(STARTS, START),
         Part("open_spiel", tuple(BUDGETS), measure_beside, table_of_beside),
     ),
-    left_out=("3x3-skip", "4x4", "4x4-probing", "start-trace", "start-first", "open-spiel"),
+    left_out=("3x3-skip", "4x4", "4x4-probing", "move-7x7", "move-7x7-own", "start-trace", "start-first", "open-spiel"),
     asked_for=("4x4-skip", "open-spiel-long"),
 )
 
