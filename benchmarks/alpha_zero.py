@@ -230,9 +230,6 @@ TRAININGS = {
         SKIPS, 8_192, 512, (Asked("the net", net_alone, 0.01, np.inf), Asked(WITH_SEARCH, Searching, 0.0, 5.0))
     ),
     "4x4": Training(FOUR, 32_768, 1_024, (Asked("the net", net_alone, 0.0, 60.0),)),
-    "4x4-probing": Training(
-        FOUR, 32_768, 1_024, (Asked("the net", net_alone, 0.0, 60.0),), settings=AlphaZeroConfig(probing=0.5)
-    ),
     "4x4-skip": Training(
         Game(4, 4, 4, 0.25),
         1 << 20,
@@ -696,7 +693,7 @@ BENCHMARK = Benchmark(
         alone_part(STARTS, START),
         Part("open_spiel", tuple(BUDGETS), measure_beside, table_of_beside),
     ),
-    left_out=("3x3-skip", "4x4", "4x4-probing", "move-7x7", "move-7x7-own", "start-trace", "start-first", "open-spiel"),
+    left_out=("3x3-skip", "4x4", "move-7x7", "move-7x7-own", "start-trace", "start-first", "open-spiel"),
     asked_for=("4x4-skip", "open-spiel-long"),
 )
 

@@ -49,12 +49,10 @@ class AlphaZeroConfig(Looper):
     """weight of exploration in the search by PUCT, 0 or more"""
     chance_nodes: bool = True
     """let the search weigh the turns that may be skipped; without it searches as if none was"""
-    probing: float = 0.0
-    """share of the games, 0 to 1, in which one seat, either as often, plays what its search thinks best, without noise,
-    and the other draws each of its moves among those that its search finds worth almost as much as the best"""
     opening: int | None = None
-    """other games begin with 0 to so many random moves, drawn for each game; by default so many that two cells are
-    left, half of the cells where turns are skipped, which brings games elsewhere by itself, and at most 14"""
+    """games begin with 0 to so many random moves, drawn for each game; by default so many that
+    two cells are left, half of the cells where turns are skipped, which brings games elsewhere by itself, and at most
+    14"""
     epsilon: float | None = None
     """probability of a random move after the opening, 0 to 1, by default 0.25, and 0.1 where turns are skipped; no
     value is traced back through random moves"""
@@ -101,7 +99,6 @@ class AlphaZeroConfig(Looper):
             "c": (0 <= self.c < math.inf, "0 or more"),
             "opening": (self.opening is None or self.opening >= 0, "0 (none), 1 or more plies"),
             "epsilon": (self.epsilon is None or 0 <= self.epsilon <= 1, "0 to 1"),
-            "probing": (0 <= self.probing <= 1, "0 to 1"),
             "trace": (0 <= self.trace <= 1, "0 to 1"),
             "learning_rate": (0 < self.learning_rate < math.inf, "above 0"),
             "learning_rate_decay": (0 <= self.learning_rate_decay < math.inf, "0 or above"),

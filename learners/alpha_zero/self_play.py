@@ -19,14 +19,10 @@ from ttt_envs.index import KeyIndex
 from ttt_envs.policy import Judge, sample
 from ttt_envs.rules import DRAW, NOT_OVER, POOL, Game, begin_rows, play_rows, uniforms
 
-OPENING, STRAY, ANY_MOVE, NOISE, PROBED = range(POOL + 1, POOL + 6)
+OPENING, STRAY, ANY_MOVE, NOISE = range(POOL + 1, POOL + 5)
 """streams of a game's luck, beside those of the rules"""
 FEW_CELLS = 9
 """boards of so many cells have so few positions that most are met again and again"""
-NEITHER = -1
-"""the seat that is probed, where none is"""
-NEARLY = 0.3
-"""what a move that probes may be worth less than the best, as its search finds it"""
 DIRICHLET = 0.25
 """weight of the Dirichlet noise in the root's policy, of the search by PUCT"""
 CONCENTRATION = 10.0
@@ -61,31 +57,7 @@ class _Ply(NamedTuple):
     worth: Reals
     """float64[G]: what the search says of the positions, to their movers"""
     random: Flags
-    """bool[G]: where the move played is not the one that the search ended with"""
-
-
-class _Found(NamedTuple):
-    """What searches found, for each of G games."""
-
-    policy: Reals
-    """float64[G, cells]: what is to be learned"""
-    worth: Reals
-    """float64[G], to the mover"""
-    moves: Integers
-    """int64[G]: those that they ended with"""
-    action_values: Reals
-    """float64[G, cells], to the mover, NaN where it tried no move"""
-
-    @property
-    def likeliest(self) -> Integers:
-        """int64[G]: the best moves, without the noise under which they were looked for."""
-        return np.asarray(np.argmax(self.policy, axis=1))
-
-    @property
-    def nearly_best(self) -> Flags:
-        """bool[G, cells]: moves that were found to be worth almost as much as the best."""
-        tried = np.nan_to_num(self.action_values, nan=-np.inf)
-        return np.asarray(tried >= tried.max(axis=1, keepdims=True) - NEARLY)
+    """bool[G]: where the move played was not the search's"""
 
 
 class Remembering:
@@ -145,17 +117,14 @@ def play_games(config: AlphaZeroConfig, game: Game, judge: Judge, key: np.uint64
     luck, outcome = np.zeros(count, np.uint64), np.full(count, NOT_OVER, np.int8)
     begin_rows(cells, mover, stones, luck, key, np.arange(numbers.start, numbers.stop))
     opening = (_drawn(luck, OPENING, stones) * (config.opening_of(game) + 1)).astype(np.int64)
-    probed = _probed(config.probing, _drawn(luck, PROBED, stones))
     plies: list[_Ply] = []
     while len(rows := np.flatnonzero(outcome == NOT_OVER)):
-        boards, placed, mine, seat = Boards(cells[rows], mover[rows]), stones[rows], luck[rows], probed[rows]
-        found = _searched(config, game, boards, judge, mine, placed)
-        best = np.where(seat == boards.mover, found.likeliest, found.moves)
+        boards, placed, mine = Boards(cells[rows], mover[rows]), stones[rows], luck[rows]
+        policy, worth, found = _searched(config, game, boards, judge, mine, placed)
         strays = (placed < opening[rows]) | (_drawn(mine, STRAY, placed) < config.epsilon_of(game))
-        strays = np.where(seat == NEITHER, strays, seat != boards.mover)
-        among = np.where(seat[:, None] == NEITHER, boards.legal(game), found.nearly_best)
-        moves = np.where(strays, sample(_shares(among), _drawn(mine, ANY_MOVE, placed)), best)
-        plies.append(_Ply(rows, boards, found.policy.astype(np.float32), found.worth, moves != best))
+        drawn = sample(_shares(boards.legal(game)), _drawn(mine, ANY_MOVE, placed))
+        moves = np.where(strays, drawn, found)
+        plies.append(_Ply(rows, boards, policy.astype(np.float32), worth, moves != found))
         play_rows(cells, mover, stones, luck, rows, moves, game.parameters, outcome)
     results = np.where(outcome == DRAW, 0.0, 1.0 - 2.0 * outcome)
     by_game = np.argsort(np.concatenate([ply.rows for ply in plies]), kind="stable")
@@ -167,15 +136,10 @@ def play_games(config: AlphaZeroConfig, game: Game, judge: Judge, key: np.uint64
     )
 
 
-def _probed(share: float, u: Reals) -> Integers:
-    """int64[G]: the seat that plays in earnest in such a share of games, of numbers in [0, 1), and ``NEITHER``."""
-    return np.where(u < share, (u < share / 2).astype(np.int64), NEITHER)
-
-
 def _searched(
     config: AlphaZeroConfig, game: Game, boards: Boards, judge: Judge, luck: Keys, stones: Integers
-) -> _Found:
-    """What a search for each of the next moves ends with."""
+) -> tuple[Reals, Reals, Integers]:
+    """What a search makes of the policy float64[G, cells], and of the positions float64[G], and its moves."""
     met = game if config.chance_nodes else dataclasses.replace(game, skip_chance=0.0)
     shape = boards.cells.shape
     if config.search == "gumbel":
@@ -191,7 +155,7 @@ def _searched(
             visit_scale=config.visit_scale,
             value_scale=config.value_scale,
         )
-        return _Found(gumbel.improved, gumbel.worth, np.argmax(gumbel.scores, axis=1), gumbel.action_values)
+        return gumbel.improved, gumbel.worth, np.argmax(gumbel.scores, axis=1)
     puct = MCTSSearch(met, boards, np.zeros(len(luck), np.uint64), c=config.c, leaf=judge)
     gammas = np.zeros(shape)
     for row, (legal, *key) in enumerate(zip(boards.legal(game), luck.tolist(), stones.tolist(), strict=True)):
@@ -199,8 +163,7 @@ def _searched(
     puct.stir(_shares(gammas), DIRICHLET)
     puct.run(config.simulations)
     policy = puct.probabilities(temperature=1.0)
-    moves = sample(policy, _drawn(luck, NOISE, stones))
-    return _Found(policy, puct.root_values, moves, puct.action_values)
+    return policy, puct.root_values, sample(policy, _drawn(luck, NOISE, stones))
 
 
 def _drawn(luck: Keys, stream: int, n: Integers) -> Reals:

@@ -63,16 +63,15 @@ def test_values_are_traced_back_by_hand():
 @pytest.mark.parametrize("trace", [0.0, 0.5, 1.0])
 def test_taught_by_perfect_play_values_are_exact_whatever_was_played_at_random(trace):
     """Random moves lose what a position is worth: traced back through one of them, values would be wrong."""
-    game, config = Game(), AlphaZeroConfig(opening=9, epsilon=0.4, probing=0.2, trace=trace, simulations=8)
+    game, config = Game(), AlphaZeroConfig(opening=9, epsilon=0.4, trace=trace, simulations=8)
     lessons = play_games(config, game, Perfect(game), KEY, range(60))
     boards = Boards(lessons.seen, np.zeros(len(lessons.seen), np.int8))  # whose stones are first is to move
     assert_allclose(lessons.value, solve(SKIPS_0).values(boards), atol=1e-6)
     assert np.ptp(lessons.value) == 2
     assert (lessons.results != 0).any()
-    for probing in (0.0, 1.0):
-        never = play_games(AlphaZeroConfig(opening=0, epsilon=0, probing=probing), game, Perfect(game), KEY, range(20))
-        assert not never.results.any()
-        assert abs(never.value).max() < 1e-6
+    never = play_games(AlphaZeroConfig(opening=0, epsilon=0), game, Perfect(game), KEY, range(20))
+    assert not never.results.any()
+    assert abs(never.value).max() < 1e-6
 
 
 KEY = np.uint64(1)
@@ -110,35 +109,15 @@ def test_lessons_are_of_every_position_that_was_met(game, search):
     assert_array_equal(np.flatnonzero(np.diff(stones) < 0) + 1, begun[1:])
 
 
-class FirstCell(Perfect):
-    """Thinks the first cell likeliest, and nothing of a position of 5 x 5 but that stones in its last row lose."""
-
-    def judge(self, boards):
-        likely = np.where(np.arange(25) == np.argmax(boards.cells == 0, axis=1)[:, None], 60, 0)
-        return likely, 0.5 * (boards.cells[:, 20:] != 0).any(axis=1)
-
-
-@pytest.mark.parametrize("probing", [0.4, 1.0])
-def test_who_probes_draws_moves_nearly_as_good_and_the_other_none(probing):
-    each = {"simulations": 25, "considered": 25, "value_scale": 0.0}
-    config = AlphaZeroConfig(opening=0, epsilon=0, probing=probing, **each)
-    seen = play_games(config, Game(5, 5, 5), FirstCell(Game()), KEY, range(1000)).seen
-    seen = seen[np.count_nonzero(seen, axis=1) == 2]
-    first, second = (np.argmax(seen == stone, axis=1) for stone in (1, 2))
-    drawn = first != 0, second != np.where(first == 0, 1, 0)
-    assert not (drawn[0] & drawn[1]).any()
-    assert drawn[0].mean() == pytest.approx(probing / 2 * 19 / 20, abs=0.04)
-    assert drawn[1].mean() == pytest.approx(probing / 2 * 18 / 19, abs=0.04)
-    counts = np.bincount(first[drawn[0]], minlength=25)
-    assert (counts[1:20] > 0).all()
-    assert not counts[20:].any()
-
-
 def test_openings_and_strays_are_drawn_as_often_as_is_said():
     """A judge that thinks one move likely, and does not search: what else is played is random."""
 
+    class First(Perfect):
+        def judge(self, boards):
+            return np.where(np.arange(25) == np.argmax(boards.cells == 0, axis=1)[:, None], 60, 0), boards.mover * 0.0
+
     game = Game(5, 5, 5)
-    judge, few = FirstCell(Game()), {"simulations": 1, "value_scale": 0.0}
+    judge, few = First(Game()), {"simulations": 1, "value_scale": 0.0}
 
     def strayed(**settings):
         """How often a stone is not where the judge wants it, by the number of stones before it."""
@@ -154,7 +133,6 @@ def test_openings_and_strays_are_drawn_as_often_as_is_said():
         ({"opening": 4, "epsilon": 0.0}, 0.8),
     ):
         assert strayed(**settings) == pytest.approx(share * 24 / 25, abs=0.04)
-
     assert AlphaZeroConfig().opening_of(Game()) == 7
     assert AlphaZeroConfig().opening_of(SKIPS) == 5
     assert AlphaZeroConfig().opening_of(Game(9, 9, 5)) == 14
