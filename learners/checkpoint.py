@@ -229,7 +229,7 @@ def build_config(learner: str, settings: Mapping[str, Any]) -> AnyConfig:
             raise ValueError(f"{learner} has no setting {name!r}: {nearest(name, known)}")
     try:
         made: AnyConfig = config(**settings)
-    except TypeError as problem:  # a word where a number should be
+    except TypeError as problem:  # a number where a list should be
         raise ValueError(f"the settings of {learner} do not work: {problem}") from None
     return made
 

@@ -198,15 +198,13 @@ def _on_cluster(
     under_way: dict[Any, list[int]] = {}
     together = 1
     try:
-        try:
-            shared = ray.put(function)
-        except TypeError as problem:
-            raise _stays_here(problem) from None
+        shared = _handed(ray.put, function)
         cpus: float = ray.cluster_resources().get("CPU", 1)  # type: ignore[no-untyped-call]
         at_once = max(2, int(2 * cpus))
         while True:
             while len(under_way) < at_once and (some := list(itertools.islice(numbered, together))):
-                under_way[task.remote(shared, [block for _, block in some])] = [number for number, _ in some]
+                begun = _handed(task.remote, shared, [block for _, block in some])
+                under_way[begun] = [number for number, _ in some]
             if not under_way:
                 return
             done, _ = ray.wait(list(under_way), num_returns=1)
@@ -228,6 +226,14 @@ def _on_cluster(
                 ray.cancel(one, force=True)
         if begun_here:
             ray.shutdown()
+
+
+def _handed(hand: Callable[..., Any], *what: object) -> Any:
+    """What Ray makes of what it is handed."""
+    try:
+        return hand(*what)
+    except TypeError as problem:
+        raise _stays_here(problem) from None
 
 
 def _check_answers(address: str) -> None:

@@ -108,9 +108,10 @@ def test_a_cluster_does_the_same(cluster, tmp_path):
     work = do_blocks(square, ((n,) for n in itertools.count()), cluster)
     assert next(work)[1] in SQUARES
     work.close()
-    locked = partial(square, threading.Lock())
-    with pytest.raises(ValueError, match=r"^the work cannot be handed to other processes \(.*lock.*\): choose jobs=1"):
-        list(do_blocks(locked, [()], cluster))
+    stays = r"^the work cannot be handed to other processes \(.*lock.*\): choose jobs=1"
+    for function, block in ((partial(square, threading.Lock()), ()), (square, (threading.Lock(),))):
+        with pytest.raises(ValueError, match=stays):
+            list(do_blocks(function, [block], cluster))
 
 
 @pytest.mark.needs("ray")
