@@ -3,18 +3,19 @@
 Everything is on one core, in seconds of CPU time. Trainings are measured exactly, after every so many games and outside
 the clock, one for each seed: how many games and seconds it took until the exploitability was 0, or what else is asked,
 and stayed so to the end. Tracing TensorFlow's graph is told apart; the rows "start" are fresh processes that do so and
-no more.
+no more. The rows "cells" are those of nets that see the cells alone.
 
-Beside mctx on pgx both sides play and search with the same net, weights included, for learning: what searches found
-goes to numpy. Ours counts the simulations that it made, and not those that it was spared because a position was won or
-lost already, which mctx always makes; so moves are counted too. Beside OpenSpiel both learn for as long, and are then
-measured exactly, by the policy head alone and with the search. OpenSpiel's parts, of its own actor and learner, run by
-turns in one process, so that there are no checkpoints to write and read, and its inference is compiled, which it is
-not by itself; its graphs are compiled before the clock runs.
+Beside mctx on pgx both sides play and search with the same net, weights included, which sees the cells alone, for
+learning: what searches found goes to numpy. Ours counts the simulations that it made, and not those that it was spared
+because a position was won or lost already, which mctx always makes; so moves are counted too. Beside OpenSpiel both
+learn for as long, and are then measured exactly, by the policy head alone and with the search. OpenSpiel's parts, of
+its own actor and learner, run by turns in one process, so that there are no checkpoints to write and read, and its
+inference is compiled, which it is not by itself; its graphs are compiled before the clock runs.
 
     python benchmarks/alpha_zero.py [--quick] [--rounds N] [--only NAME,...] [--json FILE]
 
-A round is a seed of a training. The rows of ten minutes a seed are measured where --only names them.
+A round is a seed of a training. The rows of ten minutes a seed, and the rows "cells", are measured where --only names
+them.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from rich.table import Table
 from baselines.mcts import GumbelSearch
 from evaluation.exact import exploitability
 from learners.alpha_zero import AlphaZeroConfig, AlphaZeroSearch
+from learners.alpha_zero.config import usual_value_scale
 from learners.alpha_zero.learner import AlphaZero
 from learners.alpha_zero.policy import TOGETHER, MeanJudge
 from learners.alpha_zero.self_play import Lessons, play_block
@@ -52,6 +54,8 @@ from ttt_envs.rules import Game
 PACKAGES = ("numpy", "numba", "tensorflow", "mctx", "pgx", "jax", "open_spiel", "flax")
 SIMULATIONS = 32
 """of a search in earnest"""
+SMALL = (64, 64)
+"""units of the hidden layers beside mctx, and of OpenSpiel's net: larger ones take it longer"""
 SAME = 1e-9
 """what sums of rounded shares may differ from 0 by"""
 
@@ -76,7 +80,7 @@ class Searching(NamedTuple):
                 simulations=SIMULATIONS,
                 considered=AlphaZeroSearch.considered,
                 visit_scale=AlphaZeroSearch.visit_scale,
-                value_scale=AlphaZeroSearch.value_scale,
+                value_scale=usual_value_scale(self.learner.game),
             )
             out[rows] = search.probabilities()
         return out
@@ -224,12 +228,14 @@ def table_of_trainings(measured: list[list[Learned]]) -> Table:
 
 SKIPS, FOUR = Game(skip_chance=0.25), Game(4, 4, 4)
 WITH_SEARCH = f"the net and {SIMULATIONS} simulations"
+NEARLY = Asked("the net", net_alone, 0.01, np.inf), Asked(WITH_SEARCH, Searching, 0.0, 5.0)
+CELLS = AlphaZeroConfig(lines=False)
 TRAININGS = {
     "3x3": Training(Game(), 8_192, 256, (Asked("the net", net_alone, 0.0, 5.0),)),
-    "3x3-skip": Training(
-        SKIPS, 8_192, 512, (Asked("the net", net_alone, 0.01, np.inf), Asked(WITH_SEARCH, Searching, 0.0, 5.0))
-    ),
-    "4x4": Training(FOUR, 32_768, 1_024, (Asked("the net", net_alone, 0.0, 60.0),)),
+    "3x3-skip": Training(SKIPS, 8_192, 512, NEARLY),
+    "3x3-skip-cells": Training(SKIPS, 8_192, 512, NEARLY, settings=CELLS),
+    "4x4": Training(FOUR, 16_384, 1_024, (Asked("the net", net_alone, 0.0, 60.0),)),
+    "4x4-cells": Training(FOUR, 16_384, 1_024, (Asked("the net", net_alone, 0.0, 60.0),), settings=CELLS),
     "4x4-skip": Training(
         Game(4, 4, 4, 0.25),
         1 << 20,
@@ -237,7 +243,7 @@ TRAININGS = {
         (Asked("the net", net_alone, 0.02, 600.0),),
         seconds=600.0,
         # as suits a long training
-        settings=AlphaZeroConfig(learning_rate_decay=0.0003, replay_size=150_000, value_weight=4.0),
+        settings=AlphaZeroConfig(learning_rate_decay=0.0003, replay_size=150_000),
     ),
 }
 
@@ -317,7 +323,7 @@ TOGETHER_IN_SELF_PLAY = 1_024
 
 def weights_of(simulations: int) -> tuple[AlphaZeroConfig, AlphaZero]:
     """A learner that has learned nothing."""
-    config = AlphaZeroConfig(simulations=simulations)
+    config = AlphaZeroConfig(simulations=simulations, hidden=SMALL, lines=False)
     return config, config.build(Game(), initial_rng(0))
 
 
@@ -343,7 +349,7 @@ def our_self_play(simulations: int, count_moves: bool = False) -> Stretch:
         considered=config.considered,
         noise=rng.gumbel(size=seen.shape),
         visit_scale=config.visit_scale,
-        value_scale=config.value_scale,
+        value_scale=config.value_scale_of(learner.game),
     )
     of_a_move = 1.0 if count_moves else simulations_made(search) / len(seen)
     return timed(lambda: of_a_move * len(play().seen))
@@ -363,7 +369,7 @@ def our_search(simulations: int) -> Stretch:
             considered=config.considered,
             noise=rng.gumbel(size=boards.cells.shape),
             visit_scale=config.visit_scale,
-            value_scale=config.value_scale,
+            value_scale=config.value_scale_of(learner.game),
         )
         return simulations_made(search)
 
@@ -527,8 +533,7 @@ class TheirLearner:
 
         self._jnp, self._mcts, self._actor, self._utils = jnp, mcts, alpha_zero, utils
         self.game = pyspiel.load_game("tic_tac_toe")
-        hidden, shape = AlphaZeroConfig().layers_of(Game()), self.game.observation_tensor_shape()
-        width, depth = hidden[0], len(hidden)
+        shape, width, depth = self.game.observation_tensor_shape(), SMALL[0], len(SMALL)
         actions = self.game.num_distinct_actions()
         self.model = model = model_linen.Model.build_model(
             "mlp", shape, actions, width, depth, DECAY, RATE, None, seed=seed
@@ -694,7 +699,7 @@ BENCHMARK = Benchmark(
         Part("open_spiel", tuple(BUDGETS), measure_beside, table_of_beside),
     ),
     left_out=("3x3-skip", "4x4", "move-7x7", "move-7x7-own", "start-trace", "start-first", "open-spiel"),
-    asked_for=("4x4-skip", "open-spiel-long"),
+    asked_for=("3x3-skip-cells", "4x4-cells", "4x4-skip", "open-spiel-long"),
 )
 
 

@@ -23,6 +23,11 @@ LONGEST_OPENING = 14
 """plies of the random openings, at most, where nothing else is said"""
 
 
+def usual_value_scale(game: Game) -> float:
+    """How much values count in the Gumbel search where nothing is said."""
+    return 2.0 if game.skip_chance > 0 else 0.5
+
+
 @dataclass(frozen=True)
 class AlphaZeroConfig(Looper):
     """AlphaZero with chance: a net with two heads in TensorFlow, taught by its own search in games against itself."""
@@ -33,7 +38,11 @@ class AlphaZeroConfig(Looper):
     self_play_games: ClassVar[int] = 8_192
 
     hidden: tuple[int, ...] | None = None
-    """units of the hidden layers, with ReLU; by default two of 64 on boards up to 9 cells, and two of 128 on others"""
+    """units of the hidden layers, with ReLU; by default two of 128, and of 256 on boards of more than 9 cells without
+    skips, where a single reply that is wrong costs half a game or more"""
+    lines: bool = True
+    """let the net see of every line that can be won how many stones of one side are in it, or that both are; without
+    it sees the cells alone"""
     simulations: int = 32
     """of the search for every move while learning"""
     search: Literal["gumbel", "puct"] = "gumbel"
@@ -43,8 +52,9 @@ class AlphaZeroConfig(Looper):
     """moves of the root that the Gumbel search considers, 2 or more"""
     visit_scale: float = 50.0
     """visits that the values count for in the Gumbel search, beside those of the move made most often, 0 or more"""
-    value_scale: float = 0.5
-    """how much the values count in the Gumbel search, for each of these visits, 0 or more"""
+    value_scale: float | None = None
+    """how much the values count in the Gumbel search, for each of these visits, 0 or more; by default 0.5, and 2 where
+    turns are skipped, as moves may then be worth almost the same"""
     c: float = 1.4
     """weight of exploration in the search by PUCT, 0 or more"""
     chance_nodes: bool = True
@@ -53,9 +63,8 @@ class AlphaZeroConfig(Looper):
     """games begin with 0 to so many random moves, drawn for each game; by default so many that
     two cells are left, half of the cells where turns are skipped, which brings games elsewhere by itself, and at most
     14"""
-    epsilon: float | None = None
-    """probability of a random move after the opening, 0 to 1, by default 0.25, and 0.1 where turns are skipped; no
-    value is traced back through random moves"""
+    epsilon: float = 0.25
+    """probability of a random move after the opening, 0 to 1; no value is traced back through random moves"""
     trace: float = 0.1
     """how far the values that are learned look ahead, TD(lambda)'s lambda: 0 to what the search says of the position, 1
     to the end of the game"""
@@ -65,7 +74,7 @@ class AlphaZeroConfig(Looper):
     """update n, from 0, has the rate learning_rate / (1 + learning_rate_decay n); 0 keeps it constant"""
     weight_decay: float = 1e-5
     """weight of half the sum of squares of all weights in the loss, 0 or more"""
-    value_weight: float = 1.0
+    value_weight: float = 4.0
     """weight of the squared error of the value beside the cross entropy of the policy, above 0"""
     replay_size: int = 60_000
     """positions that are remembered, of which updates draw"""
@@ -95,10 +104,10 @@ class AlphaZeroConfig(Looper):
             "search": (self.search in ("gumbel", "puct"), "gumbel or puct"),
             "considered": (self.considered >= 2, "2 or more"),
             "visit_scale": (0 <= self.visit_scale < math.inf, "0 or more"),
-            "value_scale": (0 <= self.value_scale < math.inf, "0 or more"),
+            "value_scale": (self.value_scale is None or 0 <= self.value_scale < math.inf, "0 or more"),
             "c": (0 <= self.c < math.inf, "0 or more"),
             "opening": (self.opening is None or self.opening >= 0, "0 (none), 1 or more plies"),
-            "epsilon": (self.epsilon is None or 0 <= self.epsilon <= 1, "0 to 1"),
+            "epsilon": (0 <= self.epsilon <= 1, "0 to 1"),
             "trace": (0 <= self.trace <= 1, "0 to 1"),
             "learning_rate": (0 < self.learning_rate < math.inf, "above 0"),
             "learning_rate_decay": (0 <= self.learning_rate_decay < math.inf, "0 or above"),
@@ -116,7 +125,7 @@ class AlphaZeroConfig(Looper):
         """Units of the hidden layers."""
         if self.hidden is not None:
             return self.hidden
-        return (64, 64) if game.cells <= 9 else (128, 128)
+        return (256, 256) if game.cells > 9 and game.skip_chance == 0 else (128, 128)
 
     def opening_of(self, game: Game) -> int:
         """The longest random opening."""
@@ -125,11 +134,9 @@ class AlphaZeroConfig(Looper):
         wanted = (game.cells + 1) // 2 if game.skip_chance > 0 else game.cells - 2
         return max(0, min(wanted, LONGEST_OPENING))
 
-    def epsilon_of(self, game: Game) -> float:
-        """The probability of a random move after the opening."""
-        if self.epsilon is not None:
-            return self.epsilon
-        return 0.1 if game.skip_chance > 0 else 0.25
+    def value_scale_of(self, game: Game) -> float:
+        """How much the values count in the Gumbel search."""
+        return usual_value_scale(game) if self.value_scale is None else self.value_scale
 
     def build(self, game: Game, rng: np.random.Generator) -> AlphaZero:
         """A learner with random weights, drawn from ``rng``; to play it needs no TensorFlow."""

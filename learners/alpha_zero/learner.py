@@ -13,9 +13,9 @@ from learners.dense import Floats, of_planes
 from learners.looking_ahead import one_ply_ahead
 from learners.tabular import checked
 from ttt_envs.boards import Boards
-from ttt_envs.compiling import Cells, Reals
+from ttt_envs.compiling import Cells, Integers, Reals
 from ttt_envs.policy import best_shares
-from ttt_envs.rules import Game
+from ttt_envs.rules import Game, windows
 from ttt_envs.symmetry import inverse, symmetries
 
 if TYPE_CHECKING:
@@ -26,13 +26,20 @@ CHUNK = 1 << 14
 LARGEST = float(np.finfo(np.float32).max)
 
 
-def shapes_of(game: Game, hidden: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
+def lines_of(game: Game, config: AlphaZeroConfig) -> Integers:
+    """int64[L, win_length]: the lines that the net sees the states of, all or none."""
+    lines = windows(game)
+    return lines if config.lines else lines[:0]
+
+
+def shapes_of(game: Game, config: AlphaZeroConfig) -> dict[str, tuple[int, ...]]:
     """The arrays of the net by name: weights [inputs, outputs] and bias [outputs] of each layer.
 
-    The first sees :func:`~learners.dense.planes`, the hidden ones end in ReLU, and the last gives a logit for each cell
-    and then the value, which goes through tanh.
+    The first sees planes and lines, as :func:`~learners.dense.of_planes` says, the hidden ones end in ReLU, and the
+    last gives a logit for each cell and then the value, which goes through tanh.
     """
-    widths = (3 * game.cells, *hidden, game.cells + 1)
+    inputs = 3 * game.cells + len(lines_of(game, config)) * (2 * game.win_length - 1)
+    widths = (inputs, *config.layers_of(game), game.cells + 1)
     shapes: dict[str, tuple[int, ...]] = {}
     for layer in range(len(widths) - 1):
         shapes[f"{layer}.weights"] = (widths[layer], widths[layer + 1])
@@ -57,8 +64,9 @@ class AlphaZero:
         self.symmetric = config.symmetries == "all"
         self._permutations = symmetries(game, config.symmetries)
         self._inverses = inverse(self._permutations)
+        self._lines = lines_of(game, config)
         self.weights: dict[str, Floats] = {}
-        for name, shape in shapes_of(game, config.layers_of(game)).items():
+        for name, shape in shapes_of(game, config).items():
             # Glorot and Bengio, 2010; a bias begins with 0
             limit = math.sqrt(6 / sum(shape)) if len(shape) == 2 else 0.0
             self.weights[name] = rng.uniform(-limit, limit, shape).astype(np.float32)
@@ -66,7 +74,8 @@ class AlphaZero:
     def judge_seen(self, seen: Cells) -> tuple[Floats, Reals]:
         """Logits float32[B, cells] and values float64[B], to the mover, of boards int8[B, cells] own stones first."""
         arrays = list(self.weights.values())
-        said = of_planes(np.ascontiguousarray(seen), list(zip(arrays[::2], arrays[1::2], strict=True)))
+        layers = list(zip(arrays[::2], arrays[1::2], strict=True))
+        said = of_planes(np.ascontiguousarray(seen), layers, self._lines)
         return said[:, :-1], np.tanh(said[:, -1].astype(np.float64))
 
     def judge(self, boards: Boards) -> tuple[Floats, Reals]:
@@ -115,7 +124,7 @@ class AlphaZero:
         Raises:
             ValueError: arrays of another learner, game or settings, or damaged ones.
         """
-        shapes = shapes_of(self.game, self.config.layers_of(self.game))
+        shapes = shapes_of(self.game, self.config)
         weights = {name: checked(arrays, name, shape, "f4", self.config.name) for name, shape in shapes.items()}
         if name := overflowing(weights):
             raise ValueError(f"{self.config.name} cannot hold the numbers in {name}, which are damaged")

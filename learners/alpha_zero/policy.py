@@ -11,6 +11,7 @@ import numpy as np
 
 from baselines.mcts import GumbelSearch, Trees, check_gumbel
 from baselines.mcts.policy import MEMORY
+from learners.alpha_zero.config import usual_value_scale
 from learners.alpha_zero.learner import AlphaZero
 from learners.checkpoint import Images, load_policy
 from learners.dense import Floats
@@ -57,15 +58,19 @@ class AlphaZeroSearch(Named):
     """moves of the root that are considered, those that the net thinks likeliest"""
     visit_scale: float = 50.0
     """visits that the values count for, beside those of the move made most often"""
-    value_scale: float = 0.5
-    """how much the values count, for each of these visits"""
+    value_scale: float | None = None
+    """how much the values count, for each of these visits; by default 0.5, and 2 where turns are skipped"""
     images: Images = "mean"
     """mean: the net judges by the mean over the images that it learned from, as run:PATH plays; own: a position as it
     stands, which is further from the truth and eight times as quick on square boards"""
 
     def __post_init__(self) -> None:
-        check_gumbel(self.simulations, self.considered, self.visit_scale, self.value_scale)
+        check_gumbel(self.simulations, self.considered, self.visit_scale, self._value_scale)
         self._judge  # noqa: B018  # a wrong path is told now
+
+    @property
+    def _value_scale(self) -> float:
+        return usual_value_scale(self.game) if self.value_scale is None else self.value_scale
 
     @cached_property
     def _judge(self) -> Judge:
@@ -95,7 +100,7 @@ class AlphaZeroSearch(Named):
             simulations=self.simulations,
             considered=self.considered,
             visit_scale=self.visit_scale,
-            value_scale=self.value_scale,
+            value_scale=self._value_scale,
         )
 
     def _searches(self, boards: Boards) -> Iterator[tuple[slice, GumbelSearch]]:

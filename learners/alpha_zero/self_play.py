@@ -121,7 +121,7 @@ def play_games(config: AlphaZeroConfig, game: Game, judge: Judge, key: np.uint64
     while len(rows := np.flatnonzero(outcome == NOT_OVER)):
         boards, placed, mine = Boards(cells[rows], mover[rows]), stones[rows], luck[rows]
         policy, worth, found = _searched(config, game, boards, judge, mine, placed)
-        strays = (placed < opening[rows]) | (_drawn(mine, STRAY, placed) < config.epsilon_of(game))
+        strays = (placed < opening[rows]) | (_drawn(mine, STRAY, placed) < config.epsilon)
         drawn = sample(_shares(boards.legal(game)), _drawn(mine, ANY_MOVE, placed))
         moves = np.where(strays, drawn, found)
         plies.append(_Ply(rows, boards, policy.astype(np.float32), worth, moves != found))
@@ -153,7 +153,7 @@ def _searched(
             considered=config.considered,
             noise=-np.log(-np.log(u + 2.0**-54)),
             visit_scale=config.visit_scale,
-            value_scale=config.value_scale,
+            value_scale=config.value_scale_of(game),
         )
         return gumbel.improved, gumbel.worth, np.argmax(gumbel.scores, axis=1)
     puct = MCTSSearch(met, boards, np.zeros(len(luck), np.uint64), c=config.c, leaf=judge)

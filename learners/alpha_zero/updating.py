@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from learners.alpha_zero.config import AlphaZeroConfig
-from learners.alpha_zero.learner import LARGEST
+from learners.alpha_zero.learner import LARGEST, lines_of
 from learners.alpha_zero.self_play import Lessons
 from learners.base import Arrays
-from learners.dense import Floats
+from learners.dense import Floats, states_of
 from learners.q_net import DEVICE, adam_rate, adam_step, import_tensorflow
 from learners.tabular import checked
 from ttt_envs.rules import Game
@@ -39,9 +39,11 @@ class Updater:
             self._weights = {name: tf.Variable(array) for name, array in weights.items()}
             self._means = {name: tf.Variable(np.zeros_like(array)) for name, array in weights.items()}
             self._squares = {name: tf.Variable(np.zeros_like(array)) for name, array in weights.items()}
-        many = tf.TensorSpec((None, None, game.cells), tf.int8), tf.TensorSpec((None, None, game.cells), tf.float32)
-        numbers = tf.TensorSpec((None, None), tf.float32), tf.TensorSpec((None,), tf.float32)
-        self._compiled = tf.function(self._update, input_signature=[*many, *numbers]).get_concrete_function()
+        self._lines = lines_of(game, config)
+        boards = [tf.TensorSpec((None, None, width), tf.int8) for width in (game.cells, len(self._lines))]
+        policy, value = tf.TensorSpec((None, None, game.cells), tf.float32), tf.TensorSpec((None, None), tf.float32)
+        signature = [*boards, policy, value, tf.TensorSpec((None,), tf.float32)]
+        self._compiled = tf.function(self._update, input_signature=signature).get_concrete_function()
 
     def update(self, lessons: Lessons) -> tuple[float, float]:
         """A gradient step from each of K batches of N positions.
@@ -61,7 +63,9 @@ class Updater:
             for number in range(self.updates, self.updates + count)
         ]
         self.updates += count
-        batches = (tf.constant(array) for array in (lessons.seen, lessons.policy, lessons.value))
+        seen, policy, value, _ = lessons
+        states = states_of(seen.reshape(-1, seen.shape[2]), self._lines).reshape(*seen.shape[:2], len(self._lines))
+        batches = (tf.constant(array) for array in (seen, states, policy, value))
         policy_loss, value_loss = self._compiled(*batches, tf.constant(rates, tf.float32))
         losses = float(policy_loss) / count, float(value_loss) / count
         if not np.isfinite(losses).all():
@@ -76,13 +80,13 @@ class Updater:
             f"{config.learning_rate:g}"
         )
 
-    def _update(self, seen: Any, policy: Any, value: Any, rates: Any) -> tuple[Any, Any]:
+    def _update(self, seen: Any, states: Any, policy: Any, value: Any, rates: Any) -> tuple[Any, Any]:
         tf = self._tf
         with tf.device(DEVICE):
             policy_losses = value_losses = tf.constant(0.0)
             for number in tf.range(tf.shape(seen)[0]):
                 with tf.GradientTape() as tape:
-                    policy_loss, value_loss = self._losses(seen[number], policy[number], value[number])
+                    policy_loss, value_loss = self._losses(seen[number], states[number], policy[number], value[number])
                     kernels = [weight for name, weight in self._weights.items() if name.endswith("weights")]
                     decay = tf.add_n([tf.nn.l2_loss(kernel) for kernel in kernels])
                     loss = policy_loss + self._config.value_weight * value_loss + self._config.weight_decay * decay
@@ -93,10 +97,13 @@ class Updater:
                 value_losses += value_loss
             return policy_losses, value_losses
 
-    def _losses(self, seen: Any, policy: Any, value: Any) -> tuple[Any, Any]:
+    def _losses(self, seen: Any, states: Any, policy: Any, value: Any) -> tuple[Any, Any]:
         """The mean cross entropy of the policy over legal moves, and the mean squared error of the value."""
         tf = self._tf
-        out = tf.cast(tf.concat([seen == 1, seen == 2, seen == 0], axis=1), tf.float32)
+        planes = tf.cast(tf.concat([seen == 1, seen == 2, seen == 0], axis=1), tf.float32)
+        lines, length = self._lines.shape
+        held = tf.one_hot(tf.cast(states, tf.int32) - 1, 2 * length - 1)  # of a line without a stone nothing
+        out = tf.concat([planes, tf.reshape(held, (tf.shape(seen)[0], lines * (2 * length - 1)))], axis=1)
         arrays = list(self._weights.values())
         for layer in range(0, len(arrays), 2):
             if layer > 0:

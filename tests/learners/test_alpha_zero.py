@@ -21,6 +21,7 @@ from learners.q_net import ADAM_EPSILON, BETA_1, BETA_2
 from ttt_envs import Boards, Game, from_text, make_policy
 from ttt_envs.images import check_symmetric
 from ttt_envs.policy import Judge
+from ttt_envs.rules import windows
 from ttt_envs.symmetry import symmetries
 
 SMALL = {"hidden": (4,), "simulations": 4, "updates": 3, "replay_batch": 8, "replay_size": 100}
@@ -138,11 +139,12 @@ def test_openings_and_strays_are_drawn_as_often_as_is_said():
     assert AlphaZeroConfig().opening_of(Game(9, 9, 5)) == 14
     assert AlphaZeroConfig().opening_of(Game(1, 1, 1)) == 0
     assert AlphaZeroConfig(opening=99).opening_of(Game(2, 2, 2)) == 4
-    assert AlphaZeroConfig().epsilon_of(Game()) == 0.25
-    assert AlphaZeroConfig().epsilon_of(SKIPS) == 0.1
-    assert AlphaZeroConfig(epsilon=0.0).epsilon_of(SKIPS) == 0
-    assert AlphaZeroConfig().layers_of(Game()) == (64, 64)
-    assert AlphaZeroConfig().layers_of(Game(2, 5, 2)) == (128, 128)
+    assert AlphaZeroConfig().value_scale_of(Game()) == 0.5
+    assert AlphaZeroConfig().value_scale_of(SKIPS) == 2
+    assert AlphaZeroConfig(value_scale=0.0).value_scale_of(SKIPS) == 0
+    assert AlphaZeroConfig().layers_of(Game()) == (128, 128)
+    assert AlphaZeroConfig().layers_of(Game(2, 5, 2)) == (256, 256)
+    assert AlphaZeroConfig().layers_of(Game(2, 5, 2, 0.1)) == (128, 128)
 
 
 @pytest.mark.parametrize("search", ["gumbel", "puct"])
@@ -216,9 +218,22 @@ def test_what_it_says_does_not_depend_on_what_is_asked_with_it():
         assert_array_equal(part[1], values[rows])
 
 
-def forward(weights, seen):
+def lines_by_hand(game, seen):
+    """Columns for every line: 1 to k - 1 own stones alone in it, as many of the opponent's, or both."""
+    columns = []
+    for line in windows(game):
+        own, other = (seen[:, line] == 1).sum(axis=1), (seen[:, line] == 2).sum(axis=1)
+        columns += [(own == count) & (other == 0) for count in range(1, game.win_length)]
+        columns += [(other == count) & (own == 0) for count in range(1, game.win_length)]
+        columns.append((own > 0) & (other > 0))
+    return np.stack(columns, axis=1)
+
+
+def forward(game, weights, seen):
     """Logits and values, in float64, as the papers have it."""
     out = np.concatenate([seen == 1, seen == 2, seen == 0], axis=1).astype(float)
+    if len(weights["0.weights"]) > out.shape[1]:
+        out = np.concatenate([out, lines_by_hand(game, seen)], axis=1)
     layers = len(weights) // 2
     for layer in range(layers):
         out = out @ weights[f"{layer}.weights"].astype(float) + weights[f"{layer}.bias"]
@@ -226,14 +241,24 @@ def forward(weights, seen):
     return out[:, :-1], np.tanh(out[:, -1])
 
 
-def test_the_net_is_what_it_says_it_is():
-    net = build(hidden=(7, 5))
+@pytest.mark.parametrize(
+    ("game", "lines", "inputs"),
+    [
+        (Game(), False, 27),
+        (Game(), True, 27 + 8 * 5),
+        (Game(4, 5, 4), True, 60 + (4 * 2 + 5 + 4) * 7),
+        (Game(2, 4, 1), True, 24 + 8),
+    ],
+)
+def test_the_net_is_what_it_says_it_is(game, lines, inputs):
+    net = build(game, hidden=(7, 5), lines=lines)
+    outputs = game.cells + 1
     assert {name: array.shape for name, array in net.weights.items()} == {
-        "0.weights": (27, 7), "0.bias": (7,), "1.weights": (7, 5), "1.bias": (5,),
-        "2.weights": (5, 10), "2.bias": (10,),
+        "0.weights": (inputs, 7), "0.bias": (7,), "1.weights": (7, 5), "1.bias": (5,),
+        "2.weights": (5, outputs), "2.bias": (outputs,),
     }  # fmt: skip
-    boards = plain.positions_of_random_play(Game(), 50)
-    for one, other in zip(net.judge(boards), forward(net.weights, boards.own_first()), strict=True):
+    boards = plain.positions_of_random_play(game, 50)
+    for one, other in zip(net.judge(boards), forward(game, net.weights, boards.own_first()), strict=True):
         assert_allclose(one, other, atol=1e-5)
 
 
@@ -273,9 +298,9 @@ def lessons_of(game, count, rng):
     return Lessons(boards.own_first(), policy.astype(np.float32), rng.uniform(-1, 1, count).astype(np.float32), None)
 
 
-def losses_by_hand(weights, lessons, config):
+def losses_by_hand(game, weights, lessons, config):
     """(cross entropy, squared error, all with the decay), in float64."""
-    logits, values = forward(weights, lessons.seen)
+    logits, values = forward(game, weights, lessons.seen)
     logits = np.where(lessons.seen == 0, logits, -np.inf)
     most = logits.max(axis=1, keepdims=True)
     logarithms = logits - most - np.log(np.exp(logits - most).sum(axis=1, keepdims=True))
@@ -286,14 +311,15 @@ def losses_by_hand(weights, lessons, config):
 
 
 @LEARNING
-def test_an_update_follows_the_gradient_by_hand():
-    game = Game(1, 4, 3)
-    net = build(game, hidden=(3,), value_weight=0.7, weight_decay=0.01, learning_rate=0.02, learning_rate_decay=0.5)
+@pytest.mark.parametrize("lines", [True, False])
+def test_an_update_follows_the_gradient_by_hand(lines):
+    game, settings = Game(1, 4, 3), {"weight_decay": 0.01, "learning_rate": 0.02, "learning_rate_decay": 0.5}
+    net = build(game, hidden=(3,), lines=lines, value_weight=0.7, **settings)
     config, lessons = net.config, lessons_of(game, 12, np.random.default_rng(5))
     updater = Updater(config, game, net.weights)
     once = Lessons(*(None if part is None else part[None] for part in lessons))
     policy_loss, value_loss = updater.update(once)
-    entropy, error, _ = losses_by_hand(net.weights, lessons, config)
+    entropy, error, _ = losses_by_hand(game, net.weights, lessons, config)
     assert policy_loss == pytest.approx(entropy, rel=1e-5)
     assert value_loss == pytest.approx(error, rel=1e-5)
     moments, first = updater.to_arrays(), updater.weights()
@@ -304,7 +330,7 @@ def test_an_update_follows_the_gradient_by_hand():
             for step in (1e-5, -1e-5):
                 moved = {**net.weights, name: array.astype(float)}
                 moved[name][place] += step
-                ends.append(losses_by_hand(moved, lessons, config)[2])
+                ends.append(losses_by_hand(game, moved, lessons, config)[2])
             gradient[place] = (ends[0] - ends[1]) / 2e-5
         assert_allclose(moments[f"mean.{name}"], (1 - BETA_1) * gradient, atol=2e-6)
         assert_allclose(moments[f"square.{name}"], (1 - BETA_2) * gradient**2, atol=1e-6)
@@ -312,7 +338,7 @@ def test_an_update_follows_the_gradient_by_hand():
         moved = array - rate * moments[f"mean.{name}"] / (np.sqrt(moments[f"square.{name}"]) + ADAM_EPSILON)
         assert_allclose(first[name], moved, atol=1e-6)
     # the second has a rate of its own, and sees what the first has left
-    assert updater.update(once)[0] == pytest.approx(losses_by_hand(first, lessons, config)[0], rel=1e-5)
+    assert updater.update(once)[0] == pytest.approx(losses_by_hand(game, first, lessons, config)[0], rel=1e-5)
     assert updater.updates == 2
 
 
@@ -512,7 +538,7 @@ def test_fewer_games_than_were_to_be_played_are_refused(half_done, state):
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda arrays: arrays.clear(), r"alpha-zero needs 0.weights as float32\[27, 4\], but there is nothing"),
+        (lambda arrays: arrays.clear(), r"alpha-zero needs 0.weights as float32\[67, 4\], but there is nothing"),
         (lambda arrays: arrays.pop("1.bias"), "needs 1.bias"),
         (lambda arrays: arrays.update({"0.bias": np.zeros(4)}), r"float64\[4\]: these are another game's or learner's"),
         (changed("0.weights", lambda array: array.fill(np.nan)), "numbers in 0.weights, which are damaged"),
@@ -609,7 +635,7 @@ def test_a_search_of_a_run_is_the_search_of_its_net(tiny_run, monkeypatch):
     assert isinstance(net, Judge)
     own = make_policy(f"alpha-zero:{run},simulations=12,considered=3,images=own", game)
     assert isinstance(own, AlphaZeroSearch)
-    settings = {"simulations": 12, "considered": 3, "value_scale": own.value_scale}
+    settings = {"simulations": 12, "considered": 3, "value_scale": 2.0 if game.skip_chance else 0.5}
     by_hand = GumbelSearch(game, boards, net, **settings)
     assert_array_equal(own.search(boards).improved, by_hand.improved)
     search = policy.search(boards)

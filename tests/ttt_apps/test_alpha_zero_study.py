@@ -96,9 +96,10 @@ def test_some_units_decide_nothing():
 
 
 def test_every_variant_differs_from_the_default_in_what_it_says():
-    default = json.loads(json.dumps(dataclasses.asdict(AlphaZeroConfig())))
     seen = {}
     for unit in json.loads(json.dumps(worth.units(False))):
+        small = dataclasses.replace(AlphaZeroConfig(), **taught.small(Game.from_dict(unit["game"])))
+        default = json.loads(json.dumps(dataclasses.asdict(small)))
         changed = {name for name, value in unit["settings"].items() if value != default[name]}
         assert changed == {name for name, value in worth.VARIANTS[unit["variant"]].items() if value != default[name]}
         assert bool(changed) == (unit["variant"] != worth.DEFAULT)
