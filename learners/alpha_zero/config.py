@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from learners.alpha_zero.training import SelfPlay
 
 LARGEST_LAYER, MOST_LAYERS = 4096, 8
+FEW_CELLS = 9
+"""boards of so many cells have so few positions that most are met again and again"""
 LONGEST_OPENING = 14
 """plies of the random openings, at most, where nothing else is said"""
 
@@ -38,8 +40,8 @@ class AlphaZeroConfig(Looper):
     self_play_games: ClassVar[int] = 8_192
 
     hidden: tuple[int, ...] | None = None
-    """units of the hidden layers, with ReLU; by default two of 128, and of 256 on boards of more than 9 cells without
-    skips, where a single reply that is wrong costs half a game or more"""
+    """units of the hidden layers, with ReLU; by default two of 64 on boards up to 9 cells, and on others two of 128
+    with skips, of 256 without, where a single reply that is wrong costs half a game or more"""
     lines: bool = True
     """let the net see of every line that can be won how many stones of one side are in it, or that both are; without
     it sees the cells alone"""
@@ -76,8 +78,9 @@ class AlphaZeroConfig(Looper):
     """weight of half the sum of squares of all weights in the loss, 0 or more"""
     value_weight: float = 4.0
     """weight of the squared error of the value beside the cross entropy of the policy, above 0"""
-    replay_size: int = 60_000
-    """positions that are remembered, of which updates draw"""
+    replay_size: int | None = None
+    """positions that are remembered, of which updates draw; by default 15,000 on boards up to 9 cells, which are soon
+    met again by a better search, and 60,000 on others"""
     replay_batch: int = 256
     """positions that an update draws"""
     updates: int = 200
@@ -113,7 +116,7 @@ class AlphaZeroConfig(Looper):
             "learning_rate_decay": (0 <= self.learning_rate_decay < math.inf, "0 or above"),
             "weight_decay": (0 <= self.weight_decay < math.inf, "0 or above"),
             "value_weight": (0 < self.value_weight < math.inf, "above 0"),
-            "replay_size": (self.replay_size >= 1, "1 or more"),
+            "replay_size": (self.replay_size is None or self.replay_size >= 1, "1 or more"),
             "replay_batch": (self.replay_batch >= 1, "1 or more"),
             "updates": (self.updates >= 1, "1 or more"),
             "symmetries": (self.symmetries in ("none", "rotations", "all"), "none, rotations or all"),
@@ -125,7 +128,15 @@ class AlphaZeroConfig(Looper):
         """Units of the hidden layers."""
         if self.hidden is not None:
             return self.hidden
-        return (256, 256) if game.cells > 9 and game.skip_chance == 0 else (128, 128)
+        if game.cells <= FEW_CELLS:
+            return 64, 64
+        return (128, 128) if game.skip_chance > 0 else (256, 256)
+
+    def replay_size_of(self, game: Game) -> int:
+        """Positions that are remembered."""
+        if self.replay_size is not None:
+            return self.replay_size
+        return 15_000 if game.cells <= FEW_CELLS else 60_000
 
     def opening_of(self, game: Game) -> int:
         """The longest random opening."""

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from baselines.mcts import GumbelSearch, MCTSSearch
-from learners.alpha_zero.config import AlphaZeroConfig
+from learners.alpha_zero.config import FEW_CELLS, AlphaZeroConfig
 from learners.alpha_zero.learner import AlphaZero
 from learners.base import Arrays
 from learners.dense import Floats
@@ -21,8 +21,6 @@ from ttt_envs.rules import DRAW, NOT_OVER, POOL, Game, begin_rows, play_rows, un
 
 OPENING, STRAY, ANY_MOVE, NOISE = range(POOL + 1, POOL + 5)
 """streams of a game's luck, beside those of the rules"""
-FEW_CELLS = 9
-"""boards of so many cells have so few positions that most are met again and again"""
 DIRICHLET = 0.25
 """weight of the Dirichlet noise in the root's policy, of the search by PUCT"""
 CONCENTRATION = 10.0

@@ -48,7 +48,7 @@ class SelfPlay(Stepwise):
             self._workers = Cluster(cluster)
             connect(self._workers)  # once, and not in every step
         self._updater = Updater(learner.config, learner.game, learner.weights)
-        self._memory = _Memory(learner.game.cells, learner.config.replay_size)
+        self._memory = _Memory(learner.game.cells, learner.config.replay_size_of(learner.game))
         self._permutations = symmetries(learner.game, learner.config.symmetries)
         self._losses = (0.0, 0.0)
 

@@ -139,10 +139,13 @@ def test_openings_and_strays_are_drawn_as_often_as_is_said():
     assert AlphaZeroConfig().opening_of(Game(9, 9, 5)) == 14
     assert AlphaZeroConfig().opening_of(Game(1, 1, 1)) == 0
     assert AlphaZeroConfig(opening=99).opening_of(Game(2, 2, 2)) == 4
+    assert AlphaZeroConfig().replay_size_of(SKIPS) == 15_000
+    assert AlphaZeroConfig().replay_size_of(Game(2, 5, 2)) == 60_000
+    assert AlphaZeroConfig(replay_size=3).replay_size_of(SKIPS) == 3
     assert AlphaZeroConfig().value_scale_of(Game()) == 0.5
     assert AlphaZeroConfig().value_scale_of(SKIPS) == 2
     assert AlphaZeroConfig(value_scale=0.0).value_scale_of(SKIPS) == 0
-    assert AlphaZeroConfig().layers_of(Game()) == (128, 128)
+    assert AlphaZeroConfig().layers_of(Game()) == (64, 64)
     assert AlphaZeroConfig().layers_of(Game(2, 5, 2)) == (256, 256)
     assert AlphaZeroConfig().layers_of(Game(2, 5, 2, 0.1)) == (128, 128)
 

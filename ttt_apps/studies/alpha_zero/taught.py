@@ -41,8 +41,14 @@ def small(game: Game) -> dict[str, Any]:
 
     With it the whole takes an hour; what it says was measured with these.
     """
-    hidden, epsilon = (64, 64) if game.cells <= 9 else (128, 128), 0.1 if game.skip_chance > 0 else 0.25
-    return {"hidden": hidden, "lines": False, "value_scale": VALUE_SCALE, "value_weight": 1.0, "epsilon": epsilon}
+    return {
+        "hidden": (64, 64) if game.cells <= 9 else (128, 128),
+        "lines": False,
+        "value_scale": VALUE_SCALE,
+        "value_weight": 1.0,
+        "epsilon": 0.1 if game.skip_chance > 0 else 0.25,
+        "replay_size": 60_000,
+    }
 
 
 def taught(learner: str, game: Game, games: int, seed: int, **changed: Any) -> dict[str, Any]:
