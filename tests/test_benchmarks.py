@@ -19,7 +19,7 @@ def bench(*arguments):
 @pytest.mark.slow
 @pytest.mark.needs("tensorflow")
 def test_the_quick_form_measures_trainings_of_alpha_zero(tmp_path):
-    done = bench("alpha_zero.py", "--quick", "--only", "3x3,search-16", "--json", str(tmp_path / "found.json"))
+    done = bench("alpha_zero.py", "--quick", "--only", "3x3,move-3x3,search-16", "--json", str(tmp_path / "found.json"))
     assert done.returncode == 0, done.stderr
     found = json.loads((tmp_path / "found.json").read_text())
     [[learned]] = found["trainings"]
@@ -30,6 +30,8 @@ def test_the_quick_form_measures_trainings_of_alpha_zero(tmp_path):
         assert seconds == sorted(seconds)
         assert seconds[0] > 0
         assert 0 <= marks[-1]["exploitability"] < 0.3
+    [thought] = found["moves"]
+    assert all(ms["median"] > 0 for ms in thought["ms"])
     measured = {row["name"] for row in found["rows"]}
     assert measured | set(found["skipped"]) == {"search-16"}
     assert bool(measured) == (find_spec("mctx") is not None and find_spec("pgx") is not None)
