@@ -40,8 +40,9 @@ class AlphaZeroConfig(Looper):
     self_play_games: ClassVar[int] = 8_192
 
     hidden: tuple[int, ...] | None = None
-    """units of the hidden layers, with ReLU; by default two of 64 on boards up to 9 cells, and on others two of 128
-    with skips, of 256 without, where a single reply that is wrong costs half a game or more"""
+    """units of the hidden layers, with ReLU; by default two of 64 on boards up to 9 cells, two of 256 on boards up to
+    16 without skips, where play can become perfect and a single wrong reply costs half a game, and two of 128 on
+    others"""
     lines: bool = True
     """let the net see of every line that can be won how many stones of one side are in it, or that both are; without
     it sees the cells alone"""
@@ -130,7 +131,7 @@ class AlphaZeroConfig(Looper):
             return self.hidden
         if game.cells <= FEW_CELLS:
             return 64, 64
-        return (128, 128) if game.skip_chance > 0 else (256, 256)
+        return (256, 256) if game.cells <= 16 and game.skip_chance == 0 else (128, 128)
 
     def replay_size_of(self, game: Game) -> int:
         """Positions that are remembered."""

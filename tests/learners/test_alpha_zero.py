@@ -148,6 +148,7 @@ def test_openings_and_strays_are_drawn_as_often_as_is_said():
     assert AlphaZeroConfig().layers_of(Game()) == (64, 64)
     assert AlphaZeroConfig().layers_of(Game(2, 5, 2)) == (256, 256)
     assert AlphaZeroConfig().layers_of(Game(2, 5, 2, 0.1)) == (128, 128)
+    assert AlphaZeroConfig().layers_of(Game(4, 5, 4)) == (128, 128)
 
 
 @pytest.mark.parametrize("search", ["gumbel", "puct"])
