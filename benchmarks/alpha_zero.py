@@ -41,7 +41,7 @@ from rich.table import Table
 from baselines.mcts import GumbelSearch
 from evaluation.exact import exploitability
 from learners.alpha_zero import AlphaZeroConfig, AlphaZeroSearch
-from learners.alpha_zero.config import usual_value_scale
+from learners.alpha_zero.config import value_scale_of
 from learners.alpha_zero.learner import AlphaZero
 from learners.alpha_zero.policy import TOGETHER, MeanJudge
 from learners.alpha_zero.self_play import Lessons, play_block
@@ -81,7 +81,7 @@ class Searching(NamedTuple):
                 simulations=SIMULATIONS,
                 considered=AlphaZeroSearch.considered,
                 visit_scale=AlphaZeroSearch.visit_scale,
-                value_scale=usual_value_scale(self.learner.game),
+                value_scale=value_scale_of(self.learner.game),
             )
             out[rows] = search.probabilities()
         return out

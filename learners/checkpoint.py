@@ -22,10 +22,10 @@ from learners import LEARNERS, OtherGame
 from learners.config import AnyConfig, Fitter
 from learners.dense import Floats
 from ttt_envs.boards import Boards
-from ttt_envs.compiling import Reals
+from ttt_envs.compiling import Integers, Reals
 from ttt_envs.files import open_to_read, parse_json, read_bounded, write_whole
 from ttt_envs.images import MeanOverImages
-from ttt_envs.policy import Judge, Policy, Values, is_colour_blind, is_symmetric
+from ttt_envs.policy import Judge, Policy, Thinker, Values, is_colour_blind, is_symmetric
 from ttt_envs.rules import Game
 from ttt_envs.specs import FromFile, from_file, load_object, nearest
 
@@ -354,6 +354,18 @@ class JudgingRunPolicy(ValuedRunPolicy):
         return self._judge.judge(boards)
 
 
+class ThinkingRunPolicy(JudgingRunPolicy):
+    """The same of a learner that makes simulations of searches itself."""
+
+    def __init__(self, path: str, learner: Policy, thinker: Thinker, images: Images = "own") -> None:
+        super().__init__(path, learner, thinker, images)
+        self._thinker = thinker
+
+    def think(self, wanted: Integers, rule: Any, forest: Any) -> None:
+        """See :class:`~ttt_envs.policy.Thinker`."""
+        self._thinker.think(wanted, rule, forest)
+
+
 def policy_name(run: str | Path) -> str:
     """The spec string of a run."""
     return f"run:({run})" if set(str(run)) & set(",:=()") else f"run:{run}"
@@ -398,6 +410,8 @@ def load_policy(game: Game, path: str, images: Images = "own") -> RunPolicy:
 
 def _run_policy(path: str, learner: Policy, game: Game, images: Images) -> RunPolicy:
     played = learner if images == "own" or is_symmetric(learner) else MeanOverImages(learner, game)
+    if isinstance(played, Thinker):
+        return ThinkingRunPolicy(path, played, played, images)
     if isinstance(played, Judge):
         return JudgingRunPolicy(path, played, played, images)
     if isinstance(played, Values):

@@ -1,6 +1,6 @@
 """Fully connected nets at play: what they say of a position does not depend on what else is in its batch.
 
-:func:`forward` has that from float64, and :func:`of_planes`, which is faster, from sums in a fixed order.
+:func:`forward` has that from float64, and :func:`outputs_of`, which is faster, from sums in a fixed order.
 """
 
 from __future__ import annotations
@@ -34,20 +34,75 @@ def planes(seen: Cells) -> Floats:
     return np.concatenate([seen == 1, seen == 2, seen == 0], axis=1, dtype=np.float32)
 
 
-def of_planes(seen: Cells, layers: Sequence[tuple[Floats, Floats]], lines: Integers) -> Floats:
-    """float32[B, outputs], of boards int8[B, cells] own stones first, by layers (weights, bias) with ReLU between them.
+class Packed(NamedTuple):
+    """A net that sees boards, as kernels take it: layers with ReLU between them."""
 
-    Input are :func:`planes` and, for each of ``lines`` int64[L, k], of which there may be none, 2 k - 1 numbers: a 1
-    where :func:`states_of` says 1 to 2 k - 1. None of these are ever made. Every sum is made in the order of its terms,
-    those that are 0 left out, as most are; so it is the same on every computer, too.
+    weights: Floats
+    """float32[W]: layer by layer the bias, and then the weights [inputs, outputs], row by row"""
+    widths: Integers
+    """int64[layers + 1]: the outputs of each layer behind the inputs of the first"""
+    lines: Integers
+    """int64[L, k]: the lines that it sees the states of; there may be none"""
+
+    @classmethod
+    def of(cls, layers: Sequence[tuple[Floats, Floats]], lines: Integers) -> Packed:
+        """Layers (weights, bias) of what :func:`outputs_of` says."""
+        parts = [array.ravel() for weights, bias in layers for array in (bias, weights)]
+        widths = [len(layers[0][0]), *(len(bias) for _, bias in layers)]
+        return cls(np.concatenate(parts, dtype=np.float32), np.array(widths), np.ascontiguousarray(lines))
+
+    def room(self) -> Floats:
+        """float32[2, N], for the outputs of two layers."""
+        return np.zeros((2, int(self.widths[1:].max())), np.float32)
+
+
+@bare_inlined
+def outputs_of(seen: Cells, net: Packed, room: Floats) -> int:
+    """What a net says of a board int8[cells], own stones first: the row of ``room`` where it stands.
+
+    Input are :func:`planes` and, for each line, 2 k - 1 numbers: a 1 where :func:`states_of` says 1 to 2 k - 1. None of
+    these are ever made. Every sum is made in the order of its terms, those that are 0 left out, as most are; so it is
+    the same on every computer, too.
     """
-    (weights, bias), *others = layers
-    out = np.empty((len(seen), len(bias)), np.float32)
-    _of_boards(seen, lines, weights, bias, out)
-    for weights, bias in others:
-        inputs, out = out, np.empty((len(seen), len(bias)), np.float32)
-        _of_positive(inputs, weights, bias, out)
-    return out
+    cells, states, width = len(seen), 2 * net.lines.shape[1] - 1, net.widths[1]
+    out = room[0][:width]
+    _begin(net.weights, 0, out)
+    for cell in range(cells):
+        plane = wide(seen[cell]) - 1 if seen[cell] > 0 else 2
+        _add(ONE, net.weights, (1 + plane * cells + cell) * width, out)
+    for line in range(len(net.lines)):
+        state = _state(seen, net.lines, line)
+        if state > 0:
+            _add(ONE, net.weights, (3 * cells + line * states + state) * width, out)
+    start = (1 + net.widths[0]) * width
+    for layer in range(2, len(net.widths)):
+        inputs, width = out, net.widths[layer]
+        out = room[(layer - 1) % 2][:width]
+        _begin(net.weights, start, out)
+        for row in range(len(inputs)):
+            if inputs[row] > 0:
+                _add(inputs[row], net.weights, start + (1 + row) * width, out)
+        start += (1 + len(inputs)) * width
+    return len(net.widths) % 2
+
+
+ONE = np.float32(1)
+
+
+@bare_inlined
+def _begin(weights: Floats, start: int, out: Floats) -> None:
+    """The bias of a layer."""
+    bias = weights[start : start + len(out)]
+    for output in range(len(out)):
+        out[output] = bias[output]
+
+
+@bare_inlined
+def _add(size: np.float32, weights: Floats, start: int, out: Floats) -> None:
+    """What an input of a layer adds to its outputs."""
+    row = weights[start : start + len(out)]
+    for output in range(len(out)):
+        out[output] += size * row[output]
 
 
 def states_of(seen: Cells, lines: Integers) -> Cells:
@@ -66,56 +121,22 @@ def _states(seen: Cells, lines: Integers, out: Cells) -> None:
     """See :func:`states_of`."""
     for b in range(len(seen)):
         for line in range(len(lines)):
-            out[b, line] = _state(seen, b, lines, line)
+            out[b, line] = _state(seen[b], lines, line)
 
 
 @bare_inlined
-def _state(seen: Cells, b: int, lines: Integers, line: int) -> int:
-    """See :func:`states_of`."""
+def _state(seen: Cells, lines: Integers, line: int) -> int:
+    """The same of one line of one board."""
     length: int = lines.shape[1]
     own, other = wide(0), wide(0)
     for at in range(length):
-        stone = seen[b, lines[line, at]]
+        stone = seen[lines[line, at]]
         own += stone == 1
         other += stone == 2
     if own > 0 and other > 0:
         return 2 * length - 1
     state: int = own if other == 0 else length - 1 + other
     return state
-
-
-@bare
-def _of_boards(seen: Cells, lines: Integers, weights: Floats, bias: Floats, out: Floats) -> None:
-    """The first layer."""
-    cells, outputs = seen.shape[1], len(bias)
-    states = 2 * lines.shape[1] - 1
-    for b in range(len(seen)):
-        for output in range(outputs):
-            out[b, output] = bias[output]
-        for cell in range(cells):
-            plane = wide(seen[b, cell]) - 1 if seen[b, cell] > 0 else 2
-            for output in range(outputs):
-                out[b, output] += weights[plane * cells + cell, output]
-        for line in range(len(lines)):
-            state = _state(seen, b, lines, line)
-            if state > 0:
-                row = 3 * cells + line * states + state - 1
-                for output in range(outputs):
-                    out[b, output] += weights[row, output]
-
-
-@bare
-def _of_positive(inputs: Floats, weights: Floats, bias: Floats, out: Floats) -> None:
-    """A layer after ReLU."""
-    outputs = len(bias)
-    for b in range(len(inputs)):
-        for output in range(outputs):
-            out[b, output] = bias[output]
-        for row in range(inputs.shape[1]):
-            size = inputs[b, row]
-            if size > 0:
-                for output in range(outputs):
-                    out[b, output] += size * weights[row, output]
 
 
 def forward(inputs: np.ndarray[Any, Any], layers: Iterable[Dense]) -> Reals:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ttt_envs.compiling import Cells, Keys, compiled, wide
+from ttt_envs.compiling import Cells, Keys, compiled, inlined, wide
 from ttt_envs.rules import DRAW, Game, Position, check_cells, legal, windows, winner
 
 STONES = ".ox"
@@ -63,12 +63,16 @@ class Boards(NamedTuple):
 def own_first_rows(cells: Cells, mover: Cells, out: Cells) -> None:
     """``Boards.own_first`` into ``out``: stones 1 and 2 change places where player_1 is to move."""
     for b in range(len(cells)):
-        swaps = -wide(mover[b])
-        for cell in range(cells.shape[1]):
-            stone = wide(cells[b, cell])
-            out[b, cell] = stone ^ (
-                (stone ^ (stone >> 1 | stone << 1)) & 3 & swaps
-            )  # 1 and 2 with their bits exchanged
+        own_first_row(cells[b], wide(mover[b]), out[b])
+
+
+@inlined
+def own_first_row(board: Cells, mover: int, out: Cells) -> None:
+    """The same of one position."""
+    swaps = -mover
+    for cell in range(len(board)):
+        stone = wide(board[cell])
+        out[cell] = stone ^ ((stone ^ (stone >> 1 | stone << 1)) & 3 & swaps)  # 1 and 2 with their bits exchanged
 
 
 def keys(cells: Cells) -> Keys:

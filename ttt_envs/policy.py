@@ -128,6 +128,23 @@ class Judge(Values, Protocol):
         ...
 
 
+@runtime_checkable
+class Thinker(Judge, Protocol):
+    """A judge that makes the simulations of a search itself, in a kernel of its own."""
+
+    def think(self, wanted: Integers, rule: Any, forest: Any) -> None:
+        """Simulations of B trees one after another.
+
+        What is in the trees then is the same, bit for bit, as where :meth:`judge` is asked about what they come to.
+
+        Args:
+            wanted: int64[S, B], of each simulation what :func:`baselines.mcts.guided.go_down` says.
+            rule: how moves are chosen, a :class:`baselines.mcts.Rule`.
+            forest: the trees, a :class:`baselines.mcts.Forest`, written.
+        """
+        ...
+
+
 class Forfeit(ValueError):  # noqa: N818  # a game's end, and no error where a match counts it
     """Who is to move gives up a game, and so loses it: an engine that has ended, say. A match counts it and goes on.
 

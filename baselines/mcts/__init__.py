@@ -26,6 +26,10 @@ or in many, alone or beside others.
 
 from __future__ import annotations
 
+from baselines.mcts.guided import Forest as Forest
+from baselines.mcts.guided import Rule as Rule
+from baselines.mcts.guided import go_back as go_back
+from baselines.mcts.guided import go_down as go_down
 from baselines.mcts.guided import pressing_rows as pressing_rows
 from baselines.mcts.gumbel import GumbelSearch as GumbelSearch
 from baselines.mcts.gumbel import check_gumbel as check_gumbel

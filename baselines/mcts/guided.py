@@ -23,6 +23,7 @@ who must stop a stone that wins does; what is certain is passed on as such, as i
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -55,6 +56,39 @@ from ttt_envs.rules import DRAW, NOT_OVER, is_legal, place, skip_chance_of
 
 LEAST = -50.0
 """the smallest logarithm of how likely a move is that may be made: a judge that thinks it impossible may be wrong"""
+
+
+class Rule(NamedTuple):
+    """How moves are chosen, in B trees."""
+
+    lean: Reals
+    """float64[B, cells], Gumbel: noise and the logarithms of how likely the root's moves are, -inf for moves not to be
+    considered; float64[B, 0]: PUCT"""
+    c: float
+    """weight of exploration, of PUCT"""
+    visit_scale: float
+    """of the Gumbel rule"""
+    value_scale: float
+
+
+class Forest(NamedTuple):
+    """B trees, and what goes with them."""
+
+    cells: Cells
+    """int8[B, rows * columns], the positions"""
+    stones: Integers
+    """int64[B], on them"""
+    counts: Integers
+    """int64[B], rows of ``trees.moves`` in use; there must be room for one more in every simulation"""
+    trees: Trees
+    parameters: Parameters
+    paths: Integers
+    """int64[B, cells + 1]: the nodes that a simulation visits"""
+    depths: Integers
+    """int64[B]: the place of the last of them; -1 where no simulation is made"""
+    probe: Probe
+    """positions with so many stones are known, see :class:`baselines.endgame.Probe`"""
+    scratch: Scratch
 
 
 @bare_inlined
@@ -232,9 +266,7 @@ def _choose(
     node: int,
     either: int,
     by_gumbel: bool,
-    c: float,
-    visit_scale: float,
-    value_scale: float,
+    rule: Rule,
     moves: Counts,
     rates: Reals,
     turns: Counts,
@@ -245,8 +277,8 @@ def _choose(
     """The move that is followed at a node, (cell, row in ``moves``, 0 for one never made)."""
     count, total, most, likely, thought = _look(node, either, moves, rates, turns, priors, judged, scratch)
     if not by_gumbel:
-        return _most_promising(node, count, moves, turns, priors, scratch, c, total, thought)
-    scale = (visit_scale + most) * value_scale
+        return _most_promising(node, count, moves, turns, priors, scratch, rule.c, total, thought)
+    scale = (rule.visit_scale + most) * rule.value_scale
     return _most_improving(node, count, moves, turns, priors, scratch, scale, total, likely, thought)
 
 
@@ -445,162 +477,148 @@ def _make(
     return asked
 
 
-@bare
-def descend(
-    wanted: Integers,
-    lean: Reals,
-    c: float,
-    visit_scale: float,
-    value_scale: float,
-    cells: Cells,
-    stones: Integers,
-    counts: Integers,
-    trees: Trees,
-    parameters: Parameters,
-    paths: Integers,
-    depths: Integers,
-    leaves: Cells,
-    movers: Cells,
-    probe: Probe,
-    scratch: Scratch,
-) -> int:
-    """The way down of one simulation in one tree after another: the stones stay on the boards.
+@bare_inlined
+def go_down(b: int, wanted: int, rule: Rule, forest: Forest, leaves: Cells, movers: Cells, asked: int) -> int:
+    """The way down of one simulation in tree ``b``: the stones stay on its board.
 
     Args:
-        wanted: int64[B]: how often the root's move that is made now was made before; -1: the root is judged, where it
-            was not yet, and no more.
-        lean: float64[B, cells] of the Gumbel rule, noise and the logarithms of how likely the root's moves are, -inf
-            for moves not to be considered; float64[B, 0]: PUCT.
-        c: of PUCT.
-        visit_scale, value_scale: of the Gumbel rule.
-        cells: int8[B, rows * columns], the positions.
-        stones: int64[B], on them.
-        counts: int64[B], rows of ``trees.moves`` in use; there must be room for one more.
-        paths, depths: int64[B, cells + 1] and int64[B], written: the nodes visited, and the place of the last; -1 where
-            no simulation is to be made.
-        leaves, movers: int8[2 * B, cells] and int8[2 * B], written: the positions to be judged, tree by tree.
-        probe: positions with so many stones are known, see :class:`baselines.endgame.Probe`.
+        b: the tree.
+        wanted: how often the root's move that is made now was made before; -1: the root is judged, where it was not
+            yet, and no more.
+        rule: how moves are chosen.
+        forest: the trees.
+        leaves, movers: int8[A, cells] and int8[A], written: positions to be judged, behind ``asked`` that are there.
+        asked: how many these are.
 
     Returns:
-        How many positions are to be judged.
+        How many there are now, 2 more at most.
     """
-    skip = skip_chance_of(parameters)
+    skip = skip_chance_of(forest.parameters)
     either = 2 if skip > 0 else 1
-    by_gumbel = lean.shape[1] > 0
-    asked = 0
-    for b in range(len(cells)):
-        board, path = cells[b], paths[b]
-        moves, rates, turns, sums = trees.moves[b], trees.rates[b], trees.turns[b], trees.sums[b]
-        priors, judged = trees.priors[b], trees.judged[b]
-        mover = 1 - wide(moves[0, MAKER])
-        node, depth, placed = wide(0), wide(0), stones[b]
-        path[0] = 0
-        depths[b] = -1
-        if turns[0, VISITS] == 0:
-            depths[b] = 0
-            ask(board, mover, leaves, movers, asked)
-            asked += 1
-            continue
-        if wanted[b] < 0 or is_known(0, turns):
-            continue
-        while True:
-            if node == 0 and by_gumbel:
-                cell, move = _considered(
-                    wanted[b], either, moves, rates, turns, lean[b], visit_scale, value_scale, scratch.closed
-                )
-                if cell < 0:  # no move of the root was made so often
-                    break
+    by_gumbel = rule.lean.shape[1] > 0
+    board, path, trees, scratch = forest.cells[b], forest.paths[b], forest.trees, forest.scratch
+    moves, rates, turns, sums = trees.moves[b], trees.rates[b], trees.turns[b], trees.sums[b]
+    priors, judged = trees.priors[b], trees.judged[b]
+    mover = 1 - wide(moves[0, MAKER])
+    node, depth, placed = wide(0), wide(0), forest.stones[b]
+    path[0] = 0
+    forest.depths[b] = -1
+    if turns[0, VISITS] == 0:
+        forest.depths[b] = 0
+        ask(board, mover, leaves, movers, asked)
+        return asked + 1
+    if wanted < 0 or is_known(0, turns):
+        return asked
+    while True:
+        if node == 0 and by_gumbel:
+            cell, move = _considered(
+                wanted, either, moves, rates, turns, rule.lean[b], rule.visit_scale, rule.value_scale, scratch.closed
+            )
+            if cell < 0:  # no move of the root was made so often
+                return asked
+        else:
+            cell, move = _choose(node, either, by_gumbel, rule, moves, rates, turns, priors, judged, scratch)
+        depth += 1
+        if move == 0:
+            move = forest.counts[b]
+            forest.counts[b] += 1
+            turns[node, LIKELIEST] = _next_likeliest(node, cell, priors)
+            path[depth] = move * either
+            forest.depths[b] = depth
+            return _make(
+                move,
+                cell,
+                node,
+                either,
+                board,
+                mover,
+                placed,
+                moves,
+                turns,
+                sums,
+                forest.parameters,
+                forest.probe,
+                scratch.urgent,
+                leaves,
+                movers,
+                asked,
+            )
+        board[cell] = mover + 1
+        placed += 1
+        node = _turn_after(move, either, turns, skip)
+        path[depth] = node
+        if is_known(node, turns):
+            forest.depths[b] = depth
+            return asked
+        mover = mover if node % either == 1 else 1 - mover
+
+
+@bare_inlined
+def go_back(b: int, forest: Forest, movers: Cells, said: Floats, values: Reals, answered: int) -> int:
+    """The way back of what :func:`go_down` has begun in tree ``b``.
+
+    Args:
+        b: the tree.
+        forest: the trees.
+        movers: as :func:`go_down` has them.
+        said: float32[A, cells], of the positions to be judged: logarithms of how likely moves are, up to a constant.
+        values: float64[A], of these to their movers.
+        answered: how many of the judgements trees before this have taken.
+
+    Returns:
+        ``answered`` and those that this one has taken.
+    """
+    depth = forest.depths[b]
+    if depth < 0:
+        return answered
+    either = 2 if skip_chance_of(forest.parameters) > 0 else 1
+    board, path, trees = forest.cells[b], forest.paths[b], forest.trees
+    moves, rates, turns, sums = trees.moves[b], trees.rates[b], trees.turns[b], trees.sums[b]
+    node = path[depth]
+    if turns[node, VISITS] > 0:  # nothing new
+        turns[node, VISITS] += 1
+    else:
+        for turn in range(either if node > 0 else 1):
+            if is_known(node + turn, turns):
+                turns[node + turn, VISITS] = 1
             else:
-                cell, move = _choose(
-                    node, either, by_gumbel, c, visit_scale, value_scale, moves, rates, turns, priors, judged, scratch
-                )
-            depth += 1
-            if move == 0:
-                move = counts[b]
-                counts[b] += 1
-                turns[node, LIKELIEST] = _next_likeliest(node, cell, priors)
-                asked = _make(
-                    move,
-                    cell,
-                    node,
+                _admit(
+                    node + turn,
                     either,
                     board,
-                    mover,
-                    placed,
-                    moves,
+                    wide(movers[answered]),
+                    said[answered],
+                    values[answered],
                     turns,
                     sums,
-                    parameters,
-                    probe,
-                    scratch.urgent,
-                    leaves,
-                    movers,
-                    asked,
+                    trees.priors[b],
+                    trees.judged[b],
+                    forest.parameters,
+                    forest.scratch.urgent,
                 )
-                path[depth] = move * either
-                depths[b] = depth
-                break
-            board[cell] = mover + 1
-            placed += 1
-            node = _turn_after(move, either, turns, skip)
-            path[depth] = node
-            if is_known(node, turns):
-                depths[b] = depth
-                break
-            mover = mover if node % either == 1 else 1 - mover
+                answered += 1
+    _pass_back(depth, board, moves, rates, turns, sums, path, forest.parameters)
+    return answered
+
+
+@bare
+def descend(wanted: Integers, rule: Rule, forest: Forest, leaves: Cells, movers: Cells) -> int:
+    """The way down of one simulation in all trees, ``wanted`` int64[B]: how many positions are to be judged now.
+
+    They are written to ``leaves`` int8[2 * B, cells] and ``movers`` int8[2 * B], tree by tree.
+    """
+    asked = wide(0)
+    for b in range(len(wanted)):
+        asked = go_down(b, wanted[b], rule, forest, leaves, movers, asked)
     return asked
 
 
 @bare
-def ascend(
-    cells: Cells,
-    trees: Trees,
-    parameters: Parameters,
-    paths: Integers,
-    depths: Integers,
-    movers: Cells,
-    said: Floats,
-    values: Reals,
-    scratch: Scratch,
-) -> None:
-    """The way back of the simulations of :func:`descend`, which has the arguments that are not told here.
-
-    Args:
-        said: float32[A, cells], of the positions to be judged: logarithms of how likely moves are, up to a constant.
-        values: float64[A], of these to their movers.
-    """
-    either = 2 if skip_chance_of(parameters) > 0 else 1
-    judged_before = 0
-    for b in range(len(cells)):
-        depth = depths[b]
-        if depth < 0:
-            continue
-        board, path = cells[b], paths[b]
-        moves, rates, turns, sums = trees.moves[b], trees.rates[b], trees.turns[b], trees.sums[b]
-        node = path[depth]
-        if turns[node, VISITS] > 0:  # nothing new
-            turns[node, VISITS] += 1
-        else:
-            for turn in range(either if node > 0 else 1):
-                if is_known(node + turn, turns):
-                    turns[node + turn, VISITS] = 1
-                else:
-                    _admit(
-                        node + turn,
-                        either,
-                        board,
-                        wide(movers[judged_before]),
-                        said[judged_before],
-                        values[judged_before],
-                        turns,
-                        sums,
-                        trees.priors[b],
-                        trees.judged[b],
-                        parameters,
-                        scratch.urgent,
-                    )
-                    judged_before += 1
-        _pass_back(depth, board, moves, rates, turns, sums, path, parameters)
+def ascend(forest: Forest, movers: Cells, said: Floats, values: Reals) -> None:
+    """The way back in all trees, by what was said of these positions: see :func:`go_back`."""
+    answered = wide(0)
+    for b in range(len(forest.cells)):
+        answered = go_back(b, forest, movers, said, values, answered)
 
 
 @bare

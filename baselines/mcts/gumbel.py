@@ -54,9 +54,8 @@ class GumbelSearch(MCTSSearch):
         value_scale: float = 0.1,
     ) -> None:
         check_gumbel(simulations, considered, visit_scale, value_scale)
-        super().__init__(game, boards, np.zeros(len(boards.mover), np.uint64), leaf=judge)
+        super().__init__(game, boards, np.zeros(len(boards.mover), np.uint64), leaf=judge, room=simulations)
         self._scales = (visit_scale, value_scale)
-        self._make_room(simulations)
         self._judge_roots()
         priors = self._trees.priors[:, 0]
         lean = np.log(priors, out=np.full(priors.shape, -np.inf), where=priors > 0, dtype=np.float64)
@@ -67,8 +66,7 @@ class GumbelSearch(MCTSSearch):
             least = -np.partition(-lean, considered - 1, axis=1)[:, considered - 1]
             lean[lean < least[:, None]] = -np.inf
         schedule = halving(min(considered, game.cells), simulations)
-        for simulation in range(simulations):
-            self._everywhere(schedule[moves, simulation], lean)
+        self._everywhere(schedule[moves].T, lean)
         self.simulations = simulations
         self.improved, self.scores = np.empty(lean.shape), np.empty(lean.shape)
         self.worth = np.empty(len(lean))

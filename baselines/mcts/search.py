@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from baselines.endgame import Endgame, Probe, no_probe
-from baselines.mcts.guided import ascend, descend
+from baselines.mcts.guided import Forest, Rule, ascend, descend
 from baselines.mcts.simulation import BACK, DOWN, WHOLE, simulate
 from baselines.mcts.tree import (
     CELL,
@@ -32,9 +32,11 @@ from baselines.mcts.tree import (
 )
 from ttt_envs.boards import Boards
 from ttt_envs.compiling import Cells, Flags, Integers, Keys, Reals
-from ttt_envs.policy import Judge, Values
+from ttt_envs.policy import Judge, Thinker, Values
 from ttt_envs.rules import Game
 
+TOGETHER = 1_024
+"""simulations of a tree that a judge which makes them itself is asked for at once"""
 _NOTHING_SAID = np.zeros((0, 0), np.float32), np.zeros(0)
 
 
@@ -74,6 +76,7 @@ class MCTSSearch:
         decisive: see the module.
         kept: for each position a tree to go on from, where the position is in it; see :meth:`keep`.
         endgame: a database: what is in it is known instead of being judged.
+        room: simulations that the trees have room for from the start; more are made room for when they are made.
 
     Attributes:
         simulations: how many each position had in this search.
@@ -91,6 +94,7 @@ class MCTSSearch:
         decisive: bool = True,
         kept: Sequence[KeptTree | None] | None = None,
         endgame: Endgame | None = None,
+        room: int = 0,
     ) -> None:
         check_settings(c=c)
         self.game = game
@@ -108,7 +112,7 @@ class MCTSSearch:
         guided = 0 if self._guide is None else game.cells
         found = [(b, tree) for b, tree in enumerate(kept or ()) if tree is not None]
         self._trees = Trees.empty(
-            count, max([1, *(tree.trees.moves.shape[1] for _, tree in found)]), self._either, guided
+            count, max([1 + room, *(tree.trees.moves.shape[1] for _, tree in found)]), self._either, guided
         )
         for b, tree in found:
             self._graft(b, tree)
@@ -137,8 +141,9 @@ class MCTSSearch:
         self._make_room(simulations)
         if self._guide is not None:
             self._judge_roots()
-            wanted, noise = np.zeros(len(self.counts), np.int64), np.zeros((len(self.counts), 0))
-            for _ in range(simulations):
+            noise = np.zeros((len(self.counts), 0))
+            for done in range(0, simulations, TOGETHER):
+                wanted = np.zeros((min(TOGETHER, simulations - done), len(self.counts)), np.int64)
                 self._everywhere(wanted, noise)
             self.simulations += simulations
             return
@@ -190,20 +195,25 @@ class MCTSSearch:
 
     def _judge_roots(self) -> None:
         """Have the judge that guides the search judge the roots, where it has not."""
-        self._everywhere(np.full(len(self.counts), -1), np.zeros((len(self.counts), 0)))
+        self._everywhere(np.full((1, len(self.counts)), -1), np.zeros((len(self.counts), 0)))
 
     def _everywhere(self, wanted: Integers, lean: Reals) -> None:
-        """One simulation in all trees, which a judge guides: see :mod:`baselines.mcts.guided`."""
+        """Simulations in all trees, which a judge guides, ``wanted`` int64[S, B]: see :mod:`baselines.mcts.guided`."""
         assert self._guide is not None
         parameters, c, _ = self._settings
         for rows, cells, stones, counts, trees, paths, depths, leaves, movers, probe in self._parts():
-            rule = (wanted[rows], lean[rows], c, *self._scales)
-            between = paths, depths, leaves, movers
-            asked = int(descend(*rule, cells, stones, counts, trees, parameters, *between, probe, self._scratch))
-            said, values = self._guide.judge(Boards(leaves[:asked], movers[:asked])) if asked else _NOTHING_SAID
-            # whatever the judge hands out, the kernel is compiled for one kind of arrays
-            said, values = np.ascontiguousarray(said, np.float32), np.ascontiguousarray(values, np.float64)
-            ascend(cells, trees, parameters, paths, depths, movers, said, values, self._scratch)
+            rule = Rule(lean[rows], c, *self._scales)
+            forest = Forest(cells, stones, counts, trees, parameters, paths, depths, probe, self._scratch)
+            mine = np.ascontiguousarray(wanted[:, rows])
+            if isinstance(self._guide, Thinker):
+                self._guide.think(mine, rule, forest)
+                continue
+            for now in mine:
+                asked = int(descend(now, rule, forest, leaves, movers))
+                said, values = self._guide.judge(Boards(leaves[:asked], movers[:asked])) if asked else _NOTHING_SAID
+                # whatever the judge hands out, the kernel is compiled for one kind of arrays
+                said, values = np.ascontiguousarray(said, np.float32), np.ascontiguousarray(values, np.float64)
+                ascend(forest, movers, said, values)
 
     def _make_room(self, simulations: int) -> None:
         """Every simulation adds one move at most; a search in small steps grows by a half at a time."""

@@ -25,8 +25,10 @@ LONGEST_OPENING = 14
 """plies of the random openings, at most, where nothing else is said"""
 
 
-def usual_value_scale(game: Game) -> float:
-    """How much values count in the Gumbel search where nothing is said."""
+def value_scale_of(game: Game, asked: float | None = None) -> float:
+    """How much values count in the Gumbel search: as asked for, by default 0.5, and 2 where turns are skipped."""
+    if asked is not None:
+        return asked
     return 2.0 if game.skip_chance > 0 else 0.5
 
 
@@ -148,7 +150,7 @@ class AlphaZeroConfig(Looper):
 
     def value_scale_of(self, game: Game) -> float:
         """How much the values count in the Gumbel search."""
-        return usual_value_scale(game) if self.value_scale is None else self.value_scale
+        return value_scale_of(game, self.value_scale)
 
     def build(self, game: Game, rng: np.random.Generator) -> AlphaZero:
         """A learner with random weights, drawn from ``rng``; to play it needs no TensorFlow."""

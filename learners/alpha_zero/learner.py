@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from baselines.mcts import pressing_rows
+from baselines.mcts import Forest, Rule, pressing_rows
+from learners.alpha_zero.judging import Images, NetJudge
 from learners.base import Arrays
-from learners.dense import Floats, of_planes
+from learners.dense import Floats, Packed
 from learners.looking_ahead import one_ply_ahead
 from learners.tabular import checked
 from ttt_envs.boards import Boards
-from ttt_envs.compiling import Cells, Integers, Reals
+from ttt_envs.compiling import Integers, Reals
 from ttt_envs.policy import best_shares
 from ttt_envs.rules import Game, windows
 from ttt_envs.symmetry import inverse, symmetries
@@ -21,8 +22,6 @@ from ttt_envs.symmetry import inverse, symmetries
 if TYPE_CHECKING:
     from learners.alpha_zero.config import AlphaZeroConfig
 
-CHUNK = 1 << 14
-"""positions that are judged at once"""
 LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -35,7 +34,7 @@ def lines_of(game: Game, config: AlphaZeroConfig) -> Integers:
 def shapes_of(game: Game, config: AlphaZeroConfig) -> dict[str, tuple[int, ...]]:
     """The arrays of the net by name: weights [inputs, outputs] and bias [outputs] of each layer.
 
-    The first sees planes and lines, as :func:`~learners.dense.of_planes` says, the hidden ones end in ReLU, and the
+    The first sees planes and lines, as :func:`~learners.dense.outputs_of` says, the hidden ones end in ReLU, and the
     last gives a logit for each cell and then the value, which goes through tanh.
     """
     inputs = 3 * game.cells + len(lines_of(game, config)) * (2 * game.win_length - 1)
@@ -53,6 +52,9 @@ class AlphaZero:
     In earnest it plays, without a search, the move that the net thinks likeliest, the mean over the images that it
     learned from. With ``decisive`` it wins with one stone where it can, and where no turn can be skipped it stops a
     stone that wins: the net then chooses among such moves.
+
+    Attributes:
+        mean: the net as it judges in earnest, by the mean over the images that it learned from.
     """
 
     pure: ClassVar[bool] = True
@@ -62,44 +64,42 @@ class AlphaZero:
         self.config = config
         self.game = game
         self.symmetric = config.symmetries == "all"
-        self._permutations = symmetries(game, config.symmetries)
-        self._inverses = inverse(self._permutations)
         self._lines = lines_of(game, config)
-        self.weights: dict[str, Floats] = {}
+        weights: dict[str, Floats] = {}
         for name, shape in shapes_of(game, config).items():
             # Glorot and Bengio, 2010; a bias begins with 0
             limit = math.sqrt(6 / sum(shape)) if len(shape) == 2 else 0.0
-            self.weights[name] = rng.uniform(-limit, limit, shape).astype(np.float32)
+            weights[name] = rng.uniform(-limit, limit, shape).astype(np.float32)
+        self.weights = weights
 
-    def judge_seen(self, seen: Cells) -> tuple[Floats, Reals]:
-        """Logits float32[B, cells] and values float64[B], to the mover, of boards int8[B, cells] own stones first."""
-        arrays = list(self.weights.values())
-        layers = list(zip(arrays[::2], arrays[1::2], strict=True))
-        said = of_planes(np.ascontiguousarray(seen), layers, self._lines)
-        return said[:, :-1], np.tanh(said[:, -1].astype(np.float64))
+    @property
+    def weights(self) -> dict[str, Floats]:
+        """The arrays of the net by name, which cannot be written to: set all of them."""
+        return self._weights
+
+    @weights.setter
+    def weights(self, weights: dict[str, Floats]) -> None:
+        arrays = list(weights.values())
+        for array in arrays:
+            array.flags.writeable = False
+        self._weights = weights
+        net = Packed.of(list(zip(arrays[::2], arrays[1::2], strict=True)), self._lines)
+        self._own, self.mean = (
+            NetJudge(net, Images(permutations, inverse(permutations)))
+            for permutations in (symmetries(self.game, kind) for kind in ("none", self.config.symmetries))
+        )
 
     def judge(self, boards: Boards) -> tuple[Floats, Reals]:
         """What the net says of positions as they stand, of one image each: see :class:`~ttt_envs.policy.Judge`."""
-        return self.judge_seen(boards.own_first())
+        return self._own.judge(boards)
 
-    def in_earnest(self, boards: Boards) -> tuple[Reals, Reals]:
-        """The means over the images, float64[B, cells] and float64[B].
-
-        The sum of few float32 numbers in float64 is exact, so moves that are images of each other have equal logits.
-        """
-        seen = boards.own_first()
-        logits, values = np.zeros(seen.shape), np.zeros(len(seen))
-        for start in range(0, len(seen), CHUNK):
-            rows = slice(start, start + CHUNK)
-            for permutation, back in zip(self._permutations, self._inverses, strict=True):
-                said, worth = self.judge_seen(seen[rows][:, permutation])
-                logits[rows] += said[:, back]
-                values[rows] += worth
-        return logits / len(self._permutations), values / len(self._permutations)
+    def think(self, wanted: Integers, rule: Rule, forest: Forest) -> None:
+        """The same of what simulations come to: see :class:`~ttt_envs.policy.Thinker`."""
+        self._own.think(wanted, rule, forest)
 
     def values(self, boards: Boards) -> Reals:
         """float64[B]: what the net says, to the mover."""
-        return self.in_earnest(boards)[1]
+        return self.mean.means(boards)[1]
 
     def action_values(self, boards: Boards) -> Reals:
         """float64[B, cells], to the mover, NaN where illegal: what the net says of the positions one ply ahead."""
@@ -112,7 +112,7 @@ class AlphaZero:
             pressing = np.zeros(boards.cells.shape, np.int8)
             pressing_rows(boards.cells, boards.mover, self.game.parameters, pressing)
             playable &= (pressing == 1) | ~pressing.any(axis=1, keepdims=True)
-        return best_shares(np.where(playable, self.in_earnest(boards)[0], np.nan))
+        return best_shares(np.where(playable, self.mean.means(boards)[0], np.nan))
 
     def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
         """The weights."""

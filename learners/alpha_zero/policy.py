@@ -11,10 +11,9 @@ import numpy as np
 
 from baselines.mcts import GumbelSearch, Trees, check_gumbel
 from baselines.mcts.policy import MEMORY
-from learners.alpha_zero.config import usual_value_scale
+from learners.alpha_zero.config import value_scale_of
 from learners.alpha_zero.learner import AlphaZero
 from learners.checkpoint import Images, load_policy
-from learners.dense import Floats
 from ttt_envs.boards import Boards
 from ttt_envs.compiling import Reals
 from ttt_envs.policy import Judge
@@ -30,12 +29,7 @@ class MeanJudge:
 
     def __init__(self, net: AlphaZero) -> None:
         self.values, self.action_values = net.values, net.action_values
-        self._net = net
-
-    def judge(self, boards: Boards) -> tuple[Floats, Reals]:
-        """See :class:`~ttt_envs.policy.Judge`."""
-        logits, values = self._net.in_earnest(boards)
-        return logits.astype(np.float32), values
+        self.judge, self.think = net.mean.judge, net.mean.think
 
 
 @dataclass(frozen=True)
@@ -70,7 +64,7 @@ class AlphaZeroSearch(Named):
 
     @property
     def _value_scale(self) -> float:
-        return usual_value_scale(self.game) if self.value_scale is None else self.value_scale
+        return value_scale_of(self.game, self.value_scale)
 
     @cached_property
     def _judge(self) -> Judge:

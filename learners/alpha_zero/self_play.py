@@ -8,14 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from baselines.mcts import GumbelSearch, MCTSSearch
-from learners.alpha_zero.config import FEW_CELLS, AlphaZeroConfig
+from learners.alpha_zero.config import AlphaZeroConfig
 from learners.alpha_zero.learner import AlphaZero
 from learners.base import Arrays
 from learners.dense import Floats
 from learners.training import training_key
-from ttt_envs.boards import Boards, keys, words_of
+from ttt_envs.boards import Boards
 from ttt_envs.compiling import Cells, Flags, Integers, Keys, Reals
-from ttt_envs.index import KeyIndex
 from ttt_envs.policy import Judge, sample
 from ttt_envs.rules import DRAW, NOT_OVER, POOL, Game, begin_rows, play_rows, uniforms
 
@@ -58,35 +57,6 @@ class _Ply(NamedTuple):
     """bool[G]: where the move played was not the search's"""
 
 
-class Remembering:
-    """A judge that asks a net about no position twice."""
-
-    def __init__(self, net: AlphaZero) -> None:
-        self._net = net
-        self._index = KeyIndex(words_of(net.game))
-        self._logits, self._worth = np.empty((0, net.game.cells), np.float32), np.empty(0)
-        self.values, self.action_values = net.values, net.action_values
-
-    def judge(self, boards: Boards) -> tuple[Floats, Reals]:
-        """See :class:`~ttt_envs.policy.Judge`."""
-        seen = boards.own_first()
-        index, before = self._index, self._index.size
-        if before + len(seen) > len(index.keys):
-            index.reserve(max(4096, 2 * (before + len(seen))))
-            logits, worth = self._logits, self._worth
-            self._logits = np.empty((len(index.keys), logits.shape[1]), np.float32)
-            self._worth = np.empty(len(index.keys))
-            self._logits[:before], self._worth[:before] = logits[:before], worth[:before]
-        rows = index.rows(keys(seen).reshape(len(seen), -1))
-        if index.size > before:
-            new = np.flatnonzero(rows >= before)
-            first = np.empty(index.size - before, np.int64)
-            first[rows[new] - before] = new  # one of the rows that ask about it, whichever
-            met = slice(before, index.size)
-            self._logits[met], self._worth[met] = self._net.judge_seen(seen[first])
-        return self._logits.take(rows, axis=0), self._worth.take(rows)
-
-
 def play_block(config: AlphaZeroConfig, game: Game, weights: Arrays, seed: int, numbers: range) -> Lessons:
     """Games of a training by their numbers, that a net with these weights plays.
 
@@ -94,7 +64,7 @@ def play_block(config: AlphaZeroConfig, game: Game, weights: Arrays, seed: int, 
     """
     net = AlphaZero(config, game, np.random.default_rng(0))
     net.from_arrays(weights)
-    return play_games(config, game, Remembering(net) if game.cells <= FEW_CELLS else net, training_key(seed), numbers)
+    return play_games(config, game, net, training_key(seed), numbers)
 
 
 def play_games(config: AlphaZeroConfig, game: Game, judge: Judge, key: np.uint64, numbers: range) -> Lessons:

@@ -658,7 +658,7 @@ def test_it_must_be_given_chance():
 
 def test_the_options_are_named():
     kinds = [parameter.kind.name for parameter in inspect.signature(MCTSSearch).parameters.values()]
-    assert kinds == [*["POSITIONAL_OR_KEYWORD"] * 3, *["KEYWORD_ONLY"] * 5]
+    assert kinds == [*["POSITIONAL_OR_KEYWORD"] * 3, *["KEYWORD_ONLY"] * 6]
 
 
 # ---------------------------------------------------------------------------------------------------------------------

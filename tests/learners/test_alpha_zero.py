@@ -9,18 +9,19 @@ import tiny
 from judges import Perfect
 from numpy.testing import assert_allclose, assert_array_equal
 
-from baselines.mcts import GumbelSearch, Trees
+from baselines.mcts import GumbelSearch, MCTSSearch, Trees
 from baselines.solver import solve
 from evaluation.exact import exploitability
 from learners.alpha_zero import AlphaZeroConfig, AlphaZeroSearch, training
 from learners.alpha_zero.learner import AlphaZero
 from learners.alpha_zero.policy import MeanJudge
-from learners.alpha_zero.self_play import Lessons, Remembering, _Ply, _traced, play_block, play_games
+from learners.alpha_zero.self_play import Lessons, _Ply, _traced, play_block, play_games
 from learners.alpha_zero.updating import Updater
 from learners.q_net import ADAM_EPSILON, BETA_1, BETA_2
 from ttt_envs import Boards, Game, from_text, make_policy
+from ttt_envs.boards import keys
 from ttt_envs.images import check_symmetric
-from ttt_envs.policy import Judge
+from ttt_envs.policy import Judge, Thinker
 from ttt_envs.rules import windows
 from ttt_envs.symmetry import symmetries
 
@@ -165,23 +166,48 @@ def test_a_game_depends_on_its_number_alone(search):
         assert len(whole.seen) != len(other.seen) or (whole.seen != other.seen).any()
 
 
-def test_a_judge_that_remembers_says_the_same():
+class Asked:
+    """What a net judges, without the simulations that it makes itself."""
+
+    def __init__(self, net):
+        self.judge, self.values, self.action_values = net.judge, net.values, net.action_values
+
+
+@pytest.mark.parametrize("game", [Game(), SKIPS, Game(3, 4, 3), Game(4, 4, 4, 0.25)], ids=str)
+@pytest.mark.parametrize("judge", [lambda net: net, MeanJudge], ids=["own", "mean"])
+def test_simulations_made_in_one_go_are_those_of_a_judge_that_is_asked(game, judge):
+    net = judge(build(game, hidden=(16,)))
+    boards = plain.positions_of_random_play(game, 40)
+    assert isinstance(net, Thinker)
+    assert not isinstance(Asked(net), Thinker)
+
+    def by_puct(guide):
+        search = MCTSSearch(game, boards, np.zeros(40, np.uint64), leaf=guide)
+        search.run(50)
+        return search
+
+    for search in (lambda guide: GumbelSearch(game, boards, guide, value_scale=0.5), by_puct):
+        for _ in range(2):  # what is remembered is the same
+            for mine, theirs in zip(search(net)._trees, search(Asked(net))._trees, strict=True):
+                assert_array_equal(mine, theirs)
+
+
+def test_a_net_is_asked_about_no_position_twice_and_forgets_with_new_weights():
     net = build(SKIPS)
-    remembering, asked = Remembering(net), 0
-    judge_seen = net.judge_seen
-
-    def counted(seen):
-        nonlocal asked
-        asked += len(seen)
-        return judge_seen(seen)
-
-    net.judge_seen = counted
     boards = plain.positions_of_random_play(SKIPS, 300)
     for rows in (slice(0, 100), slice(0, 200), slice(100, 300)):
-        some = Boards(boards.cells[rows], boards.mover[rows])
-        for mine, theirs in zip(remembering.judge(some), judge_seen(some.own_first()), strict=True):
-            assert_array_equal(mine, theirs)
-    assert asked == len(np.unique(boards.own_first()[:300], axis=0))
+        search = MCTSSearch(SKIPS, boards.take(np.arange(300)[rows]), np.zeros(300, np.uint64)[rows], leaf=net)
+        search.stir(np.zeros((len(search.counts), 9)), 0.0)  # no more than the roots
+    memory = net._own.memory
+    assert memory.known.sum() == len(np.unique(boards.own_first(), axis=0))
+    assert set(np.flatnonzero(memory.known)) == set(keys(boards.own_first()).tolist())
+    for mine, theirs in zip((memory.logits, memory.values), net.judge(boards), strict=True):
+        assert_array_equal(mine[keys(boards.own_first()).astype(int)], theirs)
+    with pytest.raises(ValueError, match="read-only"):
+        net.weights["0.bias"][0] = 1
+    net.from_arrays(net.to_arrays())
+    assert not net._own.memory.known.any()
+    assert len(build(Game(3, 4, 3))._own.memory.known) == 0
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -199,13 +225,13 @@ def test_it_is_a_judge_that_thinks_of_images_and_colours_alike():
         for permutation in symmetries(game):
             image = Boards(np.ascontiguousarray(boards.cells[:, permutation]), boards.mover)
             assert_allclose(net.values(image), net.values(boards), atol=1e-15)
-            assert_array_equal(net.in_earnest(image)[0], net.in_earnest(boards)[0][:, permutation])
+            assert_array_equal(net.mean.means(image)[0], net.mean.means(boards)[0][:, permutation])
         turned = Boards(((3 - boards.cells) % 3).astype(np.int8), (1 - boards.mover).astype(np.int8))
         for one, other in zip(net.judge(boards), net.judge(turned), strict=True):
             assert_array_equal(one, other)
         alone = build(game, symmetries="none")
         assert not alone.symmetric
-        assert_array_equal(alone.in_earnest(boards)[0], alone.judge(boards)[0])
+        assert_array_equal(alone.mean.means(boards)[0], alone.judge(boards)[0])
         alone.symmetric = True
         with pytest.raises(ValueError, match="is not symmetric"):
             check_symmetric(alone, game, boards)
@@ -273,7 +299,7 @@ def test_decisive_it_wins_and_stops_what_wins_and_otherwise_plays_what_is_likeli
         sure, plainly = build(seed=seed).probabilities(boards), build(seed=seed, decisive=False)
         assert_array_equal(np.flatnonzero(sure[0]), [2])
         assert_array_equal(np.flatnonzero(sure[1]), [2])
-        likely = np.where(boards.cells == 0, plainly.in_earnest(boards)[0], -np.inf).argmax(axis=1)
+        likely = np.where(boards.cells == 0, plainly.mean.means(boards)[0], -np.inf).argmax(axis=1)
         assert (plainly.probabilities(boards)[np.arange(3), likely] > 0).all()
     chance = [build(SKIPS, seed).probabilities(boards).argmax(axis=1) for seed in range(5)]
     assert {int(moves[0]) for moves in chance} == {2}
@@ -649,7 +675,7 @@ def test_a_search_of_a_run_is_the_search_of_its_net(tiny_run, monkeypatch):
     assert_array_equal(policy.probabilities(boards), search.probabilities())
     mean = MeanJudge(net.learner).judge(boards)
     assert_array_equal(mean[1], net.values(boards))
-    assert_allclose(mean[0], net.learner.in_earnest(boards)[0], rtol=1e-6)
+    assert_allclose(mean[0], net.learner.mean.means(boards)[0], rtol=1e-6)
     assert search.simulations == 12
     assert_array_equal(policy.probabilities(boards), search.probabilities())
     assert_array_equal(policy.values(boards), search.values)

@@ -97,9 +97,8 @@ def test_some_units_decide_nothing():
 
 def test_every_variant_differs_from_the_default_in_what_it_says():
     seen = {}
+    default = json.loads(json.dumps(dataclasses.asdict(AlphaZeroConfig())))
     for unit in json.loads(json.dumps(worth.units(False))):
-        small = dataclasses.replace(AlphaZeroConfig(), **taught.small(Game.from_dict(unit["game"])))
-        default = json.loads(json.dumps(dataclasses.asdict(small)))
         changed = {name for name, value in unit["settings"].items() if value != default[name]}
         assert changed == {name for name, value in worth.VARIANTS[unit["variant"]].items() if value != default[name]}
         assert bool(changed) == (unit["variant"] != worth.DEFAULT)
@@ -114,12 +113,12 @@ def test_a_part_is_of_use_where_all_boards_show_it():
         return flat(unit, 0.0, cpu_s=(20.0 if late else 1.0) + 0.1 * unit["seed"])
 
     everywhere = worth.conclude(units_of(worth, lambda unit: result(unit, (0.0, 0.25))))
-    assert [claim.holds for claim in everywhere.claims] == [True] * 5
+    assert [claim.holds for claim in everywhere.claims] == [True] * 6
     with_skips = worth.conclude(units_of(worth, lambda unit: result(unit, (0.25,))))
     assert {claim.words: claim.holds for claim in with_skips.claims}[
         "with chance nodes play is below 0.01 for good after less CPU"
     ] is True
-    assert [claim.holds for claim in with_skips.claims].count(None) == 4  # without skips they are alike
+    assert [claim.holds for claim in with_skips.claims].count(None) == 5  # without skips they are alike
     rows = {row.what: row for row in with_skips.rows}
     assert rows["3 x 3, skip 0.25: PUCT"].ours.endswith(": later")
     assert rows["3 x 3, skip 0: PUCT"].ours.endswith(": undecided")

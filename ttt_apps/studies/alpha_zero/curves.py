@@ -31,8 +31,8 @@ LEARNERS = (NAME, "q-learning", "q-net")
 SEARCHED = f"{NAME}, {SIMULATIONS} simulations"
 GAMES: dict[Game, dict[str, int]] = {
     **{Game(skip_chance=skip): {NAME: 8_192, "q-learning": 300_000, "q-net": 30_000} for skip in (0.0, 0.1, 0.25, 0.5)},
-    Game(4, 4, 4): {NAME: 32_768, "q-learning": 300_000, "q-net": 60_000},
-    Game(4, 4, 4, 0.25): {NAME: 65_536, "q-learning": 300_000, "q-net": 60_000},
+    Game(4, 4, 4): {NAME: 16_384, "q-learning": 300_000, "q-net": 60_000},
+    Game(4, 4, 4, 0.25): {NAME: 32_768, "q-learning": 300_000, "q-net": 60_000},
 }
 """of training, so many that all three take seconds on 3 x 3 and a minute or two on 4 x 4"""
 OFTEN = tuple((mark + 1) / 32 for mark in range(32))
@@ -42,8 +42,8 @@ MARKS: dict[Game, tuple[float, ...]] = {
     Game(4, 4, 4, 0.25): (1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4, 1.0),  # each takes ten seconds of CPU
 }
 """shares of the games after which the learners are measured"""
-LARGE_TABLE = {"memory": 8.0}
-"""of q-learning, which meets ten million positions of 4 x 4 with skips"""
+LARGE: dict[str, dict[str, Any]] = {"q-learning": {"memory": 8.0}, NAME: {"replay_size": 150_000}}
+"""what is not as by default on 4 x 4 with skips: room for ten million positions, and a memory for longer trainings"""
 QUICK_GAMES = {NAME: 1_024, "q-learning": 20_000, "q-net": 1_024}
 
 
@@ -57,7 +57,7 @@ def units(quick: bool) -> list[Unit]:
                 game,
                 QUICK_GAMES[learner] if quick else games,
                 seed,
-                **(LARGE_TABLE if learner == "q-learning" and game == Game(4, 4, 4, 0.25) else {}),
+                **(LARGE.get(learner, {}) if game == Game(4, 4, 4, 0.25) else {}),
             ),
             "marks": MARKS[game][3::4] if quick else MARKS[game],
             "simulations": SIMULATIONS,

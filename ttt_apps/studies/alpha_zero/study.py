@@ -43,16 +43,15 @@ STUDY = Study(
     title="AlphaZero with chance",
     source="this suite's own",
     about=(
-        "Games against itself with the settings that each learner has by default, five seeds; but alpha-zero's net is "
-        "smaller, so that all takes an hour: it sees the cells alone, has two layers of 64 units on 3 x 3 and of 128 "
-        "on the others, and learns with a replay_size of 60,000, a value_weight of 1, a value_scale of 0.5 and, with "
-        "skips, an epsilon of 0.1. CPU seconds are those of the steps of training, user and system, in one process: "
-        "without imports, compiling and the measurements. Exploitability is exact; for good means at every mark from "
-        "there to the end; numbers of several runs are the median (and the range). Runs are called sooner, later, "
-        "better or worse than others where the exact test of ranks says so at 5%, else it is undecided. On the larger "
-        "boards a net learns for five CPU minutes; mcts has the simulations, and expectiminimax the least depth, that "
-        "take no less CPU for a move than alpha-zero, asked for one position at a time; a player keeps the result of "
-        "a proved position where its move, or the end of its game, is no worse than is proved; intervals are 95%."
+        "Games against itself with the settings that each learner has by default, five seeds; on 4 x 4 with skips "
+        "q-learning has room for a larger table, and alpha-zero remembers 150,000 positions. CPU seconds are those of "
+        "the steps of training, user and system, in one process: without imports, compiling and the measurements. "
+        "Exploitability is exact; for good means at every mark from there to the end; numbers of several runs are the "
+        "median (and the range). Runs are called sooner, later, better or worse than others where the exact test of "
+        "ranks says so at 5%, else it is undecided. On the larger boards a net learns for five CPU minutes; mcts has "
+        "the simulations, and expectiminimax the least depth, that take no less CPU for a move than alpha-zero, asked "
+        "for one position at a time; a player keeps the result of a proved position where its move, or the end of its "
+        "game, is no worse than is proved; intervals are 95%."
     ),
     units=units,
     measure=measure,

@@ -28,27 +28,10 @@ from ttt_envs.rules import Game
 
 NAME = "alpha-zero"
 SEEDS = 5
-VALUE_SCALE = 0.5
-"""of the Gumbel search, while learning and in earnest"""
 NEAR = 0.01
 """an exploitability below which play is called near perfect"""
 ROUNDING = 1e-9
 """an exploitability up to which play is called perfect"""
-
-
-def small(game: Game) -> dict[str, Any]:
-    """The settings of alpha-zero that the study has otherwise than the defaults: a small net that sees the cells alone.
-
-    With it the whole takes an hour; what it says was measured with these.
-    """
-    return {
-        "hidden": (64, 64) if game.cells <= 9 else (128, 128),
-        "lines": False,
-        "value_scale": VALUE_SCALE,
-        "value_weight": 1.0,
-        "epsilon": 0.1 if game.skip_chance > 0 else 0.25,
-        "replay_size": 60_000,
-    }
 
 
 def taught(learner: str, game: Game, games: int, seed: int, **changed: Any) -> dict[str, Any]:
@@ -56,7 +39,6 @@ def taught(learner: str, game: Game, games: int, seed: int, **changed: Any) -> d
 
     All settings stand in it, so that what is kept of it is never taken for that of others.
     """
-    changed = {**(small(game) if learner == NAME else {}), **changed}
     settings = dataclasses.asdict(dataclasses.replace(defaults_of(learner, SELF)[1], **changed))
     return {"learner": learner, "settings": settings, "game": game.to_dict(), "games": games, "seed": seed}
 
@@ -128,8 +110,7 @@ def measured(unit: Unit) -> dict[str, Any]:
         found = None
         if due & searched:
             with as_run(unit, training.learner) as run:
-                search = f"{NAME}:path=({run}),simulations={unit['simulations']},value-scale={VALUE_SCALE}"
-                found = exploitability(game, search)
+                found = exploitability(game, f"{NAME}:path=({run}),simulations={unit['simulations']}")
         told["searched"].append(found)
     return told
 

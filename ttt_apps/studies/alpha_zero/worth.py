@@ -31,6 +31,7 @@ DEFAULT = "as by default"
 VARIANTS: dict[str, dict[str, Any]] = {
     DEFAULT: {},
     "PUCT": {"search": "puct"},
+    "cells alone": {"lines": False},
     "no symmetries": {"symmetries": "none"},
     "no random moves": {"opening": 0, "epsilon": 0.0},
     "no chance nodes": {"chance_nodes": False},
@@ -40,6 +41,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 """what is set otherwise"""
 PARTS = {
     "the Gumbel search": "PUCT",
+    "lines that the net sees": "cells alone",
     "symmetries": "no symmetries",
     "random moves": "no random moves",
     "chance nodes": "no chance nodes",
@@ -47,7 +49,7 @@ PARTS = {
 }
 """what is claimed to be of use -> the variant without it"""
 MARKS = tuple((mark + 1) / 32 for mark in range(32))
-GAMES: dict[Game, int] = {Game(): 8_192, Game(skip_chance=0.25): 8_192, Game(4, 4, 4): 16_384}
+GAMES: dict[Game, int] = {Game(): 8_192, Game(skip_chance=0.25): 8_192, Game(4, 4, 4): 8_192}
 QUICK = (DEFAULT, "PUCT", "no chance nodes")
 
 

@@ -1,0 +1,181 @@
+"""What the net says of positions: in a kernel by itself, and in one with the search that asks about them."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from baselines.mcts import Forest, Rule, go_back, go_down
+from learners.alpha_zero.config import FEW_CELLS
+from learners.dense import Floats, Packed, outputs_of
+from ttt_envs.boards import Boards, own_first_row
+from ttt_envs.compiling import Cells, Integers, Reals, bare, bare_inlined, kernel, wide
+
+
+class Images(NamedTuple):
+    """The images of a board that a net is asked about."""
+
+    permutations: Integers
+    """int64[I, cells]"""
+    inverses: Integers
+    """int64[I, cells]"""
+
+
+class _Desk(NamedTuple):
+    """What the kernels write to as they like."""
+
+    room: Floats
+    """see :meth:`~learners.dense.Packed.room`"""
+    seen: Cells
+    """int8[cells]"""
+    image: Cells
+    """int8[cells]"""
+    means: Reals
+    """float64[cells]"""
+    leaves: Cells
+    """int8[2, cells]"""
+    movers: Cells
+    """int8[2]"""
+    logits: Floats
+    """float32[2, cells]"""
+    values: Reals
+    """float64[2]"""
+
+    @classmethod
+    def of(cls, net: Packed, cells: int) -> _Desk:
+        """For a board."""
+        return cls(
+            room=net.room(),
+            seen=np.zeros(cells, np.int8),
+            image=np.zeros(cells, np.int8),
+            means=np.zeros(cells),
+            leaves=np.zeros((2, cells), np.int8),
+            movers=np.zeros(2, np.int8),
+            logits=np.zeros((2, cells), np.float32),
+            values=np.zeros(2),
+        )
+
+
+class Memory(NamedTuple):
+    """What a net said of positions before, by the digits of boards own stones first in base 3."""
+
+    known: Cells
+    """int8[N]: 1 where it was asked; N is 3 ** cells on boards up to ``FEW_CELLS`` cells, and 0 on others"""
+    logits: Floats
+    """float32[N, cells]"""
+    values: Reals
+    """float64[N]"""
+
+    @classmethod
+    def of(cls, cells: int) -> Memory:
+        """Of nothing."""
+        size = 3**cells if cells <= FEW_CELLS else 0
+        return cls(np.zeros(size, np.int8), np.empty((size, cells), np.float32), np.empty(size))
+
+
+class NetJudge:
+    """A net that judges positions by the mean over images of them.
+
+    What it says does not depend on what else it is asked: the sum of few float32 numbers in float64 is exact, so moves
+    that are images of each other have equal logits, too. A search on a board of few cells asks it about no position
+    twice.
+
+    Args:
+        net: which must not change.
+        images: that it is asked about.
+
+    Attributes:
+        memory: of what searches have asked.
+    """
+
+    def __init__(self, net: Packed, images: Images) -> None:
+        self._net, self._images = net, images
+        self.memory = Memory.of(images.permutations.shape[1])
+
+    def means(self, boards: Boards) -> tuple[Reals, Reals]:
+        """Logits float64[B, cells] and values float64[B], to the mover."""
+        count, cells = boards.cells.shape
+        logits, values, desk = np.empty((count, cells)), np.empty(count), _Desk.of(self._net, cells)
+        _judge_rows(boards.cells, boards.mover, self._net, self._images, desk, logits, values)
+        return logits, values
+
+    def judge(self, boards: Boards) -> tuple[Floats, Reals]:
+        """See :class:`~ttt_envs.policy.Judge`."""
+        logits, values = self.means(boards)
+        return logits.astype(np.float32), values
+
+    def think(self, wanted: Integers, rule: Rule, forest: Forest) -> None:
+        """See :class:`~ttt_envs.policy.Thinker`."""
+        desk = _Desk.of(self._net, self._images.permutations.shape[1])
+        _think(wanted, rule, forest, self._net, self._images, desk, self.memory)
+
+
+@bare_inlined
+def _judge(net: Packed, images: Images, desk: _Desk) -> float:
+    """The value of the board on the desk; its logits are there then."""
+    cells, count = len(desk.seen), len(images.permutations)
+    value = 0.0
+    for cell in range(cells):
+        desk.means[cell] = 0.0
+    for image in range(count):
+        for cell in range(cells):
+            desk.image[cell] = desk.seen[images.permutations[image, cell]]
+        said = desk.room[outputs_of(desk.image, net, desk.room)]
+        for cell in range(cells):
+            desk.means[cell] += said[images.inverses[image, cell]]
+        value += math.tanh(np.float64(said[cells]))
+    for cell in range(cells):
+        desk.means[cell] /= count
+    return value / count
+
+
+@bare
+def _judge_rows(
+    cells: Cells, mover: Cells, net: Packed, images: Images, desk: _Desk, logits: Reals, values: Reals
+) -> None:
+    """Of B positions: into ``logits`` float64[B, cells] and ``values`` float64[B]."""
+    for b in range(len(cells)):
+        own_first_row(cells[b], wide(mover[b]), desk.seen)
+        values[b] = _judge(net, images, desk)
+        for cell in range(cells.shape[1]):
+            logits[b, cell] = desk.means[cell]
+
+
+@bare_inlined
+def _recall(leaf: int, net: Packed, images: Images, desk: _Desk, memory: Memory) -> None:
+    """What the net says of a leaf on the desk, or has said: the logits and the value of the leaf."""
+    own_first_row(desk.leaves[leaf], wide(desk.movers[leaf]), desk.seen)
+    remembers = len(memory.known) > 0
+    key = wide(0)
+    if remembers:
+        for cell in range(len(desk.seen) - 1, -1, -1):
+            key = 3 * key + desk.seen[cell]
+        if memory.known[key] == 1:
+            desk.values[leaf] = memory.values[key]
+            for cell in range(len(desk.seen)):
+                desk.logits[leaf, cell] = memory.logits[key, cell]
+            return
+    desk.values[leaf] = _judge(net, images, desk)
+    for cell in range(len(desk.seen)):
+        desk.logits[leaf, cell] = desk.means[cell]
+    if remembers:
+        memory.known[key] = 1
+        memory.values[key] = desk.values[leaf]
+        for cell in range(len(desk.seen)):
+            memory.logits[key, cell] = desk.logits[leaf, cell]
+
+
+@partial(kernel, _nrt=False)  # no other thread beside it: they share the memory
+def _think(
+    wanted: Integers, rule: Rule, forest: Forest, net: Packed, images: Images, desk: _Desk, memory: Memory
+) -> None:
+    """Simulations ``wanted`` int64[S, B] of one tree after another, while the processor has it at hand."""
+    for b in range(wanted.shape[1]):
+        for simulation in range(len(wanted)):
+            asked = go_down(b, wanted[simulation, b], rule, forest, desk.leaves, desk.movers, wide(0))
+            for leaf in range(asked):
+                _recall(leaf, net, images, desk, memory)
+            go_back(b, forest, desk.movers, desk.logits, desk.values, wide(0))
