@@ -14,6 +14,9 @@ from learners.dense import Floats, Packed, outputs_of
 from ttt_envs.boards import Boards, own_first_row
 from ttt_envs.compiling import Cells, Integers, Reals, bare, bare_inlined, kernel, wide
 
+AT_ONCE = 4_096
+"""simulations that are made in one call, a part of a second: then other threads and Ctrl-C have their turn"""
+
 
 class Images(NamedTuple):
     """The images of a board that a net is asked about."""
@@ -97,9 +100,9 @@ class NetJudge:
 
     def means(self, boards: Boards) -> tuple[Reals, Reals]:
         """Logits float64[B, cells] and values float64[B], to the mover."""
-        count, cells = boards.cells.shape
-        logits, values, desk = np.empty((count, cells)), np.empty(count), _Desk.of(self._net, cells)
-        _judge_rows(boards.cells, boards.mover, self._net, self._images, desk, logits, values)
+        seen = boards.own_first()
+        logits, values = np.empty(seen.shape), np.empty(len(seen))
+        _judge_rows(seen, self._net, self._images, _Desk.of(self._net, seen.shape[1]), logits, values)
         return logits, values
 
     def judge(self, boards: Boards) -> tuple[Floats, Reals]:
@@ -109,20 +112,25 @@ class NetJudge:
 
     def think(self, wanted: Integers, rule: Rule, forest: Forest) -> None:
         """See :class:`~ttt_envs.policy.Thinker`."""
-        desk = _Desk.of(self._net, self._images.permutations.shape[1])
-        _think(wanted, rule, forest, self._net, self._images, desk, self.memory)
+        simulations, count = wanted.shape
+        fixed = self._net, self._images, _Desk.of(self._net, forest.cells.shape[1]), self.memory
+        trees = max(1, AT_ONCE // max(1, simulations))
+        for first in range(0, count, trees):
+            last = min(count, first + trees)
+            for done in range(0, simulations, AT_ONCE):
+                _think(first, last, wanted[done : done + AT_ONCE], rule, forest, *fixed)
 
 
 @bare_inlined
-def _judge(net: Packed, images: Images, desk: _Desk) -> float:
-    """The value of the board on the desk; its logits are there then."""
-    cells, count = len(desk.seen), len(images.permutations)
+def _judge(seen: Cells, net: Packed, images: Images, desk: _Desk) -> float:
+    """The value of a board own stones first; its logits are on the desk then."""
+    cells, count = len(seen), len(images.permutations)
     value = 0.0
     for cell in range(cells):
         desk.means[cell] = 0.0
     for image in range(count):
         for cell in range(cells):
-            desk.image[cell] = desk.seen[images.permutations[image, cell]]
+            desk.image[cell] = seen[images.permutations[image, cell]]
         said = desk.room[outputs_of(desk.image, net, desk.room)]
         for cell in range(cells):
             desk.means[cell] += said[images.inverses[image, cell]]
@@ -133,47 +141,53 @@ def _judge(net: Packed, images: Images, desk: _Desk) -> float:
 
 
 @bare
-def _judge_rows(
-    cells: Cells, mover: Cells, net: Packed, images: Images, desk: _Desk, logits: Reals, values: Reals
-) -> None:
-    """Of B positions: into ``logits`` float64[B, cells] and ``values`` float64[B]."""
-    for b in range(len(cells)):
-        own_first_row(cells[b], wide(mover[b]), desk.seen)
-        values[b] = _judge(net, images, desk)
-        for cell in range(cells.shape[1]):
+def _judge_rows(seen: Cells, net: Packed, images: Images, desk: _Desk, logits: Reals, values: Reals) -> None:
+    """Of boards int8[B, cells]: into ``logits`` float64[B, cells] and ``values`` float64[B]."""
+    for b in range(len(seen)):
+        values[b] = _judge(seen[b], net, images, desk)
+        for cell in range(seen.shape[1]):
             logits[b, cell] = desk.means[cell]
 
 
 @bare_inlined
 def _recall(leaf: int, net: Packed, images: Images, desk: _Desk, memory: Memory) -> None:
     """What the net says of a leaf on the desk, or has said: the logits and the value of the leaf."""
-    own_first_row(desk.leaves[leaf], wide(desk.movers[leaf]), desk.seen)
+    seen, logits = desk.seen, desk.logits[leaf]
+    own_first_row(desk.leaves[leaf], wide(desk.movers[leaf]), seen)
     remembers = len(memory.known) > 0
     key = wide(0)
     if remembers:
-        for cell in range(len(desk.seen) - 1, -1, -1):
-            key = 3 * key + desk.seen[cell]
+        for cell in range(len(seen) - 1, -1, -1):
+            key = 3 * key + seen[cell]
         if memory.known[key] == 1:
             desk.values[leaf] = memory.values[key]
-            for cell in range(len(desk.seen)):
-                desk.logits[leaf, cell] = memory.logits[key, cell]
+            for cell in range(len(seen)):
+                logits[cell] = memory.logits[key, cell]
             return
-    desk.values[leaf] = _judge(net, images, desk)
-    for cell in range(len(desk.seen)):
-        desk.logits[leaf, cell] = desk.means[cell]
+    desk.values[leaf] = _judge(seen, net, images, desk)
+    for cell in range(len(seen)):
+        logits[cell] = desk.means[cell]
     if remembers:
         memory.known[key] = 1
         memory.values[key] = desk.values[leaf]
-        for cell in range(len(desk.seen)):
-            memory.logits[key, cell] = desk.logits[leaf, cell]
+        for cell in range(len(seen)):
+            memory.logits[key, cell] = logits[cell]
 
 
 @partial(kernel, _nrt=False)  # no other thread beside it: they share the memory
 def _think(
-    wanted: Integers, rule: Rule, forest: Forest, net: Packed, images: Images, desk: _Desk, memory: Memory
+    first: int,
+    last: int,
+    wanted: Integers,
+    rule: Rule,
+    forest: Forest,
+    net: Packed,
+    images: Images,
+    desk: _Desk,
+    memory: Memory,
 ) -> None:
-    """Simulations ``wanted`` int64[S, B] of one tree after another, while the processor has it at hand."""
-    for b in range(wanted.shape[1]):
+    """Simulations ``wanted`` int64[S, B] of the trees ``first`` to before ``last``, each while it is at hand."""
+    for b in range(first, last):
         for simulation in range(len(wanted)):
             asked = go_down(b, wanted[simulation, b], rule, forest, desk.leaves, desk.movers, wide(0))
             for leaf in range(asked):

@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from baselines.mcts import GumbelSearch, MCTSSearch, Trees
 from baselines.solver import solve
 from evaluation.exact import exploitability
-from learners.alpha_zero import AlphaZeroConfig, AlphaZeroSearch, training
+from learners.alpha_zero import AlphaZeroConfig, AlphaZeroSearch, judging, training
 from learners.alpha_zero.learner import AlphaZero
 from learners.alpha_zero.policy import MeanJudge
 from learners.alpha_zero.self_play import Lessons, _Ply, _traced, play_block, play_games
@@ -175,7 +175,7 @@ class Asked:
 
 @pytest.mark.parametrize("game", [Game(), SKIPS, Game(3, 4, 3), Game(4, 4, 4, 0.25)], ids=str)
 @pytest.mark.parametrize("judge", [lambda net: net, MeanJudge], ids=["own", "mean"])
-def test_simulations_made_in_one_go_are_those_of_a_judge_that_is_asked(game, judge):
+def test_simulations_made_in_one_go_are_those_of_a_judge_that_is_asked(game, judge, monkeypatch):
     net = judge(build(game, hidden=(16,)))
     boards = plain.positions_of_random_play(game, 40)
     assert isinstance(net, Thinker)
@@ -187,7 +187,8 @@ def test_simulations_made_in_one_go_are_those_of_a_judge_that_is_asked(game, jud
         return search
 
     for search in (lambda guide: GumbelSearch(game, boards, guide, value_scale=0.5), by_puct):
-        for _ in range(2):  # what is remembered is the same
+        for together in (judging.AT_ONCE, 50, 7):  # the second time much is remembered
+            monkeypatch.setattr(judging, "AT_ONCE", together)
             for mine, theirs in zip(search(net)._trees, search(Asked(net))._trees, strict=True):
                 assert_array_equal(mine, theirs)
 
