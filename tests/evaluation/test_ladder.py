@@ -131,7 +131,7 @@ def test_a_policy_that_is_no_spec_is_placed_without_its_cost(measured):
 def test_what_moves_cost_is_measured_here_of_the_rungs_and_of_the_policy(measured, monkeypatch):
     ladder, _ = measured["sampled"]
     monkeypatch.setattr(placing, "cost_of_moves", cost_of_moves)
-    found = place("mcts:simulations=200,reuse=false", ladder, MADE, games=20)
+    found = place("mcts:simulations=5000,reuse=false", ladder, MADE, games=20)
     seconds = {rung["spec"]: rung["cpu_s_per_move_here"] for rung in found["rungs"]}
     assert found["cost"]["cpu_s_per_move"] > seconds["mcts:simulations=5,reuse=false"] > seconds["random"] > 0
 
