@@ -20,7 +20,6 @@ them.
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -276,9 +275,7 @@ class Thought:
 def measure_thought(name: str, rounds: int, seconds: float) -> Thought:
     """Searches of empty boards."""
     game, images = PLAYED[name]
-    config = AlphaZeroConfig()
-    run_of = taught(config.name, game, 1, 0, **dataclasses.asdict(config))
-    with as_run(run_of, config.build(game, initial_rng(0))) as path:
+    with as_run(taught("alpha-zero", game, 1, 0), AlphaZeroConfig().build(game, initial_rng(0))) as path:
         search = AlphaZeroSearch(game, str(path), simulations=SIMULATIONS, images=images)
         search.search(Boards.start(game, 1))
     stretches = [asked(partial(search.search, Boards.start(game, count)), count) for count in AT_ONCE]

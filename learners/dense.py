@@ -17,6 +17,8 @@ from ttt_envs.compiling import Cells, Integers, Reals, bare, bare_inlined, wide
 Floats = NDArray[np.float32]
 Activation = Literal["linear", "relu", "tanh", "sigmoid"]
 """what follows a layer; ``linear`` is nothing"""
+ONE = np.float32(1)
+"""in kernels: sums of it stay in float32"""
 
 
 class Dense(NamedTuple):
@@ -84,9 +86,6 @@ def outputs_of(seen: Cells, net: Packed, room: Floats) -> int:
                 _add(inputs[row], net.weights, start + (1 + row) * width, out)
         start += (1 + len(inputs)) * width
     return len(net.widths) % 2
-
-
-ONE = np.float32(1)
 
 
 @bare_inlined
