@@ -113,10 +113,16 @@ def _words(size: int) -> int:
 @compiled
 def _base_3(cells: Cells, out: Keys) -> None:
     for b in range(len(cells)):
-        key = np.uint64(0)
-        for cell in range(cells.shape[1] - 1, -1, -1):
-            key = key * np.uint64(3) + np.uint64(cells[b, cell])
-        out[b] = key
+        out[b] = base_3(cells[b])
+
+
+@inlined
+def base_3(board: Cells) -> np.uint64:
+    """The key of one board of up to 40 cells."""
+    key = np.uint64(0)
+    for cell in range(len(board) - 1, -1, -1):
+        key = key * np.uint64(3) + np.uint64(board[cell])
+    return key
 
 
 def cells_of(key: Keys, game: Game) -> Cells:

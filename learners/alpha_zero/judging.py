@@ -11,7 +11,7 @@ import numpy as np
 from baselines.mcts import Forest, Rule, go_back, go_down
 from learners.alpha_zero.config import FEW_CELLS
 from learners.dense import Floats, Packed, outputs_of
-from ttt_envs.boards import Boards, own_first_row
+from ttt_envs.boards import Boards, base_3, own_first_row
 from ttt_envs.compiling import Cells, Integers, Reals, bare, bare_inlined, kernel, wide
 
 AT_ONCE = 4_096
@@ -157,8 +157,7 @@ def _recall(leaf: int, net: Packed, images: Images, desk: _Desk, memory: Memory)
     remembers = len(memory.known) > 0
     key = wide(0)
     if remembers:
-        for cell in range(len(seen) - 1, -1, -1):
-            key = 3 * key + seen[cell]
+        key = wide(base_3(seen))
         if memory.known[key] == 1:
             desk.values[leaf] = memory.values[key]
             for cell in range(len(seen)):

@@ -68,7 +68,7 @@ def units(quick: bool) -> list[Unit]:
         for variant, changed in VARIANTS.items()
         if variant == DEFAULT or any(getattr(AlphaZeroConfig(), name) != value for name, value in changed.items())
         if game.skip_chance > 0 or variant != "no chance nodes"
-        if game.cells == 9 or variant in (DEFAULT, *PARTS.values())
+        if game.cells == 9 or variant in (DEFAULT, *PARTS.values())  # 4 x 4 takes longest: what something is said of
         if not quick or (variant in QUICK and game == Game(skip_chance=0.25))
     ]
 
