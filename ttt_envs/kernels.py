@@ -51,7 +51,7 @@ _log = logging.getLogger("ttt_envs")
 _DAMAGED = (OSError, EOFError, pickle.UnpicklingError, ValueError, TypeError, LookupError, AttributeError, ImportError)
 
 
-class Kernel(CPUDispatcher):  # type: ignore[misc]  # numba has no types
+class Kernel(CPUDispatcher):
     """A compiled function of this package.
 
     numba calls the overload that fits the arguments from C; ``_compile_for_args`` is called only where there is none,
@@ -63,6 +63,7 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]  # numba has no types
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self._cache: NullCache | KernelCache
         self._budget_s: float | None = None  # None: not computed yet
         self._interpreted_s = 0.0
 
@@ -71,7 +72,8 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]  # numba has no types
             return self._interpret if may_interpret() else self._callable
         if self.interpretable and not kwargs and not self.overloads and self._pays_to_interpret(args):
             return self._interpret
-        return super()._compile_for_args(*args, **kwargs)
+        compile_for_args: Callable[..., Any] = getattr(super(), "_compile_for_args")  # noqa: B009  # unknown to mypy
+        return compile_for_args(*args, **kwargs)
 
     @property
     def has_wrapper(self) -> bool:
@@ -111,7 +113,7 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]  # numba has no types
     @functools.cached_property
     def fingerprint(self) -> str:
         """Hash of all that the machine code depends on, besides the versions of Python and numba and the processor."""
-        self.__dict__["fingerprint"] = f"recursive call of {self.__qualname__}"  # what a recursive call finds
+        self.__dict__["fingerprint"] = f"recursive call of {self.py_func.__qualname__}"  # what a recursive call finds
         parts = [repr(sorted(self.targetoptions.items(), key=str)), *_describe_function(self.py_func)]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
@@ -245,7 +247,7 @@ def _describe_value(value: Any) -> str:
     raise TypeError(f"a kernel reads a global of type {type(value).__name__}: teach _describe_value how it changes")
 
 
-class _Files(CompileResultCacheImpl):  # type: ignore[misc]  # numba has no types
+class _Files(CompileResultCacheImpl):
     """How the machine code of one kernel is written; in place of numba's search for a folder."""
 
     def __init__(self, function: Callable[..., Any], folder: Path, kind: str) -> None:
@@ -258,7 +260,7 @@ class _Files(CompileResultCacheImpl):  # type: ignore[misc]  # numba has no type
         self._folder.mkdir(parents=True, exist_ok=True)
 
 
-class KernelCache(FunctionCache):  # type: ignore[misc]  # numba has no types
+class KernelCache(FunctionCache):
     """The machine code of one kernel in a folder, valid for one fingerprint.
 
     Damaged files count as absent, and a full or read-only disk as no cache.
@@ -340,7 +342,7 @@ _notice = _Notice()
 
 def make_kernel(function: Callable[..., Any], interpretable: bool, options: dict[str, Any]) -> Callable[..., Any]:
     """A kernel of a function, or the function itself where numba is switched off."""
-    if numba_config.DISABLE_JIT:
+    if getattr(numba_config, "DISABLE_JIT", 0):
         return function
     target: dict[str, Any] = {"nopython": True, "boundscheck": None, "error_model": "numpy", "no_cfunc_wrapper": True}
     target |= options

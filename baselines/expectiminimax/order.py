@@ -72,7 +72,7 @@ def luck_of_turn(luck: np.uint64, mover: int) -> np.uint64:
     return splitmix64(luck, (2 << 32) + mover)
 
 
-@bare_inlined
+@bare_inlined_public
 def tried(width: int, luck: np.uint64, cells: Cells, depth: int, moves: Integers, parameters: Parameters) -> int:
     """Write all moves into ``moves[depth]``, or ``width`` drawn without replacement; returns how many there are."""
     count = in_cells(cells, depth, moves, parameters)

@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import tyro
@@ -66,7 +67,11 @@ def _play_environments() -> None:
     from ttt_envs import mnk_v0
 
     for game in GAMES:
-        rules = {"size": (game.rows, game.columns), "win_length": game.win_length, "skip_chance": game.skip_chance}
+        rules: dict[str, Any] = {
+            "size": (game.rows, game.columns),
+            "win_length": game.win_length,
+            "skip_chance": game.skip_chance,
+        }
         aec = mnk_v0.env(**rules)
         aec.reset(seed=0)
         for agent in aec.agent_iter():
