@@ -40,7 +40,7 @@ class Disk:
 
     def _counted(self, function, changed):
         def counts(*paths, **options):
-            if str(paths[changed]).startswith(self.folder):
+            if str(paths[changed]).startswith(self.folder) and os.path.lexists(paths[0]):
                 self.change()
             return function(*paths, **options)
 

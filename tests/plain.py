@@ -185,7 +185,8 @@ def _events(path):
 
 
 def _report(path):
-    text = path.read_text().replace(str(path.parent), "RUN")
+    text = path.read_text()
+    text = text.replace(re.search(r"train\.py --resume (\S+)", text)[1], "RUN")  # it may have been copied
     for name in UNLIKE:
         text = re.sub(rf",\n  &quot;{name}&quot;: (\[.*?\n  \]|\d+)", "", text, flags=re.S)
     return re.sub(r"\b[\d,]+(\.\d+)? (s|MiB)\b", "COST", text)

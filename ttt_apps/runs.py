@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -63,6 +63,14 @@ Sizes = tuple[int, int]
 """bytes of metrics.jsonl and of choices.jsonl that a checkpoint vouches for"""
 COMPARED = ("random", "optimal")
 """whom a learner is measured against at the end, beside its own opponent"""
+
+
+class Written(NamedTuple):
+    """A report that was written."""
+
+    strength: Strength | None
+    """what it says of the learner; None where that takes long to compute"""
+    page: Path
 
 
 def train_run(options: Options, settings: AnyConfig) -> Path:
@@ -155,7 +163,7 @@ def complete_run(run: Path) -> tuple[str, ...]:
         The names of the files that were made.
 
     Raises:
-        ValueError: no run, a damaged one, one that still has to be trained, or one that lacks what only training writes.
+        ValueError: no run, a damaged one, one that still has to be trained, or that lacks what only training writes.
     """
     read_training(run)
     with _held(run):
@@ -203,13 +211,16 @@ def _resume_run(run: Path, games: int | None, cluster: str) -> Path:
             raise ValueError(f"--games {games} is fewer than the {options.games} of the run: choose that or more")
         if games > options.games and isinstance(settings, Fitter) and not settings.resumes:
             raise ValueError(
-                f"{run} cannot go on to {games} games, because {config['learner']} trains in a loop of its own and keeps "
-                f"no state of it: train anew, with --games {games} --out {run} --overwrite"
+                f"{run} cannot go on to {games} games, because {config['learner']} trains in a loop of its own and "
+                f"keeps no state of it: train anew, with --games {games} --out {run} --overwrite"
             )
         options = dataclasses.replace(options, games=games)
-    if state.is_trained(options.games):
-        if state.missing:
-            _complete(run, state, options)
+    if state.progress is not None and state.is_trained(options.games):
+        written = _complete(run, state, options) if state.missing else None
+        if written is not None:
+            _tell_end(options, game, run, state.progress, written)
+        elif state.missing:
+            tell(f"{run} is finished; it lacked {', '.join(state.missing)}, which is written now")
         else:
             _tell_finished(options, run, settings)
         return run
@@ -248,13 +259,15 @@ def _resume_run(run: Path, games: int | None, cluster: str) -> Path:
     return _ended(options, game, run, done, meter)
 
 
-def _complete(run: Path, state: RunState, options: Options) -> None:
+def _complete(run: Path, state: RunState, options: Options) -> Written | None:
     """Make what a trained run lacks, in a folder that is held.
+
+    Returns:
+        The report; None where it is not made.
 
     Raises:
         ValueError: it lacks what only training writes.
     """
-    assert state.progress is not None
     lost = [name for name in state.missing if name not in DERIVED_FILES]
     if lost:
         raise ValueError(
@@ -264,10 +277,7 @@ def _complete(run: Path, state: RunState, options: Options) -> None:
     meter, game, sizes = Meter(read_cost(run)), Game.from_dict(state.config["game"]), _vouched(run, state)
     with Metrics(run, sizes[0]), _choices(options, game, run, sizes[1]):
         meter.end("set-up")  # TensorBoard's file is written with the lines of metrics.jsonl
-    if REPORT in state.missing:
-        _ended(options, game, run, state.progress, meter)
-    else:
-        tell(f"{run} is finished; it lacked {', '.join(state.missing)}, which is written now")
+    return _write_report(options, game, run, meter) if REPORT in state.missing else None
 
 
 def _options(run: Path, config: Mapping[str, Any], cluster: str = "") -> Options:
@@ -371,9 +381,8 @@ def _fit(settings: Fitter, options: Options, game: Game, run: Path, meter: Meter
         except KeyboardInterrupt:
             meter.end("training")
             _keep_cost(run, meter)
-            kept = "the games so far are kept" if settings.resumes else "what was learned so far can be played"
-            again = "go on" if settings.resumes else "start again with the first game"
-            raise Stopped(f"stopped; {kept}: {again} with train.py --resume {run}") from None
+            kept = "the games so far are kept: go on" if settings.resumes else "it starts again, with the first game,"
+            raise Stopped(f"stopped; {kept} with train.py --resume {run}") from None
         meter.end("training")
         _keep_cost(run, meter)
         # its training is over: all that it has written is on the disk
@@ -460,7 +469,21 @@ def _tell_finished(options: Options, run: Path, settings: AnyConfig) -> None:
 
 
 def _ended(options: Options, game: Game, run: Path, done: Progress, meter: Meter) -> Path:
-    """Say what became of it, and write the report."""
+    """Write the report, and say what became of it."""
+    written = None if options.no_report else _write_report(options, game, run, meter)
+    _tell_end(options, game, run, done, written)
+    return run
+
+
+def _write_report(options: Options, game: Game, run: Path, meter: Meter) -> Written:
+    """The last file of a run; its page shows the cost of the numbers on it."""
+    strength = _strength(options, game, run)
+    meter.end("evaluation")
+    _keep_cost(run, meter)
+    return Written(strength, write_report(run, strength))
+
+
+def _tell_end(options: Options, game: Game, run: Path, done: Progress, written: Written | None) -> None:
     tell(
         f"{options.learner} learned from {done.games:,} games of {game}: player_0 won {done.wins:,}, "
         f"{done.draws:,} were drawn, player_1 won {done.losses:,}"
@@ -468,18 +491,14 @@ def _ended(options: Options, game: Game, run: Path, done: Progress, meter: Meter
         else f"{options.learner} played {done.games:,} games of {game} against {options.opponent}: "
         f"{done.wins:,} won, {done.draws:,} drawn, {done.losses:,} lost, while exploring"
     )
-    if not options.no_report:
-        strength = _strength(options, game, run)
-        if strength is not None:
-            say(told(strength, options))
+    if written is not None:
+        if written.strength is not None:
+            say(told(written.strength, options))
         else:
             match = f"evaluate.py match {policy_name(run)} random"
             tell(f"how good it is exactly takes long to compute on {game}; {match} samples it")
-        meter.end("evaluation")
-        _keep_cost(run, meter)
-        tell(f"a report to look at: {write_report(run, strength)}")
+        tell(f"a report to look at: {written.page}")
     tell(f"play it as {policy_name(run)}")
-    return run
 
 
 def _strength(options: Options, game: Game, run: Path) -> Strength | None:
