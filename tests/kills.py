@@ -9,7 +9,9 @@ import os
 
 import pytest
 
+from evaluation import units
 from ttt_apps import metrics, train
+from ttt_envs.files import open_to_write
 
 
 class KilledError(BaseException):
@@ -35,8 +37,8 @@ class Disk:
     def patch(self, monkeypatch):
         for name, changed in (("replace", 1), ("unlink", 0)):
             monkeypatch.setattr(os, name, self._counted(getattr(os, name), changed))
-        open_to_write = metrics.open_to_write
-        monkeypatch.setattr(metrics, "open_to_write", lambda path: _Lines(open_to_write(path).detach(), self))
+        for module in (metrics, units):
+            monkeypatch.setattr(module, "open_to_write", lambda path: _Lines(open_to_write(path).detach(), self))
 
     def _counted(self, function, changed):
         def counts(*paths, **options):
