@@ -143,8 +143,8 @@ def assert_same_runs(run, other):
         assert content == files[1][name], name
 
 
-UNLIKE = ("resumed", "checkpoint_games")
-"""settings of runs that end alike"""
+UNLIKE = ("resumed", "checkpoint_games", "revision")
+"""in which settings runs that end alike may differ"""
 
 
 def _files_of(run):
@@ -188,5 +188,5 @@ def _report(path):
     text = path.read_text()
     text = text.replace(re.search(r"train\.py --resume (\S+)", text)[1], "RUN")  # it may have been copied
     for name in UNLIKE:
-        text = re.sub(rf",\n  &quot;{name}&quot;: (\[.*?\n  \]|\d+)", "", text, flags=re.S)
+        text = re.sub(rf",\n  &quot;{name}&quot;: (\[.*?\n  \]|[^,\n]+)", "", text, flags=re.S)
     return re.sub(r"\b[\d,]+(\.\d+)? (s|MiB)\b", "COST", text)

@@ -14,7 +14,7 @@ from ttt_envs.files import write_json
 
 LEARNERS = ["q-learning", "naive-mc", "q-net", "alpha-zero", "value-net", "sb3-dqn", "sb3-ppo", "sb3-maskable-ppo"]
 GAMES = {"value-net": 6, "q-net": 24, "alpha-zero": 24}
-SLOW = {"q-net", "alpha-zero", "sb3-ppo", "sb3-maskable-ppo"}
+SLOW = {"naive-mc", "q-net", "alpha-zero", "sb3-ppo", "sb3-maskable-ppo"}
 """whose every start takes seconds, or that write as another one does"""
 
 
@@ -22,7 +22,8 @@ def arguments(name, folder, *more):
     """A tiny run with lines, checkpoints and a report."""
     games = GAMES.get(name, 60)
     board = ("--size=2x3", "--win-length=2", "--skip-chance=0.25")
-    every = ("--batch=4", f"--log-every={games // 3}", f"--checkpoint-games={games // 2}")
+    # no checkpoint depends on the time
+    every = ("--batch=4", f"--log-every={games // 3}", f"--checkpoint-games={games // 2}", "--checkpoint-seconds=1e9")
     words = ("--learner", name, *tiny.OPTIONS[name], f"--games={games}", *board, *every, *more, "--out", str(folder))
     return [*words, "--quiet"]
 
@@ -32,7 +33,8 @@ def resume(folder, *more):
 
 
 @pytest.mark.parametrize("name", [tiny.case(name, slow=name in SLOW) for name in LEARNERS])
-def test_a_run_killed_at_any_change_of_a_file_ends_as_one_never_killed(name, tmp_path):
+def test_a_run_killed_at_any_change_of_a_file_ends_as_one_never_killed(name, tmp_path, monkeypatch):
+    monkeypatch.setattr("learners.sb3.configs.SAVE_EVERY", 0.0)  # at every line, whatever the time
     whole, folder = tmp_path / "whole", tmp_path / "killed"
     changes = train_until(None, whole, arguments(name, whole))
     assert read_state(whole).is_trained()
