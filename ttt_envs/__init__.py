@@ -13,6 +13,7 @@ from ttt_envs.registration import register_all
 from ttt_envs.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from ttt_envs import mnk_v0
     from ttt_envs.boards import Boards, from_text, to_text
     from ttt_envs.outside import as_policy
     from ttt_envs.policy import Policy, act
@@ -44,6 +45,7 @@ __all__ = [
     "chance_outcomes",
     "from_text",
     "make_policy",
+    "mnk_v0",
     "to_text",
 ]
 
@@ -59,8 +61,8 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """All of it, what is not imported yet as well."""
-    return sorted({*globals(), *PLACES, "mnk_v0"})
+    """The public names, including those that are not imported yet."""
+    return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])
 
 
 register_all()
