@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from ttt_envs.hidden import warn_of_overwritten
 from ttt_envs.registration import register_all
 from ttt_envs.version import __version__ as __version__
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from ttt_envs.policy import Policy, act
     from ttt_envs.rules import Game, Position, chance_outcomes
     from ttt_envs.specs import make_policy
+
+__ttt_envs__ = True  # tells our package from others of this name: ttt_envs/hidden.py
 
 PLACES = {
     "Boards": "boards",
@@ -65,4 +68,5 @@ def __dir__() -> list[str]:
     return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])
 
 
+warn_of_overwritten()
 register_all()
