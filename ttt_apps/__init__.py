@@ -10,7 +10,7 @@ def _refuse_hidden() -> None:
     """End with one sentence where a folder hides a package: the commands need them all, and import them at once."""
     try:
         with warnings.catch_warnings():  # the sentence below says the same
-            warnings.filterwarnings("ignore", ".* the package .* of ttt_envs", UserWarning)
+            warnings.filterwarnings("ignore", ".*the package .* of ttt_envs", UserWarning)
             from ttt_envs.hidden import PACKAGES, hidden_by
     except ModuleNotFoundError as problem:
         if problem.name != "ttt_envs.hidden":

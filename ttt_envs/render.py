@@ -60,9 +60,7 @@ class Scene(NamedTuple):
         return 1 - owner if again or len(self.last) > 1 else None
 
 
-def scene_of(
-    before: Cells, cells: Cells, mover: int, end: str | None, seat: int, refused: int | None = None
-) -> Scene:
+def scene_of(before: Cells, cells: Cells, mover: int, end: str | None, seat: int, refused: int | None = None) -> Scene:
     """The scene after a step: what has changed are the caller's stone and the other player's replies.
 
     Args:

@@ -161,6 +161,8 @@ def test_a_package_without_its_first_file_has_lost_it(installed):
     done = run_installed(installed, LOAD, "learners.base:Transition")
     assert done.stdout.startswith(f"the package learners of ttt_envs has lost files in {installed / 'learners'}, as ")
     assert done.stdout.endswith("install ttt_envs anew in an environment of its own\n")
+    asked = run_installed(installed, command("ttt_apps.evaluate", "--version"))
+    assert asked.stderr == f"error: {done.stdout}"
 
 
 def test_files_of_others_beside_ours_explain_an_import_that_fails(installed):
