@@ -78,3 +78,11 @@ $(OLDEST)/.ready: setup.cfg constraints.txt
 
 clean:
 	rm -rf .venv $(OLDEST) .cache runs build dist site *.egg-info
+
+# Source distribution and wheel in dist/, checked as the package index checks them: docs/release/checklist.md
+.PHONY: dist
+dist: .venv/.base
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[release]"
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/twine check --strict dist/*

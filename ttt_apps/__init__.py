@@ -1,12 +1,17 @@
 """What people run: parse, build, call, write; nothing else."""
 
 import sys
+import warnings
+
+__ttt_envs__ = True  # tells our package from others of this name: ttt_envs/hidden.py
 
 
 def _refuse_hidden() -> None:
     """End with one sentence where a folder hides a package: the commands need them all, and import them at once."""
     try:
-        from ttt_envs.hidden import PACKAGES, hidden_by
+        with warnings.catch_warnings():  # the sentence below says the same
+            warnings.filterwarnings("ignore", ".*the package .* of ttt_envs", UserWarning)
+            from ttt_envs.hidden import PACKAGES, hidden_by
     except ModuleNotFoundError as problem:
         if problem.name != "ttt_envs.hidden":
             raise

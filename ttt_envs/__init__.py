@@ -9,15 +9,19 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from ttt_envs.hidden import warn_of_overwritten
 from ttt_envs.registration import register_all
 from ttt_envs.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from ttt_envs import mnk_v0
     from ttt_envs.boards import Boards, from_text, to_text
     from ttt_envs.outside import as_policy
     from ttt_envs.policy import Policy, act
     from ttt_envs.rules import Game, Position, chance_outcomes
     from ttt_envs.specs import make_policy
+
+__ttt_envs__ = True  # tells our package from others of this name: ttt_envs/hidden.py
 
 PLACES = {
     "Boards": "boards",
@@ -44,6 +48,7 @@ __all__ = [
     "chance_outcomes",
     "from_text",
     "make_policy",
+    "mnk_v0",
     "to_text",
 ]
 
@@ -59,8 +64,9 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """All of it, what is not imported yet as well."""
-    return sorted({*globals(), *PLACES, "mnk_v0"})
+    """The public names, including those that are not imported yet."""
+    return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])
 
 
+warn_of_overwritten()
 register_all()

@@ -48,6 +48,8 @@ class Scene(NamedTuple):
     """how the game ended, in words"""
     last: tuple[int, ...] = ()
     """the stones of the player who moved last, since the other one moved"""
+    refused: int | None = None
+    """the cell, not empty, on which the agent has just tried to move"""
 
     def skipped(self) -> int | None:
         """The player whose turn was just skipped."""
@@ -58,24 +60,24 @@ class Scene(NamedTuple):
         return 1 - owner if again or len(self.last) > 1 else None
 
 
-def scene_of(before: Cells, cells: Cells, mover: int, end: str | None, seat: int) -> Scene:
+def scene_of(before: Cells, cells: Cells, mover: int, end: str | None, seat: int, refused: int | None = None) -> Scene:
     """The scene after a step: what has changed are the caller's stone and the other player's replies.
 
     Args:
         before: int8[rows * columns], the board before the step.
         cells: int8[rows * columns], after it; a game that has begun in the step is another one.
-        mover, end: as of :class:`Scene`.
+        mover, end, refused: as of :class:`Scene`.
         seat: who the caller is.
     """
     if ((before != 0) & (before != cells)).any():
         before = np.zeros_like(before)
     new = np.flatnonzero(before != cells)
     replies = new[cells[new] != seat + 1]
-    return Scene(cells, mover, end, tuple((replies if len(replies) else new).tolist()))
+    return Scene(cells, mover, end, tuple((replies if len(replies) else new).tolist()), refused)
 
 
 def text(game: Game, scene: Scene) -> str:
-    """The board with its coordinates, then who is to move or how the game ended, the last move, and a skip.
+    """The board with its coordinates, then who is to move or how the game ended, the last move, a skip, a refused move.
 
     The last move stands in brackets, the stones of a line that has won in stars. Boards of up to 25 cells also list the
     legal actions, each with its cell.
@@ -96,6 +98,8 @@ def text(game: Game, scene: Scene) -> str:
     skipped = scene.skipped()
     if skipped is not None:
         lines.append(f"the turn of {MOVERS[skipped]} was skipped")
+    if scene.refused is not None:
+        lines.append(f"refused: {scene.refused} ({coordinate(scene.refused, game)}) is not empty")
     if scene.end is None and game.cells <= SMALL:
         free = np.flatnonzero(legal(game, scene.cells)).tolist()
         lines.append("legal actions: " + ", ".join(f"{cell} ({coordinate(cell, game)})" for cell in free))
@@ -106,7 +110,7 @@ def picture(game: Game, scene: Scene) -> Picture:
     """The board as uint8[height, width, 3], rings for player_0 and crosses for player_1.
 
     The last move's ground is darker, the ground of a line that has won is green. Below stands who is to move or how the
-    game ended, and a skip; boards with an edge of 10 or more have coordinates above and on the left.
+    game ended, a skip, and a refused move; boards with an edge of 10 or more have coordinates above and on the left.
     """
     longest = max(game.rows, game.columns)
     edge = max(16, min(64, _LARGEST_PICTURE // longest))
@@ -129,6 +133,8 @@ def picture(game: Game, scene: Scene) -> Picture:
     skipped = scene.skipped()
     if skipped is not None:
         words += f", {MOVERS[skipped]} skipped"
+    if scene.refused is not None:
+        words += f", {coordinate(scene.refused, game)} refused"
     _write(out, words, margin + height + _STRIP // 2, (margin + width) // 2)
     return out
 

@@ -114,6 +114,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         self.render_mode = render_mode
         self._screen: render.Screen | None = None
         self._before = np.zeros(self.game.cells, np.int8)  # the board before the last step, where pictures are made
+        self._refused: int | None = None  # the action of the last step if it was illegal, where pictures are made
         self._scenes: list[Scene] = []  # since the last render() or reset(), where a list of pictures is made
         self._seeded = False
         self._action = np.zeros(1, np.int64)
@@ -154,6 +155,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
             self._watched.met.clear()
         self._games.begin(self._row, position, at_seat)
         self._before = np.zeros(self.game.cells, np.int8) if position is None else position.cells
+        self._refused = None
         if self.render_mode is not None:
             self._draw(anew=True)
         self._games.observe(self._out)
@@ -179,10 +181,13 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
             )
         self._action[0] = action_index(self.game, action)
         out = self._out
-        if self.render_mode is not None:
+        if self.render_mode is None:
+            games.step(self._action, False, out)
+        else:
             self._before = games.position(0).cells
-        games.step(self._action, False, out)
-        if self.render_mode is not None:
+            illegal = int(games.illegal[0])
+            games.step(self._action, False, out)
+            self._refused = int(self._action[0]) if games.illegal[0] > illegal else None
             self._draw()
         observation, info = self._seen()
         return observation, out.rewards.item(), out.terminated.item(), out.truncated.item(), info
@@ -245,6 +250,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
             keys = np.array([key_of(self.np_random)])
         self._games.restore(state, keys)
         self._before = self._games.position(0).cells
+        self._refused = None
         if self.render_mode is not None:
             self._draw(anew=True)
         self._seeded = True
@@ -267,13 +273,13 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
     def _scene(self) -> Scene:
         """The board as it is."""
         games = self._games
-        return self._scene_of(*games.position(0), games.words(0))
+        return self._scene_of(*games.position(0), games.words(0), self._refused)
 
-    def _scene_of(self, cells: Cells, mover: int, end: str | None = None) -> Scene:
+    def _scene_of(self, cells: Cells, mover: int, end: str | None = None, refused: int | None = None) -> Scene:
         games = self._games
         before, cells = games.seen(0, self._before), games.seen(0, cells)
         seat = int(games.mover[0] if games.opponent is None else games.seat[0])
-        return scene_of(before, cells, mover, end, seat)
+        return scene_of(before, cells, mover, end, seat, refused)
 
     def _draw(self, anew: bool = False) -> None:
         """Show what has happened where nobody asks for it: in the window, or in the list of pictures to come.

@@ -24,7 +24,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from ttt_envs.hidden import hidden_by
+from ttt_envs.hidden import check_package, mixed_with
 
 if TYPE_CHECKING:  # what says how it is called imports nothing that plays
     from ttt_envs.policy import Policy
@@ -195,20 +195,24 @@ def load_object(path: str) -> Any:
     """The object that ``"package.module:name"`` names.
 
     Raises:
-        ValueError: no such module, or no such name in it, or of this project one that another folder hides.
+        ValueError: no such module, or no such name in it, or of this project one that another folder or distribution
+            hides or has overwritten.
     """
     module_name, _, name = path.partition(":")
     package = module_name.split(".")[0]
+    check_package(package)
     try:
         module = importlib.import_module(module_name)
-    except ModuleNotFoundError as problem:
-        if problem.name is not None and package == problem.name.split(".")[0]:
+    except ImportError as problem:
+        if mixed := mixed_with(package):
+            raise ValueError(f"{mixed} ({problem})") from problem
+        if isinstance(problem, ModuleNotFoundError) and (problem.name or "").split(".")[0] == package:
             missing = f"there is no module {problem.name!r} to import for {path!r}: is it installed?"
-            raise ValueError(hidden_by(package) or missing) from None
+            raise ValueError(missing) from None
         raise  # the module is there, and misses something itself
     if not hasattr(module, name):
         public = [other for other in vars(module) if not other.startswith("_")]
-        raise ValueError(hidden_by(package) or f"the module {module_name} has no {name!r}: {nearest(name, public)}")
+        raise ValueError(mixed_with(package) or f"the module {module_name} has no {name!r}: {nearest(name, public)}")
     return getattr(module, name)
 
 

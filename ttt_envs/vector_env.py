@@ -111,6 +111,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         self._before = np.zeros(
             (self.num_envs, self.game.cells), np.int8
         )  # the boards before the last step, where pictures are made
+        self._refused = np.full(self.num_envs, -1)  # the illegal actions of the last step, likewise; else -1
 
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
@@ -121,6 +122,11 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
             seed: game i is seeded ``seed + i``, or ``seed[i]`` with a sequence; None goes on with the next episodes.
             options: ``reset_mask`` bool[B] names the games to reset, all by default; ``position`` and ``seat`` are
                 those of ``SingleEnv`` for each of them.
+
+        Returns:
+            observations of all games, and the infos of the games that were reset. As in Gymnasium's own vectors the
+            entries of all others are 0, their ``action_mask`` too, and ``_action_mask`` bool[B] is False there:
+            :meth:`action_masks` gives the masks of all games.
 
         Raises:
             TypeError, ValueError: a mask or a sequence of seeds of the wrong type or length, or another option.
@@ -145,6 +151,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         self._games.begin(rows, position, at_seat)
         self._steps[rows] = 0
         self._before[rows] = 0 if position is None else position.cells
+        self._refused[rows] = -1
         return self._seen(self._games.shown(), None if mask.all() else mask)
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
@@ -175,18 +182,22 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         out = Shown.empty(self.num_envs, self.game.cells)
         if self.render_mode is not None:
             self._before[:] = games.boards().cells
+            illegal = games.illegal.copy()
         if self._limit is None:
             ended = games.step(actions, mode is AutoresetMode.NEXT_STEP, out)
         else:
             begun = games.over
             games.step(actions, mode is AutoresetMode.NEXT_STEP, out)
             ended = self._cut(self._limit, begun, out)
+        if self.render_mode is not None:
+            self._refused = np.where(games.illegal > illegal, actions, -1)
         if mode is AutoresetMode.SAME_STEP and ended:
             over = games.over
             final_observation, final_info = self._seen(out, over)
             rows = np.flatnonzero(over)
             games.begin(rows)
             self._steps[rows] = 0
+            self._refused[rows] = -1
             observation, info = self._seen(games.shown())
             info["final_obs"], info["_final_obs"] = self._unbatched(final_observation, rows), over
             info["final_info"], info["_final_info"] = final_info, over
@@ -334,6 +345,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
                 part = {name: value if name == "game" else value[row : row + 1] for name, value in state.items()}
                 single.restore_state(part)
                 single._before = self._before[row].copy()
+                single._refused = self._refused_in(row)
                 seed = self._given[row]
                 if seed is not None:
                     single._np_random, single._np_random_seed = seeding.np_random(seed)
@@ -357,6 +369,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         self._games.restore(state, keys)
         self._steps[:] = state.get("steps", 0)
         self._before[:] = self._games.boards().cells
+        self._refused[:] = -1
         self._seeded = True
         return self._seen(self._games.shown())
 
@@ -372,7 +385,10 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         games = self._games
         before, cells = games.seen(b, self._before[b]), games.seen(b, games.position(b).cells)
         seat = int(games.mover[b] if games.opponent is None else games.seat[b])
-        return render.scene_of(before, cells, int(games.mover[b]), games.words(b), seat)
+        return render.scene_of(before, cells, int(games.mover[b]), games.words(b), seat, self._refused_in(b))
+
+    def _refused_in(self, b: int) -> int | None:
+        return int(self._refused[b]) if self._refused[b] >= 0 else None
 
 
 def _checked_limit(steps: object) -> int | None:

@@ -1,6 +1,7 @@
-"""A folder of somebody's own that has the name of one of our packages: one sentence says so."""
+"""Folders and distributions of others that have the names of our packages: one sentence says so."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -95,3 +96,93 @@ def test_other_folders_hide_nothing(tmp_path):
     (tmp_path / "baselines").mkdir()  # no package: Python prefers ours, which comes later
     done = run(tmp_path, command("ttt_apps.evaluate", "exact", "random", "random", "--json"))
     assert done.returncode == 0, done.stderr
+
+
+PACKAGES = ("ttt_envs", "baselines", "learners", "evaluation", "ttt_apps")
+LOAD = """
+from ttt_envs.specs import load_object
+try:
+    print(load_object(sys.argv[1]).__name__)
+except ValueError as problem:
+    print(problem)
+"""
+
+
+@pytest.fixture
+def installed(tmp_path):
+    """A folder with copies of our packages."""
+    site = tmp_path / "site-packages"
+    for package in PACKAGES:
+        shutil.copytree(ROOT / package, site / package, ignore=shutil.ignore_patterns("__pycache__", "assets"))
+    return site
+
+
+def add_distribution(site, name, files):
+    """Put files into a folder of installed packages, as an installer does."""
+    record = f"{name.replace('-', '_')}-9.9.dist-info"
+    metadata = {"METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 9.9\n"}
+    metadata["RECORD"] = "".join(f"{place},,\n" for place in files)
+    for place, content in {**files, **{f"{record}/{file}": text for file, text in metadata.items()}}.items():
+        (site / place).parent.mkdir(parents=True, exist_ok=True)
+        (site / place).write_text(content)
+
+
+def run_installed(site, code, *words):
+    """Run lines of Python where ``site`` is the folder of the installed packages, and nothing of the checkout is."""
+    return subprocess.run(
+        [sys.executable, "-P", "-c", BEGIN + code, *words],
+        cwd=site.parent,
+        env={**os.environ, "PYTHONPATH": str(site)},
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize("package", PACKAGES[1:-1])
+def test_what_has_overwritten_a_package_is_named(installed, package):
+    told = (
+        f"the distribution others-{package} 9.9 has overwritten the package {package} of ttt_envs in "
+        f"{installed / package}: install ttt_envs anew in an environment of its own, without the distribution "
+        f"others-{package} 9.9"
+    )
+    module = {"baselines": "baselines.simple:Random", "learners": "learners.base:Transition"}
+    asked = module.get(package, "evaluation.statistics:Interval")
+    assert run_installed(installed, LOAD, asked).stdout == f"{asked.split(':')[1]}\n"
+    add_distribution(installed, f"others-{package}", {f"{package}/__init__.py": "raise SystemExit('imported')\n"})
+    done = run_installed(installed, LOAD, asked)
+    assert done.stdout == f"{told}\n"
+    assert f"UserWarning: {told}" in done.stderr  # of importing ttt_envs
+    done = run_installed(installed, command("ttt_apps.evaluate", "--version"))
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"error: {told}\n")
+
+
+def test_a_package_without_its_first_file_has_lost_it(installed):
+    (installed / "learners" / "__init__.py").unlink()
+    done = run_installed(installed, LOAD, "learners.base:Transition")
+    assert done.stdout.startswith(f"the package learners of ttt_envs has lost files in {installed / 'learners'}, as ")
+    assert done.stdout.endswith("install ttt_envs anew in an environment of its own\n")
+    asked = run_installed(installed, command("ttt_apps.evaluate", "--version"))
+    assert asked.stderr == f"error: {done.stdout}"
+
+
+def test_files_of_others_beside_ours_explain_an_import_that_fails(installed):
+    add_distribution(installed, "others", {"evaluation/statistics.py": "x = 1\n", "evaluation/exact/__init__.py": ""})
+    told = (
+        "the distribution others 9.9 has files in the package evaluation of ttt_envs: install ttt_envs anew in an "
+        "environment of its own, without the distribution others 9.9"
+    )
+    assert run_installed(installed, LOAD, "evaluation.statistics:Interval").stdout == f"{told}\n"
+    done = run_installed(installed, LOAD, "evaluation.match:play_match")
+    assert done.stdout.startswith(f"{told} (cannot import name ")
+    assert done.stderr == ""
+
+
+def test_a_distribution_found_first_is_named(installed, tmp_path):
+    """As where we are an editable installation."""
+    other = tmp_path / "other" / "site-packages"
+    add_distribution(other, "others", {"evaluation/__init__.py": ""})
+    done = run_installed(installed, f"sys.path.insert(0, {str(other)!r})" + LOAD, "evaluation.exact:outcome")
+    assert done.stdout == (
+        f"the distribution others 9.9 hides the package evaluation of ttt_envs in {other / 'evaluation'}: "
+        "install ttt_envs anew in an environment of its own, without the distribution others 9.9\n"
+    )

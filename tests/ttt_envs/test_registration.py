@@ -40,7 +40,9 @@ def test_nothing_large_is_imported_before_it_is_asked_for(fresh):
 
 
 def test_every_public_name_is_where_it_is_said_to_be():
-    assert sorted(ttt_envs.PLACES) == ttt_envs.__all__
+    assert sorted([*ttt_envs.PLACES, "mnk_v0"]) == ttt_envs.__all__
+    assert [name for name in dir(ttt_envs) if not name.startswith("__")] == ttt_envs.__all__
+    assert ttt_envs.mnk_v0.__name__ == "ttt_envs.mnk_v0"
     for name, place in ttt_envs.PLACES.items():
         assert getattr(ttt_envs, name).__module__ == f"ttt_envs.{place}"
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
@@ -115,6 +117,7 @@ def test_the_public_names():
             "chance_outcomes",
             "from_text",
             "to_text",
+            "mnk_v0",
         }
     )
     assert ttt_envs.__version__.count(".") == 2

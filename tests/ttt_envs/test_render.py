@@ -37,7 +37,38 @@ def test_a_board_as_text():
     board = "  a  b  c\n1 .  .  .\n2 . [o] .\n3 .  .  .\n"
     assert env.render().startswith(f"{board}x to move\nlast move: o b2\nlegal actions: 0 (a1), 1")
     env.step(4)
-    assert env.render().endswith("player_1 lost by an illegal action\n")
+    assert env.render().endswith("player_1 lost by an illegal action\nrefused: 4 (b2) is not empty\n")
+
+
+def test_a_refused_move_is_told_until_the_next_one():
+    env = SingleEnv(opponent="self", illegal_action="penalize", render_mode="ansi")
+    env.reset(seed=0)
+    env.step(4)
+    text = env.render()
+    line = "refused: 4 (b2) is not empty\n"
+    env.step(4)
+    told = env.render()
+    assert told == text.replace("[o]", " o ").replace("last move: o b2\n", line)
+    state = env.clone_state()
+    env.step(0)
+    assert "refused" not in env.render()
+    env.step(0)
+    env.restore_state(state, seed=0)
+    assert "refused" not in env.render()
+    for _ in range(8):
+        env.step(4)
+    assert env.render().endswith(f"truncated after too many illegal actions\n{line}")
+    env.reset()
+    assert "refused" not in env.render()
+
+
+def test_a_refused_move_is_in_the_picture_too():
+    env = SingleEnv(6, 4, opponent="self", illegal_action="penalize", render_mode="rgb_array")
+    env.reset(seed=0)
+    env.step(0)
+    before = env.render()
+    env.step(0)
+    assert (env.render()[-16:] != before[-16:]).any()
 
 
 def test_large_boards_as_text_have_straight_columns():
@@ -100,24 +131,29 @@ def test_what_the_agent_sees_is_drawn(mode):
             assert np.array_equal(single.render(), plain.render())
 
 
-def test_vectors_draw_what_single_environments_draw():
+@pytest.mark.parametrize("illegal_action", ["lose", "penalize"])
+def test_vectors_draw_what_single_environments_draw(illegal_action):
     settings = {"skip_chance": 0.25, "symmetry": "random", "seat": "second", "render_mode": "ansi"}
+    settings["illegal_action"] = illegal_action
     envs, singles = MNKVectorEnv(4, **settings), [SingleEnv(**settings) for _ in range(4)]
     envs.reset(seed=0)
     for index, env in enumerate(singles):
         env.reset(seed=index)
     assert envs.render() == tuple(env.render() for env in singles)
     rng = np.random.default_rng(0)
-    over = np.zeros(4, bool)
+    over, refused = np.zeros(4, bool), 0
     for _ in range(60):
-        actions = (rng.random((4, 9)) * envs.action_masks()).argmax(axis=1)
+        actions = (rng.random((4, 9)) * (envs.action_masks() + 1)).argmax(axis=1)
         for env, action, ended in zip(singles, actions, over, strict=True):
             if ended:
                 env.reset()
             else:
                 env.step(action)
-        _, _, over, _, _ = envs.step(actions)
-        assert envs.render() == tuple(env.render() for env in singles)
+        _, _, terminated, truncated, _ = envs.step(actions)
+        over = terminated | truncated
+        assert envs.render() == envs.call("render") == tuple(env.render() for env in singles)
+        refused += sum("refused" in text for text in envs.render())
+    assert refused > 5
 
 
 def changed(one, other):

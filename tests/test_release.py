@@ -1,0 +1,222 @@
+"""What is published: source distribution, wheel, metadata, and other distributions in the same environment."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from email.parser import Parser
+from pathlib import Path
+
+import pytest
+from documents import ROOT, blocks
+
+pytestmark = pytest.mark.needs("build")
+LEFT_OUT = (".git", ".venv*", ".cache", "runs", "build", "dist", "site", "*.egg-info", "__pycache__", ".*_cache")
+OTHERS = ("baselines", "evaluation", "learners")
+"""packages of ours that other distributions on the index have too"""
+
+
+def run(*command, cwd, **variables):
+    done = subprocess.run(
+        list(map(str, command)), cwd=cwd, env={**os.environ, **variables}, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def in_checklist(word):
+    """The commands of the checklist's only block with a word."""
+    [text] = [block.text for block in blocks(ROOT / "docs" / "release" / "checklist.md") if word in block.text]
+    return text
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
+    """A copy of the checkout, to build in."""
+    return shutil.copytree(
+        ROOT, tmp_path_factory.mktemp("release") / "checkout", ignore=shutil.ignore_patterns(*LEFT_OUT)
+    )
+
+
+@pytest.fixture(scope="module")
+def distributions(checkout):
+    """(source distribution, wheel), the wheel built from the source distribution."""
+    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", checkout.parent / "dist", ".", cwd=checkout)
+    [source], [wheel] = (list((checkout.parent / "dist").glob(f"*.{kind}")) for kind in ("tar.gz", "whl"))
+    return source, wheel
+
+
+def test_the_source_distribution_holds_every_file_of_the_checkout(distributions):
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a checkout, so nobody knows its files")
+    files = run("git", "ls-files", cwd=ROOT).splitlines()
+    with tarfile.open(distributions[0]) as archive:
+        held = {name.partition("/")[2] for name in archive.getnames()}
+    assert {file for file in files if (ROOT / file).exists()} - held == set()
+    assert not [name for name in held if "__pycache__" in name or name.endswith((".pyc", ".nbi", ".nbc"))]
+
+
+def test_the_wheel_holds_packages_and_their_data_alone(distributions):
+    with zipfile.ZipFile(distributions[1]) as archive:
+        held = archive.namelist()
+    tops = {name.split("/")[0] for name in held}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"ttt_envs", "ttt_apps", *OTHERS}
+    for package in ("ttt_envs", "ttt_apps", *OTHERS):
+        ours = {
+            str(path.relative_to(ROOT))
+            for path in (ROOT / package).rglob("*")
+            if path.is_file() and "__pycache__" not in path.parts
+        }
+        assert ours - set(held) == set()
+
+
+def test_an_address_leads_every_link_into_the_repository(checkout, tmp_path):
+    """By the first command of the checklist, with which no line waits for an address any more."""
+    tree = shutil.copytree(checkout, tmp_path / "tree")
+    run("bash", "-ec", in_checklist("ADDRESS=https"), cwd=tree)
+    address, pages = "https://github.com/OWNER/ttt_envs", "https://OWNER.github.io/ttt_envs/"
+    for name in ("setup.cfg", "CITATION.cff", "mkdocs.yml"):
+        before, after = ((folder / name).read_text().splitlines() for folder in (checkout, tree))
+        changed = [line for line, other in zip(before, after, strict=True) if line != other]
+        assert changed == [line for line in before if re.match("#.*[:=] (ADDRESS|PAGES)", line)] != []
+    assert f"\nrepository-code: {address}\n" in (tree / "CITATION.cff").read_text()
+    assert f"\nsite_url: {pages}\n" in (tree / "mkdocs.yml").read_text()
+    code = "import setuptools.build_meta as backend; backend.prepare_metadata_for_build_wheel('metadata')"
+    (tree / "metadata").mkdir()
+    run(sys.executable, "-c", code, cwd=tree)
+    [file] = (tree / "metadata").glob("*.dist-info/METADATA")
+    metadata = Parser().parsestr(file.read_text())
+    assert metadata.get_all("Project-URL") == [
+        f"Source, {address}",
+        f"Issues, {address}/issues",
+        f"Changelog, {address}/blob/main/CHANGELOG.md",
+        f"Documentation, {pages}",
+    ]
+    targets = re.findall(r"\]\(([^)\s]+)\)", metadata.get_payload())
+    assert len(targets) > 30
+    assert [target for target in targets if not target.startswith("https://")] == []
+    version = metadata["Version"]
+    assert f"]({address}/raw/v{version}/docs/reports.png)" in metadata.get_payload()
+    assert f"[SECURITY]({address}/blob/v{version}/SECURITY.md)" in metadata.get_payload()
+
+
+def test_a_release_has_its_version_and_date_where_they_belong(checkout, tmp_path):
+    for name in ("CHANGELOG.md", "CITATION.cff", "ttt_envs/version.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(checkout / name, tmp_path / name)
+    commands = in_checklist("VERSION=")
+    version = re.search(r"^VERSION=(.*)$", commands, re.M)[1]
+    run("bash", "-ec", commands, cwd=tmp_path)
+    assert (tmp_path / "ttt_envs" / "version.py").read_text().endswith(f'\n__version__ = "{version}"\n')
+    cited = (tmp_path / "CITATION.cff").read_text()
+    [date] = re.findall(r"^date-released: (\d{4}-\d\d-\d\d)$", cited, re.M)
+    assert f"\nversion: {version}\n" in cited
+    assert f"\n## {version} ({date})\n" in (tmp_path / "CHANGELOG.md").read_text()
+
+
+def test_the_citation_has_the_version_of_the_package():
+    from ttt_envs import __version__
+
+    assert f"\nversion: {__version__}\n" in (ROOT / "CITATION.cff").read_text()
+    assert f"\nVERSION={__version__}\n" in "\n" + in_checklist("VERSION=")
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Distributions with packages of the same names
+
+
+def wheel_of_others(folder, package):
+    """A wheel of another project, whose package is called as one of ours."""
+    record = f"{package}-9.9.dist-info"
+    files = {
+        f"{package}/__init__.py": "def measure():\n    return 'theirs'\n",
+        f"{package}/theirs.py": "",
+        f"{record}/METADATA": f"Metadata-Version: 2.1\nName: {package}\nVersion: 9.9\n",
+        f"{record}/WHEEL": "Wheel-Version: 1.0\nGenerator: hand\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{record}/top_level.txt": f"{package}\n",
+    }
+    files[f"{record}/RECORD"] = "".join(f"{name},,\n" for name in [*files, f"{record}/RECORD"])
+    path = folder / f"{package}-9.9-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+    return path
+
+
+@pytest.fixture
+def environment(tmp_path):
+    """The folder of a new environment."""
+    folder = tmp_path / "environment"
+    run(sys.executable, "-m", "venv", "--without-pip", folder, cwd=tmp_path)
+    return folder
+
+
+def needed(environment):
+    """The file by which an environment finds what ttt_envs needs where it is installed already."""
+    [site] = environment.glob("lib/python*/site-packages")
+    return site / "needed.pth"
+
+
+def pip(environment, *words):
+    """Run pip, which must not see what is installed elsewhere."""
+    needed(environment).unlink(missing_ok=True)
+    command = (sys.executable, "-m", "pip", "--python", environment / "bin" / "python", "--quiet")
+    run(*command, "--disable-pip-version-check", *words, cwd=environment, PYTHONPATH="")
+
+
+def install(environment, wheel, *options):
+    pip(environment, "install", "--no-index", "--no-deps", *options, wheel)
+
+
+def asked(environment, *command):
+    """(exit code, standard output, standard error) of a command in an environment, as a stranger starts it."""
+    import numpy
+
+    needed(environment).write_text(f"{Path(numpy.__file__).parents[1]}\n")
+    clean = {name: os.environ[name] for name in ("NUMBA_CACHE_DIR", "TTT_ENVS_CACHE") if name in os.environ}
+    clean |= {"PATH": f"{environment / 'bin'}:/usr/bin:/bin", "HOME": str(environment), "LANG": "C.UTF-8"}
+    done = subprocess.run(
+        [environment / "bin" / command[0], *command[1:]], cwd=environment, env=clean, capture_output=True, text=True
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_commands_of_the_wheel_work_where_nothing_of_the_checkout_is(distributions, environment):
+    install(environment, distributions[1])
+    for command in ("ttt-train", "ttt-evaluate", "ttt-play"):
+        code, out, err = asked(environment, command, "--help")
+        assert (code, err) == (0, "")
+        assert out.startswith(f"usage: {command} ")
+    code, out, err = asked(environment, "ttt-evaluate", "learners")
+    assert (code, err) == (0, "")
+    assert "q-learning" in out
+
+
+@pytest.mark.slow  # its quick form, without pip, is in tests/ttt_envs/test_hidden.py
+@pytest.mark.parametrize("package", OTHERS)
+def test_both_orders_of_installation(distributions, environment, tmp_path, package):
+    ours, theirs = distributions[1], wheel_of_others(tmp_path, package)
+    learners = ("ttt-evaluate", "learners")
+    install(environment, theirs)
+    install(environment, ours)
+    code, out, err = asked(environment, *learners)
+    assert (code, err) == (0, ""), "whoever comes last has overwritten the other"
+    assert "q-learning" in out
+    install(environment, theirs, "--force-reinstall")
+    code, out, err = asked(environment, *learners)
+    assert (code, out) == (2, "")
+    assert re.fullmatch(
+        rf"error: the distribution {package} 9\.9 has overwritten the package {package} of ttt_envs in \S+: install "
+        rf"ttt_envs anew in an environment of its own, without the distribution {package} 9\.9\n",
+        err,
+    )
+    code, out, err = asked(environment, "python", "-c", "import ttt_envs; print(ttt_envs.__version__)")
+    assert code == 0
+    assert f"UserWarning: the distribution {package} 9.9 has overwritten the package {package} of ttt_envs" in err
+    pip(environment, "uninstall", "--yes", package)
+    code, out, err = asked(environment, *learners)
+    assert code == 2
+    assert err.startswith(f"error: the package {package} of ttt_envs has lost files in ")
