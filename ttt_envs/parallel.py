@@ -168,7 +168,7 @@ def connect(cluster: Cluster) -> bool:
         ValueError: no such cluster, or no Ray.
     """
     try:
-        import ray
+        ray = _import_ray()
     except ImportError:
         raise ValueError('a cluster needs Ray: pip install "ttt_envs[cluster]"') from None
     if ray.is_initialized():
@@ -182,6 +182,26 @@ def connect(cluster: Cluster) -> bool:
             f'"ray start --head", or write the address of its head, host:port'
         ) from None
     return True
+
+
+def _import_ray() -> Any:
+    """Ray, silent on standard output, which is for results.
+
+    A thread of Ray prints there that a worker died, whatever ``log_to_driver`` says. It reads these variables when it
+    is imported; who has imported it before decides for themselves.
+    """
+    silent = {"RAY_DEDUP_LOGS": "1", "RAY_DEDUP_LOGS_SKIP_REGEX": "^"}
+    before = {name: os.environ.get(name) for name in silent}
+    os.environ.update(silent)
+    try:
+        import ray
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+    return ray
 
 
 def _on_cluster(
