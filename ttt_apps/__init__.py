@@ -2,6 +2,8 @@
 
 import sys
 
+from ttt_apps.signals import silent_interrupts
+
 
 def _refuse_hidden() -> None:
     """End with one sentence where a folder hides a package: the commands need them all, and import them at once."""
@@ -19,4 +21,5 @@ def _refuse_hidden() -> None:
         sys.exit(2)
 
 
-_refuse_hidden()
+with silent_interrupts():
+    _refuse_hidden()

@@ -4,6 +4,7 @@ import dataclasses
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 import warnings
@@ -142,7 +143,10 @@ def test_the_help_lists_all_commands(words, capsys):
 
 @pytest.mark.parametrize(
     ("columns", "used"),
-    [("0", None), ("1", "40"), ("-5", None), ("", None), ("\u00b2", None), ("9" * 5000, None), ("100", "100"), ("9" * 12, "10000")],
+    [
+        ("0", None), ("1", "40"), ("-5", None), ("", None), ("\u00b2", None),
+        ("9" * 5000, None), ("99", "99"), ("9" * 9, "10000"),
+    ],
 )  # fmt: skip
 def test_a_width_of_the_terminal_is_one_that_help_fits_into(columns, used, monkeypatch):
     monkeypatch.setenv("COLUMNS", columns)
@@ -182,6 +186,24 @@ def test_letters_that_standard_output_lacks_are_replaced_when_the_work_is_done(e
     assert shown.returncode == 0, shown.stderr
     assert shown.stdout.splitlines()[0] == b"five: ?"
     assert shown.stdout.splitlines()[-1] == b"?"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a process that ended by a signal")
+@pytest.mark.parametrize("module", ["ttt_envs", "tyro"])
+@pytest.mark.parametrize("command", ["train", "evaluate", "play"])
+def test_an_interrupt_while_modules_are_imported_prints_nothing(command, module, interruptible):
+    lines = [
+        "import os, runpy, signal, sys",
+        "class Finder:",
+        "    def find_spec(name, *rest):",
+        f"        if name == {module!r}:",
+        "            os.kill(os.getpid(), signal.SIGINT)",
+        "sys.meta_path.insert(0, Finder)",
+        "sys.argv[1:] = ['--version']",
+        f"runpy.run_path('{command}.py')",
+    ]
+    done = subprocess.run([sys.executable, "-c", "\n".join(lines)], cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
 
 
 def test_completion_knows_all_commands(capsys):
