@@ -188,7 +188,7 @@ def _on_cores(
     deaths = 0
     while True:
         again = sorted(under_way.items())
-        results = None
+        results: Any = None
         try:
             with _interrupts_blocked():  # Python prints a traceback where it is interrupted while it starts
                 results = _in_parallel(jobs)(take(itertools.chain(again, numbered)))
