@@ -41,10 +41,12 @@ class Work:
     Args:
         workers: threads.
         waiting: requests that may wait.
+        pool: where the threads come from, which may be others' too: of as many threads as all of them together.
     """
 
-    def __init__(self, workers: int = WORKERS, waiting: int = WAITING) -> None:
-        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="explorer")
+    def __init__(self, workers: int = WORKERS, waiting: int = WAITING, pool: ThreadPoolExecutor | None = None) -> None:
+        self._pool = pool or ThreadPoolExecutor(workers, thread_name_prefix="explorer")
+        self._free = asyncio.Semaphore(workers)
         self._most = workers + waiting
         self._now = 0
 
@@ -58,7 +60,8 @@ class Work:
             raise Busy
         self._now += 1  # only the event loop's thread counts
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._pool, work, *given)
+            async with self._free:
+                return await asyncio.get_running_loop().run_in_executor(self._pool, work, *given)
         finally:
             self._now -= 1
 
@@ -81,7 +84,9 @@ class Explorer(Guarded):
         self, door: Door, root: Root | None = None, work: Work | None = None, quick: Work | None = None
     ) -> None:
         self.answers = Answers(root or Root())
-        self.work, self.quick = work or Work(), quick or Work(QUICK_WORKERS)
+        pool = ThreadPoolExecutor(WORKERS + QUICK_WORKERS, thread_name_prefix="explorer")  # begun when needed
+        self.work = work or Work(WORKERS, pool=pool)
+        self.quick = quick or Work(QUICK_WORKERS, pool=pool)
         super().__init__(_routed(self.answers, self.work, self.quick), door)
 
     def close(self) -> None:
