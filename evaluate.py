@@ -1,3 +1,3 @@
-from ttt_apps.evaluate import main
+from ttt_apps.entry import evaluate
 
-main()
+evaluate()

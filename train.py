@@ -1,3 +1,3 @@
-from ttt_apps.train import main
+from ttt_apps.entry import train
 
-main()
+train()

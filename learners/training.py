@@ -302,7 +302,12 @@ class Training(Stepwise):
         if int(arrays["counts"][0]) > self.games:
             raise ValueError(f"games={self.games} is fewer than the {int(arrays['counts'][0])} that were to be played")
         try:
-            _, self._started, self.marked, *done = (int(count) for count in arrays["counts"])
+            planned, self._started, self.marked, *done = (int(count) for count in arrays["counts"])
+            running = int(np.count_nonzero(arrays["live"]))
+            if min(self.marked, *done) < 0 or not self.marked <= done[0] == sum(done[1:]) == self._started - running:
+                raise ValueError("its counts of games do not fit together")  # below 0 it would play for ever
+            if self._started > planned:
+                raise ValueError("it has started more games than there are")
             self.done = Progress(*done)
             self._live[...] = arrays["live"]
             self._board.restore({"game": self.learner.game, **_named("board.", arrays)}, None)

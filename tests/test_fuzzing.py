@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import shutil
 import sys
 import warnings
@@ -40,6 +41,13 @@ from ttt_envs.specs import POLICIES, TRUST, FromFile, load_object
 pytestmark = pytest.mark.slow
 
 SEEDS = st.integers(0, 2**32 - 1)
+SCALE = float(os.environ.get("TTT_ENVS_FUZZ_SCALE", "1"))
+"""multiplies the number of examples of every test here"""
+
+
+def examples(number):
+    """Settings for a number of examples at scale 1."""
+    return settings(max_examples=max(1, round(SCALE * number)))
 
 
 @contextmanager
@@ -95,7 +103,7 @@ SPECS = st.one_of(
 )
 
 
-@settings(max_examples=20_000)
+@examples(20_000)
 @given(SPECS, st.booleans())
 def test_any_spec_string_is_a_policy_or_a_sentence(spec, from_file):
     with pytest.MonkeyPatch.context() as patch:
@@ -111,7 +119,7 @@ def test_any_spec_string_is_a_policy_or_a_sentence(spec, from_file):
 VALUES = st.sampled_from([value for value in damage.VALUES if value is not damage.HUGE])
 
 
-@settings(max_examples=2_000)
+@examples(2_000)
 @given(st.data())
 def test_settings_of_any_kind_are_taken_or_a_sentence(data):
     learner = data.draw(st.sampled_from(sorted(LEARNERS)))
@@ -194,7 +202,7 @@ def test_damaged_bytes_in_any_file_of_a_run(runs, learner):
     run = runs[learner]
     files = sorted(path for path in run.rglob("*") if path.suffix in (".json", ".jsonl", ".npz"))
 
-    @settings(max_examples=EXAMPLES.get(learner, 500))
+    @examples(EXAMPLES.get(learner, 500))
     @given(st.sampled_from(files), SEEDS)
     def check(path, seed):
         with changed(path, damage.damaged_bytes(path.read_bytes(), np.random.default_rng(seed))):
@@ -208,7 +216,7 @@ def test_damaged_bytes_in_any_file_of_a_run(runs, learner):
 def test_damaged_nodes_of_any_json_of_a_run(runs, learner):
     run = runs[learner]
 
-    @settings(max_examples=EXAMPLES.get(learner, 500))
+    @examples(EXAMPLES.get(learner, 500))
     @given(st.sampled_from(["config.json", "config.json", "cost.json", "metrics.jsonl", "choices.jsonl"]), SEEDS)
     def check(name, seed):
         rng, text = np.random.default_rng(seed), (run / name).read_text()
@@ -233,7 +241,7 @@ def test_damaged_zips_of_a_run(runs, learner):
     """A damaged zip is refused whole, or holds the arrays that were written."""
     run = runs[learner]
 
-    @settings(max_examples=EXAMPLES.get(learner, 500))
+    @examples(EXAMPLES.get(learner, 500))
     @given(st.sampled_from(arrays_of(run)), SEEDS)
     def check(path, seed):
         whole = path.read_bytes()
@@ -259,7 +267,7 @@ def test_other_arrays_with_a_hash_of_their_own(runs, learner, tmp_path):
     """Somebody has written the arrays as we do, and they are not those of a run."""
     run = runs[learner]
 
-    @settings(max_examples=EXAMPLES.get(learner, 500))
+    @examples(EXAMPLES.get(learner, 500))
     @given(st.sampled_from(arrays_of(run)), SEEDS)
     def check(path, seed):
         with told():
@@ -283,7 +291,7 @@ def test_a_damaged_run_goes_on_or_says_why(runs, learner, tmp_path):
     contents = {path.relative_to(run): path.read_bytes() for path in run.rglob("*") if path.is_file()}
     games = str(int(LEARNED[learner][0].partition("=")[2]) + 4)
 
-    @settings(max_examples=RESUMED[learner])
+    @examples(RESUMED[learner])
     @given(st.sampled_from(names), SEEDS)
     def check(name, seed):
         copy, rng = tmp_path / "run", np.random.default_rng(seed)
@@ -335,7 +343,7 @@ def test_damaged_results_of_a_study_are_measured_anew(tmp_path):
     wanted = json.dumps(run_units(study, tmp_path, made_by))
     whole = (tmp_path / UNITS).read_bytes()
 
-    @settings(max_examples=600)
+    @examples(600)
     @given(SEEDS, st.booleans())
     def check(seed, bytewise):
         rng = np.random.default_rng(seed)
@@ -357,7 +365,7 @@ def test_damaged_tables_that_are_kept_are_made_anew(tmp_path, monkeypatch):
     assert kept.write(array)
     files = [kept.path, kept.label]
 
-    @settings(max_examples=1_000)
+    @examples(1_000)
     @given(st.sampled_from(files), SEEDS)
     def check(path, seed):
         rng, whole = np.random.default_rng(seed), path.read_bytes()
@@ -384,7 +392,7 @@ def test_damaged_tables_of_solved_games_are_solved_anew(tmp_path, monkeypatch):
     contents = {path: path.read_bytes() for path in sorted(tmp_path.iterdir())}
     assert len(contents) == 2
 
-    @settings(max_examples=25)
+    @examples(25)
     @given(st.sampled_from(list(contents)), SEEDS)
     def check(path, seed):
         path.write_bytes(damage.damaged_bytes(contents[path], np.random.default_rng(seed)))
@@ -413,7 +421,7 @@ def test_damaged_logs_of_games(games, tmp_path):
     write_games(path, games)
     whole = path.read_bytes()
 
-    @settings(max_examples=1_500)
+    @examples(1_500)
     @given(SEEDS, st.booleans())
     def check(seed, bytewise):
         rng = np.random.default_rng(seed)
@@ -437,7 +445,7 @@ def test_damaged_logs_of_games(games, tmp_path):
 def test_damaged_text_of_games(games):
     whole = "\n".join(map(to_notation, games[:3])).encode()
 
-    @settings(max_examples=1_500)
+    @examples(1_500)
     @given(SEEDS)
     def check(seed):
         text = damage.damaged_bytes(whole, np.random.default_rng(seed)).decode(errors="replace")
@@ -458,7 +466,7 @@ def test_damaged_zips_of_stable_baselines(tmp_path, monkeypatch):
     sb3.DQN("MlpPolicy", SingleEnv((2, 3), 2, 0.25), policy_kwargs={"net_arch": [4]}, buffer_size=1).save(path)
     whole = path.read_bytes()
 
-    @settings(max_examples=150)
+    @examples(150)
     @given(SEEDS)
     def check(seed):
         rng = np.random.default_rng(seed)
@@ -638,7 +646,7 @@ def test_any_command_line_ends_with_a_result_or_a_sentence(program, count, here)
         typed = data.draw(st.lists(st.sampled_from(TYPED), max_size=12))
         return play.main, options_of(data, PLAYED), "\n".join(typed)
 
-    @settings(max_examples=count)
+    @examples(count)
     @given(st.data())
     def check(data):
         main, words, typed = words_and_input(data)

@@ -5,6 +5,8 @@ import warnings
 
 __ttt_envs__ = True  # tells our package from others of this name: ttt_envs/hidden.py
 
+from ttt_apps.signals import silent_interrupts
+
 
 def _refuse_hidden() -> None:
     """End with one sentence where a folder hides a package: the commands need them all, and import them at once."""
@@ -24,4 +26,5 @@ def _refuse_hidden() -> None:
         sys.exit(2)
 
 
-_refuse_hidden()
+with silent_interrupts():
+    _refuse_hidden()

@@ -7,6 +7,7 @@ import difflib
 import io
 import os
 import re
+import shutil
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -35,6 +36,8 @@ if TYPE_CHECKING:  # compiled code is imported where a game is played, not where
 
 MOST = 10**15
 """the largest count that is taken"""
+MIN_COLUMNS, MAX_COLUMNS = 40, 10_000
+"""widths of a terminal: wrapping help to fewer columns does not end, and a table fills all that there are"""
 GLOBAL = "--quiet shows no progress and says only results and what is wrong; --version prints the version."
 
 _quiet = False
@@ -345,11 +348,27 @@ def quiet_words() -> list[str]:
     return ["--quiet"] if _quiet else []
 
 
+def prepare_output() -> None:
+    """Make standard output take any result: letters that it cannot encode are replaced, and its width is usable."""
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="replace")
+    try:
+        asked = int(os.environ.get("COLUMNS", "0"))
+    except ValueError:
+        asked = 0
+    if asked <= 0:  # it says nothing
+        os.environ.pop("COLUMNS", None)
+    columns = shutil.get_terminal_size().columns
+    if not MIN_COLUMNS <= columns <= MAX_COLUMNS:
+        os.environ["COLUMNS"] = str(min(max(columns, MIN_COLUMNS), MAX_COLUMNS))  # tyro and rich read it
+
+
 def run_command(command: Callable[[], Any]) -> None:
     """Run a command; a mistake in what was asked for is one sentence and exit code 2, a signal to stop 130.
 
     Classes of modules in the current folder can be named, as with ``python -m``.
     """
+    prepare_output()
     if not {"", os.getcwd()} & set(sys.path):
         sys.path.append(os.getcwd())
     try:

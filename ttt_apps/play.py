@@ -127,9 +127,8 @@ def _main(words: list[str]) -> None:
         serve(words)
         return
     options = parse(Play, words, as_called("play.py"))
-    for stream in (sys.stdin, sys.stdout):
-        if hasattr(stream, "reconfigure"):  # what is typed may be no text, and a terminal may lack letters
-            stream.reconfigure(errors="replace")
+    if hasattr(sys.stdin, "reconfigure"):  # what is typed may be no text
+        sys.stdin.reconfigure(errors="replace")
     options.run(new_console(), sys.stdin)
 
 

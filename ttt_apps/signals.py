@@ -57,6 +57,20 @@ def ended_by_signals() -> Iterator[None]:
 
 
 @contextmanager
+def silent_interrupts() -> Iterator[None]:
+    """Ctrl-C ends the process without a traceback: for imports, which take a moment and have nothing to keep."""
+    in_main = threading.current_thread() is threading.main_thread()
+    if not in_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:  # ignored, or someone's own
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@contextmanager
 def undisturbed() -> Iterator[None]:
     """Signals wait until it is done."""
     if not hasattr(signal, "pthread_sigmask"):

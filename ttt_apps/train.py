@@ -74,7 +74,8 @@ def asked_for(arguments: Sequence[str], prog: str) -> tuple[Options, AnyConfig]:
         ValueError: arguments that make no sense.
         SystemExit: help was asked for.
     """
-    name = _named(arguments, "--learner") or Options.learner
+    name = _named(arguments, "--learner")
+    name = Options.learner if name is None else name
     if name not in LEARNERS:
         raise ValueError(f"there is no learner {name!r}: {nearest(name, LEARNERS)}")
     default = defaults_of(name, _named(arguments, "--opponent"))
@@ -90,13 +91,14 @@ def asked_for(arguments: Sequence[str], prog: str) -> tuple[Options, AnyConfig]:
 
 
 def _named(arguments: Sequence[str], option: str) -> str | None:
-    """What a command line gives for an option on which the defaults of others depend; None where it does not."""
+    """What a command line gives last for an option on which defaults of others depend; None where it does not."""
+    found = None
     for index, argument in enumerate(arguments):
         if argument == option and index + 1 < len(arguments):
-            return arguments[index + 1]
+            found = arguments[index + 1]
         if argument.startswith(f"{option}="):
-            return argument.partition("=")[2]
-    return None
+            found = argument.partition("=")[2]
+    return found
 
 
 def _settings_of_others(learner: str) -> dict[str, list[str]]:

@@ -11,16 +11,22 @@ import contextlib
 import itertools
 import logging
 import os
+import signal
 import socket
+import sys
+import threading
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from pickle import PicklingError
 from typing import Any, TypeVar
 
 from joblib import Parallel, delayed
+from joblib.externals.loky.backend import resource_tracker as loky_resource_tracker
 from joblib.externals.loky.process_executor import BrokenProcessPool
+from joblib.parallel import LokyBackend, get_active_backend
 
 Result = TypeVar("Result")
 Block = Sequence[Any]
@@ -30,6 +36,8 @@ TRIES = 3
 """how often workers may die, one after the other without a block that gets done, before that is an error"""
 TASK_S = 0.5
 """seconds that a task on a cluster is to take at most, where blocks are shorter"""
+PARENT_CHECK_S = 0.5
+"""seconds between two looks of a worker at whether its parent lives"""
 
 
 @dataclass(frozen=True)
@@ -111,6 +119,56 @@ def _stays_here(problem: BaseException) -> ValueError:
 # On the cores here
 
 
+class _TiedLokyBackend(LokyBackend):  # type: ignore[misc]
+    """Processes of joblib, which leave Ctrl-C to their parent and end when it ends, however it does."""
+
+    def configure(self, n_jobs: int = 1, parallel: Any = None, **settings: Any) -> Any:
+        """The number of workers."""
+        settings |= {"initializer": _prepare_worker, "initargs": (os.getpid(),)}
+        return super().configure(n_jobs, parallel, **settings)
+
+
+def _prepare_worker(parent: int) -> None:
+    """Make this process a worker of ``parent``."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its workers
+    threading.Thread(target=_end_with, args=(parent,), name="parent", daemon=True).start()
+
+
+def _end_with(parent: int) -> None:
+    """End this process when its parent has ended."""
+    if sys.platform == "win32":  # the number of the parent stays there
+        import psutil
+
+        with contextlib.suppress(psutil.Error):
+            psutil.Process(parent).wait()
+    else:
+        while os.getppid() == parent:
+            time.sleep(PARENT_CHECK_S)
+    os._exit(1)
+
+
+@contextlib.contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """Ctrl-C waits for the end of it; processes that are started within do not hear it at all."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    for tracker in (resource_tracker, loky_resource_tracker):  # which would lift the block when they are started
+        tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _in_parallel(jobs: int) -> Parallel:
+    """Parallel with workers tied to this process; within one of its workers, or another backend, as usual."""
+    active, _ = get_active_backend()
+    tied = {"backend": _TiedLokyBackend()} if isinstance(active, LokyBackend) else {}
+    return Parallel(n_jobs=jobs, return_as="generator_unordered", **tied)
+
+
 def _on_cores(
     function: Callable[..., Result], numbered: Iterator[tuple[int, Block]], jobs: int
 ) -> Generator[tuple[int, Result], None, None]:
@@ -130,8 +188,10 @@ def _on_cores(
     deaths = 0
     while True:
         again = sorted(under_way.items())
-        results = Parallel(n_jobs=jobs, return_as="generator_unordered")(take(itertools.chain(again, numbered)))
+        results: Any = None
         try:
+            with _interrupts_blocked():  # Python prints a traceback where it is interrupted while it starts
+                results = _in_parallel(jobs)(take(itertools.chain(again, numbered)))
             for number, result in results:
                 del under_way[number]
                 deaths = 0
@@ -151,7 +211,8 @@ def _on_cores(
         finally:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # that what nobody wants any more is cancelled
-                results.close()
+                if results is not None:
+                    results.close()
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -168,7 +229,7 @@ def connect(cluster: Cluster) -> bool:
         ValueError: no such cluster, or no Ray.
     """
     try:
-        import ray
+        ray = _import_ray()
     except ImportError:
         raise ValueError('a cluster needs Ray: pip install "ttt_envs[cluster]"') from None
     if ray.is_initialized():
@@ -182,6 +243,26 @@ def connect(cluster: Cluster) -> bool:
             f'"ray start --head", or write the address of its head, host:port'
         ) from None
     return True
+
+
+def _import_ray() -> Any:
+    """Ray, silent on standard output, which is for results.
+
+    A thread of Ray prints there that a worker died, whatever ``log_to_driver`` says. It reads these variables when it
+    is imported; who has imported it before decides for themselves.
+    """
+    silent = {"RAY_DEDUP_LOGS": "1", "RAY_DEDUP_LOGS_SKIP_REGEX": "^"}
+    before = {name: os.environ.get(name) for name in silent}
+    os.environ.update(silent)
+    try:
+        import ray
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+    return ray
 
 
 def _on_cluster(

@@ -10,9 +10,12 @@ import signal
 import subprocess
 import threading
 import time
+import uuid
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import IO
+
+import psutil
 
 LONGEST = 8000
 """letters of a line that are read; the rest is cut, as piskvork does with its buffer of that size"""
@@ -20,6 +23,8 @@ MOST_UNREAD = 10_000
 """lines that may wait for a reader: who says more, unasked, is not listened to any longer"""
 END_S = 1.0
 """for a program that was told to end, before it is killed: "e.g. 1 second" in the protocol"""
+KILL_ROUNDS = 20
+"""how often processes of a program are looked for: it may start others in the meantime"""
 
 
 class Ended(Exception):  # noqa: N818  # it need not be an error
@@ -33,8 +38,9 @@ class TooLate(Exception):  # noqa: N818
 class Program:
     """A running program and its standard streams.
 
-    It is in a group of processes of its own, so that Ctrl-C at the terminal is ours alone. It is told to end, and the
-    group killed a moment later, when it is closed, when nobody holds this object any more, and when Python ends.
+    It is in a group of processes of its own, so that Ctrl-C at the terminal is ours alone. It is told to end, and a
+    moment later killed with all that it has started, when it is closed, when nobody holds this object any more, and
+    when Python ends. Processes that have left the group are known by a variable in their environment.
 
     Args:
         command: the program and its arguments.
@@ -45,6 +51,7 @@ class Program:
     """
 
     def __init__(self, command: Sequence[str], farewell: str | None = None) -> None:
+        mark = f"TTT_ENVS_PROGRAM_{uuid.uuid4().hex.upper()}"
         try:
             child = subprocess.Popen(
                 command,
@@ -53,6 +60,7 @@ class Program:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 start_new_session=True,
+                env={**os.environ, mark: "1"},
             )
         except OSError as problem:
             raise ValueError(f"{command[0]} does not start, {problem.strerror or problem}: is it a program?") from None
@@ -72,7 +80,7 @@ class Program:
         for one in readers:
             one.start()
         self._farewell = [] if farewell is None else [f"{farewell}\r\n".encode()]
-        self._finalizer = weakref.finalize(self, _end, child, readers, self._farewell, os.getpid())
+        self._finalizer = weakref.finalize(self, _end, child, mark, readers, self._farewell, os.getpid())
 
     def send(self, lines: Sequence[str]) -> None:
         """Write lines, each ended by CR LF, as the protocol has it.
@@ -170,8 +178,35 @@ def _some(stream: IO[bytes]) -> bytes:
         return b""
 
 
+def _marked(mark: str) -> list[psutil.Process]:
+    """Running processes with a variable of this name in their environment; those of other users cannot be read."""
+    found = []
+    for number in psutil.pids():
+        with contextlib.suppress(psutil.Error, OSError):
+            process = psutil.Process(number)
+            if mark in process.environ():
+                found.append(process)
+    return found
+
+
+def _kill_marked(mark: str) -> None:
+    """Kill all processes that have inherited a variable, wherever they are."""
+    for _ in range(KILL_ROUNDS):
+        found = _marked(mark)
+        if not found:
+            return
+        for process in found:
+            with contextlib.suppress(psutil.Error):
+                process.kill()  # psutil compares when it began: its number may be somebody else's by now
+        psutil.wait_procs(found, END_S)
+
+
 def _end(
-    child: subprocess.Popen[bytes], readers: Sequence[threading.Thread], farewell: Sequence[bytes], owner: int
+    child: subprocess.Popen[bytes],
+    mark: str,
+    readers: Sequence[threading.Thread],
+    farewell: Sequence[bytes],
+    owner: int,
 ) -> None:
     """Tell a child to end, kill it and all that it has started, and wait for it."""
     if os.getpid() != owner or child.stdin is None:  # the former is a copy of the process, whose child it is not
@@ -189,6 +224,7 @@ def _end(
     with contextlib.suppress(OSError):
         child.stdin.close()
     child.wait()
+    _kill_marked(mark)
     for reader in readers:
         if reader is not threading.current_thread():
             reader.join(END_S)  # they close the other streams

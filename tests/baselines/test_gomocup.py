@@ -1,5 +1,6 @@
 """Engines of the Gomocup protocol as opponents: what they are told, what they may say, and that they never stay."""
 
+import contextlib
 import copy
 import dataclasses
 import gc
@@ -449,6 +450,41 @@ def test_who_does_not_want_to_end_is_killed(engine):
     player.close()
     assert not children()
     assert time.monotonic() - begun > 0.9
+
+
+LEAVES = """
+    import subprocess
+    stray = "import os, sys, time; print(os.getpid(), file=open(sys.argv[1], 'w'), flush=True); time.sleep(600)"
+    starts = "import subprocess as s, sys; s.Popen([sys.executable, '-S', '-c', *sys.argv[1:]], start_new_session=True)"
+    subprocess.run([sys.executable, "-S", "-c", starts, stray, "STRAY"], start_new_session=True)
+"""
+"""an engine that starts a process in a session of its own, whose parent ends"""
+
+
+@pytest.mark.parametrize("told_to", ["end", "move, too late"])
+def test_what_has_left_its_session_ends_with_it_and_nothing_else_does(engine, told_to, tmp_path):
+    here = LEAVES.replace("STRAY", str(tmp_path / "stray"))
+    if told_to != "end":
+        here += "    def answer(line): time.sleep(60)\n"
+    other = subprocess.Popen([sys.executable, "-S", "-c", "input()"], stdin=subprocess.PIPE, start_new_session=True)
+    player = make_policy(engine(here, move=0.1, tolerance=0.1), GAME).player()
+    while not (tmp_path / "stray").exists() or not (tmp_path / "stray").read_text():
+        time.sleep(0.01)
+    stray = psutil.Process(int((tmp_path / "stray").read_text()))
+    try:
+        assert os.getsid(stray.pid) == stray.pid
+        if told_to == "end":
+            player.close()
+        else:
+            with pytest.raises(ValueError, match="did not answer BEGIN within"):
+                player.act(Boards.start(GAME), np.zeros(1, np.int64), None)
+        assert not stray.is_running() or stray.status() == psutil.STATUS_ZOMBIE
+        assert other.poll() is None
+    finally:
+        other.communicate(b"\n")
+        player.close()
+        with contextlib.suppress(psutil.Error):
+            stray.kill()
 
 
 @pytest.mark.parametrize("how", ["an interrupt", "an exception"])

@@ -118,7 +118,7 @@ def test_games_that_are_kept_are_not_played_again(tmp_path, monkeypatch):
     assert len(played) == 4
 
 
-@pytest.mark.parametrize("damage", ["cells", "value", "missing", "shape"])
+@pytest.mark.parametrize("damage", ["cells", "value", "large", "missing", "shape"])
 def test_damaged_games_are_told(tmp_path, damage):
     config = ValueNetConfig(**FAST)
     games_of(tmp_path, config, games=2)
@@ -128,6 +128,8 @@ def test_damaged_games_are_told(tmp_path, damage):
         arrays["seen"][0, 0] = 3
     elif damage == "value":
         arrays["value"][0] = np.nan
+    elif damage == "large":
+        arrays["value"][0] = -1e308
     elif damage == "missing":
         del arrays["value"]
     else:

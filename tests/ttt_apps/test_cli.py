@@ -1,9 +1,14 @@
 """What all commands share: numbers, unknown words, names of commands, quiet and version."""
 
 import dataclasses
+import io
 import json
+import os
+import signal
+import subprocess
 import sys
 import warnings
+from pathlib import Path
 from typing import Annotated
 
 import pytest
@@ -15,6 +20,8 @@ from ttt_apps.evaluate import COMMANDS
 from ttt_envs import Game, make_policy
 from ttt_envs.specs import load_object
 from ttt_envs.version import __version__
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize(
@@ -132,6 +139,71 @@ def test_the_help_lists_all_commands(words, capsys):
     for name in COMMANDS:
         assert f"\n{name} " in shown
     assert "--quiet" in shown
+
+
+@pytest.mark.parametrize(
+    ("columns", "used"),
+    [
+        ("0", None), ("1", "40"), ("-5", None), ("", None), ("\u00b2", None),
+        ("9" * 5000, None), ("99", "99"), ("9" * 9, "10000"),
+    ],
+)  # fmt: skip
+def test_a_width_of_the_terminal_is_one_that_help_fits_into(columns, used, monkeypatch):
+    monkeypatch.setenv("COLUMNS", columns)
+    monkeypatch.setattr(sys, "__stdout__", io.StringIO())  # no terminal
+    cli.run_command(lambda: None)
+    assert os.environ.get("COLUMNS") == used
+
+
+@pytest.mark.parametrize("columns", ["0", "1"])
+def test_help_is_whole_however_narrow_the_terminal_is_said_to_be(columns):
+    command = [sys.executable, "evaluate.py", "match", "--help"]
+    shown = subprocess.run(
+        command, cwd=ROOT, env={**os.environ, "COLUMNS": columns}, capture_output=True, text=True, timeout=300
+    )
+    assert shown.returncode == 0, shown.stderr
+    for word in ("--openings", "--clock", "--jobs"):
+        assert word in shown.stdout
+
+
+@pytest.mark.parametrize(
+    "encoding",
+    [
+        {"PYTHONIOENCODING": "ascii"},
+        {"PYTHONIOENCODING": "cp1252:strict"},
+        {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+    ],
+)
+def test_letters_that_standard_output_lacks_are_replaced_when_the_work_is_done(encoding, tmp_path):
+    (tmp_path / "names.py").write_text(
+        "from ttt_apps.cli import run_command, say, show, new_table\n"
+        "table = new_table('games \\u4e94')\n"
+        "run_command(lambda: (say('five: \\u4e94'), show(table), print('\\udcff')))\n"
+    )
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("LC_", "LANG", "PYTHONUTF8"))}
+    env |= {"PYTHONPATH": str(ROOT), **encoding}
+    shown = subprocess.run([sys.executable, tmp_path / "names.py"], env=env, capture_output=True)
+    assert shown.returncode == 0, shown.stderr
+    assert shown.stdout.splitlines()[0] == b"five: ?"
+    assert shown.stdout.splitlines()[-1] == b"?"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a process that ended by a signal")
+@pytest.mark.parametrize("module", ["ttt_envs", "tyro"])
+@pytest.mark.parametrize("command", ["train", "evaluate", "play"])
+def test_an_interrupt_while_modules_are_imported_prints_nothing(command, module, interruptible):
+    lines = [
+        "import os, runpy, signal, sys",
+        "class Finder:",
+        "    def find_spec(name, *rest):",
+        f"        if name == {module!r}:",
+        "            os.kill(os.getpid(), signal.SIGINT)",
+        "sys.meta_path.insert(0, Finder)",
+        "sys.argv[1:] = ['--version']",
+        f"runpy.run_path('{command}.py')",
+    ]
+    done = subprocess.run([sys.executable, "-c", "\n".join(lines)], cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
 
 
 def test_completion_knows_all_commands(capsys):

@@ -103,6 +103,8 @@ def test_all_policies_are_listed(capsys):
         (["--opponent", "randon"], "there is no policy 'randon': did you mean 'random'?"),
         (["--opponent", "random:("], "its parentheses do not match"),
         (["--learner", "q-lerning"], "there is no learner 'q-lerning': did you mean 'q-learning'?"),
+        (["--learner="], "there is no learner ''"),
+        (["--learner", "q-learning", "--learner", "x"], "there is no learner 'x'"),
         (["--games", "-5"], "games=-5 is negative"),
         (["--batch", "0"], "batch=0 leaves nothing to play"),
         (["--log-every", "0"], "log_every=0 does not work: choose 1 or more games"),

@@ -39,18 +39,17 @@ LOGGED = PlayedGame(Game(), ("optimal", "random"), tuple(Move(cell) for cell in 
 @contextmanager
 def served(root):
     """The address of an explorer, in this process."""
-    import uvicorn
-
     from ttt_apps.explorer.app import Explorer
     from ttt_apps.explorer.command import listening
     from ttt_apps.explorer.guards import Door
     from ttt_apps.explorer.limits import Root
+    from ttt_apps.explorer.protocol import new_server
 
     with listening("127.0.0.1", 0) as bound:
         port = bound.getsockname()[1]
         explorer = Explorer(Door("127.0.0.1", port), Root(root))
         explorer.answers.warm()
-        server = uvicorn.Server(uvicorn.Config(explorer, log_level="error", lifespan="off"))
+        server = new_server(explorer)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
         thread.start()
         try:
@@ -58,7 +57,7 @@ def served(root):
         finally:
             server.should_exit = True
             thread.join(30)
-            explorer.work.close()
+            explorer.close()
 
 
 @pytest.fixture(scope="module")

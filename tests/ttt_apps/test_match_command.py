@@ -1,13 +1,20 @@
 """``evaluate.py match`` with openings and logs, and ``evaluate.py games``."""
 
 import json
+import os
+import signal
+import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from baselines.simple import Random
 from evaluation.games import append_games, read_games
 from ttt_apps import evaluate
+
+ROOT = Path(__file__).resolve().parents[2]
 
 MATCH = ["match", "win-or-block", "random", "--games", "200", "--skip-chance", "0.25", "--seed", "3"]
 
@@ -176,3 +183,39 @@ def test_a_match_by_the_clock_tells_the_time_of_both(tmp_path, capsys):
     assert "by the clock, 20+0.5" in shown
     assert "lost on time" in shown
     assert "'soon' is no clock: write seconds" in refused(capsys, *words[:-1], "soon")
+
+
+class DiesOnce(Random):
+    """Kills the worker in which it moves first of all, as the system does when memory runs out."""
+
+    def __init__(self, game, path: str):
+        super().__init__(game)
+        self.path = Path(path)
+
+    def act(self, boards, rng):
+        if not self.path.exists():
+            self.path.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().act(boards, rng)
+
+
+@pytest.mark.needs("ray")
+def test_json_is_all_that_standard_output_has_when_a_worker_of_a_cluster_dies(cluster, tmp_path):
+    command = [
+        sys.executable,
+        "evaluate.py",
+        "match",
+        f"test_match_command:DiesOnce:path={tmp_path / 'died'}",
+        "random",
+    ]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests" / "ttt_apps")])}
+    done = subprocess.run(
+        [*command, "--games=20", "--json", f"--cluster={cluster.address}"],
+        cwd=ROOT,
+        env=env,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "died").exists()
+    assert json.loads(done.stdout)["games"] == 20

@@ -198,6 +198,9 @@ def test_what_cannot_go_on_says_why(tmp_path, capsys):
         ("board.cells", 3, "'board.cells' of the state of the training is not within 0 to 2"),
         ("board.outcome", -2, "is not within -1 to 5"),
         ("turns.rng", 0, "the state of the training is damaged"),
+        ("counts", -(2**63), "its counts of games do not fit together"),
+        ("counts", [300, 300, 0, -(2**63), 0, 0, -(2**63)], "its counts of games do not fit together"),
+        ("counts", [300, 301, 0, 301, 301, 0, 0], "it has started more games than there are"),
     ],
 )
 def test_a_state_with_numbers_out_of_range_is_one_sentence(name, value, said, tmp_path, capsys):

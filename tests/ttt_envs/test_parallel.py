@@ -4,14 +4,21 @@ import contextlib
 import itertools
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from functools import partial
 from pathlib import Path
 
+import psutil
 import pytest
 
 from ttt_envs.parallel import TRIES, Cluster, check_jobs, do_blocks, in_order
+
+ROOT = Path(__file__).resolve().parents[2]
+GIVE_UP_S = 120
+"""a way out where what is waited for never happens; workers that are left alone live for 300 s"""
 
 
 def square(number, folder=None):
@@ -32,6 +39,60 @@ def fail(number):
 
 def die(number):
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def stay(folder):
+    """Write down which process this is, and work for ever."""
+    Path(folder, f"{os.getpid()}.pid").touch()
+    while True:
+        time.sleep(1)
+
+
+@contextlib.contextmanager
+def two_workers(folder):
+    """A process whose two workers stay, in a group of their own."""
+    lines = [
+        "import signal, sys",
+        "from test_parallel import do_blocks, stay",
+        "from ttt_apps.cli import run_command",
+        "signal.signal(signal.SIGINT, signal.default_int_handler)",  # which a shell has ignored in the background
+        "print('begun', flush=True)",
+        f"run_command(lambda: list(do_blocks(stay, [({str(folder)!r},)] * 4, 2)))",
+    ]
+    path = os.pathsep.join(map(str, (ROOT, Path(__file__).parent)))
+    process = subprocess.Popen(
+        [sys.executable, "-c", "\n".join(lines)],
+        env={**os.environ, "PYTHONPATH": path},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        assert process.stdout.readline() == "begun\n"
+        yield process
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+def wait_for(event):
+    """What ``event`` gives as soon as that is true, or after a long time."""
+    until = time.monotonic() + GIVE_UP_S
+    while not (found := event()) and time.monotonic() < until:
+        time.sleep(0.02)
+    return found
+
+
+def workers_of(process):
+    """The processes of joblib that a process has begun."""
+    found = []
+    with contextlib.suppress(psutil.Error):
+        for child in psutil.Process(process.pid).children(recursive=True):
+            with contextlib.suppress(psutil.Error):
+                found += [child] if "popen_loky" in " ".join(child.cmdline()) else []
+    return found
 
 
 SQUARES = [n * n for n in range(20)]
@@ -96,6 +157,30 @@ def test_workers_that_die_again_and_again_are_an_error():
 def test_a_number_of_jobs_that_cannot_work_is_refused(jobs):
     with pytest.raises(ValueError, match=f"^jobs={jobs} leaves nobody to work: choose"):
         check_jobs(jobs)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="SIGKILL and groups of processes")
+def test_workers_end_with_a_parent_that_is_killed(tmp_path):
+    with two_workers(tmp_path) as process:
+        assert wait_for(lambda: len(list(tmp_path.glob("*.pid"))) == 2)
+        workers = workers_of(process)
+        assert {int(path.stem) for path in tmp_path.glob("*.pid")} == {worker.pid for worker in workers}
+        process.kill()
+        process.wait()
+        assert wait_for(lambda: not any(worker.is_running() for worker in workers))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="groups of processes")
+@pytest.mark.parametrize("delay_s", [0, 0.05, 0.15, 0.4])
+def test_an_interrupt_while_workers_start_is_one_word(delay_s, tmp_path):
+    with two_workers(tmp_path) as process:
+        workers = wait_for(lambda: workers_of(process))
+        time.sleep(delay_s)
+        os.killpg(process.pid, signal.SIGINT)
+        _, said = process.communicate()
+        assert said == "stopped\n"
+        assert process.returncode == 130
+        assert wait_for(lambda: not any(worker.is_running() for worker in workers))
 
 
 @pytest.mark.needs("ray")

@@ -113,10 +113,25 @@ class Answers:
         self._tables = Recent(KEPT_TABLES)
         self._policies = Recent(KEPT_POLICIES)
         self._choices = Recent(KEPT_CHOICES)
+        self._board_compiled = threading.Event()
+        self._board_compiled.set()  # where nobody warms, nothing waits
+
+    def start_warming(self) -> None:
+        """Answer in the background what is asked first, which compiles: the board, and then panels and a reply.
+
+        One kernel is compiled at a time, so panels that are asked for meanwhile wait for the board.
+        """
+        self._board_compiled.clear()
+        threading.Thread(target=self.warm, name="warm", daemon=True).start()
 
     def warm(self) -> None:
-        """Answer once what is asked first, which compiles."""
+        """Do what :meth:`start_warming` does, and return when it is done."""
         game = {"rows": 3, "columns": 3, "win_length": 3, "skip_chance": 0.0}
+        try:
+            self.replay(LineAsked.model_validate({"game": game, "moves": "b2"}))
+            self.play(PlayAsked.model_validate({"game": game, "seed": 0, "cell": 0}))
+        finally:
+            self._board_compiled.set()
         panels = [{"kind": kind} for kind in ("exact", "random", "compressed", "search", "mcts")]
         self.values(ValuesAsked.model_validate({"game": game, "position": ".../.../... o", "panels": panels}))
         self.play(PlayAsked.model_validate({"game": game, "seed": 0, "policy": "optimal"}))
@@ -166,6 +181,7 @@ class Answers:
         luck = LiveGame(game, key_of(np.random.default_rng(asked.seed)), 0).luck[0]
         cell = asked.cell
         if asked.policy is not None:
+            self._board_compiled.wait()
             policy, lock = self._policy(asked.policy, game)
             with lock:
                 cell = int(act(policy, Boards.of([position]), np.random.default_rng([int(luck), OPPONENT, stones]))[0])
@@ -273,6 +289,7 @@ class Answers:
 
     def values(self, asked: ValuesAsked) -> dict[str, Any]:
         """What the moves in a position are worth, as each panel sees it."""
+        self._board_compiled.wait()
         game = asked.game.game()
         position = from_text(asked.position, game)
         check_opening(game, position, "the position")

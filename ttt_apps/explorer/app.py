@@ -23,6 +23,8 @@ from ttt_apps.explorer.limits import Asked, Root, read_request
 ASSETS = Path(__file__).parent / "assets"
 KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 WORKERS = min(4, os.cpu_count() or 1)
+QUICK_WORKERS = 8
+"""for what is done in a moment: what compiles at its first use, as the board does, holds some of them and not all"""
 WAITING = 64
 """requests that may wait for a worker; more are told to come again"""
 
@@ -39,10 +41,12 @@ class Work:
     Args:
         workers: threads.
         waiting: requests that may wait.
+        pool: where the threads come from, which may be others' too: of as many threads as all of them together.
     """
 
-    def __init__(self, workers: int = WORKERS, waiting: int = WAITING) -> None:
-        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="explorer")
+    def __init__(self, workers: int = WORKERS, waiting: int = WAITING, pool: ThreadPoolExecutor | None = None) -> None:
+        self._pool = pool or ThreadPoolExecutor(workers, thread_name_prefix="explorer")
+        self._free = asyncio.Semaphore(workers)
         self._most = workers + waiting
         self._now = 0
 
@@ -56,7 +60,8 @@ class Work:
             raise Busy
         self._now += 1  # only the event loop's thread counts
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._pool, work, *given)
+            async with self._free:
+                return await asyncio.get_running_loop().run_in_executor(self._pool, work, *given)
         finally:
             self._now -= 1
 
@@ -71,16 +76,33 @@ class Explorer(Guarded):
     Args:
         door: who is let in.
         root: where runs and logs are; without it there are none.
-        work: who works.
+        work: who answers what may take seconds, for it searches, compiles, or reads files.
+        quick: who answers the rest, such as the moves on the board, so that it waits for none of that.
     """
 
-    def __init__(self, door: Door, root: Root | None = None, work: Work | None = None) -> None:
+    def __init__(
+        self, door: Door, root: Root | None = None, work: Work | None = None, quick: Work | None = None
+    ) -> None:
         self.answers = Answers(root or Root())
-        self.work = work or Work()
-        super().__init__(_routed(self.answers, self.work), door)
+        pool = ThreadPoolExecutor(WORKERS + QUICK_WORKERS, thread_name_prefix="explorer")  # begun when needed
+        self.work = work or Work(WORKERS, pool=pool)
+        self.quick = quick or Work(QUICK_WORKERS, pool=pool)
+        super().__init__(_routed(self.answers, self.work, self.quick), door)
+
+    def close(self) -> None:
+        """Nothing more is begun."""
+        self.work.close()
+        self.quick.close()
 
 
-def _routed(answers: Answers, work: Work) -> App:
+def _is_quick(asked: Asked) -> bool:
+    """Whether a request needs the rules of the game only; of a solved game the values, too."""
+    if isinstance(asked, limits.PlayAsked):
+        return asked.policy is None
+    return isinstance(asked, limits.LineAsked) or type(asked) is Asked
+
+
+def _routed(answers: Answers, work: Work, quick: Work) -> App:
     """What stands behind the door."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
 
@@ -96,13 +118,15 @@ def _routed(answers: Answers, work: Work) -> App:
         serve(file.name, "/" if file.name == "index.html" else f"/assets/{file.name}")
 
     def offer(name: str, kind: type[Asked], answer: Callable[[Any], dict[str, Any]]) -> None:
-        def answered(body: bytes) -> bytes:
-            return json.dumps(answer(read_request(kind, body)), allow_nan=False).encode()
+        def answered(asked: Asked) -> bytes:
+            return json.dumps(answer(asked), allow_nan=False).encode()
 
         async def route(request: Request) -> Response:
             if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
                 return _error(415, "the request is no JSON: send it as application/json")
-            return Response(await work.do(answered, await request.body()), media_type="application/json")
+            asked = read_request(kind, await request.body())
+            done_by = quick if _is_quick(asked) else work
+            return Response(await done_by.do(answered, asked), media_type="application/json")
 
         app.add_api_route(f"/api/{name}", route, methods=["POST"])
 

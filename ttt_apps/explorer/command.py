@@ -6,7 +6,6 @@ import importlib.util
 import secrets
 import socket
 import sys
-import threading
 import webbrowser
 from collections.abc import Sequence
 from contextlib import suppress
@@ -51,11 +50,10 @@ class Web:
         if not 0 <= self.port < 1 << 16:
             raise ValueError(f"--port {self.port} is no port: choose 0, for a free one, to 65535")
         folder = Path("runs") if self.runs is None and Path("runs").is_dir() else self.runs
-        import uvicorn
-
         from ttt_apps.explorer.app import Explorer
         from ttt_apps.explorer.guards import Door
         from ttt_apps.explorer.limits import Root
+        from ttt_apps.explorer.protocol import new_server
 
         root = Root(None if folder is None else folder.resolve())
         with listening(self.host, self.port) as bound:
@@ -65,17 +63,16 @@ class Web:
             everywhere = self.host in ("0.0.0.0", "::")
             shown = "127.0.0.1" if everywhere else f"[{self.host}]" if ":" in self.host else self.host
             address = f"http://{shown}:{port}/" + (f"?token={token}" if token else "")
-            config = uvicorn.Config(app, log_level="error", access_log=False, lifespan="off", timeout_keep_alive=30)
             say(f"The explorer is at {address} (Ctrl-C ends it)")
             if everywhere:
                 say("From elsewhere, write an address of this machine in the place of 127.0.0.1.")
             sys.stdout.flush()  # whoever reads it waits for it
-            threading.Thread(target=app.answers.warm, daemon=True).start()
+            app.answers.start_warming()
             if not self.no_browser:
                 webbrowser.open(address)
             with suppress(KeyboardInterrupt):  # how it is ended
-                uvicorn.Server(config).run(sockets=[bound])
-            app.work.close()
+                new_server(app).run(sockets=[bound])
+            app.close()
 
 
 def is_loopback(host: str) -> bool:

@@ -2,11 +2,12 @@
 
 A page on this machine can be asked by whatever other page a browser shows, and by a foreign name that is made to lead
 here (DNS rebinding). So the Host must be ours, an Origin must be the Host's, and where others can reach the machine
-they need the token. A request is read whole here, and is never longer than ``BODY``.
+they need the token. A request is read whole here, and is never longer than ``BODY``, nor on its way than ``REQUEST_S``.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import ipaddress
 import json
@@ -26,6 +27,8 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 COOKIE, HEADER = "ttt_token", b"x-ttt-token"
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 METHODS = ("GET", "HEAD", "POST")
+REQUEST_S = 10.0
+"""seconds that the head of a request may take to come, and its body"""
 HEADERS = (
     (
         b"content-security-policy",
@@ -162,7 +165,11 @@ class Guarded:
                 return
             if not self.door.knows_token(scope):
                 raise Refused(401, "this explorer wants its token: open the link that it has printed")
-            body = await _read(scope, receive)
+            try:
+                async with asyncio.timeout(REQUEST_S):
+                    body = await _read(scope, receive)
+            except TimeoutError:
+                raise Refused(408, "the rest of the request did not come in time: send it again") from None
         except Refused as refused:
             await say(answer, refused.status, str(refused))
             return
@@ -173,7 +180,7 @@ async def say(send: Send, status: int, why: str) -> None:
     """Answer with an error."""
     body = json.dumps({"error": why}).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    if status in (413, 401, 403, 421):
+    if status in (401, 403, 405, 408, 413, 421):
         headers.append((b"connection", b"close"))  # what else it sends is not read
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,29 @@
+"""The three commands, whose modules take a moment to import."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from ttt_apps.signals import silent_interrupts
+
+
+def train() -> None:
+    """``ttt-train``."""
+    _run("ttt_apps.train")
+
+
+def evaluate() -> None:
+    """``ttt-evaluate``."""
+    _run("ttt_apps.evaluate")
+
+
+def play() -> None:
+    """``ttt-play``."""
+    _run("ttt_apps.play")
+
+
+def _run(module: str) -> None:
+    """Import a module and run its ``main``."""
+    with silent_interrupts():
+        main = import_module(module).main
+    main()
