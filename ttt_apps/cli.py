@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr
@@ -475,3 +476,18 @@ def share_bar(description: str) -> Iterator[Callable[[float], None]]:
     with progress_bar() as bar:
         task = bar.add_task(description, total=1.0)
         yield lambda share: bar.update(task, completed=share)
+
+
+@contextmanager
+def slow_status(words: str, after_s: float = 1.0) -> Iterator[None]:
+    """Show what is being done where it takes more than a moment."""
+    console = Console(stderr=True)
+    status = console.status(words)
+    timer = threading.Timer(after_s, status.start)
+    if console.is_terminal and not _quiet:
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        status.stop()
