@@ -29,8 +29,10 @@ FIRST = (
 """groups of tests that begin first, before the others in order. Where nothing is compiled yet, two workers compile most
 kernels for everybody, each a half. The longest groups follow, so that nobody is left alone with one in the end"""
 
-LIGHT = {"axe_playwright_python", "fastapi", "httpx", "mkdocstrings", "playwright", "uvicorn", "zensical"}
+LIGHT = {"axe_playwright_python", "fastapi", "httpx", "mkdocstrings", "playwright", "uvicorn", "xdist", "zensical"}
 """packages that a test may need and that any worker imports in a moment"""
+
+DEAD_WORKERS = pytest.StashKey[bool]()
 
 os.environ.setdefault("TTT_ENVS_CACHE", str(ROOT / ".cache" / "tables"))
 os.environ.pop("COLUMNS", None)  # readline, which pytest imports, writes it for pytest-xdist's workers to find
@@ -78,10 +80,26 @@ def pytest_collection_modifyitems(config, items):
 
 def pytest_configure(config):
     config.option.loadscopereorder = False  # groups are handed out in our order, see FIRST
+    if getattr(config.option, "maxworkerrestart", None) is None:
+        # pytest-xdist 3.8 gives the worker that replaces a dead one all groups of that, finished ones too. A worker is
+        # given more when a test of it ends; in a finished group none does, so everybody waits for ever
+        config.option.maxworkerrestart = "0"
     config.addinivalue_line("markers", "needs(*packages): large packages, imported by the test and by no test file")
     config.addinivalue_line("markers", "xdist_group(name): tests for one worker of pytest-xdist, which may be absent")
     if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":  # kernels count modulo 2**64, of which numpy's scalars warn
         config.addinivalue_line("filterwarnings", "ignore:overflow encountered:RuntimeWarning")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node, error):
+    """Remember a worker that died, for between two tests none of them fails by it."""
+    if error:
+        node.config.stash[DEAD_WORKERS] = True
+
+
+def pytest_sessionfinish(session):
+    if session.config.stash.get(DEAD_WORKERS, False) and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.fixture(scope="session", autouse=True)
