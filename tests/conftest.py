@@ -17,6 +17,8 @@ ROOT = Path(__file__).resolve().parents[1]
 FIRST = (
     "kernels of play",
     "kernels of search",
+    "tensorflow",
+    "torch",
     "large",
     "tests/evaluation/test_evidence.py",
     "tests/test_documents.py",
@@ -56,15 +58,19 @@ def pytest_ignore_collect(collection_path, config):
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)  # before pytest-xdist reads the groups, and after
 def pytest_collection_modifyitems(config, items):
-    """Leave out what needs a package that is not here; one worker has all that needs large ones, or a whole file."""
+    """Leave out what needs a package that is not here; one worker has all that needs TensorFlow, torch or other large
+    packages, or a whole file."""
     for item in items:
         needed = {name for mark in item.iter_markers("needs") for name in mark.args}
+        if needed & {"stable_baselines3", "sb3_contrib"}:
+            needed.add("torch")
         missing = sorted(name for name in needed if not is_here(name))
         if missing:
             item.add_marker(pytest.mark.skip(reason=f"{' and '.join(missing)} not installed"))
-        large = bool(needed - LIGHT)
+        large = needed - LIGHT
         if large or item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group("large" if large else item.location[0]))
+            apart = next((name for name in ("tensorflow", "torch") if name in large), "large")
+            item.add_marker(pytest.mark.xdist_group(apart if large else item.location[0]))
     if hasattr(config, "workerinput"):
         places = {group: place for place, group in enumerate(FIRST)}
         items.sort(key=lambda item: places.get(item.get_closest_marker("xdist_group").args[0], len(places)))
@@ -108,6 +114,14 @@ def no_waiting_for_the_disk():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda file: None)
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def tensorflow_and_torch_in_any_order():
+    """A worker may have tests of both, and some import Stable-Baselines3 by themselves, which imports TensorFlow."""
+    from learners.quiet import avoid_triton_crash
+
+    avoid_triton_crash()
 
 
 @pytest.fixture(scope="module", autouse=True)
