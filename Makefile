@@ -23,7 +23,8 @@ export OPENBLAS_NUM_THREADS ?= 1
 # a worker for each core; who has which tests is said in tests/conftest.py
 SIDE_BY_SIDE := -n logical --dist loadgroup
 
-# tests that are quick where NUMBA_DISABLE_JIT=1 has kernels run as plain Python, and the choice among them
+# Tests that are quick where NUMBA_DISABLE_JIT=1 has kernels run as plain Python, and the choice among them: one is slow there,
+# and for another the mover in an info is a number of numpy
 PLAIN_TESTS := $(addprefix tests/,ttt_envs/test_boards.py ttt_envs/test_lockstep.py ttt_envs/test_mnk_v0.py \
 	ttt_envs/test_policy.py ttt_envs/test_single_env.py ttt_envs/test_specs.py ttt_envs/test_stepping.py \
 	baselines/test_simple.py)
