@@ -1,8 +1,20 @@
-# The two commands: `make demo` and `make test`. Both set up .venv on a fresh machine with Python 3.11.
+# The two commands: `make demo` and `make test`. Both set up .venv on a fresh machine with Python 3.11. Another Python:
+# `make test PYTHON=python3.13`, beside what is there already with `VENV=.venv-3.13`.
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
-BIN := .venv/bin
-OLDEST := .venv-oldest
+VENV ?= .venv
+BIN := $(VENV)/bin
+QUICK ?= .venv-quick
+OLDEST ?= .venv-oldest
+# the lowest versions of what is required are of the lowest Python, and have no packages for the newest
+OLDEST_PYTHON ?= $(shell python3.11 -c "import sys; print(sys.executable)" 2>/dev/null)
+
+# $(call check_python,FOLDER,NAME): refuse an environment of another Python than the one that is asked for
+check_python = @if [ "$(origin PYTHON)" != file ] && [ -x $(1)/bin/python ]; then \
+	version='import sys; print("%d.%d" % sys.version_info[:2])'; \
+	has=$$($(1)/bin/python -c "$$version"); wants=$$($(PYTHON) -c "$$version") || exit 1; \
+	[ "$$has" = "$$wants" ] || { echo "$(1) has Python $$has and PYTHON=$(PYTHON) is $$wants: remove $(1), or name" \
+		"another folder with $(2)=$(1)-$$wants" >&2; exit 1; }; fi
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # matrices here are small: threads for them only wait for each other, for longest where other work runs beside
@@ -11,73 +23,116 @@ export OPENBLAS_NUM_THREADS ?= 1
 # a worker for each core; who has which tests is said in tests/conftest.py
 SIDE_BY_SIDE := -n logical --dist loadgroup
 
-.PHONY: demo test lint unit oldest slow clients docs play-page pictures clean
+# Tests that are quick where NUMBA_DISABLE_JIT=1 has kernels run as plain Python, and the choice among them: one is slow there,
+# and for another the mover in an info is a number of numpy
+PLAIN_TESTS := $(addprefix tests/,ttt_envs/test_boards.py ttt_envs/test_lockstep.py ttt_envs/test_mnk_v0.py \
+	ttt_envs/test_policy.py ttt_envs/test_single_env.py ttt_envs/test_specs.py ttt_envs/test_stepping.py \
+	baselines/test_simple.py)
+OLDEST_TESTS := $(addprefix tests/,ttt_envs/test_files.py ttt_envs/test_kept.py ttt_envs/test_outside.py \
+	ttt_envs/test_parallel.py ttt_envs/test_render.py learners/test_checkpoint.py)
+PLAIN := not infos_are_of_one_kind and not agree_with_reading_the_board and (not test_solver or (expectimax and [2))
 
-demo: .venv/.demo
+.PHONY: demo test lint unit quick quick-lint quick-unit oldest slow clients docs play-page pictures clean check-venv \
+	check-quick
+
+demo: $(VENV)/.demo
 	$(BIN)/python -m ttt_apps.demo
 
 test: lint unit oldest
 
-lint: .venv/.dev
+lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-unit: .venv/.dev
+unit: $(VENV)/.dev
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not slow"
 
-# The environments and two commands with the lowest version of all that setup.cfg requires. Kernels have a folder of their
-# own there, for every version of numba takes the other's as out of date.
-oldest: $(OLDEST)/.ready
-	$(OLDEST)/bin/python -m pytest -q -m "not slow" tests/ttt_envs tests/learners/test_checkpoint.py
-	$(OLDEST)/bin/python train.py --help > /dev/null
-	$(OLDEST)/bin/python evaluate.py --quiet exact random random > /dev/null
+# Without torch and TensorFlow, which are most of what `make test` installs: lint, types, environments and solver. Kernels
+# run as plain Python, so that none is compiled.
+quick: $(QUICK)/.ready
+	@$(MAKE) --no-print-directory -j 2 quick-lint quick-unit
 
-slow: .venv/.dev
+# what is not installed has no types, so nothing is said of what is derived from it
+quick-lint:
+	$(QUICK)/bin/ruff check .
+	$(QUICK)/bin/ruff format --check .
+	$(QUICK)/bin/lint-imports
+	$(QUICK)/bin/mypy --ignore-missing-imports --allow-subclassing-any --no-warn-unused-ignores
+
+quick-unit:
+	NUMBA_DISABLE_JIT=1 $(QUICK)/bin/python -m pytest -q -m "not slow" $(PLAIN_TESTS) tests/baselines/test_solver.py -k "$(PLAIN)"
+
+# The lowest version of all that setup.cfg requires: that these versions work together, not the rules once more. Interfaces
+# are tested as plain Python; a few kernels are compiled, for every version of numba takes the other's as out of date.
+ifeq ($(OLDEST_PYTHON),)
+oldest:
+	@echo "The lowest versions are not tested: they need Python 3.11, and there is no python3.11 here"
+else
+oldest: $(OLDEST)/.ready
+	NUMBA_DISABLE_JIT=1 $(OLDEST)/bin/python -m pytest -q -m "not slow" $(PLAIN_TESTS) $(OLDEST_TESTS) -k "$(PLAIN)"
+	$(OLDEST)/bin/python -m pytest -q -m "not slow" tests/ttt_envs/test_rules.py
+	$(OLDEST)/bin/python train.py --learner q-learning --games 500 --out $(OLDEST)/run --overwrite > /dev/null
+	$(OLDEST)/bin/python evaluate.py --quiet exact run:$(OLDEST)/run random > /dev/null
+	$(OLDEST)/bin/python evaluate.py --quiet tournament random win-or-block --games 40 > /dev/null
+endif
+
+slow: $(VENV)/.dev
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m slow
 
 # The libraries that the environments are made for, on a wheel of ours, in environments of their own: docs/clients.md
-clients: .venv/.dev
+clients: $(VENV)/.dev
 	$(BIN)/python tests/clients/run.py
 
 # The pages of docs/, of the root and of the API as a site, without a warning. To look at it:
 # .venv/bin/python -m http.server --directory site
-docs: .venv/.dev
+docs: $(VENV)/.dev
 	$(BIN)/python docs/make_pages.py
 	$(BIN)/zensical build --strict
 
 # The page in which 3 x 3 is played without a server: docs/play.md
-play-page: .venv/.base
+play-page: $(VENV)/.base
 	$(BIN)/python -m ttt_apps.play_page
 
 # The pictures of the README, taken with chromium
-pictures: .venv/.dev
+pictures: $(VENV)/.dev
 	$(BIN)/python docs/make_pictures.py
 
-.venv/.base: setup.cfg constraints.txt
-	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+check-venv:
+	$(call check_python,$(VENV),VENV)
+
+check-quick:
+	$(call check_python,$(QUICK),QUICK)
+
+$(VENV)/.base: setup.cfg constraints.txt | check-venv
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e .
 	touch $@
 
-.venv/.demo: .venv/.base
+$(VENV)/.demo: $(VENV)/.base
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[report,tf]"
 	touch $@
 
-.venv/.dev: .venv/.base
+$(VENV)/.dev: $(VENV)/.base
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev,sb3,render,report,tf,cluster,explorer,docs]"
+	touch $@
+
+$(QUICK)/.ready: setup.cfg constraints.txt | check-quick
+	test -x $(QUICK)/bin/python || $(PYTHON) -m venv $(QUICK)
+	$(QUICK)/bin/python -m pip install --quiet -c constraints.txt -e . hypothesis import-linter mypy pygame-ce pytest ruff
 	touch $@
 
 # `name>=version` there is `name==version` here; constraints.txt holds for the rest but llvmlite, which goes with numba
 $(OLDEST)/.ready: setup.cfg constraints.txt
-	test -x $(OLDEST)/bin/python || $(PYTHON) -m venv $(OLDEST)
+	test -x $(OLDEST)/bin/python || $(OLDEST_PYTHON) -m venv $(OLDEST)
 	sed -n '/^install_requires/,/^$$/s/^ *\(.*\)>=/\1==/p' setup.cfg > $(OLDEST)/oldest.txt
 	(sed 's/==.*//' $(OLDEST)/oldest.txt; echo llvmlite) | grep -v -i -w -f - constraints.txt > $(OLDEST)/constraints.txt
 	$(OLDEST)/bin/python -m pip install --quiet -c $(OLDEST)/oldest.txt -c $(OLDEST)/constraints.txt -e . pytest hypothesis pygame-ce
 	touch $@
 
 clean:
-	rm -rf .venv $(OLDEST) .cache runs build dist site *.egg-info
+	rm -rf $(VENV) $(QUICK) $(OLDEST) .cache runs build dist site *.egg-info
 
 # Source distribution and wheel in dist/, checked as the package index checks them: docs/release/checklist.md
 .PHONY: dist

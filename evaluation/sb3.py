@@ -12,14 +12,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from stable_baselines3.common.callbacks import BaseCallback, EventCallback
-
 from evaluation.exact import while_training
+from learners.quiet import avoid_triton_crash
 from ttt_envs.files import parse_json, read_bounded, write_whole
 from ttt_envs.outside import as_policy
 from ttt_envs.policy import Policy
 from ttt_envs.rules import Game
 from ttt_envs.views import Observation
+
+avoid_triton_crash()  # Stable-Baselines3 imports TensorFlow where it is installed
+
+from stable_baselines3.common.callbacks import BaseCallback, EventCallback  # noqa: E402
 
 EVALUATIONS, BEST = "exact.jsonl", "best_model.zip"
 """files in ``log_path`` and in ``best_model_save_path``"""

@@ -128,7 +128,7 @@ def _check_connected(first: Integers, second: Integers, fixed: Reals) -> None:
 
     players = len(fixed)
     held = np.flatnonzero(np.isfinite(fixed))
-    rows, columns = np.concatenate([first, held[:-1]]), np.concatenate([second, held[1:]])
+    rows, columns = np.concatenate([[first, second], [held[:-1], held[1:]]], axis=1).astype(np.int32)  # for SciPy 1.11
     graph = coo_array((np.ones(len(rows)), (rows, columns)), (players, players))
     count, labels = connected_components(graph, directed=False)
     if count > 1:

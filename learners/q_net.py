@@ -12,7 +12,7 @@ import numpy as np
 from learners.base import Arrays, Bootstrap, Transition
 from learners.config import Builder, check_kinds, check_limits
 from learners.dense import Floats
-from learners.quiet import without_chatter
+from learners.quiet import avoid_triton_crash, without_chatter
 from learners.tabular import checked, final_rewards
 from ttt_envs.boards import Boards
 from ttt_envs.compiling import Cells, Flags, Integers, Reals, compiled
@@ -502,6 +502,7 @@ def import_tensorflow(wanted_by: str) -> Any:
     Raises:
         ValueError: it is not installed.
     """
+    avoid_triton_crash()
     try:
         with without_chatter():
             import tensorflow as tf

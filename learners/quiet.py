@@ -1,12 +1,14 @@
-"""Libraries that talk while they are imported."""
+"""Imports of TensorFlow and torch: without what they write, and in an order in which both work in one process."""
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import os
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 
 @contextmanager
@@ -30,3 +32,20 @@ def without_chatter() -> Iterator[None]:
             sys.stderr.flush()
             os.dup2(kept, 2)
             os.close(kept)
+
+
+def avoid_triton_crash() -> None:
+    """Make TensorFlow and torch safe in one process; to be called before either is imported for our own use.
+
+    torch's packages for Linux bring triton, which torch imports when the first optimizer is made. TensorFlow and triton
+    each contain LLVM, and where triton is loaded after TensorFlow the process ends by a segmentation fault (TensorFlow
+    2.21, triton 3.7); in the other order both work. So triton is imported here. Where TensorFlow is loaded already,
+    torch is told instead that triton is not installed: it compiles code for graphics cards with it, and nothing else.
+    """
+    if "triton" in sys.modules or importlib.util.find_spec("tensorflow") is None:
+        return
+    if "tensorflow" in sys.modules:
+        sys.modules["triton"] = None  # type: ignore[assignment]  # an import of it raises ImportError
+    else:
+        with suppress(ImportError):  # without triton, as in torch's CPU builds, nothing crashes
+            importlib.import_module("triton")

@@ -17,6 +17,8 @@ ROOT = Path(__file__).resolve().parents[1]
 FIRST = (
     "kernels of play",
     "kernels of search",
+    "tensorflow",
+    "torch",
     "large",
     "tests/evaluation/test_evidence.py",
     "tests/test_documents.py",
@@ -29,8 +31,10 @@ FIRST = (
 """groups of tests that begin first, before the others in order. Where nothing is compiled yet, two workers compile most
 kernels for everybody, each a half. The longest groups follow, so that nobody is left alone with one in the end"""
 
-LIGHT = {"axe_playwright_python", "fastapi", "httpx", "mkdocstrings", "playwright", "uvicorn", "zensical"}
+LIGHT = {"axe_playwright_python", "fastapi", "httpx", "mkdocstrings", "playwright", "uvicorn", "xdist", "zensical"}
 """packages that a test may need and that any worker imports in a moment"""
+
+DEAD_WORKERS = pytest.StashKey[bool]()
 
 os.environ.setdefault("TTT_ENVS_CACHE", str(ROOT / ".cache" / "tables"))
 os.environ.setdefault("TTT_ENVS_INTERPRET", "0")  # tests are of machine code; test_kernels compares both
@@ -56,15 +60,19 @@ def pytest_ignore_collect(collection_path, config):
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)  # before pytest-xdist reads the groups, and after
 def pytest_collection_modifyitems(config, items):
-    """Leave out what needs a package that is not here; one worker has all that needs large ones, or a whole file."""
+    """Leave out what needs a package that is not here; one worker has all that needs TensorFlow, torch or other large
+    packages, or a whole file."""
     for item in items:
         needed = {name for mark in item.iter_markers("needs") for name in mark.args}
+        if needed & {"stable_baselines3", "sb3_contrib"}:
+            needed.add("torch")
         missing = sorted(name for name in needed if not is_here(name))
         if missing:
             item.add_marker(pytest.mark.skip(reason=f"{' and '.join(missing)} not installed"))
-        large = bool(needed - LIGHT)
+        large = needed - LIGHT
         if large or item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group("large" if large else item.location[0]))
+            apart = next((name for name in ("tensorflow", "torch") if name in large), "large")
+            item.add_marker(pytest.mark.xdist_group(apart if large else item.location[0]))
     if hasattr(config, "workerinput"):
         places = {group: place for place, group in enumerate(FIRST)}
         items.sort(key=lambda item: places.get(item.get_closest_marker("xdist_group").args[0], len(places)))
@@ -80,10 +88,26 @@ def pytest_collection_modifyitems(config, items):
 
 def pytest_configure(config):
     config.option.loadscopereorder = False  # groups are handed out in our order, see FIRST
+    if getattr(config.option, "maxworkerrestart", None) is None:
+        # pytest-xdist 3.8 gives the worker that replaces a dead one all groups of that, finished ones too. A worker is
+        # given more when a test of it ends; in a finished group none does, so everybody waits for ever
+        config.option.maxworkerrestart = "0"
     config.addinivalue_line("markers", "needs(*packages): large packages, imported by the test and by no test file")
     config.addinivalue_line("markers", "xdist_group(name): tests for one worker of pytest-xdist, which may be absent")
     if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":  # kernels count modulo 2**64, of which numpy's scalars warn
         config.addinivalue_line("filterwarnings", "ignore:overflow encountered:RuntimeWarning")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node, error):
+    """Remember a worker that died, for between two tests none of them fails by it."""
+    if error:
+        node.config.stash[DEAD_WORKERS] = True
+
+
+def pytest_sessionfinish(session):
+    if session.config.stash.get(DEAD_WORKERS, False) and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -92,6 +116,14 @@ def no_waiting_for_the_disk():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda file: None)
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def tensorflow_and_torch_in_any_order():
+    """A worker may have tests of both, and some import Stable-Baselines3 by themselves, which imports TensorFlow."""
+    from learners.quiet import avoid_triton_crash
+
+    avoid_triton_crash()
 
 
 @pytest.fixture(scope="module", autouse=True)

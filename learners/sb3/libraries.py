@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from learners.quiet import without_chatter
+from learners.quiet import avoid_triton_crash, without_chatter
 
 
 @contextmanager
@@ -36,6 +36,7 @@ def check_packages(wanted: str, *packages: str) -> None:
     Raises:
         ValueError: a package that is not installed.
     """
+    avoid_triton_crash()
     for package in ("torch", "stable_baselines3", *packages):
         if importlib.util.find_spec(package) is None:
             raise ValueError(

@@ -105,6 +105,14 @@ class Options:
     """make the environments anew"""
 
 
+QUIET = {
+    "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    "GIT_TERMINAL_PROMPT": "0",
+    "PYTHONUNBUFFERED": "1",  # both outputs of a command go into one file, in the order in which it writes them
+}
+"""variables of every command"""
+
+
 class CommandError(Exception):
     """A command has failed; the message is its last line."""
 
@@ -128,7 +136,7 @@ def call(*command: str | Path, cwd: Path = ROOT, log: Path, **variables: str) ->
         done = subprocess.run(
             list(map(str, command)),
             cwd=cwd,
-            env={**outside(), "PIP_DISABLE_PIP_VERSION_CHECK": "1", "GIT_TERMINAL_PROMPT": "0", **variables},
+            env={**outside(), **QUIET, **variables},
             stdin=subprocess.DEVNULL,
             stdout=file,
             stderr=subprocess.STDOUT,
