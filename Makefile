@@ -136,7 +136,7 @@ clean:
 
 # Source distribution and wheel in dist/, checked as the package index checks them: docs/release/checklist.md
 .PHONY: dist
-dist: .venv/.base
+dist: $(VENV)/.base
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[release]"
 	rm -rf dist
 	$(BIN)/python -m build
