@@ -1,6 +1,7 @@
 """The commands without what only POSIX systems have, as on Windows, and with no encoding left to the system."""
 
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -8,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ttt_envs import files
-from ttt_envs.specs import Spec, parse_spec
+from ttt_envs import Game, files
+from ttt_envs.specs import Spec, make_policy, parse_spec
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -178,3 +179,5 @@ def test_values_may_be_paths_with_a_drive_letter(path):
         "book", None, {"path": path, "then": f"run:{path}"}
     )
     assert parse_spec(f"mine:Class:{path}") == Spec("mine:Class", path, {})
+    with pytest.raises(ValueError, match=re.escape(f"no policy {path!r}: what the run in a folder has learned is")):
+        make_policy(path, Game())
