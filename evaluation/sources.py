@@ -37,7 +37,7 @@ def sources_of(*modules: str) -> list[Path]:
         if spec is None or not spec.origin:
             continue
         found[name] = Path(spec.origin)
-        named = {*_imported_by(found[name].read_text(encoding="utf-8")), name.rpartition(".")[0]}
+        named = {*_imported_by(found[name].read_text("utf-8")), name.rpartition(".")[0]}
         waiting += [one for one in named if one.partition(".")[0] in packages - set(BY_NAME) and _is_module(one)]
     return sorted(files | set(found.values()))
 

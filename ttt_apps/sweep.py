@@ -106,7 +106,7 @@ class Sweep(WorkOptions):
         write_sweep(folder, self.sweep.name, made_by, lines, runs)
         page = write_page_of(folder, self.no_report)
         if self.json:
-            print((folder / RESULT).read_text(encoding="utf-8"), end="")
+            print((folder / RESULT).read_text("utf-8"), end="")
             return
         show(_table(self.sweep, lines))
         tell(

@@ -46,7 +46,7 @@ class KeptPairs(PairOptions):
         result = written[0]
         page = write_page_of(result.parent, self.no_report)
         if self.json:
-            print(result.read_text(encoding="utf-8"), end="")
+            print(result.read_text("utf-8"), end="")
             return
         show(table)
         tell(f"written: {', '.join(map(str, written))}{page}")

@@ -75,7 +75,7 @@ class Reproduce(WorkOptions):
         findings = study.conclude(results)
         pictures = write_findings(study, self.name, findings, folder, self.quick, self.part)
         if self.json:
-            print((folder / RESULT).read_text(encoding="utf-8"), end="")
+            print((folder / RESULT).read_text("utf-8"), end="")
             return
         _show(study, findings, self.quick)
         tell(f"written: {', '.join(map(str, (folder / TABLE, folder / RESULT, *pictures)))}")

@@ -87,8 +87,8 @@ def measure(unit: Unit) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder, "run")
         run_apart(config, run)
-        rows = [json.loads(line) for line in (run / METRICS).read_text(encoding="utf-8").splitlines()]
-        phases = json.loads((run / COST).read_text(encoding="utf-8"))["phases"]
+        rows = [json.loads(line) for line in (run / METRICS).read_text("utf-8").splitlines()]
+        phases = json.loads((run / COST).read_text("utf-8"))["phases"]
     spent = [phases[phase] for phase in ("training", "evaluation") if phase in phases]
     rows = [row for row in rows if "exploitability" in row]
     return {

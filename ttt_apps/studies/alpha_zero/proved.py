@@ -132,7 +132,7 @@ def _from_proved(game: Game, player: str, other: str, positions: Positions, seed
     played: list[PlayedGame] = []
     with TemporaryDirectory() as folder:
         file = Path(folder, "positions.txt")
-        file.write_text("".join(f"{one.text}\n" for one in positions.proven), encoding="utf-8")
+        file.write_text("".join(f"{one.text}\n" for one in positions.proven), "utf-8")
         play_pairs(game, player, other, len(positions.proven), seed=seed, openings=str(file), log=played.extend)
     by_text = {one.text: one for one in positions.proven}
     ours, theirs = (
