@@ -25,7 +25,7 @@ from baselines.reachable import WON, count_up, reached
 from baselines.solver import LARGEST, kept_or_made, solve, sweep, table_key
 from ttt_envs import bits, rules
 from ttt_envs.boards import Boards, cells_of
-from ttt_envs.compiling import Cells, Flags, Integers, Parameters, Reals, compiled, wide
+from ttt_envs.compiling import Cells, Flags, Integers, Parameters, Reals, compiled, compiled_at_once, wide
 from ttt_envs.kept import Kept, source_of
 from ttt_envs.policy import Policy, Values, is_colour_blind, is_symmetric
 from ttt_envs.rules import Game, is_legal
@@ -387,7 +387,7 @@ def check_weight(w: float) -> None:
         )
 
 
-@compiled
+@compiled_at_once
 def _softmax(mover: Cells, w: float, values: Reals) -> None:
     """Values to player_0, float64[B, cells] with NaN where there is no move, become probabilities."""
     for b in range(len(values)):

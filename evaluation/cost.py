@@ -249,12 +249,14 @@ def _positions(game: Game) -> Boards:
 
 
 def _main() -> None:
+    from ttt_envs.compiling import compile_at_once
     from ttt_envs.rules import Game
 
     described, out, *specs = sys.argv[1:]
     game = Game.from_dict(json.loads(described))
     boards = _positions(game)
-    write_json(Path(out), [time_moves(game, spec, boards) for spec in specs])
+    with compile_at_once():
+        write_json(Path(out), [time_moves(game, spec, boards) for spec in specs])
 
 
 if __name__ == "__main__":

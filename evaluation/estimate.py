@@ -17,6 +17,7 @@ import psutil
 from evaluation.classes import counts_by_stones
 from evaluation.layers import MOST, Players, Walk, walked
 from ttt_envs.boards import Boards
+from ttt_envs.compiling import compile_at_once
 from ttt_envs.policy import Policy
 from ttt_envs.rules import Game
 
@@ -49,6 +50,7 @@ def boards_by_stones(game: Game) -> list[int]:
     return list(counts_by_stones(game, classes=False))
 
 
+@compile_at_once()
 def estimate(game: Game, players: Players, chunk: int, *, backward: bool, walk: Walk | None = None) -> Estimate:
     """What a walk will take, from its first layers.
 
@@ -132,6 +134,7 @@ def check_fits(
     return found
 
 
+@compile_at_once()
 def affordable(game: Game, policy: Policy, seconds: float = 5.0) -> bool:
     """Whether exploitability, regret and an exact result of ``policy`` take no more than ``seconds``, or so."""
     boards = sum(boards_by_stones(game))

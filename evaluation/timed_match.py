@@ -33,7 +33,7 @@ from evaluation.match import (
 )
 from evaluation.openings import Openings
 from ttt_envs.boards import Boards
-from ttt_envs.compiling import Reals
+from ttt_envs.compiling import Reals, compile_at_once
 from ttt_envs.parallel import Jobs, do_blocks, in_order
 from ttt_envs.policy import Forfeit, Player, Policy, ReadsClocks
 from ttt_envs.rules import ILLEGAL, NOT_OVER, Game, play_rows
@@ -253,6 +253,7 @@ _warm_for: str | None = None
 """the match of which this process has done a block"""
 
 
+@compile_at_once()
 def _warm(game: Game, policy: Policy, games: GamesOfBlock) -> None:
     """Have all compiled that a first move needs: a player that is thrown away makes one, without time to think."""
     player = player_of(policy, games.moves_luck, games.stones)

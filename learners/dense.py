@@ -10,7 +10,6 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from ttt_envs.compiling import Cells, Integers, Reals, bare, bare_inlined, wide
 
@@ -148,5 +147,7 @@ def forward(inputs: np.ndarray[Any, Any], layers: Iterable[Dense]) -> Reals:
         elif activation == "tanh":
             out = np.tanh(out)
         elif activation == "sigmoid":
+            from scipy.special import expit  # takes .4 s to import
+
             out = expit(out)
     return out

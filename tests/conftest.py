@@ -33,6 +33,8 @@ LIGHT = {"axe_playwright_python", "fastapi", "httpx", "mkdocstrings", "playwrigh
 """packages that a test may need and that any worker imports in a moment"""
 
 os.environ.setdefault("TTT_ENVS_CACHE", str(ROOT / ".cache" / "tables"))
+os.environ.setdefault("TTT_ENVS_INTERPRET", "0")  # tests are of machine code; test_kernels compares both
+os.environ["TTT_ENVS_COMPILE_NOTICE"] = "0"
 os.environ.pop("COLUMNS", None)  # readline, which pytest imports, writes it for pytest-xdist's workers to find
 os.environ["SDL_VIDEODRIVER"] = "dummy"
 os.environ["PYGAME_HIDE_SUPPORT_PROMPT"] = "1"

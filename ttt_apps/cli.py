@@ -8,7 +8,6 @@ import io
 import os
 import re
 import sys
-import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr
@@ -25,6 +24,7 @@ from tyro.constructors import PrimitiveConstructorSpec
 
 from learners import OtherGame
 from ttt_apps.signals import ended_by_signals
+from ttt_envs.compiling import NOTICE
 from ttt_envs.kept import CACHE_BYTES
 from ttt_envs.specs import TRUST
 from ttt_envs.version import __version__
@@ -335,6 +335,8 @@ def words_of(arguments: Sequence[str] | None) -> list[str]:
         print(f"ttt_envs {__version__}")
         raise SystemExit(0)
     _quiet = "--quiet" in words
+    if _quiet:
+        os.environ[NOTICE] = "0"  # for workers, too
     return [word for word in words if word != "--quiet"]
 
 
@@ -454,18 +456,3 @@ def share_bar(description: str) -> Iterator[Callable[[float], None]]:
     with progress_bar() as bar:
         task = bar.add_task(description, total=1.0)
         yield lambda share: bar.update(task, completed=share)
-
-
-@contextmanager
-def slow_status(words: str, after_s: float = 1.0) -> Iterator[None]:
-    """Show what is being done where it takes more than a moment."""
-    console = Console(stderr=True)
-    status = console.status(words)
-    timer = threading.Timer(after_s, status.start)
-    if console.is_terminal and not _quiet:
-        timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-        status.stop()

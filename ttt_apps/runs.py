@@ -40,13 +40,13 @@ from ttt_apps.cli import (
     Stopped,
     progress_bar,
     say,
-    slow_status,
     tell,
 )
 from ttt_apps.metrics import EVENTS, KeptChoices, Metrics
 from ttt_apps.options import Options, folder_of
 from ttt_apps.signals import Interrupt
 from ttt_apps.versions import revision, versions
+from ttt_envs.compiling import compile_at_once
 from ttt_envs.files import held, tidy, write_json
 from ttt_envs.policy import Policy
 from ttt_envs.rules import Game
@@ -54,6 +54,8 @@ from ttt_envs.specs import make_policy
 
 WARM = 4
 """games that are played to have everything compiled"""
+MIN_COMPILED_GAMES = 500
+"""Minimum number of games of a training for which kernels are compiled before it begins."""
 Sizes = tuple[int, int]
 """bytes of metrics.jsonl and of choices.jsonl that a checkpoint vouches for"""
 COMPARED = ("random", "optimal")
@@ -337,11 +339,12 @@ def _callbacks(
 
 def warm(settings: Builder | Looper, options: Options, game: Game, meter: Meter) -> None:
     """Have compiled what a learner will use, so that it does not count as learning: a few games that nobody keeps."""
-    with slow_status("compiling, once"):
-        few = dataclasses.replace(options, games=WARM, batch=WARM // 2)
-        _training(few, settings, game).run()
-        if options.exact_games(game):
-            strength_of(Game(2, 2, 2), "random", ["random"])
+    if options.games >= MIN_COMPILED_GAMES:
+        with compile_at_once():
+            few = dataclasses.replace(options, games=WARM, batch=WARM // 2)
+            _training(few, settings, game).run()
+            if options.exact_games(game):
+                strength_of(Game(2, 2, 2), "random", ["random"])
     meter.end("compiling")
 
 

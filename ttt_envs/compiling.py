@@ -1,26 +1,24 @@
-"""Kernels: functions that numba compiles at their first call, and the types that they share.
+"""Decorators of kernels, functions that numba compiles, and the types that kernels share.
 
-The machine code is kept beside the package or in the user's cache, else in a folder of the user's own among the
-temporary ones, else nowhere; ``NUMBA_DISABLE_JIT=1`` runs the same source as plain Python. numba looks for edits in the
-file of a kernel, not in those of the kernels that it calls: where the sources may be edited, in a checkout, the machine
-code of each state of them has a folder of its own, unless ``NUMBA_CACHE_DIR`` names one.
+numba is imported at the first call of a kernel, see :mod:`ttt_envs.kernels`; ``NUMBA_DISABLE_JIT=1`` runs the same
+source as plain Python.
 """
 
 from __future__ import annotations
 
 import functools
-import hashlib
 import os
 import stat
+import sys
 import tempfile
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-import numba
 import numpy as np
-from numba import njit
-from numba.core import config as numba_config
+import platformdirs
 from numpy.typing import NDArray
 
 Cells = NDArray[np.int8]
@@ -32,20 +30,60 @@ Parameters = tuple[int, int, int, float, int, int, int]
 """``Game.parameters``"""
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-
-def _folder_of_checkout() -> str | None:
-    """Where machine code is kept, a folder for each state of the sources; None where nobody edits them."""
-    root = Path(__file__).resolve().parents[1]
-    if not (root / "setup.cfg").is_file():
-        return None
-    digest = hashlib.sha256(numba.__version__.encode())
-    for package in ("ttt_envs", "baselines", "learners", "evaluation"):
-        for path in sorted((root / package).rglob("*.py")):
-            digest.update(path.read_bytes())
-    return str(root / ".cache" / "numba" / digest.hexdigest()[:16])
+INTERPRET, NOTICE = "TTT_ENVS_INTERPRET", "TTT_ENVS_COMPILE_NOTICE"
+"""Environment variables. 0 compiles every kernel at its first call, however small; 0 announces no compilation."""
+PACKAGES = ("ttt_envs", "baselines", "learners", "evaluation", "ttt_apps")
 
 
-def _private_folder() -> str | None:
+def may_interpret() -> bool:
+    """Whether calls on small arrays may be interpreted."""
+    return os.environ.get(INTERPRET, "1") != "0"
+
+
+@contextmanager
+def compile_at_once() -> Iterator[None]:
+    """Inside, here and in processes that are started, kernels are compiled at their first call.
+
+    For work that is known to be worth compiling for, and for work that is measured.
+    """
+    before = os.environ.get(INTERPRET)
+    os.environ[INTERPRET] = "0"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[INTERPRET]
+        else:
+            os.environ[INTERPRET] = before
+
+
+@functools.cache
+def kernel_folder() -> Path | None:
+    """The folder of machine code: the first that can be written to; None where none can.
+
+    ``NUMBA_CACHE_DIR``, where it is set; in a checkout ``.cache/numba``; the user's cache folder; a private temporary
+    folder.
+    """
+    named, checkout = os.environ.get("NUMBA_CACHE_DIR"), Path(__file__).resolve().parents[1]
+    if named:
+        return Path(named)
+    if (checkout / "setup.cfg").is_file() and _is_writable(checkout / ".cache" / "numba"):
+        return checkout / ".cache" / "numba"
+    users = Path(platformdirs.user_cache_dir("ttt_envs", appauthor=False)) / "numba"
+    return users if _is_writable(users) else _private_folder()
+
+
+def _is_writable(folder: Path) -> bool:
+    """Whether files can be written into a folder, which is made where it is missing."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
+def _private_folder() -> Path | None:
     """A folder of this user alone for machine code, which numba reads back with pickle; None where there is none."""
     if not hasattr(os, "getuid"):
         return None
@@ -56,40 +94,96 @@ def _private_folder() -> str | None:
     except OSError:
         return None
     is_ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not status.st_mode & 0o077
-    return str(folder) if is_ours else None
+    return folder if is_ours else None
 
 
-config: Any = numba_config  # it has no types
-if not config.CACHE_DIR:
-    config.CACHE_DIR = _folder_of_checkout() or ""
+class _Deferred:
+    """Stands for a kernel until any kernel is called: then numba is imported, and modules get the kernels."""
+
+    pending: list[_Deferred] | None = []  # noqa: RUF012  # shared on purpose; None once numba is imported
+    lock = threading.RLock()
+
+    def __init__(self, function: Callable[..., Any], interpretable: bool, options: dict[str, Any]) -> None:
+        functools.update_wrapper(self, function)
+        self._make = (function, interpretable, options)
+        self._kernel: Callable[..., Any] | None = None
+        assert self.pending is not None
+        self.pending.append(self)
+
+    def load(self) -> Callable[..., Any]:
+        """The kernel; all others are made as well, for kernels call each other."""
+        if self._kernel is None:
+            _load_kernels()
+        assert self._kernel is not None
+        return self._kernel
+
+    def __call__(self, *args: Any) -> Any:
+        return self.load()(*args)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.load(), name)
+
+    def __reduce__(self) -> Any:
+        return self.load().__reduce__()
 
 
-def kernel(function: Function, **options: Any) -> Function:
-    """``function`` compiled at its first call with more ``options`` of numba's, and kept where it can be."""
-    made = functools.partial(njit, error_model="numpy", **options)
-    try:
-        return cast(Function, made(cache=True)(function))
-    except RuntimeError:  # numba found no place: neither the package's folder nor the user's can be written to
-        folder, before = _private_folder(), config.CACHE_DIR
-        if folder is None:
-            return cast(Function, made()(function))
-        config.CACHE_DIR = folder
-        try:
-            return cast(Function, made(cache=True)(function))
-        except RuntimeError:
-            return cast(Function, made()(function))
-        finally:
-            config.CACHE_DIR = before
+def _load_kernels() -> None:
+    """Import numba, make all kernels, and put them where modules hold what stands for them."""
+    from ttt_envs.kernels import make_kernel
+
+    with _Deferred.lock:
+        pending, _Deferred.pending = _Deferred.pending or [], None
+        for deferred in pending:
+            deferred._kernel = make_kernel(*deferred._make)
+        packages = {deferred.__module__.partition(".")[0] for deferred in pending}.union(PACKAGES)
+        for name, module in list(sys.modules.items()):
+            if name.partition(".")[0] in packages:
+                for key, value in list(vars(module).items()):
+                    if isinstance(value, _Deferred):
+                        setattr(module, key, value._kernel)
+
+
+def kernel(function: Function, interpretable: bool = False, **options: Any) -> Function:
+    """A function that is compiled with more ``options`` of numba's, or interpreted, see :mod:`ttt_envs.kernels`.
+
+    Args:
+        function: the source; in plain Python it gives the same results bit for bit where it is ``interpretable``.
+        interpretable: whether the time of a call is bounded by the size of its arrays, so that calls on small arrays
+            may be interpreted.
+        options: of ``numba.njit``.
+    """
+    if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
+        return function
+    if _Deferred.pending is not None:
+        return cast(Function, _Deferred(function, interpretable, options))
+    from ttt_envs.kernels import make_kernel
+
+    return cast(Function, make_kernel(function, interpretable, options))
 
 
 def compiled(function: Function) -> Function:
-    """Compile a kernel at its first call and keep the machine code on disk."""
+    """A kernel for callers in Python: calls on small arrays are interpreted until compiling pays."""
+    return kernel(function, interpretable=True)
+
+
+def compiled_at_once(function: Function) -> Function:
+    """A kernel that may take long on small arrays, and is compiled at its first call."""
     return kernel(function)
 
 
 def inlined(function: Function) -> Function:
-    """The same for what kernels call at every move."""
-    return kernel(function, forceinline=True)
+    """A kernel for other kernels, inlined where they call it. A call from Python is always interpreted.
+
+    It has no wrapper for callers in Python: that would take a sixth of the time to compile.
+    """
+    return kernel(function, forceinline=True, no_cpython_wrapper=True)
+
+
+def inlined_public(function: Function) -> Function:
+    """A kernel for other kernels, inlined where they call it, and for callers in Python."""
+    return kernel(function, interpretable=True, forceinline=True)
 
 
 def bare(function: Function) -> Function:
@@ -103,7 +197,12 @@ def bare(function: Function) -> Function:
 
 
 def bare_inlined(function: Function) -> Function:
-    """The same for what these kernels call at every move."""
+    """A kernel for :func:`bare` kernels, inlined where they call it. A call from Python is always interpreted."""
+    return kernel(function, _nrt=False, forceinline=True, no_cpython_wrapper=True)
+
+
+def bare_inlined_public(function: Function) -> Function:
+    """A kernel for :func:`bare` kernels, inlined where they call it, and for callers in Python."""
     return kernel(function, _nrt=False, forceinline=True)
 
 

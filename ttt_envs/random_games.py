@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ttt_envs.bits import line_in
-from ttt_envs.compiling import Integers, Parameters, compiled, wide
+from ttt_envs.compiling import Integers, Parameters, compiled_at_once, wide
 from ttt_envs.rules import (
     DRAW,
     NOT_OVER,
@@ -35,7 +35,7 @@ def random_results(game: Game, games: int, seed: int) -> tuple[int, int, int]:
     return int(results[0]), int(results[1]), int(results[2])
 
 
-@compiled
+@compiled_at_once
 def random_games(games: int, key: np.uint64, parameters: Parameters, results: Integers) -> int:
     """Play games of random moves.
 
@@ -53,7 +53,7 @@ def random_games(games: int, key: np.uint64, parameters: Parameters, results: In
     return _one_by_one(games, key, parameters, results)
 
 
-@compiled
+@compiled_at_once
 def _side_by_side(games: int, key: np.uint64, parameters: Parameters, results: Integers) -> int:
     """:func:`random_games` on a small board: ``LANES`` games at once without a branch on what they do.
 
@@ -121,7 +121,7 @@ def _side_by_side(games: int, key: np.uint64, parameters: Parameters, results: I
     return moves
 
 
-@compiled
+@compiled_at_once
 def _one_by_one(games: int, key: np.uint64, parameters: Parameters, results: Integers) -> int:
     """:func:`random_games` on a board of any size."""
     size = parameters[0] * parameters[1]

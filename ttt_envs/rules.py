@@ -29,7 +29,9 @@ from ttt_envs.compiling import (
     Parameters,
     Reals,
     compiled,
+    compiled_at_once,
     inlined,
+    inlined_public,
     stone_of,
     wide,
 )
@@ -299,7 +301,7 @@ def _put(cells: Cells, mover: int, cell: int, stones: int, own: int, parameters:
     return end_of(line, mover, stones + 1, parameters)
 
 
-@inlined
+@inlined_public
 def place(cells: Cells, mover: int, cell: int, stones: int, parameters: Parameters) -> int:
     """Put a stone of ``mover`` on ``cell``, in place, where the board holds ``stones`` stones before.
 
@@ -309,13 +311,13 @@ def place(cells: Cells, mover: int, cell: int, stones: int, parameters: Paramete
     return _put(cells, mover, cell, stones, stones + 1, parameters)
 
 
-@inlined
+@inlined_public
 def next_mover(mover: int, u: float, parameters: Parameters) -> int:
     """Who moves after a stone of ``mover`` that did not end the game: ``mover`` again when ``u < skip_chance``."""
     return mover if u < skip_chance_of(parameters) else 1 - mover
 
 
-@inlined
+@inlined_public
 def splitmix64(state: np.uint64, n: int) -> np.uint64:
     """The n-th number, from 0, that splitmix64 gives from a 64-bit state (Steele, Lea and Flood, 2014, figure 19).
 
@@ -327,7 +329,7 @@ def splitmix64(state: np.uint64, n: int) -> np.uint64:
     return z ^ (z >> np.uint64(31))
 
 
-@inlined
+@inlined_public
 def uniform(luck: np.uint64, stream: int, n: int) -> float:
     """Number ``n`` of a stream of an episode, in [0, 1): ``luck`` is the episode's ``splitmix64(key, episode)``.
 
@@ -337,7 +339,7 @@ def uniform(luck: np.uint64, stream: int, n: int) -> float:
     return float(splitmix64(luck, (stream << 32) + n) >> np.uint64(11)) * (1.0 / (1 << 53))
 
 
-@inlined
+@inlined_public
 def mover_after(mover: int, luck: np.uint64, stones: int, parameters: Parameters) -> int:
     """:func:`next_mover` with the skip that the episode's ``luck`` has for the ply ``stones``."""
     if skip_chance_of(parameters) > 0:
@@ -604,7 +606,7 @@ def ways(game: Game, plies: int) -> int:
     return int(_ways(np.zeros(game.cells, np.int8), 0, 0, plies, game.parameters))
 
 
-@compiled
+@compiled_at_once
 def _ways(cells: Cells, mover: int, stones: int, plies: int, parameters: Parameters) -> int:
     if plies == 0:
         return 1

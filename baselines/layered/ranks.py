@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttt_envs.bits import count_bits, line_in
-from ttt_envs.compiling import Integers, Parameters, bare_inlined, compiled, wide
+from ttt_envs.compiling import Integers, Parameters, bare_inlined, compiled_at_once, wide
 from ttt_envs.rules import Game
 from ttt_envs.symmetry import inverse, symmetries
 
@@ -210,7 +210,7 @@ def entry_of(
     return stones, starts[stones, mine] + (place // IMAGES) * widths[stones, mine] + rank
 
 
-@compiled
+@compiled_at_once
 def _classify(
     ranks: Ranks,
     parameters: Parameters,

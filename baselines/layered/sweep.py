@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from baselines.layered.ranks import IMAGES, Classes, Halves, Places, Ranks, Sets, image, joined, rank_in, spread_halves
 from ttt_envs.bits import count_bits
-from ttt_envs.compiling import Integers, Parameters, compiled, inlined, wide
+from ttt_envs.compiling import Integers, Parameters, compiled_at_once, inlined, wide
 from ttt_envs.rules import legal_bits, skip_chance_of
 
 Values = NDArray[Any]
@@ -54,7 +54,7 @@ class _Beside(NamedTuple):
     """uint32[IMAGES]: and their upper halves"""
 
 
-@compiled
+@compiled_at_once
 def afterstates(
     start: int,
     stop: int,
@@ -106,7 +106,7 @@ def afterstates(
         _weigh(skip, same, row, everywhere, at, out[row])
 
 
-@compiled
+@compiled_at_once
 def best(
     start: int,
     stop: int,

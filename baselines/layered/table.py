@@ -10,7 +10,7 @@ from baselines.layered.layers import Layers
 from baselines.layered.ranks import Classes, Ranks, entry_of
 from baselines.layered.sweep import BYTES, Values
 from ttt_envs.boards import Boards
-from ttt_envs.compiling import Flags, Integers, Reals, compiled
+from ttt_envs.compiling import Flags, Integers, Reals, compiled_at_once
 from ttt_envs.rules import Game
 
 
@@ -173,7 +173,7 @@ def _plies(found: Reals, empty: Integers) -> Integers:
     return np.where(found == 0, empty, BYTES - np.abs(found).astype(np.int64))
 
 
-@compiled
+@compiled_at_once
 def _find(
     own: Integers,
     other: Integers,

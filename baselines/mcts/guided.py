@@ -51,7 +51,7 @@ from baselines.mcts.tree import (
     is_known,
     visits_of,
 )
-from ttt_envs.compiling import Cells, Integers, Parameters, Reals, bare, bare_inlined, compiled, wide
+from ttt_envs.compiling import Cells, Integers, Parameters, Reals, bare, bare_inlined, compiled_at_once, wide
 from ttt_envs.rules import DRAW, NOT_OVER, is_legal, place, skip_chance_of
 
 LEAST = -50.0
@@ -302,7 +302,7 @@ def pressing(board: Cells, mover: int, parameters: Parameters, out: Cells) -> in
     return count
 
 
-@compiled
+@compiled_at_once
 def pressing_rows(cells: Cells, mover: Cells, parameters: Parameters, out: Cells) -> None:
     """The same of B positions: 1 into ``out`` int8[B, cells] for these cells, rows of 0 where all will do."""
     for b in range(len(cells)):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ttt_envs.compiling import Cells, Flags, Integers, Reals, compiled, inlined, wide
+from ttt_envs.compiling import Cells, Flags, Integers, Reals, compiled_at_once, inlined, wide
 
 Counts = NDArray[np.int32]
 Floats = NDArray[np.float32]
@@ -125,7 +125,7 @@ def visits_of(move: int, turns: Counts, either: int, guided: bool) -> int:
     return visits
 
 
-@compiled
+@compiled_at_once
 def read_roots(trees: Trees, either: int, visits: Integers, means: Reals, settled: Flags) -> None:
     """Of all moves at the roots: visits int64[B, cells], means float64[B, cells], known or not bool[B, cells]."""
     moves, rates, turns = trees.moves, trees.rates, trees.turns
@@ -143,7 +143,7 @@ def read_roots(trees: Trees, either: int, visits: Integers, means: Reals, settle
 # Trees that outlive a move
 
 
-@compiled
+@compiled_at_once
 def node_of(before: Cells, now: Cells, mover: int, moves: Counts, turns: Counts, either: int) -> int:
     """The node of a kept tree, as `KeptTree` has it, that is the position (now, mover); -1 where it is not in the tree.
 
@@ -184,7 +184,7 @@ def node_of(before: Cells, now: Cells, mover: int, moves: Counts, turns: Counts,
     return node
 
 
-@compiled
+@compiled_at_once
 def copy_tree(move: int, turn: int, old: Trees, row: int, new: Trees, to: int, either: int) -> int:
     """Copy a move of tree ``row`` and all that follows it into the empty tree ``to``; returns the moves copied.
 

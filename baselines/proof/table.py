@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from baselines.proof.sets import NONE
-from ttt_envs.compiling import Keys, compiled, inlined, wide
+from ttt_envs.compiling import Keys, compiled_at_once, inlined, wide
 
 ENTRY = 24
 """bytes of an entry: two sets of cells; proof number, disproof number and size of the tree below"""
@@ -58,7 +58,7 @@ def store(first: np.uint64, second: np.uint64, numbers: np.uint64, table: Keys) 
     return gained
 
 
-@compiled
+@compiled_at_once
 def refill(old: Keys, new: Keys) -> int:
     """Write all entries of one table into another; returns how many are there now."""
     count = 0

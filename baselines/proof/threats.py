@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from baselines.proof.sets import NONE, ONE, Board, least_of, set_of, several, size_of
-from ttt_envs.compiling import compiled, inlined
+from ttt_envs.compiling import compiled_at_once, inlined
 
 # What is known of the attacker: wins, does not, or neither is known. Of a mover: completes a line first, or the other
 # player does.
 YES, NO, UNKNOWN = 1, -1, 0
 
 
-@compiled
+@compiled_at_once
 def look(own: np.uint64, other: np.uint64, board: Board) -> tuple[int, np.uint64]:
     """Read all lines: who completes one first, if threats alone decide it, and else which moves are worth a try.
 

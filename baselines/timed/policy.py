@@ -16,7 +16,7 @@ from baselines.timed.pondering import Pondering
 from baselines.timed.searches import LARGEST, Now, TimedSearch, begin_timed, check_can_be_timed
 from baselines.timed.thinking import Plan, plan_by_clock, plan_by_move, think
 from ttt_envs.boards import Boards
-from ttt_envs.compiling import Integers, Reals
+from ttt_envs.compiling import Integers, Reals, compile_at_once
 from ttt_envs.policy import Policy, sample
 from ttt_envs.rules import Game, Position, legal, place, splitmix64
 from ttt_envs.specs import Named, make_policy
@@ -140,7 +140,8 @@ class Timed(Named):
 
     def warm(self) -> None:
         """Have everything compiled that a move needs, on nobody's clock."""
-        self._warmed  # noqa: B018
+        with compile_at_once():
+            self._warmed  # noqa: B018
 
     @cached_property
     def _warmed(self) -> bool:

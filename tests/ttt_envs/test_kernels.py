@@ -1,8 +1,11 @@
 """Kernels: all of them work in one process, as all their callers call them, and each is compiled once."""
 
 import ast
+import copy
 import os
 import sys
+from collections import Counter
+from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
 
@@ -18,9 +21,11 @@ from baselines.mcts import MCTS, GumbelSearch, MCTSSearch
 from baselines.proof import prove
 from baselines.solver import solve
 from evaluation import exact
+from evaluation.strength import strength_of
 from learners import LEARNERS
 from learners.training import train, train_in
 from ttt_envs import Boards, Game, act, boards, chance_outcomes, make_policy, mnk_v0, random_games, rules
+from ttt_envs.kernels import MAX_INTERPRETED_ELEMENTS, Kernel, _count_elements
 from ttt_envs.policy import act_in_episodes, sample
 from ttt_envs.single_env import SingleEnv
 from ttt_envs.specs import load_object
@@ -183,6 +188,61 @@ def teach_everything():
             )
 
 
+def compute_exactly():
+    """Exact values of a policy that answers are kept of, and of boards with other symmetries."""
+    for game in (Game(skip_chance=0.25), Game(2, 4, 3)):
+        strength_of(game, "win-or-block", ["random"])
+        strength_of(game, "table" if game.rows == 3 else "optimal:epsilon=0.5", ["random"])
+
+
+@contextmanager
+def both_tiers(calls):
+    """Make the first ``calls`` calls of each interpretable kernel twice, interpreted and by machine code.
+
+    Yields:
+        How often each kernel was called so far, and which of them gave different results.
+    """
+    counts, different, compile_for_args = Counter(), set(), Kernel._compile_for_args
+
+    def compare(kernel, *args):
+        name = f"{kernel.__module__}.{kernel.__name__}"
+        small = _count_elements(args) <= MAX_INTERPRETED_ELEMENTS
+        if not (kernel.interpretable and kernel.has_wrapper and small and counts[name] < calls):
+            return compile_for_args(kernel, *args)
+
+        def call_both(*args):
+            copies = copy.deepcopy(args)
+            interpreted = kernel._interpret(*copies)
+            compiled = Kernel(kernel.py_func, targetoptions=dict(kernel.targetoptions))
+            result = compiled(*args)
+            counts[name] += 1
+            if repr(interpreted) != repr(result) or not all(map(is_same, copies, args)):
+                different.add(name)
+            return result
+
+        return call_both
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Kernel, "_compile_for_args", compare)
+        yield counts, different
+
+
+def is_same(a, b):
+    """Whether two arguments are the same bit for bit."""
+    if isinstance(a, np.ndarray):
+        return a.dtype == b.dtype and a.tobytes() == b.tobytes()
+    return all(map(is_same, a, b)) if isinstance(a, tuple) else repr(a) == repr(b)
+
+
+def compare_tiers():
+    """Print which kernels were compared, and which of them differ."""
+    with both_tiers(calls=8) as (counts, different):
+        play_games()
+        teach_everything()
+        compute_exactly()
+    print((sorted(counts), sorted(different)))
+
+
 def signatures_of_kernels():
     """How many types of arguments each kernel that is loaded was compiled for so far."""
     from numba.core.dispatcher import Dispatcher
@@ -208,6 +268,7 @@ def counted_after(fresh, *parts):
     return ast.literal_eval(printed)
 
 
+needs_numpy_2 = pytest.mark.skipif(np.lib.NumpyVersion(np.__version__) < "2.0.0", reason="numpy 1 interprets nothing")
 pytestmark = pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT", "0") != "0", reason="runs compiled")
 
 
@@ -222,6 +283,18 @@ pytestmark = pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT", "0") != "0",
 def test_half_of_the_kernels_is_compiled_for_one_type_of_arguments(fresh, part):
     """Two halves, so that two workers compile them at once; the test below then has nearly all of them compiled."""
     assert {name for name, count in counted_after(fresh, part).items() if count > 1} == set()
+
+
+@needs_numpy_2
+def test_interpreted_kernels_give_the_results_of_machine_code_bit_for_bit(fresh):
+    printed = fresh(
+        f"import sys; sys.path[:0] = {[str(Path(plain.__file__).parent), str(Path(__file__).parent)]!r}",
+        "import test_kernels",
+        "test_kernels.compare_tiers()",
+    )
+    compared, different = ast.literal_eval(printed)
+    assert different == []
+    assert len(compared) >= 50, compared
 
 
 def test_every_kernel_is_compiled_for_one_type_of_arguments(fresh):

@@ -40,6 +40,7 @@ COMMANDS: Commands = {
     "dial": ("ttt_apps.evaluate.dial:Dial", "Opponents of graded strength, from a compressed table."),
     "reproduce": ("ttt_apps.evaluate.reproduce:Reproduce", "A published table or figure, computed anew."),
     "ground-truth": ("ttt_apps.evaluate.ground_truth:GroundTruth", "All exact facts of docs/ground-truth.md."),
+    "warm-up": ("ttt_apps.evaluate.warm_up:WarmUp", "Compile now what environments, policies and learners need."),
     "policies": ("ttt_apps.evaluate.policies:Policies", "Everything that plays, with its arguments."),
     "learners": ("ttt_apps.evaluate.policies:Learners", "Everything that learns, with its settings."),
 }

@@ -19,6 +19,7 @@ from evaluation.units import UNITS
 from ttt_apps.cli import WorkOptions, kept_in, progress_bar, say, show, tell
 from ttt_apps.studies import STUDIES
 from ttt_apps.versions import versions
+from ttt_envs.compiling import compile_at_once
 from ttt_envs.specs import load_object, nearest
 
 
@@ -42,6 +43,7 @@ class Reproduce(WorkOptions):
     json: tyro.conf.FlagCreatePairsOff[bool] = False
     """print JSON instead of tables"""
 
+    @compile_at_once()  # what moves and learning cost is of machine code
     def run(self) -> None:
         """Do what is not done yet, write and print.
 

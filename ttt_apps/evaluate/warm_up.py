@@ -1,0 +1,142 @@
+"""``evaluate.py warm-up``: compile what a class of students will use, before they do."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import tyro
+
+from ttt_apps.cli import new_table, progress_bar, show
+from ttt_envs.compiling import compile_at_once, kernel_folder
+from ttt_envs.rules import Game
+
+GAMES = (Game(), Game(3, 3, 3, 0.25), Game(4, 4, 4), Game(7, 7, 5))
+"""Games in which policies and environments are run: 7 x 7 does not fit into the bits of one integer."""
+
+
+@dataclass(frozen=True)
+class WarmUp:
+    """Compile the machine code that environments, opponents, exact values, learners and the explorer need.
+
+    It is cached on disk: run this once on each machine, or once with NUMBA_CACHE_DIR on a folder that machines of the
+    same kind share.
+    """
+
+    json: tyro.conf.FlagCreatePairsOff[bool] = False
+    """print JSON instead of a table"""
+
+    def run(self) -> None:
+        """Run a little of everything, compiled, and print the seconds of each part."""
+        seconds = {}
+        with compile_at_once(), progress_bar("part") as bar:
+            task = bar.add_task("compiling", total=len(PARTS), part="")
+            for name, run in PARTS.items():
+                bar.update(task, part=name)
+                begun = time.perf_counter()
+                run()
+                seconds[name] = time.perf_counter() - begun
+                bar.advance(task)
+            bar.update(task, part="")
+        folder = kernel_folder()
+        files = [] if folder is None else list(folder.glob("*.nb[ic]"))
+        size = sum(file.stat().st_size for file in files)
+        if self.json:
+            where = None if folder is None else str(folder)
+            print(json.dumps({"seconds": seconds, "folder": where, "bytes": size}))
+            return
+        where = (
+            "no folder is writable: every process compiles anew"
+            if folder is None
+            else f"{size / 1e6:.0f} MB in {folder}"
+        )
+        table = new_table("part", "seconds", title=f"machine code: {where}")
+        for name, spent in seconds.items():
+            table.add_row(name, f"{spent:.1f}")
+        show(table)
+
+
+def _play_environments() -> None:
+    import gymnasium
+
+    from ttt_envs import mnk_v0
+
+    for game in GAMES:
+        rules: dict[str, Any] = {
+            "size": (game.rows, game.columns),
+            "win_length": game.win_length,
+            "skip_chance": game.skip_chance,
+        }
+        aec = mnk_v0.env(**rules)
+        aec.reset(seed=0)
+        for agent in aec.agent_iter():
+            observation, _, terminated, truncated, _ = aec.last()
+            mask = observation["action_mask"]
+            aec.step(None if terminated or truncated else aec.action_space(agent).sample(mask))
+        for opponent in ("random", "win-or-block", "self"):
+            env = gymnasium.make("ttt/MNK-v0", opponent=opponent, symmetry="random", **rules)
+            _, info = env.reset(seed=0)
+            done = False
+            while not done:
+                _, _, done, _, info = env.step(env.action_space.sample(info["action_mask"]))
+            vector = gymnasium.make_vec(
+                "ttt/MNK-v0", num_envs=4, vectorization_mode="vector_entry_point", opponent=opponent, **rules
+            )
+            vector.reset(seed=0)
+            for _ in range(game.cells):
+                vector.step(vector.action_space.sample())
+
+
+def _play_matches() -> None:
+    from evaluation.match import play_pairs
+
+    for game in GAMES:
+        play_pairs(game, "random", "win-or-block", 2)
+        play_pairs(game, "mcts:simulations=20", "expectiminimax:depth=2", 1)
+
+
+def _compute_exactly() -> None:
+    from baselines.proof import prove
+    from evaluation import exact
+    from evaluation.strength import strength_of
+
+    for game in GAMES[:2]:
+        strength_of(game, "random", ["random", "win-or-block"])
+        strength_of(game, "optimal", ["random"])
+        exact.match_outcome(game, "table", "svd:rank=18")
+    prove(Game(1, 3, 3))
+
+
+def _train_tables() -> None:
+    from learners import LEARNERS
+    from learners.training import train
+    from ttt_envs.specs import load_object
+
+    for name in ("naive-mc", "q-learning"):
+        for opponent in ("random", "self"):
+            config = load_object(LEARNERS[name])
+            settings = config.self_play if opponent == "self" else {}
+            train(config(**settings).build(Game(), np.random.default_rng(0)), opponent, 8, batch=4)
+
+
+def _answer_explorer() -> None:
+    from ttt_apps.explorer.answers import Answers
+    from ttt_apps.explorer.limits import Root
+
+    Answers(Root(None)).warm()
+
+
+PARTS: dict[str, Callable[[], None]] = {
+    "environments": _play_environments,
+    "opponents and matches": _play_matches,
+    "exact values": _compute_exactly,
+    "learners with a table": _train_tables,
+}
+"""Name -> what is run, in this order; each compiles what those before it have not."""
+if importlib.util.find_spec("fastapi") is not None:
+    PARTS["explorer"] = _answer_explorer
