@@ -1,9 +1,6 @@
-# The two commands: `make demo` and `make test`. Both set up .venv on a fresh machine with Python 3.11, or with another
-# version by PYTHON=python3.13.
+# The two commands: `make demo` and `make test`. Both set up .venv on a fresh machine with Python 3.11.
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
-# the lowest versions of what is required have no wheels for later ones
-OLDEST_PYTHON ?= $(shell command -v python3.11 || echo $(PYTHON))
 BIN := .venv/bin
 OLDEST := .venv-oldest
 
@@ -73,7 +70,7 @@ pictures: .venv/.dev
 
 # `name>=version` there is `name==version` here; constraints.txt holds for the rest but llvmlite, which goes with numba
 $(OLDEST)/.ready: setup.cfg constraints.txt
-	test -x $(OLDEST)/bin/python || $(OLDEST_PYTHON) -m venv $(OLDEST)
+	test -x $(OLDEST)/bin/python || $(PYTHON) -m venv $(OLDEST)
 	sed -n '/^install_requires/,/^$$/s/^ *\(.*\)>=/\1==/p' setup.cfg > $(OLDEST)/oldest.txt
 	(sed 's/==.*//' $(OLDEST)/oldest.txt; echo llvmlite) | grep -v -i -w -f - constraints.txt > $(OLDEST)/constraints.txt
 	$(OLDEST)/bin/python -m pip install --quiet -c $(OLDEST)/oldest.txt -c $(OLDEST)/constraints.txt -e . pytest hypothesis pygame-ce
