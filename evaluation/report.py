@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from baselines.solver import LARGEST, Solution, solve
-from evaluation.choices import CHOICES, read_choices
+from evaluation.choices import read_choices
 from evaluation.drawing import DRAW as DRAWN_COLOUR
 from evaluation.drawing import LOSS, SERIES, STYLES, WIN, Line
 from evaluation.estimate import affordable
@@ -57,13 +57,12 @@ from evaluation.report_parts import (
     when_measured,
     whole,
 )
+from evaluation.run_files import RUN_FILES
 from evaluation.strength import Mistake, SampleGame, Strength, first_choice, sample_game, worst_positions
 from learners.checkpoint import (
-    CHECKPOINT,
     CONFIG,
     COST,
     METRICS,
-    MODEL,
     build_config,
     load_policy,
     policy_name,
@@ -424,7 +423,7 @@ def _cost(phases: Mapping[str, Row] | None, why: str) -> Html:
 
 def _settings(run: Path, config: Mapping[str, Any], game: Game) -> Html:
     """The settings, the files, and the commands that have the run again."""
-    kept = [name for name in (CONFIG, CHECKPOINT, MODEL, METRICS, CHOICES, COST) if (run / name).is_file()]
+    kept = [name for name in RUN_FILES if name != REPORT and (run / name).is_file()]
     again = _again(run, config, game)
     commands = [
         *([] if again is None else ["# once more from the start", again]),

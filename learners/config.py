@@ -131,7 +131,8 @@ class Fitter(LearnerConfig, ABC):
     """Settings of a learner with a loop of its own."""
 
     resumes: ClassVar[bool] = False
-    """whether ``fit`` goes on from what a stopped one has left in the run"""
+    """whether ``fit`` goes on from what a stopped one has left in the run, and from a finished one to more games;
+    else it starts again"""
 
     @abstractmethod
     def fit(self, task: Task) -> Progress:

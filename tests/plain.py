@@ -1,12 +1,14 @@
 """The game once more, in plain Python and without a line of ours, to compare with; and positions to test on."""
 
 import json
+import re
 from dataclasses import replace
 from functools import cache
 
 import numpy as np
 from hypothesis import strategies as st
 
+from evaluation.run_files import EVENTS
 from learners.checkpoint import load_checkpoint
 from ttt_envs import Boards, Game, Position, chance_outcomes
 from ttt_envs.rules import NOT_OVER, place
@@ -134,12 +136,57 @@ def assert_same_arrays(arrays, others):
 
 
 def assert_same_runs(run, other):
-    """Two runs have ended with the same learner, the same state of the training and the same measurements."""
-    checkpoints = [load_checkpoint(folder) for folder in (run, other)]
-    for part in ("learner", "training"):
-        assert_same_arrays(*(checkpoint[part] for checkpoint in checkpoints))
-    lines = [(folder / "metrics.jsonl").read_text().splitlines() for folder in (run, other)]
-    first, second = ([{**json.loads(line), "games_per_s": 0} for line in of_run] for of_run in lines)
-    assert first == second
-    kept = [folder / "choices.jsonl" for folder in (run, other)]
-    assert len({path.read_bytes() if path.exists() else None for path in kept}) == 1
+    """Two runs have ended alike: every file of theirs, times apart, and when they were saved and went on."""
+    files = [_files_of(folder) for folder in (run, other)]
+    assert files[0].keys() == files[1].keys()
+    for name, content in files[0].items():
+        assert content == files[1][name], name
+
+
+UNLIKE = ("resumed", "checkpoint_games", "revision")
+"""in which settings runs that end alike may differ"""
+
+
+def _files_of(run):
+    """What the files of a run say, by their names."""
+    readers = {
+        "config.json": lambda path: {k: v for k, v in json.loads(path.read_text()).items() if k not in UNLIKE},
+        "checkpoint.npz": _checkpoint,
+        "metrics.jsonl": lambda path: [_untimed(json.loads(line)) for line in path.read_text().splitlines()],
+        "cost.json": lambda path: [(k, sorted(v)) for k, v in json.loads(path.read_text())["phases"].items()],
+        EVENTS: _events,
+        "report.html": _report,
+    }
+    paths = sorted(path for path in run.rglob("*") if path.is_file())
+    return {str(path.relative_to(run)): readers.get(path.name, lambda path: path.read_bytes())(path) for path in paths}
+
+
+def _untimed(row):
+    return {name: value for name, value in row.items() if not name.endswith("_per_s")}
+
+
+def _checkpoint(path):
+    parts = load_checkpoint(path.parent)
+    for name, file in (("size", "metrics.jsonl"), ("choices", "choices.jsonl")):
+        if name in parts["metrics"]:
+            assert parts["metrics"].pop(name) == (path.parent / file).stat().st_size  # it is as long as its times
+    return {
+        (part, name): (array.dtype, array.shape, array.tobytes())
+        for part, arrays in parts.items()
+        for name, array in arrays.items()
+    }
+
+
+def _events(path):
+    from tensorboard.backend.event_processing.event_file_loader import LegacyEventFileLoader
+
+    events = list(LegacyEventFileLoader(str(path)).Load())
+    return [(event.step, _untimed({one.tag: one.simple_value for one in event.summary.value})) for event in events]
+
+
+def _report(path):
+    text = path.read_text()
+    text = text.replace(re.search(r"train\.py --resume (\S+)", text)[1], "RUN")  # it may have been copied
+    for name in UNLIKE:
+        text = re.sub(rf",\n  &quot;{name}&quot;: (\[.*?\n  \]|[^,\n]+)", "", text, flags=re.S)
+    return re.sub(r"\b[\d,]+(\.\d+)? (s|MiB)\b", "COST", text)

@@ -550,6 +550,7 @@ ASKED = {
         {**EXACT, "ranks": ["1", "0", "-1", "x", "99"], "w": NUMBERS, "split": ["", "0,1", "x", "0-2", "9"],
          "terminal": ["equation", "x", ""], "source": SOME},
     ),
+    "report": ([FOLDERS], {"trust": None}),
     "cost": ([FOLDERS, ["--repeats=0", "--repeats=x"]], {"games": NUMBERS, "json": None}),  # else in other processes
     "reproduce": ([["", "x", "table-9", "\x00"]], {"jobs": ["0", "-1", "x"], "out": FOLDERS}),
     "policies": ([], {"json": None}),

@@ -15,13 +15,12 @@ from typing import IO, Any
 
 from evaluation.choices import CHOICES, LARGEST_CHOICES, due_after, line_of_mark, mark_of, read_choices
 from evaluation.report_parts import read_metrics
+from evaluation.run_files import EVENTS as EVENTS
 from learners.checkpoint import METRICS
 from ttt_envs.files import open_to_write
 from ttt_envs.policy import Policy
 from ttt_envs.rules import Game
 
-EVENTS = "events.out.tfevents.run"
-"""TensorBoard's file in a run"""
 RATES = ("wins", "draws", "losses")
 """counted since the start; TensorBoard shows their rates since the last mark"""
 

@@ -11,7 +11,6 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
-from evaluation.estimate import boards_by_stones
 from learners import LEARNERS
 from learners.config import TEACHER, AnyConfig, LearnerConfig
 from learners.pool import NAME as POOL
@@ -98,6 +97,8 @@ class Options(GameOptions):
 
     def exact_games(self, game: Game) -> int:
         """Games between two exact measurements, 0 for none."""
+        from evaluation.estimate import boards_by_stones
+
         if self.exact_every is None:
             return 1 if sum(boards_by_stones(game)) <= MEASURED else 0
         return self.exact_every

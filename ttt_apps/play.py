@@ -14,11 +14,7 @@ import tyro
 from rich.console import Console
 from tyro.constructors import PrimitiveConstructorSpec
 
-from baselines.solver import LARGEST
-from evaluation.games import append_games
 from ttt_apps.cli import Count, GameOptions, as_called, check_seed, parse, run_command, trust_files, words_of
-from ttt_apps.replay import replay
-from ttt_apps.sitting import Sitting
 from ttt_envs.lockstep import SeatChoice
 from ttt_envs.specs import make_policy
 
@@ -75,6 +71,11 @@ class Play(GameOptions):
         if self.gomocup is not None:
             self._serve(self.gomocup)
             return
+        from baselines.solver import LARGEST
+        from evaluation.games import append_games
+        from ttt_apps.replay import replay
+        from ttt_apps.sitting import Sitting
+
         if self.number is not None and (self.replay is None or self.number < 1):
             raise ValueError(f"--number {self.number} names no game: choose 1 or more, with --replay FILE")
         if self.replay is not None:

@@ -8,27 +8,32 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from evaluation.choices import CHOICES
 from evaluation.cost import Meter
 from evaluation.estimate import affordable
 from evaluation.exact import while_training
 from evaluation.report import REPORT, write_report
 from evaluation.report_parts import read_cost
+from evaluation.run_files import (
+    DERIVED_FILES,
+    RUN_FILES,
+    RunState,
+    check_trained,
+    progress_arrays,
+    read_state,
+    vouched_size,
+)
 from evaluation.strength import Strength, strength_of
-from learners.base import Arrays
 from learners.checkpoint import (
     CHECKPOINT,
     CONFIG,
     COST,
     METRICS,
-    MODEL,
     TAUGHT,
     build_config,
-    load_checkpoint,
     new_config,
     policy_name,
     read_training,
@@ -42,7 +47,7 @@ from ttt_apps.cli import (
     say,
     tell,
 )
-from ttt_apps.metrics import EVENTS, KeptChoices, Metrics
+from ttt_apps.metrics import KeptChoices, Metrics
 from ttt_apps.options import Options, folder_of
 from ttt_apps.signals import Interrupt
 from ttt_apps.versions import revision, versions
@@ -60,6 +65,14 @@ Sizes = tuple[int, int]
 """bytes of metrics.jsonl and of choices.jsonl that a checkpoint vouches for"""
 COMPARED = ("random", "optimal")
 """whom a learner is measured against at the end, beside its own opponent"""
+
+
+class Written(NamedTuple):
+    """A report that was written."""
+
+    strength: Strength | None
+    """what it says of the learner; None where that takes long to compute"""
+    page: Path
 
 
 def train_run(options: Options, settings: AnyConfig) -> Path:
@@ -109,7 +122,7 @@ def _train_run(
     options: Options, settings: AnyConfig, game: Game, run: Path, training: Stepwise | None, meter: Meter
 ) -> Path:
     """The same in a folder that is held."""
-    for old in (CHECKPOINT, METRICS, CHOICES, COST, EVENTS, MODEL, REPORT):
+    for old in RUN_FILES:  # the settings first: what is left of a run without them is no run
         (run / old).unlink(missing_ok=True)
     shutil.rmtree(run / TAUGHT, ignore_errors=True)
     write_json(run / CONFIG, config_of(options, settings))
@@ -125,6 +138,8 @@ def _train_run(
 
 def resume_run(run: Path, games: int | None = None, cluster: str = "") -> Path:
     """Go on with a run from its last checkpoint, or from the start where there is none yet; no other process may.
+
+    Where the training is over, the files that a finished run has beside it are completed.
 
     Args:
         run: the run directory.
@@ -143,11 +158,43 @@ def resume_run(run: Path, games: int | None = None, cluster: str = "") -> Path:
         return _resume_run(run, games, cluster)
 
 
+def complete_run(run: Path) -> tuple[str, ...]:
+    """Make the files of a trained run that are missing and can be made from the others; no other process may write.
+
+    Returns:
+        The names of the files that were made.
+
+    Raises:
+        ValueError: no run, a damaged one, one that still has to be trained, or that lacks what only training writes.
+    """
+    read_training(run)
+    with _held(run):
+        state = check_trained(run)
+        if state.missing:
+            _complete(run, state, _options(run, state.config))
+        return state.missing
+
+
+def report_run(run: Path) -> Path:
+    """Write the ``report.html`` of a trained run anew, from its files alone; no other process may write.
+
+    Returns:
+        The page's path.
+
+    Raises:
+        ValueError: no run, a damaged one, or one that still has to be trained.
+    """
+    read_training(run)
+    with _held(run):
+        config = check_trained(run).config
+        return write_report(run, _strength(_options(run, config), Game.from_dict(config["game"]), run))
+
+
 @contextmanager
 def _held(run: Path) -> Iterator[None]:
     """Hold the folder of a run, and remove what writers that were killed have left in it."""
     with held(run):
-        tidy(run, (CONFIG, CHECKPOINT, METRICS, COST, MODEL, REPORT))
+        tidy(run, RUN_FILES)
         if not (run / TAUGHT).is_symlink():
             unfinished = (run / TAUGHT).glob("[0-9]*.npz*.tmp")
             tidy(run / TAUGHT, {f"{path.name.partition('.')[0]}.npz" for path in unfinished})
@@ -156,35 +203,39 @@ def _held(run: Path) -> Iterator[None]:
 
 def _resume_run(run: Path, games: int | None, cluster: str) -> Path:
     """The same in a folder that is held."""
-    config = read_training(run)
+    state = read_state(run)
+    config, parts = state.config, state.checkpoint
     game = Game.from_dict(config["game"])
     settings = build_config(config["learner"], config["settings"])
-    if isinstance(settings, Fitter) and (run / METRICS).exists() and not settings.resumes:
-        raise ValueError(
-            f"{run} cannot be resumed, because {config['learner']} trains in a loop of its own: train anew, with "
-            f"--out {run} --overwrite"
-        )
-    names = {field.name for field in dataclasses.fields(Options)} - {"out", "cluster"}
-    try:
-        options = Options(**{name: value for name, value in config.items() if name in names}, out=run, cluster=cluster)
-    except TypeError as problem:  # a word where a number should be
-        raise ValueError(f"{run / CONFIG} cannot be read as the settings of a run: {problem}") from None
+    options = _options(run, config, cluster)
     if games is not None:
         if games < options.games:
             raise ValueError(f"--games {games} is fewer than the {options.games} of the run: choose that or more")
+        if games > options.games and isinstance(settings, Fitter) and not settings.resumes:
+            raise ValueError(
+                f"{run} cannot go on to {games} games, because {config['learner']} trains in a loop of its own and "
+                f"keeps no state of it: train anew, with --games {games} --out {run} --overwrite"
+            )
         options = dataclasses.replace(options, games=games)
+    if state.progress is not None and state.is_trained(options.games):
+        written = _complete(run, state, options) if state.missing else None
+        if written is not None:
+            _tell_end(options, game, run, state.progress, written)
+        elif state.missing:
+            tell(f"{run} is finished; it lacked {', '.join(state.missing)}, which is written now")
+        else:
+            _tell_finished(options, run, settings)
+        return run
     meter = Meter(read_cost(run))
-    if isinstance(settings, Fitter):
-        if (run / MODEL).exists() and options.games == config["games"]:
-            return _finished(options, run)
-        settings.check_opponent(options.opponent, game)
-        write_json(run / CONFIG, {**config, "games": options.games})
-        return _ended(options, game, run, _fit(settings, options, game, run, meter), meter)
+    training: Stepwise | None = None
     sizes: Sizes = (0, 0)
-    if not (run / CHECKPOINT).exists():
+    if isinstance(settings, Fitter):
+        settings.check_opponent(options.opponent, game)
+        if not settings.resumes and (run / METRICS).exists():
+            tell(f"{config['learner']} keeps no state of its training: it starts again with the first game")
+    elif parts is None:
         training = _training(options, settings, game)
     else:
-        parts = load_checkpoint(run)
         ours = isinstance(settings, Builder)
         if {"learner", "training", "metrics"} - parts.keys() or (ours and "live" not in parts["training"]):
             raise ValueError(f"{run / CHECKPOINT} is no checkpoint of a training that can go on: train anew")
@@ -195,26 +246,57 @@ def _resume_run(run: Path, games: int | None, cluster: str) -> Path:
         training = _training(dataclasses.replace(options, batch=side_by_side), settings, game)
         training.learner.from_arrays(parts["learner"])
         training.from_arrays(parts["training"])
-        sizes = _size(run, parts, "size"), _size(run, parts, "choices") if "choices" in parts["metrics"] else 0
-        if not training.running:
-            return _finished(options, run)
-    here = {"games": training.done.games, "versions": versions(), "revision": revision()}
+        sizes = _vouched(run, state)
+    begun = 0 if training is None else training.done.games
+    here = {"games": begun, "versions": versions(), "revision": revision()}
+    (run / REPORT).unlink(missing_ok=True)  # of fewer games: it must not pass for that of all
     write_json(run / CONFIG, {**config, "games": options.games, "resumed": [*config.get("resumed", []), here]})
     meter.end("set-up")
-    warm(settings, options, game, meter)
-    return _ended(options, game, run, _learn(training, options, run, sizes, meter), meter)
+    if isinstance(settings, Fitter):
+        done = _fit(settings, options, game, run, meter)
+    else:
+        assert training is not None
+        warm(settings, options, game, meter)
+        done = _learn(training, options, run, sizes, meter)
+    return _ended(options, game, run, done, meter)
 
 
-def _size(run: Path, parts: Mapping[str, Arrays], name: str) -> int:
-    """The bytes of a file that a checkpoint vouches for; checkpoints from before have none for choices.jsonl.
+def _complete(run: Path, state: RunState, options: Options) -> Written | None:
+    """Make what a trained run lacks, in a folder that is held.
+
+    Returns:
+        The report; None where it is not made.
 
     Raises:
-        ValueError: anything else stands there.
+        ValueError: it lacks what only training writes.
     """
-    size = parts["metrics"].get(name)
-    if size is None or size.shape != (1,) or size.dtype.kind != "i":
-        raise ValueError(f"{run / CHECKPOINT} does not say how long the run's files were: it is damaged")
-    return int(size[0])
+    lost = [name for name in state.missing if name not in DERIVED_FILES]
+    if lost:
+        raise ValueError(
+            f"{run} lacks {', '.join(lost)}, or a part of it, which only its training writes: train anew, with "
+            f"--out {run} --overwrite"
+        )
+    meter, game, sizes = Meter(read_cost(run)), Game.from_dict(state.config["game"]), _vouched(run, state)
+    with Metrics(run, sizes[0]), _choices(options, game, run, sizes[1]):
+        meter.end("set-up")  # TensorBoard's file is written with the lines of metrics.jsonl
+    return _write_report(options, game, run, meter) if REPORT in state.missing else None
+
+
+def _options(run: Path, config: Mapping[str, Any], cluster: str = "") -> Options:
+    """The options of a run that is there.
+
+    Raises:
+        ValueError: options that make no sense.
+    """
+    names = {field.name for field in dataclasses.fields(Options)} - {"out", "cluster"}
+    try:
+        return Options(**{name: value for name, value in config.items() if name in names}, out=run, cluster=cluster)
+    except TypeError as problem:  # a word where a number should be
+        raise ValueError(f"{run / CONFIG} cannot be read as the settings of a run: {problem}") from None
+
+
+def _vouched(run: Path, state: RunState) -> Sizes:
+    return vouched_size(run, state.checkpoint, "size"), vouched_size(run, state.checkpoint, "choices")
 
 
 def _batch(options: Options) -> int:
@@ -249,12 +331,15 @@ def _learn(training: Stepwise, options: Options, run: Path, sizes: Sizes, meter:
 
         def save() -> None:
             nonlocal saved_games, saved_at
-            kept = {"size": np.array([metrics.size()])}
-            if choices is not None:
-                kept["choices"] = np.array([choices.size()])
-            save_checkpoint(run, learner=learner.to_arrays(), training=training.to_arrays(), metrics=kept)
             meter.end("training")
-            _keep_cost(run, meter)
+            _keep_cost(run, meter)  # first: where the checkpoint is, the cost of what it holds is known
+            save_checkpoint(
+                run,
+                learner=learner.to_arrays(),
+                training=training.to_arrays(),
+                progress=progress_arrays(training.done),
+                metrics=_sizes_on_disk(metrics, choices),
+            )
             saved_games, saved_at = training.done.games, time.monotonic()
 
         def after_step(training: Stepwise) -> bool:
@@ -296,12 +381,23 @@ def _fit(settings: Fitter, options: Options, game: Game, run: Path, meter: Meter
         try:
             done = settings.fit(task)
         except KeyboardInterrupt:
-            if not settings.resumes:
-                raise
-            raise Stopped(f"stopped; the games so far are kept: go on with train.py --resume {run}") from None
-    meter.end("training")
-    _keep_cost(run, meter)
+            meter.end("training")
+            _keep_cost(run, meter)
+            kept = "the games so far are kept: go on" if settings.resumes else "it starts again, with the first game,"
+            raise Stopped(f"stopped; {kept} with train.py --resume {run}") from None
+        meter.end("training")
+        _keep_cost(run, meter)
+        # its training is over: all that it has written is on the disk
+        save_checkpoint(run, progress=progress_arrays(done), metrics=_sizes_on_disk(metrics, choices))
     return done
+
+
+def _sizes_on_disk(metrics: Metrics, choices: KeptChoices | None) -> dict[str, np.ndarray[Any, Any]]:
+    """The part ``metrics`` of a checkpoint: bytes of the files of lines, all of which are on the disk."""
+    sizes = {"size": np.array([metrics.size()])}
+    if choices is not None:
+        sizes["choices"] = np.array([choices.size()])
+    return sizes
 
 
 def _keep_cost(run: Path, meter: Meter) -> None:
@@ -369,14 +465,28 @@ def _bar(options: Options) -> Iterator[Callable[[Progress], None]]:
         yield show
 
 
-def _finished(options: Options, run: Path) -> Path:
-    more = f"train.py --resume {run} --games {max(1, 2 * options.games)}"
-    say(f"{run} is finished, all {options.games:,} games are played: nothing was done. It goes on to more with {more}")
-    return run
+def _tell_finished(options: Options, run: Path, settings: AnyConfig) -> None:
+    more = f". It goes on to more with train.py --resume {run} --games {max(1, 2 * options.games)}"
+    stays = isinstance(settings, Fitter) and not settings.resumes
+    say(f"{run} is finished, all {options.games:,} games are played: nothing was done{'' if stays else more}")
 
 
 def _ended(options: Options, game: Game, run: Path, done: Progress, meter: Meter) -> Path:
-    """Say what became of it, and write the report."""
+    """Write the report, and say what became of it."""
+    written = None if options.no_report else _write_report(options, game, run, meter)
+    _tell_end(options, game, run, done, written)
+    return run
+
+
+def _write_report(options: Options, game: Game, run: Path, meter: Meter) -> Written:
+    """The last file of a run; its page shows the cost of the numbers on it."""
+    strength = _strength(options, game, run)
+    meter.end("evaluation")
+    _keep_cost(run, meter)
+    return Written(strength, write_report(run, strength))
+
+
+def _tell_end(options: Options, game: Game, run: Path, done: Progress, written: Written | None) -> None:
     tell(
         f"{options.learner} learned from {done.games:,} games of {game}: player_0 won {done.wins:,}, "
         f"{done.draws:,} were drawn, player_1 won {done.losses:,}"
@@ -384,20 +494,22 @@ def _ended(options: Options, game: Game, run: Path, done: Progress, meter: Meter
         else f"{options.learner} played {done.games:,} games of {game} against {options.opponent}: "
         f"{done.wins:,} won, {done.draws:,} drawn, {done.losses:,} lost, while exploring"
     )
-    if not options.no_report:
-        policy = make_policy(policy_name(run), game)
-        strength = None
-        if affordable(game, policy):
-            strength = strength_of(game, policy, list(dict.fromkeys([options.met or "random", *COMPARED])))
-            say(told(strength, options))
+    if written is not None:
+        if written.strength is not None:
+            say(told(written.strength, options))
         else:
             match = f"evaluate.py match {policy_name(run)} random"
             tell(f"how good it is exactly takes long to compute on {game}; {match} samples it")
-        meter.end("evaluation")
-        _keep_cost(run, meter)
-        tell(f"a report to look at: {write_report(run, strength)}")
+        tell(f"a report to look at: {written.page}")
     tell(f"play it as {policy_name(run)}")
-    return run
+
+
+def _strength(options: Options, game: Game, run: Path) -> Strength | None:
+    """How good a trained run is; None where that takes long to compute."""
+    policy = make_policy(policy_name(run), game)
+    if not affordable(game, policy):
+        return None
+    return strength_of(game, policy, list(dict.fromkeys([options.met or "random", *COMPARED])))
 
 
 def told(strength: Strength, options: Options) -> str:

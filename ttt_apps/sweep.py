@@ -14,19 +14,19 @@ from typing import Any
 import tyro
 from rich.table import Table
 
-from evaluation.choices import CHOICES
 from evaluation.estimate import boards_by_stones
 from evaluation.match import play_pairs
 from evaluation.report_parts import read_cost
+from evaluation.run_files import DERIVED_FILES, RUN_FILES
 from evaluation.sources import hash_of
 from evaluation.strength import strength_of
 from evaluation.sweep import RESULT, TABLE, Line, Trained, cells_of, lines_of, read_sweep, words_of, write_sweep
 from evaluation.units import UNITS, Unit, do_units
-from learners.checkpoint import CHECKPOINT, CONFIG, COST, METRICS, MODEL, policy_name
+from learners.checkpoint import CONFIG, policy_name
 from ttt_apps.apart import run_apart
-from ttt_apps.cli import WorkOptions, kept_in, new_table, progress_bar, show, tell, trust_files, write_page_of
+from ttt_apps.cli import WorkOptions, kept_in, new_table, note, progress_bar, show, tell, trust_files, write_page_of
 from ttt_apps.options import MEASURED, Options
-from ttt_apps.runs import COMPARED, completed, config_of
+from ttt_apps.runs import COMPARED, complete_run, completed, config_of
 from ttt_apps.versions import versions
 from ttt_envs.files import read_bounded, read_json, write_whole
 from ttt_envs.parallel import Cluster
@@ -35,8 +35,8 @@ from ttt_envs.specs import FromFile, make_policy
 
 RUNS = "runs"
 """the folder of a sweep's runs"""
-BROUGHT = (CONFIG, CHECKPOINT, METRICS, CHOICES, COST, MODEL)
-"""files that a run on another machine sends back"""
+BROUGHT = tuple(name for name in RUN_FILES if name not in DERIVED_FILES)
+"""files that a run on another machine sends back; the others are made here"""
 SAMPLED = 2_000
 """pairs of games against random, where a learner cannot be measured exactly"""
 REFUSED = ("out", "overwrite", "seed", "sweep", "resume", "trust", "cluster", "jobs", "json")
@@ -100,6 +100,8 @@ class Sweep(WorkOptions):
             for index, numbers in results:
                 done[index] = numbers
                 bar.update(task, completed=len(done), count=f"{len(done)} of {len(units)}")
+            for unit in units:
+                _complete(folder / RUNS / unit["name"])
         trained = [Trained(unit["row"], unit["seed"], done[index]) for index, unit in enumerate(units)]
         runs = [{**one._asdict(), "run": f"{RUNS}/{unit['name']}"} for one, unit in zip(trained, units, strict=True)]
         lines = lines_of(rows, trained)
@@ -202,6 +204,15 @@ def _arrived(folder: Path, unit: Unit, result: Mapping[str, Any]) -> Any:
         run.mkdir(parents=True, exist_ok=True)
         write_whole(run / name, lambda file, content=content: file.write(content))
     return result["numbers"]
+
+
+def _complete(run: Path) -> None:
+    """Make what a run lacks of the files of a finished one; of a run that cannot be completed it is said."""
+    if run.is_dir():
+        try:
+            complete_run(run)
+        except ValueError as problem:
+            note(str(problem))
 
 
 def _table(path: Path, lines: Sequence[Line]) -> Table:

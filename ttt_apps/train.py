@@ -23,7 +23,6 @@ from ttt_apps.cli import (
     words_of,
 )
 from ttt_apps.options import Options, defaults_of
-from ttt_apps.runs import resume_run, train_run
 from ttt_envs.specs import load_object, nearest
 
 
@@ -51,6 +50,8 @@ def _main(arguments: list[str]) -> None:
     prog = as_called("train.py")
     if any(argument.partition("=")[0] == "--resume" for argument in arguments):
         old = parse(Resume, arguments, prog)
+        from ttt_apps.runs import resume_run
+
         if old.trust:
             trust_files()
         resume_run(old.resume, old.games, old.cluster)
@@ -60,7 +61,10 @@ def _main(arguments: list[str]) -> None:
 
         parse(Sweep, arguments, prog).run()
         return
-    train_run(*asked_for(arguments, prog))
+    asked = asked_for(arguments, prog)
+    from ttt_apps.runs import train_run
+
+    train_run(*asked)
 
 
 def asked_for(arguments: Sequence[str], prog: str) -> tuple[Options, AnyConfig]:

@@ -10,7 +10,11 @@ import time
 from pathlib import Path
 
 import pytest
+from kills import train_until
+from plain import assert_same_runs
 
+from evaluation.report import REPORT
+from evaluation.run_files import read_state
 from learners.checkpoint import load_checkpoint
 from ttt_apps import sweep, train
 from ttt_envs.files import write_json
@@ -120,6 +124,43 @@ def test_a_sweep_killed_at_any_instant_ends_as_if_it_had_never_been(once, tmp_pa
         process.wait()
         time.sleep(3)  # the run that it had started ends by itself, or holds its folder
     assert swept(once, out) == learned(once / "out")
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("at_once")
+def test_a_sweep_killed_at_any_change_of_a_file_ends_as_one_never_killed(tmp_path):
+    """Every file is there, and those of each run are the same."""
+    game = "size = '2x3', win_length = 2, log_every = 10"
+    (tmp_path / "tiny.toml").write_text(f"seeds = 2\nfixed = {{games = 20, batch = 4, {game}}}")
+    whole, out = tmp_path / "whole", tmp_path / "out"
+
+    def words(folder):
+        return ["--sweep", str(tmp_path / "tiny.toml"), "--out", str(folder), "--quiet"]
+
+    def files(folder):
+        return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+    changes = train_until(None, whole, words(whole))
+    for kill_at in range(changes):
+        shutil.rmtree(out, ignore_errors=True)
+        train_until(kill_at, out, words(out))
+        train.main(words(out))
+        assert learned(whole) == learned(out)
+        assert files(whole) == files(out)
+        for run in (whole / "runs").iterdir():
+            assert_same_runs(run, out / "runs" / run.name)
+
+
+def test_a_sweep_completes_its_runs(once, tmp_path):
+    """As those that another machine has sent, without what can be made from their files."""
+    out = tmp_path / "out"
+    shutil.copytree(once / "out", out)
+    run = next((out / "runs").iterdir())
+    config = json.loads((run / "config.json").read_text())
+    write_json(run / "config.json", {**config, "no_report": False})
+    assert REPORT in read_state(run).missing
+    assert swept(once, out) == learned(once / "out")
+    assert not read_state(run).missing
 
 
 def test_other_code_trains_anew(once, tmp_path, monkeypatch):

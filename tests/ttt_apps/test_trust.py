@@ -105,6 +105,7 @@ def test_an_opponent_from_a_file_runs_no_code(opponent, whole, evil, capsys):
 def test_a_teacher_from_a_file_runs_no_code(teacher, evil, capsys):
     settings = {"teacher": teacher, "jobs": 1}
     changed(evil, learner="value-net", opponent="teacher", settings=settings)
+    (evil / "checkpoint.npz").unlink()
     assert "was read from a file" in refused(capsys, train.main, ["--resume", evil])
     assert not (evil / "evil.ran").exists()
 
@@ -112,8 +113,14 @@ def test_a_teacher_from_a_file_runs_no_code(teacher, evil, capsys):
 @pytest.mark.parametrize("learner", ["sb3-dqn", "sb3-ppo"])
 def test_an_opponent_of_stable_baselines_from_a_file_runs_no_code(learner, evil, capsys):
     changed(evil, learner=learner, opponent="runs.x.evil:Policy", settings={})
-    (evil / "metrics.jsonl").unlink()
+    (evil / "checkpoint.npz").unlink()
     assert "was read from a file" in refused(capsys, train.main, ["--resume", evil])
+    assert not (evil / "evil.ran").exists()
+
+
+def test_the_report_of_a_run_runs_no_code(evil, capsys):
+    changed(evil, opponent="runs.x.evil:Policy")
+    assert "was read from a file" in refused(capsys, evaluate, ["report", evil])
     assert not (evil / "evil.ran").exists()
 
 

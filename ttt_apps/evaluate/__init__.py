@@ -37,6 +37,7 @@ COMMANDS: Commands = {
     "prove": ("ttt_apps.evaluate.prove:Prove", "Who wins a larger board without skips."),
     "proven": ("ttt_apps.evaluate.proven:AskProven", "How often a policy keeps a proved result on larger boards."),
     "cost": ("ttt_apps.evaluate.cost:Cost", "What runs cost, repeated in fresh processes."),
+    "report": ("ttt_apps.evaluate.report:Report", "The page of a finished run, made anew."),
     "dial": ("ttt_apps.evaluate.dial:Dial", "Opponents of graded strength, from a compressed table."),
     "reproduce": ("ttt_apps.evaluate.reproduce:Reproduce", "A published table or figure, computed anew."),
     "ground-truth": ("ttt_apps.evaluate.ground_truth:GroundTruth", "All exact facts of docs/ground-truth.md."),

@@ -1,0 +1,128 @@
+"""The files of a finished run: one list of them, and which of them a run lacks."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from evaluation.choices import CHOICES
+from evaluation.report_parts import REPORT
+from learners.base import Arrays
+from learners.checkpoint import (
+    CHECKPOINT,
+    CONFIG,
+    COST,
+    METRICS,
+    MODEL,
+    build_config,
+    load_checkpoint,
+    read_training,
+)
+from learners.config import Fitter
+from learners.training import Progress
+
+EVENTS = "events.out.tfevents.run"
+"""TensorBoard's file in a run"""
+RUN_FILES = (CONFIG, CHECKPOINT, MODEL, METRICS, CHOICES, COST, EVENTS, REPORT)
+"""files of a run; beside them a learner with a teacher has the folder of its games"""
+DERIVED_FILES = (EVENTS, REPORT)
+"""files that are made from the others, and so can be made again"""
+
+
+class RunState(NamedTuple):
+    """How far a run has come, as its files say."""
+
+    config: dict[str, Any]
+    """its ``config.json``"""
+    checkpoint: dict[str, dict[str, np.ndarray[Any, Any]]] | None
+    """the parts of its ``checkpoint.npz``; None where there is none"""
+    progress: Progress | None
+    """the games of that checkpoint; None where it does not say, as one from before that was kept"""
+    missing: tuple[str, ...]
+    """files that a finished run of these settings has, and this one lacks"""
+
+    def is_trained(self, games: int | None = None) -> bool:
+        """Whether the training is over, of ``games`` games or of as many as the settings say."""
+        return self.progress is not None and self.progress.games >= (self.config["games"] if games is None else games)
+
+
+def read_state(run: Path) -> RunState:
+    """How far a run has come. It is finished when its training is over and no file is missing.
+
+    Raises:
+        ValueError: no run, or one with a damaged ``config.json`` or ``checkpoint.npz``.
+    """
+    config = read_training(run)
+    fits = isinstance(build_config(config["learner"], config["settings"]), Fitter)
+    checkpoint = load_checkpoint(run) if (run / CHECKPOINT).exists() else None
+    wanted = {
+        CONFIG: True,
+        CHECKPOINT: True,
+        MODEL: fits,
+        METRICS: True,
+        CHOICES: checkpoint is not None and "choices" in checkpoint.get("metrics", {}),
+        COST: True,
+        EVENTS: importlib.util.find_spec("tensorboard") is not None,
+        REPORT: not config.get("no_report", False),
+    }
+    least = {METRICS: vouched_size(run, checkpoint, "size"), CHOICES: vouched_size(run, checkpoint, "choices")}
+    missing = tuple(name for name in RUN_FILES if wanted[name] and not _is_whole(run / name, least.get(name, 0)))
+    return RunState(config, checkpoint, _progress(run, checkpoint), missing)
+
+
+def check_trained(run: Path) -> RunState:
+    """The state of a run whose training is over.
+
+    Raises:
+        ValueError: no run, a damaged one, or one that still has to be trained.
+    """
+    state = read_state(run)
+    if not state.is_trained():
+        games, played = state.config["games"], state.progress
+        far = "it has no checkpoint yet" if played is None else f"{played.games:,} of its {games:,} games are played"
+        raise ValueError(f"{run} is not finished, {far}: go on with train.py --resume {run}")
+    return state
+
+
+def progress_arrays(done: Progress) -> dict[str, np.ndarray[Any, Any]]:
+    """The part ``progress`` of a checkpoint: int64[4], games, wins, draws and losses."""
+    return {"counts": np.array([done.games, done.wins, done.draws, done.losses], np.int64)}
+
+
+def vouched_size(run: Path, checkpoint: Mapping[str, Arrays] | None, name: str) -> int:
+    """The bytes of a file that a checkpoint vouches for; 0 without a checkpoint.
+
+    Args:
+        run: the run directory, for messages.
+        checkpoint: its parts.
+        name: ``size`` for ``metrics.jsonl``, or ``choices`` for ``choices.jsonl``, which may be missing.
+
+    Raises:
+        ValueError: anything but a number stands there.
+    """
+    if checkpoint is None or "metrics" not in checkpoint:
+        return 0
+    size = checkpoint["metrics"].get(name)
+    if size is None and name == "choices":
+        return 0
+    if size is None or size.shape != (1,) or size.dtype.kind != "i":
+        raise ValueError(f"{run / CHECKPOINT} does not say how long the run's files were: it is damaged")
+    return int(size[0])
+
+
+def _is_whole(path: Path, least: int) -> bool:
+    """Whether a file is there, with so many bytes at least."""
+    return path.is_file() and path.stat().st_size >= least
+
+
+def _progress(run: Path, checkpoint: Mapping[str, Arrays] | None) -> Progress | None:
+    counts = None if checkpoint is None else checkpoint.get("progress", {}).get("counts")
+    if counts is None:
+        return None
+    if counts.shape != (4,) or counts.dtype != np.int64 or (counts < 0).any() or counts[0] != counts[1:].sum():
+        raise ValueError(f"{run / CHECKPOINT} does not say how many games were played: it is damaged")
+    return Progress(*counts.tolist())

@@ -1,0 +1,44 @@
+"""``evaluate.py report RUN...``: the pages of finished runs, made anew."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from ttt_apps.cli import say, slow_status, trust_files
+
+
+@dataclass(frozen=True)
+class Report:
+    """Make the report.html of finished runs anew, each from the files of its run alone.
+
+    A run that is not finished is refused, and so are all that are named beside it: train.py --resume RUN finishes it.
+    """
+
+    runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN")] = ()
+    """run directories"""
+    trust: tyro.conf.FlagCreatePairsOff[bool] = False
+    """run code that the files of the runs name, as train.py --resume --trust does"""
+
+    def run(self) -> None:
+        """Check all runs, then write.
+
+        Raises:
+            ValueError: no runs, folders that are none, runs that are not finished.
+        """
+        from evaluation.run_files import check_trained
+        from ttt_apps.runs import report_run
+
+        if not self.runs:
+            raise ValueError("report needs runs: write evaluate.py report RUN..., as in evaluate.py report runs/*")
+        if self.trust:
+            trust_files()
+        for run in self.runs:
+            check_trained(run)
+        for run in self.runs:
+            with slow_status(f"writing the report of {run}"):
+                page = report_run(run)
+            say(f"a report to look at: {page}")
