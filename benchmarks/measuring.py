@@ -113,7 +113,7 @@ wall, cpu = time.perf_counter(), time.process_time()
 found = {expression}
 wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
 # not getrusage's, which a child inherits of its parent
-peak = int(re.search(r"VmHWM:\\s*(\\d+) kB", open("/proc/self/status").read())[1])
+peak = int(re.search(r"VmHWM:\\s*(\\d+) kB", open("/proc/self/status", encoding="utf-8").read())[1])
 print(wall, cpu, peak, found)
 """
 
@@ -435,4 +435,4 @@ def run(benchmark: Benchmark) -> None:
         console.print(f"{name} is skipped, {reason}", markup=False)
     if arguments.json is not None:
         data = {"cpu": processor(), "versions": here, "rounds": rounds, "rows": plain(comparisons), **plain(measured)}
-        arguments.json.write_text(json.dumps({**data, "skipped": skipped}, indent=2) + "\n")
+        arguments.json.write_text(json.dumps({**data, "skipped": skipped}, indent=2) + "\n", encoding="utf-8")

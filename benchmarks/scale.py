@@ -208,7 +208,7 @@ def main() -> None:
     for table in tables(found):
         console.print(table)
     if asked.json:
-        asked.json.write_text(json.dumps(plain(found), indent=2) + "\n")
+        asked.json.write_text(json.dumps(plain(found), indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

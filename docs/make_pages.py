@@ -102,7 +102,9 @@ def api(page: str) -> str:
     path = page.removeprefix("api/").removesuffix(".md")
     name, package = path.replace("/", "."), ROOT / path / "__init__.py"
     offered = (
-        re.findall(r"^from (\S+) import (\w*[a-z]\w*) as \2$", package.read_text(), re.M) if package.exists() else []
+        re.findall(r"^from (\S+) import (\w*[a-z]\w*) as \2$", package.read_text(encoding="utf-8"), re.M)
+        if package.exists()
+        else []
     )
     options = "    options: {heading_level: 2, show_root_heading: true, show_root_toc_entry: true}"
     parts = [f"# {name}", f"::: {name}", *(f"::: {module}.{what}\n{options}" for module, what in offered)]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import platform
 import re
-import resource
 import statistics
 import subprocess
 import sys
@@ -19,11 +19,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from ttt_envs.files import read_json, write_json
 
 if TYPE_CHECKING:  # a meter that runs from the start of a process waits for no compiled code
+    import psutil
+
     from ttt_envs.boards import Boards
     from ttt_envs.rules import Game
 
 NAMES = ("cpu_user_s", "cpu_system_s", "wall_s", "peak_rss_bytes")
 """what a phase is kept as: the numbers of :class:`Usage`, in order"""
+POLL_S = 0.05
+"""seconds between two looks at a process, where the system keeps no account of one that has ended"""
 
 
 class Usage(NamedTuple):
@@ -37,17 +41,37 @@ class Usage(NamedTuple):
     @classmethod
     def now(cls) -> Usage:
         """As the operating system keeps it."""
+        try:
+            import resource
+        except ImportError:  # on Windows
+            spent = os.times()
+            return cls(spent.user, spent.system, time.perf_counter(), _own_peak())
         usage = resource.getrusage(resource.RUSAGE_SELF)
-        return cls(usage.ru_utime, usage.ru_stime, time.perf_counter(), _peak_rss(usage))
+        return cls(usage.ru_utime, usage.ru_stime, time.perf_counter(), _own_peak(_bytes(usage.ru_maxrss)))
 
 
-def _peak_rss(usage: resource.struct_rusage) -> int:
-    """The high-water mark of this program: getrusage's may be that of the parent that started it."""
+def _own_peak(counted: int | None = None) -> int:
+    """The high-water mark of this program; ``counted`` by getrusage may be that of the parent that started it."""
     try:
-        status = Path("/proc/self/status").read_text()
+        status = Path("/proc/self/status").read_text(encoding="utf-8")
         return 1024 * int(status.partition("VmHWM:")[2].split()[0])
     except (OSError, IndexError):
-        return usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+        if counted is not None:
+            return counted
+        import psutil
+
+        return _peak_of(psutil.Process())
+
+
+def _bytes(maximum: int) -> int:
+    """``ru_maxrss`` in bytes."""
+    return maximum * (1 if sys.platform == "darwin" else 1024)
+
+
+def _peak_of(process: psutil.Process) -> int:
+    """The highest resident memory of a process in bytes; where the system does not keep it, the present one."""
+    memory = process.memory_info()
+    return int(getattr(memory, "peak_wset", memory.rss))
 
 
 class Meter:
@@ -79,7 +103,8 @@ class Meter:
 def usage_of(command: Sequence[str], environment: Mapping[str, str] | None = None) -> Usage:
     """What a process of its own takes from its start to its end, as the operating system counts it.
 
-    The peak of memory is at least that of this process where the system hands it on to its children.
+    The peak of memory is at least that of this process where the system hands it on to its children. Windows keeps
+    no account of a process that has ended: there it is asked every :data:`POLL_S`, and the rest is missing.
 
     Raises:
         ValueError: the process failed; the last line that it printed says why.
@@ -87,14 +112,34 @@ def usage_of(command: Sequence[str], environment: Mapping[str, str] | None = Non
     began = time.perf_counter()
     with tempfile.TemporaryFile() as said:
         process = subprocess.Popen(command, stdout=said, stderr=subprocess.STDOUT, env=environment)
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
+        if hasattr(os, "wait4"):
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            user, system, peak = usage.ru_utime, usage.ru_stime, _bytes(usage.ru_maxrss)
+        else:
+            user, system, peak = _polled(process)
         if process.returncode:
             said.seek(0)
             lines = said.read().decode(errors="replace").strip().splitlines() or ["it said nothing"]
             raise ValueError(f"{' '.join(command)} failed with exit code {process.returncode}: {lines[-1]}")
-    peak = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    return Usage(usage.ru_utime, usage.ru_stime, time.perf_counter() - began, peak)
+    return Usage(user, system, time.perf_counter() - began, peak)
+
+
+def _polled(process: subprocess.Popen[bytes]) -> tuple[float, float, int]:
+    """User and system seconds of a process and its children, and the peak of memory, as last seen before it ended."""
+    import psutil
+
+    seen: dict[int, tuple[float, float, int]] = {}
+    while process.poll() is None:
+        with contextlib.suppress(psutil.Error):
+            parent = psutil.Process(process.pid)
+            for one in [parent, *parent.children(recursive=True)]:  # python.exe of a virtual environment has a child
+                times = one.cpu_times()
+                seen[one.pid] = times.user, times.system, max(_peak_of(one), seen.get(one.pid, (0.0, 0.0, 0))[2])
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(POLL_S)
+    users, systems, peaks = zip(*seen.values(), strict=True) if seen else ((0.0,), (0.0,), (0,))
+    return sum(users), sum(systems), max(peaks)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -179,7 +224,7 @@ def time_moves(game: Game, spec: str, boards: Boards) -> MoveCost:
 def processor() -> str:
     """What kind of processor this is, for figures that depend on it."""
     try:
-        text = Path("/proc/cpuinfo").read_text()
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:
         return platform.processor() or platform.machine()
     found = dict(re.findall(r"^(model name|cpu family|model)\s*: (.+)$", text, re.M))

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from ttt_envs.boards import MOVERS, Boards, cell_at, coordinate, from_text
-from ttt_envs.files import open_to_read, parse_json, read_bounded, write_whole
+from ttt_envs.files import lock, open_to_read, parse_json, read_bounded, write_whole
 from ttt_envs.rules import DRAW, ILLEGAL, LARGEST_EDGE, NOT_OVER, Game, Position, action_index, place, winner
 from ttt_envs.specs import nearest
 
@@ -288,10 +288,7 @@ def append_games(path: str | Path, games: Iterable[PlayedGame]) -> None:
     lines = b"".join(map(_line, games))
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a+b") as file:
-        with suppress(ImportError):  # there are systems without
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX)
+        lock(file.fileno(), wait=True)
         try:
             size, between = _end_of_the_games(file)
         except ValueError as problem:

@@ -360,8 +360,8 @@ class NetInTensorFlow:
         boards = tf.TensorSpec((None, cells), tf.int8)
         decisions = tf.TensorSpec((None, 2 * cells + 3), tf.float32)
         self.functions = (
-            tf.function(self._values, input_signature=[boards]),
-            tf.function(self._update, input_signature=[decisions, tf.TensorSpec((), tf.float32)]),
+            tf.function(self._values, input_signature=[boards], autograph=False),
+            tf.function(self._update, input_signature=[decisions, tf.TensorSpec((), tf.float32)], autograph=False),
         )
         # calling what was traced, with tensors, spares half the time of a call
         self._compiled_values, self._compiled_update = (f.get_concrete_function() for f in self.functions)

@@ -238,14 +238,18 @@ class ValueNetConfig(Fitter):
                 return tf.reduce_mean(tf.square(net(x) - y))
 
             def steps(rows: Any) -> Any:
-                for chosen in rows:
-                    few = (tf.gather(x, chosen), tf.gather(y, chosen)) if self.minibatch else (x, y)
+                def step(number: Any) -> tuple[Any]:
+                    few = (tf.gather(x, rows[number]), tf.gather(y, rows[number])) if self.minibatch else (x, y)
                     with tf.GradientTape() as tape:
                         loss = error(*few)
                     adam.apply(tape.gradient(loss, net.trainable_variables))
+                    return (number + 1,)
+
+                tf.while_loop(lambda number: number < tf.shape(rows)[0], step, (tf.constant(0),))
                 return error(x, y), error(x_held, y_held)
 
-            compiled_steps = tf.function(steps, input_signature=[tf.TensorSpec((None, None), tf.int64)])
+            signature = [tf.TensorSpec((None, None), tf.int64)]
+            compiled_steps = tf.function(steps, input_signature=signature, autograph=False)
             best, kept = math.inf, net.get_weights()
             whole, rest = divmod(self.iterations, self.log_iterations)
             iterations = 0

@@ -36,5 +36,5 @@ def revision() -> str | None:
     if git is None:
         return None
     here = Path(__file__).parent
-    answer = subprocess.run([git, "rev-parse", "HEAD"], cwd=here, capture_output=True, text=True, check=False)
+    answer = subprocess.run([git, "rev-parse", "HEAD"], cwd=here, capture_output=True, encoding="utf-8", check=False)
     return answer.stdout.strip() or None

@@ -7,11 +7,13 @@ ends, a pipe that waits for ever, JSON that is nested a million times. All of th
 from __future__ import annotations
 
 import errno
+import importlib
 import json
 import os
 import re
 import secrets
 import stat
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from io import BufferedRandom, BufferedReader
@@ -24,6 +26,10 @@ DEEPEST = 64
 """how deep JSON may be nested"""
 DIGITS = 40
 """digits that a whole number in JSON may have"""
+LOCKED_BYTE = 1 << 30
+"""offset of the byte that is locked on Windows, behind the end of files that are locked"""
+
+_STRING = re.compile(r'"(?:[^"\\]|\\.?)*+"?', re.DOTALL)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -48,12 +54,22 @@ def write_whole(path: Path, write: Any) -> None:
                 write(file)
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(unfinished, path)
+            _replace(unfinished, path)
         except BaseException:
             unfinished.unlink(missing_ok=True)
             raise
     except OSError as problem:
         raise OSError(problem.errno, problem.strerror or str(problem), str(path)) from None
+
+
+def _replace(new: Path, old: Path) -> None:
+    """Rename a file. Windows refuses while somebody has the old one open; readers do so for a moment."""
+    for pause in (0.01, 0.03, 0.1, 0.3, 1.0) if os.name == "nt" else ():
+        try:
+            return os.replace(new, old)
+        except PermissionError:
+            time.sleep(pause)
+    return os.replace(new, old)
 
 
 def write_json(path: Path, data: Any) -> None:
@@ -77,25 +93,58 @@ def tidy(folder: Path, names: Iterable[str]) -> None:
 def held(folder: Path) -> Iterator[None]:
     """Hold a folder that is there, so that no two processes write in it at once. No file is made for it.
 
+    Windows cannot lock a folder. A file beside it is locked there, which the system removes when it is closed.
+
     Raises:
         ValueError: somebody else holds it.
     """
-    descriptor = os.open(folder, os.O_RDONLY)
+    in_use = ValueError(f"another process is writing in {folder}: wait until it has ended, or choose another folder")
     try:
-        with suppress(ImportError):  # there are systems without
-            import fcntl
-
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise ValueError(
-                    f"another process is writing in {folder}: wait until it has ended, or choose another folder"
-                ) from None
-            except OSError:  # a file system without locks
-                pass
+        descriptor = os.open(folder, os.O_RDONLY)
+    except PermissionError:
+        temporary = getattr(os, "O_TEMPORARY", None)  # of Windows
+        if temporary is None:
+            raise
+        try:
+            descriptor = os.open(f"{folder.resolve()}.lock", os.O_RDWR | os.O_CREAT | temporary)
+        except PermissionError:  # it is about to be removed
+            raise in_use from None
+    try:
+        try:
+            lock(descriptor, wait=False)
+        except (BlockingIOError, PermissionError):
+            raise in_use from None
+        except OSError:  # a file system without locks
+            pass
         yield
     finally:
         os.close(descriptor)
+
+
+def lock(descriptor: int, *, wait: bool) -> None:
+    """Lock what is open as ``descriptor`` against other processes that lock it, until it is closed.
+
+    Args:
+        descriptor: of a file or, where the system has ``fcntl``, of a folder.
+        wait: until nobody else has locked it; Windows gives up after ten seconds.
+
+    Raises:
+        BlockingIOError: somebody else has locked it; on Windows a PermissionError.
+        OSError: it cannot be locked, as on a file system without locks.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        with suppress(ImportError):  # there are systems with neither
+            msvcrt: Any = importlib.import_module("msvcrt")
+            position = os.lseek(descriptor, 0, os.SEEK_CUR)
+            os.lseek(descriptor, LOCKED_BYTE, os.SEEK_SET)  # Windows locks bytes, and nobody else may read those
+            try:
+                msvcrt.locking(descriptor, msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)
+            finally:
+                os.lseek(descriptor, position, os.SEEK_SET)
+    else:
+        fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -205,6 +254,8 @@ def parse_json(text: bytes | str, most: int = LARGEST, *, nan: bool = False) -> 
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     except json.JSONDecodeError as problem:
+        if _depth(words[: problem.pos]) > DEEPEST:  # which Python notices first depends on its version
+            raise ValueError("it is nested too deeply") from None
         raise ValueError(f"it is not JSON: {problem.msg} at character {problem.pos + 1}") from None
     except UnicodeDecodeError:
         raise ValueError("it is not JSON: its bytes are not UTF-8") from None
@@ -221,6 +272,15 @@ def _is_deep(data: Any) -> bool:
             return False
         level = [each for part in parts for each in part]
     return True
+
+
+def _depth(text: str) -> int:
+    """How deep the beginning of some JSON is nested."""
+    depth = deepest = 0
+    for bracket in re.findall(r"[\[\]{}]", _STRING.sub("", text)):
+        depth += 1 if bracket in "[{" else -1
+        deepest = max(deepest, depth)
+    return deepest
 
 
 def _whole_number(text: str) -> int:

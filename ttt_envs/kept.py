@@ -191,8 +191,9 @@ def _make_room(kept: Path, room: int, besides: Path | None = None) -> None:
                 with suppress(OSError):  # somebody has put a file of his own there
                     path.rmdir()
         elif room < 0:
-            for file in files:
-                file.unlink(missing_ok=True)
+            with suppress(PermissionError):  # Windows keeps an array that somebody has mapped, and its label stays
+                for file in reversed(files):
+                    file.unlink(missing_ok=True)
 
 
 def _files_of(path: Path) -> list[Path]:

@@ -308,7 +308,9 @@ def _cut(text: str) -> str:
 
 def _unknown(spec: str, name: str) -> str:
     """What to say of a spec whose name is neither a policy nor a module."""
-    if "/" in name or Path(name).is_dir():
+    if spec[1:3] in (":/", ":\\"):  # a drive letter
+        name = spec
+    if {"/", "\\"} & set(name) or Path(name).is_dir():
         return f"there is no policy {name!r}: what the run in a folder has learned is written 'run:{spec}'"
     if name in OTHER_NAMES:
         meant = " or ".join(map(repr, OTHER_NAMES[name]))

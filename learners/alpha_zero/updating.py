@@ -43,7 +43,7 @@ class Updater:
         boards = [tf.TensorSpec((None, None, width), tf.int8) for width in (game.cells, len(self._lines))]
         policy, value = tf.TensorSpec((None, None, game.cells), tf.float32), tf.TensorSpec((None, None), tf.float32)
         signature = [*boards, policy, value, tf.TensorSpec((None,), tf.float32)]
-        self._compiled = tf.function(self._update, input_signature=signature).get_concrete_function()
+        self._compiled = tf.function(self._update, input_signature=signature, autograph=False).get_concrete_function()
 
     def update(self, lessons: Lessons) -> tuple[float, float]:
         """A gradient step from each of K batches of N positions.
@@ -83,8 +83,8 @@ class Updater:
     def _update(self, seen: Any, states: Any, policy: Any, value: Any, rates: Any) -> tuple[Any, Any]:
         tf = self._tf
         with tf.device(DEVICE):
-            policy_losses = value_losses = tf.constant(0.0)
-            for number in tf.range(tf.shape(seen)[0]):
+
+            def step(number: Any, policy_losses: Any, value_losses: Any) -> tuple[Any, Any, Any]:
                 with tf.GradientTape() as tape:
                     policy_loss, value_loss = self._losses(seen[number], states[number], policy[number], value[number])
                     kernels = [weight for name, weight in self._weights.items() if name.endswith("weights")]
@@ -93,8 +93,10 @@ class Updater:
                 gradients = tape.gradient(loss, self._weights)
                 for name, weight in self._weights.items():
                     adam_step(tf, weight, self._means[name], self._squares[name], gradients[name], rates[number])
-                policy_losses += policy_loss
-                value_losses += value_loss
+                return number + 1, policy_losses + policy_loss, value_losses + value_loss
+
+            begin = tf.constant(0), tf.constant(0.0), tf.constant(0.0)
+            _, policy_losses, value_losses = tf.while_loop(lambda number, *_: number < tf.shape(seen)[0], step, begin)
             return policy_losses, value_losses
 
     def _losses(self, seen: Any, states: Any, policy: Any, value: Any) -> tuple[Any, Any]:

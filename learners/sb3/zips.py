@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal

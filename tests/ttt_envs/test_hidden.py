@@ -16,6 +16,14 @@ import importlib.machinery, runpy, sys
 sys.meta_path[:] = [finder for finder in sys.meta_path if "ditable" not in str(finder)]
 """
 LAST = f"""
+import sysconfig
+class Others(importlib.machinery.PathFinder):  # a plain installation, which stands before an editable one, is left out
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        if path is None and name in ("ttt_envs", "baselines", "learners", "evaluation", "ttt_apps"):
+            path = [place for place in sys.path if place not in sysconfig.get_paths().values()]
+        return super().find_spec(name, path, target)
+sys.meta_path[:] = [Others if finder is importlib.machinery.PathFinder else finder for finder in sys.meta_path]
 class Last:
     @staticmethod
     def find_spec(name, path=None, target=None):

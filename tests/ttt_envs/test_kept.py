@@ -87,6 +87,25 @@ def test_the_array_unread_for_longest_makes_room(place, monkeypatch):
     assert (place / "mine.json").exists()
 
 
+def test_an_array_that_cannot_be_removed_keeps_its_label_and_the_next_goes(place, monkeypatch):
+    """As on Windows, while somebody has it mapped."""
+    places = [written(size=size, array=np.zeros(10_000)) for size in range(3)]
+    for age, one in enumerate(places):  # the last is the oldest
+        os.utime(one.label, (1e9 - age, 1e9 - age))
+    unlink = kept.Path.unlink
+
+    def refuse_one(path, missing_ok=False):
+        if path == places[2].path:
+            raise PermissionError(13, "Permission denied")
+        unlink(path, missing_ok)
+
+    monkeypatch.setattr(kept.Path, "unlink", refuse_one)
+    monkeypatch.setenv(CACHE_BYTES, "180000")  # of two arrays and their labels
+    new = written(size=3, array=np.zeros(10_000))
+    assert new.read((10_000,), np.float64) is not None
+    assert [(one.path.exists(), one.label.exists()) for one in places] == [(True, True), (False, False), (True, True)]
+
+
 def test_what_does_not_fit_is_not_kept(place, monkeypatch):
     small = written(size=1)
     monkeypatch.setenv(CACHE_BYTES, "5000")

@@ -1,0 +1,42 @@
+"""What the workflows of the code host run: targets of the Makefile, on the declared versions of Python."""
+
+import configparser
+import re
+
+import pytest
+from documents import ROOT
+
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+
+
+def told(kind):
+    """What all workflows say after a key, each once."""
+    return {word for path in WORKFLOWS for word in re.findall(kind, path.read_text(encoding="utf-8"))}
+
+
+def test_every_declared_python_is_tested_and_no_other():
+    settings = configparser.ConfigParser()
+    settings.read(ROOT / "setup.cfg", encoding="utf-8")
+    declared = set(re.findall(r"Python :: (3\.\d+)$", settings["metadata"]["classifiers"], re.M))
+    assert told(r'"(3\.\d+)"') == declared
+    assert settings["options"]["python_requires"] == f">={min(declared, key=lambda version: int(version[2:]))}"
+
+
+def test_every_step_of_make_is_a_target():
+    targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
+    asked = {word for line in told(r"(?:run: make|targets:) ([a-z ]+?)(?: PYTHON=.*)?\n") for word in line.split()}
+    assert {"test", "unit"} <= asked <= targets
+
+
+def test_every_test_that_windows_runs_is_there():
+    paths = told(r"\btests/\S+\.py")
+    assert paths
+    assert not [path for path in paths if not (ROOT / path).is_file()]
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_workflows_may_only_read_and_publishing_alone_gets_a_token(path):
+    text = path.read_text(encoding="utf-8")
+    assert re.search(r"^permissions:\n  contents: read\n(?! )", text, re.M)
+    assert re.findall(r"^ +([a-z-]+): write$", text, re.M) == (["id-token"] if path.stem == "release" else [])
+    assert "secrets." not in text
