@@ -18,7 +18,7 @@ import gymnasium
 import numpy as np
 import ray
 import torch
-import torch._dynamo  # before a library that imports TensorFlow where it is installed: docs/install.md
+import torch._dynamo  # noqa: F401  # before a library that imports TensorFlow where it is installed: docs/install.md
 from pettingzoo.utils import BaseWrapper
 from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec

@@ -11,7 +11,7 @@ import argparse
 
 import numpy as np
 import torch
-import torch._dynamo  # before a library that imports TensorFlow where it is installed: docs/install.md
+import torch._dynamo  # noqa: F401  # before a library that imports TensorFlow where it is installed: docs/install.md
 from stable_baselines3 import DQN
 from stable_baselines3.common.env_util import make_vec_env
 

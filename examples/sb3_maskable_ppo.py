@@ -11,7 +11,7 @@ beside the right one, of ``sb3_contrib.common.maskable.evaluation``, and the exa
 import argparse
 
 import torch
-import torch._dynamo  # before a library that imports TensorFlow where it is installed: docs/install.md
+import torch._dynamo  # noqa: F401  # before a library that imports TensorFlow where it is installed: docs/install.md
 from sb3_contrib import MaskablePPO
 from sb3_contrib.common.maskable.evaluation import evaluate_policy as evaluate_with_masks
 from stable_baselines3.common.env_util import make_vec_env

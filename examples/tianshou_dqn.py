@@ -14,7 +14,7 @@ import argparse
 import gymnasium
 import numpy as np
 import torch
-import torch._dynamo  # before a library that imports TensorFlow where it is installed: docs/install.md
+import torch._dynamo  # noqa: F401  # before a library that imports TensorFlow where it is installed: docs/install.md
 from tianshou.algorithm import DQN
 from tianshou.algorithm.modelfree.dqn import DiscreteQLearningPolicy
 from tianshou.algorithm.optim import AdamOptimizerFactory
