@@ -59,10 +59,10 @@ ROWS: dict[str, tuple[tuple[str, ...], float | None, bool]] = {
     "play.py --help": (("play.py", "--help"), 0.4, False),
     "a first game": (("-c", GAME), 4, True),
     "exploitability random": (("evaluate.py", "--quiet", "exploitability", "random"), 5, True),
-    "train.py, a table against random": (TRAIN, 8, True),
-    "train.py, a table against itself": ((*TRAIN, "--opponent", "self"), 8, True),
-    "explorer, the board": (("-c", BOARD), None, True),
-    "explorer, all panels": (("-c", PANELS), 20, True),
+    "train.py: a table against random": (TRAIN, 8, True),
+    "train.py: a table against itself": ((*TRAIN, "--opponent", "self"), 8, True),
+    "explorer: board": (("-c", BOARD), None, True),
+    "explorer: all panels": (("-c", PANELS), 20, True),
 }
 """Row -> arguments of Python, the goal in CPU seconds, and whether the goal is for cold beyond warm"""
 NO_KERNEL, KERNEL = "learners/naive_mc.py", "baselines/simple.py"

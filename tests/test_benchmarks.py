@@ -49,3 +49,14 @@ def test_long_rows_are_measured_only_where_they_are_named():
     wrong = bench("-c", code, "--only", "longer")
     assert wrong.returncode != 0
     assert "there are no rows longer: choose among short, long" in wrong.stderr
+
+
+def test_the_cost_of_a_start_is_measured_beside_its_goal(tmp_path):
+    done = bench("start.py", "--rounds", "1", "--only", "import,board", "--json", str(tmp_path / "found.json"))
+    assert done.returncode == 0, done.stderr
+    rows = json.loads((tmp_path / "found.json").read_text())["rows"]
+    assert set(rows) == {"import ttt_envs", "explorer: board"}
+    [[cold, warm]] = rows["explorer: board"]
+    assert cold > 0
+    assert warm > 0
+    assert "<= 0.3" in done.stdout

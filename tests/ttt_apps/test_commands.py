@@ -16,7 +16,7 @@ from baselines.solver import solve
 from evaluation import exact
 from learners import LEARNERS
 from learners.checkpoint import load_arrays, load_checkpoint, load_policy, save_arrays
-from ttt_apps import cli, evaluate, train
+from ttt_apps import cli, evaluate, runs, train
 from ttt_apps.evaluate import ground_truth
 from ttt_apps.options import folder_of
 from ttt_envs import Boards, Game, make_policy
@@ -253,14 +253,14 @@ def test_a_finished_run_is_told_to_be_finished(tmp_path, capsys):
 )
 def test_other_settings_go_to_another_folder(words, name, monkeypatch):
     asked = []
-    monkeypatch.setattr(train, "train_run", lambda options, settings: asked.append((options, settings)))
+    monkeypatch.setattr(runs, "train_run", lambda options, settings: asked.append((options, settings)))
     train.main(words)
     assert str(folder_of(*asked[0])) == f"runs/{name}"
 
 
 def test_long_names_of_folders_are_cut_and_still_differ(monkeypatch):
     asked = []
-    monkeypatch.setattr(train, "train_run", lambda options, settings: asked.append((options, settings)))
+    monkeypatch.setattr(runs, "train_run", lambda options, settings: asked.append((options, settings)))
     for depth in (3, 4):
         train.main(["--opponent", f"expectiminimax:depth=2,leaf=(run:{'long' * 40}{depth})"])
     names = [folder_of(*one).name for one in asked]
