@@ -5,8 +5,9 @@ Imported at the first call of any kernel, because numba takes a quarter of a sec
 *Two tiers.* The source of a kernel is plain Python, and gives the same results bit for bit when it is interpreted. To
 compile one takes .1 to 7 seconds; many callers, such as a first game, need a few calls on small arrays, which take
 milliseconds. So calls on small arrays are interpreted until they have taken half as long as compiling is estimated to
-take: then the kernel is compiled. Whatever the caller does next, that costs at most 1.5 times what the better choice
-would have cost. A compiled kernel is called directly by numba, at no extra cost.
+take: then the kernel is compiled. So long work takes at most half a compile time more than if it had been compiled at
+once (but for the length of one call), and short work compiles nothing. A compiled kernel is called directly by numba, at
+no extra cost.
 
 *The cache.* Machine code is stored per kernel, and is valid as long as its fingerprint is: a hash of the bytecode of
 the kernel, of the constants it reads and, recursively, of the kernels it calls. An edit of a file recompiles the
@@ -20,12 +21,12 @@ import functools
 import hashlib
 import logging
 import os
-import pickle
 import sys
 import time
 import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any, cast
 
 import numba
@@ -48,7 +49,7 @@ MAX_AGE_S = 60 * 86400
 """Age in seconds after which unused machine code is deleted."""
 
 _log = logging.getLogger("ttt_envs")
-_DAMAGED = (OSError, EOFError, pickle.UnpicklingError, ValueError, TypeError, LookupError, AttributeError, ImportError)
+_DAMAGED = (OSError, EOFError, UnpicklingError, ValueError, TypeError, LookupError, AttributeError, ImportError)
 
 
 class Kernel(CPUDispatcher):
