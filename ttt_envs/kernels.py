@@ -6,8 +6,8 @@ Imported at the first call of any kernel, because numba takes a quarter of a sec
 compile one takes .1 to 7 seconds; many callers, such as a first game, need a few calls on small arrays, which take
 milliseconds. So calls on small arrays are interpreted until they have taken half as long as compiling is estimated to
 take: then the kernel is compiled. So long work takes at most half a compile time more than if it had been compiled at
-once (but for the length of one call), and short work compiles nothing. A compiled kernel is called directly by numba, at
-no extra cost.
+once (but for the length of one call), and short work compiles nothing. numba calls a compiled kernel directly, at no
+extra cost.
 
 *The cache.* Machine code is stored per kernel, and is valid as long as its fingerprint is: a hash of the bytecode of
 the kernel, of the constants it reads and, recursively, of the kernels it calls. An edit of a file recompiles the
