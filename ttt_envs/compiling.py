@@ -30,6 +30,9 @@ Parameters = tuple[int, int, int, float, int, int, int]
 """``Game.parameters``"""
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+Interpretable = bool | Callable[..., int]
+"""see :func:`kernel`"""
+
 INTERPRET, NOTICE = "TTT_ENVS_INTERPRET", "TTT_ENVS_COMPILE_NOTICE"
 """Environment variables. 0 compiles every kernel at its first call, however small; 0 announces no compilation."""
 PACKAGES = ("ttt_envs", "baselines", "learners", "evaluation", "ttt_apps")
@@ -103,7 +106,7 @@ class _Deferred:
     pending: list[_Deferred] | None = []  # noqa: RUF012  # shared on purpose; None once numba is imported
     lock = threading.RLock()
 
-    def __init__(self, function: Callable[..., Any], interpretable: bool, options: dict[str, Any]) -> None:
+    def __init__(self, function: Callable[..., Any], interpretable: Interpretable, options: dict[str, Any]) -> None:
         functools.update_wrapper(self, function)
         self._make = (function, interpretable, options)
         self._kernel: Callable[..., Any] | None = None
@@ -145,13 +148,13 @@ def _load_kernels() -> None:
                         setattr(module, key, value._kernel)
 
 
-def kernel(function: Function, interpretable: bool = False, **options: Any) -> Function:
+def kernel(function: Function, interpretable: Interpretable = False, **options: Any) -> Function:
     """A function that is compiled with more ``options`` of numba's, or interpreted, see :mod:`ttt_envs.kernels`.
 
     Args:
         function: the source; in plain Python it gives the same results bit for bit where it is ``interpretable``.
         interpretable: whether the time of a call is bounded by the size of its arrays, so that calls on small arrays
-            may be interpreted.
+            may be interpreted; or a function of the arguments of a call that returns a bound of its elementary steps.
         options: of ``numba.njit``.
     """
     if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
@@ -194,6 +197,11 @@ def bare(function: Function) -> Function:
     that take its parts as they are. Other threads of Python run beside it.
     """
     return kernel(function, _nrt=False, nogil=True)
+
+
+def bare_bounded(count_steps: Callable[..., int]) -> Callable[[Function], Function]:
+    """A :func:`bare` kernel of which ``count_steps`` bounds the elementary steps of a call: few are interpreted."""
+    return functools.partial(kernel, interpretable=count_steps, _nrt=False, nogil=True)
 
 
 def bare_inlined(function: Function) -> Function:

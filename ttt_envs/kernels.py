@@ -35,10 +35,12 @@ from numba.core import config as numba_config
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, NullCache
 from numba.core.registry import CPUDispatcher
 
-from ttt_envs.compiling import NOTICE, kernel_folder, may_interpret
+from ttt_envs.compiling import NOTICE, Interpretable, kernel_folder, may_interpret
 
 MAX_INTERPRETED_ELEMENTS = 1 << 18
 """Maximum number of array elements, over all arguments, of a call that is interpreted."""
+MAX_INTERPRETED_STEPS = 1 << 16
+"""Maximum number of elementary steps of a call that is interpreted, such as looks at a cell, where they are bounded."""
 INTERPRETED_SHARE = 0.5
 """Share of the estimated compile time that calls of a kernel may spend in the interpreter before it is compiled."""
 COMPILE_S, COMPILE_S_PER_BYTE = 0.1, 0.0006
@@ -59,8 +61,8 @@ class Kernel(CPUDispatcher):
     and may return any callable, which numba then calls in place of machine code.
     """
 
-    interpretable = False
-    """Whether calls on small arrays may be interpreted."""
+    interpretable: Interpretable = False
+    """Whether calls on small arrays may be interpreted; or what bounds the elementary steps of a call."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -138,7 +140,8 @@ class Kernel(CPUDispatcher):
             self._budget_s = 0.0 if self.is_cached() else INTERPRETED_SHARE * self.estimate_compile_s()
         if self._interpreted_s >= self._budget_s or not may_interpret():
             return False
-        return _count_elements(args) <= MAX_INTERPRETED_ELEMENTS
+        steps = self.interpretable(*args) if callable(self.interpretable) else 0
+        return _count_elements(args) <= MAX_INTERPRETED_ELEMENTS and steps <= MAX_INTERPRETED_STEPS
 
     def _interpret(self, *args: Any) -> Any:
         """Call the source as plain Python; results have the types that machine code returns."""
@@ -341,7 +344,9 @@ class _Notice:
 _notice = _Notice()
 
 
-def make_kernel(function: Callable[..., Any], interpretable: bool, options: dict[str, Any]) -> Callable[..., Any]:
+def make_kernel(
+    function: Callable[..., Any], interpretable: Interpretable, options: dict[str, Any]
+) -> Callable[..., Any]:
     """A kernel of a function, or the function itself where numba is switched off."""
     if getattr(numba_config, "DISABLE_JIT", 0):
         return function
@@ -349,5 +354,5 @@ def make_kernel(function: Callable[..., Any], interpretable: bool, options: dict
     target |= options
     kernel = Kernel(function, targetoptions=target)
     # before numpy 2, numbers of Python and of numpy mix by other rules than in machine code
-    kernel.interpretable = interpretable and np.lib.NumpyVersion(np.__version__) >= "2.0.0"
+    kernel.interpretable = interpretable if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else False
     return cast(Callable[..., Any], kernel)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +28,7 @@ from baselines.mcts.tree import (
     Trees,
     is_known,
 )
-from ttt_envs.compiling import Cells, Integers, Keys, Parameters, Reals, bare, bare_inlined, wide
+from ttt_envs.compiling import Cells, Integers, Keys, Parameters, Reals, bare, bare_bounded, bare_inlined, wide
 from ttt_envs.rules import (
     DRAW,
     NOT_OVER,
@@ -303,7 +304,12 @@ WHOLE, DOWN, BACK = range(3)
 """what :func:`simulate` does of a simulation"""
 
 
-@bare
+def _count_steps(part: int, simulations: int, done: int, keys: Keys, cells: Cells, *rest: Any) -> int:
+    """At most so many looks at a cell are in simulations that are played to the end."""
+    return simulations * int(cells.size * cells.shape[1])
+
+
+@bare_bounded(_count_steps)
 def simulate(
     part: int,
     simulations: int,
