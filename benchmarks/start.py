@@ -1,17 +1,18 @@
 """What a new process costs before it does its work: cold, without any machine code cached, and warm.
 
 Every row is a process of its own, started anew for every round: CPU seconds, user and system, of it and its children.
-*Cold* has an empty folder of machine code; *warm* has what ``evaluate.py warm-up`` and one run of the row leave there.
+*Cold* has an empty folder of machine code; *warm* has what a run leaves there in which every kernel is compiled.
 The rows "after an edit" run in a copy of the sources: a comment in a file without kernels, then the body of one kernel.
 """
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from rich.console import Console
 from rich.table import Table
 
 from evaluation.cost import processor, usage_of
+from ttt_envs.compiling import INTERPRET
 
 ROOT = Path(__file__).resolve().parents[1]
 GAME = """
@@ -81,17 +83,13 @@ class Start:
     """write all figures to a file"""
 
 
-def measure(arguments: tuple[str, ...], folder: Path, root: Path = ROOT) -> float:
-    """CPU seconds of a process whose machine code and tables are in ``folder``."""
+def measure(arguments: tuple[str, ...], folder: Path, root: Path = ROOT, *, compiled: bool = False) -> float:
+    """CPU seconds of a process whose machine code and tables are in ``folder``; every kernel may be compiled."""
     cache = {"NUMBA_CACHE_DIR": str(folder / "numba"), "TTT_ENVS_CACHE": str(folder / "tables")}
-    environment = {name: value for name, value in os.environ.items() if name != "TTT_ENVS_INTERPRET"}
     command = [sys.executable, *(argument.replace("{folder}", str(folder)) for argument in arguments)]
-    before = os.getcwd()
-    os.chdir(root)
-    try:
-        usage = usage_of(command, {**environment, **cache, "PYTHONPATH": str(root)})
-    finally:
-        os.chdir(before)
+    environment = {**os.environ, **cache, INTERPRET: "0" if compiled else "1", "PYTHONPATH": str(root)}
+    with contextlib.chdir(root):
+        usage = usage_of(command, environment)
     return usage.user_s + usage.system_s
 
 
@@ -100,13 +98,9 @@ def measure_row(arguments: tuple[str, ...], goal_is_beyond: bool) -> tuple[float
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         cold = measure(arguments, folder)
-        if not goal_is_beyond:
-            return None, measure(arguments, folder)
-        environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder / "numba"), "TTT_ENVS_INTERPRET": "0"}
-        environment["TTT_ENVS_CACHE"] = str(folder / "tables")
-        command = [sys.executable, *(argument.replace("{folder}", str(folder)) for argument in arguments)]
-        subprocess.run(command, cwd=ROOT, env={**environment, "PYTHONPATH": str(ROOT)}, check=True, capture_output=True)
-        return cold, measure(arguments, folder)
+        if goal_is_beyond:
+            measure(arguments, folder, compiled=True)
+        return cold if goal_is_beyond else None, measure(arguments, folder)
 
 
 def measure_edits() -> dict[str, float]:
@@ -115,19 +109,19 @@ def measure_edits() -> dict[str, float]:
         root, folder = Path(name, "copy"), Path(name)
         for package in ("ttt_envs", "baselines", "learners", "evaluation"):
             shutil.copytree(ROOT / package, root / package, ignore=shutil.ignore_patterns("__pycache__"))
-        compiled = ("-c", f"import os; os.environ['TTT_ENVS_INTERPRET'] = '0'\n{GAME}")
-        measure(compiled, folder, root)
-        found = {"a compiled game, warm": measure(compiled, folder, root)}
+        play = functools.partial(measure, ("-c", GAME), folder, root, compiled=True)
+        play()
+        found = {"a compiled game, warm": play()}
         with (root / NO_KERNEL).open("a") as file:
             file.write("\n# a comment\n")
-        found["after an edit of a file without its kernels"] = measure(compiled, folder, root)
+        found["after an edit of a file without its kernels"] = play()
         source = (root / KERNEL).read_text()
         edited = re.sub(
             r"(def _win_or_block\((?:.|\n)*?\"\"\"(?:.|\n)*?\"\"\"\n)", r"\1    _ = len(cells)\n", source, count=1
         )
         assert edited != source
         (root / KERNEL).write_text(edited)
-        found["after an edit of one kernel"] = measure(compiled, folder, root)
+        found["after an edit of one kernel"] = play()
         return found
 
 

@@ -21,6 +21,8 @@ import numpy as np
 import platformdirs
 from numpy.typing import NDArray
 
+from ttt_envs.hidden import PACKAGES
+
 Cells = NDArray[np.int8]
 Flags = NDArray[np.bool_]
 Integers = NDArray[np.int64]
@@ -35,7 +37,6 @@ Interpretable = bool | Callable[..., int]
 
 INTERPRET, NOTICE = "TTT_ENVS_INTERPRET", "TTT_ENVS_COMPILE_NOTICE"
 """Environment variables. 0 compiles every kernel at its first call, however small; 0 announces no compilation."""
-PACKAGES = ("ttt_envs", "baselines", "learners", "evaluation", "ttt_apps")
 
 
 def may_interpret() -> bool:

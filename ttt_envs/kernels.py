@@ -36,6 +36,7 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataC
 from numba.core.registry import CPUDispatcher
 
 from ttt_envs.compiling import NOTICE, Interpretable, kernel_folder, may_interpret
+from ttt_envs.hidden import PACKAGES
 
 MAX_INTERPRETED_ELEMENTS = 1 << 18
 """Maximum number of array elements, over all arguments, of a call that is interpreted."""
@@ -243,12 +244,14 @@ def _describe_value(value: Any) -> str:
         return f"({', '.join(map(_describe_value, value))})"
     if isinstance(value, (bool, int, float, str, bytes, type(None), np.generic)):
         return f"{type(value).__name__} {value!r}"
-    if isinstance(value, types.ModuleType):
+    if isinstance(value, types.ModuleType) and value.__name__.partition(".")[0] not in PACKAGES:
         return f"module {value.__name__}"
     if callable(value):  # a function of numpy or math, or a class
         module, name = getattr(value, "__module__", ""), getattr(value, "__qualname__", repr(value))
         return f"{module}.{name} {getattr(value, '_fields', '')}"
-    raise TypeError(f"a kernel reads a global of type {type(value).__name__}: teach _describe_value how it changes")
+    raise TypeError(
+        f"a kernel reads {value!r:.100}: import what it needs by name, or teach _describe_value how it changes"
+    )
 
 
 class _Files(CompileResultCacheImpl):

@@ -17,9 +17,10 @@ from evaluation import exact
 from learners import LEARNERS
 from learners.checkpoint import load_arrays, load_checkpoint, load_policy, save_arrays
 from ttt_apps import cli, evaluate, runs, train
-from ttt_apps.evaluate import ground_truth
+from ttt_apps.evaluate import ground_truth, warm_up
 from ttt_apps.options import folder_of
 from ttt_envs import Boards, Game, make_policy
+from ttt_envs.compiling import kernel_folder
 from ttt_envs.files import write_whole
 
 ROOT = Path(__file__).parents[2]
@@ -500,3 +501,12 @@ def test_no_cache_keeps_no_table(capsys, tmp_path, monkeypatch):
     evaluate.main(["solve", "--size", "3x4", "--no-cache"])
     assert "worth 1 to the first player" in capsys.readouterr().out
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.needs("fastapi")
+def test_warm_up_runs_every_part_and_says_where_machine_code_is(capsys):
+    evaluate.main(["warm-up", "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert list(found["seconds"]) == list(warm_up.PARTS)
+    assert found["bytes"] > 0
+    assert found["folder"] == str(kernel_folder())

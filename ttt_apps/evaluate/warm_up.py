@@ -17,7 +17,7 @@ from ttt_envs.compiling import compile_at_once, kernel_folder
 from ttt_envs.rules import Game
 
 GAMES = (Game(), Game(3, 3, 3, 0.25), Game(4, 4, 4), Game(7, 7, 5))
-"""Games in which policies and environments are run: 7 x 7 does not fit into the bits of one integer."""
+"""Games in which policies and environments are run: with skips and without, and a board too large to be solved."""
 
 
 @dataclass(frozen=True)
