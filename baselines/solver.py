@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 import sys
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -33,7 +34,7 @@ from ttt_envs.boards import Boards
 from ttt_envs.compiling import Cells, Integers, Parameters, Reals, compiled, inlined, wide
 from ttt_envs.kept import Kept, kept_folder, limit, source_of
 from ttt_envs.policy import TIE
-from ttt_envs.rules import DRAW, NOT_OVER, Game, is_legal, skip_chance_of, standing_of
+from ttt_envs.rules import DRAW, NOT_OVER, Game, is_legal, skip_chance_of, standing_in_bits
 from ttt_envs.specs import Named
 
 LARGEST = 16
@@ -155,6 +156,8 @@ class LayeredSolution(Solution):
 
 
 _alive: WeakValueDictionary[Game, Solution] = WeakValueDictionary()
+_latest: deque[Solution] = deque(maxlen=8)
+"""small tables, which are not kept on disk, outlive a pause between two that ask for them"""
 
 
 def solve(game: Game, *, cache: bool = True, memory: int | None = None, progress: Progress | None = None) -> Solution:
@@ -181,6 +184,8 @@ def solve(game: Game, *, cache: bool = True, memory: int | None = None, progress
             found = LayeredSolution(_layers(game, cache, memory, progress))
         else:
             found = Solution(game, _table(game, 1.0, cache, progress), cache)
+            if cache and found.after.nbytes < SMALLEST_KEPT:
+                _latest.append(found)
         if cache:
             _alive[game] = found
     return found
@@ -476,7 +481,7 @@ def _best(cells: Cells, key: int, mover: int, after: Reals, parameters: Paramete
 def _values(cells: Cells, mover: Cells, after: Reals, parameters: Parameters, out: Reals) -> None:
     for b in range(len(cells)):
         player = wide(mover[b])
-        if standing_of(cells[b], parameters) == NOT_OVER:
+        if standing_in_bits(cells[b], parameters) == NOT_OVER:
             out[b] = _best(cells[b], table_key(cells[b]), player, after, parameters)
         else:  # chance has no part in a result: both entries hold it
             out[b] = (1.0 - 2.0 * player) * after[0, table_key(cells[b])]
@@ -486,7 +491,7 @@ def _values(cells: Cells, mover: Cells, after: Reals, parameters: Parameters, ou
 def _action_values(cells: Cells, mover: Cells, after: Reals, parameters: Parameters, out: Reals) -> None:
     for b in range(len(cells)):
         player = wide(mover[b])
-        over = standing_of(cells[b], parameters) != NOT_OVER
+        over = standing_in_bits(cells[b], parameters) != NOT_OVER
         key = table_key(cells[b])
         step = player + 1
         for cell in range(cells.shape[1]):

@@ -206,9 +206,10 @@ class _Moves(NamedTuple):
         ends, sums = np.empty(count, np.int64), np.zeros((2, count))
         share = np.empty(0 if p is None else most)
         weights = np.empty((0, cells)) if p is None else p
+        scratch = None if walk.words == 1 else np.empty((2, cells), np.int8)
         size = _moves(
             layer.index.keys, rows, mover, layer.stones, p is not None, weights, walk.game.parameters, *walk.images,
-            found, ends, share, sums,
+            scratch, found, ends, share, sums,
         )  # fmt: skip
         if size < 0:
             row = -1 - size
@@ -351,57 +352,60 @@ def _moves(
     low: int,
     low_images: NDArray[np.uint32],
     high_images: NDArray[np.uint32],
+    scratch: Cells | None,
     found: Keys,
     ends: Integers,
     share: Reals,
     sums: Reals,
 ) -> int:
-    """:class:`_Moves`. Returns how many lead on, or -1 - b where row b of ``p`` is no distribution over legal moves."""
-    words, size = keys.shape[1], p.shape[1]
+    """:class:`_Moves`. Returns how many lead on, or -1 - b where row b of ``p`` is no distribution over legal moves.
+
+    ``scratch`` is None where a key is one word: a branch for None is left out when the kernel is compiled.
+    """
+    size = p.shape[1]
     last = end_of(False, mover, stones + 1, parameters) == DRAW
-    board = np.empty(size, np.int8)
-    wins = np.zeros(size, np.int8)
     made = 0
     for b in range(len(rows)):
         row = rows[b]
         own, other, legal, winning = 0, 0, 0, 0
-        if words == 1:
+        if scratch is None:
             code = wide(keys[row, 0])
             own, other = stones_of(code, mover), stones_of(code, 1 - mover)
             legal = legal_bits(own, other, parameters)
             winning = winning_bits(own, parameters) & legal
         else:
             for cell in range(size):
-                board[cell] = _stone_at(keys, row, cell)
-            winning_cells(board, mover, parameters, wins)
+                scratch[0, cell] = _stone_at(keys, row, cell)
+            winning_cells(scratch[0], mover, parameters, scratch[1])
         if asked:
             total = 0.0
             for cell in range(size):
                 chance = p[b, cell]
                 total += chance
-                may = legal >> cell & 1 != 0 if words == 1 else is_legal(board, cell, parameters)
+                may = legal >> cell & 1 != 0 if scratch is None else is_legal(scratch[0], cell, parameters)
                 if not chance >= 0 or (chance > 0 and not may):
                     return -1 - b
             if not abs(total - 1.0) <= 1e-6:
                 return -1 - b
         begin = made
         for cell in range(size):
-            may = legal >> cell & 1 != 0 if words == 1 else is_legal(board, cell, parameters)
+            may = legal >> cell & 1 != 0 if scratch is None else is_legal(scratch[0], cell, parameters)
             chance = p[b, cell] if asked else 1.0
             if not may or not chance > 0:
                 continue
-            win = winning >> cell & 1 != 0 if words == 1 else wins[cell] != 0
+            win = winning >> cell & 1 != 0 if scratch is None else scratch[1, cell] != 0
             if win:
                 sums[0, b] += chance
             elif last:
                 sums[1, b] += chance
             else:
-                if words == 1:
+                if scratch is None:
                     mine = own | wide(1) << cell
                     first, second = (mine, other) if mover == 0 else (other, mine)
                     found[made, 0], _ = leader_of(first, second, low, low_images, high_images)
                 else:
-                    for word in range(keys.shape[1]):
+                    words = keys.shape[1]
+                    for word in range(words):
                         found[made, word] = keys[row, word]
                     found[made, mover * (words // 2) + cell // 64] |= np.uint64(1) << np.uint64(cell % 64)
                 if asked:

@@ -17,6 +17,7 @@ from evaluation.estimate import affordable
 from evaluation.exact import while_training
 from evaluation.report import REPORT, write_report
 from evaluation.report_parts import read_cost
+from baselines.solver import solve
 from evaluation.run_files import (
     DERIVED_FILES,
     RUN_FILES,
@@ -439,8 +440,11 @@ def warm(settings: Builder | Looper, options: Options, game: Game, meter: Meter)
         with compile_at_once():
             few = dataclasses.replace(options, games=WARM, batch=WARM // 2)
             _training(few, settings, game).run()
-            if options.exact_games(game):
-                strength_of(Game(2, 2, 2), "random", ["random"])
+        if options.exact_games(game):
+            tiny = Game(2, 2, 2)
+            _kept = solve(tiny)  # a game is solved once, which compiling its kernels would not pay for on a small board
+            with compile_at_once():
+                strength_of(tiny, "random", ["random"])
     meter.end("compiling")
 
 

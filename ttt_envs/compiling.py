@@ -205,6 +205,14 @@ def bare_bounded(count_steps: Callable[..., int]) -> Callable[[Function], Functi
     return functools.partial(kernel, interpretable=count_steps, _nrt=False, nogil=True)
 
 
+def bare_compiled(function: Function) -> Function:
+    """A :func:`bare` kernel for callers in Python: calls on small arrays are interpreted until compiling pays.
+
+    Other threads wait: to let them run would take as long as a move of one game.
+    """
+    return kernel(function, interpretable=True, _nrt=False)
+
+
 def bare_inlined(function: Function) -> Function:
     """A kernel for :func:`bare` kernels, inlined where they call it. A call from Python is always interpreted."""
     return kernel(function, _nrt=False, forceinline=True, no_cpython_wrapper=True)

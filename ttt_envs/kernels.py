@@ -18,10 +18,12 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import hashlib
 import logging
 import os
 import sys
+import threading
 import time
 import types
 from collections.abc import Callable, Iterator
@@ -100,9 +102,18 @@ class Kernel(CPUDispatcher):
         """Return the machine code for a signature, from memory, from the cache, or compiled now."""
         self.open_cache()
         if not self.overloads and not self.is_cached():
-            _notice.expect(self)
-        with _notice:
+            _compiling.expect(self)
+        with _compiling:
             return super().compile(signature)
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        """What numba calls for arguments of these types in another kernel.
+
+        Inlined code is specialized for constants anyway, so it is compiled once for all numbers of a type.
+        """
+        if self.targetoptions.get("forceinline"):
+            args = tuple(map(numba.types.unliteral, args))
+        return super().get_call_template(args, kws)
 
     def open_cache(self) -> None:
         """Find the place of the machine code on disk; postponed until the kernels that this one calls are defined."""
@@ -316,14 +327,20 @@ def _delete_unused(folder: Path) -> None:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# The notice
+# Compiling
 
 
-class _Notice:
-    """Announces, once for a process and those that it starts, that compiling takes more than a moment."""
+class _Compiling:
+    """While kernels are compiled: it is announced, once for a process and those that it starts, and garbage waits.
+
+    A compilation makes millions of objects, hardly any of which are garbage before it ends: searching them for it
+    would be a tenth of the time.
+    """
 
     def __init__(self) -> None:
-        self._depth = 0  # kernels being compiled: those that a kernel calls are part of its estimate
+        self._depth = 0  # kernels being compiled, in all threads: those that a kernel calls are part of its estimate
+        self._lock = threading.Lock()
+        self._collects_garbage = False
         self._expected_s = 0.0
 
     def expect(self, kernel: Kernel) -> None:
@@ -338,13 +355,20 @@ class _Notice:
             _log.warning("compiling for this processor, %s", kept)
 
     def __enter__(self) -> None:
-        self._depth += 1
+        with self._lock:
+            if self._depth == 0:
+                self._collects_garbage = gc.isenabled()
+                gc.disable()
+            self._depth += 1
 
     def __exit__(self, *problem: object) -> None:
-        self._depth -= 1
+        with self._lock:
+            self._depth -= 1
+            if self._depth == 0 and self._collects_garbage:
+                gc.enable()
 
 
-_notice = _Notice()
+_compiling = _Compiling()
 
 
 def make_kernel(

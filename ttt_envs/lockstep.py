@@ -181,7 +181,7 @@ class Lockstep:
         )
         # Few arrays, because every array costs a kernel's caller as much as a move on a small board.
         self._rows = np.zeros((stepping.ROWS, stepping.stride(count)), np.int64)
-        self._cells = np.zeros((0, 0) if game.cells <= LARGEST_IN_BITS else (count, game.cells), np.int8)
+        self._cells = np.zeros(0 if game.cells <= LARGEST_IN_BITS else (count, game.cells), np.int8)
         self._words = np.empty(count * 2 * game.cells // 64 + 1, np.uint64)
         self._waiting = np.empty(count, np.int64)
         self._count = count

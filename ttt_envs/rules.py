@@ -426,19 +426,29 @@ def _winning_in_line(
 
 
 @inlined
-def standing_of(cells: Cells, parameters: Parameters) -> int:
-    """How a position stands, read from the whole board: the winner, ``DRAW`` or ``NOT_OVER``."""
-    size = len(cells)
+def standing_in_bits(cells: Cells, parameters: Parameters) -> int:
+    """:func:`standing_of` on a board up to ``LARGEST_IN_BITS`` cells."""
     outcome = DRAW
-    for cell in range(size):
+    for cell in range(len(cells)):
         if cells[cell] == 0:
             outcome = NOT_OVER
-        elif size > LARGEST_IN_BITS and has_line(cells, cell, parameters):
+    for player in range(2):
+        if line_in(bits_of(cells, stone_of(player + 1)), parameters):
+            return player
+    return outcome
+
+
+@inlined
+def standing_of(cells: Cells, parameters: Parameters) -> int:
+    """How a position stands, read from the whole board: the winner, ``DRAW`` or ``NOT_OVER``."""
+    if len(cells) <= LARGEST_IN_BITS:
+        return standing_in_bits(cells, parameters)
+    outcome = DRAW
+    for cell in range(len(cells)):
+        if cells[cell] == 0:
+            outcome = NOT_OVER
+        elif has_line(cells, cell, parameters):
             return wide(cells[cell]) - 1
-    if size <= LARGEST_IN_BITS:
-        for player in range(2):
-            if line_in(bits_of(cells, stone_of(player + 1)), parameters):
-                return player
     return outcome
 
 

@@ -6,7 +6,8 @@ as a move; and a loop without branches becomes vector instructions, eight games 
 So every game computes everything, its own move, the reply, lines, results and rewards, and keeps what holds for it.
 
 A game's numbers are the rows of one array int64[``ROWS``, :func:`stride`]. Up to ``LARGEST_IN_BITS`` cells the stones
-are two of these numbers, as bits; larger boards keep cells int8[B, rows * columns], and go one after another.
+are two of these numbers, as bits; larger boards keep cells int8[B, rows * columns], and go one after another. Which it
+is stands in the type of ``cells``, which has two dimensions or one: numba compiles only the branches that are taken.
 """
 
 from __future__ import annotations
@@ -14,7 +15,18 @@ from __future__ import annotations
 import numpy as np
 
 from ttt_envs.bits import count_bits, line_in, nth_bit
-from ttt_envs.compiling import Cells, Flags, Integers, Keys, Parameters, Reals, compiled, inlined, stone_of, wide
+from ttt_envs.compiling import (
+    Cells,
+    Flags,
+    Integers,
+    Keys,
+    Parameters,
+    Reals,
+    bare_compiled,
+    bare_inlined,
+    stone_of,
+    wide,
+)
 from ttt_envs.rules import (
     NOT_OVER,
     OPPONENT,
@@ -66,7 +78,7 @@ _SEVENS = np.uint64(0x7F7F7F7F7F7F7F7F)
 # Bits
 
 
-@inlined
+@bare_inlined
 def _pack(count: int, numbers: Integers, size: int, words: Keys) -> None:
     """The ``size`` bits of each of the numbers int64[F, B], game by game, one after another in a stream of words."""
     word, filled, at = np.uint64(0), 0, 0
@@ -83,7 +95,7 @@ def _pack(count: int, numbers: Integers, size: int, words: Keys) -> None:
     words[at] = word
 
 
-@inlined
+@bare_inlined
 def _spread(packed: Keys, out: Keys) -> None:
     """A byte 0 or 1 for each bit of a stream."""
     bytes_of = packed.view(np.uint8)
@@ -96,7 +108,7 @@ def _spread(packed: Keys, out: Keys) -> None:
 # The parts of a step
 
 
-@inlined
+@bare_inlined
 def _begin(count: int, cells: Cells, rows: Integers, chance: Keys, images: int, seats: int) -> None:
     """Begin the next episode where ``BEGUN`` is 1: an empty board, and the seat and the symmetry of the episode."""
     mover, seat, outcome, over, begun = rows[MOVER], rows[SEAT_OF], rows[OUTCOME], rows[OVER], rows[BEGUN]
@@ -131,14 +143,14 @@ def _begin(count: int, cells: Cells, rows: Integers, chance: Keys, images: int, 
         for b in range(count):
             drawn_image = int(uniform(luck[b], SYMMETRY, 0) * images)
             image[b] = drawn_image if begun[b] else image[b]
-    if cells.size > 0:
+    if cells.ndim == 2:
         for b in range(count):
             if begun[b]:
                 for cell in range(cells.shape[1]):
                     cells[b, cell] = 0
 
 
-@inlined
+@bare_inlined
 def _turns(count: int, rows: Integers, luck: Keys, parameters: Parameters, out: Integers) -> None:
     """Into ``out`` 1 where the other player has the next turn after a stone that is about to be put, 0 after a skip."""
     stones = rows[STONES]
@@ -149,7 +161,7 @@ def _turns(count: int, rows: Integers, luck: Keys, parameters: Parameters, out: 
             out[b] = next_mover(0, uniform(luck[b], SKIP, stones[b]), parameters)
 
 
-@inlined
+@bare_inlined
 def _put(
     b: int,
     bit: int,
@@ -176,15 +188,15 @@ def _put(
     mover[b] = player ^ (moves & turn & wide(result == NOT_OVER))
 
 
-@inlined
+@bare_inlined
 def _is_legal_in(b: int, cell: int, cells: Cells, rows: Integers, parameters: Parameters) -> bool:
     """``rules.is_legal`` in game ``b``."""
-    if cells.size > 0:
+    if cells.ndim == 2:
         return is_legal(cells[b], cell, parameters)
     return legal_bits(rows[FIRST, b], rows[SECOND, b], parameters) >> cell & 1 != 0
 
 
-@inlined
+@bare_inlined
 def _move(
     cells: Cells,
     rows: Integers,
@@ -212,7 +224,7 @@ def _move(
     if seats == BOTH_SEATS:
         for b in range(count):
             seat[b] = mover[b] if (outcome[b] == NOT_OVER) & (begun[b] == 0) else seat[b]
-    if cells.size > 0:
+    if cells.ndim == 2:
         for b in range(count):
             rewards[b] = 0.0
             if outcome[b] == NOT_OVER and begun[b] == 0:
@@ -243,7 +255,7 @@ def _move(
             rewards[b] *= 1 - loses
 
 
-@inlined
+@bare_inlined
 def _reply(
     b: int,
     turn: int,
@@ -263,12 +275,12 @@ def _reply(
     _put(b, wide(1) << cell, waiting, turn, parameters, first, second, mover, stones, outcome)
 
 
-@inlined
+@bare_inlined
 def _reply_at_random(count: int, cells: Cells, rows: Integers, luck: Keys, parameters: Parameters) -> None:
     """The replies of an opponent that moves at random, until it is to move nowhere."""
     mover, seat, outcome, stones = rows[MOVER], rows[SEAT_OF], rows[OUTCOME], rows[STONES]
     first, second, turn = rows[FIRST], rows[SECOND], rows[OWN]
-    if cells.size > 0:
+    if cells.ndim == 2:
         for b in range(count):
             while outcome[b] == NOT_OVER and mover[b] != seat[b]:
                 cell = pick(cells[b], uniform(luck[b], OPPONENT, stones[b]))
@@ -285,7 +297,7 @@ def _reply_at_random(count: int, cells: Cells, rows: Integers, luck: Keys, param
                 _reply(b, again, parameters, first, second, mover, seat, stones, outcome, luck)
 
 
-@inlined
+@bare_inlined
 def _winners(outcome: int) -> tuple[int, int]:
     """For player_0 and for player_1 1 where this outcome is a victory, else 0."""
     first_won = wide(outcome == 0) | wide(outcome == FORFEIT + 1)
@@ -293,7 +305,7 @@ def _winners(outcome: int) -> tuple[int, int]:
     return first_won, second_won
 
 
-@inlined
+@bare_inlined
 def _settle(rows: Integers, rewards: Reals, terminated: Flags, truncated: Flags) -> int:
     """Rewards and flags of games that have ended; what ends is over. Returns how many."""
     seat, outcome, over, begun = rows[SEAT_OF], rows[OUTCOME], rows[OVER], rows[BEGUN]
@@ -312,7 +324,7 @@ def _settle(rows: Integers, rewards: Reals, terminated: Flags, truncated: Flags)
     return ended
 
 
-@inlined
+@bare_inlined
 def _show(
     count: int,
     cells: Cells,
@@ -332,7 +344,7 @@ def _show(
         first_won, second_won = _winners(outcome[b])
         winner[b] = first_won + 2 * second_won - 1
     size = permutations.shape[1]
-    if cells.size > 0:
+    if cells.ndim == 2:
         stones_seen, legal = planes.view(np.int8), mask.view(np.int8)
         start = 0
         for b in range(count):
@@ -372,7 +384,7 @@ def _show(
 # What is called from Python
 
 
-@compiled
+@bare_compiled
 def begin(
     which: Integers,
     settings: Integers,
@@ -385,7 +397,7 @@ def begin(
 
     Args:
         which: int64[R], the games.
-        cells: int8[B, rows * columns], or int8[0, 0] where the stones are bits.
+        cells: int8[B, rows * columns], or int8[0] where the stones are bits.
         rows: int64[``ROWS``, stride(B)].
         words: uint64, scratch: a bit for each byte of ``planes``, see :func:`step`.
         permutations: int64[S, rows * columns].
@@ -400,7 +412,7 @@ def begin(
         _reply_at_random(settings[COUNT], cells, rows, chance[LUCK], unpacked(settings[GAME:]))
 
 
-@compiled
+@bare_compiled
 def step(
     settings: Integers,
     cells: Cells,
@@ -455,7 +467,7 @@ def step(
     return _settle(rows, rewards, terminated, truncated)
 
 
-@compiled
+@bare_compiled
 def settle(
     settings: Integers,
     cells: Cells,
@@ -474,7 +486,7 @@ def settle(
     return _settle(rows, rewards, terminated, truncated)
 
 
-@compiled
+@bare_compiled
 def show(
     settings: Integers,
     cells: Cells,
@@ -489,7 +501,7 @@ def show(
     _show(settings[COUNT], cells, rows, permutations, settings[SEATS], words, parameters, planes, mask)
 
 
-@compiled
+@bare_compiled
 def waiting(count: int, rows: Integers, out: Integers) -> int:
     """The games in which the opponent is to move, into ``out`` int64[B]; returns how many."""
     mover, seat, outcome = rows[MOVER], rows[SEAT_OF], rows[OUTCOME]
@@ -500,7 +512,7 @@ def waiting(count: int, rows: Integers, out: Integers) -> int:
     return found
 
 
-@compiled
+@bare_compiled
 def read(which: Integers, cells: Cells, rows: Integers, out: Cells, movers: Cells) -> None:
     """The boards and movers of the games ``which`` int64[R] into int8[R, rows * columns] and int8[R]."""
     mover, first, second = rows[MOVER], rows[FIRST], rows[SECOND]
@@ -508,13 +520,13 @@ def read(which: Integers, cells: Cells, rows: Integers, out: Cells, movers: Cell
         b = which[i]
         movers[i] = mover[b]
         for cell in range(out.shape[1]):
-            if cells.size > 0:
+            if cells.ndim == 2:
                 out[i, cell] = cells[b, cell]
             else:
                 out[i, cell] = (first[b] >> cell & 1) | (second[b] >> cell & 1) << 1
 
 
-@compiled
+@bare_compiled
 def write(which: Integers, boards: Cells, cells: Cells, rows: Integers) -> None:
     """Put boards int8[R, rows * columns] into the games ``which``, with their numbers of stones."""
     first, second, stones = rows[FIRST], rows[SECOND], rows[STONES]
@@ -524,14 +536,14 @@ def write(which: Integers, boards: Cells, cells: Cells, rows: Integers) -> None:
         for cell in range(boards.shape[1]):
             stone = wide(boards[i, cell])
             stones[b] += stone != 0
-            if cells.size > 0:
+            if cells.ndim == 2:
                 cells[b, cell] = boards[i, cell]
             else:
                 first[b] |= wide(stone == 1) << cell
                 second[b] |= wide(stone == 2) << cell
 
 
-@compiled
+@bare_compiled
 def play_replies(which: Integers, actions: Integers, settings: Integers, cells: Cells, rows: Integers) -> int:
     """The opponent's moves ``actions`` int64[R] in the games ``which``.
 
@@ -548,7 +560,7 @@ def play_replies(which: Integers, actions: Integers, settings: Integers, cells: 
             return i
     for i in range(len(which)):
         b = which[i]
-        if cells.size > 0:
+        if cells.ndim == 2:
             outcome[b], mover[b] = play(cells[b], mover[b], actions[i], stones[b], luck[b], parameters)
             stones[b] += 1
         else:
@@ -557,7 +569,7 @@ def play_replies(which: Integers, actions: Integers, settings: Integers, cells: 
     return -1
 
 
-@compiled
+@bare_compiled
 def luck_of(count: int, rows: Integers) -> None:
     """The luck of the episodes, after their numbers or keys have changed."""
     chance, episode = rows.view(np.uint64), rows[EPISODE]
