@@ -22,7 +22,7 @@ from baselines.layered.ranks import Classes, Halves, Ranks, classes_of, entry_of
 from baselines.layered.sweep import BYTES, WON, Values
 from ttt_envs.bits import bits_of, line_in
 from ttt_envs.boards import Boards, to_text
-from ttt_envs.compiling import Cells, Integers, Parameters, Reals, bare, bare_inlined, stone_of, wide
+from ttt_envs.compiling import Cells, Integers, Parameters, Reals, compiled_nogil, inlined, stone_of, wide
 from ttt_envs.rules import Game, Position, legal_bits, skip_chance_of
 
 __all__ = [
@@ -119,7 +119,7 @@ class Endgame:
         return Probe(stones, layers.starts, layers.widths, layers.ranks, layers.classes, plies, results)
 
 
-@bare_inlined
+@inlined
 def after_of(own: int, other: int, probe: Probe, parameters: Parameters) -> float:
     """What a position of the layer is worth to who has just made it, as an entry of the database.
 
@@ -138,7 +138,7 @@ def after_of(own: int, other: int, probe: Probe, parameters: Parameters) -> floa
     return (1.0 if value > 0 else 0.0) - (1.0 if value < 0 else 0.0) - value
 
 
-@bare
+@compiled_nogil
 def result_of(cells: Cells, mover: int, skipped: bool, probe: Probe, parameters: Parameters) -> float:
     """The expected result to ``mover``, who has just made a position of the layer, once it is known who moves next.
 
@@ -160,7 +160,7 @@ def result_of(cells: Cells, mover: int, skipped: bool, probe: Probe, parameters:
     return worth if skipped else -worth
 
 
-@bare_inlined
+@inlined
 def score_of(worth: float, plies: float, depth: int, parameters: Parameters) -> float:
     """An entry, of a result that is so many ``plies`` away, as a score of a search that has ``depth`` plies left.
 
@@ -173,14 +173,14 @@ def score_of(worth: float, plies: float, depth: int, parameters: Parameters) -> 
     return score if worth > 0 else -score
 
 
-@bare_inlined
+@inlined
 def worth_of(cells: Cells, mover: int, depth: int, probe: Probe, parameters: Parameters) -> float:
     """The score of a search to ``mover``, who has just made a position of the layer, with ``depth`` plies left."""
     worth = after_of(bits_of(cells, stone_of(mover + 1)), bits_of(cells, stone_of(2 - mover)), probe, parameters)
     return score_of(worth, BYTES - abs(worth) - 1.0, depth, parameters)  # one of its plies is played
 
 
-@bare_inlined
+@inlined
 def _of_mover(cells: Cells, mover: int, depth: int, probe: Probe, parameters: Parameters) -> float:
     """The score of a search to ``mover``, who is to move in a position of the layer, with ``depth`` plies left."""
     own, other = bits_of(cells, stone_of(mover + 1)), bits_of(cells, stone_of(2 - mover))
@@ -189,7 +189,7 @@ def _of_mover(cells: Cells, mover: int, depth: int, probe: Probe, parameters: Pa
     return score_of(worth, BYTES - abs(worth), depth, parameters)
 
 
-@bare
+@compiled_nogil
 def _scores(cells: Cells, mover: Cells, depth: int, probe: Probe, parameters: Parameters, out: Reals) -> None:
     for b in range(len(cells)):
         out[b] = _of_mover(cells[b], wide(mover[b]), depth, probe, parameters)
@@ -346,7 +346,7 @@ class _Scratch(NamedTuple):
         )
 
 
-@bare
+@compiled_nogil
 def _check(
     first: int,
     last: int,
@@ -395,7 +395,7 @@ def _check(
         begin = end
 
 
-@bare_inlined
+@inlined
 def _stones_at(entry: int, stones: int, tables: _Tables, scratch: _Scratch) -> tuple[int, int]:
     """The mover's stones in an entry's position, and the other player's."""
     starts, widths, ranks, classes = tables
@@ -416,7 +416,7 @@ def _stones_at(entry: int, stones: int, tables: _Tables, scratch: _Scratch) -> t
     return mine, joined(others, cells - own, scratch.halves)
 
 
-@bare_inlined
+@inlined
 def _look_ahead(
     mine: int, theirs: int, moves: int, tables: _Tables, parameters: Parameters, scratch: _Scratch
 ) -> tuple[int, int]:
@@ -454,7 +454,7 @@ def _look_ahead(
     return known, moves
 
 
-@bare_inlined
+@inlined
 def _look_up(moves: int, skip: float, after: Values, scratch: _Scratch) -> None:
     """What so many moves lead to is worth to who makes them."""
     if skip > 0:
@@ -467,7 +467,7 @@ def _look_up(moves: int, skip: float, after: Values, scratch: _Scratch) -> None:
             scratch.worths[j] = (1.0 if value > 0 else 0.0) - (1.0 if value < 0 else 0.0) - value
 
 
-@bare_inlined
+@inlined
 def _best(start: int, stop: int, scratch: _Scratch) -> float:
     """What the best of these moves leads to; a draw where there are none, on a full board."""
     value = 0.0 if start == stop else -1000.0

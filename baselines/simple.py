@@ -9,7 +9,17 @@ import numpy as np
 
 from ttt_envs.bits import LARGEST_IN_BITS, bits_of, count_bits, nth_bit, winning_bits
 from ttt_envs.boards import Boards
-from ttt_envs.compiling import Cells, Integers, Parameters, Reals, compiled, inlined, stone_of, wide
+from ttt_envs.compiling import (
+    Cells,
+    Integers,
+    Parameters,
+    Reals,
+    compiled,
+    compiled_allocating,
+    inlined,
+    stone_of,
+    wide,
+)
 from ttt_envs.policy import Uniforms
 from ttt_envs.rules import Game, is_legal, legal_bits, pick, winning_cells
 from ttt_envs.specs import Named
@@ -104,7 +114,7 @@ def _candidate_bits(board: Cells, mover: int, parameters: Parameters) -> int:
     return forced if forced != 0 else legal
 
 
-@compiled
+@compiled_allocating
 def _closed_cells(cells: Cells, mover: Cells, parameters: Parameters, out: Cells) -> None:
     """1 in ``out`` int8[B, rows * columns] for every cell that win-or-block does not consider."""
     count, size = cells.shape
@@ -118,7 +128,7 @@ def _closed_cells(cells: Cells, mover: Cells, parameters: Parameters, out: Cells
             _close(cells[b], wide(mover[b]), parameters, wins, out[b])
 
 
-@compiled
+@compiled_allocating
 def _win_or_block(cells: Cells, mover: Cells, u: Reals, parameters: Parameters, out: Integers) -> None:
     """The moves int64[B] on which uniform numbers fall."""
     count, size = cells.shape

@@ -31,7 +31,17 @@ from baselines.reachable import Counts, count
 from ttt_envs import bits, rules
 from ttt_envs.bits import line_in
 from ttt_envs.boards import Boards
-from ttt_envs.compiling import Cells, Integers, Parameters, Reals, compiled, inlined, wide
+from ttt_envs.compiling import (
+    Cells,
+    Integers,
+    Parameters,
+    Reals,
+    compiled,
+    compiled_allocating,
+    inlined,
+    inlined_allocating,
+    wide,
+)
 from ttt_envs.kept import Kept, kept_folder, limit, source_of
 from ttt_envs.policy import TIE
 from ttt_envs.rules import DRAW, NOT_OVER, Game, is_legal, skip_chance_of, standing_in_bits
@@ -334,7 +344,7 @@ def _bits(game: Game, start: int, stop: int) -> Integers:
     return bits
 
 
-@compiled
+@compiled_allocating
 def _sweep_blocks(
     start: int,
     stop: int,
@@ -368,7 +378,7 @@ def _sweep_blocks(
         _follow_low(first, second, lines, open_high, free, steps, discount, average, parameters, by_first, by_second)
 
 
-@inlined
+@inlined_allocating
 def _free_cells(low: int) -> tuple[Integers, Integers]:
     """int64[3**low], how many low cells are empty; int64[3**low, low], what a stone of player_0 there adds to a key."""
     block = 3**low

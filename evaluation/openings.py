@@ -13,7 +13,7 @@ import numpy as np
 
 from evaluation.games import read_games
 from ttt_envs.boards import Boards, check_opening, from_text, keys, to_text
-from ttt_envs.compiling import Cells, Keys, Parameters, compiled, wide
+from ttt_envs.compiling import Cells, Keys, Parameters, compiled_allocating, wide
 from ttt_envs.files import open_to_read, read_bounded
 from ttt_envs.rules import (
     LARGEST_EDGE,
@@ -96,7 +96,7 @@ def draw_openings(game: Game, plies: int, luck: Keys) -> Boards:
     return boards
 
 
-@compiled
+@compiled_allocating
 def _draw(cells: Cells, mover: Cells, luck: Keys, plies: int, parameters: Parameters) -> int:
     """:func:`draw_openings` on empty boards; the first row for which none was found, or -1."""
     closed = np.empty(cells.shape[1], np.int8)  # cells that are taken, or where the game would end

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ttt_envs.compiling import Cells, Integers, Reals, bare, bare_inlined, wide
+from ttt_envs.compiling import Cells, Integers, Reals, compiled_nogil, inlined, wide
 
 Floats = NDArray[np.float32]
 Activation = Literal["linear", "relu", "tanh", "sigmoid"]
@@ -57,7 +57,7 @@ class Packed(NamedTuple):
         return np.zeros((2, int(self.widths[1:].max())), np.float32)
 
 
-@bare_inlined
+@inlined
 def outputs_of(seen: Cells, net: Packed, room: Floats) -> int:
     """What a net says of a board int8[cells], own stones first: the row of ``room`` where it stands.
 
@@ -87,7 +87,7 @@ def outputs_of(seen: Cells, net: Packed, room: Floats) -> int:
     return len(net.widths) % 2
 
 
-@bare_inlined
+@inlined
 def _begin(weights: Floats, start: int, out: Floats) -> None:
     """The bias of a layer."""
     bias = weights[start : start + len(out)]
@@ -95,7 +95,7 @@ def _begin(weights: Floats, start: int, out: Floats) -> None:
         out[output] = bias[output]
 
 
-@bare_inlined
+@inlined
 def _add(size: np.float32, weights: Floats, start: int, out: Floats) -> None:
     """What an input of a layer adds to its outputs."""
     row = weights[start : start + len(out)]
@@ -114,7 +114,7 @@ def states_of(seen: Cells, lines: Integers) -> Cells:
     return out
 
 
-@bare
+@compiled_nogil
 def _states(seen: Cells, lines: Integers, out: Cells) -> None:
     """See :func:`states_of`."""
     for b in range(len(seen)):
@@ -122,7 +122,7 @@ def _states(seen: Cells, lines: Integers, out: Cells) -> None:
             out[b, line] = _state(seen[b], lines, line)
 
 
-@bare_inlined
+@inlined
 def _state(seen: Cells, lines: Integers, line: int) -> int:
     """The same of one line of one board."""
     length: int = lines.shape[1]

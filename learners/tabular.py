@@ -8,7 +8,7 @@ import numpy as np
 
 from learners.base import Arrays, Bootstrap
 from ttt_envs.boards import Boards, cells_of, keys, words_of
-from ttt_envs.compiling import Cells, Integers, Keys, Parameters, Reals, compiled, inlined, wide
+from ttt_envs.compiling import Cells, Integers, Keys, Parameters, Reals, compiled, compiled_allocating, inlined, wide
 from ttt_envs.index import KeyIndex
 from ttt_envs.rules import Game, is_legal
 from ttt_envs.symmetry import Symmetries, inverse, symmetries
@@ -290,7 +290,7 @@ def best_of(seen: Cells, values: Reals, rows: Integers, parameters: Parameters) 
     return best, ties
 
 
-@compiled
+@compiled_allocating
 def step_sizes(step_size: float, power: float) -> Reals:
     """float64[1024]: step_size / n ** power for the first updates of an entry, n from 0, whose own is not used."""
     steps = np.empty(1024)
@@ -350,7 +350,7 @@ def _action_values(seen: Cells, values: Reals, rows: Integers, parameters: Param
             out[b, cell] = value_at(values, rows[b], cell) if is_legal(seen[b], cell, parameters) else np.nan
 
 
-@compiled
+@compiled_allocating
 def _explore(
     seen: Cells,
     rows: Integers,

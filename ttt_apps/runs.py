@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from baselines.solver import solve
 from evaluation.cost import Meter
 from evaluation.estimate import affordable
 from evaluation.exact import while_training
 from evaluation.report import REPORT, write_report
 from evaluation.report_parts import read_cost
-from baselines.solver import solve
 from evaluation.run_files import (
     DERIVED_FILES,
     RUN_FILES,

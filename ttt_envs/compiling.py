@@ -168,13 +168,38 @@ def kernel(function: Function, interpretable: Interpretable = False, **options: 
 
 
 def compiled(function: Function) -> Function:
-    """A kernel for callers in Python: calls on small arrays are interpreted until compiling pays."""
+    """A kernel for callers in Python: calls on small arrays are interpreted until compiling pays.
+
+    Like all kernels that are not called *allocating* it makes no arrays, and is compiled without numba's reference
+    counts: otherwise numba counts at every call, even of what is inlined, and for all that is taken out of a tuple or
+    an array, which takes longer than a function of a few nanoseconds, and as long to compile.
+    """
     return kernel(function, interpretable=True)
+
+
+def compiled_allocating(function: Function) -> Function:
+    """As :func:`compiled`, for a kernel that makes arrays."""
+    return kernel(function, interpretable=True, _nrt=True)
 
 
 def compiled_at_once(function: Function) -> Function:
     """A kernel that may take long on small arrays, and is compiled at its first call."""
     return kernel(function)
+
+
+def compiled_at_once_allocating(function: Function) -> Function:
+    """As :func:`compiled_at_once`, for a kernel that makes arrays."""
+    return kernel(function, _nrt=True)
+
+
+def compiled_nogil(function: Function) -> Function:
+    """As :func:`compiled_at_once`; other threads of Python run beside it."""
+    return kernel(function, nogil=True)
+
+
+def compiled_nogil_bounded(count_steps: Callable[..., int]) -> Callable[[Function], Function]:
+    """As :func:`compiled_nogil`; ``count_steps`` bounds the elementary steps of a call: few are interpreted."""
+    return functools.partial(kernel, interpretable=count_steps, nogil=True)
 
 
 def inlined(function: Function) -> Function:
@@ -185,42 +210,14 @@ def inlined(function: Function) -> Function:
     return kernel(function, forceinline=True, no_cpython_wrapper=True)
 
 
+def inlined_allocating(function: Function) -> Function:
+    """As :func:`inlined`, for a kernel that makes arrays; so must do those that call it."""
+    return kernel(function, forceinline=True, no_cpython_wrapper=True, _nrt=True)
+
+
 def inlined_public(function: Function) -> Function:
     """A kernel for other kernels, inlined where they call it, and for callers in Python."""
     return kernel(function, interpretable=True, forceinline=True)
-
-
-def bare(function: Function) -> Function:
-    """Compile a kernel that makes no arrays, and so need not count references to those that it is handed.
-
-    numba counts them at every call, even of what is inlined, and for all that is taken out of a tuple or an array. For
-    functions of a few nanoseconds that would be most of the work; and a search could not be written as small functions
-    that take its parts as they are. Other threads of Python run beside it.
-    """
-    return kernel(function, _nrt=False, nogil=True)
-
-
-def bare_bounded(count_steps: Callable[..., int]) -> Callable[[Function], Function]:
-    """A :func:`bare` kernel of which ``count_steps`` bounds the elementary steps of a call: few are interpreted."""
-    return functools.partial(kernel, interpretable=count_steps, _nrt=False, nogil=True)
-
-
-def bare_compiled(function: Function) -> Function:
-    """A :func:`bare` kernel for callers in Python: calls on small arrays are interpreted until compiling pays.
-
-    Other threads wait: to let them run would take as long as a move of one game.
-    """
-    return kernel(function, interpretable=True, _nrt=False)
-
-
-def bare_inlined(function: Function) -> Function:
-    """A kernel for :func:`bare` kernels, inlined where they call it. A call from Python is always interpreted."""
-    return kernel(function, _nrt=False, forceinline=True, no_cpython_wrapper=True)
-
-
-def bare_inlined_public(function: Function) -> Function:
-    """A kernel for :func:`bare` kernels, inlined where they call it, and for callers in Python."""
-    return kernel(function, _nrt=False, forceinline=True)
 
 
 wide = cast(Callable[[Any], int], np.int64)

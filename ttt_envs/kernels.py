@@ -378,7 +378,7 @@ def make_kernel(
     if getattr(numba_config, "DISABLE_JIT", 0):
         return function
     target: dict[str, Any] = {"nopython": True, "boundscheck": None, "error_model": "numpy", "no_cfunc_wrapper": True}
-    target |= options
+    target |= {"_nrt": False} | options
     kernel = Kernel(function, targetoptions=target)
     # before numpy 2, numbers of Python and of numpy mix by other rules than in machine code
     kernel.interpretable = interpretable if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ttt_envs.bits import line_in
-from ttt_envs.compiling import Integers, Parameters, compiled_at_once, wide
+from ttt_envs.compiling import Integers, Parameters, compiled_at_once, compiled_at_once_allocating, wide
 from ttt_envs.rules import (
     DRAW,
     NOT_OVER,
@@ -53,7 +53,7 @@ def random_games(games: int, key: np.uint64, parameters: Parameters, results: In
     return _one_by_one(games, key, parameters, results)
 
 
-@compiled_at_once
+@compiled_at_once_allocating
 def _side_by_side(games: int, key: np.uint64, parameters: Parameters, results: Integers) -> int:
     """:func:`random_games` on a small board: ``LANES`` games at once without a branch on what they do.
 
@@ -121,7 +121,7 @@ def _side_by_side(games: int, key: np.uint64, parameters: Parameters, results: I
     return moves
 
 
-@compiled_at_once
+@compiled_at_once_allocating
 def _one_by_one(games: int, key: np.uint64, parameters: Parameters, results: Integers) -> int:
     """:func:`random_games` on a board of any size."""
     size = parameters[0] * parameters[1]

@@ -15,18 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from ttt_envs.bits import count_bits, line_in, nth_bit
-from ttt_envs.compiling import (
-    Cells,
-    Flags,
-    Integers,
-    Keys,
-    Parameters,
-    Reals,
-    bare_compiled,
-    bare_inlined,
-    stone_of,
-    wide,
-)
+from ttt_envs.compiling import Cells, Flags, Integers, Keys, Parameters, Reals, compiled, inlined, stone_of, wide
 from ttt_envs.rules import (
     NOT_OVER,
     OPPONENT,
@@ -78,7 +67,7 @@ _SEVENS = np.uint64(0x7F7F7F7F7F7F7F7F)
 # Bits
 
 
-@bare_inlined
+@inlined
 def _pack(count: int, numbers: Integers, size: int, words: Keys) -> None:
     """The ``size`` bits of each of the numbers int64[F, B], game by game, one after another in a stream of words."""
     word, filled, at = np.uint64(0), 0, 0
@@ -95,7 +84,7 @@ def _pack(count: int, numbers: Integers, size: int, words: Keys) -> None:
     words[at] = word
 
 
-@bare_inlined
+@inlined
 def _spread(packed: Keys, out: Keys) -> None:
     """A byte 0 or 1 for each bit of a stream."""
     bytes_of = packed.view(np.uint8)
@@ -108,7 +97,7 @@ def _spread(packed: Keys, out: Keys) -> None:
 # The parts of a step
 
 
-@bare_inlined
+@inlined
 def _begin(count: int, cells: Cells, rows: Integers, chance: Keys, images: int, seats: int) -> None:
     """Begin the next episode where ``BEGUN`` is 1: an empty board, and the seat and the symmetry of the episode."""
     mover, seat, outcome, over, begun = rows[MOVER], rows[SEAT_OF], rows[OUTCOME], rows[OVER], rows[BEGUN]
@@ -150,7 +139,7 @@ def _begin(count: int, cells: Cells, rows: Integers, chance: Keys, images: int, 
                     cells[b, cell] = 0
 
 
-@bare_inlined
+@inlined
 def _turns(count: int, rows: Integers, luck: Keys, parameters: Parameters, out: Integers) -> None:
     """Into ``out`` 1 where the other player has the next turn after a stone that is about to be put, 0 after a skip."""
     stones = rows[STONES]
@@ -161,7 +150,7 @@ def _turns(count: int, rows: Integers, luck: Keys, parameters: Parameters, out: 
             out[b] = next_mover(0, uniform(luck[b], SKIP, stones[b]), parameters)
 
 
-@bare_inlined
+@inlined
 def _put(
     b: int,
     bit: int,
@@ -188,7 +177,7 @@ def _put(
     mover[b] = player ^ (moves & turn & wide(result == NOT_OVER))
 
 
-@bare_inlined
+@inlined
 def _is_legal_in(b: int, cell: int, cells: Cells, rows: Integers, parameters: Parameters) -> bool:
     """``rules.is_legal`` in game ``b``."""
     if cells.ndim == 2:
@@ -196,7 +185,7 @@ def _is_legal_in(b: int, cell: int, cells: Cells, rows: Integers, parameters: Pa
     return legal_bits(rows[FIRST, b], rows[SECOND, b], parameters) >> cell & 1 != 0
 
 
-@bare_inlined
+@inlined
 def _move(
     cells: Cells,
     rows: Integers,
@@ -255,7 +244,7 @@ def _move(
             rewards[b] *= 1 - loses
 
 
-@bare_inlined
+@inlined
 def _reply(
     b: int,
     turn: int,
@@ -275,7 +264,7 @@ def _reply(
     _put(b, wide(1) << cell, waiting, turn, parameters, first, second, mover, stones, outcome)
 
 
-@bare_inlined
+@inlined
 def _reply_at_random(count: int, cells: Cells, rows: Integers, luck: Keys, parameters: Parameters) -> None:
     """The replies of an opponent that moves at random, until it is to move nowhere."""
     mover, seat, outcome, stones = rows[MOVER], rows[SEAT_OF], rows[OUTCOME], rows[STONES]
@@ -297,7 +286,7 @@ def _reply_at_random(count: int, cells: Cells, rows: Integers, luck: Keys, param
                 _reply(b, again, parameters, first, second, mover, seat, stones, outcome, luck)
 
 
-@bare_inlined
+@inlined
 def _winners(outcome: int) -> tuple[int, int]:
     """For player_0 and for player_1 1 where this outcome is a victory, else 0."""
     first_won = wide(outcome == 0) | wide(outcome == FORFEIT + 1)
@@ -305,7 +294,7 @@ def _winners(outcome: int) -> tuple[int, int]:
     return first_won, second_won
 
 
-@bare_inlined
+@inlined
 def _settle(rows: Integers, rewards: Reals, terminated: Flags, truncated: Flags) -> int:
     """Rewards and flags of games that have ended; what ends is over. Returns how many."""
     seat, outcome, over, begun = rows[SEAT_OF], rows[OUTCOME], rows[OVER], rows[BEGUN]
@@ -324,7 +313,7 @@ def _settle(rows: Integers, rewards: Reals, terminated: Flags, truncated: Flags)
     return ended
 
 
-@bare_inlined
+@inlined
 def _show(
     count: int,
     cells: Cells,
@@ -384,7 +373,7 @@ def _show(
 # What is called from Python
 
 
-@bare_compiled
+@compiled
 def begin(
     which: Integers,
     settings: Integers,
@@ -412,7 +401,7 @@ def begin(
         _reply_at_random(settings[COUNT], cells, rows, chance[LUCK], unpacked(settings[GAME:]))
 
 
-@bare_compiled
+@compiled
 def step(
     settings: Integers,
     cells: Cells,
@@ -467,7 +456,7 @@ def step(
     return _settle(rows, rewards, terminated, truncated)
 
 
-@bare_compiled
+@compiled
 def settle(
     settings: Integers,
     cells: Cells,
@@ -486,7 +475,7 @@ def settle(
     return _settle(rows, rewards, terminated, truncated)
 
 
-@bare_compiled
+@compiled
 def show(
     settings: Integers,
     cells: Cells,
@@ -501,7 +490,7 @@ def show(
     _show(settings[COUNT], cells, rows, permutations, settings[SEATS], words, parameters, planes, mask)
 
 
-@bare_compiled
+@compiled
 def waiting(count: int, rows: Integers, out: Integers) -> int:
     """The games in which the opponent is to move, into ``out`` int64[B]; returns how many."""
     mover, seat, outcome = rows[MOVER], rows[SEAT_OF], rows[OUTCOME]
@@ -512,7 +501,7 @@ def waiting(count: int, rows: Integers, out: Integers) -> int:
     return found
 
 
-@bare_compiled
+@compiled
 def read(which: Integers, cells: Cells, rows: Integers, out: Cells, movers: Cells) -> None:
     """The boards and movers of the games ``which`` int64[R] into int8[R, rows * columns] and int8[R]."""
     mover, first, second = rows[MOVER], rows[FIRST], rows[SECOND]
@@ -526,7 +515,7 @@ def read(which: Integers, cells: Cells, rows: Integers, out: Cells, movers: Cell
                 out[i, cell] = (first[b] >> cell & 1) | (second[b] >> cell & 1) << 1
 
 
-@bare_compiled
+@compiled
 def write(which: Integers, boards: Cells, cells: Cells, rows: Integers) -> None:
     """Put boards int8[R, rows * columns] into the games ``which``, with their numbers of stones."""
     first, second, stones = rows[FIRST], rows[SECOND], rows[STONES]
@@ -543,7 +532,7 @@ def write(which: Integers, boards: Cells, cells: Cells, rows: Integers) -> None:
                 second[b] |= wide(stone == 2) << cell
 
 
-@bare_compiled
+@compiled
 def play_replies(which: Integers, actions: Integers, settings: Integers, cells: Cells, rows: Integers) -> int:
     """The opponent's moves ``actions`` int64[R] in the games ``which``.
 
@@ -569,7 +558,7 @@ def play_replies(which: Integers, actions: Integers, settings: Integers, cells: 
     return -1
 
 
-@bare_compiled
+@compiled
 def luck_of(count: int, rows: Integers) -> None:
     """The luck of the episodes, after their numbers or keys have changed."""
     chance, episode = rows.view(np.uint64), rows[EPISODE]

@@ -15,24 +15,24 @@ from baselines.expectiminimax.windows import (
     Windows,
     most_stones,
 )
-from ttt_envs.compiling import Cells, Parameters, bare_inlined, wide
+from ttt_envs.compiling import Cells, Parameters, inlined, wide
 from ttt_envs.rules import DRAW, end_of, is_legal, skip_chance_of, win_length_of
 
 
-@bare_inlined
+@inlined
 def horizon(mine: int, theirs: int) -> float:
     """The score at the horizon to the player whose best window is worth ``mine``; -1, no window, is as good as 0."""
     return 0.5 * (wide(mine > max(theirs, 0)) - wide(theirs > max(mine, 0)))
 
 
-@bare_inlined
+@inlined
 def horizon_of(mover: int, board: Board) -> float:
     """The score to the player who has just moved at the horizon."""
     _, _, tally = board
     return horizon(tally[0, SCORED, mover, -1], tally[0, SCORED, 1 - mover, -1])
 
 
-@bare_inlined
+@inlined
 def limits(
     mine: int,
     theirs: int,
@@ -70,7 +70,7 @@ def limits(
     return low, high
 
 
-@bare_inlined
+@inlined
 def last_ply(
     mover: int, depth: int, empty: int, windows: Windows, board: Board, parameters: Parameters
 ) -> tuple[float, int]:
@@ -117,7 +117,7 @@ def last_ply(
     return value, looked
 
 
-@bare_inlined
+@inlined
 def horizon_with(cell: int, mover: int, depth: int, windows: Windows, board: Board) -> float:
     """The score at the horizon to the mover if a stone of the mover stood on ``cell``."""
     _, through, worth, _, _ = windows
@@ -143,7 +143,7 @@ def horizon_with(cell: int, mover: int, depth: int, windows: Windows, board: Boa
     return horizon(mine, theirs)
 
 
-@bare_inlined
+@inlined
 def last_stone(
     cell: int, mover: int, depth: int, empty: int, windows: Windows, board: Board, parameters: Parameters
 ) -> float:
@@ -161,7 +161,7 @@ def last_stone(
     return horizon_with(cell, mover, depth, windows, board)
 
 
-@bare_inlined
+@inlined
 def _draws(empty: int, cells: Cells, mover: int, parameters: Parameters) -> bool:
     """Whether a stone that completes no line ends the game."""
     return end_of(False, mover, len(cells) - empty + 1, parameters) == DRAW

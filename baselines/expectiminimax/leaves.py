@@ -7,7 +7,7 @@ import numpy as np
 from baselines.endgame import NOWHERE, Endgame
 from baselines.expectiminimax.order import luck_after, luck_of_turn, tried
 from ttt_envs.boards import Boards, keys
-from ttt_envs.compiling import Cells, Integers, Keys, Parameters, Reals, compiled_at_once, wide
+from ttt_envs.compiling import Cells, Integers, Keys, Parameters, Reals, compiled_at_once_allocating, wide
 from ttt_envs.index import KeyIndex
 from ttt_envs.policy import Values
 from ttt_envs.rules import DRAW, NOT_OVER, Game, place
@@ -16,7 +16,7 @@ BATCH = 1 << 14
 """positions that are expanded at once for a leaf policy: it is asked about twice as many, or fewer"""
 
 
-@compiled_at_once
+@compiled_at_once_allocating
 def _expand(
     cells: Cells,
     mover: Cells,

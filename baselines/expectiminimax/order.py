@@ -8,14 +8,14 @@ from __future__ import annotations
 import numpy as np
 
 from baselines.expectiminimax.windows import ALL_OF_THEM, COUNTED, Board, Windows
-from ttt_envs.compiling import Cells, Integers, Parameters, bare, bare_inlined, bare_inlined_public, wide
+from ttt_envs.compiling import Cells, Integers, Parameters, compiled_nogil, inlined, inlined_public, wide
 from ttt_envs.rules import is_legal, splitmix64, uniform
 
 FIRST = 8
 """how many moves are put in order, the rest follows as it comes"""
 
 
-@bare_inlined
+@inlined
 def in_cells(cells: Cells, depth: int, moves: Integers, parameters: Parameters) -> int:
     """Write all moves into ``moves[depth]`` as they come; returns how many there are."""
     count = 0
@@ -26,7 +26,7 @@ def in_cells(cells: Cells, depth: int, moves: Integers, parameters: Parameters) 
     return count
 
 
-@bare
+@compiled_nogil
 def in_order(
     mover: int,
     before: int,
@@ -60,19 +60,19 @@ def in_order(
     return count
 
 
-@bare_inlined_public
+@inlined_public
 def luck_after(luck: np.uint64, cell: int) -> np.uint64:
     """Of the chance node after a move at a decision node."""
     return splitmix64(luck, (1 << 32) + cell)
 
 
-@bare_inlined_public
+@inlined_public
 def luck_of_turn(luck: np.uint64, mover: int) -> np.uint64:
     """Of the decision node where ``mover`` moves after a chance node."""
     return splitmix64(luck, (2 << 32) + mover)
 
 
-@bare_inlined_public
+@inlined_public
 def tried(width: int, luck: np.uint64, cells: Cells, depth: int, moves: Integers, parameters: Parameters) -> int:
     """Write all moves into ``moves[depth]``, or ``width`` drawn without replacement; returns how many there are."""
     count = in_cells(cells, depth, moves, parameters)

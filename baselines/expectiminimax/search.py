@@ -51,7 +51,7 @@ from baselines.expectiminimax.transpositions import (
 )
 from baselines.expectiminimax.windows import Heuristic, Windows, clear, most_stones, put, take, windows_of
 from ttt_envs.boards import Boards
-from ttt_envs.compiling import Cells, Integers, Keys, Parameters, Reals, bare, bare_inlined, wide
+from ttt_envs.compiling import Cells, Integers, Keys, Parameters, Reals, compiled_nogil, inlined, wide
 from ttt_envs.policy import TIE
 from ttt_envs.rules import DRAW, NOT_OVER, Game, end_of, skip_chance_of
 
@@ -80,7 +80,7 @@ class Fixed(NamedTuple):
     """what is looked up instead of being searched"""
 
 
-@bare_inlined
+@inlined
 def _of_win(depth: int, fixed: Fixed) -> float:
     """What a win is worth that leaves ``depth - 1`` plies."""
     return 1.0 if fixed.by_result else float(depth)
@@ -90,7 +90,7 @@ def _of_win(depth: int, fixed: Fixed) -> float:
 # Roots
 
 
-@bare_inlined
+@inlined
 def _begin_root(
     cells: Cells, mover: int, before: int, luck: np.uint64, fixed: Fixed, path: Path, of_board: Images
 ) -> None:
@@ -116,7 +116,7 @@ def _begin_root(
 # Chance nodes
 
 
-@bare_inlined
+@inlined
 def _begin_chance(depth: int, fixed: Fixed, path: Path, of_board: Images, table: Table) -> None:
     """A chance node, with what is known of its turns without a search."""
     board, _, _, chances, turns, _, keys, states = path
@@ -139,7 +139,7 @@ def _begin_chance(depth: int, fixed: Fixed, path: Path, of_board: Images, table:
         look_up(depth, chance, turns, keys, of_board, table)
 
 
-@bare_inlined
+@inlined
 def _decide(depth: int, fixed: Fixed, path: Path, of_board: Images, table: Table) -> tuple[int, float]:
     """Decide a chance node, or begin to search a turn; returns what is done next, and the value of a decided node."""
     chance, other, own = path.chances[depth], path.turns[depth, OTHER], path.turns[depth, OWN]
@@ -158,7 +158,7 @@ def _decide(depth: int, fixed: Fixed, path: Path, of_board: Images, table: Table
     return TRY, 0.0
 
 
-@bare_inlined
+@inlined
 def _begin_turn(depth: int, chance: Chance, other: Turn, own: Turn, fixed: Fixed, path: Path) -> None:
     """Begin to search the turn of this stage: its window, in the eyes of its mover, and its moves."""
     decision = path.decisions[depth]
@@ -183,7 +183,7 @@ def _begin_turn(depth: int, chance: Chance, other: Turn, own: Turn, fixed: Fixed
 # Moves
 
 
-@bare_inlined
+@inlined
 def _try(depth: int, fixed: Fixed, path: Path, of_board: Images, in_table: bool) -> tuple[int, float]:
     """Make the next move of a decision node; returns what is done next, and the value of what is not searched."""
     board, decision, state = path.board, path.decisions[depth], path.states[0]
@@ -211,7 +211,7 @@ def _try(depth: int, fixed: Fixed, path: Path, of_board: Images, in_table: bool)
     return BEGIN_CHANCE, 0.0
 
 
-@bare_inlined
+@inlined
 def _last_turns(maker: int, luck: np.uint64, fixed: Fixed, path: Path) -> float:
     """The value to its maker of a chance node with one ply left, whose positions are only read."""
     board, state, skip = path.board, path.states[0], skip_chance_of(fixed.parameters)
@@ -232,7 +232,7 @@ def _last_turns(maker: int, luck: np.uint64, fixed: Fixed, path: Path) -> float:
     return value
 
 
-@bare_inlined
+@inlined
 def _take_back(depth: int, value: float, fixed: Fixed, path: Path, values: Reals) -> int:
     """Take back the move of a decision node, which was worth ``value``; returns what is done next."""
     board, decision, state = path.board, path.decisions[depth], path.states[0]
@@ -257,7 +257,7 @@ def _take_back(depth: int, value: float, fixed: Fixed, path: Path, values: Reals
 # The search
 
 
-@bare
+@compiled_nogil
 def go_on(
     fixed: Fixed,
     path: Path,

@@ -19,7 +19,7 @@ from typing import Literal
 import numpy as np
 
 from baselines.expectiminimax.path import DONE, PROBE, TURN, Chance, Decision, Turn
-from ttt_envs.compiling import bare_inlined, wide
+from ttt_envs.compiling import inlined, wide
 
 Pruning = Literal["none", "alpha-beta", "star1", "star2"]
 """``"none"`` tries everything; ``"alpha-beta"`` prunes at decision nodes, and through chance nodes only where nothing
@@ -27,13 +27,13 @@ is skipped; ``"star1"`` through all chance nodes; ``"star2"`` probes one move of
 NO_PRUNING, ALPHA_BETA, STAR1, STAR2 = range(len(typing.get_args(Pruning)))
 
 
-@bare_inlined
+@inlined
 def expected(other: float, own: float, skip: float) -> float:
     """What a chance node is worth whose turns are worth so much; without skips the own turn may be worth anything."""
     return (1.0 - skip) * other + skip * own if skip > 0 else other
 
 
-@bare_inlined
+@inlined
 def is_decided(chance: Chance, least: float, most: float) -> bool:
     """Whether a chance node that is worth ``least`` to ``most`` needs no further search.
 
@@ -43,14 +43,14 @@ def is_decided(chance: Chance, least: float, most: float) -> bool:
     return bool(chance.beyond != 0 or chance.stage == DONE or outside)
 
 
-@bare_inlined
+@inlined
 def value_of(chance: Chance, least: float, most: float) -> float:
     """Of a node that is decided: its value within alpha and beta, else a bound that is as far as one of them."""
     is_low = chance.beyond < 0 or (chance.beyond == 0 and most <= chance.alpha)
     return most if is_low else least
 
 
-@bare_inlined
+@inlined
 def need_not_be_searched(chance: Chance, turn: Turn, most: float, skip: float) -> bool:
     """Whether the stage of a chance node has nothing to search: a turn that is known, that never comes, or no probe."""
     own = chance.stage != TURN
@@ -58,7 +58,7 @@ def need_not_be_searched(chance: Chance, turn: Turn, most: float, skip: float) -
     return bool(turn.low == turn.high or (own and skip == 0) or probes_in_vain)
 
 
-@bare_inlined
+@inlined
 def window_of(chance: Chance, other: Turn, own: Turn, skip: float, pruning: int) -> tuple[float, float]:
     """The window, to the maker, in which the turn of this stage matters."""
     if skip == 0:
@@ -70,13 +70,13 @@ def window_of(chance: Chance, other: Turn, own: Turn, skip: float, pruning: int)
     return star1_window(chance, skip, 1.0 - skip, other)
 
 
-@bare_inlined
+@inlined
 def star1_window(chance: Chance, probability: float, rest: float, turn: Turn) -> tuple[float, float]:
     """The window of a turn that comes with ``probability``, with what is known of the other one, the ``rest``."""
     return (chance.alpha - rest * turn.high) / probability, (chance.beta - rest * turn.low) / probability
 
 
-@bare_inlined
+@inlined
 def learn(chance: Chance, turn: Turn, decision: Decision) -> None:
     """A turn has been searched: all moves tried give its value, or what it is at most; some, what it is at least."""
     best, alpha, beta = decision.best, decision.alpha, decision.beta

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from baselines.expectiminimax.path import Chance, Records
-from ttt_envs.compiling import Cells, Integers, Keys, Reals, bare, bare_inlined, wide
+from ttt_envs.compiling import Cells, Integers, Keys, Reals, compiled_nogil, inlined, wide
 from ttt_envs.rules import Game, splitmix64
 from ttt_envs.symmetry import inverse, symmetries
 
@@ -43,7 +43,7 @@ def bytes_of(size: int, words: int) -> int:
     return 8 * size * (2 * words + 5)
 
 
-@bare_inlined
+@inlined
 def _bucket(keys: Keys, row: int, depth: int, known: Integers) -> int:
     """Where the entries of ``keys[row]`` begin."""
     mixed = splitmix64(np.uint64(depth), 0)
@@ -52,7 +52,7 @@ def _bucket(keys: Keys, row: int, depth: int, known: Integers) -> int:
     return BUCKET * wide(mixed & np.uint64(len(known) // BUCKET - 1))
 
 
-@bare
+@compiled_nogil
 def _found_entry(keys: Keys, row: int, depth: int, table: Table) -> int:
     """The entry of the board ``keys[row]`` with so many plies left, -1 where there is none."""
     boards, known, _ = table
@@ -67,7 +67,7 @@ def _found_entry(keys: Keys, row: int, depth: int, table: Table) -> int:
     return found
 
 
-@bare
+@compiled_nogil
 def _entry_for(keys: Keys, row: int, depth: int, table: Table) -> int:
     """Where to write: the board's entry, else a free one, else that with the fewest plies left."""
     _, known, _ = table
@@ -81,7 +81,7 @@ def _entry_for(keys: Keys, row: int, depth: int, table: Table) -> int:
     return entry
 
 
-@bare
+@compiled_nogil
 def refill(old: Table, new: Table) -> int:
     """Write all entries of one table into another; returns how many are there now."""
     count = 0
@@ -133,7 +133,7 @@ def words_of(game: Game) -> int:
     return -(-game.cells // 64)
 
 
-@bare_inlined
+@inlined
 def use_images(cells: Cells, of_board: Images) -> None:
     """Choose the symmetries that leave a root as it is; no stone is marked yet."""
     images, _, used, planes = of_board
@@ -150,7 +150,7 @@ def use_images(cells: Cells, of_board: Images) -> None:
     planes[:] = np.uint64(0)
 
 
-@bare_inlined
+@inlined
 def mark(cell: int, mover: int, of_board: Images) -> None:
     """Put a stone into the planes, or take it out of them."""
     images, _, used, planes = of_board
@@ -159,7 +159,7 @@ def mark(cell: int, mover: int, of_board: Images) -> None:
         planes[i, mover, to >> 6] ^= np.uint64(1) << np.uint64(to & 63)
 
 
-@bare
+@compiled_nogil
 def write_key(depth: int, of_board: Images, keys: Keys) -> int:
     """Write the least image of the board into ``keys[depth]``; returns which symmetry leads to it."""
     _, _, used, planes = of_board
@@ -181,7 +181,7 @@ def write_key(depth: int, of_board: Images, keys: Keys) -> int:
 # What a chance node reads and writes
 
 
-@bare_inlined
+@inlined
 def look_up(depth: int, chance: Chance, turns: Records, keys: Keys, of_board: Images, table: Table) -> None:
     """What the table knows of a chance node: bounds, and good moves; a shallower search knows these, but no bounds."""
     for plies in range(depth, depth - 2, -1):
@@ -201,7 +201,7 @@ def look_up(depth: int, chance: Chance, turns: Records, keys: Keys, of_board: Im
             break
 
 
-@bare_inlined
+@inlined
 def keep(depth: int, chance: Chance, turns: Records, keys: Keys, of_board: Images, table: Table) -> int:
     """Write what is known of a chance node into the table; returns whether that is an entry more."""
     entry = _entry_for(keys, depth, depth, table)

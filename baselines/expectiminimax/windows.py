@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ttt_envs.compiling import Cells, Integers, bare_inlined, wide
+from ttt_envs.compiling import Cells, Integers, inlined, wide
 from ttt_envs.rules import Game, windows
 
 Heuristic = Literal["count", "consecutive", "all-diagonals"]
@@ -99,7 +99,7 @@ def _straight_or_main(game: Game, lines: Integers) -> NDArray[np.bool_]:
 # Stones
 
 
-@bare_inlined
+@inlined
 def put(cell: int, mover: int, before: int, after: int, windows: Windows, board: Board) -> bool:
     """Put a stone on an empty cell, and count it; returns whether a line is full.
 
@@ -141,7 +141,7 @@ def put(cell: int, mover: int, before: int, after: int, windows: Windows, board:
     return bool(max(most, top) == last - 1)
 
 
-@bare_inlined
+@inlined
 def take(cell: int, mover: int, windows: Windows, board: Board) -> None:
     """Undo :func:`put`."""
     _, through, _, _, _ = windows
@@ -151,7 +151,7 @@ def take(cell: int, mover: int, windows: Windows, board: Board) -> None:
         masks[mover, through[cell, i, 0]] ^= through[cell, i, 1]
 
 
-@bare_inlined
+@inlined
 def _settle(player: int, depth: int, tally: Integers) -> None:
     """Lower the largest values of a player to where there is a window."""
     last = tally.shape[3] - 1
@@ -162,7 +162,7 @@ def _settle(player: int, depth: int, tally: Integers) -> None:
         tally[depth, kind, player, last] = value
 
 
-@bare_inlined
+@inlined
 def most_stones(player: int, depth: int, board: Board) -> int:
     """The most stones of a player in an open window, -1 where none is open; a run is never more than the count."""
     _, _, tally = board
@@ -170,7 +170,7 @@ def most_stones(player: int, depth: int, board: Board) -> int:
     return wide(max(tally[depth, COUNTED, player, last], tally[depth, SCORED, player, last]))
 
 
-@bare_inlined
+@inlined
 def clear(depth: int, windows: Windows, board: Board) -> None:
     """The empty board, at ``tally[depth]``."""
     _, _, _, scored, counted = windows

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttt_envs.bits import count_bits, line_in
-from ttt_envs.compiling import Integers, Parameters, bare_inlined, compiled_at_once, wide
+from ttt_envs.compiling import Integers, Parameters, compiled_at_once, inlined, wide
 from ttt_envs.rules import Game
 from ttt_envs.symmetry import inverse, symmetries
 
@@ -128,7 +128,7 @@ def spread_all(to: Integers) -> Sets:
     return np.ascontiguousarray(out)
 
 
-@bare_inlined
+@inlined
 def spread(to: Integers, count: int, first: int, out: Sets) -> None:
     """All sets of the cells ``first`` to ``first + count - 1``, with cell i moved to ``to[i]``: into out[2**count]."""
     out[0] = 0
@@ -138,7 +138,7 @@ def spread(to: Integers, count: int, first: int, out: Sets) -> None:
             out[(wide(1) << i) + rest] = out[rest] | moved
 
 
-@bare_inlined
+@inlined
 def spread_halves(to: Integers, count: int, out: Halves) -> None:
     """The same of the first ``count`` cells: what :func:`joined` reads."""
     half = (count + 1) // 2
@@ -146,20 +146,20 @@ def spread_halves(to: Integers, count: int, out: Halves) -> None:
     spread(to, count - half, half, out.high)
 
 
-@bare_inlined
+@inlined
 def joined(bits: int, count: int, halves: Halves) -> int:
     """A set of ``count`` cells with its cells moved."""
     half = (count + 1) // 2
     return wide(halves.low[bits & ((wide(1) << half) - 1)]) | wide(halves.high[bits >> half])
 
 
-@bare_inlined
+@inlined
 def rank_in(bits: int, size: int, low: int, low_rank: Sets, high_rank: Sets) -> int:
     """The rank of a set of ``size`` cells."""
     return wide(low_rank[bits & ((wide(1) << low) - 1)]) + wide(high_rank[size, bits >> low])
 
 
-@bare_inlined
+@inlined
 def rank_beside(
     bits: int,
     other: int,
@@ -178,13 +178,13 @@ def rank_beside(
     return rank_in(wide(of_low) | wide(of_high) << (low - count_bits(below)), size, low, low_rank, high_rank)
 
 
-@bare_inlined
+@inlined
 def image(bits: int, symmetry: int, low: int, low_images: Sets, high_images: Sets) -> int:
     """What a symmetry makes of a set."""
     return wide(low_images[symmetry, bits & ((wide(1) << low) - 1)]) | wide(high_images[symmetry, bits >> low])
 
 
-@bare_inlined
+@inlined
 def entry_of(
     own: int, other: int, ranks: Ranks, classes: Classes, starts: Integers, widths: Integers
 ) -> tuple[int, int]:

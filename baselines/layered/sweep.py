@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from baselines.layered.ranks import IMAGES, Classes, Halves, Places, Ranks, Sets, image, joined, rank_in, spread_halves
 from ttt_envs.bits import count_bits
-from ttt_envs.compiling import Integers, Parameters, compiled_at_once, inlined, wide
+from ttt_envs.compiling import Integers, Parameters, compiled_at_once_allocating, inlined, inlined_allocating, wide
 from ttt_envs.rules import legal_bits, skip_chance_of
 
 Values = NDArray[Any]
@@ -54,7 +54,7 @@ class _Beside(NamedTuple):
     """uint32[IMAGES]: and their upper halves"""
 
 
-@compiled_at_once
+@compiled_at_once_allocating
 def afterstates(
     start: int,
     stop: int,
@@ -106,7 +106,7 @@ def afterstates(
         _weigh(skip, same, row, everywhere, at, out[row])
 
 
-@compiled_at_once
+@compiled_at_once_allocating
 def best(
     start: int,
     stop: int,
@@ -183,7 +183,7 @@ def _empty_cells(bits: int, parameters: Parameters, out: Integers) -> None:
             count += 1
 
 
-@inlined
+@inlined_allocating
 def _room(count: int) -> Halves:
     """For all sets of so many cells."""
     half = (count + 1) // 2
@@ -194,7 +194,7 @@ def _room(count: int) -> Halves:
 # Positions after moves
 
 
-@inlined
+@inlined_allocating
 def _beside(own: int, other: int, count: int, ranks: Ranks, classes: Classes) -> _Beside:
     """For sets of ``own`` stones and the ``count`` leaders of those of ``other``; nothing yet for a certain own set."""
     low, _, first, low_rank, high_rank, thirds, _ = ranks
@@ -279,7 +279,7 @@ def _weigh(skip: float, same: Values, row: int, everywhere: Values, at: Sets, ou
 # Moves
 
 
-@inlined
+@inlined_allocating
 def _ranks_with(count: int, width: int, size: int, ranks: Ranks) -> Sets:
     """uint32[count, width]: of the sets of a size that leave one of ``count`` cells, the ranks among all."""
     low, sets, first, low_rank, high_rank, _, _ = ranks

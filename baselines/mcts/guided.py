@@ -51,7 +51,7 @@ from baselines.mcts.tree import (
     is_known,
     visits_of,
 )
-from ttt_envs.compiling import Cells, Integers, Parameters, Reals, bare, bare_inlined, compiled_at_once, wide
+from ttt_envs.compiling import Cells, Integers, Parameters, Reals, compiled_at_once, compiled_nogil, inlined, wide
 from ttt_envs.rules import DRAW, NOT_OVER, is_legal, place, skip_chance_of
 
 LEAST = -50.0
@@ -91,20 +91,20 @@ class Forest(NamedTuple):
     scratch: Scratch
 
 
-@bare_inlined
+@inlined
 def _sign(node: int, either: int) -> float:
     """1 where the mover at a node is the maker of the move that led there, else -1."""
     return 1.0 if node % either == 1 else -1.0
 
 
-@bare_inlined
+@inlined
 def _worth(node: int, turns: Counts, sums: Reals) -> float:
     """Of a position that was visited, to the maker of the move that led there."""
     worth: float = sums[node, KNOWN] if is_known(node, turns) else sums[node, SUM] / turns[node, VISITS]
     return worth
 
 
-@bare_inlined
+@inlined
 def _look(
     node: int,
     either: int,
@@ -142,7 +142,7 @@ def _look(
     return count, total, most, likely, thought
 
 
-@bare_inlined
+@inlined
 def _considered(
     wanted: int,
     either: int,
@@ -187,7 +187,7 @@ def _considered(
     return best, at
 
 
-@bare_inlined
+@inlined
 def _highest(cell: int, most: float, count: int, moves: Counts, made: Integers, scores: Reals) -> tuple[int, int]:
     """The move of the highest score, (cell, row in ``moves``, 0 for one never made), of equals the first on the board.
 
@@ -201,7 +201,7 @@ def _highest(cell: int, most: float, count: int, moves: Counts, made: Integers, 
     return cell, best
 
 
-@bare_inlined
+@inlined
 def _most_improving(
     node: int,
     count: int,
@@ -238,7 +238,7 @@ def _most_improving(
     return _highest(cell, most, count, moves, made, p)
 
 
-@bare_inlined
+@inlined
 def _most_promising(
     node: int,
     count: int,
@@ -261,7 +261,7 @@ def _most_promising(
     return _highest(cell, most, count, moves, made, p)
 
 
-@bare_inlined
+@inlined
 def _choose(
     node: int,
     either: int,
@@ -282,7 +282,7 @@ def _choose(
     return _most_improving(node, count, moves, turns, priors, scratch, scale, total, likely, thought)
 
 
-@bare_inlined
+@inlined
 def _turn_after(move: int, either: int, turns: Counts, skip: float) -> int:
     """The turn that a simulation goes on in: one that is not known, and has least of its share of visits."""
     first = move * either
@@ -293,7 +293,7 @@ def _turn_after(move: int, either: int, turns: Counts, skip: float) -> int:
     return first + wide(skip * turns[first, VISITS] > (1.0 - skip) * turns[first + 1, VISITS])
 
 
-@bare_inlined
+@inlined
 def pressing(board: Cells, mover: int, parameters: Parameters, out: Cells) -> int:
     """How many cells the mover had better choose from, 0 for all: 1 into ``out`` int8[cells] for these."""
     count = winning(board, mover, parameters, out)
@@ -309,7 +309,7 @@ def pressing_rows(cells: Cells, mover: Cells, parameters: Parameters, out: Cells
         pressing(cells[b], wide(mover[b]), parameters, out[b])
 
 
-@bare_inlined
+@inlined
 def _meet(
     node: int,
     either: int,
@@ -342,7 +342,7 @@ def _meet(
     return False
 
 
-@bare_inlined
+@inlined
 def _admit(
     node: int,
     either: int,
@@ -384,7 +384,7 @@ def _admit(
     turns[node, LIKELIEST] = likeliest
 
 
-@bare_inlined
+@inlined
 def _next_likeliest(node: int, cell: int, priors: Floats) -> int:
     """After a cell, which was the likeliest of those never chosen, the next one; of equals the first; -1 for none.
 
@@ -399,7 +399,7 @@ def _next_likeliest(node: int, cell: int, priors: Floats) -> int:
     return likeliest
 
 
-@bare_inlined
+@inlined
 def _pass_back(
     depth: int,
     board: Cells,
@@ -435,7 +435,7 @@ def _pass_back(
             settle(above, wide(moves[move, MAKER]), worth, either, moves, rates, turns, sums)
 
 
-@bare_inlined
+@inlined
 def _make(
     move: int,
     cell: int,
@@ -477,7 +477,7 @@ def _make(
     return asked
 
 
-@bare_inlined
+@inlined
 def go_down(b: int, wanted: int, rule: Rule, forest: Forest, leaves: Cells, movers: Cells, asked: int) -> int:
     """The way down of one simulation in tree ``b``: the stones stay on its board.
 
@@ -553,7 +553,7 @@ def go_down(b: int, wanted: int, rule: Rule, forest: Forest, leaves: Cells, move
         mover = mover if node % either == 1 else 1 - mover
 
 
-@bare_inlined
+@inlined
 def go_back(b: int, forest: Forest, movers: Cells, said: Floats, values: Reals, answered: int) -> int:
     """The way back of what :func:`go_down` has begun in tree ``b``.
 
@@ -601,7 +601,7 @@ def go_back(b: int, forest: Forest, movers: Cells, said: Floats, values: Reals, 
     return answered
 
 
-@bare
+@compiled_nogil
 def descend(wanted: Integers, rule: Rule, forest: Forest, leaves: Cells, movers: Cells) -> int:
     """The way down of one simulation in all trees, ``wanted`` int64[B]: how many positions are to be judged now.
 
@@ -613,7 +613,7 @@ def descend(wanted: Integers, rule: Rule, forest: Forest, leaves: Cells, movers:
     return asked
 
 
-@bare
+@compiled_nogil
 def ascend(forest: Forest, movers: Cells, said: Floats, values: Reals) -> None:
     """The way back in all trees, by what was said of these positions: see :func:`go_back`."""
     answered = wide(0)
@@ -621,7 +621,7 @@ def ascend(forest: Forest, movers: Cells, said: Floats, values: Reals) -> None:
         answered = go_back(b, forest, movers, said, values, answered)
 
 
-@bare
+@compiled_nogil
 def read_guided(
     either: int,
     trees: Trees,

@@ -28,7 +28,17 @@ from baselines.mcts.tree import (
     Trees,
     is_known,
 )
-from ttt_envs.compiling import Cells, Integers, Keys, Parameters, Reals, bare, bare_bounded, bare_inlined, wide
+from ttt_envs.compiling import (
+    Cells,
+    Integers,
+    Keys,
+    Parameters,
+    Reals,
+    compiled_nogil,
+    compiled_nogil_bounded,
+    inlined,
+    wide,
+)
 from ttt_envs.rules import (
     DRAW,
     NOT_OVER,
@@ -44,7 +54,7 @@ from ttt_envs.rules import (
 )
 
 
-@bare
+@compiled_nogil
 def winning(board: Cells, player: int, parameters: Parameters, out: Cells) -> int:
     """:func:`rules.winning_cells`, and how many there are."""
     winning_cells(board, player, parameters, out)
@@ -54,7 +64,7 @@ def winning(board: Cells, player: int, parameters: Parameters, out: Cells) -> in
     return count
 
 
-@bare
+@compiled_nogil
 def _untried(
     node: int,
     board: Cells,
@@ -95,7 +105,7 @@ def _untried(
     return pick(closed, uniform(luck, OPPONENT, stones))
 
 
-@bare_inlined
+@inlined
 def _most_promising(node: int, moves: Counts, rates: Reals, turns: Counts, c: float) -> int:
     """The move with the largest upper confidence bound; of equals the one tried last."""
     width = 0.0 if is_known(node, turns) else c * math.sqrt(math.log(turns[node, VISITS]))
@@ -111,7 +121,7 @@ def _most_promising(node: int, moves: Counts, rates: Reals, turns: Counts, c: fl
     return best
 
 
-@bare_inlined
+@inlined
 def _descend(
     luck: np.uint64,
     board: Cells,
@@ -173,7 +183,7 @@ def _descend(
             return depth, mover, stones, count
 
 
-@bare
+@compiled_nogil
 def _play_out(
     board: Cells, mover: int, stones: int, luck: np.uint64, parameters: Parameters, probe: Probe, scratch: Scratch
 ) -> float:
@@ -198,7 +208,7 @@ def _play_out(
             return (1.0 - 2.0 * mover) * result_of(cells, mover, True, probe, parameters)
 
 
-@bare_inlined
+@inlined
 def _pass_back(
     value: float,
     depth: int,
@@ -251,7 +261,7 @@ def _pass_back(
             rates[move, MEAN] = total / visits
 
 
-@bare_inlined
+@inlined
 def settle(
     node: int, mover: int, known: float, either: int, moves: Counts, rates: Reals, turns: Counts, sums: Reals
 ) -> None:
@@ -270,7 +280,7 @@ def settle(
         sums[node, KNOWN] = best if moves[node // either, MAKER] == mover else -best
 
 
-@bare
+@compiled_nogil
 def look_up(
     move: int,
     either: int,
@@ -288,7 +298,7 @@ def look_up(
         sums[node, KNOWN] = result_of(board, wide(moves[move, MAKER]), turn == 1, probe, parameters)
 
 
-@bare_inlined
+@inlined
 def ask(board: Cells, mover: int, leaves: Cells, movers: Cells, row: int) -> None:
     """A position is to be judged."""
     for cell in range(len(board)):
@@ -309,7 +319,7 @@ def _count_steps(part: int, simulations: int, done: int, keys: Keys, cells: Cell
     return simulations * int(cells.size * cells.shape[1])
 
 
-@bare_bounded(_count_steps)
+@compiled_nogil_bounded(_count_steps)
 def simulate(
     part: int,
     simulations: int,

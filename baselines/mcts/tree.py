@@ -7,7 +7,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ttt_envs.compiling import Cells, Flags, Integers, Reals, compiled_at_once, inlined, wide
+from ttt_envs.compiling import (
+    Cells,
+    Flags,
+    Integers,
+    Reals,
+    compiled_at_once,
+    compiled_at_once_allocating,
+    inlined,
+    wide,
+)
 
 Counts = NDArray[np.int32]
 Floats = NDArray[np.float32]
@@ -184,7 +193,7 @@ def node_of(before: Cells, now: Cells, mover: int, moves: Counts, turns: Counts,
     return node
 
 
-@compiled_at_once
+@compiled_at_once_allocating
 def copy_tree(move: int, turn: int, old: Trees, row: int, new: Trees, to: int, either: int) -> int:
     """Copy a move of tree ``row`` and all that follows it into the empty tree ``to``; returns the moves copied.
 

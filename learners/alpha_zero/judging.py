@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +11,7 @@ from baselines.mcts import Forest, Rule, go_back, go_down
 from learners.alpha_zero.config import FEW_CELLS
 from learners.dense import Floats, Packed, outputs_of
 from ttt_envs.boards import Boards, base_3, own_first_row
-from ttt_envs.compiling import Cells, Integers, Reals, bare, bare_inlined, kernel, wide
+from ttt_envs.compiling import Cells, Integers, Reals, compiled_at_once, compiled_nogil, inlined, wide
 
 AT_ONCE = 4_096
 """simulations that are made in one call, a part of a second: then other threads and Ctrl-C have their turn"""
@@ -121,7 +120,7 @@ class NetJudge:
                 _think(first, last, wanted[done : done + AT_ONCE], rule, forest, *fixed)
 
 
-@bare_inlined
+@inlined
 def _judge(seen: Cells, net: Packed, images: Images, desk: _Desk) -> float:
     """The value of a board own stones first; its logits are on the desk then."""
     cells, count = len(seen), len(images.permutations)
@@ -140,7 +139,7 @@ def _judge(seen: Cells, net: Packed, images: Images, desk: _Desk) -> float:
     return value / count
 
 
-@bare
+@compiled_nogil
 def _judge_rows(seen: Cells, net: Packed, images: Images, desk: _Desk, logits: Reals, values: Reals) -> None:
     """Of boards int8[B, cells]: into ``logits`` float64[B, cells] and ``values`` float64[B]."""
     for b in range(len(seen)):
@@ -149,7 +148,7 @@ def _judge_rows(seen: Cells, net: Packed, images: Images, desk: _Desk, logits: R
             logits[b, cell] = desk.means[cell]
 
 
-@bare_inlined
+@inlined
 def _recall(leaf: int, net: Packed, images: Images, desk: _Desk, memory: Memory) -> None:
     """What the net says of a leaf on the desk, or has said: the logits and the value of the leaf."""
     seen, logits = desk.seen, desk.logits[leaf]
@@ -173,7 +172,7 @@ def _recall(leaf: int, net: Packed, images: Images, desk: _Desk, memory: Memory)
             memory.logits[key, cell] = logits[cell]
 
 
-@partial(kernel, _nrt=False)  # no other thread beside it: they share the memory
+@compiled_at_once  # no other thread beside it: they share the memory
 def _think(
     first: int,
     last: int,
