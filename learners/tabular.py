@@ -290,14 +290,9 @@ def best_of(seen: Cells, values: Reals, rows: Integers, parameters: Parameters) 
     return best, ties
 
 
-@compiled_allocating
 def step_sizes(step_size: float, power: float) -> Reals:
     """float64[1024]: step_size / n ** power for the first updates of an entry, n from 0, whose own is not used."""
-    steps = np.empty(1024)
-    steps[0] = 0.0
-    for n in range(1, len(steps)):
-        steps[n] = step_size * float(n) ** -power
-    return steps
+    return np.array([0.0, *(step_size * float(n) ** -power for n in range(1, 1024))])
 
 
 @inlined

@@ -26,7 +26,7 @@ from ttt_envs.rules import (
     packed,
 )
 from ttt_envs.specs import make_policy
-from ttt_envs.stepping import BOTH_SEATS, BY_ACT, NOBODY, UNIFORM
+from ttt_envs.stepping import BOTH_SEATS, BY_ACT, GAMES_OVER, NO_GAME, NOBODY, THESE_GAMES, UNIFORM
 from ttt_envs.symmetry import symmetries
 
 SeatChoice = Literal["first", "second", "random", "alternate"]
@@ -185,6 +185,8 @@ class Lockstep:
         self._words = np.empty(count * 2 * game.cells // 64 + 1, np.uint64)
         self._waiting = np.empty(count, np.int64)
         self._count = count
+        flags = np.empty(0, np.bool_)
+        self._unseen = (np.empty(0, np.uint64), np.empty(0, np.uint64), np.empty(0), flags, flags)
         self._name_rows()
         self.outcome[:] = NOT_OVER
         self._rows[stepping.OVER] = 1
@@ -229,15 +231,20 @@ class Lockstep:
         self.keys[rows] = keys
         self.episode[rows] = -1
 
-    def begin(self, rows: Integers, position: Position | None = None, seat: int | None = None) -> None:
+    def begin(
+        self, rows: Integers, position: Position | None = None, seat: int | None = None, out: Shown | None = None
+    ) -> None:
         """Begin the next episode in the games ``rows``, the opponent's opening moves included.
 
         Args:
             rows: int64[R].
             position: where they begin, if not with an empty board.
             seat: the caller's, if not as the environment was made.
+            out: whose ``planes`` and ``mask`` are written, of all games.
         """
-        stepping.begin(rows, *self._fixed)
+        unseen = self._unseen
+        shown = unseen if out is None else (*out.words, *unseen[2:])
+        _call_step(*self._fixed, rows, THESE_GAMES, *shown)
         placed = position is not None or seat is not None
         if placed:
             cells, mover = position or Position(np.zeros(self.game.cells, np.int8), 0)
@@ -248,6 +255,8 @@ class Lockstep:
                 self.seat[rows] = seat
         if self._replies == BY_ACT or (placed and self.opponent is not None):
             self._reply()
+        if out is not None and (placed or self._replies == BY_ACT):
+            self.observe(out)
 
     def step(self, actions: Integers, begin_over: bool, out: Shown) -> int:
         """Move in every game, let the opponent reply, and show how the games stand.
@@ -266,7 +275,7 @@ class Lockstep:
                 changed.
         """
         shown = (*out.words, out.rewards, out.terminated, out.truncated)
-        status: int = _call_step(*self._fixed, actions, begin_over, *shown)
+        status: int = _call_step(*self._fixed, actions, GAMES_OVER if begin_over else NO_GAME, *shown)
         if status < 0:
             self._refuse(-1 - status, int(actions[-1 - status]))
         if self._replies == BY_ACT:

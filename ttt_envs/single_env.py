@@ -153,12 +153,11 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
             self._seeded = True
         if self._watched is not None:
             self._watched.met.clear()
-        self._games.begin(self._row, position, at_seat)
+        self._games.begin(self._row, position, at_seat, self._out)
         self._before = np.zeros(self.game.cells, np.int8) if position is None else position.cells
         self._refused = None
         if self.render_mode is not None:
             self._draw(anew=True)
-        self._games.observe(self._out)
         return self._seen()
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:

@@ -38,9 +38,10 @@ from ttt_envs.rules import (
 FORFEIT, TRUNCATED = 3, 5  # FORFEIT + the loser: further outcomes beside the rules' own
 LOSE, PENALIZE, RAISE = range(3)  # what an illegal action leads to
 FIRST_SEAT, SECOND_SEAT, RANDOM_SEAT, ALTERNATE_SEAT, BOTH_SEATS = range(5)  # where the caller sits
+NO_GAME, GAMES_OVER, THESE_GAMES = range(3)  # which games a step begins
 NOBODY, UNIFORM, BY_ACT = range(3)  # who replies: none but the caller, moves at random, a policy with code of its own
 
-# The rows; the first ``TOLD`` are what every step tells, the last two are uint64 in the same memory.
+# The rows; the first ``TOLD`` are what every step tells, the last two are the bits of uint64.
 MOVER, SEAT_OF, OUTCOME, WINNER, OVER, BEGUN, STONES, EPISODE, IMAGE, ILLEGALS, FIRST, SECOND = range(12)
 OWN, OTHER, FREE = range(12, 15)  # scratch
 KEY, LUCK = range(15, 17)
@@ -98,11 +99,11 @@ def _spread(packed: Keys, out: Keys) -> None:
 
 
 @inlined
-def _begin(count: int, cells: Cells, rows: Integers, chance: Keys, images: int, seats: int) -> None:
+def _begin(count: int, cells: Cells, rows: Integers, images: int, seats: int) -> None:
     """Begin the next episode where ``BEGUN`` is 1: an empty board, and the seat and the symmetry of the episode."""
     mover, seat, outcome, over, begun = rows[MOVER], rows[SEAT_OF], rows[OUTCOME], rows[OVER], rows[BEGUN]
     stones, episode, illegals, first, second = rows[STONES], rows[EPISODE], rows[ILLEGALS], rows[FIRST], rows[SECOND]
-    key, luck = chance[KEY], chance[LUCK]
+    key, luck = rows[KEY], rows[LUCK]
     for b in range(count):  # not all in one loop: the more arrays a loop has, the less the compiler knows of it
         keep = begun[b] - 1  # all ones, or 0 where a game begins
         whose, placed, of_first, of_second = mover[b] & keep, stones[b] & keep, first[b] & keep, second[b] & keep
@@ -113,13 +114,13 @@ def _begin(count: int, cells: Cells, rows: Integers, chance: Keys, images: int, 
         over[b], illegals[b], outcome[b] = ended, refused, result
     for b in range(count):
         number = episode[b] + begun[b]
-        drawn = splitmix64(key[b], number)
+        drawn = wide(splitmix64(np.uint64(key[b]), number))
         kept = luck[b]
         episode[b] = number
         luck[b] = drawn if begun[b] else kept
     if seats == RANDOM_SEAT:
         for b in range(count):
-            drawn_seat = int(uniform(luck[b], SEAT, 0) * 2)
+            drawn_seat = int(uniform(np.uint64(luck[b]), SEAT, 0) * 2)
             seat[b] = drawn_seat if begun[b] else seat[b]
     elif seats == ALTERNATE_SEAT:
         for b in range(count):
@@ -130,7 +131,7 @@ def _begin(count: int, cells: Cells, rows: Integers, chance: Keys, images: int, 
     if images > 1:
         image = rows[IMAGE]
         for b in range(count):
-            drawn_image = int(uniform(luck[b], SYMMETRY, 0) * images)
+            drawn_image = int(uniform(np.uint64(luck[b]), SYMMETRY, 0) * images)
             image[b] = drawn_image if begun[b] else image[b]
     if cells.ndim == 2:
         for b in range(count):
@@ -140,14 +141,14 @@ def _begin(count: int, cells: Cells, rows: Integers, chance: Keys, images: int, 
 
 
 @inlined
-def _turns(count: int, rows: Integers, luck: Keys, parameters: Parameters, out: Integers) -> None:
+def _turns(count: int, rows: Integers, luck: Integers, parameters: Parameters, out: Integers) -> None:
     """Into ``out`` 1 where the other player has the next turn after a stone that is about to be put, 0 after a skip."""
     stones = rows[STONES]
     for b in range(count):
         out[b] = 1
     if skip_chance_of(parameters) > 0:
         for b in range(count):
-            out[b] = next_mover(0, uniform(luck[b], SKIP, stones[b]), parameters)
+            out[b] = next_mover(0, uniform(np.uint64(luck[b]), SKIP, stones[b]), parameters)
 
 
 @inlined
@@ -189,7 +190,7 @@ def _is_legal_in(b: int, cell: int, cells: Cells, rows: Integers, parameters: Pa
 def _move(
     cells: Cells,
     rows: Integers,
-    luck: Keys,
+    luck: Integers,
     actions: Integers,
     permutations: Integers,
     seats: int,
@@ -223,7 +224,7 @@ def _move(
                     truncated = TRUNCATED if illegals[b] >= size else NOT_OVER
                     outcome[b] = FORFEIT + mover[b] if loses else truncated
                 else:
-                    outcome[b], mover[b] = play(cells[b], mover[b], cell_of[b], stones[b], luck[b], parameters)
+                    outcome[b], mover[b] = play(cells[b], mover[b], cell_of[b], stones[b], np.uint64(luck[b]), parameters)
                     stones[b] += 1
         return
     _turns(count, rows, luck, parameters, turn)
@@ -255,25 +256,25 @@ def _reply(
     seat: Integers,
     stones: Integers,
     outcome: Integers,
-    luck: Keys,
+    luck: Integers,
 ) -> None:
     """Where the opponent is to move, a move at random, with the number that ``act_in_episodes`` would use."""
     waiting = wide(outcome[b] == NOT_OVER) & wide(mover[b] != seat[b])
     legal = legal_bits(first[b], second[b], parameters)
-    cell = nth_bit(legal, int(uniform(luck[b], OPPONENT, stones[b]) * count_bits(legal)))
+    cell = nth_bit(legal, int(uniform(np.uint64(luck[b]), OPPONENT, stones[b]) * count_bits(legal)))
     _put(b, wide(1) << cell, waiting, turn, parameters, first, second, mover, stones, outcome)
 
 
 @inlined
-def _reply_at_random(count: int, cells: Cells, rows: Integers, luck: Keys, parameters: Parameters) -> None:
+def _reply_at_random(count: int, cells: Cells, rows: Integers, luck: Integers, parameters: Parameters) -> None:
     """The replies of an opponent that moves at random, until it is to move nowhere."""
     mover, seat, outcome, stones = rows[MOVER], rows[SEAT_OF], rows[OUTCOME], rows[STONES]
     first, second, turn = rows[FIRST], rows[SECOND], rows[OWN]
     if cells.ndim == 2:
         for b in range(count):
             while outcome[b] == NOT_OVER and mover[b] != seat[b]:
-                cell = pick(cells[b], uniform(luck[b], OPPONENT, stones[b]))
-                outcome[b], mover[b] = play(cells[b], mover[b], cell, stones[b], luck[b], parameters)
+                cell = pick(cells[b], uniform(np.uint64(luck[b]), OPPONENT, stones[b]))
+                outcome[b], mover[b] = play(cells[b], mover[b], cell, stones[b], np.uint64(luck[b]), parameters)
                 stones[b] += 1
         return
     _turns(count, rows, luck, parameters, turn)
@@ -282,7 +283,7 @@ def _reply_at_random(count: int, cells: Cells, rows: Integers, luck: Keys, param
     if skip_chance_of(parameters) > 0:  # the few whose turn was skipped: the opponent moves again
         for b in range(count):
             while outcome[b] == NOT_OVER and mover[b] != seat[b]:
-                again = mover_after(wide(0), luck[b], stones[b], parameters)
+                again = mover_after(wide(0), np.uint64(luck[b]), stones[b], parameters)
                 _reply(b, again, parameters, first, second, mover, seat, stones, outcome, luck)
 
 
@@ -374,34 +375,6 @@ def _show(
 
 
 @compiled
-def begin(
-    which: Integers,
-    settings: Integers,
-    cells: Cells,
-    rows: Integers,
-    words: Keys,
-    permutations: Integers,
-) -> None:
-    """Begin games, with the opening moves of an opponent that moves at random.
-
-    Args:
-        which: int64[R], the games.
-        cells: int8[B, rows * columns], or int8[0] where the stones are bits.
-        rows: int64[``ROWS``, stride(B)].
-        words: uint64, scratch: a bit for each byte of ``planes``, see :func:`step`.
-        permutations: int64[S, rows * columns].
-        settings: int64[11], as named above.
-    """
-    begun, chance = rows[BEGUN], rows.view(np.uint64)
-    begun[:] = 0
-    for i in range(len(which)):
-        begun[which[i]] = 1
-    _begin(settings[COUNT], cells, rows, chance, len(permutations), settings[SEATS])
-    if settings[REPLIES] == UNIFORM:
-        _reply_at_random(settings[COUNT], cells, rows, chance[LUCK], unpacked(settings[GAME:]))
-
-
-@compiled
 def step(
     settings: Integers,
     cells: Cells,
@@ -409,7 +382,7 @@ def step(
     words: Keys,
     permutations: Integers,
     actions: Integers,
-    begin_over: bool,
+    begins: int,
     planes: Keys,
     mask: Keys,
     rewards: Reals,
@@ -418,9 +391,20 @@ def step(
 ) -> int:
     """The caller's moves; and where the opponent needs no Python, its replies and how the games then stand.
 
+    To begin games is a case of it, and not a kernel of its own that would take as long to compile.
+
     Args:
-        actions: int64[B]; begin_over, the flags and the rewards [B]: see ``Lockstep.step``.
-        planes: uint64, of which the first B * 2 * cells bytes become the planes; mask: uint64, B * cells bytes.
+        settings: int64[11], as named above.
+        cells: int8[B, rows * columns], or int8[0] where the stones are bits.
+        rows: int64[``ROWS``, stride(B)].
+        words: uint64, scratch: a bit for each byte of ``planes``.
+        permutations: int64[S, rows * columns].
+        actions: int64[B]; where games are begun, int64[R], their rows.
+        begins: ``NO_GAME``; ``GAMES_OVER``, in place of a move; or ``THESE_GAMES``: then no game moves, but where an
+            opponent that moves at random is to open, and rewards and flags are not written.
+        rewards, terminated, truncated: [B], see ``Shown``.
+        planes: uint64, of which the first B * 2 * cells bytes become the planes, empty where nothing is to be shown;
+            mask: uint64, B * cells bytes.
 
     Returns:
         How many games have ended; or -1 - b for the first game b whose action is to be refused, and then nothing has
@@ -429,30 +413,38 @@ def step(
     count, seats, illegal_action = settings[COUNT], settings[SEATS], settings[ILLEGAL_ACTION]
     replies, parameters = settings[REPLIES], unpacked(settings[GAME:])
     outcome, over, begun, image = rows[OUTCOME], rows[OVER], rows[BEGUN], rows[IMAGE]
-    chance = rows.view(np.uint64)
     size = permutations.shape[1]
-    least, most = wide(0), wide(0)
-    for b in range(count):
-        least = min(least, actions[b])
-        most = max(most, actions[b])
-    if least < 0 or most >= size:
+    if begins == THESE_GAMES:
+        begun[:] = 0
+        for i in range(len(actions)):
+            begun[actions[i]] = 1
+    else:
+        least, most = wide(0), wide(0)
         for b in range(count):
-            if actions[b] < 0 or actions[b] >= size:
-                return -1 - b
-    if illegal_action == RAISE:
+            least = min(least, actions[b])
+            most = max(most, actions[b])
+        if least < 0 or most >= size:
+            for b in range(count):
+                if actions[b] < 0 or actions[b] >= size:
+                    return -1 - b
+        if illegal_action == RAISE:
+            for b in range(count):
+                cell = permutations[image[b], actions[b]]
+                if outcome[b] == NOT_OVER and not _is_legal_in(b, cell, cells, rows, parameters):
+                    return -1 - b
         for b in range(count):
-            cell = permutations[image[b], actions[b]]
-            if outcome[b] == NOT_OVER and not _is_legal_in(b, cell, cells, rows, parameters):
-                return -1 - b
-    for b in range(count):
-        begun[b] = over[b] & wide(begin_over)
-    _begin(count, cells, rows, chance, len(permutations), seats)
-    _move(cells, rows, chance[LUCK], actions, permutations, seats, illegal_action, parameters, rewards)
+            begun[b] = over[b] & begins
+    _begin(count, cells, rows, len(permutations), seats)
+    if begins != THESE_GAMES:
+        _move(cells, rows, rows[LUCK], actions, permutations, seats, illegal_action, parameters, rewards)
     if replies == BY_ACT:
         return 0
     if replies == UNIFORM:
-        _reply_at_random(count, cells, rows, chance[LUCK], parameters)
-    _show(count, cells, rows, permutations, seats, words, parameters, planes, mask)
+        _reply_at_random(count, cells, rows, rows[LUCK], parameters)
+    if len(planes) > 0:
+        _show(count, cells, rows, permutations, seats, words, parameters, planes, mask)
+    if begins == THESE_GAMES:
+        return 0
     return _settle(rows, rewards, terminated, truncated)
 
 
@@ -540,7 +532,7 @@ def play_replies(which: Integers, actions: Integers, settings: Integers, cells: 
         -1; or the first of them whose action is no empty cell, and then no game has moved.
     """
     parameters = unpacked(settings[GAME:])
-    size, luck = parameters[0] * parameters[1], rows.view(np.uint64)[LUCK]
+    size, luck = parameters[0] * parameters[1], rows[LUCK]
     mover, outcome, stones = rows[MOVER], rows[OUTCOME], rows[STONES]
     first, second = rows[FIRST], rows[SECOND]
     for i in range(len(which)):
@@ -550,10 +542,10 @@ def play_replies(which: Integers, actions: Integers, settings: Integers, cells: 
     for i in range(len(which)):
         b = which[i]
         if cells.ndim == 2:
-            outcome[b], mover[b] = play(cells[b], mover[b], actions[i], stones[b], luck[b], parameters)
+            outcome[b], mover[b] = play(cells[b], mover[b], actions[i], stones[b], np.uint64(luck[b]), parameters)
             stones[b] += 1
         else:
-            turn = mover_after(wide(0), luck[b], stones[b], parameters)
+            turn = mover_after(wide(0), np.uint64(luck[b]), stones[b], parameters)
             _put(b, wide(1) << actions[i], wide(1), turn, parameters, first, second, mover, stones, outcome)
     return -1
 
@@ -561,7 +553,6 @@ def play_replies(which: Integers, actions: Integers, settings: Integers, cells: 
 @compiled
 def luck_of(count: int, rows: Integers) -> None:
     """The luck of the episodes, after their numbers or keys have changed."""
-    chance, episode = rows.view(np.uint64), rows[EPISODE]
-    keys, luck = chance[KEY], chance[LUCK]
+    keys, luck, episode = rows[KEY], rows[LUCK], rows[EPISODE]
     for b in range(count):
-        luck[b] = splitmix64(keys[b], episode[b])
+        luck[b] = wide(splitmix64(np.uint64(keys[b]), episode[b]))
