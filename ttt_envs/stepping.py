@@ -224,7 +224,8 @@ def _move(
                     truncated = TRUNCATED if illegals[b] >= size else NOT_OVER
                     outcome[b] = FORFEIT + mover[b] if loses else truncated
                 else:
-                    outcome[b], mover[b] = play(cells[b], mover[b], cell_of[b], stones[b], np.uint64(luck[b]), parameters)
+                    drawn = np.uint64(luck[b])
+                    outcome[b], mover[b] = play(cells[b], mover[b], cell_of[b], stones[b], drawn, parameters)
                     stones[b] += 1
         return
     _turns(count, rows, luck, parameters, turn)

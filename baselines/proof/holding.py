@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from baselines.proof.sets import NONE, ONE, Board, least_of, set_of, size_of
-from ttt_envs.compiling import compiled_at_once, inlined
+from ttt_envs.compiling import compiled_at_once_allocating, inlined
 
 REACH = 5
 """pairs, each as good as the best, after which to give up: nearly all positions that hold need fewer"""
 
 
-@compiled_at_once
+@compiled_at_once_allocating  # np.max does
 def holds(first: np.uint64, second: np.uint64, mover: int, pairs: bool, board: Board) -> bool:
     """Whether weighing lines shows that the defender can keep the attacker from completing any.
 

@@ -10,7 +10,7 @@ from baselines.proof.holding import holds
 from baselines.proof.sets import NONE, ONE, Board, least_of, set_of
 from baselines.proof.table import store, stored
 from baselines.proof.threats import NO, UNKNOWN, YES, look
-from ttt_envs.compiling import Integers, Keys, compiled_at_once, inlined, wide
+from ttt_envs.compiling import Integers, Keys, compiled_at_once, compiled_at_once_allocating, inlined, wide
 
 WORTH_PAIRING = 3
 """weight of the open lines up to which it pays to look for pairs"""
@@ -80,7 +80,7 @@ def search_from(board: Board, attacker: int = 0, defender: int = 0, mover: int =
     )
 
 
-@compiled_at_once
+@compiled_at_once_allocating  # np.max does
 def _expand(search: Search, depth: int, table: Keys, board: Board) -> int:
     """Look at the position at ``depth`` of the path for the first time.
 
