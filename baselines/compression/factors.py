@@ -11,8 +11,8 @@ from ttt_envs.compiling import Cells, Flags, Function, Integers, Reals, inlined,
 
 
 def summing(function: Function) -> Function:
-    """Compile a kernel whose sums may be taken in any order, several terms at once."""
-    return kernel(function, fastmath={"reassoc", "contract"})
+    """Compile a kernel that makes arrays, and whose sums may be taken in any order, several terms at once."""
+    return kernel(function, _nrt=True, fastmath={"reassoc", "contract"})
 
 
 class Factors(ABC):
