@@ -16,7 +16,7 @@ from learners.checkpoint import TAUGHT, load_arrays, save_arrays
 from learners.training import Progress, Task
 from ttt_envs.boards import Boards
 from ttt_envs.compiling import Cells, Reals
-from ttt_envs.parallel import Cluster, Jobs, do_blocks
+from ttt_envs.parallel import Cluster, Jobs, check_jobs, do_blocks
 from ttt_envs.policy import TIE, Policy, Values
 from ttt_envs.rules import DRAW, NOT_OVER, Game, legal, next_mover, place
 from ttt_envs.specs import make_policy
@@ -153,13 +153,15 @@ def lessons_of(task: Task, teacher: str, epsilon: float, jobs: int, done: Progre
         add(block, lesson)
 
     workers: Jobs = Cluster(task.cluster) if task.cluster else jobs
+    check_jobs(workers)
     seconds: list[float] = []
     while missing and (len(seconds) < 2 or seconds[-1] * len(missing) < WORTH_WORKERS or workers == 1):
         begun = time.perf_counter()  # the first block compiles, the second tells how long they take
         keep(missing[0], play(numbers[missing[0]]))
         seconds.append(time.perf_counter() - begun)
         del missing[0]
-    for number, lesson in do_blocks(play, ((numbers[block],) for block in missing), workers):
+    taught = do_blocks(play, ((numbers[block],) for block in missing), workers) if missing else ()
+    for number, lesson in taught:
         keep(missing[number], lesson)
     return [lessons[block] for block in range(len(numbers))]
 

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
+from ttt_envs.compiling import kernel_folder
+
 ROOT = Path(__file__).resolve().parents[1]
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -263,7 +265,8 @@ def guarded(folder):
     if not _installed:
         sys.addaudithook(_hook)
         _installed = True
-    caches = [os.environ[name] for name in ("NUMBA_CACHE_DIR", "TTT_ENVS_CACHE", "MPLCONFIGDIR") if name in os.environ]
+    caches = [os.environ[name] for name in ("TTT_ENVS_CACHE", "MPLCONFIGDIR") if name in os.environ]
+    caches += filter(None, [kernel_folder()])  # some kernel may not have been compiled yet
     python = [sys.prefix, sys.base_prefix, *sysconfig.get_paths().values(), *filter(None, sys.path)]
     write = [folder, *caches, ROOT / ".hypothesis", "/dev/null", "/dev/tty"]
     system = ["/proc", "/sys", "/dev", "/etc", "/usr/share", "/usr/lib", "/lib"]

@@ -75,6 +75,8 @@ def test_the_wheel_holds_packages_and_their_data_alone(distributions):
 
 def test_an_address_leads_every_link_into_the_repository(checkout, tmp_path):
     """By the first command of the checklist, with which no line waits for an address any more."""
+    if not re.search("^#.*= ADDRESS", (ROOT / "setup.cfg").read_text(), re.M):
+        pytest.skip("no line waits: setuptools leaves comments out of a source distribution, or the address is known")
     tree = shutil.copytree(checkout, tmp_path / "tree")
     run("bash", "-ec", in_checklist("ADDRESS=https"), cwd=tree)
     address, pages = "https://github.com/OWNER/ttt_envs", "https://OWNER.github.io/ttt_envs/"

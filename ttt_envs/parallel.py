@@ -36,6 +36,8 @@ TRIES = 3
 """how often workers may die, one after the other without a block that gets done, before that is an error"""
 TASK_S = 0.5
 """seconds that a task on a cluster is to take at most, where blocks are shorter"""
+MOST_JOBS = 1024
+"""processes here: all are started at once, however little there is to do"""
 PARENT_CHECK_S = 0.5
 """seconds between two looks of a worker at whether its parent lives"""
 
@@ -56,6 +58,8 @@ def check_jobs(jobs: Jobs) -> None:
     """Raise ValueError for a number of processes that cannot work."""
     if isinstance(jobs, int) and jobs < 1 and jobs != -1:
         raise ValueError(f"jobs={jobs} leaves nobody to work: choose 1 or more processes, or -1 for one per core")
+    if isinstance(jobs, int) and jobs > MOST_JOBS:
+        raise ValueError(f"jobs={jobs} is more than a machine can have: choose {MOST_JOBS} or fewer processes")
 
 
 def do_blocks(

@@ -105,6 +105,17 @@ def test_workers_play_the_same_games(tmp_path, monkeypatch):
         assert_array_equal(one, other)
 
 
+def test_short_work_starts_nobody(tmp_path, monkeypatch):
+    def never(*work):
+        raise AssertionError("somebody was to work")
+
+    monkeypatch.setattr(teacher, "do_blocks", never)
+    config = ValueNetConfig(teacher="expectiminimax:depth=2,width=2", jobs=2)
+    assert len(games_of(tmp_path, config, games=8)) == 2
+    with pytest.raises(ValueError, match=r"^jobs=10{30} is more than a machine can have"):
+        games_of(tmp_path, dataclasses.replace(config, jobs=10**30), games=8)
+
+
 def test_games_that_are_kept_are_not_played_again(tmp_path, monkeypatch):
     config = ValueNetConfig(**FAST)
     before = joined(games_of(tmp_path, config, games=12))

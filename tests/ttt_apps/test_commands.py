@@ -140,6 +140,7 @@ def test_train_says_what_to_type_instead(arguments, message, capsys, tmp_path):
         (["match", "random", "run"], "run needs its argument path: write run:path=..."),
         (["match", "random", "random", "--seed", "-1"], "--seed -1 is no seed: choose 0 or more"),
         (["match", "random", "random", "--jobs", "0"], "--jobs 0 leaves nobody to work"),
+        (["match", "random", "random", "--jobs", "3000000000"], "--jobs 3000000000 is more than a machine can have"),
         (["match", "random"], "B another policy. See evaluate.py match --help"),
         (["mtach", "random", "random"], "there is no command 'mtach': did you mean 'match'?"),
         ([], "a command is missing: choose one of 'book'"),

@@ -9,21 +9,22 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-# How Python finds us: in a folder of its path, or, as an editable installation, after everything that stands there. An
-# editable installation that is there is left out.
+PACKAGES = ("ttt_envs", "baselines", "learners", "evaluation", "ttt_apps")
+# How Python finds us: in a folder of its path, or, as an editable installation, after everything that stands there.
+# What is installed already, in whatever way, is left out: only the current folder and one place have packages of ours.
 BEGIN = """
 import importlib.machinery, runpy, sys
 sys.meta_path[:] = [finder for finder in sys.meta_path if "ditable" not in str(finder)]
-"""
-LAST = f"""
-import sysconfig
-class Others(importlib.machinery.PathFinder):  # a plain installation, which stands before an editable one, is left out
+class Others(importlib.machinery.PathFinder):
+    elsewhere = set(sys.path) - {{"", {place!r}}}
     @classmethod
     def find_spec(cls, name, path=None, target=None):
-        if path is None and name in ("ttt_envs", "baselines", "learners", "evaluation", "ttt_apps"):
-            path = [place for place in sys.path if place not in sysconfig.get_paths().values()]
+        if path is None and name in {packages!r}:
+            path = [place for place in sys.path if place not in cls.elsewhere]
         return super().find_spec(name, path, target)
 sys.meta_path[:] = [Others if finder is importlib.machinery.PathFinder else finder for finder in sys.meta_path]
+"""
+LAST = f"""
 class Last:
     @staticmethod
     def find_spec(name, path=None, target=None):
@@ -32,15 +33,21 @@ sys.meta_path.append(Last)
 """
 
 
-def run(folder, *lines, last=False):
-    """Run lines of Python in a process of its own in a folder."""
+def python(options, place, lines, folder):
+    """Run lines of Python in a process of its own in a folder, with a place before all that are known."""
+    known = [place, os.environ.get("PYTHONPATH", "")]  # where packages may be that we need
+    code = "\n".join([BEGIN.format(place=place, packages=PACKAGES), *lines])
     return subprocess.run(
-        [sys.executable, "-c", "\n".join([BEGIN, LAST * last, *lines])],
+        [sys.executable, *options, "-c", code],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": "" if last else str(ROOT)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, known))},
         capture_output=True,
         text=True,
     )
+
+
+def run(folder, *lines, last=False):
+    return python((), "" if last else str(ROOT), [LAST * last, *lines], folder)
 
 
 def command(module, *arguments):
@@ -106,7 +113,6 @@ def test_other_folders_hide_nothing(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-PACKAGES = ("ttt_envs", "baselines", "learners", "evaluation", "ttt_apps")
 LOAD = """
 from ttt_envs.specs import load_object
 try:
@@ -137,13 +143,8 @@ def add_distribution(site, name, files):
 
 def run_installed(site, code, *words):
     """Run lines of Python where ``site`` is the folder of the installed packages, and nothing of the checkout is."""
-    return subprocess.run(
-        [sys.executable, "-P", "-c", BEGIN + code, *words],
-        cwd=site.parent,
-        env={**os.environ, "PYTHONPATH": str(site)},
-        capture_output=True,
-        text=True,
-    )
+    words = f"sys.argv[1:] = {list(words)!r}"
+    return python(["-P"], str(site), [words, code], site.parent)
 
 
 @pytest.mark.parametrize("package", PACKAGES[1:-1])
