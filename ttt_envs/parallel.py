@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import functools
 import itertools
 import logging
 import os
@@ -166,6 +167,18 @@ def _interrupts_blocked() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+@functools.cache
+def _ignore_errors_of_executor() -> None:
+    """Keep the thread of joblib that feeds the workers quiet: it may fail after an interrupt, and nobody needs it then."""
+    default = threading.excepthook
+
+    def handle(failure: threading.ExceptHookArgs) -> None:
+        if failure.thread is None or not failure.thread.name.startswith("ExecutorManagerThread"):
+            default(failure)
+
+    threading.excepthook = handle
+
+
 def _in_parallel(jobs: int) -> Parallel:
     """Parallel with workers tied to this process; within one of its workers, or another backend, as usual."""
     active, _ = get_active_backend()
@@ -205,6 +218,9 @@ def _on_cores(
             wanted = False
             with contextlib.suppress(Exception):
                 collections.deque(results, maxlen=0)
+            raise
+        except KeyboardInterrupt:
+            _ignore_errors_of_executor()
             raise
         except BrokenProcessPool as problem:
             deaths += 1
