@@ -154,7 +154,7 @@ class Score:
         return of_pairs(mean, variance, count, confidence)
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON-ready data; the keys are documented in docs/files.md."""
+        """Return JSON-ready data; docs/files.md documents the keys."""
         rates = {name: self.rate(name)._asdict() for name in ("score", "wins", "draws", "losses")}
         return {
             "games": self.games,
