@@ -266,7 +266,7 @@ class Sitting:
     # Commands
 
     def undo(self) -> None:
-        """Take back your last move and what followed; chance will say the same again."""
+        """Take back your last move and all later ones; the same skips will follow."""
         plies = self.live.take_back(self.seat)
         if not plies:
             raise ValueError("you have not moved yet, and nothing can be taken back")
@@ -280,7 +280,7 @@ class Sitting:
                         self.player.act(Boards.of([ply.position]), ONLY, self.live.generator(number))
 
     def hint(self) -> None:
-        """A best move: exactly, on boards up to 16 cells, else what a search finds."""
+        """Show a best move: exact on boards up to 16 cells, else by a search."""
         self._settings["hints"] = self._settings.get("hints", 0) + 1
         if self.game.cells <= LARGEST:
             with self.thinking("solving"):
@@ -305,7 +305,7 @@ class Sitting:
         return [coordinate(int(cell), self.game) for cell in cells[np.argsort(away, kind="stable")]]
 
     def explain(self) -> None:
-        """What the opponent thinks of your moves, and what they are worth exactly."""
+        """Show the opponent's values of your moves, and the exact ones."""
         with self.thinking("asking"):
             seed = int(self.live.luck[0]) + len(self.live.plies)
             choice = choice_in(self.policy, self.live.boards, solution=self.solution, seed=seed)
@@ -339,7 +339,7 @@ class Sitting:
             self.say("It draws at random while it thinks: another time it may think otherwise.")
 
     def show(self) -> None:
-        """The board once more."""
+        """Show the board again."""
         self._show()
 
     def new(self) -> None:
@@ -347,12 +347,12 @@ class Sitting:
         raise Anew
 
     def swap(self) -> None:
-        """The same, with the seats swapped from here on."""
+        """Do the same as new, with the seats swapped from here on."""
         self.swapped = not self.swapped
         raise Anew
 
     def help(self) -> None:
-        """What can be typed."""
+        """List the commands."""
         middle = coordinate(self.game.cells // 2, self.game)
         table = Table.grid(padding=(0, 2))
         table.add_row(
