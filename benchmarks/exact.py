@@ -1,6 +1,6 @@
 """Speed of exact computations, each beside a peer with the same results.
 
-Both sides alternate in one process on one core, for several rounds, and the ratio is taken within each round, so that a
+Both sides alternate in one process on one core, for several rounds. The ratio is taken within each round, so that a
 slow moment of the machine affects both. Times are CPU times; kernels are warm, and the disk cache is off. Both results
 are compared before the timing. Work without a peer runs in a process of its own, to measure its peak memory.
 

@@ -1,6 +1,6 @@
 """Simulations per second of Monte Carlo tree search, each row beside a peer.
 
-Both sides alternate in one process on one core, for several rounds, and the ratio is taken within each round, so that a
+Both sides alternate in one process on one core, for several rounds. The ratio is taken within each round, so that a
 slow moment of the machine affects both. A rate is simulations per second of the process's CPU time; kernels and graphs
 are compiled before. Searches start at the empty board. Beside OpenSpiel both do the same: UCT with one random rollout
 per leaf, plain, or in the row "decisive" with each side's propagation of solved values. Beside mctx ours does more:

@@ -30,7 +30,7 @@ import ttt_envs
 from evaluation.cost import processor
 from ttt_envs.compiling import INTERPRET
 
-os.environ[INTERPRET] = "0"  # what is measured is machine code
+os.environ[INTERPRET] = "0"  # measure machine code
 
 # a benchmark named after a package must not shadow it
 sys.path[:] = [folder for folder in sys.path if folder != str(Path(__file__).parent)]

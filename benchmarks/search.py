@@ -1,6 +1,6 @@
 """Speed of searches, each beside a peer with the same results; and the number of positions that they visit.
 
-Both sides alternate in one process on one core, for several rounds, and the ratio is taken within each round, so that a
+Both sides alternate in one process on one core, for several rounds. The ratio is taken within each round, so that a
 slow moment of the machine affects both. Times are CPU times; kernels are warm. Both results are compared before the
 timing. Visited positions are counted, not timed: they are the same on every machine.
 

@@ -143,7 +143,7 @@ def _polled(process: subprocess.Popen[bytes]) -> tuple[float, float, int]:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# What a move costs
+# Cost of a move
 
 OF_EACH_DEPTH = 4
 """Number of measured positions for each number of stones."""

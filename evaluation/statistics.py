@@ -174,9 +174,7 @@ def is_sample(counts: Sequence[int], probabilities: Sequence[float], level: floa
 
 
 def are_samples(counts: Iterable[Sequence[int]], probabilities: Iterable[Sequence[float]], level: float = 0.05) -> bool:
-    """Return whether :func:`is_sample` rejects no more of many samples than expected by chance, but in one study of
-    200.
-    """
+    """Return whether :func:`is_sample` rejects no more samples than the 99.5% quantile expected by chance."""
     from scipy.stats import binom
 
     told = [is_sample(one, exact, level) for one, exact in zip(counts, probabilities, strict=True)]

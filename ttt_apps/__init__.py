@@ -3,7 +3,7 @@
 import sys
 import warnings
 
-__ttt_envs__ = True  # tells our package from others of this name: ttt_envs/hidden.py
+__ttt_envs__ = True  # distinguishes our package from others of this name: ttt_envs/hidden.py
 
 from ttt_apps.signals import silent_interrupts
 

@@ -82,7 +82,7 @@ class AlphaZeroSearch(Named):
 
     @property
     def colour_blind(self) -> bool:
-        """Return True: the net sees own and opponent's stones, not their colours."""
+        """True: the net sees own and opponent's stones, not their colours."""
         return True
 
     def search(self, boards: Boards) -> GumbelSearch:

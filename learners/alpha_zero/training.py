@@ -54,7 +54,7 @@ class SelfPlay(Stepwise):
 
     @property
     def logged(self) -> dict[str, float]:
-        """Return the losses of the last step, the number of updates, and the size of the replay buffer."""
+        """Losses of the last step, the number of updates, and the size of the replay buffer."""
         policy_loss, value_loss = self._losses
         updates, kept = self._updater.updates, len(self._memory.lessons.value)
         return {"policy_loss": policy_loss, "value_loss": value_loss, "updates": updates, "positions": kept}
