@@ -32,7 +32,7 @@ FEWEST = 4
 
 PATIENCE = 8
 """Maximum number of games that a player forfeits in a row, without a move between them, before the match is aborted:
-the minimum size of a match's blocks."""
+the minimum number of games in a block."""
 
 Log = Callable[[Sequence[PlayedGame]], object]
 """Receives the games played."""

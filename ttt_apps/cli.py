@@ -208,7 +208,7 @@ def pairs_of(games: int, most: int = MOST) -> int:
     """Return half of an even number of games.
 
     Raises:
-        ValueError: an odd number of games, or more than ``most``.
+        ValueError: an odd number of games, or one not from 2 to ``most``.
     """
     if games < 2 or games % 2:
         raise ValueError(

@@ -45,7 +45,7 @@ def measure_ladder(
         progress: called with the number of units done, and the total.
 
     Raises:
-        ValueError: an odd number of games; another process that works in the folder.
+        ValueError: an invalid number of games; another process that works in the folder.
     """
     check_games(plan.games, least=0)
     rungs = plan.rungs

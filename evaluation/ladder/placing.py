@@ -86,7 +86,7 @@ def place(
         The content of ``result.json``; docs/files.md documents its keys.
 
     Raises:
-        ValueError: an unknown policy, one that does not play by the rules or not this game; an odd number of games.
+        ValueError: an unknown policy, one that does not play by the rules or not this game; an invalid number of games.
     """
     check_games(games, least=2)
     game, name = ladder.game, str(policy)

@@ -31,7 +31,7 @@ class KeptPairs(PairOptions):
         """Return the validated number of pairs, workers and game.
 
         Raises:
-            ValueError: an odd number of games or more than ``most``, an invalid seed, number of workers or game, an
+            ValueError: an odd number of games, or one out of range, an invalid seed, number of workers or game, an
                 unknown policy.
         """
         pairs = pairs_of(games, most)

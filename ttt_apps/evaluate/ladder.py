@@ -73,7 +73,7 @@ class PlaceOnLadder(WorkOptions):
         """Measure, place or show.
 
         Raises:
-            ValueError: no such ladder, an unknown policy, an odd number of games.
+            ValueError: no such ladder, an unknown policy, an invalid number of games.
             Stopped: an interrupt; with a folder, completed work is stored.
         """
         from evaluation.ladder import GAMES, MOST, RESULT, place

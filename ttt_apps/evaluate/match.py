@@ -65,7 +65,7 @@ class Match(PairOptions):
 
         Raises:
             OSError: openings that cannot be read, a log that cannot be written.
-            ValueError: an odd number of games, unknown policies, invalid openings or clock, a log that exists.
+            ValueError: an invalid number of games, unknown policies, invalid openings or clock, a log that exists.
         """
         from baselines.timed import Clock
         from evaluation.games import append_games, new_games

@@ -52,7 +52,7 @@ class Sprt(KeptPairs):
         """Play the missing games, write and print.
 
         Raises:
-            ValueError: an odd number of games, invalid hypotheses, unknown policies.
+            ValueError: an invalid number of games, invalid hypotheses, unknown policies.
             Stopped: an interrupt; completed work is stored.
         """
         pairs, workers, game = self.checked(self.games, MOST, (self.a, self.b))

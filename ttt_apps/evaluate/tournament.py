@@ -38,7 +38,7 @@ class PlayTournament(KeptPairs):
         """Play the missing games, write and print.
 
         Raises:
-            ValueError: an odd number of games, too few or unknown policies.
+            ValueError: an invalid number of games, too few or unknown policies.
             Stopped: an interrupt; completed work is stored.
         """
         check_players(self.players, self.anchor)
