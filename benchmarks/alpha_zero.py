@@ -1,21 +1,19 @@
-"""What AlphaZero with chance costs to perfect play, and how fast it plays against itself.
+"""Cost of AlphaZero with chance nodes to reach perfect play, and speed of its self-play.
 
-Everything is on one core, in seconds of CPU time. Trainings are measured exactly, after every so many games and outside
-the clock, one for each seed: how many games and seconds it took until the exploitability was 0, or what else is asked,
-and stayed so to the end. Tracing TensorFlow's graph is told apart; the rows "start" are fresh processes that do so and
-no more. The rows "cells" are those of nets that see the cells alone.
+All times are CPU seconds on one core. Trainings are measured exactly, at regular numbers of games and outside the
+timing, one for each seed: the number of games and seconds until the exploitability was 0, or another goal, and stayed
+there to the end. Tracing TensorFlow's graph is reported separately; the rows "start" are new processes that do only
+that. The rows "cells" have nets without line features.
 
-Beside mctx on pgx both sides play and search with the same net, weights included, which sees the cells alone, for
-learning: what searches found goes to numpy. Ours counts the simulations that it made, and not those that it was spared
-because a position was won or lost already, which mctx always makes; so moves are counted too. Beside OpenSpiel both
-learn for as long, and are then measured exactly, by the policy head alone and with the search. OpenSpiel's parts, of
-its own actor and learner, run by turns in one process, so that there are no checkpoints to write and read, and its
-inference is compiled, which it is not by itself; its graphs are compiled before the clock runs.
+Beside mctx on pgx both sides play and search with the same net and weights, on the cells alone, and deliver training
+data: search results go to numpy. Our count of simulations excludes those skipped for solved positions, which mctx
+always makes; so moves are counted too. Beside OpenSpiel both sides learn for the same time, and are then measured
+exactly, by the policy head alone and with the search. OpenSpiel's actor and learner alternate in one process, without
+checkpoint files, and its inference is compiled, which it is not by default; its graphs are compiled before the timing.
 
     python benchmarks/alpha_zero.py [--quick] [--rounds N] [--only NAME,...] [--json FILE]
 
-A round is a seed of a training. The rows of ten minutes a seed, and the rows "cells", are measured where --only names
-them.
+A round is a seed of a training. The rows of ten minutes a seed, and the rows "cells", run only if --only names them.
 """
 
 from __future__ import annotations
@@ -53,22 +51,22 @@ from ttt_envs.rules import Game
 
 PACKAGES = ("numpy", "numba", "tensorflow", "mctx", "pgx", "jax", "open_spiel", "flax")
 SIMULATIONS = 32
-"""of a search in earnest"""
+"""Number of simulations of a search at play."""
 SMALL = (64, 64)
-"""units of the hidden layers beside mctx, and of OpenSpiel's net: larger ones take it longer"""
+"""Units of the hidden layers beside mctx, and of OpenSpiel's net: larger ones take it longer."""
 SAME = 1e-9
-"""what sums of rounded shares may differ from 0 by"""
+"""Tolerance for sums of rounded probabilities that should be 0."""
 
 
 class Searching(NamedTuple):
-    """A Gumbel search in earnest that a learner guides, as ``alpha-zero:path=RUN`` does."""
+    """A deterministic Gumbel search guided by a learner, as ``alpha-zero:path=RUN``."""
 
     learner: AlphaZero
     pure: bool = True
     colour_blind: bool = True
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
-        """The move that the search ends with."""
+        """Return the move that the search selects."""
         out = np.empty(boards.cells.shape)
         for start in range(0, len(out), TOGETHER):
             rows = slice(start, start + TOGETHER)
@@ -87,30 +85,30 @@ class Searching(NamedTuple):
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# To perfect play
+# Time to perfect play
 
 
 class Asked(NamedTuple):
-    """Who is measured of a training, and what is asked of it."""
+    """A player measured in a training, and its goal."""
 
     who: str
     player: Callable[[AlphaZero], Policy]
     most: float
-    """exploitability"""
+    """maximum exploitability"""
     within: float
-    """CPU seconds"""
+    """maximum CPU seconds"""
 
 
 class Training(NamedTuple):
-    """Trainings to be measured."""
+    """A training to be measured."""
 
     game: Game
     games: int
     every: int
-    """games from one measurement to the next"""
+    """number of games between measurements"""
     asked: tuple[Asked, ...]
     seconds: float = np.inf
-    """of CPU time, after which it ends"""
+    """CPU time limit"""
     settings: AlphaZeroConfig = AlphaZeroConfig()
 
 
@@ -125,19 +123,19 @@ class Mark:
 
 @dataclass(frozen=True)
 class Learned:
-    """One kind of player of the trainings of a row."""
+    """Measurements of one player over all trainings of a row."""
 
     name: str
     who: str
     most: float
     within: float
     tracing: list[float]
-    """CPU seconds of the preparation of every seed, which are in no others"""
+    """CPU seconds of each seed's preparation, not included elsewhere"""
     marks: list[list[Mark]]
-    """of every seed"""
+    """for each seed"""
 
     def since(self) -> list[Mark | None]:
-        """For every seed the first of the marks after which nothing more was missed; None where the last missed."""
+        """Return for each seed the first mark after which the goal was always met; None if the last missed it."""
         found = []
         for marks in self.marks:
             missed = [number for number, mark in enumerate(marks) if mark.exploitability > self.most + SAME]
@@ -151,7 +149,7 @@ def net_alone(learner: AlphaZero) -> Policy:
 
 
 def marks_of(training: Training, seed: int, games: int) -> tuple[float, list[list[Mark]]]:
-    """The seconds of preparing one training, and the measurements of everyone asked for."""
+    """Return the preparation time of one training, and the measurements of all players."""
     config = training.settings
     begin = process_time()
     loop = config.training(training.game, games, batch=config.batch, seed=seed)
@@ -172,11 +170,11 @@ def marks_of(training: Training, seed: int, games: int) -> tuple[float, list[lis
 
 
 FULL_SECONDS = 0.4
-"""of a round, as in the full form"""
+"""Seconds of a round in the full form."""
 
 
 def measure_training(name: str, rounds: int, seconds: float) -> list[Learned]:
-    """As many seeds as rounds; the quick form plays fewer games."""
+    """Measure one seed per round; the quick form plays fewer games."""
     training = TRAININGS[name]
     games = int(training.games * min(1.0, seconds / FULL_SECONDS))
     marks_of(training._replace(seconds=1e-9), 0, training.every)  # a step, so that kernels are compiled
@@ -242,14 +240,14 @@ TRAININGS = {
         16_384,
         (Asked("the net", net_alone, 0.02, 600.0),),
         seconds=600.0,
-        # as suits a long training
+        # suits a long training
         settings=AlphaZeroConfig(learning_rate_decay=0.0003, replay_size=150_000),
     ),
 }
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# A move in earnest
+# Time per move
 
 
 PLAYED: dict[str, tuple[Game, Literal["own", "mean"]]] = {
@@ -258,22 +256,22 @@ PLAYED: dict[str, tuple[Game, Literal["own", "mean"]]] = {
     "move-7x7": (Game(7, 7, 5), "mean"),
     "move-7x7-own": (Game(7, 7, 5), "own"),
 }
-"""what is played, and by which images"""
+"""Games, and the symmetries used."""
 AT_ONCE = (1, 16, 512)
 
 
 @dataclass(frozen=True)
 class Thought:
-    """What ``alpha-zero:`` takes for a position, by a net that has learned nothing."""
+    """Time of ``alpha-zero:`` per position, with an untrained net."""
 
     name: str
     who: str
     ms: list[Spread]
-    """of CPU time, where so many are asked about together as :data:`AT_ONCE` says"""
+    """CPU time at the batch sizes of :data:`AT_ONCE`"""
 
 
 def measure_thought(name: str, rounds: int, seconds: float) -> Thought:
-    """Searches of empty boards."""
+    """Measure searches of empty boards."""
     game, images = PLAYED[name]
     with as_run(taught("alpha-zero", game, 1, 0), AlphaZeroConfig().build(game, initial_rng(0))) as path:
         search = AlphaZeroSearch(game, str(path), simulations=SIMULATIONS, images=images)
@@ -293,7 +291,7 @@ def table_of_thoughts(measured: list[Thought]) -> Table:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# The start
+# Startup
 
 START = """
 from learners.alpha_zero import AlphaZeroConfig
@@ -322,7 +320,7 @@ TOGETHER_IN_SELF_PLAY = 1_024
 
 
 def weights_of(simulations: int) -> tuple[AlphaZeroConfig, AlphaZero]:
-    """A learner that has learned nothing."""
+    """Return an untrained learner."""
     config = AlphaZeroConfig(simulations=simulations, hidden=SMALL, lines=False)
     return config, config.build(Game(), initial_rng(0))
 
@@ -332,14 +330,14 @@ def simulations_made(search: GumbelSearch) -> int:
 
 
 def our_self_play(simulations: int, count_moves: bool = False) -> Stretch:
-    """A set of games as the training plays them."""
+    """Return a batch of self-play games, as in training."""
     config, learner = weights_of(simulations)
     rng, seeds = np.random.default_rng(0), iter(range(1 << 30))
 
     def play() -> Lessons:
         return play_block(config, learner.game, learner.to_arrays(), next(seeds), range(TOGETHER_IN_SELF_PLAY))
 
-    # how many simulations a search is not spared, of positions as they are met
+    # count the simulations that a search really makes, in positions of real games
     seen = play().seen
     search = GumbelSearch(
         learner.game,
@@ -356,7 +354,7 @@ def our_self_play(simulations: int, count_moves: bool = False) -> Stretch:
 
 
 def our_search(simulations: int) -> Stretch:
-    """One search of that many empty boards."""
+    """Return one search of that many empty boards."""
     config, learner = weights_of(simulations)
     boards, rng = Boards.start(learner.game, TOGETHER_IN_SELF_PLAY), np.random.default_rng(0)
 
@@ -377,12 +375,12 @@ def our_search(simulations: int) -> Stretch:
 
 
 def mctx_on_pgx(simulations: int, plies: int, count_moves: bool = False) -> Stretch:
-    """``mctx.gumbel_muzero_policy`` over pgx's tic-tac-toe, with the net of our learner.
+    """Return ``mctx.gumbel_muzero_policy`` over pgx's tic-tac-toe, with our learner's net.
 
     Args:
-        simulations: of a search.
-        plies: of all games, which begin anew where they are over; 0: no more than a search of empty boards.
-        count_moves: instead of simulations.
+        simulations: number per search.
+        plies: of all games, which restart when over; 0: only a search of empty boards.
+        count_moves: count moves instead of simulations.
     """
     import jax
     import jax.numpy as jnp
@@ -454,7 +452,7 @@ PLIES = 9
 
 
 def rows_of(simulations: int) -> tuple[Row, ...]:
-    """Self-play with so many simulations for a move."""
+    """Return the rows of self-play with this number of simulations per move."""
     said = f"{simulations} simulations"
     theirs = partial(mctx_on_pgx, simulations, PLIES)
     return (
@@ -491,27 +489,27 @@ def rows_of(simulations: int) -> tuple[Row, ...]:
 THEIR_SIMULATIONS, THEIR_C, TEMPERATURE, DROP = 40, 1.41, 1.0, 2
 NOISE = (0.25, 1.0)
 BATCH, BUFFER, REUSE, RATE, DECAY = 128, 1 << 11, 4, 1e-3, 1e-4
-"""as OpenSpiel's example for tic-tac-toe has them, but for the buffer, there 2**13: with it nothing would be learned in
-a minute"""
+"""As in OpenSpiel's example for tic-tac-toe, except for the buffer, there 2**13, with which nothing would be learned in
+a minute."""
 
 
 @dataclass(frozen=True)
 class Side:
-    """What one side has learned, seed by seed."""
+    """Results of one side, by seed."""
 
     who: str
     games: list[int]
     seconds: list[float]
-    """of CPU time; less than there was where a training came to its end"""
+    """CPU time; less than the budget if a training ended early"""
     net: list[float]
     """exploitability of the policy head alone"""
     search: list[float]
-    """and of the search in earnest"""
+    """exploitability of the search"""
 
 
 @dataclass(frozen=True)
 class Beside:
-    """What both have learned in the same time."""
+    """Results of both sides in the same time."""
 
     name: str
     budget: float
@@ -556,7 +554,7 @@ class TheirLearner:
         self._compile()
 
     def bot(self, noise: tuple[float, float] | None) -> Any:
-        """OpenSpiel's search; without noise the same at every call."""
+        """Return OpenSpiel's search; without noise it is deterministic."""
         return self._mcts.MCTSBot(
             self.game,
             THEIR_C,
@@ -570,10 +568,10 @@ class TheirLearner:
         )
 
     def _compile(self) -> None:
-        """Meet everything once, and take it back."""
+        """Compile everything by running it once, and restore the state."""
         begun = self.model._state
         self._play()
-        for _ in range(2):  # its second update is compiled anew
+        for _ in range(2):  # its second update is compiled again
             self.model.update(self.buffer.sample(BATCH))
         self.model._state, self.buffer.buffer_state, self._waiting = begun, None, 0
         self.evaluator._cache.clear()
@@ -592,7 +590,7 @@ class TheirLearner:
         self._waiting += len(trajectory.states)
 
     def step(self) -> None:
-        """A game, and updates where it was the last that these wait for."""
+        """Play a game, and make updates when they are due."""
         self._play()
         self.games += 1
         if self._waiting >= BUFFER // REUSE:
@@ -604,7 +602,7 @@ class TheirLearner:
 
 
 class _Silent:
-    """A log that nobody reads."""
+    """A log that discards everything."""
 
     def print(self, *_: object) -> None: ...
 
@@ -612,7 +610,7 @@ class _Silent:
 
 
 class Theirs:
-    """What OpenSpiel's has learned, as a policy, by its net alone or with its search, without noise."""
+    """OpenSpiel's learner as a policy, by its net alone or with its search, without noise."""
 
     pure: ClassVar[bool] = True
 
@@ -620,13 +618,13 @@ class Theirs:
         self._learner, self._search = learner, search
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
-        """The moves thought likeliest, or made most often."""
+        """Return the moves of highest probability, or of most visits."""
         return best_shares(np.array([self._shares(cells) for cells in boards.cells]).reshape(boards.cells.shape))
 
     def _shares(self, cells: np.ndarray[Any, Any]) -> Reals:
         state = self._learner.game.new_initial_state()
         first, second = (np.flatnonzero(cells == stone) for stone in (1, 2))
-        for number in range(len(first) + len(second)):  # nobody has won, in whatever order
+        for number in range(len(first) + len(second)):  # neither has won, so any order is valid
             state.apply_action(int((first, second)[number % 2][number // 2]))
         shares = np.full(len(cells), np.nan)
         if not self._search:
@@ -640,7 +638,7 @@ class Theirs:
 
 
 def measure_beside(name: str, rounds: int, seconds: float) -> Beside:
-    """Both by turns, as many seeds as rounds; the quick form learns for a shorter time."""
+    """Measure both sides by turns, one seed per round; the quick form learns for a shorter time."""
     budget = BUDGETS[name] * min(1.0, seconds / FULL_SECONDS)
     games = AlphaZeroConfig.self_play_games
     asked = (Asked("", net_alone, 0.0, budget), Asked("", Searching, 0.0, budget))
@@ -652,7 +650,7 @@ def measure_beside(name: str, rounds: int, seconds: float) -> Beside:
         Side(f"OpenSpiel, search of {THEIR_SIMULATIONS}", [], [], [], []),
         [],
     )
-    TheirLearner(0)  # before ours, so that a peer that is not there costs nothing
+    TheirLearner(0)  # before ours, so that a missing peer costs nothing
     marks_of(training._replace(seconds=1e-9), 0, games)
     for seed in range(rounds):
         net, search = (marks[-1] for marks in marks_of(training, seed, games)[1])

@@ -1,9 +1,9 @@
-"""How fast tables are compressed, and how fast they are played by.
+"""Speed of table compression, and of play from compressed tables.
 
-Decompositions stand beside those of other libraries, and policies that read a position from factors beside the one
-that reads it from the whole table. Ours and the peer take turns in one process on one core, for several rounds, and the
-ratio is taken within each round. What is measured is CPU time; kernels are warm, and nothing is kept on disk or read
-from there. Work without a peer, above all that on 4 x 4, runs in a process of its own, for the sake of its peak memory.
+Decompositions are compared with those of other libraries, and policies that read factors with the one that reads the
+whole table. Both sides alternate in one process on one core, for several rounds, and the ratio is taken within each
+round. Times are CPU times; kernels are warm, and the disk cache is off. Work without a peer, above all that on 4 x 4,
+runs in a process of its own, to measure its peak memory.
 
     python benchmarks/compression.py [--quick] [--rounds N] [--only NAME,...] [--json FILE]
 """
@@ -28,10 +28,10 @@ from ttt_envs.rules import NOT_OVER, Game, place
 from ttt_envs.specs import make_policy
 
 PACKAGES = ("numpy", "numba", "scipy", "tensorly")
-os.environ["TTT_ENVS_CACHE_BYTES"] = "0"  # nothing is kept or read
+os.environ["TTT_ENVS_CACHE_BYTES"] = "0"  # turns the disk cache off
 
 Ask = Callable[[], Any]
-"""computes the answer once"""
+"""Computes the answer once."""
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -39,7 +39,7 @@ Ask = Callable[[], Any]
 
 
 def svd_of_scipy(rank: int) -> tuple[Ask, Ask]:
-    """Ours first."""
+    """Return our decomposition and scipy's."""
     from scipy.sparse.linalg import svds
 
     values, grouping = random_play_values(Game()), grouping_of(Game(), "svd")
@@ -79,7 +79,7 @@ BATCHES = (1, 1024)
 
 
 def positions(game: Game, count: int) -> Boards:
-    """Of random games, of all lengths."""
+    """Return positions of random games, of all lengths."""
     rng = np.random.default_rng(0)
     cells, movers = [], []
     while len(cells) < count:
@@ -95,7 +95,7 @@ def positions(game: Game, count: int) -> Boards:
 
 
 def asking(policy: Policy, boards: Boards, batch: int) -> Ask:
-    """Ask for the moves in all positions, ``batch`` at once."""
+    """Return a query of the moves in all positions, ``batch`` at once."""
     parts = [boards.take(np.arange(at, at + batch)) for at in range(0, len(boards.mover), batch)]
 
     def ask() -> None:
@@ -133,7 +133,7 @@ ROWS = (
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Alone
+# Without a peer
 
 ALONE: dict[str, tuple[str, str]] = {
     "curve-3x3": ("figure 4, all ranks, both tables", "curve()"),
@@ -146,9 +146,9 @@ ALONE: dict[str, tuple[str, str]] = {
     "svd-4x4": ("table, SVD up to rank 128", 'decomposition(Game(4, 4, 4), "svd").at(128).relative_error'),
     "svd-4x4-skip": ("the same, skip .25", 'decomposition(Game(4, 4, 4, 0.25), "svd").at(128).relative_error'),
 }
-"""by name: what is done, as Python"""
+"""Work by name: a description, and Python code."""
 SLOW = ("play-4x4", "hosvd-4x4-skip", "svd-4x4-skip")
-"""left out of the quick form, unless asked for"""
+"""Rows omitted from the quick form, unless requested."""
 
 BEFORE = """
 from baselines.compression import decomposition, split_errors

@@ -1,16 +1,15 @@
-"""How fast the environments and the kernel are, each beside a peer that does the same.
+"""Speed of the environments and the kernel, each beside a peer that does the same.
 
-Ours and the peer take turns in one process on one core, for several rounds. The ratio is taken within each round, so
-that a slow moment of the machine hits both sides. A rate is moves (stones put on boards) per second of the process's
-CPU time, threads included: the stones of an opponent inside an environment count, steps that only begin a game do not.
-Compiling and first calls stay outside the clock. Our guards against illegal moves, actions off the board and calls out
-of order are on, as they always are.
+Both sides alternate in one process on one core, for several rounds. The ratio is taken within each round, so that a
+slow moment of the machine affects both. A rate is moves (stones placed) per second of the process's CPU time, including
+threads: an opponent's stones inside an environment count, steps that only begin a game do not. Compilation and first
+calls are not timed. Our checks for illegal moves, actions off the board and calls out of order are always on.
 
-Single games draw their random moves within the clock. Batches draw them outside, by one sampler for both sides; the
-last column says what it takes.
+Single games draw their random moves within the timing. Batches draw them outside, by one sampler for both sides; the
+last column has its cost.
 
-The kernel beside C: on boards of up to 16 cells ours plays 64 games side by side without branches
-(ttt_envs/random_games.py), C one after another, and both find the same results.
+The kernel beside C: on boards of up to 16 cells ours plays 64 games in parallel without branches
+(ttt_envs/random_games.py), C one after another, with identical results.
 
     python benchmarks/environments.py [--quick] [--rounds N] [--only NAME,...] [--json FILE]
 """
@@ -55,9 +54,9 @@ from ttt_envs.rules import Game
 
 PACKAGES = ("numpy", "numba", "gymnasium", "pettingzoo", "open_spiel", "pgx", "jax", "envpool")
 BOARDS = ((3, 3), (7, 5), (15, 5), (19, 5))
-"""edges and win lengths of the table of costs"""
+"""Edges and win lengths of the table of costs."""
 COSTS = "cost"
-"""the name of the table of costs, beside those of the rows"""
+"""Name of the table of costs, in addition to the rows."""
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -65,14 +64,14 @@ COSTS = "cost"
 
 
 def single(play_game: Callable[[], int], cells: int) -> Stretch:
-    """Some games of ``play_game``, which returns its number of moves, as one stretch."""
+    """Time several games of ``play_game``, which returns its number of moves."""
     games = max(1, 400 // cells)
 
     return timed(lambda: sum(play_game() for _ in range(games)))
 
 
 def aec_games(env: Any, cells: int = 9) -> Stretch:
-    """PettingZoo's loop."""
+    """Run PettingZoo's loop."""
 
     def play_game() -> int:
         moves = 0
@@ -172,14 +171,14 @@ def batch_games(
     action_type: Any = np.int64,
     prepare: Callable[[], None] = lambda: None,
 ) -> Stretch:
-    """Games side by side whose moves are drawn outside the clock.
+    """Time parallel games with moves drawn outside the timing.
 
     Args:
         mask: bool or int8[B, cells], the first legal actions.
-        step: what the clock measures: takes actions [B], returns all that a learner wants, as numpy arrays.
-        read: takes what ``step`` returned; the legal actions and the number of moves that the step made.
-        action_type: what ``step`` takes without converting it.
-        prepare: called before each step, outside the clock.
+        step: timed: takes actions [B], returns all data for a learner as numpy arrays.
+        read: takes the result of ``step``; returns the legal actions and the number of moves made.
+        action_type: dtype that ``step`` takes without conversion.
+        prepare: called before each step, not timed.
     """
     rng = np.random.default_rng(0)
     count, cells = mask.shape
@@ -201,18 +200,18 @@ def batch_games(
         mask, moves = read(shown)
         return Done(moves, done - ready, drawn - begin)
 
-    for _ in range(2 * cells):  # compiles, and lets games that began together drift apart
+    for _ in range(2 * cells):  # compiles, and desynchronizes games that began together
         turn()
     turns = max(2, 50_000 // (count * cells))
     return lambda: total(turn() for _ in range(turns))
 
 
 def our_batch(opponent: str, count: int = 1024, size: int = 3, win_length: int = 3, dtype: str = "int8") -> Stretch:
-    """Our vector environment, which begins the next game in a step of its own."""
+    """Run our vector environment, which begins the next game in a separate step."""
     env = gymnasium.make_vec(
         "ttt/TicTacToe-v0", num_envs=count, size=size, win_length=win_length, opponent=opponent, dtype=dtype
     )
-    going_on = 0  # stones in the games that go on
+    going_on = 0  # stones in unfinished games
 
     def read(shown: Any) -> tuple[Any, int]:
         nonlocal going_on
@@ -225,7 +224,7 @@ def our_batch(opponent: str, count: int = 1024, size: int = 3, win_length: int =
 
 
 def pgx_batch(count: int = 1024) -> Stretch:
-    """pgx, compiled, with its own autoreset, which begins the next game in the step that ends one."""
+    """Run pgx, compiled, with its own autoreset, which begins the next game in the step that ends one."""
     import jax
     import pgx
     from pgx.experimental.wrappers import auto_reset
@@ -249,14 +248,14 @@ def pgx_batch(count: int = 1024) -> Stretch:
 
 
 def envpool_batch(count: int) -> Stretch:
-    """EnvPool with one worker thread, which begins the next game in a step of its own."""
+    """Run EnvPool with one worker thread, which begins the next game in a separate step."""
     import envpool
 
     env = envpool.make("TicTacToe-v1", env_type="gymnasium", num_envs=count, num_threads=1, seed=0)
 
     def read(shown: Any) -> tuple[Any, int]:
         info = shown[4]
-        return info["legal_action_mask"], np.count_nonzero(info["elapsed_step"])  # 0 where a game has only begun
+        return info["legal_action_mask"], np.count_nonzero(info["elapsed_step"])  # 0 in a step that begins a game
 
     return batch_games(env.reset()[1]["legal_action_mask"], env.step, read, np.int32)
 
@@ -265,7 +264,7 @@ def envpool_batch(count: int) -> Stretch:
 # The kernel alone
 
 Results = tuple[int, list[int]]
-"""moves, and how often player_0 won, player_1 won, nobody won"""
+"""Number of moves, and the counts of wins of player_0, wins of player_1, and draws."""
 
 
 def games_by_numba(game: Game, games: int, key: int) -> Results:
@@ -290,7 +289,7 @@ def games_by_c(game: Game, games: int, key: int) -> Results:
 def kernel_games(play_games: Callable[[Game, int, int], Results], game: Game) -> Stretch:
     games = 400_000 // game.cells
     keys = itertools.count()
-    # compiles both; and what is compared must be the same work
+    # compiles both, and checks that both do the same work
     expected, got = games_by_numba(game, games, 0), play_games(game, games, 0)
     assert got == expected, f"C played other games than numba: {got}, not {expected}"
 
@@ -349,21 +348,21 @@ KINDS: dict[str, Callable[[int, int], Stretch]] = {
     "vector env, random": functools.partial(our_batch, "random", 1024),
     "vector env, win-or-block": functools.partial(our_batch, "win-or-block", 1024),
 }
-"""the columns of the table of costs, by size and win length"""
+"""Columns of the table of costs, by size and win length."""
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Measuring
+# Measurement
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What a move costs on a board, in nanoseconds."""
+    """Cost of a move on a board in nanoseconds."""
 
     size: int
     win_length: int
     observation: int
-    """bytes of the stones and the mask that a move shows"""
+    """bytes of a move's observation: stones and mask"""
     kinds: dict[str, Spread]
 
 
@@ -378,7 +377,7 @@ def measure_costs(_: str, rounds: int, seconds: float) -> list[Cost]:
 
 
 def table_of_costs(measured: list[list[Cost]]) -> Table:
-    """The costs, and below them how many times those of the smallest board the largest board's are."""
+    """Return the costs, and below them the ratio of the largest board's to the smallest's."""
     [costs] = measured
     table = Table(box=MARKDOWN)
     for header in ("board", "observation and mask, bytes", *(f"{kind}, ns/move" for kind in KINDS)):

@@ -1,9 +1,8 @@
-"""How fast exact answers are had, each beside a peer that finds the same.
+"""Speed of exact computations, each beside a peer with the same results.
 
-Ours and the peer take turns in one process on one core, for several rounds, and the ratio is taken within each round,
-so that a slow moment of the machine hits both. What is measured is CPU time; kernels are warm, and no table is kept on
-disk or read from there. Both answers are compared before anything is timed. Work without a peer runs in a process of
-its own, for the sake of its peak memory.
+Both sides alternate in one process on one core, for several rounds. The ratio is taken within each round, so that a
+slow moment of the machine affects both. Times are CPU times; kernels are warm, and the disk cache is off. Both results
+are compared before the timing. Work without a peer runs in a process of its own, to measure its peak memory.
 
     python benchmarks/exact.py [--quick] [--rounds N] [--only NAME,...] [--json FILE]
 """
@@ -29,17 +28,17 @@ from ttt_envs.rules import Game, windows, winner
 from ttt_envs.symmetry import symmetries
 
 PACKAGES = ("numpy", "numba", "open_spiel")
-os.environ["TTT_ENVS_CACHE_BYTES"] = "0"  # no table is kept or read
+os.environ["TTT_ENVS_CACHE_BYTES"] = "0"  # turns the disk cache off
 
 Ask = Callable[[], Any]
-"""computes the answer once"""
+"""Computes the answer once."""
 
 SKIP_3 = Game(skip_chance=0.25)
 SKIP_4 = Game(4, 4, 4, 0.25)
 
 
 def close(ours: float, theirs: float) -> None:
-    """Raises AssertionError where two answers differ."""
+    """Raise AssertionError if two answers differ."""
     assert abs(ours - theirs) < 1e-9, f"two answers: {ours} and {theirs}"
 
 
@@ -48,7 +47,7 @@ def close(ours: float, theirs: float) -> None:
 
 
 def open_spiel_values() -> Ask:
-    """Value iteration over all states of tic-tac-toe; it has no skips, so the answers to compare are those without."""
+    """Return value iteration over all states of tic-tac-toe; it has no skips, so ours without skips are compared."""
     import pyspiel
     from open_spiel.python.algorithms import value_iteration
 
@@ -62,7 +61,7 @@ def open_spiel_values() -> Ask:
 
 
 def open_spiel_nash_conv() -> Ask:
-    """NashConv of the uniform policy, as OpenSpiel's Python computes it."""
+    """Return NashConv of the uniform policy, by OpenSpiel's Python."""
     import pyspiel
     from open_spiel.python import policy
     from open_spiel.python.algorithms import exploitability as peer
@@ -78,7 +77,7 @@ def open_spiel_nash_conv() -> Ask:
 
 
 def open_spiel_nash_conv_cpp() -> Ask:
-    """The same in C++."""
+    """Return the same by OpenSpiel's C++."""
     import pyspiel
 
     game = pyspiel.load_game("tic_tac_toe")
@@ -100,7 +99,7 @@ def compiled_c() -> ctypes.CDLL:
 
 
 def c_values() -> Ask:
-    """The same values by a plain loop in C."""
+    """Return the same values by a plain loop in C."""
     masks = np.array([sum(1 << cell for cell in line) for line in windows(SKIP_4).tolist()], np.int64)
 
     def ask() -> Any:
@@ -113,7 +112,7 @@ def c_values() -> Ask:
 
 
 def c_values_by_layers() -> Ask:
-    """The same loop, compared with what the layers hold of positions of all lengths."""
+    """Return the same loop, compared with the layered values of positions of all lengths."""
     ask = c_values()
     rng = np.random.default_rng(0)
     cells = rng.choice(3, (10_000, SKIP_4.cells), p=(0.4, 0.3, 0.3)).astype(np.int8)
@@ -133,7 +132,7 @@ def compiled_layers() -> ctypes.CDLL:
 
 
 def c_layers() -> Ask:
-    """The layers in C: classes of the mover's sets by ranks of the other's, in float64 as ours."""
+    """Return the layers in C: classes of the mover's sets by ranks of the other's, in float64 as ours."""
     masks = np.array([sum(1 << cell for cell in line) for line in windows(SKIP_4).tolist()], np.int64)
     moves = np.ascontiguousarray(symmetries(SKIP_4))
 
@@ -152,7 +151,7 @@ def c_layers() -> Ask:
 
 
 class Hidden:
-    """A policy that says nothing of images and colours, so that it is asked about every position."""
+    """A policy that hides its symmetries, so that it is queried about every position."""
 
     pure = True
 
@@ -160,13 +159,13 @@ class Hidden:
         self.policy = policy
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Any:
-        """What the policy says."""
+        """Return the policy's probabilities."""
         return self.policy.probabilities(boards, rng)
 
 
 @cache
 def net() -> Policy:
-    """A small net that has not learned yet, and plays by the mean over all images."""
+    """Return a small untrained net, which plays by the mean over all symmetries."""
     from learners.q_net import QNetConfig
 
     try:
@@ -176,13 +175,13 @@ def net() -> Policy:
 
 
 def asked_about_all() -> Ask:
-    """The same net asked about every position, forward and back, as long as nothing is known of it, or kept."""
+    """Return exploitability of the same net, queried about every position, forward and back, without a cache."""
     ours = exploitability(SKIP_4, net())
 
     def ask() -> None:
         most, exact.KEPT = exact.KEPT, 0
         try:
-            close(ours, exploitability(SKIP_4, Hidden(net())))  # now, for it takes minutes
+            close(ours, exploitability(SKIP_4, Hidden(net())))  # compared here, as it takes minutes
         finally:
             exact.KEPT = most
 
@@ -260,7 +259,7 @@ ALONE = {
     "outcome-4x4": 'outcome(Game(4, 4, 4), "optimal", "random")',
     **{f"prove-{m}x{n}-{k}": f"prove(Game({m}, {n}, {k}))" for m, n, k in PROOFS},
 }
-"""what has no peer, as Python"""
+"""Work without a peer, as Python code."""
 
 BEFORE = """
 from pathlib import Path

@@ -1,7 +1,7 @@
-"""How long a visitor of the explorer waits: from a click to what is drawn, alone and among others; and what it weighs.
+"""Response times of the explorer, from a click to the drawn result, with one visitor and with several; and its size.
 
-A browser clicks through games on 3 x 3 with the panels that need nothing to be loaded, and looks at every frame whether
-all of them are drawn. The others ask the same over HTTP, each once a second. There is no peer to measure beside.
+A browser clicks through games on 3 x 3 with the panels that need no loading, and checks at every frame whether all are
+drawn. The other visitors send the same requests over HTTP, each once a second. There is no peer.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from measuring import MS, Benchmark, Part, SkipRow, run  # noqa: E402  # it take
 from rich.box import MARKDOWN  # noqa: E402
 from rich.table import Table  # noqa: E402
 
-if CORES:  # the server, the browser and the other visitors are not to wait for one core
+if CORES:  # server, browser and visitors must not share one core
     os.sched_setaffinity(0, CORES)
 
 ROOT = Path(__file__).parents[1]
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 CLICKS = ("b2", "a1", "c1", "a3", "a2", "c2", "b1", "b3")
-"""of a game that goes on to its last cell"""
+"""Clicks of a game that fills the board."""
 GAME = {"rows": 3, "columns": 3, "win_length": 3, "skip_chance": 0.25}
 KINDS = ("exact", "random", "compressed", "search", "mcts")
 PLAY = """async ([names, games]) => {
@@ -63,7 +63,7 @@ PLAY = """async ([names, games]) => {
 
 @dataclass(frozen=True)
 class Measured:
-    """A row: what was measured, in what unit, and the goal."""
+    """A row: a measurement, its unit, and the goal."""
 
     name: str
     what: str
@@ -75,14 +75,14 @@ class Measured:
 
     @classmethod
     def of(cls, name: str, what: str, unit: str, values: list[float], goal: str = "") -> Measured:
-        """Of at least one value."""
+        """Summarize at least one value."""
         last = sorted(values)[min(len(values) - 1, int(0.99 * len(values)))]
         return cls(name, what, unit, len(values), statistics.median(values), last, goal)
 
 
 @contextmanager
 def served() -> Iterator[tuple[str, float]]:
-    """The address of an explorer in a process of its own, and the ms from its start to its first page."""
+    """Yield the address of an explorer in a separate process, and the ms from its start to its first page."""
     with tempfile.TemporaryDirectory() as root:
         command = [sys.executable, str(ROOT / "play.py"), "--web", "--no-browser", "--runs", root]
         begin = time.perf_counter()
@@ -104,7 +104,7 @@ def served() -> Iterator[tuple[str, float]]:
 
 
 def asked(host: str, method: str, path: str, body: Any = None) -> bytes:
-    """An answer, whatever it is."""
+    """Return the response to a request, whatever its status."""
     connection = http.client.HTTPConnection(host, timeout=60)
     try:
         said = None if body is None else json.dumps(body)
@@ -115,7 +115,7 @@ def asked(host: str, method: str, path: str, body: Any = None) -> bytes:
 
 
 def visit(host: str, ended: threading.Event, wait: float) -> None:
-    """Play on as a page does, about once a second, until it ends."""
+    """Play like a page, about one request a second, until ``ended`` is set."""
     ended.wait(wait)
     line: dict[str, Any] = {"moves": "", "positions": [{"position": ".../.../... o"}], "result": None}
     while not ended.wait(1.0):
@@ -131,7 +131,7 @@ def visit(host: str, ended: threading.Event, wait: float) -> None:
 
 
 def measure(name: str, rounds: int, seconds: float) -> Measured:
-    """A row."""
+    """Measure a row."""
     if name == "weight":
         assets = ROOT / "ttt_apps" / "explorer" / "assets"
         size = sum(path.stat().st_size for path in assets.iterdir()) / 1024
@@ -181,7 +181,7 @@ def measure(name: str, rounds: int, seconds: float) -> Measured:
 
 
 def table_of(rows: list[Measured]) -> Table:
-    """The rows as lines."""
+    """Return the table of the rows."""
     table = Table(box=MARKDOWN, title="Server, browser and visitors on all cores", title_justify="left")
     for header in ("row", "what", "unit", "times", "median", "99%", "goal"):
         table.add_column(header, no_wrap=True)

@@ -1,8 +1,8 @@
-"""What the parts of a game program cost and bring: clocks around a search, look-ups, and matches by the clock.
+"""Cost and benefit of the parts of a game program: time checks in a search, look-ups, and timed matches.
 
-Rows take turns with what stands beside them in one process on one core, for several rounds, by CPU time: the same
-search to the same depth with a clock that is looked at, and without. Games of matches by the clock are counted by wall
-time, on one core and on two, in turns.
+Each row alternates with its peer in one process on one core, for several rounds, by CPU time: the same search to the
+same depth with and without time checks. Games of timed matches are counted by wall time, on one core and on two, in
+turns.
 
     python benchmarks/game_program.py [--quick] [--rounds N] [--only NAME,...] [--json FILE]
 """
@@ -36,14 +36,14 @@ from ttt_envs.rules import NOT_OVER, Game, standing
 
 PACKAGES = ("numpy", "numba", "joblib")
 AT_LEAST = 0.97
-"""of the positions a second that a search looks at without a clock"""
+"""Minimum speed relative to a search without time checks, in positions per second."""
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Looks at the clock
+# Time checks
 
 
 def by_the_clock(game: Game, policy: Policy, depth: int, amount: float) -> Stretch:
-    """A search to a depth, with hours left."""
+    """Return a search to a depth, with hours left on the clock."""
     position, plan = Boards.start(game).position(0), Plan(1e4, 1e4, min_depth=depth, max_depth=depth)
 
     def work() -> float:
@@ -55,7 +55,7 @@ def by_the_clock(game: Game, policy: Policy, depth: int, amount: float) -> Stret
 
 
 def deepening(game: Game, depth: int) -> Search:
-    """The same without."""
+    """Run the same search without a clock."""
     search = Search(game, Boards.start(game), every_move=False, memory=TABLE_MIB << 20)
     for one in range(1, depth + 1):
         search.run(one)
@@ -113,7 +113,7 @@ ROWS = (
 )
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Matches by the clock
+# Timed matches
 
 CLOCK = Clock(1, 0.01)
 MATCHES = "timed-matches"
@@ -121,18 +121,18 @@ MATCHES = "timed-matches"
 
 @dataclass(frozen=True)
 class Jobs:
-    """Games a second of wall time, by how many processes."""
+    """Games per second of wall time, by number of processes."""
 
     games: int
     one: Spread
     two: Spread
     ratio: Spread
     lost_on_time: int
-    """of all games"""
+    """games lost on time, of all games"""
 
 
 def measure_matches(name: str, rounds: int, seconds: float) -> Jobs:
-    """As many games as take some seconds, in turns on one core and on two.
+    """Play games for some seconds, in turns on one core and on two.
 
     Raises:
         SkipRow: there is one core.
@@ -153,7 +153,7 @@ def measure_matches(name: str, rounds: int, seconds: float) -> Jobs:
                 )
                 of_round.append(2 * pairs / (perf_counter() - begun))
                 lost += sum(times.lost for times in played.times)
-            if round_:  # the first starts the workers and compiles
+            if round_:  # the first round starts the workers and compiles
                 rates.append(of_round)
     finally:
         os.sched_setaffinity(0, before)
@@ -177,7 +177,7 @@ def table_of_matches(found: list[Jobs]) -> Table:
 
 @dataclass(frozen=True)
 class Rate:
-    """How much in a second of CPU time."""
+    """Amount of work per second of CPU time."""
 
     name: str
     work: str
@@ -190,7 +190,7 @@ PROBED_FROM, AT_ONCE = 12, 4096
 
 @cache
 def the_book() -> OpeningBook:
-    """A book of the moves of games at random, and of who has won them by chance."""
+    """Return a book of moves of random games, with random results."""
     rng = np.random.default_rng(0)
     parts = []
     for seed in range(50):
@@ -201,7 +201,7 @@ def the_book() -> OpeningBook:
         path = Path(folder, "book")
         make_book(BOOK_GAME, parts, plies=8).write(path)
         policy = OpeningBook(BOOK_GAME, str(path), then="random")
-        policy.of_book(Boards.start(BOOK_GAME))  # which opens it
+        policy.of_book(Boards.start(BOOK_GAME))  # opens the book
         return policy
 
 
@@ -213,7 +213,7 @@ def the_database() -> TemporaryDirectory[str]:
 
 
 def boards_of(game: Game, seed: int, most: int, least: int = 0) -> Boards:
-    """Positions with ``least`` to ``most`` - 1 stones at random places, by turns, that are not over."""
+    """Return unfinished positions with ``least`` to ``most`` - 1 stones at random places, by turns."""
     rng = np.random.default_rng(seed)
     cells = np.zeros((2 * AT_ONCE, game.cells), np.int8)
     order = rng.permuted(np.tile(np.arange(game.cells), (len(cells), 1)), axis=1)

@@ -1,9 +1,8 @@
-"""How fast learners learn, each beside a peer that does the same.
+"""Training speed of the learners, each beside a peer that does the same.
 
-Ours and the peer take turns in one process on one core, for several rounds, and the ratio is taken within each round.
-A rate is finished games per second of CPU time, exploration and learning included; imports, compiling and the first
-games stay outside the clock. Every learner starts anew, in every round and again and again in it, so that tables grow
-from nothing.
+Both sides alternate in one process on one core, for several rounds, and the ratio is taken within each round. A rate is
+finished games per second of CPU time, exploration and learning included; imports, compilation and the first games are
+not timed. Every learner starts untrained, several times per round, so that tables grow from nothing.
 
     python benchmarks/learners.py [--quick] [--rounds N] [--only NAME,...] [--json FILE]
 """
@@ -32,15 +31,15 @@ from ttt_envs.specs import load_object
 
 PACKAGES = ("numpy", "numba", "tensorflow", "open_spiel")
 BOARDS = ((3, 3), (4, 4), (5, 4), (7, 5))
-"""edges and win lengths of the table of boards"""
+"""Edges and win lengths of the table of boards."""
 OF_BOARDS = "boards"
 
 Play = Callable[[int], None]
-"""plays and learns so many games, from the start"""
+"""Plays and learns this number of games, from the start."""
 
 
 def our_learner(name: str, opponent: str, game: Game | None = None, **settings: Any) -> Play:
-    """At the batch that ``train.py`` plays by default."""
+    """Return a training with the default batch of ``train.py``."""
     config = load_object(LEARNERS[name])(**settings)
 
     def play(games: int) -> None:
@@ -54,7 +53,7 @@ LINES = ((0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4
 
 
 def dictionary_learner() -> Play:
-    """Tabular Q-learning against random moves as tutorials write it: a dictionary, a string for a board, no API."""
+    """Return tabular Q-learning against random moves as in tutorials: a dictionary, a string for a board, no API."""
 
     def play(games: int) -> None:
         values: dict[str, list[float]] = {}
@@ -97,7 +96,7 @@ def dictionary_learner() -> Play:
 
 
 def open_spiel_learner() -> Play:
-    """OpenSpiel's tabular Q-learner in self-play, one learner in each seat."""
+    """Return OpenSpiel's tabular Q-learner in self-play, one learner in each seat."""
     from open_spiel.python import rl_environment
     from open_spiel.python.algorithms import tabular_qlearner
 
@@ -117,7 +116,7 @@ def open_spiel_learner() -> Play:
 
 
 def keras_learner(hidden: int) -> Play:
-    """The same net in Keras, updated move by move with ``train_on_batch``, against random moves."""
+    """Return the same net in Keras, updated move by move with ``train_on_batch``, against random moves."""
     import keras
 
     from ttt_envs.single_env import SingleEnv
@@ -154,12 +153,12 @@ def keras_learner(hidden: int) -> Play:
 
 
 def q_net_hidden() -> int:
-    """The default size of the net's hidden layer."""
+    """Return the default size of the net's hidden layer."""
     return int(load_object(LEARNERS["q-net"])().hidden)
 
 
 def rows(share: float) -> tuple[Row, ...]:
-    """All, whose learners play this share of the games before they start anew."""
+    """Return all rows; learners play this share of the games before they restart."""
 
     def learning(play: Play, games: int) -> Stretch:
         count = max(1, int(share * games))
@@ -195,7 +194,7 @@ def rows(share: float) -> tuple[Row, ...]:
 
 
 def rates_of_boards(_: str, rounds: int, seconds: float) -> dict[str, dict[str, Spread]]:
-    """Games per second of every learner of our own, by board, against random moves."""
+    """Return games per second of each of our learners, by board, against random moves."""
     found: dict[str, dict[str, Spread]] = {}
     games = max(300, int(20_000 * seconds))
     for name, path in LEARNERS.items():

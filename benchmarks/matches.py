@@ -1,8 +1,8 @@
-"""How fast matches are played, beside OpenSpiel's loop over bots; a second worker; a net of others; a placement.
+"""Speed of matches beside OpenSpiel's loop over bots; of a second worker; of a torch net; and of a placement.
 
-Ours and the peer take turns in one process on one core, for several rounds, and the ratio is taken within each round. A
-rate is finished games per second of CPU time; imports, compiling and the first match stay outside the clock. What one
-worker and two play is one match of about half a minute, in turns and by wall time, on all cores.
+Both sides alternate in one process on one core, for several rounds, and the ratio is taken within each round. A rate is
+finished games per second of CPU time; imports, compilation and the first match are not timed. One worker and two play
+the same match of about half a minute, in turns and by wall time, on all cores.
 
     python benchmarks/matches.py [--quick] [--rounds N] [--only NAME,...] [--json FILE]
 """
@@ -24,7 +24,7 @@ from ttt_envs.rules import Game
 
 PACKAGES = ("numpy", "numba", "joblib", "open_spiel", "torch")
 PAIRS = 32 * 2048
-"""of a match that is timed: all of its blocks are as large as they get"""
+"""Number of pairs of a timed match, so that all of its blocks have the maximum size."""
 
 
 def our_match(a: str, b: str) -> Stretch:
@@ -32,7 +32,7 @@ def our_match(a: str, b: str) -> Stretch:
 
 
 def open_spiel_bots(games: int = 100) -> Stretch:
-    """Two bots that move at random play tic-tac-toe, as OpenSpiel evaluates bots."""
+    """Return two random bots at tic-tac-toe, in OpenSpiel's evaluation of bots."""
     import pyspiel
     from open_spiel.python.algorithms.evaluate_bots import evaluate_bots
     from open_spiel.python.bots.uniform_random import UniformRandomBot
@@ -68,7 +68,7 @@ ROWS = tuple(
 SLOW = Game(5, 5, 4, 0.25)
 SLOW_PLAYERS = ("expectiminimax:depth=3", "mcts:simulations=500")
 SECONDS = (3.0, 30.0)
-"""wall time of one worker: of the quick form, and else"""
+"""Wall time of one worker in seconds: in the quick form, and in the full form."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Workers:
 
 
 def measure_workers(name: str, rounds: int, seconds: float) -> Workers:
-    """In turns, once the workers are there and have compiled."""
+    """Measure both in turns, after the workers have started and compiled."""
     if not hasattr(os, "sched_setaffinity") or os.cpu_count() == 1:
         raise SkipRow("there is one core, or processes cannot be kept on one")
 
@@ -126,7 +126,7 @@ def table_of_workers(found: Sequence[Workers]) -> Table:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# A net of somebody else's, exactly
+# A net of another library, exactly
 
 ALONE = {
     "exploitability-torch": ("exploitability of a torch MLP, 3 x 3 (at most 2 s)", "exploitability(Game(), policy)"),

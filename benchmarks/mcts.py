@@ -1,10 +1,10 @@
-"""How many simulations a second Monte Carlo tree search does, each row beside a peer.
+"""Simulations per second of Monte Carlo tree search, each row beside a peer.
 
-Ours and the peer take turns in one process on one core, for several rounds, and the ratio is taken within each round,
-so that a slow moment of the machine hits both. A rate is simulations per second of the process's CPU time; kernels and
-graphs are compiled before. Searches begin at the empty board. Beside OpenSpiel both do the same: UCT with one random
-game from every leaf, plain, or in the row "decisive" with what either has to pass on certain results. Beside mctx ours
-does more: mctx judges a leaf by a random number, ours plays a game to the end.
+Both sides alternate in one process on one core, for several rounds. The ratio is taken within each round, so that a
+slow moment of the machine affects both. A rate is simulations per second of the process's CPU time; kernels and graphs
+are compiled before. Searches start at the empty board. Beside OpenSpiel both do the same: UCT with one random rollout
+per leaf, plain, or in the row "decisive" with each side's propagation of solved values. Beside mctx ours does more:
+mctx evaluates a leaf by a random number, ours plays a game to the end.
 
     python benchmarks/mcts.py [--quick] [--rounds N] [--only NAME,...] [--json FILE]
 """
@@ -35,7 +35,7 @@ BATCH = 256
 
 
 def ours(game: Game, simulations: int, decisive: bool = False, count: int = 1) -> Stretch:
-    """Trees of ``count`` empty boards."""
+    """Return searches of ``count`` empty boards."""
     boards, rng = Boards.start(game, count), np.random.default_rng(0)
 
     def think() -> int:
@@ -47,7 +47,7 @@ def ours(game: Game, simulations: int, decisive: bool = False, count: int = 1) -
 
 
 def our_moves(game: Game, simulations: int) -> Stretch:
-    """Whole moves of the policy as it is without settings, one position at a time."""
+    """Return whole moves of the default policy, one position at a time."""
     policy, boards, rng = MCTS(game, simulations), Boards.start(game), np.random.default_rng(0)
 
     def think() -> int:
@@ -58,7 +58,7 @@ def our_moves(game: Game, simulations: int) -> Stretch:
 
 
 def open_spiel(name: str, simulations: int, solve: bool = False) -> Stretch:
-    """OpenSpiel's search in C++."""
+    """Return OpenSpiel's search in C++."""
     import pyspiel
 
     game = pyspiel.load_game(name)
@@ -74,7 +74,9 @@ def open_spiel(name: str, simulations: int, solve: bool = False) -> Stretch:
 
 
 def mctx_pgx(name: str, simulations: int) -> Stretch:
-    """``mctx.muzero_policy`` or ``mctx.gumbel_muzero_policy`` over pgx's tic-tac-toe, equal priors, random values."""
+    """Return ``mctx.muzero_policy`` or ``mctx.gumbel_muzero_policy`` over pgx's tic-tac-toe: equal priors, random
+    values.
+    """
     import jax
     import jax.numpy as jnp
     import mctx

@@ -1,4 +1,4 @@
-"""What the benchmarks share. Importing this keeps the process on one core."""
+"""Shared parts of the benchmarks. Importing this pins the process to one core."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ import ttt_envs
 from evaluation.cost import processor
 from ttt_envs.compiling import INTERPRET
 
-os.environ[INTERPRET] = "0"  # what is measured is machine code
+os.environ[INTERPRET] = "0"  # measure machine code
 
-# a benchmark that is named after a package must not be found in its place
+# a benchmark named after a package must not shadow it
 sys.path[:] = [folder for folder in sys.path if folder != str(Path(__file__).parent)]
 
-if hasattr(os, "sched_setaffinity"):  # libraries imported later make threads for the cores they find
+if hasattr(os, "sched_setaffinity"):  # libraries imported later make as many threads as they find cores
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 
 
-class SkipRow(Exception):  # noqa: N818  # no error
-    """A row cannot be measured here; the message says why."""
+class SkipRow(Exception):  # noqa: N818  # not an error
+    """A row cannot be measured here; the message is the reason."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Spread:
 
     @classmethod
     def of(cls, values: Iterable[float]) -> Spread:
-        """Of at least one value."""
+        """Summarize at least one value."""
         values = sorted(values)
         return cls(statistics.median(values), values[0], values[-1])
 
@@ -64,7 +64,7 @@ class Spread:
 
 
 def compile_c(source: str) -> ctypes.CDLL:
-    """A file of ``benchmarks/peers``, as a plain programmer would have it compiled.
+    """Compile a file of ``benchmarks/peers`` with the usual options.
 
     Raises:
         SkipRow: there is no compiler.
@@ -78,7 +78,7 @@ def compile_c(source: str) -> ctypes.CDLL:
 
 
 def versions(packages: Iterable[str]) -> dict[str, str]:
-    """Of Python, of ours, of the packages that are installed and of gcc."""
+    """Return the versions of Python, of this package, of the installed packages and of gcc."""
     found = {"python": platform.python_version(), "ttt_envs": ttt_envs.__version__}
     for package in packages:
         try:
@@ -91,12 +91,12 @@ def versions(packages: Iterable[str]) -> dict[str, str]:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Alone
+# Without a peer
 
 
 @dataclass(frozen=True)
 class Alone:
-    """What was measured by itself, in a fresh process."""
+    """A measurement without a peer, in a new process."""
 
     name: str
     work: str
@@ -119,7 +119,7 @@ print(wall, cpu, peak, found)
 
 
 def measure_alone(name: str, work: str, before: str, expression: str) -> Alone:
-    """Run Python in a fresh process: ``before``, which is not measured, then ``expression``.
+    """Run Python in a new process: ``before``, which is not measured, then ``expression``.
 
     Raises:
         SkipRow: it failed.
@@ -149,42 +149,42 @@ def table_of_alone(rows: Iterable[Alone]) -> Table:
 
 
 class Done(NamedTuple):
-    """What a stretch of work amounts to."""
+    """Amount and time of a stretch of work."""
 
     amount: float
-    """moves, games, positions or answers"""
+    """number of moves, games, positions or answers"""
     seconds: float
     """CPU time of the work"""
     aside: float = 0.0
-    """CPU time of what the work needs and the rate leaves out"""
+    """CPU time of necessary work that the rate excludes"""
 
 
 Stretch = Callable[[], Done]
-"""works on for some milliseconds"""
+"""Works for some milliseconds."""
 
 
 class Row(NamedTuple):
-    """Ours beside a peer."""
+    """A comparison of ours with a peer."""
 
     name: str
     ours: str
     beside: str
     at_least: float | None
-    """the ratio to reach: how many times as fast ours must be; None where nothing is asked"""
+    """minimum ratio of our speed to the peer's; None if there is no goal"""
     our_stretch: Callable[[], Stretch]
-    """makes ours ready"""
+    """prepares our side"""
     peer_stretch: Callable[[], Stretch]
 
 
 class Unit(NamedTuple):
-    """What a column shows."""
+    """Unit of a column."""
 
     name: str
     of: Callable[[Done], float]
 
 
 def rate(name: str) -> Unit:
-    """How much in a second."""
+    """Return the unit of an amount per second."""
     return Unit(name, lambda done: done.amount / done.seconds)
 
 
@@ -204,14 +204,14 @@ class Comparison:
     """in the unit"""
     peer_side: Spread
     ratio: Spread
-    """how many times as fast ours is, within each round"""
+    """ratio of our speed to the peer's, within each round"""
     at_least: float | None
     aside_ns: float
-    """nanoseconds for each of what is counted, on both sides, that the rates leave out"""
+    """nanoseconds per counted item, on both sides, that the rates exclude"""
 
 
 def timed(work: Callable[[], float]) -> Stretch:
-    """The CPU time of ``work``, which returns what it amounts to."""
+    """Time ``work``, which returns its amount, by CPU time."""
 
     def stretch() -> Done:
         begin = process_time()
@@ -222,7 +222,7 @@ def timed(work: Callable[[], float]) -> Stretch:
 
 
 def asked(ask: Callable[[], object], answers: int = 1) -> Stretch:
-    """The CPU time of so many answers at once."""
+    """Time this number of answers at once by CPU time."""
 
     def work() -> float:
         ask()
@@ -236,14 +236,14 @@ def total(parts: Iterable[Done]) -> Done:
 
 
 def rounds_of(stretches: Sequence[Stretch], rounds: int, seconds: float) -> list[list[Done]]:
-    """What is done [stretch][round]: in each round every one by turns for ``seconds`` of its CPU time, once at least.
+    """Return measurements [stretch][round]: in each round, each stretch runs by turns for ``seconds`` of its CPU time.
 
-    Everything is done once before, which compiles.
+    Every stretch runs at least once per round, and once before, which compiles.
     """
     for stretch in stretches:
         stretch()
     gc.collect()
-    gc.freeze()  # what the peers' libraries keep is not ours, or theirs, to look through in the middle of a game
+    gc.freeze()  # excludes the peers' long-lived objects from garbage collection during a measurement
     done: list[list[Done]] = [[] for _ in stretches]
     for _ in range(rounds):
         for stretch, of_stretch in zip(stretches, done, strict=True):
@@ -258,7 +258,7 @@ def compare(row: Row, unit: Unit, rounds: int, seconds: float) -> Comparison:
     """Measure a row.
 
     Raises:
-        ImportError, SkipRow: the peer is not there.
+        ImportError, SkipRow: the peer is missing.
     """
     peer = row.peer_stretch()
     ours, theirs = rounds_of([row.our_stretch(), peer], rounds, seconds)
@@ -278,12 +278,12 @@ def compare(row: Row, unit: Unit, rounds: int, seconds: float) -> Comparison:
 
 
 def goal(ratio: float, at_least: float | None) -> str:
-    """What was to be reached, and whether it was missed."""
+    """Format the goal, and whether it was missed."""
     return "" if at_least is None else f"{at_least:g}" + (" missed" if ratio < at_least else "")
 
 
 def table_of(comparisons: Sequence[Comparison], aside: str = "") -> Table:
-    """Rows as lines; ``aside`` is the header of what the rates leave out, where that is something."""
+    """Return the table of comparisons; ``aside`` is the header of excluded costs, if any."""
     table, unit = Table(box=MARKDOWN), comparisons[0].unit
     for header in ("row", "ours", "beside"):
         table.add_column(header, no_wrap=True)
@@ -302,19 +302,19 @@ def table_of(comparisons: Sequence[Comparison], aside: str = "") -> Table:
 
 @dataclass(frozen=True)
 class Arguments:
-    """What every benchmark is asked."""
+    """Options of every benchmark."""
 
     quick: bool = False
     """fewer and shorter rounds"""
     rounds: int | None = None
-    """how often everything is measured"""
+    """number of repetitions of every measurement"""
     only: str = ""
-    """names of rows with commas between them"""
+    """names of rows, separated by commas"""
     json: Path | None = None
-    """where to write the same as JSON"""
+    """file for the same results as JSON"""
 
     def chosen(self, known: list[str]) -> list[str]:
-        """The rows to measure."""
+        """Return the rows to measure."""
         names = self.only.split(",") if self.only else known
         if unknown := set(names) - set(known):
             raise SystemExit(f"there are no rows {', '.join(sorted(unknown))}: choose among {', '.join(known)}")
@@ -323,20 +323,23 @@ class Arguments:
 
 @dataclass(frozen=True)
 class Part:
-    """A table of a benchmark beside that of its rows."""
+    """An additional table of a benchmark."""
 
     key: str
-    """in the JSON"""
+    """key in the JSON"""
     names: tuple[str, ...]
-    """as --only has them"""
+    """row names, as in --only"""
     measure: Callable[[str, int, float], Any]
-    """what stands behind a name, by rounds and seconds of a round: a dataclass, or lists and dicts of them"""
+    """measures a row by its name, the rounds and the seconds of a round: returns a dataclass, or lists and dicts of
+    them"""
     table: Callable[[list[Any]], Table]
-    """of what was measured"""
+    """formats the measurements"""
 
 
 def alone_part(work: Mapping[str, tuple[str, str]], before: str) -> Part:
-    """What has no peer, in processes of their own: by name the work in words and as Python, and what comes before."""
+    """Return a part of work without a peer, in separate processes: work by name, described and as Python, and its
+    setup.
+    """
 
     def measure(name: str, rounds: int, seconds: float) -> Alone:
         return measure_alone(name, work[name][0], before, work[name][1])
@@ -346,32 +349,32 @@ def alone_part(work: Mapping[str, tuple[str, str]], before: str) -> Part:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """Rows in a unit, and parts beside them."""
+    """Rows in a unit, and additional parts."""
 
     about: str
     """the help"""
     packages: tuple[str, ...]
-    """whose versions are told"""
+    """packages whose versions are printed"""
     unit: Unit
     rows: Sequence[Row]
     parts: Sequence[Part] = ()
     quick_rows: Sequence[Row] | None = None
-    """the rows of the quick form, where they are others"""
+    """the rows of the quick form, if they differ"""
     left_out: tuple[str, ...] = ()
-    """by the quick form, unless asked for"""
+    """rows omitted from the quick form, unless requested"""
     asked_for: tuple[str, ...] = ()
-    """rows that take so long that they are measured only where ``--only`` names them"""
+    """slow rows, measured only if ``--only`` names them"""
     seconds: tuple[float, float] = (0.1, 0.4)
-    """CPU time of a side in a round: of the quick form, and else"""
+    """CPU time of a side in a round: in the quick form, and in the full form"""
     rounds: tuple[int, int] = (2, 5)
     aside: str = ""
     """see :func:`table_of`"""
     note: str = ""
-    """said below the machine"""
+    """printed below the machine"""
 
 
 def plain(value: Any) -> Any:
-    """JSON-ready data of dataclasses in lists and dicts."""
+    """Convert dataclasses in lists and dicts to JSON-ready data."""
     if isinstance(value, dict):
         return {key: plain(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
@@ -380,7 +383,7 @@ def plain(value: Any) -> Any:
 
 
 def run(benchmark: Benchmark) -> None:
-    """The command: measure what is asked for, print tables, write JSON."""
+    """Run the command: measure the requested rows, print tables, write JSON."""
     arguments = tyro.cli(Arguments, description=benchmark.about)
     quick = arguments.quick
     rows = (benchmark.quick_rows or benchmark.rows) if quick else benchmark.rows
@@ -396,7 +399,7 @@ def run(benchmark: Benchmark) -> None:
     skipped: dict[str, str] = {}
 
     def tried(name: str, measure: Callable[[], Any]) -> list[Any]:
-        """What was measured, or nothing where that cannot be here."""
+        """Return the measurement, or nothing if it is impossible here."""
         with console.status(name):
             try:
                 return [measure()]

@@ -1,11 +1,10 @@
-"""What many workers are worth: blocks of work on one and two workers here, and what follows for up to a thousand.
+"""Scaling with workers: blocks of work on one and two workers here, and simulations of up to a thousand.
 
-First it is measured what a block of each kind of work takes, and what it costs to hand one to a worker: by joblib's
-processes, and by tasks of Ray on a cluster that is started here and stopped again. Then one worker and two do the same
-blocks, in turns. At last so many workers are simulated as nobody has here: whoever is free takes the next block, whose
-time is drawn from those that were measured, and one process hands out work at the cost that was measured, short blocks
-several together, as joblib and we do. The simulated numbers leave out what machines of their own would add: each
-compiles once, and networks are slower.
+First, the duration of a block of each kind of work is measured, and the cost of handing one to a worker: by joblib's
+processes, and by tasks of Ray on a temporary local cluster. Then one worker and two do the same blocks, in turns.
+Finally, larger numbers of workers are simulated: a free worker takes the next block, with a duration drawn from the
+measured ones, and one process hands out work at the measured cost, short blocks in groups, as joblib and we do. The
+simulation excludes the costs of separate machines: each compiles once, and networks are slower.
 
     python benchmarks/scale.py [--quick] [--rounds N] [--seconds S] [--no-ray] [--json FILE]
 """
@@ -40,9 +39,9 @@ from ttt_envs.rules import Game
 SKIP_5 = Game(5, 5, 4, 0.1)
 SIMULATED = (10, 100, 1_000)
 TOGETHER_S = {"joblib": 0.2, "Ray": TASK_S}
-"""seconds of work that are handed out together, where blocks are shorter; joblib's is its own"""
+"""Seconds of work in a group of short blocks; joblib's is its own."""
 JOB_S = 3_600.0
-"""CPU seconds of a simulated job"""
+"""CPU seconds of a simulated job."""
 
 
 def match_block(seed: int) -> Score:
@@ -67,11 +66,11 @@ WORK: dict[str, tuple[Callable[[Any], Any], Callable[[int], list[tuple[Any]]]]] 
         lambda count: [(range(4 * block, 4 * block + 4),) for block in range(count)],
     ),
 }
-"""what is divided -> what does a block, and so many blocks"""
+"""Kinds of work: the function for a block, and a function that returns blocks."""
 
 
 def seconds(function: Callable[..., Any], blocks: Sequence[Any], jobs: Jobs) -> float:
-    """Wall seconds for all blocks."""
+    """Return the wall seconds of all blocks."""
     begun = perf_counter()
     for _ in do_blocks(function, blocks, jobs):
         pass
@@ -79,13 +78,13 @@ def seconds(function: Callable[..., Any], blocks: Sequence[Any], jobs: Jobs) -> 
 
 
 def simulate(times: Reals, workers: int, hand_out_s: float, together_s: float, rng: np.random.Generator) -> float:
-    """The efficiency of so many workers at a job of ``JOB_S`` seconds: its work, over workers times its wall time.
+    """Return the efficiency of workers at a job of ``JOB_S`` seconds: its work, over workers times its wall time.
 
     Args:
-        times: float64[N], seconds of blocks as they were measured.
-        workers: who take work as they get free.
-        hand_out_s: seconds that the one process needs each time that it hands out work.
-        together_s: seconds of work that are handed out together, at least one block.
+        times: float64[N], measured seconds of blocks.
+        workers: number of workers, which take work when free.
+        hand_out_s: seconds that the one process needs for each handing out of work.
+        together_s: seconds of work in a group, at least one block.
         rng: draws the blocks.
     """
     together = max(1, int(together_s / times.mean()))
@@ -100,7 +99,7 @@ def simulate(times: Reals, workers: int, hand_out_s: float, together_s: float, r
 
 
 class Ray:
-    """A cluster on this machine."""
+    """A Ray cluster on this machine."""
 
     def __enter__(self) -> Ray:
         import ray
@@ -122,13 +121,13 @@ class Ray:
 
 
 def measured(cluster: Cluster | None, rounds: int, job_s: float) -> dict[str, Any]:
-    """All that is measured, JSON-ready."""
+    """Return all measurements, JSON-ready."""
     kinds: dict[str, Jobs] = {"joblib": 2} | ({} if cluster is None else {"Ray": cluster})
     few, many = [(n,) for n in range(10)], [(n,) for n in range(1_000)]
     overhead: dict[str, float] = {}
     for name, jobs in kinds.items():
-        seconds(nothing, few, jobs)  # workers begin
-        parallel.TASK_S = 0.0  # each by itself
+        seconds(nothing, few, jobs)  # starts the workers
+        parallel.TASK_S = 0.0  # one task per block
         overhead[name] = statistics.median(seconds(nothing, many, jobs) / len(many) for _ in range(rounds))
         parallel.TASK_S = TASK_S
     found: dict[str, Any] = {"cpu": processor(), "hand_out_s": overhead, "work": {}}
@@ -138,10 +137,10 @@ def measured(cluster: Cluster | None, rounds: int, job_s: float) -> dict[str, An
             begun = perf_counter()
             function(*block)
             times.append(perf_counter() - begun)
-        times = times[2:]  # the first compile
+        times = times[2:]  # the first ones compile
         blocks = blocks_of(max(4, int(job_s / statistics.fmean(times))))
         for jobs in kinds.values():
-            seconds(function, blocks[:4], jobs)  # workers compile, or read what was compiled
+            seconds(function, blocks[:4], jobs)  # workers compile, or load compiled code
         ratios: dict[str, list[float]] = {kind: [] for kind in kinds}
         for _ in range(rounds):
             alone = seconds(function, blocks, 1)
@@ -166,7 +165,7 @@ def measured(cluster: Cluster | None, rounds: int, job_s: float) -> dict[str, An
 
 
 def tables(found: dict[str, Any]) -> list[Table]:
-    """What was measured, to look at."""
+    """Return the tables of measurements."""
     handed = Table("what it costs", "ms", box=MARKDOWN)
     for kind, cost in found["hand_out_s"].items():
         handed.add_row(f"{kind}: handing out work once, and taking its result", f"{1e3 * cost:.2f}")

@@ -1,8 +1,8 @@
-"""How fast searches are, each beside a peer that finds the same; and how much of a tree they need to look at.
+"""Speed of searches, each beside a peer with the same results; and the number of positions that they visit.
 
-Ours and the peer take turns in one process on one core, for several rounds, and the ratio is taken within each round,
-so that a slow moment of the machine hits both. What is measured is CPU time; kernels are warm. Both answers are
-compared before anything is timed. Positions looked at are counted, not timed: they are the same on every machine.
+Both sides alternate in one process on one core, for several rounds. The ratio is taken within each round, so that a
+slow moment of the machine affects both. Times are CPU times; kernels are warm. Both results are compared before the
+timing. Visited positions are counted, not timed: they are the same on every machine.
 
     python benchmarks/search.py [--quick] [--rounds N] [--only NAME,...] [--json FILE]
 """
@@ -28,7 +28,7 @@ from ttt_envs.rules import Game, windows
 PACKAGES = ("numpy", "numba")
 
 Ask = Callable[[], int]
-"""searches once and returns how many positions were looked at"""
+"""Searches once and returns the number of visited positions."""
 
 SKIP_3 = Game(skip_chance=0.25)
 SKIP_5 = Game(5, 5, 4, 0.25)
@@ -48,7 +48,7 @@ def compiled_c() -> ctypes.CDLL:
 
 
 def compared_first(game: Game) -> tuple[list[list[int]], int]:
-    """All windows, first those in rows, columns and main diagonals of a square board; and how many these are."""
+    """Return all lines, first the rows, columns and main diagonals of a square board; and the number of these."""
     edge = game.rows
     main = ({cell * (edge + 1) for cell in range(edge)}, {(cell + 1) * (edge - 1) for cell in range(edge)})
 
@@ -84,7 +84,7 @@ def c_search(game: Game, depth: int) -> Ask:
 
 
 def our_search(game: Game, depth: int, pruning: Pruning, memory: int = 1 << 28, every_move: bool = True) -> Search:
-    """The empty board, searched."""
+    """Search the empty board."""
     search = Search(game, Boards.start(game), pruning=pruning, memory=memory, every_move=every_move)
     search.run(depth)
     return search
@@ -119,13 +119,13 @@ ROWS = (
 
 
 class CountRow(NamedTuple):
-    """How much of a tree is looked at."""
+    """A row that counts visited positions."""
 
     name: str
     game: Game
     depth: int
     at_least: float | None
-    """how many times fewer positions pruning and a table must leave, where that is asked"""
+    """minimum reduction factor of visited positions by pruning and a table, if there is a goal"""
 
 
 COUNT_ROWS = (
@@ -142,11 +142,11 @@ SEARCHES: tuple[tuple[str, Pruning, int], ...] = (
     ("star2, table", "star2", 1 << 28),
 )
 CHOSEN = "star1, table"
-"""what the policy does"""
+"""Search of the default policy."""
 
 
 TEACHER = "teacher-6x6"
-"""a row: what the report spent about 8 hours on"""
+"""Row of the work that took the report about 8 hours."""
 
 
 TEACHER_WORK = (
@@ -162,7 +162,7 @@ ask(1)  # compiles
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Measuring
+# Measurement
 
 
 @dataclass(frozen=True)
@@ -173,14 +173,14 @@ class Counted:
     game: str
     depth: int
     nodes: dict[str, int]
-    """positions looked at for the best moves of the empty board, by kind of search"""
+    """visited positions for the best moves of the empty board, by kind of search"""
     ms: dict[str, float]
     """CPU time of one search"""
     at_least: float | None
 
     @property
     def fewer(self) -> float:
-        """How many times fewer the chosen search looks at."""
+        """Reduction factor of visited positions by the chosen search."""
         return self.nodes[SEARCHES[0][0]] / self.nodes[CHOSEN]
 
 

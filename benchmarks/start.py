@@ -1,8 +1,8 @@
-"""What a new process costs before it does its work: cold, without any machine code cached, and warm.
+"""Startup cost of a new process before its work: cold, without any cached machine code, and warm.
 
-Every row is a process of its own, started anew for every round: CPU seconds, user and system, of it and its children.
-*Cold* has an empty folder of machine code; *warm* has what a run leaves there in which every kernel is compiled.
-The rows "after an edit" run in a copy of the sources: a comment in a file without kernels, then the body of one kernel.
+Every row runs in a new process for every round: CPU seconds, user and system, including its children. *Cold* has an
+empty folder of machine code; *warm* has the folder of a run in which every kernel was compiled. The rows "after an
+edit" run in a copy of the sources: a comment in a file without kernels, then the body of one kernel.
 """
 
 from __future__ import annotations
@@ -66,25 +66,25 @@ ROWS: dict[str, tuple[tuple[str, ...], float | None, bool]] = {
     "explorer: board": (("-c", BOARD), None, True),
     "explorer: all panels": (("-c", PANELS), 20, True),
 }
-"""Row -> arguments of Python, the goal in CPU seconds, and whether the goal is for cold beyond warm"""
+"""Row -> arguments of Python, the goal in CPU seconds, and whether the goal is for cold minus warm."""
 NO_KERNEL, KERNEL = "learners/naive_mc.py", "baselines/simple.py"
-"""Files in which a comment, and the body of one kernel, are edited"""
+"""Files in which a comment, and the body of one kernel, are edited."""
 
 
 @dataclass(frozen=True)
 class Start:
-    """CPU seconds of new processes, cold and warm, beside the goals."""
+    """Measure CPU seconds of new processes, cold and warm, beside the goals."""
 
     rounds: int = 3
-    """how often every row is measured"""
+    """number of repetitions of every row"""
     only: Annotated[str, tyro.conf.arg(metavar="ROW,ROW,...")] = ""
-    """rows by parts of their names; by default all"""
+    """rows by parts of their names; default: all"""
     json: Path | None = None
-    """write all figures to a file"""
+    """write all measurements to a file"""
 
 
 def measure(arguments: tuple[str, ...], folder: Path, root: Path = ROOT, *, compiled: bool = False) -> float:
-    """CPU seconds of a process whose machine code and tables are in ``folder``; every kernel may be compiled."""
+    """Return CPU seconds of a process with machine code and tables in ``folder``; every kernel may be compiled."""
     cache = {"NUMBA_CACHE_DIR": str(folder / "numba"), "TTT_ENVS_CACHE": str(folder / "tables")}
     command = [sys.executable, *(argument.replace("{folder}", str(folder)) for argument in arguments)]
     environment = {**os.environ, **cache, INTERPRET: "0" if compiled else "1", "PYTHONPATH": str(root)}
@@ -94,7 +94,7 @@ def measure(arguments: tuple[str, ...], folder: Path, root: Path = ROOT, *, comp
 
 
 def measure_row(arguments: tuple[str, ...], goal_is_beyond: bool) -> tuple[float | None, float]:
-    """CPU seconds cold, None where no machine code is used, and warm."""
+    """Return CPU seconds cold, None where no machine code is used, and warm."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         cold = measure(arguments, folder)
@@ -104,7 +104,7 @@ def measure_row(arguments: tuple[str, ...], goal_is_beyond: bool) -> tuple[float
 
 
 def measure_edits() -> dict[str, float]:
-    """CPU seconds of a first game that is compiled, warm and after edits of a copy of the sources."""
+    """Return CPU seconds of a compiled first game, warm and after edits of a copy of the sources."""
     with tempfile.TemporaryDirectory() as name:
         root, folder = Path(name, "copy"), Path(name)
         for package in ("ttt_envs", "baselines", "learners", "evaluation"):
@@ -130,7 +130,7 @@ def main(options: Start) -> None:
     rows = {name: row for name, row in ROWS.items() if any(part in name for part in options.only.split(","))}
     table = Table("row", "cold", "warm", "cold - warm", "goal", box=MARKDOWN)
     figures: dict[str, list[list[float | None]]] = {name: [] for name in rows}
-    for _ in range(options.rounds):  # interleaved, so that a slow moment meets all rows
+    for _ in range(options.rounds):  # interleaved, so that a slow moment affects all rows
         for name, (arguments, _, beyond) in rows.items():
             figures[name].append(list(measure_row(arguments, beyond)))
     for name, (_, goal, beyond) in rows.items():

@@ -1,4 +1,4 @@
-"""Asking a policy once: what it has answered is kept, for its images and for both seats where it answers them alike."""
+"""Cache of a pure policy's answers, shared between symmetric positions and between seats where the policy allows."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from ttt_envs.rules import Game
 from ttt_envs.symmetry import Symmetries, inverse, symmetries
 
 KEPT = 1 << 28
-"""bytes of a policy's answers that are kept; beyond that it is asked again"""
+"""Maximum size of the cached answers of a policy in bytes; beyond it the policy is queried again."""
 BYTES = 64
-"""of an answer that gives all its moves the same share: with its key, and its place in the index"""
+"""Size in bytes of a cached answer with equal shares, including its key and its place in the index."""
 
 
 class Kept:
-    """A pure policy that keeps its answers, and is not asked again what it has answered.
+    """A pure policy with a cache of its answers.
 
-    One question stands for all that the policy says it answers alike: images, where it is symmetric, and stones and
-    mover exchanged, where it is colour-blind. On boards of more than 31 cells nothing is kept.
+    One entry serves all positions that the policy declares to answer alike: symmetric positions, if it is symmetric,
+    and positions with colours and mover exchanged, if it is colour-blind. Boards of more than 31 cells are not cached.
 
     Args:
-        policy: a pure one, which must not learn in the meantime.
-        game: what is played.
-        most: bytes that may be kept.
+        policy: a pure policy; it must not change in the meantime.
+        game: the game.
+        most: maximum size of the cache in bytes.
 
     Attributes:
-        asked: how many positions it was asked about.
+        asked: number of positions on which the policy was queried.
     """
 
     pure: ClassVar[bool] = True
@@ -52,14 +52,15 @@ class Kept:
         self._inverses = inverse(self._permutations)
         self._index = KeyIndex(1)
         self._cells = np.zeros(0, np.int64)
-        """of every answer: the cells that have a share of it, as bits"""
+        """For each answer, the bit set of the cells with a nonzero probability."""
         self._share = np.zeros(0)
-        """what each of these has; where they have not all the same, -1 - the row of the answer in:"""
+        """For each answer, the probability of each of these; if they differ, -1 - the answer's row in the next
+        array."""
         self._uneven = np.zeros((0, game.cells))
         self._uneven_size = 0
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
-        """float64[B, cells]."""
+        """Return move probabilities float64[B, cells]."""
         if self.game.cells > LARGEST:
             self.asked += len(boards.mover)
             return self.policy.probabilities(boards)
@@ -87,7 +88,7 @@ class Kept:
         return out
 
     def _keep(self, leaders: Keys, answers: Reals) -> None:
-        """As many of these answers as there is room for."""
+        """Cache these answers as far as there is room."""
         cells, share = np.empty(len(answers), np.int64), np.empty(len(answers))
         uneven = _shares(answers, cells, share)
         sizes = np.cumsum(BYTES + 8 * self.game.cells * (share < 0))
@@ -116,12 +117,12 @@ class Kept:
 
 
 def kept(policy: Policy, game: Game) -> Policy:
-    """A policy that keeps its answers, see :class:`Kept`; one that is not pure as it is."""
+    """Return a pure policy with a cache, see :class:`Kept`; return any other unchanged."""
     return policy if isinstance(policy, Kept) or not policy.pure else Kept(policy, game)
 
 
 def _longer(array: np.ndarray[Any, Any], size: int) -> np.ndarray[Any, Any]:
-    """The array with room for more."""
+    """Return the array, extended to ``size`` rows."""
     longer = np.empty((size, *array.shape[1:]), array.dtype)
     longer[: len(array)] = array
     return longer
@@ -129,7 +130,7 @@ def _longer(array: np.ndarray[Any, Any], size: int) -> np.ndarray[Any, Any]:
 
 @compiled
 def _questions(cells: Cells, mover: Cells, by_own: bool, codes: Keys) -> None:
-    """The codes of boards int8[B, cells], with the mover's stones first where ``by_own``."""
+    """Write the codes of boards int8[B, cells], with the mover's stones first if ``by_own``."""
     for b in range(len(codes)):
         swapped = by_own and mover[b] == 1
         first, second = bits_of(cells[b], stone_of(1)), bits_of(cells[b], stone_of(2))
@@ -138,7 +139,7 @@ def _questions(cells: Cells, mover: Cells, by_own: bool, codes: Keys) -> None:
 
 @compiled
 def _shares(answers: Reals, cells: Integers, share: Reals) -> bool:
-    """Which cells have a share of each answer, and what each has; -1 where these differ. Returns whether any do."""
+    """Write the cells with a nonzero probability and that probability, -1 if they differ; return whether any differ."""
     uneven = False
     for b in range(len(answers)):
         cells[b], share[b] = 0, 0.0
@@ -158,7 +159,7 @@ def _shares(answers: Reals, cells: Integers, share: Reals) -> bool:
 def _read(
     rows: Integers, turned: Integers, inverses: Integers, cells: Integers, share: Reals, uneven: Reals, out: Reals
 ) -> None:
-    """The kept answers of rows, -1 for none, turned back, into float64[B, cells]."""
+    """Write the cached answers of rows, -1 for none, in the boards' own orientation, into float64[B, cells]."""
     for b in range(len(rows)):
         row = rows[b]
         if row < 0:
@@ -173,7 +174,7 @@ def _read(
 
 @compiled
 def _turn(answers: Reals, place: Integers, turned: Integers, inverses: Integers, rows: Integers, out: Reals) -> None:
-    """Answers about leaders, turned back, into rows of float64[B, cells]."""
+    """Write answers for canonical boards, in the boards' own orientation, into rows of float64[B, cells]."""
     for b in range(len(rows)):
         for cell in range(out.shape[1]):
             out[rows[b], cell] = answers[place[b], inverses[turned[b], cell]]

@@ -1,6 +1,6 @@
-"""Which of two players is better, and how sure that is: Elo, the exact distribution of net scores, sequential tests.
+"""Comparison of two players: Elo, the exact distribution of net scores, and sequential tests.
 
-A pair of games with seats swapped is the independent sample, because its two games share the seats' advantage and the
+The independent sample is a pair of games with seats swapped, because its two games share the seat advantage and the
 skips. Its result is one of five: the pentanomial 0, 1/2, 1, 3/2 and 2 points.
 """
 
@@ -25,24 +25,26 @@ Model = Literal["pentanomial", "trinomial"]
 
 
 def elo_of(score: float) -> float:
-    """The difference of ratings at which the logistic curve expects this score, in [0, 1]; infinite at its ends."""
+    """Return the Elo difference whose expected logistic score is ``score``, in [0, 1]; infinite at its ends."""
     if score <= 0 or score >= 1:
         return math.copysign(math.inf, score - 0.5)
     return 400 * math.log10(score / (1 - score))
 
 
 def score_of(elo: float) -> float:
-    """The score that the logistic curve expects at a difference of ratings: 1 / (1 + 10 ** (-elo / 400))."""
+    """Return the expected logistic score at an Elo difference: 1 / (1 + 10 ** (-elo / 400))."""
     return 1 / (1 + 10 ** (-elo / 400))
 
 
 def elo(score: Score, confidence: float = 0.95) -> Interval:
-    """By how much a's rating is above b's: the interval of the score, from pairs of games, on the logistic curve."""
+    """Return a's Elo advantage over b: the confidence interval of the score, from pairs of games, on the logistic
+    curve.
+    """
     return Interval(*map(elo_of, score.rate("score", confidence)))
 
 
 def pair_moments(score: Score) -> tuple[float, float]:
-    """Mean and variance of a pair's mean score, 0 to 1, as far as the pairs that were played tell."""
+    """Return the sample mean and variance of a pair's mean score, 0 to 1."""
     counts = score.pentanomial
     total, points = int(counts.sum()), np.arange(5) / 4
     mean = float(points @ counts) / total
@@ -50,7 +52,9 @@ def pair_moments(score: Score) -> tuple[float, float]:
 
 
 def likelihood_of_superiority(score: Score) -> float:
-    """The probability that a is better than b, by the normal approximation from pairs of games; 1/2 where all agree."""
+    """Return the probability that a is better than b, by the normal approximation from pairs; 1/2 if all pairs are
+    even.
+    """
     mean, variance = pair_moments(score)
     total = score.games // 2
     if variance == 0:
@@ -59,7 +63,7 @@ def likelihood_of_superiority(score: Score) -> float:
 
 
 def how_sure(score: Score) -> dict[str, Any]:
-    """By how much a is better, and how sure that is, JSON-ready; the keys are documented in docs/files.md."""
+    """Return the Elo interval and the likelihood of superiority, JSON-ready; docs/files.md documents the keys."""
     rating = elo(score)._asdict()
     return {
         "elo": {name: value if math.isfinite(value) else None for name, value in rating.items()},
@@ -72,14 +76,14 @@ def how_sure(score: Score) -> dict[str, Any]:
 
 
 def pair_chances(win: float, draw: float) -> Reals:
-    """float64[5]: the chances that equal players' pair ends -2, -1, 0, 1, 2 for one of them.
+    """Return float64[5]: the probabilities that a pair between equal players ends -2, -1, 0, 1, 2 for one of them.
 
     Args:
-        win: chance that the player who moves first wins a game; draw: that nobody does. The copies' games are
+        win: probability that the player who moves first wins a game; draw: that it is drawn. The copies' games are
             independent (Hsu, Theory of Computer Games, concluding remarks, slide 52, with w = 1).
 
     Raises:
-        ValueError: chances that are none.
+        ValueError: invalid probabilities.
     """
     lose = 1 - win - draw
     if min(win, draw, lose) < -1e-12:
@@ -91,14 +95,14 @@ def pair_chances(win: float, draw: float) -> Reals:
 
 
 def net_score(chances: Sequence[float] | Reals, pairs: int) -> Reals:
-    """float64[4 * pairs + 1]: the exact chances of X[n], the sum of the results of ``pairs`` pairs, from -2n to 2n.
+    """Return float64[4 * pairs + 1]: the exact distribution of X[n], the sum of ``pairs`` pair results, from -2n to 2n.
 
     Args:
-        chances: float64[5], of the results -2 to 2 of one pair.
+        chances: float64[5], probabilities of the results -2 to 2 of one pair.
         pairs: n.
     """
     total, power, left = np.ones(1), np.asarray(chances, np.float64), pairs
-    while left:  # by squares: a convolution for each bit of n
+    while left:  # by repeated squaring: a convolution for each bit of n
         if left & 1:
             total = np.convolve(total, power)
         power, left = np.convolve(power, power), left >> 1
@@ -106,14 +110,16 @@ def net_score(chances: Sequence[float] | Reals, pairs: int) -> Reals:
 
 
 def chance_within(chances: Sequence[float] | Reals, pairs: int, score: int) -> float:
-    """Pr(abs(X[n]) <= score), exactly: how often equal players' net score is that small (slides 53 to 57)."""
+    """Return Pr(abs(X[n]) <= score) exactly, for equal players (slides 53 to 57)."""
     total = net_score(chances, pairs)
     reach = min(score, 2 * pairs)
     return float(total[2 * pairs - reach : 2 * pairs + reach + 1].sum()) if reach >= 0 else 0.0
 
 
 def significant_score(chances: Sequence[float] | Reals, pairs: int, confidence: float = 0.95) -> int:
-    """The least net score that equal players exceed, either way, with a chance of at most 1 - ``confidence``."""
+    """Return the least net score that equal players exceed in absolute value with probability at most 1 -
+    ``confidence``.
+    """
     inside = net_score(chances, pairs)
     for score in range(2 * pairs + 1):
         if inside[2 * pairs - score : 2 * pairs + score + 1].sum() >= confidence - 1e-12:
@@ -124,16 +130,16 @@ def significant_score(chances: Sequence[float] | Reals, pairs: int, confidence: 
 def pairs_needed(
     chances: Sequence[float] | Reals, difference: float, confidence: float = 0.95, power: float = 0.5
 ) -> int:
-    """How many pairs it takes until a player who makes ``difference`` more points a game is told from an equal one.
+    """Return the number of pairs needed to detect a score advantage of ``difference`` per game.
 
     Args:
         chances: float64[5], of one pair between equal players.
         difference: of the score per game, wins and half the draws, above 1/2: in (0, 1/2].
-        confidence: of the test, from both sides.
-        power: how often the test then says so.
+        confidence: of the two-sided test.
+        power: probability that the test detects the difference.
 
     Raises:
-        ValueError: a difference that is none.
+        ValueError: a difference out of range.
     """
     if not 0 < difference <= 0.5:
         raise ValueError(f"difference={difference} is no advantage per game: choose above 0, up to 0.5")
@@ -149,41 +155,41 @@ def pairs_needed(
 
 
 class Decision(NamedTuple):
-    """How a sequential test stands."""
+    """State of a sequential test."""
 
     llr: float
     """logarithm of the likelihood ratio of the two hypotheses"""
     low: float
-    """at or below it the difference is said to be at most ``elo0``"""
+    """lower bound: at or below it ``elo0`` is accepted"""
     high: float
-    """at or above it the difference is said to be at least ``elo1``"""
+    """upper bound: at or above it ``elo1`` is accepted"""
 
     @property
     def accepted(self) -> int | None:
-        """1 for ``elo1``, 0 for ``elo0``, None while the test goes on."""
+        """1 for ``elo1``, 0 for ``elo0``, None while the test continues."""
         return 1 if self.llr >= self.high else 0 if self.llr <= self.low else None
 
 
 @dataclass(frozen=True)
 class SPRT:
-    """The sequential probability ratio test (Wald, 1945) of two differences of ratings, generalised.
+    """The generalized sequential probability ratio test (Wald, 1945) of two Elo differences.
 
-    Beside their mean the chances of a pair's results are not known: under each hypothesis they are those of greatest
-    likelihood among all with its mean (Van den Bergh, The generalized maximum likelihood ratio for the expectation
-    value of a distribution, 2019), as computer chess does it.
+    The distribution of a pair's result is unknown beyond its mean: each hypothesis uses the maximum likelihood
+    distribution with its mean (Van den Bergh, The generalized maximum likelihood ratio for the expectation value of a
+    distribution, 2019), as is usual in computer chess.
 
     Raises:
-        ValueError: hypotheses or errors that make no test.
+        ValueError: hypotheses or error rates that define no test.
     """
 
     elo0: float = 0.0
     elo1: float = 20.0
     alpha: float = 0.05
-    """how often ``elo1`` may be accepted where ``elo0`` is true"""
+    """maximum probability of accepting ``elo1`` if ``elo0`` is true"""
     beta: float = 0.05
-    """how often ``elo0`` may be accepted where ``elo1`` is true"""
+    """maximum probability of accepting ``elo0`` if ``elo1`` is true"""
     model: Model = "pentanomial"
-    """what is independent: pairs of games, or ``"trinomial"`` single ones"""
+    """the independent sample: ``"pentanomial"`` pairs of games, or ``"trinomial"`` single games"""
 
     def __post_init__(self) -> None:
         if not self.elo0 < self.elo1:
@@ -195,7 +201,7 @@ class SPRT:
             raise ValueError(f"model={self.model!r} is not known: choose 'pentanomial' or 'trinomial'")
 
     def decide(self, score: Score) -> Decision:
-        """What the pairs played so far say."""
+        """Return the state of the test after the pairs played so far."""
         if self.model == "pentanomial":
             counts, points = score.pentanomial, np.arange(5) / 4
         else:
@@ -204,21 +210,23 @@ class SPRT:
         return Decision(likelihood_ratio(counts, points, score_of(self.elo0), score_of(self.elo1)), low, high)
 
     def fixed_pairs(self, variance: float) -> int:
-        """How many pairs a test of fixed size takes for the same errors, at this variance of a pair's mean score."""
+        """Return the number of pairs of a fixed-size test with the same errors, given the variance of a pair's mean
+        score.
+        """
         between = score_of(self.elo1) - score_of(self.elo0)
         wanted = NORMAL.inv_cdf(1 - self.alpha) + NORMAL.inv_cdf(1 - self.beta)
         return math.ceil((wanted / between) ** 2 * variance)
 
 
-_NEVER_SEEN = 1e-3  # counted for each result, so that one that was not met yet is not taken for impossible
+_NEVER_SEEN = 1e-3  # pseudo-count of each result, so that an unseen result is not taken for impossible
 
 
 def likelihood_ratio(counts: Integers, points: Reals, score0: float, score1: float) -> float:
-    """The logarithm of the ratio of the greatest likelihoods with the means ``score1`` and ``score0``.
+    """Return the log of the ratio of the maximum likelihoods with the means ``score1`` and ``score0``.
 
     Args:
-        counts: int64[K]: how often each result was seen.
-        points: float64[K]: what each result is worth, 0 to 1.
+        counts: int64[K]: count of each result.
+        points: float64[K]: score of each result, 0 to 1.
         score0, score1: the means of the two hypotheses, in (0, 1).
     """
     seen = counts + _NEVER_SEEN
@@ -227,7 +235,7 @@ def likelihood_ratio(counts: Integers, points: Reals, score0: float, score1: flo
 
 
 def _likeliest(shares: Reals, values: Reals) -> Reals:
-    """The chances of greatest likelihood, for results seen with these shares, under which the mean of values is 0."""
+    """Return the maximum likelihood probabilities, given the observed shares, under which ``values`` has mean 0."""
     from scipy.optimize import brentq  # see evaluation/statistics.py
 
     low, high = -1 / values.max(), -1 / values.min()

@@ -1,4 +1,4 @@
-"""Opening books made of logged games or by a longer search, and how games leave them."""
+"""Opening books from logged games or from a longer search, and statistics of games leaving them."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from ttt_envs.rules import DRAW, NOT_OVER, Game, standing
 from ttt_envs.specs import make_policy
 
 AT_ONCE = 1 << 14
-"""moves that are counted at once"""
+"""Number of moves counted at once."""
 IN_A_UNIT = 256
-"""positions that are searched between two marks"""
+"""Number of positions per unit of work."""
 WORTH = 1000
-"""games for which the value of a searched move stands"""
+"""Number of games that the value of a searched move counts for."""
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -42,22 +42,22 @@ def book_of_games(
     tell: Callable[[str], object],
     progress: Callable[[int], object] = lambda games: None,
 ) -> Book:
-    """A book of all games in some logs.
+    """Build a book from all games in some logs.
 
-    Games that were not played to the end of the board count for nothing: nobody has won one that is not finished, and
-    who has lost one on time has not lost it by a move.
+    Games not played to the end of the board are ignored: an unfinished game has no winner, and a loss on time is not
+    caused by a move.
 
     Args:
         logs: files of games, see :func:`evaluation.games.read_either`; all of one game.
-        plies: stones on a board from which on the book says nothing.
-        minimum: games in which a move must have been made.
-        player: take only the moves of this player, named as in the logs.
-        tell: called with what should be known.
-        progress: called with the number of games that were read, now and then.
+        plies: number of stones on a board from which on the book is empty.
+        minimum: minimum number of games in which a move was made.
+        player: include only the moves of this player, named as in the logs.
+        tell: called with messages for the user.
+        progress: called periodically with the number of games read.
 
     Raises:
         OSError: a log that cannot be read.
-        ValueError: no log, logs of several games or without a finished game, nobody of that name.
+        ValueError: no log, logs of several games or without a finished game, an unknown player.
     """
     check_plies(plies)
     found: list[Game] = []
@@ -126,9 +126,10 @@ def _made(rows: Sequence[tuple[Any, int, int, int]]) -> Made:
 
 
 def early_positions(game: Game, plies: int) -> Iterator[Boards]:
-    """All positions with 0, 1, ... ``plies - 1`` stones up to symmetry that games come to, whoever made the stones.
+    """Yield all reachable positions with 0, 1, ... ``plies - 1`` stones up to symmetry, whichever player owns the
+    stones.
 
-    Of positions that differ in whose stones are whose, one is there: to its mover both are the same.
+    Positions that differ only by exchanged colours are yielded once: from the mover's view they are the same.
     """
     boards = Boards.start(game)
     for _ in range(min(plies, game.cells)):
@@ -159,21 +160,21 @@ def book_of_search(
     jobs: Jobs = 1,
     progress: Callable[[int, int], object] = lambda done, total: None,
 ) -> Book:
-    """A book of what a policy thinks of every move in all early positions: longer than it could think in a game.
+    """Build a book of a policy's values for every move in all early positions, by a longer search than a game allows.
 
-    A value v stands for 1,000 games, of which (1 + v) / 2 are won and the others lost.
+    A value v counts as 1,000 games, of which (1 + v) / 2 are won and the others lost.
 
     Args:
-        game: what is played.
-        policy: the spec string of a policy that thinks in values.
-        folder: where results are kept: the same call goes on.
+        game: the game.
+        policy: the spec string of a policy with action values.
+        folder: folder of the results; the same call resumes.
         made_by: as of :func:`evaluation.units.do_units`.
-        plies: stones on a board from which on the book says nothing.
-        jobs: who works.
-        progress: called with the number of positions that are done, and of all.
+        plies: number of stones on a board from which on the book is empty.
+        jobs: the workers.
+        progress: called with the number of positions done, and the total.
 
     Raises:
-        ValueError: a policy without values, no such number of plies.
+        ValueError: a policy without values, an invalid number of plies.
     """
     check_plies(plies)
     _thinker(make_policy(policy, game), policy)
@@ -210,7 +211,7 @@ def _boards(game: Game, found: Any) -> Boards:
 
 
 def _think(game: Game, policy: str, unit: Unit) -> list[list[float | None]]:
-    """The values of all moves in some positions, to the mover, None where there is none."""
+    """Return the action values of some positions, from the mover's view, None where there is none."""
     values = _thinker(make_policy(policy, game), policy).action_values(_boards(game, unit["keys"]))
     return [[None if np.isnan(value) else float(value) for value in row] for row in values]
 
@@ -228,11 +229,11 @@ def _valued(game: Game, found: Keys, values: Any) -> Made:
 
 @dataclass(frozen=True)
 class Leaving:
-    """The games that left a book at one ply.
+    """Statistics of the games that left a book at one ply.
 
     Attributes:
-        stones: on the board where the player was first to move and the book had no move; None for the games in which
-            that never was.
+        stones: number of stones when the player was first to move without a book move; None for games that never left
+            the book.
         results: int64[3]: games that the player won, drew and lost.
     """
 
@@ -241,12 +242,12 @@ class Leaving:
 
 
 def leaving(book: Book, games: Iterable[PlayedGame], player: str) -> list[Leaving]:
-    """When games of a player leave a book, and what became of them.
+    """Count when a player's games leave a book, and their results.
 
     Args:
         book: the book.
-        games: of that game, finished.
-        player: named as in the games; games with other players count for nothing.
+        games: finished games of the book's game.
+        player: named as in the games; games of other players are ignored.
 
     Raises:
         ValueError: a game of another kind.

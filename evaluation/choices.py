@@ -1,7 +1,7 @@
-"""What a learner would do in a few telling positions, kept at the exact marks of its run: ``choices.jsonl``.
+"""Snapshots of a learner's policy in a few fixed positions, stored at the exact marks of its run: ``choices.jsonl``.
 
-The positions are the same at every mark and depend on the game alone, so that what changes from mark to mark is what
-was learned; along a learner's own play they would change with it, and nothing could be compared.
+The positions are the same at every mark and depend on the game alone, so changes between marks show learning. Positions
+from the learner's own play would change with it and could not be compared.
 """
 
 from __future__ import annotations
@@ -23,31 +23,31 @@ from ttt_envs.rules import LARGEST_EDGE, Game, Position
 
 CHOICES = "choices.jsonl"
 LARGEST_CHOICES = 1 << 22
-"""bytes that the file may have"""
+"""Maximum size of the file in bytes."""
 MOST = 8
-"""positions of a mark"""
+"""Maximum number of positions of a snapshot."""
 SPARSE = 2
-"""choices are kept half as often as a log has lines where nothing is said, and there are at most about 200"""
+"""Snapshots are half as frequent as log lines by default, at most about 200."""
 PLACES = 6
-"""behind the point of numbers in the file"""
+"""Number of decimal places in the file."""
 LONGEST = LARGEST_EDGE * (LARGEST_EDGE + 1) + 1
-"""letters of a position"""
+"""Maximum length of a position in characters."""
 LARGEST_VALUE = 1e6
-"""that is believed; values are results, -1 to 1, but nets may say more"""
+"""Maximum absolute value accepted; values are results, -1 to 1, but nets may exceed them."""
 
 
 class Mark(NamedTuple):
-    """What a learner would have done after so many games."""
+    """Choices of a learner after a number of games."""
 
     games: int
     choices: Sequence[Choice]
 
 
 def telling_positions(game: Game) -> dict[str, Position]:
-    """At most four positions by name, those of them that the game has.
+    """Return up to four named positions, those that exist in the game.
 
-    The empty board; the answer to a stone in the middle; a line of o's that lacks one stone, where o is to move; and
-    the same line where x is, who cannot win yet, and has to block it.
+    They are the empty board; the reply to a stone in the middle; a line of o's that lacks one stone, with o to move;
+    and the same line with x to move, who cannot win yet and has to block.
     """
     start = Boards.start(game).position(0)
     found = {"the empty board": start}
@@ -64,7 +64,7 @@ def telling_positions(game: Game) -> dict[str, Position]:
         middle = int(grid[game.rows // 2, game.columns // 2])
         found["the middle taken"] = with_stones([middle], [], 1)
     along = grid if game.columns >= game.win_length else grid.T
-    *line, last = along[len(along) // 2, : game.win_length].tolist()  # near the middle, where games come to
+    *line, last = along[len(along) // 2, : game.win_length].tolist()  # near the middle, where real games are
     others = [cell for cell in along.ravel()[::-1].tolist() if cell not in (*line, last)]
     if len(others) >= len(line):
         found["a line to complete"] = with_stones(line, others[: len(line)], 0)
@@ -74,18 +74,18 @@ def telling_positions(game: Game) -> dict[str, Position]:
 
 
 def mark_of(game: Game, games: int, policy: Policy) -> Mark:
-    """What a policy, which is pure, does in the telling positions."""
+    """Return the choices of a pure policy in the telling positions."""
     boards = Boards.of(list(telling_positions(game).values()))
     return Mark(games, [choice_in(policy, boards, row, solution=None) for row in range(len(boards.mover))])
 
 
 def due_after(games: int, kept: int) -> int:
-    """From how many games on choices are kept again, in a run of ``games`` where they were after ``kept``."""
+    """Return the number of games at which the next snapshot is due, ``kept`` being the last, in a run of ``games``."""
     return dense_first(max(1, games // SPARSE))(kept) if kept else 0
 
 
 def line_of_mark(game: Game, mark: Mark) -> bytes:
-    """A mark as a line of ``choices.jsonl``; the keys are documented in docs/files.md."""
+    """Encode a snapshot as a line of ``choices.jsonl``; docs/files.md documents the keys."""
     choices = []
     for one in mark.choices:
         said: dict[str, Any] = {"position": to_text(one.position, game)}
@@ -97,23 +97,23 @@ def line_of_mark(game: Game, mark: Mark) -> bytes:
 
 
 def named(game: Game, position: Position) -> str:
-    """The name of a telling position; of any other what stands there."""
+    """Return the name of a telling position, or the text of any other."""
     text = to_text(position, game)
     names = {to_text(one, game): name for name, one in telling_positions(game).items()}
     return names.get(text, text)
 
 
 def read_choices(run: Path, game: Game, most: int = LARGEST_CHOICES) -> list[Mark]:
-    """The marks of a run's ``choices.jsonl``, games not falling; none where there is no file.
+    """Read the snapshots of a run's ``choices.jsonl``, in order of games; empty if there is no file.
 
     Args:
         run: the run directory.
-        game: that it learned.
-        most: bytes that the file may have.
+        game: the game of its training.
+        most: maximum size of the file in bytes.
 
     Raises:
         OSError: a file that cannot be read.
-        ValueError: a line that is none of :func:`line_of_mark`, or a larger file.
+        ValueError: a line not written by :func:`line_of_mark`, or a larger file.
     """
     path, marks = run / CHOICES, list[Mark]()
     try:
@@ -132,7 +132,7 @@ def read_choices(run: Path, game: Game, most: int = LARGEST_CHOICES) -> list[Mar
 
 
 def _mark(data: object, game: Game) -> Mark:
-    """A line that was read."""
+    """Validate a parsed line."""
     if not isinstance(data, dict) or data.keys() != {"games", "choices"}:
         raise ValueError("it must have games and choices")
     games, choices = data["games"], data["choices"]
@@ -163,7 +163,7 @@ def _choice(data: object, game: Game) -> Choice:
 
 
 def _numbers(data: Mapping[str, object], name: str, game: Game, low: float, high: float = LARGEST_VALUE) -> Reals:
-    """float64[cells], NaN for null."""
+    """Return float64[cells], NaN for null."""
     given = data[name]
     if not isinstance(given, list) or len(given) != game.cells:
         raise ValueError(f"{name} must be a list of {game.cells}, one for each cell")

@@ -1,7 +1,7 @@
-"""Boards as pairs of sets of cells, and the classes of those that are images of each other.
+"""Boards as pairs of bit sets, and their symmetry classes.
 
-A *code* is a board of up to ``LARGEST`` cells as one number: player_0's stones as the bits from 0, player_1's as those
-from 32. The *leader* of a class is the image with the smallest code.
+The *code* of a board of up to ``LARGEST`` cells is one number: player_0's stones as the bits from 0, player_1's as
+those from 32. The *leader* of a class is its canonical board, the one with the smallest code.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from ttt_envs.rules import Game
 from ttt_envs.symmetry import Symmetries, inverse, symmetries
 
 LARGEST = 31
-"""cells up to which a board has a code"""
+"""Maximum number of cells of a board that has a code."""
 SECOND = 32
-"""the bit of player_1's first cell"""
+"""Bit of player_1's first cell."""
 
 
 class Images(NamedTuple):
-    """What the symmetries of a board make of a set of cells, cut in ``low`` cells and the rest."""
+    """Lookup tables for symmetries of bit sets, split into ``low`` cells and the rest."""
 
     low: int
     low_images: Sets
@@ -35,30 +35,32 @@ class Images(NamedTuple):
 
 @cache
 def images_of(game: Game, which: Symmetries = "all") -> Images:
-    """The tables for a board up to ``LARGEST`` cells; with ``"none"``, and of larger boards, the identity's, empty."""
+    """Return the tables for a board up to ``LARGEST`` cells; for ``"none"`` and larger boards, those of the identity,
+    empty.
+    """
     if which == "none" or game.cells > LARGEST:
         return Images(0, np.zeros((1, 1), np.uint32), np.zeros((1, 1), np.uint32))
-    to, low = inverse(symmetries(game, which)), (game.cells + 1) // 2  # where a cell goes
+    to, low = inverse(symmetries(game, which)), (game.cells + 1) // 2  # target cell of each cell
     return Images(low, spread_all(to[:, :low]), spread_all(to[:, low:]))
 
 
 @inlined
 def stones_of(code: int, player: int) -> int:
-    """One player's stones as bits."""
+    """Return one player's stones as bits."""
     return code >> (SECOND * player) & ((wide(1) << SECOND) - 1)
 
 
 @inlined
 def code_of(first: int, second: int) -> int:
-    """The code of a board."""
+    """Return the code of a board."""
     return first | second << SECOND
 
 
 @inlined
 def leader_of(first: int, second: int, low: int, low_images: Sets, high_images: Sets) -> tuple[int, int]:
-    """The code of the leader of a board's class, and the first symmetry that turns the board into it.
+    """Return the canonical code of a board, and the first symmetry that maps the board to it.
 
-    Those of the board itself where there is the identity alone.
+    If only the identity is given, return the board's own code.
     """
     best, by = code_of(first, second), 0
     for symmetry in range(1, len(low_images)):
@@ -72,7 +74,7 @@ def leader_of(first: int, second: int, low: int, low_images: Sets, high_images: 
 
 @compiled
 def led(codes: Keys, low: int, low_images: Sets, high_images: Sets, leaders: Keys, turned: Integers) -> None:
-    """:func:`leader_of` for codes uint64[B]."""
+    """Apply :func:`leader_of` to codes uint64[B]."""
     for b in range(len(codes)):
         code = wide(codes[b])
         first, second = stones_of(code, 0), stones_of(code, 1)
@@ -81,10 +83,10 @@ def led(codes: Keys, low: int, low_images: Sets, high_images: Sets, leaders: Key
 
 @cache
 def counts_by_stones(game: Game, classes: bool) -> tuple[int, ...]:
-    """How many arrangements of 0, 1, ... stones there are, or classes of them, up to a board with one empty cell.
+    """Return the numbers of arrangements, or of their classes, of 0, 1, ... stones, up to a board with one empty cell.
 
-    Without skips the players have as many stones, or player_0 one more. Classes are counted by the arrangements that
-    each symmetry leaves as they are (Burnside's lemma): its cycles of cells have stones of one kind, or none.
+    Without skips the players have equally many stones, or player_0 one more. Classes are counted by the arrangements
+    fixed by each symmetry (Burnside's lemma): each cycle of its cells is all empty or has stones of one kind.
     """
     cells, skips = game.cells, game.skip_chance > 0
     if not classes:
@@ -95,7 +97,7 @@ def counts_by_stones(game: Game, classes: bool) -> tuple[int, ...]:
     permutations = symmetries(game)
     total = np.zeros((cells + 1, cells + 1), object)
     for permutation in permutations:
-        ways = np.zeros((cells + 1, cells + 1), object)  # by stones of either player
+        ways = np.zeros((cells + 1, cells + 1), object)  # indexed by the stones of each player
         ways[0, 0] = 1
         for length in _cycles(permutation):
             more = ways.copy()
@@ -111,7 +113,7 @@ def counts_by_stones(game: Game, classes: bool) -> tuple[int, ...]:
 
 
 def _cycles(permutation: Integers) -> list[int]:
-    """The lengths of the cycles of a permutation."""
+    """Return the lengths of the cycles of a permutation."""
     left, lengths = set(range(len(permutation))), []
     while left:
         at, length = left.pop(), 1

@@ -1,4 +1,4 @@
-"""What work costs: a run by phase, a process, a move; CPU seconds, wall seconds, and the peak of resident memory."""
+"""Measurement of cost per run phase, process and move: CPU seconds, wall seconds, and peak resident memory."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:  # a meter that runs from the start of a process waits for no 
     from ttt_envs.rules import Game
 
 NAMES = ("cpu_user_s", "cpu_system_s", "wall_s", "peak_rss_bytes")
-"""what a phase is kept as: the numbers of :class:`Usage`, in order"""
+"""Keys of a phase's costs: the numbers of :class:`Usage`, in order."""
 POLL_S = 0.05
-"""seconds between two looks at a process, where the system keeps no account of one that has ended"""
+"""Seconds between two polls of a process, where the system keeps no usage of ended processes."""
 
 
 class Usage(NamedTuple):
-    """The process's account at one moment."""
+    """The process's resource usage at one moment."""
 
     user_s: float
     system_s: float
@@ -40,7 +40,7 @@ class Usage(NamedTuple):
 
     @classmethod
     def now(cls) -> Usage:
-        """As the operating system keeps it."""
+        """Return the usage counted by the operating system."""
         try:
             import resource
         except ImportError:  # on Windows
@@ -51,7 +51,7 @@ class Usage(NamedTuple):
 
 
 def _own_peak(counted: int | None = None) -> int:
-    """The high-water mark of this program; ``counted`` by getrusage may be that of the parent that started it."""
+    """Return this program's peak memory; ``counted`` by getrusage may include the parent that started it."""
     try:
         status = Path("/proc/self/status").read_text(encoding="utf-8")
         return 1024 * int(status.partition("VmHWM:")[2].split()[0])
@@ -64,21 +64,21 @@ def _own_peak(counted: int | None = None) -> int:
 
 
 def _bytes(maximum: int) -> int:
-    """``ru_maxrss`` in bytes."""
+    """Convert ``ru_maxrss`` to bytes."""
     return maximum * (1 if sys.platform == "darwin" else 1024)
 
 
 def _peak_of(process: psutil.Process) -> int:
-    """The highest resident memory of a process in bytes; where the system does not keep it, the present one."""
+    """Return a process's peak resident memory in bytes; where the system does not keep it, the current one."""
     memory = process.memory_info()
     return int(getattr(memory, "peak_wset", memory.rss))
 
 
 class Meter:
-    """Differences between the borders of phases; the peak of memory is the highest so far, not the phase's own.
+    """Measures usage per phase; peak memory is the highest so far, not the phase's own.
 
     Args:
-        before: phases of an earlier process that did a part of the same work; what follows is added to them.
+        before: phases of an earlier process that did a part of the same work; later usage is added to them.
     """
 
     def __init__(self, before: Mapping[str, Mapping[str, float]] | None = None) -> None:
@@ -86,7 +86,7 @@ class Meter:
         self.phases: dict[str, dict[str, float]] = {name: dict(phase) for name, phase in (before or {}).items()}
 
     def end(self, phase: str) -> None:
-        """``phase`` ends here, and the next begins."""
+        """End ``phase`` and begin the next."""
         now = Usage.now()
         spent = {
             "cpu_user_s": now.user_s - self._last.user_s,
@@ -101,13 +101,13 @@ class Meter:
 
 
 def usage_of(command: Sequence[str], environment: Mapping[str, str] | None = None) -> Usage:
-    """What a process of its own takes from its start to its end, as the operating system counts it.
+    """Return the resource usage of a new process from start to end, as counted by the operating system.
 
-    The peak of memory is at least that of this process where the system hands it on to its children. Windows keeps
-    no account of a process that has ended: there it is asked every :data:`POLL_S`, and the rest is missing.
+    Peak memory is at least that of this process where children inherit it. Windows keeps no usage of ended processes:
+    there the process is polled every :data:`POLL_S`, and usage after the last poll is missing.
 
     Raises:
-        ValueError: the process failed; the last line that it printed says why.
+        ValueError: the process failed; the message is its last line of output.
     """
     began = time.perf_counter()
     with tempfile.TemporaryFile() as said:
@@ -126,7 +126,7 @@ def usage_of(command: Sequence[str], environment: Mapping[str, str] | None = Non
 
 
 def _polled(process: subprocess.Popen[bytes]) -> tuple[float, float, int]:
-    """User and system seconds of a process and its children, and the peak of memory, as last seen before it ended."""
+    """Return user and system seconds and peak memory of a process and its children, as of the last poll."""
     import psutil
 
     seen: dict[int, tuple[float, float, int]] = {}
@@ -143,41 +143,41 @@ def _polled(process: subprocess.Popen[bytes]) -> tuple[float, float, int]:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# What a move costs
+# Cost of a move
 
 OF_EACH_DEPTH = 4
-"""positions with so many stones in which the cost of a move is measured"""
+"""Number of measured positions for each number of stones."""
 ROUNDS, ENOUGH_S, MOST_S = 25, 1.0, 20.0
-"""how often every position is asked for at most; CPU seconds after which no new round begins, and no new move"""
+"""Maximum number of rounds over all positions; CPU seconds after which no new round begins, and no new move."""
 
 
 class MoveCost(NamedTuple):
-    """What it takes to play a move, asked for one position at a time."""
+    """Cost of a move, for positions evaluated one at a time."""
 
     cpu_s_per_move: float
     """user and system, of all threads; the mean over positions of the median over rounds"""
     setup_cpu_s: float
-    """to make the policy and play its first move: what is loaded, or solved, once"""
+    """making the policy and playing its first move, including one-time loading or solving"""
     peak_rss_bytes: int
     """of the process, imports included"""
     own_bytes: int
-    """by how much the peak rose when the policy was made and played"""
+    """increase of peak memory while the policy was made and played"""
 
 
 def cost_of_moves(game: Game, *specs: str) -> list[MoveCost]:
-    """What moves of policies cost, measured in a process of their own, one policy after the other.
+    """Measure the cost of policies' moves in a separate process, one policy after the other.
 
-    Positions are the same for all: four with every number of stones up to two thirds of the cells, after random plies
-    that end no game, in an order that is drawn once. Memory is a policy's own where it is the only one.
+    All policies see the same positions: four for every number of stones up to two thirds of the cells, after random
+    plies that end no game, in an order that is drawn once. Memory is the policy's own only if it is the only policy.
 
     Args:
-        game: what is played.
-        specs: of policies; that process makes them, from the current folder.
+        game: the game.
+        specs: specs of policies; that process makes them, from the current folder.
 
     Raises:
         ValueError: the process failed.
     """
-    here = str(Path(__file__).parents[1])  # where this is a checkout that is not installed
+    here = str(Path(__file__).parents[1])  # the root, in case of a checkout that is not installed
     found = {**os.environ, "PYTHONPATH": os.pathsep.join([here, os.environ.get("PYTHONPATH", "")])}
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "cost.json")
@@ -186,12 +186,12 @@ def cost_of_moves(game: Game, *specs: str) -> list[MoveCost]:
 
 
 def time_moves(game: Game, spec: str, boards: Boards) -> MoveCost:
-    """:func:`cost_of_moves` of one policy, in this process.
+    """Measure one policy as in :func:`cost_of_moves`, in this process.
 
     Args:
-        game: what is played.
+        game: the game.
         spec: of a policy.
-        boards: positions that are not over, the first of them asked for once beforehand.
+        boards: positions that are not over; the first is evaluated once beforehand.
     """
     import numpy as np
 
@@ -222,7 +222,7 @@ def time_moves(game: Game, spec: str, boards: Boards) -> MoveCost:
 
 
 def processor() -> str:
-    """What kind of processor this is, for figures that depend on it."""
+    """Return the processor's model, to qualify timings."""
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:
@@ -233,7 +233,7 @@ def processor() -> str:
 
 
 def _positions(game: Game) -> Boards:
-    """Those of :func:`cost_of_moves`."""
+    """Return the positions of :func:`cost_of_moves`."""
     import numpy as np
 
     from evaluation.openings import draw_openings

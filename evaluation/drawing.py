@@ -1,7 +1,7 @@
-"""All pictures: drawn by matplotlib without a display, as files or as SVG inside a page.
+"""All figures: drawn by matplotlib without a display, as files or as SVG inside a page.
 
-Colours are those of Okabe and Ito (*Color universal design*, 2008), which people with any kind of colour vision can
-tell apart; results are told by blue, grey and vermilion, never by red against green.
+Colours are those of Okabe and Ito (*Color universal design*, 2008), which are distinguishable with any kind of colour
+vision. Results are blue, grey and vermilion, never red against green.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Draw = Callable[["Figure"], None]
-"""draws on an empty figure"""
+"""Draws on an empty figure."""
 
 WIN, DRAW, LOSS = "#0072B2", "#8C8C8C", "#D55E00"
 RESULTS = (WIN, DRAW, LOSS)
-"""of wins, draws and losses"""
+"""Colours of wins, draws and losses."""
 SERIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-"""of anything else, in order"""
+"""Colours of other series, in order."""
 STYLES = ("-", "--", ":", "-.")
-"""of lines, in order, for those who see no colours"""
+"""Line styles, in order, for readers who cannot distinguish colours."""
 IN_PAGE = (4.8, 3.0)
-"""inches of a picture in a page: on a narrow screen its text is as large as the page's small print"""
+"""Default figure size in a page, in inches: on a narrow screen its text matches the page's small print."""
 NEAR_ZERO = 1e-3
-"""below it an axis of distances is linear, so that 0 has a place"""
+"""Threshold below which an axis of distances is linear, so that it can show 0."""
 LONGEST_NAME = 30
-"""letters of a name in a picture, where it stands beside what it names"""
+"""Maximum length of a name beside its mark, in characters."""
 
 _INK = "#010203"
-"""what is drawn in it takes the colour of the text around the picture"""
+"""Placeholder colour, replaced by the colour of the surrounding text."""
 
 
 class Line(NamedTuple):
@@ -56,17 +56,17 @@ class Line(NamedTuple):
 
 
 def check_pictures() -> None:
-    """Raise ValueError where pictures cannot be drawn."""
+    """Raise ValueError if matplotlib is not installed."""
     if find_spec("matplotlib") is None:
         raise ValueError("pictures need matplotlib: pip install matplotlib")
 
 
 def save_picture(path: Path, draw: Draw) -> list[Path]:
-    """Draw on an empty figure and write it as PNG and as SVG, black on white.
+    """Draw a figure and write it as PNG and as SVG, black on white.
 
     Args:
-        path: of both, with whatever suffix.
-        draw: what to draw.
+        path: path of both; its suffix is replaced.
+        draw: the drawing function.
 
     Returns:
         The two paths, PNG first. The same numbers make the same files.
@@ -84,13 +84,13 @@ def save_picture(path: Path, draw: Draw) -> list[Path]:
 
 
 def as_svg(draw: Draw, name: str, label: str, size: tuple[float, float] = IN_PAGE) -> str:
-    """Draw on an empty figure, as an SVG element for inside a page: transparent, in the page's text colour and font.
+    """Draw a figure as an SVG element for inside a page: transparent, in the page's text colour and font.
 
     Args:
-        draw: what to draw.
-        name: letters, digits and hyphens, with which all ids in the picture begin: another for each picture of a page.
-        label: what the picture shows, for those who do not see it.
-        size: width and height in inches; in the page it is as wide as there is room.
+        draw: the drawing function.
+        name: letters, digits and hyphens: prefix of all ids in the figure, unique within a page.
+        label: text alternative of the figure.
+        size: width and height in inches; the page scales it to the available width.
 
     Returns:
         Well-formed XML without namespaces, which HTML does not need. The same numbers make the same text.
@@ -106,7 +106,7 @@ def as_svg(draw: Draw, name: str, label: str, size: tuple[float, float] = IN_PAG
     _save(figure, file, "svg")
     text = file.getvalue().decode()
     body = text[text.index(">", text.index("<svg")) + 1 :].replace(_INK, "currentColor")
-    # a style sheet inside a page would be for all of the page
+    # a style sheet inside a page would apply to the whole page
     body = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", body, flags=re.DOTALL)
     body = body.replace("xlink:href=", "href=")
     body = re.sub(r'(\bid="|\bhref="#|url\(#)', rf"\g<1>{name}-", body)
@@ -118,13 +118,13 @@ def as_svg(draw: Draw, name: str, label: str, size: tuple[float, float] = IN_PAG
 
 
 def curves(lines: Sequence[Line], x_label: str, y_label: str, *, distances: bool) -> Draw:
-    """Curves by games, from few to many: a logarithmic axis, and the names above the picture.
+    """Return a plot of curves by games: a logarithmic axis, and the legend above the plot.
 
     Args:
         lines: with x of 0 or more.
-        x_label, y_label: what the axes show.
-        distances: y is a distance from 0, shown from 1 to 0.001 by its logarithm and linearly below; else a share,
-            0 to 1.
+        x_label, y_label: labels of the axes.
+        distances: y is a distance from 0, shown on a log scale from 1 to 0.001 and linearly below; else a share, 0 to
+            1.
     """
 
     def draw(figure: Figure) -> None:
@@ -152,21 +152,21 @@ def curves(lines: Sequence[Line], x_label: str, y_label: str, *, distances: bool
 
 
 class Reach(NamedTuple):
-    """An estimate with its interval, in a row of its own."""
+    """An estimate with its interval, drawn as a row."""
 
     name: str
     value: Interval
     marked: bool = False
-    """whether it is what the picture is about"""
+    """whether it is highlighted"""
 
 
 def reaches(rows: Sequence[Reach], x_label: str, zero: float | None = None) -> Draw:
-    """Estimates with their intervals, one below the other, the first one on top.
+    """Return a plot of estimates with their intervals, one below the other, the first one on top.
 
     Args:
         rows: at least one.
-        x_label: what the axis shows.
-        zero: where a line stands that intervals are compared with.
+        x_label: label of the axis.
+        zero: position of a reference line.
     """
 
     def draw(figure: Figure) -> None:
@@ -191,17 +191,17 @@ def reaches(rows: Sequence[Reach], x_label: str, zero: float | None = None) -> D
 
 
 def tall(rows: int) -> tuple[float, float]:
-    """Inches of a picture in a page with so many rows."""
+    """Return the figure size in inches for this number of rows."""
     return IN_PAGE[0], 0.75 + 0.24 * rows
 
 
 def walk_between(x: Sequence[float], y: Sequence[float], low: float, high: float, x_label: str, y_label: str) -> Draw:
-    """A curve that is looked at until it leaves two bounds.
+    """Return a plot of a curve that stops when it leaves two bounds.
 
     Args:
         x, y: its points.
         low, high: the bounds.
-        x_label, y_label: what the axes show.
+        x_label, y_label: labels of the axes.
     """
 
     def draw(figure: Figure) -> None:
@@ -219,22 +219,22 @@ def walk_between(x: Sequence[float], y: Sequence[float], low: float, high: float
 
 
 class Priced(NamedTuple):
-    """What is so good, at such a cost."""
+    """A point of value and cost."""
 
     name: str
     cost: float
     value: Interval
     front: bool
-    """whether nothing is as good for less"""
+    """whether it is on the Pareto front"""
     marked: bool = False
 
 
 def front(points: Sequence[Priced], x_label: str, y_label: str) -> Draw:
-    """Value by cost, which is logarithmic, with the line of those that nothing is as good as for less.
+    """Return a plot of value by cost, on a log scale, with the Pareto front.
 
     Args:
         points: with costs above 0.
-        x_label, y_label: what the axes show.
+        x_label, y_label: labels of the axes.
     """
 
     def draw(figure: Figure) -> None:
@@ -262,13 +262,13 @@ def front(points: Sequence[Priced], x_label: str, y_label: str) -> Draw:
 
 
 def _name(text: str) -> str:
-    """A name as it can stand in a picture: not long, in letters that the font has."""
+    """Return a name for a figure: shortened, in characters that the font has."""
     shown = "".join(letter if letter.isprintable() and ord(letter) < 0x250 else "?" for letter in text)
     return shown if len(shown) <= LONGEST_NAME else f"{shown[: LONGEST_NAME - 3]}..."
 
 
 def _log_axis(axes: Axes, x: Sequence[float]) -> None:
-    """A logarithmic axis that has a place for 0 where it is needed, with whole numbers as marks."""
+    """Set a logarithmic axis with integer ticks, which includes 0 if needed."""
     from matplotlib.ticker import FixedLocator, NullLocator
 
     positive = [value for value in x if value > 0] or [1.0]
@@ -291,7 +291,7 @@ def _log_axis(axes: Axes, x: Sequence[float]) -> None:
 
 
 def _short(value: float) -> str:
-    """A number of games in few letters."""
+    """Abbreviate a number of games."""
     for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if value >= size:
             return f"{value / size:g}{letter}"
@@ -326,16 +326,16 @@ def _save(figure: Figure, file: Any, form: str, **settings: Any) -> None:
 
 
 def arms(intervals: Sequence[Interval]) -> Reals:
-    """float64[2, N]: how far intervals reach below and above their means, as matplotlib takes errors."""
-    # rounding may leave -1e-17 of nothing
+    """Return the extents of intervals below and above their means, float64[2, N], as matplotlib error bars."""
+    # rounding may give -1e-17 for zero
     return np.maximum(0.0, [[one.mean - one.low for one in intervals], [one.high - one.mean for one in intervals]])
 
 
 def means(intervals: Sequence[Interval]) -> list[float]:
-    """What the intervals are around."""
+    """Return the means of the intervals."""
     return [one.mean for one in intervals]
 
 
 def legend(figure: Any, axes: Any, columns: int, where: str = "outside upper center") -> None:
-    """What is what, once for all panels: the labels of ``axes``, off the data."""
+    """Draw one legend for all panels from the labels of ``axes``, outside the data."""
     figure.legend(*axes.get_legend_handles_labels(), loc=where, ncols=columns, frameon=False, fontsize="small")

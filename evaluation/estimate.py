@@ -1,7 +1,7 @@
-"""What exact answers will take, known before the work is done: positions, seconds and bytes.
+"""Estimates of positions, seconds and bytes of an exact computation, made before it runs.
 
-A walk over a game meets at most as many boards with s stones as there are arrangements of them. The first layers show
-how far below that a pair of players stays, and by how much more with every ply; that is carried on to the last layer.
+A traversal visits at most as many boards with s stones as there are arrangements of them. The first layers show the
+ratio of visited boards to this bound and its decrease per ply. The estimate extrapolates both to the last layer.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from ttt_envs.policy import Policy
 from ttt_envs.rules import Game
 
 SMALL = 1 << 21
-"""boards in all up to which nothing need be estimated: they take seconds and some hundred MiB"""
+"""Total number of boards up to which no estimate is needed: they take seconds and some hundred MiB."""
 MOVES, SECONDS = 1 << 21, 3.0
-"""how much of a walk is done to see what the rest will take"""
+"""Limits of the partial traversal that the estimate is based on: moves and seconds."""
 ENOUGH = 16
-"""boards of a layer from which on its time tells something"""
+"""Minimum size of a layer whose time is informative, in boards."""
 BATCH = 256
-"""positions that a policy is timed with"""
+"""Number of positions for timing a policy."""
 
 
 class Estimate(NamedTuple):
-    """What a walk will take."""
+    """Estimated cost of a traversal."""
 
     positions: float
-    """boards that will be met"""
+    """number of boards visited"""
     largest: float
-    """boards in the largest layer"""
+    """number of boards in the largest layer"""
     seconds: float
     bytes: float
 
@@ -46,20 +46,20 @@ class Estimate(NamedTuple):
 
 
 def boards_by_stones(game: Game) -> list[int]:
-    """How many arrangements of 0, 1, ... stones there are; without skips the players have as many, or one more."""
+    """Return the numbers of arrangements of 0, 1, ... stones; without skips, equally many per player, or one more."""
     return list(counts_by_stones(game, classes=False))
 
 
 @compile_at_once()
 def estimate(game: Game, players: Players, chunk: int, *, backward: bool, walk: Walk | None = None) -> Estimate:
-    """What a walk will take, from its first layers.
+    """Estimate the cost of a traversal from its first layers.
 
     Args:
-        game: what is played.
-        players: who plays, None a best responder.
-        chunk: positions in a question.
-        backward: whether the walk also goes back, for which all layers are kept.
-        walk: where it is another than :meth:`Walk.of` these players.
+        game: the game.
+        players: the players, None for a best responder.
+        chunk: maximum number of positions per query.
+        backward: whether a backward pass follows, for which all layers are kept.
+        walk: the traversal, if it differs from :meth:`Walk.of` of these players.
     """
     walk = Walk.of(game, players) if walk is None else walk
     bound = counts_by_stones(game, walk.classes)
@@ -80,13 +80,15 @@ def estimate(game: Game, players: Players, chunk: int, *, backward: bool, walk: 
             sizes += _carried_on(sizes, bound)
             break
     words = walk.words
-    peak = max(sizes) * (16 * words + 160)  # keys, masses, hash table, and values on the way back
+    peak = max(sizes) * (16 * words + 160)  # keys, masses, hash table, and values of the backward pass
     kept = sum(sizes) * (8 * words + 2) if backward else peak / 2
     return Estimate(sum(sizes), max(sizes), each * sum(sizes) * (2 if backward else 1), peak + kept)
 
 
 def _carried_on(sizes: list[float], bound: Sequence[int]) -> list[float]:
-    """The sizes of the layers that are left; both players' last plies say how the share of the bound falls."""
+    """Extrapolate the sizes of the remaining layers from the decrease of the ratio to the bound in the last two
+    plies.
+    """
     shares = [math.log(size / most) for size, most in zip(sizes, bound, strict=False)]
     back = min(2, len(shares) - 1)
     fall = min(0.0, (shares[-1] - shares[-1 - back]) / back)
@@ -95,7 +97,7 @@ def _carried_on(sizes: list[float], bound: Sequence[int]) -> list[float]:
 
 
 def free_bytes() -> int:
-    """Memory that is free, in bytes."""
+    """Return the available memory in bytes."""
     return int(psutil.virtual_memory().available)
 
 
@@ -108,15 +110,15 @@ def check_fits(
     memory: int | None = None,
     walk: Walk | None = None,
 ) -> Estimate | None:
-    """Make sure that a walk will fit into memory.
+    """Check that a traversal fits into memory.
 
     Args:
-        game, players, chunk, backward: of the walk, see :func:`estimate`.
-        memory: bytes that may be used; by default what is free.
-        walk: where it is another than :meth:`Walk.of` these players.
+        game, players, chunk, backward: of the traversal, see :func:`estimate`.
+        memory: bytes that may be used; by default the available memory.
+        walk: the traversal, if it differs from :meth:`Walk.of` of these players.
 
     Returns:
-        What it will take; None where that is next to nothing.
+        The estimate; None if it is negligible.
 
     Raises:
         MemoryError: it will not fit.
@@ -136,21 +138,21 @@ def check_fits(
 
 @compile_at_once()
 def affordable(game: Game, policy: Policy, seconds: float = 5.0) -> bool:
-    """Whether exploitability, regret and an exact result of ``policy`` take no more than ``seconds``, or so."""
+    """Return whether exploitability, regret and an exact result of ``policy`` take roughly at most ``seconds``."""
     boards = sum(boards_by_stones(game))
     if not policy.pure or boards > SMALL:
         return False
     asked = Boards.start(game, BATCH)
-    policy.probabilities(asked.take(np.arange(1)))  # what is compiled or loaded at the first call
+    policy.probabilities(asked.take(np.arange(1)))  # compiles or loads at the first call
     began = time.perf_counter()
     policy.probabilities(asked)
     each = (time.perf_counter() - began) / BATCH
     positions = boards * (2 if game.skip_chance else 1)
-    return 5 * positions * (each + 2e-6) <= seconds  # two best responses, regret, and a result in either seat
+    return 5 * positions * (each + 2e-6) <= seconds  # two best responses, regret, and a result in each seat
 
 
 def duration(seconds: float) -> str:
-    """In words."""
+    """Format a duration in words."""
     if seconds > 100 * 365 * 86400:
         return "more than a century"
     for size, name in ((86400.0, "days"), (3600.0, "hours"), (60.0, "minutes")):
@@ -160,12 +162,12 @@ def duration(seconds: float) -> str:
 
 
 def gib(amount: float) -> str:
-    """Bytes, for people."""
+    """Format a number of bytes in GiB."""
     return f"{_rounded(amount / 2**30)} GiB"
 
 
 def _rounded(number: float) -> str:
-    """Two digits, for people."""
+    """Format a number with two significant digits."""
     if number >= 1e15:
         return f"{number:.0e}"
     digits = max(0, int(math.log10(max(number, 1))) - 1)

@@ -1,7 +1,7 @@
-"""Exact results of what plays, by dynamic programming over the positions that can be reached; nothing is sampled.
+"""Exact results of policies, by dynamic programming over the reachable positions; nothing is sampled.
 
-Layers of positions (``evaluation/layers.py``) hand probability on going forward, and values going back. A policy is
-asked about many positions of a layer at once, ``chunk`` at most, and only about positions that can be reached.
+Layers of positions (``evaluation/layers.py``) propagate probabilities forward and values backward. A policy is queried
+about up to ``chunk`` positions of a layer at once, and only about reachable positions.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from ttt_envs.rules import Game
 from ttt_envs.specs import make_policy
 
 CHUNK = 1 << 14
-"""positions that a policy is asked about at once, unless a caller says otherwise"""
+"""Default number of positions per query of a policy."""
 
 
 class Outcome(NamedTuple):
-    """How likely each result of a game is, from one player's view."""
+    """Probabilities of the results of a game, from one player's view."""
 
     win: float
     draw: float
@@ -34,53 +34,53 @@ class Outcome(NamedTuple):
 
     @property
     def value(self) -> float:
-        """The expected result, -1 to 1."""
+        """Expected result, -1 to 1."""
         return self.win - self.loss
 
     def turned(self) -> Outcome:
-        """The same from the other player's view."""
+        """Return the same outcome from the other player's view."""
         return Outcome(self.loss, self.draw, self.win)
 
     def mean(self, other: Outcome) -> Outcome:
-        """Of two games, or of both seats."""
+        """Return the mean of two games, or of both seats."""
         return Outcome(*((x + y) / 2 for x, y in zip(self, other, strict=True)))
 
 
 class Exploitation(NamedTuple):
-    """What the best responders get out of a policy."""
+    """Results of the best responders to a policy."""
 
     first: Outcome
     """of the responder who moves first"""
     second: Outcome
     """of the responder who moves second"""
     game_value: float | None
-    """of perfect play, to player_0; None where the board is too large to solve"""
+    """value of perfect play, for player_0; None where the board is too large to solve"""
 
     @property
     def exploitability(self) -> float:
         """(value as first + value as second) / 2, which is NashConv / 2: the value of the game cancels."""
-        return max(0.0, (self.first.value + self.second.value) / 2)  # rounding may leave -1e-17 of perfect play
+        return max(0.0, (self.first.value + self.second.value) / 2)  # rounding may give -1e-17 for perfect play
 
     @property
     def gains(self) -> tuple[float, float] | None:
-        """What each responder gets beyond perfect play against perfect play: moving first, and moving second."""
+        """Each responder's gain over perfect play against perfect play: moving first, and moving second."""
         if self.game_value is None:
             return None
         return self.first.value - self.game_value, self.second.value + self.game_value
 
 
 class RegretRow(NamedTuple):
-    """What a policy loses, playing itself, by its moves on boards with so many stones."""
+    """Loss of a policy in self-play by its moves on boards with a given number of stones."""
 
     stones: int
     moves: float
-    """the expected number of such moves: the probability that a game comes so far"""
+    """expected number of such moves: the probability that a game lasts so long"""
     loss: float
-    """the expected loss of value by them"""
+    """expected loss of value by these moves"""
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# What is asked
+# Public functions
 
 
 def outcome(
@@ -92,18 +92,18 @@ def outcome(
     memory: int | None = None,
     progress: Progress | None = None,
 ) -> Outcome:
-    """The exact result of ``first``, who is player_0, against ``second``.
+    """Return the exact result of ``first``, who is player_0, against ``second``.
 
     Args:
-        game: what is played.
+        game: the game.
         first, second: spec strings or pure policies.
-        chunk: positions that a policy is asked about at once; the result does not depend on it.
-        memory: bytes that may be used; by default what is free.
+        chunk: maximum number of positions per query of a policy; the result does not depend on it.
+        memory: bytes that may be used; by default the available memory.
         progress: called with the share that is done.
 
     Raises:
         ValueError: a policy that is unknown, is not pure, or does not play by the rules.
-        MemoryError: too many positions can be reached; told after the first of them.
+        MemoryError: too many reachable positions; raised after the first layers.
     """
     players = _each_class_once(game, _pure(first, game), _pure(second, game))
     check_fits(game, players, chunk, backward=False, memory=memory)
@@ -124,7 +124,7 @@ def match_outcome(
     memory: int | None = None,
     progress: Progress | None = None,
 ) -> Outcome:
-    """The exact result of a against b, the mean over both seats; see :func:`outcome`."""
+    """Return the exact result of a against b, the mean over both seats; see :func:`outcome`."""
     players = (_pure(a, game), _pure(b, game))
     as_first = outcome(game, *players, chunk=chunk, memory=memory, progress=_part(progress, 0, 2))
     as_second = outcome(game, *players[::-1], chunk=chunk, memory=memory, progress=_part(progress, 1, 2))
@@ -140,21 +140,21 @@ def best_response(
     memory: int | None = None,
     progress: Progress | None = None,
 ) -> Outcome:
-    """The exact result of a player who knows ``policy`` and makes the most of it, from that player's view.
+    """Return the exact result of a best responder to ``policy``, from the responder's view.
 
-    Moves of equal value share the responder's choice: they may differ in wins and losses, not in ``value``.
+    The responder chooses uniformly among moves of equal value: they may differ in wins and losses, not in ``value``.
 
     Args:
-        game: what is played.
+        game: the game.
         policy: a spec string or a pure policy, in the other seat.
         seat: the responder's: 0 moves first, 1 second.
-        chunk: positions that the policy is asked about at once; the result does not depend on it.
-        memory: bytes that may be used; by default what is free.
+        chunk: maximum number of positions per query of the policy; the result does not depend on it.
+        memory: bytes that may be used; by default the available memory.
         progress: called with the share that is done.
 
     Raises:
         ValueError: another seat; a policy that is unknown, is not pure, or does not play by the rules.
-        MemoryError: too many positions can be reached; told after the first of them.
+        MemoryError: too many reachable positions; raised after the first layers.
     """
     if seat not in (0, 1):
         raise ValueError(f"seat={seat!r} is no seat: choose 0 (the responder moves first) or 1 (second)")
@@ -171,8 +171,8 @@ def exploitation(
     memory: int | None = None,
     progress: Progress | None = None,
 ) -> Exploitation:
-    """What best responders get out of a policy in either seat; see :func:`best_response`."""
-    asked = _pure(policy, game)  # before a game is solved for nothing
+    """Return the results of best responders to a policy in both seats; see :func:`best_response`."""
+    asked = _pure(policy, game)  # reject an impure policy before the game is solved
     value = solve(game).value if game.cells <= LARGEST else None
     return _exploitation(game, asked, value, chunk, memory, progress)
 
@@ -185,7 +185,8 @@ def exploitability(
     memory: int | None = None,
     progress: Progress | None = None,
 ) -> float:
-    """NashConv / 2 of a policy that plays both seats (Lanctot et al., 2017): 0 for perfect play only, skips or not.
+    """Return NashConv / 2 of a policy that plays both seats (Lanctot et al., 2017): 0 only for perfect play, skips or
+    not.
 
     It is (best response value as first + as second) / 2; see :func:`best_response`.
     """
@@ -208,7 +209,7 @@ def _exploitation(
 
 
 def _responses(walk: Walk, chunk: int, memory: int | None, progress: Progress | None) -> list[Outcome]:
-    """The best responder's results, for each who may begin."""
+    """Return the best responder's results, for each possible first mover."""
     check_fits(walk.game, walk.players, chunk, backward=True, memory=memory, walk=walk)
     layers = []
     for layer in walked(walk, chunk, kept=[KEPT]):
@@ -237,7 +238,7 @@ def regret(
     memory: int | None = None,
     progress: Progress | None = None,
 ) -> float:
-    """The value that a policy loses by an average move: E[sum of losses] / E[number of moves] when it plays itself.
+    """Return the mean loss of value per move: E[sum of losses] / E[number of moves] in self-play.
 
     Raises:
         ValueError: as :func:`outcome`; a board too large to solve.
@@ -246,7 +247,7 @@ def regret(
 
 
 def mean_loss(rows: Sequence[RegretRow]) -> float:
-    """The :func:`regret` that a :func:`regret_table` comes to."""
+    """Return the :func:`regret` of a :func:`regret_table`."""
     return sum(row.loss for row in rows) / sum(row.moves for row in rows)
 
 
@@ -258,9 +259,9 @@ def regret_table(
     memory: int | None = None,
     progress: Progress | None = None,
 ) -> list[RegretRow]:
-    """:func:`regret` by the number of stones on the board, for as long as games may last."""
+    """Return :func:`regret` by the number of stones on the board, up to the longest game."""
     asked = _pure(policy, game)
-    check_fits(game, (asked, asked), chunk, backward=False, memory=memory)  # before a game is solved for nothing
+    check_fits(game, (asked, asked), chunk, backward=False, memory=memory)  # before the game is solved in vain
     solution = solve(game)
     lost = np.zeros((game.cells + 1, 2))
 
@@ -285,16 +286,16 @@ def while_training(
     start: int = 0,
     chunk: int = CHUNK,
 ) -> Callable[[int, Policy], dict[str, float]]:
-    """A callback for ``learners.training.train`` that measures a learner exactly, in earnest, and draws nothing.
+    """Return a callback for ``learners.training.train`` that measures the greedy policy exactly and draws nothing.
 
     Args:
-        game: what is learned.
-        opponent: whom the exact result is against; None for none.
-        every: after how many games to measure: at the first mark of the training at or after each multiple.
-        games: of the whole training, after which it is measured in any case.
+        game: the game.
+        opponent: opponent of the exact result; None for none.
+        every: number of games between measurements: made at the first mark of the training at or after each multiple.
+        games: of the whole training; a measurement at its end is always made.
         seat: the learner's against the opponent, 0 or 1; None for the mean of both.
-        start: games at the last mark, of a training that goes on.
-        chunk: positions that the learner is asked about at once.
+        start: number of games at the last mark, for a resumed training.
+        chunk: maximum number of positions per query of the learner.
 
     Returns:
         A callback of the number of finished games and the learner. It returns ``exploitability``, and ``regret`` where
@@ -311,7 +312,7 @@ def while_training(
         if done < min(due, games):
             return {}
         due = done // every * every + every
-        learner = kept(learner, game)  # all that follows asks about what the best responders have met
+        learner = kept(learner, game)  # later measurements query the positions that the best responders visited
         found = {"exploitability": exploitability(game, learner, chunk=chunk)}
         if game.cells <= LARGEST:
             found["regret"] = regret(game, learner, chunk=chunk)
@@ -329,7 +330,7 @@ def while_training(
 
 
 def _pure(spec: str | Policy, game: Game) -> Policy:
-    """The policy, where it is a function of the board.
+    """Return the policy if it is pure, a function of the board.
 
     Raises:
         ValueError: it is not.
@@ -344,14 +345,14 @@ def _pure(spec: str | Policy, game: Game) -> Policy:
 
 
 def _each_class_once(game: Game, first: Policy, second: Policy) -> Players:
-    """The two, where only one is symmetric and the walk is over all boards, so that it is asked about one image."""
+    """Cache the policy that alone is symmetric: a traversal of all boards would query every symmetric position."""
     if is_symmetric(first) == is_symmetric(second):
         return first, second
     return kept(first, game) if is_symmetric(first) else first, kept(second, game) if is_symmetric(second) else second
 
 
 def _tell(progress: Progress | None, layer: Layer, start: float, end: float) -> None:
-    """Progress from ``start`` to ``end`` as the layers up to this one take of it, if all boards could be reached."""
+    """Report progress from ``start`` to ``end``, in proportion to the arrangements up to this layer."""
     if progress is not None:
         bound = boards_by_stones(layer.game)
         share = sum(bound[: layer.stones + 1]) / sum(bound)
@@ -364,5 +365,5 @@ def _done(progress: Progress | None) -> None:
 
 
 def _part(progress: Progress | None, index: int, count: int) -> Progress | None:
-    """Progress of part ``index`` of ``count`` equal ones."""
+    """Return the progress callback of part ``index`` of ``count`` equal parts."""
     return None if progress is None else lambda share: progress((index + share) / count)

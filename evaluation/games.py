@@ -1,8 +1,7 @@
-"""Games that were played: stored as lines of JSON, or as text that people read, and replayed.
+"""Played games: stored as JSON lines or as readable text, and replayed.
 
-The first line of a file says what it is, every other line is a game, so that games can be added at any time. Files are
-documented in docs/files.md. Whatever is read is replayed through the rules: a game that cannot have been played so is
-refused.
+The first line of a file is a header and every other line is a game, so games can be appended at any time. docs/files.md
+documents the format. All games read are replayed through the rules: impossible games are rejected.
 """
 
 from __future__ import annotations
@@ -25,29 +24,29 @@ from ttt_envs.rules import DRAW, ILLEGAL, LARGEST_EDGE, NOT_OVER, Game, Position
 from ttt_envs.specs import nearest
 
 FORMAT = 1
-"""version of a file of games"""
+"""Version of the file format."""
 LONGEST = 1 << 16
-"""bytes that a line may have"""
+"""Maximum length of a line in bytes."""
 LARGEST = 1 << 30
-"""bytes that a file may have, where the reader says nothing else"""
+"""Default maximum size of a file in bytes."""
 LARGEST_TEXT = 1 << 26
-"""bytes that a text of games may have, which is read at once"""
+"""Maximum size of a text of games in bytes; it is read at once."""
 HUMAN = "human"
-"""what stands in the place of a policy where a person has played"""
+"""Name of a human player, in place of a policy."""
 AGAIN = "+"
-"""behind a move: the other player's turn is skipped, and the same player moves again"""
+"""Suffix of a move after which the other player's turn is skipped, so that the same player moves again."""
 RESULTS = ("player_0", "player_1", "draw")
-"""how results 0, 1 and DRAW are stored"""
+"""Stored names of the results 0, 1 and DRAW."""
 
 _HEAD = {"format": FORMAT, "content": "games"}
 _OPENING = LARGEST_EDGE * (LARGEST_EDGE + 1) + 1
 
 
 class Move(NamedTuple):
-    """A stone, and what chance said to it."""
+    """A move and the chance event after it."""
 
     action: int
-    """the index of the cell"""
+    """index of the cell"""
     skipped: bool = False
     """whether the other player's turn was skipped after it"""
 
@@ -57,28 +56,28 @@ class PlayedGame:
     """A game from its first position to its end, or as far as it was played.
 
     Raises:
-        TypeError: moves that are no whole numbers.
-        ValueError: what cannot have been played so: an illegal move, one after the end, a skip where turns are never
-            skipped, a result that is not that of the board.
+        TypeError: moves that are not integers.
+        ValueError: an impossible game: an illegal move, one after the end, a skip where turns are never skipped, a
+            result that contradicts the board.
     """
 
     game: Game
     players: tuple[str, str]
-    """who played player_0 and player_1: spec strings, or ``HUMAN``"""
+    """player_0 and player_1: spec strings, or ``HUMAN``"""
     moves: tuple[Move, ...] = ()
     result: int | None = None
-    """the winner, 0 or 1, ``DRAW``, or None for a game that was not played to its end"""
+    """the winner, 0 or 1, ``DRAW``, or None for an unfinished game"""
     _: KW_ONLY
     seed: int | None = None
-    """of all chance, where it is known"""
+    """seed of all chance, if known"""
     episode: int | None = None
-    """which game of that seed"""
+    """index of the game under that seed"""
     opening: str | None = None
-    """the first position as text, where the game did not begin with the empty board"""
+    """the first position as text, if it is not the empty board"""
     forfeit: str | None = None
-    """why somebody has won on a board where the game goes on: the loser's time, say, or an illegal action"""
+    """reason for a win without a decided board: the loser's time, say, or an illegal action"""
     settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    """whatever else is worth keeping, JSON-ready"""
+    """additional JSON-ready data"""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "players", tuple(self.players))
@@ -116,7 +115,7 @@ class PlayedGame:
             raise ValueError(f"its result is {_result(self.result)}, and its moves end with {_result(reached)}")
 
     def _after(self, position: Position, move: Move, number: int) -> tuple[int, Position]:
-        """The outcome and the next position; of a finished game the one with the last mover."""
+        """Return the outcome and the next position; in a finished game its mover is the last mover."""
         cell, cells, mover = move.action, position.cells.copy(), position.mover
         outcome = int(place(cells, mover, cell, self._stones_before(number), self.game.parameters))
         if outcome == ILLEGAL:
@@ -131,27 +130,27 @@ class PlayedGame:
         return stones if self.opening is None else stones + sum(self.opening.count(stone) for stone in MOVERS) - 1
 
     def start(self) -> Position:
-        """The first position."""
+        """Return the first position."""
         if self.opening is None:
             return Boards.start(self.game).position(0)
         return from_text(self.opening, self.game)
 
     def positions(self) -> Iterator[tuple[Position, int, bool]]:
-        """Every position in which somebody moved, the action, and whether the other player's turn was then skipped."""
+        """Yield every position with a move, the action, and whether the other player's turn was then skipped."""
         position = self.start()
         for number, move in enumerate(self.moves, 1):
             yield position, move.action, move.skipped
             _, position = self._after(position, move, number)
 
     def end(self) -> Position:
-        """The last position; where the game is over, the last mover is still its mover."""
+        """Return the last position; if the game is over, its mover is the last mover."""
         position = self.start()
         for number, move in enumerate(self.moves, 1):
             _, position = self._after(position, move, number)
         return position
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON-ready data; the keys are documented in docs/files.md. What is not known is left out."""
+        """Return JSON-ready data without unknown fields; docs/files.md documents the keys."""
         data: dict[str, Any] = {
             "game": self.game.to_dict(),
             "players": list(self.players),
@@ -167,7 +166,7 @@ class PlayedGame:
 
     @classmethod
     def from_dict(cls, data: Any) -> PlayedGame:
-        """The game that :meth:`to_dict` stored.
+        """Return the game stored by :meth:`to_dict`.
 
         Raises:
             TypeError, ValueError: anything else.
@@ -212,7 +211,7 @@ def _result(result: int | None) -> str:
 
 
 def _short(value: object) -> str:
-    """A value for a message, whatever it is."""
+    """Shorten any value for a message."""
     return _cut(ascii(value), 60)
 
 
@@ -228,17 +227,17 @@ def _cut(text: object, most: int = 400) -> str:
 def read_games(
     path: str | Path, *, limit: int = LARGEST, tell: Callable[[str], object] = warnings.warn
 ) -> Iterator[PlayedGame]:
-    """The games of a file, one after another; no more than a line is held in memory.
+    """Yield the games of a file; at most one line is held in memory.
 
-    A last line that was being written when its writer was stopped is left out, and ``tell`` is called with a sentence.
+    An incomplete last line, left by an interrupted writer, is skipped, and ``tell`` is called with a sentence.
 
     Args:
         path: the file.
-        limit: bytes that it may have.
-        tell: what to do with that sentence; by default a warning.
+        limit: maximum size of the file in bytes.
+        tell: receives that sentence; by default a warning.
 
     Raises:
-        ValueError: no file of games, or a line that is none; the message names the file and the line.
+        ValueError: no file of games, or an invalid line; the message names the file and the line.
     """
     path = Path(path)
     if not path.is_file():
@@ -266,7 +265,7 @@ def read_games(
 
 
 def write_games(path: str | Path, games: Iterable[PlayedGame]) -> None:
-    """Write a file of games, whole or not at all.
+    """Write a file of games atomically.
 
     Raises:
         ValueError: settings that are not JSON-ready or too long.
@@ -276,13 +275,14 @@ def write_games(path: str | Path, games: Iterable[PlayedGame]) -> None:
 
 
 def append_games(path: str | Path, games: Iterable[PlayedGame]) -> None:
-    """Add games to the end of a file, which is made where there is none; they are on the disk when this returns.
+    """Append games to a file, created if missing; they are on disk when this returns.
 
-    What a writer that was stopped has left of its last line is cut off. Several writers may add to one file.
+    An incomplete last line, left by an interrupted writer, is cut off. Several writers may append to one file.
 
     Raises:
-        OSError: they cannot be written, as where the disk is full: no part of them is left; the error names the file.
-        ValueError: a file that is none of games, settings that are not JSON-ready or too long; nothing is changed.
+        OSError: they cannot be written, for example because the disk is full: no part of them remains; the error names
+            the file.
+        ValueError: not a file of games, settings that are not JSON-ready or too long; nothing is changed.
     """
     path = Path(path)
     lines = b"".join(map(_line, games))
@@ -303,7 +303,7 @@ def append_games(path: str | Path, games: Iterable[PlayedGame]) -> None:
 
 
 def _write(descriptor: int, content: bytes) -> None:
-    """Write all, onto the disk. A buffer would try once more when it is closed, behind what was cut off."""
+    """Write all content to disk, unbuffered: a buffer would retry when closed, after what was cut off."""
     left = memoryview(content)
     while left:
         left = left[os.write(descriptor, left) :]
@@ -311,11 +311,11 @@ def _write(descriptor: int, content: bytes) -> None:
 
 
 def new_games(path: str | Path) -> None:
-    """Begin a file of games that has none yet, so that what is wrong with it is told before anybody has played.
+    """Start a new file of games, so that problems with it are reported before anybody plays.
 
     Raises:
         OSError: it cannot be written.
-        ValueError: something is there already that is more than the beginning of such a file.
+        ValueError: the path exists and holds more than the beginning of such a file.
     """
     path = Path(path)
     if path.exists() and (not path.is_file() or path.stat().st_size > len(_HEAD_LINE)):
@@ -324,7 +324,7 @@ def new_games(path: str | Path) -> None:
 
 
 def _end_of_the_games(file: IO[bytes]) -> tuple[int, bytes]:
-    """After how many bytes the games of a file end, and what is missing there; 0 where there is not even a head."""
+    """Return the end of a file's games in bytes, and the missing separator there; 0 without even a header."""
     file.seek(0)
     head = file.readline(LONGEST + 1)
     if not head.endswith(b"\n"):
@@ -366,7 +366,7 @@ def _check_torn_head(line: bytes) -> None:
 
 
 def _is_whole(line: bytes) -> bool:
-    """Whether a line without its end is all there: no part of a JSON object is a JSON object."""
+    """Return whether a line without newline is complete: no prefix of a JSON object is a JSON object."""
     try:
         _json(line)
     except ValueError:
@@ -379,7 +379,7 @@ def _json(line: bytes | str) -> Any:
 
 
 def read_either(path: str | Path, *, tell: Callable[[str], object] = warnings.warn) -> Iterator[PlayedGame]:
-    """The games of a file, which is one of :func:`read_games` or a text of :func:`to_notation`; ``tell`` as there.
+    """Yield the games of a file of :func:`read_games` or of a text of :func:`to_notation`; ``tell`` as there.
 
     Raises:
         OSError: no file.
@@ -409,7 +409,9 @@ _ENDS = re.compile(r"(?P<winner>[ox]) wins(?:, (?P<loser>[ox]) forfeits: (?P<for
 
 
 def to_notation(played: PlayedGame) -> str:
-    """A game as text for people: what was played and by whom, a line each; then the moves, and the result."""
+    """Format a game as readable text: a line each for the game's parameters and players; then the moves, and the
+    result.
+    """
     o, x = played.players
     tags: dict[str, Any] = {name: getattr(played.game, name) for name in _OF_GAME} | {"o": o, "x": x}
     for name in ("seed", "episode", "opening"):
@@ -429,7 +431,7 @@ def to_notation(played: PlayedGame) -> str:
 
 
 def from_notation(text: str) -> list[PlayedGame]:
-    """The games in a text of :func:`to_notation`, one after another.
+    """Parse the games in a text of :func:`to_notation`.
 
     Raises:
         ValueError: anything else; the message names the line.
@@ -469,7 +471,7 @@ def _tag(line: str) -> tuple[str, Any]:
 
 
 def _noted(tags: Mapping[str, Any], words: list[str], end: re.Match[str]) -> PlayedGame:
-    """A game of its parts, by way of what a file would hold."""
+    """Build a game from its parts, through the file format."""
     for name in MOVERS:
         if name not in tags:
             raise ValueError(f'nobody plays {name}: write [{name} "human"], or the name of a policy')

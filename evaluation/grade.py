@@ -1,4 +1,4 @@
-"""What a compressed table is worth: what it keeps, and how well it plays, exactly."""
+"""Quality of a compressed table: its size and error, and its exact playing strength."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from evaluation.exact import exploitability, match_outcome, regret
 
 
 class Grade(NamedTuple):
-    """A compressed table: what it keeps, and how well its softmax policy plays, exactly."""
+    """Size and error of a compressed table, and the exact strength of its softmax policy."""
 
     rank: int
     stored_numbers: int
@@ -31,12 +31,12 @@ class Grade(NamedTuple):
 
 
 def grade(full: Softmax, compressed: Compressed, *, made_again: bool = False) -> Grade:
-    """Measure a compressed table at the weight of the whole one.
+    """Evaluate a compressed table with the softmax weight of the whole one.
 
     Args:
-        full: plays by the whole table.
-        compressed: what is measured.
-        made_again: play by the approximated table and not by the factors: the same, faster where a board is large.
+        full: the policy of the whole table.
+        compressed: the compressed table.
+        made_again: play by the reconstructed table, not by the factors: the same policy, faster on large boards.
     """
     game = compressed.game
     policy = kept(Softmax(Table(game, compressed.table()) if made_again else compressed, full.w), game)

@@ -1,13 +1,13 @@
-"""A game walked by layers: the positions with so many stones, as far as two players reach them.
+"""Layered traversal of a game: the positions with a given number of stones that two players can reach.
 
-Going forward, every position of a layer hands its probability on to those of the next. Going backward, it takes the
-values of a best responder from them. Rows are numbered in the order in which positions are met, which does not depend
-on how many a policy is asked about at once: all sums come out the same.
+The forward pass propagates each position's probability to the next layer. The backward pass computes the values of a
+best responder from it. Rows are numbered in the order in which positions are met, which does not depend on the number
+of positions per query: so all sums are identical.
 
-Where every policy that plays is symmetric, the walk is over one board of each class of images (:mod:`.classes`): what
-is reached, how likely, and what it is worth is the same for all of them, and a best responder may play the images of
-his moves in the images of a position. Against a policy that is colour-blind the responder is player_0 of the walk in
-either seat, so that one walk can serve both.
+If every playing policy is symmetric, the traversal visits one canonical board of each symmetry class (:mod:`.classes`):
+reachability, probability and value are equal within a class, and a best responder may play symmetric moves in symmetric
+positions. Against a colour-blind policy the responder is player_0 of the traversal in either seat, so that one
+traversal can serve both.
 """
 
 from __future__ import annotations
@@ -27,30 +27,30 @@ from ttt_envs.policy import TIE, Policy, is_colour_blind, is_symmetric
 from ttt_envs.rules import DRAW, Game, end_of, is_legal, legal_bits, skip_chance_of, winning_cells
 
 MOST = 1 << 27
-"""positions of a layer that are evaluated; with more, give up"""
+"""Maximum number of positions of a layer."""
 Numbers = NDArray[np.int32]
 
 Players = tuple[Policy | None, Policy | None]
-"""by seat; None is the best responder, who may do anything"""
+"""Players by seat; None is the best responder, who may play any move."""
 
 
 class Walk(NamedTuple):
-    """Who walks, over what."""
+    """Specification of a traversal."""
 
     game: Game
     players: Players
-    """of the walk: the responder is player_0 where it is ``by_roles``"""
+    """players of the traversal: the responder is player_0 if ``by_roles``"""
     by_roles: bool
-    """whether stones are the responder's and the policy's, and not player_0's and player_1's"""
+    """whether stones belong to the responder and the policy, and not to player_0 and player_1"""
     classes: bool
-    """whether one board stands for all its images"""
+    """whether one board represents all its symmetries"""
     images: Images
     starts: tuple[int, ...] = (0,)
-    """who may be to move on the empty board; only a best responder's values are of use for both"""
+    """possible movers on the empty board; only a best responder's values are meaningful for both"""
 
     @classmethod
     def of(cls, game: Game, players: Players) -> Walk:
-        """The walk of two players that asks and remembers least."""
+        """Return the traversal of two players with the fewest queries and positions."""
         asked = [player for player in players if player is not None]
         in_code = game.cells <= LARGEST
         classes = in_code and all(map(is_symmetric, asked))
@@ -62,44 +62,44 @@ class Walk(NamedTuple):
 
     @classmethod
     def plain(cls, game: Game, players: Players) -> Walk:
-        """The walk over every board by itself."""
+        """Return the traversal over every single board."""
         return cls(game, players, False, False, images_of(game, "none"))
 
     @property
     def words(self) -> int:
-        """64-bit words of a key: 1 where a board has a code, else as many for either player's stones."""
+        """Number of 64-bit words of a key: 1 where a board has a code, else the words of both players' stones."""
         return 1 if self.game.cells <= LARGEST else 2 * -(-self.game.cells // 64)
 
 
 class Links(NamedTuple):
-    """What may follow the positions of one question, all that the way back needs."""
+    """Successors of the positions of one query, for the backward pass."""
 
     ends: Integers
-    """int64[B]: where the moves from each position end among those of all"""
+    """int64[B]: end index of each position's moves"""
     child: Numbers
-    """int32[K]: the row of the board after a move with which the game goes on, in the next layer"""
+    """int32[K]: row in the next layer of the board after a non-final move"""
     share: Reals
     """float64[K]: the probability of the move; empty where a best responder moves"""
     won: Reals
-    """float64[B]: the probability that the move wins; 1 where a best responder can win"""
+    """float64[B]: the probability of a winning move; 1 where a best responder can win"""
 
     @property
     def nbytes(self) -> int:
-        """Memory."""
+        """Total size of the arrays in bytes."""
         return sum(array.nbytes for array in self)
 
 
 class Layer:
-    """The positions with so many stones that can be reached.
+    """The reachable positions with a given number of stones.
 
     Attributes:
-        index: the boards by their keys: leaders of their classes, where the walk is over these.
+        index: the boards by their keys: canonical boards, if the traversal is over classes.
         reached: int8[capacity, 2]: 1 where a board is reached with this player to move.
-        mass: float64[capacity, 2]: with what probability.
-        links: of the questions in their order, None of one whose are not kept.
-        values: float64[size, 2, 3]: value, wins and losses of the best responder, on the way back.
-        total: the probability that games come so far, where positions are visited.
-        following: how many boards of the next layer can be reached.
+        mass: float64[capacity, 2]: probability of reaching it.
+        links: for each query in order; None where they are not kept.
+        values: float64[size, 2, 3]: value, wins and losses of the best responder, set by the backward pass.
+        total: the probability that games reach this layer, where positions are visited.
+        following: number of reachable boards of the next layer.
     """
 
     def __init__(self, walk: Walk, stones: int) -> None:
@@ -116,7 +116,7 @@ class Layer:
 
     @classmethod
     def start(cls, walk: Walk) -> Layer:
-        """The empty board, player_0 to move, or whoever may be."""
+        """Return the layer of the empty board, with the traversal's possible first movers."""
         layer = cls(walk, 0)
         row = layer.rows(np.zeros((1, walk.words), np.uint64))[0]
         for mover in walk.starts:
@@ -125,7 +125,7 @@ class Layer:
         return layer
 
     def rows(self, keys: Keys) -> Integers:
-        """int64[B]: the rows of boards, new ones where they were not met."""
+        """Return the rows int64[B] of boards, adding those not met before."""
         needed = self.index.size + len(keys)
         capacity = len(self.index.keys)
         if needed > capacity:
@@ -142,14 +142,14 @@ class Layer:
 
 
 def _longer(pairs: np.ndarray[Any, Any], size: int) -> np.ndarray[Any, Any]:
-    """The rows of [N, 2], and zeros."""
+    """Extend an array [N, 2] with zeros."""
     longer = np.zeros((size, 2), pairs.dtype)
     longer[: len(pairs)] = pairs
     return longer
 
 
 def _questions(layer: Layer, chunk: int) -> Iterator[tuple[int, Integers]]:
-    """The positions of a layer, by mover, ``chunk`` at most at once: mover, rows of the layer."""
+    """Yield queries of at most ``chunk`` positions of a layer: mover, rows of the layer."""
     if chunk < 1:
         raise ValueError(f"chunk={chunk} leaves nothing to ask: choose 1 or more positions at once")
     for mover in (0, 1):
@@ -159,7 +159,7 @@ def _questions(layer: Layer, chunk: int) -> Iterator[tuple[int, Integers]]:
 
 
 def _boards(layer: Layer, mover: int, rows: Integers) -> Boards:
-    """The positions of a question, as whoever is asked sees them."""
+    """Return the positions of a query as the queried policy sees them."""
     walk = layer.walk
     boards = Boards(np.empty((len(rows), walk.game.cells), np.int8), np.empty(len(rows), np.int8))
     _write_boards(layer.index.keys, rows, mover, walk.by_roles, walk.game.parameters, *boards)
@@ -167,7 +167,7 @@ def _boards(layer: Layer, mover: int, rows: Integers) -> Boards:
 
 
 def ask(policy: Policy, boards: Boards) -> Reals:
-    """The probabilities of a policy, float64[B, cells].
+    """Return the probabilities of a policy, float64[B, cells].
 
     Raises:
         ValueError: it gave another shape.
@@ -182,10 +182,10 @@ def ask(policy: Policy, boards: Boards) -> Reals:
 
 
 class _Moves(NamedTuple):
-    """What may follow the positions of one question; the rows of what follows are not known yet."""
+    """Successors of the positions of one query; the rows of the successors are not known yet."""
 
     keys: Keys
-    """uint64[K, words]: the boards on which the game goes on"""
+    """uint64[K, words]: the boards after non-final moves"""
     ends: Integers
     share: Reals
     won: Reals
@@ -194,10 +194,10 @@ class _Moves(NamedTuple):
 
     @classmethod
     def of(cls, layer: Layer, mover: int, rows: Integers, boards: Boards | None, p: Reals | None) -> _Moves:
-        """The moves that the mover makes with some probability ``p``; of a best responder, where it is None, all.
+        """Return the moves with a positive probability ``p``; all moves of a best responder, for which ``p`` is None.
 
         Raises:
-            ValueError: what the policy answered is no distribution over legal moves.
+            ValueError: the policy's answer is no distribution over legal moves.
         """
         walk = layer.walk
         cells, count = walk.game.cells, len(rows)
@@ -230,7 +230,7 @@ def forward(
     results: Reals | None = None,
     visit: Callable[[int, Boards, Reals, Reals], None] | None = None,
 ) -> Iterator[Layer]:
-    """The layers that two players can reach, one after another, every board by itself: see :func:`walked`."""
+    """Yield the layers that two players can reach, over every single board: see :func:`walked`."""
     return walked(Walk.plain(game, players), chunk, results=results, visit=visit)
 
 
@@ -242,16 +242,15 @@ def walked(
     visit: Callable[[int, Boards, Reals, Reals], None] | None = None,
     kept: list[int] | None = None,
 ) -> Iterator[Layer]:
-    """The layers that two players can reach, one after another.
+    """Yield the layers that two players can reach, in order.
 
     Args:
-        walk: who plays what.
-        chunk: positions in a question.
+        walk: the traversal.
+        chunk: maximum number of positions per query.
         results: float64[3, 2], to which the probabilities of a win of player_0, of player_1 and of a draw are added:
-            sums, and what rounding took from them.
-        visit: called with stones, boards, the mover's answers and the probability of the boards: of the classes that
-            they stand for.
-        kept: bytes of links that may be kept in the layers, counted down; none by default.
+            sums, and their rounding errors.
+        visit: called with stones, boards, the mover's answers and the probability of the boards, or of their classes.
+        kept: remaining bytes of links that may be kept in the layers; none by default.
     """
     parameters = walk.game.parameters
     results = np.zeros((3, 2)) if results is None else results
@@ -286,7 +285,7 @@ def walked(
 
 
 def backward(walk: Walk, chunk: int, layer: Layer, after: Layer) -> None:
-    """Write ``layer.values``, of the best responder, from those of the layer ``after``."""
+    """Compute ``layer.values`` of the best responder from those of the layer ``after``."""
     parameters = walk.game.parameters
     layer.values = np.zeros((layer.index.size, 2, 3))
     if None in layer.links:
@@ -310,7 +309,7 @@ def backward(walk: Walk, chunk: int, layer: Layer, after: Layer) -> None:
 
 @inlined
 def _stone_at(keys: Keys, row: int, cell: int) -> int:
-    """0 where a cell of a board is empty, 1 a stone of player_0 of the walk, 2 of player_1."""
+    """Return 0 for an empty cell of a board, 1 for a stone of player_0 of the traversal, 2 of player_1."""
     words = keys.shape[1]
     if words == 1:
         code = wide(keys[row, 0])
@@ -324,9 +323,9 @@ def _stone_at(keys: Keys, row: int, cell: int) -> int:
 def _write_boards(
     keys: Keys, rows: Integers, mover: int, by_roles: bool, parameters: Parameters, cells: Cells, movers: Cells
 ) -> None:
-    """The boards of rows into int8[B, cells] and int8[B].
+    """Write the boards of rows into int8[B, cells] and int8[B].
 
-    A policy that is asked by its role is player_1 wherever games come to the position so, and else player_0.
+    A policy queried by its role is player_1 wherever games can reach the position so, and else player_0.
     """
     for b in range(len(rows)):
         exchanged = False
@@ -358,9 +357,9 @@ def _moves(
     share: Reals,
     sums: Reals,
 ) -> int:
-    """:class:`_Moves`. Returns how many lead on, or -1 - b where row b of ``p`` is no distribution over legal moves.
+    """Compute :class:`_Moves`; return the number of non-final moves, or -1 - b if row b of ``p`` is no distribution.
 
-    ``scratch`` is None where a key is one word: a branch for None is left out when the kernel is compiled.
+    ``scratch`` is None where a key is one word: the compiler removes a branch on None.
     """
     size = p.shape[1]
     last = end_of(False, mover, stones + 1, parameters) == DRAW
@@ -412,7 +411,7 @@ def _moves(
                     share[made] = chance
                 made += 1
         if not asked and sums[0, b] > 0:
-            sums[0, b], sums[1, b] = 1.0, 0.0  # a best responder who can win does, and nothing else is reached
+            sums[0, b], sums[1, b] = 1.0, 0.0  # a best responder takes a win, so nothing else is reached
             made = begin
         ends[b] = made
     return made
@@ -420,7 +419,7 @@ def _moves(
 
 @inlined
 def _add(sums: Reals, row: int, term: float) -> None:
-    """Compensated summation (Neumaier, 1974), for millions of terms without a loss of digits."""
+    """Add by compensated summation (Neumaier, 1974), for millions of terms without loss of digits."""
     total = sums[row, 0] + term
     if abs(sums[row, 0]) >= abs(term):
         sums[row, 1] += (sums[row, 0] - total) + term
@@ -431,13 +430,13 @@ def _add(sums: Reals, row: int, term: float) -> None:
 
 @compiled
 def add_losses(action_values: Reals, p: Reals, mass: Reals, stones: int, lost: Reals) -> None:
-    """Add the value that a policy is expected to lose by its moves to ``lost`` float64[cells + 1, 2], by stones.
+    """Add a policy's expected loss of value by its moves to ``lost`` float64[cells + 1, 2], by stones.
 
     Args:
         action_values: float64[B, cells], of perfect play, NaN where illegal.
         p: float64[B, cells], the policy's probabilities; mass: float64[B], those of the positions.
-        stones: on the boards.
-        lost: sums, and what rounding took from them.
+        stones: number on the boards.
+        lost: sums, and their rounding errors.
     """
     for b in range(len(mass)):
         best = -np.inf
@@ -465,7 +464,7 @@ def _spread(
     reached: Cells,
     results: Reals,
 ) -> None:
-    """Hand the probability of positions on to those that follow, and to the results, in order."""
+    """Add the probability of positions to their successors and to the results, in order."""
     skip = skip_chance_of(parameters)
     k = 0
     for b in range(len(rows)):
@@ -494,12 +493,12 @@ def _expect(
     parameters: Parameters,
     values: Reals,
 ) -> None:
-    """Values, wins and losses of the best responder where the other player is to move: what is expected."""
+    """Compute expected value, wins and losses of the best responder where the other player moves."""
     skip = skip_chance_of(parameters)
     k = 0
     for b in range(len(rows)):
         out = values[rows[b], mover]
-        out[0], out[2] = -won[b], won[b]  # a win of the other player's is a loss
+        out[0], out[2] = -won[b], won[b]  # a win of the other player is a loss
         while k < ends[b]:
             for i in range(3):
                 next_value = (1.0 - skip) * after[child[k], 1 - mover, i] + skip * after[child[k], mover, i]
@@ -519,9 +518,9 @@ def _respond(
     parameters: Parameters,
     values: Reals,
 ) -> None:
-    """The same where the best responder is to move: the best, and the mean wins and losses of all that are as good.
+    """Compute the best value where the best responder moves, and the mean wins and losses of all best moves.
 
-    Wins less losses are the value of the best, to rounding.
+    Wins minus losses equal the best value, up to rounding.
     """
     skip = skip_chance_of(parameters)
     begin = 0
@@ -545,7 +544,7 @@ def _respond(
                         out[i] += (1.0 - skip) * after[child[k], 1 - mover, i] + skip * after[child[k], mover, i]
             out[1] /= ties
             out[2] /= ties
-            # moves within TIE of the best share wins and losses, and are not worth less for it
+            # moves within TIE of the best share wins and losses without lowering the value
             missing = max(0.0, best - (out[1] - out[2]))
             fewer = min(out[2], missing)
             out[2] -= fewer

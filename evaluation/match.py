@@ -22,33 +22,33 @@ from ttt_envs.rules import DRAW, ILLEGAL, NOT_OVER, Game, begin_rows, key_of, pl
 from ttt_envs.specs import make_policy
 
 CHAPTER = 2048
-"""pairs whose luck has one key: results depend on the seed and on this, never on the number of workers"""
+"""Number of pairs per seed block: results depend on the seed and on this, never on the number of workers."""
 BLOCKS = 32
-"""into how many blocks a match is divided at least, so that workers have something to share and progress is seen"""
+"""Minimum number of blocks of a match, to share work between workers and show progress."""
 REMEMBERED = 64
-"""pairs in a block of players with a memory, at most: its games draw from one generator, so results depend on it"""
+"""Maximum number of pairs in a block of stateful players: its games share one generator, so results depend on it."""
 FEWEST = 4
-"""pairs in a block at least, whose games are played side by side: fewer take longer"""
+"""Minimum number of pairs in a block: fewer games in parallel take longer."""
 
 PATIENCE = 8
-"""games that a player gives up in a row, without a move between them, before the match is given up: the fewest that the
-blocks of a match have"""
+"""Maximum number of games that a player forfeits in a row, without a move between them, before the match is aborted:
+the minimum number of games in a block."""
 
 Log = Callable[[Sequence[PlayedGame]], object]
-"""what is done with games that were played"""
+"""Receives the games played."""
 
 
 class Forfeits(NamedTuple):
-    """Games that were given up, which their players have lost: see :class:`ttt_envs.policy.Forfeit`."""
+    """Forfeited games, lost by their players: see :class:`ttt_envs.policy.Forfeit`."""
 
     a: int = 0
     b: int = 0
     first: str = ""
-    """why the first of them was"""
+    """reason for the first forfeit"""
 
     @classmethod
     def of(cls, data: object) -> Forfeits:
-        """What a file says of them.
+        """Parse forfeits from a file.
 
         Raises:
             ValueError: anything else.
@@ -59,16 +59,16 @@ class Forfeits(NamedTuple):
         raise ValueError(f"{ascii(data)[:60]} are no games that were given up: a's number, b's and a reason are")
 
     def together(self, other: Forfeits) -> Forfeits:
-        """Of the games of both."""
+        """Return the sum over the games of both."""
         return Forfeits(self.a + other.a, self.b + other.b, self.first or other.first)
 
     def told(self, a: str, b: str) -> str:
-        """A sentence about them."""
+        """Describe the forfeits in a sentence."""
         by = ", ".join(f"{count:,} by {name}" for count, name in ((self.a, a), (self.b, b)) if count)
         return f"games were given up, and so lost: {by}. The first: {self.first}"
 
     def turned(self) -> Forfeits:
-        """The same seen by the other player."""
+        """Return the same forfeits from the other player's view."""
         return Forfeits(self.b, self.a, self.first)
 
 
@@ -77,13 +77,13 @@ NONE_GIVEN_UP = Forfeits()
 
 @dataclass(frozen=True)
 class Score:
-    """How a played against b.
+    """Result of a against b.
 
     Attributes:
         pairs: int64[3, 3]: pairs of games by a's result as player_0 (row) and as player_1 (column): win, draw, loss.
-        lengths: int64[2, 3, cells + 1]: games by a's seat, a's result and the stones on the board at the end; None
-            where nobody counted them.
-        forfeits: games among them that a and b gave up.
+        lengths: int64[2, 3, cells + 1]: games by a's seat, a's result and the stones on the board at the end; None if
+            not counted.
+        forfeits: games among them that a and b forfeited.
     """
 
     pairs: Integers
@@ -92,17 +92,17 @@ class Score:
 
     @classmethod
     def nothing(cls, game: Game) -> Score:
-        """Of no games."""
+        """Return the score of no games."""
         return cls(np.zeros((3, 3), np.int64), np.zeros((2, 3, game.cells + 1), np.int64))
 
     def __add__(self, other: Score) -> Score:
-        """Of the games of both."""
+        """Return the sum over the games of both."""
         lengths = None if self.lengths is None or other.lengths is None else self.lengths + other.lengths
         return Score(self.pairs + other.pairs, lengths, self.forfeits.together(other.forfeits))
 
     @property
     def games(self) -> int:
-        """Games played."""
+        """Number of games."""
         return 2 * int(self.pairs.sum())
 
     @property
@@ -114,7 +114,7 @@ class Score:
     def alike(self) -> bool:
         """Whether, of several pairs, all games in each seat ended in the same result after as many stones.
 
-        Games that fill the board do so of themselves: where all do, nothing is said.
+        Games that fill the board have equal lengths anyway: if all do, this is False.
         """
         if self.lengths is None or self.games <= 2 or not self.lengths[..., :-1].any():
             return False
@@ -122,17 +122,17 @@ class Score:
 
     @property
     def pentanomial(self) -> Integers:
-        """int64[5]: pairs in which a made 0, 1/2, 1, 3/2 and 2 points."""
+        """int64[5]: number of pairs in which a made 0, 1/2, 1, 3/2 and 2 points."""
         half_points = np.array([2, 1, 0])
         total = (half_points[:, None] + half_points).ravel()
         return np.bincount(total, self.pairs.ravel(), minlength=5).astype(np.int64)
 
     @property
     def variance_left(self) -> float:
-        """The variance of a pair's score, as a share of what two games with nothing in common would have.
+        """Variance of a pair's score, relative to that of two independent games.
 
-        Below 1 is what the same skips, and the same opening, spare in games: as many fewer tell as much. NaN where all
-        games in a seat end alike.
+        A value below 1 is the variance reduction from shared skips and openings: fewer games give the same precision.
+        NaN where all games in a seat end alike.
         """
         points = np.array([1, 0.5, 0])
         shares = self.pairs / self.pairs.sum()
@@ -142,7 +142,9 @@ class Score:
         return float(1 + 2 * common / alone) if alone else float("nan")
 
     def rate(self, result: str, confidence: float = 0.95) -> Interval:
-        """Of ``"wins"``, ``"draws"``, ``"losses"`` or ``"score"`` (wins and half the draws), per game."""
+        """Return the rate per game of ``"wins"``, ``"draws"``, ``"losses"`` or ``"score"`` (wins and half the
+        draws).
+        """
         of_game = {"wins": [1, 0, 0], "draws": [0, 1, 0], "losses": [0, 0, 1], "score": [1, 0.5, 0]}[result]
         worth = np.array(of_game, np.float64)
         per_pair = (worth[:, None] + worth) / 2
@@ -152,7 +154,7 @@ class Score:
         return of_pairs(mean, variance, count, confidence)
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON-ready data; the keys are documented in docs/files.md."""
+        """Return JSON-ready data; docs/files.md documents the keys."""
         rates = {name: self.rate(name)._asdict() for name in ("score", "wins", "draws", "losses")}
         return {
             "games": self.games,
@@ -179,19 +181,19 @@ def play_pairs(
     """Play pairs of games, a first and then b first, both with the same skips.
 
     Args:
-        game: what is played.
+        game: the game.
         a, b: spec strings or policies.
-        pairs: how many pairs, at least 1.
-        seed: of all chance; the same seed plays the same games, however many workers play them.
-        jobs: who plays; where that is not this process, a and b must be spec strings or can be pickled.
-        progress: called with the number of pairs of each block that is done.
-        openings: where both games of a pair begin, see :meth:`Openings.of`; None is the empty board.
+        pairs: number of pairs, at least 1.
+        seed: seed of all chance; the same seed plays the same games with any number of workers.
+        jobs: the workers; other processes require a and b to be spec strings or picklable.
+        progress: called with the number of pairs of each finished block.
+        openings: start positions of the pairs, see :meth:`Openings.of`; None is the empty board.
         log: called with the games of each block, in order, pair by pair; such as ``partial(append_games, path)``.
 
     Raises:
         OSError: openings of a file that cannot be read, a log that cannot be written.
         ValueError: too few pairs, an unknown policy, a policy that moves to a cell that is not empty, no openings, a
-            player that gives up game after game.
+            player that forfeits game after game.
     """
     total = Score.nothing(game)
     for score in play_blocks(game, a, b, pairs, seed=seed, jobs=jobs, openings=openings, log=log):
@@ -213,22 +215,22 @@ def play_blocks(
     openings: str | Openings | None = None,
     log: Log | None = None,
 ) -> Iterator[Score]:
-    """:func:`play_pairs`, a block at a time and in order: whoever has seen enough stops asking.
+    """Play pairs as :func:`play_pairs`, yielding one block at a time, so that the caller can stop early.
 
     Args:
         game, a, b, pairs, seed, jobs, openings, log: as there.
-        block: pairs in a block; by default a 32nd of all, within bounds. The games do not depend on it, but for those
-            of players with a memory.
+        block: number of pairs in a block; by default a 32nd of all, within bounds. The games do not depend on it,
+            except those of stateful players.
 
     Yields:
-        What the pairs of the next block came to.
+        The score of the next block.
     """
     if pairs < 1:
         raise ValueError(f"pairs={pairs} leaves nothing to play: choose 1 or more")
     if block is not None and block < 1:
         raise ValueError(f"block={block} leaves nothing to play: choose 1 or more pairs")
     match = uuid4().hex
-    policies = policies_of(match, game, a, b)  # so that a wrong name is told before workers start
+    policies = policies_of(match, game, a, b)  # reports a wrong name before workers start
     if block is None:
         remembered = any(isinstance(policy, HasPlayer) for policy in policies)
         block = min(REMEMBERED if remembered else CHAPTER, max(FEWEST, -(-pairs // BLOCKS)))
@@ -258,10 +260,10 @@ def play_part(
     openings: Openings | None = None,
     match: str = "",
 ) -> Score:
-    """The pairs ``numbers``, all of one chapter, of a match without an end: what is stopped and goes on plays these.
+    """Play the pairs ``numbers``, all of one seed block, of a match without an end, so that a match can be resumed.
 
-    They are those of :func:`play_pairs` where it plays whole chapters. Policies are made once in each process for the
-    parts of a ``match`` that has a name.
+    They are those of :func:`play_pairs` where it plays whole seed blocks. For a named ``match``, each process makes the
+    policies once.
     """
     chapter, first = divmod(numbers.start, CHAPTER)
     beginning = 0 if openings is None else openings.of_pairs(numbers)
@@ -271,7 +273,9 @@ def play_part(
 
 
 def parts_of(pairs: int, block: int, openings: Openings | None) -> Iterator[tuple[int, int, range, int | Boards]]:
-    """The arguments of blocks: a chapter, how many pairs it has, which of them are the block's, how they begin."""
+    """Yield the arguments of blocks: a seed block, its number of pairs, the block's pairs among them, and their
+    openings.
+    """
     for chapter, start in enumerate(range(0, pairs, CHAPTER)):
         of_chapter = min(CHAPTER, pairs - start)
         for first in range(0, of_chapter, block):
@@ -282,35 +286,35 @@ def parts_of(pairs: int, block: int, openings: Openings | None) -> Iterator[tupl
 
 @dataclass(frozen=True)
 class WithoutMemory:
-    """A policy as a player: the moves of a game are drawn from the game's own luck, uint64[slots]."""
+    """A stateless policy as a player: a game's moves are drawn from the game's own key, uint64[slots]."""
 
     policy: Policy
     luck: Keys
     stones: Integers | None = None
-    """int64[slots]: how many stones each game has now, where somebody keeps count"""
+    """int64[slots]: current number of stones of each game, if it is tracked"""
 
     def begin(self, slots: Integers) -> None:
-        """There is nothing to forget."""
+        """Do nothing: there is no state."""
 
     def act(
         self, boards: Boards, slots: Integers, rng: np.random.Generator, time_left: Reals | None = None
     ) -> Integers:
-        """int64[B]; neither ``rng`` nor ``time_left`` is looked at."""
+        """Return moves int64[B]; ``rng`` and ``time_left`` are ignored."""
         plies = np.count_nonzero(boards.cells, axis=1) if self.stones is None else self.stones[slots]
         return act_in_episodes(self.policy, boards, self.luck[slots], plies)
 
 
 @dataclass(frozen=True)
 class Distinct:
-    """A pure policy that is asked about each position of a batch once: in games side by side many are alike."""
+    """A pure policy queried once per distinct position of a batch: parallel games share many positions."""
 
     policy: Policy
 
     pure = True
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
-        """float64[B, cells]."""
-        if boards.cells.shape[1] >= LARGEST_BASE_3:  # no key of one word, and hardly two boards that are alike
+        """Return move probabilities float64[B, cells]."""
+        if boards.cells.shape[1] >= LARGEST_BASE_3:  # no one-word key, and hardly any equal boards
             return self.policy.probabilities(boards, rng)
         numbers = 2 * keys(boards.cells) + boards.mover.astype(np.uint64)
         _, rows, inverse = np.unique(numbers, return_index=True, return_inverse=True)
@@ -321,7 +325,7 @@ class Distinct:
 
 
 def player_of(policy: Policy, luck: Keys, stones: Integers | None = None) -> Player:
-    """What plays a policy in a match: its own ``player()``, with a memory between moves, where it offers one."""
+    """Return the player of a policy in a match: its own stateful ``player()`` if it has one."""
     if isinstance(policy, HasPlayer):
         return policy.player()
     distinct = policy.pure and not acts_fast(type(policy))
@@ -329,11 +333,11 @@ def player_of(policy: Policy, luck: Keys, stones: Integers | None = None) -> Pla
 
 
 _made: dict[str, tuple[Policy, Policy]] = {}
-"""the policies of the match of which this process did the last block: to make them may take longer than to play it"""
+"""Policies of the match that this process played last: making them may take longer than playing a block."""
 
 
 def policies_of(match: str, game: Game, a: str | Policy, b: str | Policy) -> tuple[Policy, Policy]:
-    """The policies of a match, made once in each process that plays in it; of one without a name, made now."""
+    """Return the policies of a match, made once per process; for one without a name, make them now."""
     if not match:
         return make_policy(a, game), make_policy(b, game)
     if match not in _made:
@@ -343,18 +347,18 @@ def policies_of(match: str, game: Game, a: str | Policy, b: str | Policy) -> tup
 
 
 class GamesOfBlock(NamedTuple):
-    """The games of a block: row i and row P + i are pair i of P, a first in the former."""
+    """The games of a block: rows i and P + i are pair i of P, with a first in the former."""
 
     cells: Cells
     """int8[2 P, rows * columns]"""
     mover: Cells
     """int8[2 P]"""
     stones: Integers
-    """int64[2 P], on the boards"""
+    """int64[2 P], number on the boards"""
     luck: Keys
-    """uint64[2 P], of skips: the same in both games of a pair"""
+    """uint64[2 P], key of skips: the same in both games of a pair"""
     moves_luck: Keys
-    """uint64[2 P], of the players' moves: those of each game are drawn by themselves"""
+    """uint64[2 P], key of the players' moves: different for each game"""
     outcome: Cells
     """int8[2 P]"""
     swapped: Flags
@@ -364,9 +368,9 @@ class GamesOfBlock(NamedTuple):
     def begin(
         cls, game: Game, seed: int, chapter: int, of_chapter: int, numbers: range, beginning: int | Boards
     ) -> GamesOfBlock:
-        """The pairs ``numbers`` of a chapter that has ``of_chapter`` pairs, in their first positions.
+        """Return the pairs ``numbers`` of a seed block with ``of_chapter`` pairs, in their first positions.
 
-        They begin with so many random plies, or with positions, one for each pair.
+        They begin with a number of random plies, or with positions, one for each pair.
         """
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(chapter,)))
         count = 2 * len(numbers)
@@ -383,7 +387,7 @@ class GamesOfBlock(NamedTuple):
         return cls(cells, mover, stones, luck, moves_luck, np.full(count, NOT_OVER, np.int8), swapped)
 
     def score(self, game: Game, given_up: Mapping[int, str]) -> Score:
-        """What they came to, with the reasons why games, by row, were given up."""
+        """Return the score, given the reasons of forfeited games by row."""
         pairs = len(self.mover) // 2
         # a's results: 0 win, 1 draw, 2 loss
         result = np.where(self.outcome == DRAW, 1, np.where(self.outcome == self.swapped, 0, 2))
@@ -410,7 +414,7 @@ def _play_block(
     beginning: int | Boards,
     match: str = "",
 ) -> tuple[Score, Sequence[PlayedGame]]:
-    """Pairs of a chapter, as of :meth:`GamesOfBlock.begin`, and their games where they are ``logged``."""
+    """Play pairs of a seed block, see :meth:`GamesOfBlock.begin`; return their games too if ``logged``."""
     policies = policies_of(match, game, a, b)
     games = GamesOfBlock.begin(game, seed, chapter, of_chapter, numbers, beginning)
     cells, mover, stones, luck, moves_luck, outcome, swapped = games
@@ -426,7 +430,7 @@ def _play_block(
             rows = np.flatnonzero(mine)
             if not len(rows):
                 continue
-            boards = Boards(cells.take(rows, axis=0), mover.take(rows))  # half the time of cells[rows]
+            boards = Boards(cells.take(rows, axis=0), mover.take(rows))  # take is twice as fast as cells[rows]
             try:
                 actions = players[which].act(boards, rows, generators[which])
             except Forfeit as problem:
@@ -461,10 +465,10 @@ def _play_block(
 def _after(
     problem: Forfeit, policy: Policy, player: Player, boards: Boards, rows: Integers, rng: np.random.Generator
 ) -> tuple[Integers, dict[int, str]]:
-    """The moves in the games ``rows`` of which a player has given one up, and who else; reasons by row.
+    """Return the moves in the games ``rows``, one of which was forfeited; and all forfeits, reasons by row.
 
     Raises:
-        ValueError: it gives up one after another.
+        ValueError: the player forfeits one game after another.
     """
     actions, reasons, at, in_a_row = np.zeros(len(rows), np.int64), dict[int, str](), 0, 0
     while True:
@@ -487,20 +491,20 @@ def _after(
 
 
 class Patience:
-    """Ends a match in which one of the players has given up all games of so many blocks.
+    """Aborts a match in which a player has forfeited all games of several blocks.
 
     Args:
-        a, b: who plays.
+        a, b: the players.
     """
 
     def __init__(self, a: str | Policy, b: str | Policy) -> None:
         self._names, self._in_a_row = (str(a), str(b)), [0, 0]
 
     def see(self, score: Score) -> None:
-        """A block, in order, has come to this.
+        """Check the score of the next block, in order.
 
         Raises:
-            ValueError: that is enough.
+            ValueError: too many forfeits.
         """
         forfeits = score.forfeits
         for who, count in enumerate((forfeits.a, forfeits.b)):
@@ -514,20 +518,22 @@ def _impatient(name: str, count: int, reasons: Mapping[int, str]) -> ValueError:
 
 
 def rows_by_pairs(numbers: range) -> Iterator[tuple[int, int, int]]:
-    """The games of a block pair by pair: of each the pair's number, whether a moves second, and its row."""
+    """Yield the games of a block pair by pair: the pair's number, whether a moves second, and the row."""
     for index, number in enumerate(numbers):
         for turned in range(2):
             yield number, turned, index + turned * len(numbers)
 
 
 def generators_of(seed: int, chapter: int, numbers: range) -> list[np.random.Generator]:
-    """What players with a memory draw from in a block, a's and b's."""
+    """Return the generators of stateful players in a block, a's and b's."""
     own = np.random.SeedSequence(seed, spawn_key=(chapter, numbers.start))
     return np.random.default_rng(own).spawn(2)
 
 
 def _drawn(game: Game, plies: int, rng: np.random.Generator, numbers: range) -> Boards:
-    """The random openings of the pairs ``numbers`` of a chapter: luck of their own, the same in any block."""
+    """Draw the random openings of the pairs ``numbers`` of a seed block: with keys of their own, the same in any
+    block.
+    """
     key = key_of(rng)
     luck = np.zeros(len(numbers), np.uint64)
     nothing = np.zeros((len(numbers), 0), np.int8), np.zeros(len(numbers), np.int8), np.zeros(len(numbers), np.int64)
@@ -536,11 +542,11 @@ def _drawn(game: Game, plies: int, rng: np.random.Generator, numbers: range) -> 
 
 
 class Record:
-    """The moves of games played side by side.
+    """Records the moves of parallel games.
 
     Args:
-        game: what is played.
-        first: where each of the games begins.
+        game: the game.
+        first: start positions of the games.
     """
 
     def __init__(self, game: Game, first: Boards) -> None:
@@ -551,13 +557,13 @@ class Record:
         self.moves = np.zeros(count, np.int64)
 
     def note(self, rows: Integers, actions: Integers, skipped: Flags) -> None:
-        """A move was made in each of the games ``rows``, int64[R], and the other player's turn skipped or not."""
+        """Record a move in each of the games ``rows``, int64[R], and whether the other player's turn was skipped."""
         self.actions[rows, self.moves[rows]] = actions
         self.skipped[rows, self.moves[rows]] = skipped
         self.moves[rows] += 1
 
     def played(self, row: int, players: tuple[str, str], result: int, **known: Any) -> PlayedGame:
-        """A game that is over."""
+        """Return a finished game."""
         length = self.moves[row]
         moves = map(Move, self.actions[row, :length].tolist(), self.skipped[row, :length].tolist())
         begun = self.first.cells[row].any()

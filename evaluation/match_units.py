@@ -1,4 +1,4 @@
-"""Matches as pieces of work that are kept, each a block of pairs of games: who is stopped or wants more goes on."""
+"""Matches as stored units of work, each a block of pairs, so that a match can be resumed or extended."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from ttt_envs.parallel import Jobs
 from ttt_envs.rules import Game
 
 BLOCK = 64
-"""pairs in a piece of work"""
+"""Number of pairs per unit of work."""
 TIMED_BLOCK = 4
-"""the same by the clock, where a game takes long"""
+"""Number of pairs per unit of work in timed matches, whose games take long."""
 
 
 def units_of(
@@ -38,14 +38,13 @@ def units_of(
     identities: Mapping[str, str],
     clock: Clock | None = None,
 ) -> list[dict[str, Any]]:
-    """The blocks of a match, in order; the first ones of a longer match are the same.
+    """Return the blocks of a match, in order; the first ones of a longer match are the same.
 
     Args:
         game, a, b, pairs, seed: as of :func:`evaluation.match.play_pairs`.
-        openings: with which pairs begin.
-        identities: of both players: what they depend on beside their specs, see
-            :func:`evaluation.sources.identity_of`.
-        clock: of both players; None where time is not kept.
+        openings: start positions of the pairs.
+        identities: of both players: their dependencies beyond their specs, see :func:`evaluation.sources.identity_of`.
+        clock: of both players; None in an untimed match.
     """
     match: dict[str, Any] = {
         "game": game.to_dict(),
@@ -61,22 +60,21 @@ def units_of(
 
 
 def block_of(clock: Clock | None) -> int:
-    """Pairs in a piece of work."""
+    """Return the number of pairs per unit of work."""
     return BLOCK if clock is None else TIMED_BLOCK
 
 
 def openings_hash(openings: Openings) -> str:
-    """SHA-256 of positions that are listed, "" where they are drawn from the seed."""
+    """Return the SHA-256 of listed positions, "" if they are drawn from the seed."""
     if openings.boards is None:
         return ""
     return hashlib.sha256(b"".join(np.ascontiguousarray(part).tobytes() for part in openings.boards)).hexdigest()
 
 
 def play_unit(call: str, openings: Openings | None, unit: Unit) -> dict[str, Any]:
-    """Play a block of a ``call`` of its own name: ``pairs``, as of :class:`Score`, and ``cpu_s``, what it took.
+    """Play a block; return ``pairs``, as of :class:`Score`, and the time ``cpu_s``. ``call`` names the whole call.
 
-    By the clock also ``lost_on_time``, a's and b's games; and where games were given up ``forfeits``, as of
-    :class:`Forfeits`.
+    A timed match adds ``lost_on_time``, a's and b's games; forfeited games add ``forfeits``, as of :class:`Forfeits`.
     """
     begun = time.process_time()
     a, b = unit["players"]
@@ -104,14 +102,14 @@ def play_units(
     jobs: Jobs,
     others: tuple[str, ...] = (),
 ) -> Generator[tuple[int, Score, float], None, None]:
-    """Play the blocks that are not kept yet.
+    """Play the blocks that are not stored yet.
 
     Args:
         units: of :func:`units_of`, all with these openings.
         openings, folder, made_by, jobs, others: as of :func:`evaluation.units.do_units`.
 
     Yields:
-        The number of a block, what it came to and the seconds of CPU it took, as soon as it is there.
+        The number of a block, its score and its CPU seconds, as soon as they are available.
     """
     work = do_units(partial(play_unit, uuid4().hex, openings), units, folder, made_by, jobs=jobs, others=others)
     with closing(work) as results:

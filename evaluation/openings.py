@@ -1,4 +1,4 @@
-"""Where games of a match begin: positions drawn for each pair, all after so many plies, or those of a file."""
+"""Openings of a match: drawn positions for each pair, all positions after a number of plies, or those of a file."""
 
 from __future__ import annotations
 
@@ -30,37 +30,37 @@ from ttt_envs.rules import (
 )
 
 LARGEST = 1 << 26
-"""cells that the boards of all openings may have together, and bytes that a file of them may have"""
+"""Maximum total number of cells of all openings, and maximum size of a file of them in bytes."""
 LONGEST = LARGEST_EDGE * (LARGEST_EDGE + 1) + 1
-"""letters of a position"""
+"""Maximum length of a position in characters."""
 TRIES = 1000
-"""how often an opening is begun anew that leads to where every move ends the game"""
+"""Maximum number of attempts to draw an opening that does not force the end of the game."""
 EXAMPLES = "write random:2 for two random plies, all:2 for every position after two, or the name of a file"
 
 
 class Openings(NamedTuple):
-    """What the pairs of a match begin with."""
+    """Openings of the pairs of a match."""
 
     text: str
-    """as they were asked for"""
+    """as specified by the user"""
     plies: int
-    """drawn for each pair: so many random plies; 0 where the positions are listed"""
+    """number of random plies drawn for each pair; 0 if the positions are listed"""
     boards: Boards | None
     """the listed positions, which pairs take in turn"""
 
     @classmethod
     def of(cls, text: str, game: Game) -> Openings:
-        """What ``--openings`` asks for.
+        """Parse the option ``--openings``.
 
         Args:
             text: ``random:N``, N uniformly random plies that end no game, with the game's skips; ``all:N``, every
                 position after N plies without skips in which the game goes on, by their keys; or the name of a file,
-                either of positions, one in a line, or of games: of each the position where it stops, or where it began
-                if it is over. What occurs again in a file is left out.
-            game: what is played.
+                either of positions, one per line, or of games: of each its last position, or its first if it is over.
+                Duplicates in a file are dropped.
+            game: the game.
 
         Raises:
-            OSError, ValueError: none of these, more than can be held, a position that no game leads to or that is over.
+            OSError, ValueError: none of these, too many positions, a position that is unreachable or finished.
         """
         match = re.fullmatch(r"(random|all):(\d{1,4})", text)
         if match is None:
@@ -72,17 +72,17 @@ class Openings(NamedTuple):
         return cls(text, 0, _all(plies, game, text)) if match[1] == "all" else cls(text, plies, None)
 
     def of_pairs(self, numbers: range) -> int | Boards:
-        """What pairs of these numbers begin with: so many plies, or a position for each."""
+        """Return the opening of the pairs with these numbers: a number of plies, or a position for each."""
         if self.boards is None:
             return self.plies
         return self.boards.take(np.arange(numbers.start, numbers.stop) % len(self.boards.mover))
 
 
 def draw_openings(game: Game, plies: int, luck: Keys) -> Boards:
-    """A position after ``plies`` random plies for each of the lucks, uint64[B].
+    """Return a position after ``plies`` random plies for each of the keys, uint64[B].
 
     Every ply is uniformly random among those that do not end the game, and followed by the game's skips; where none is
-    left the opening is drawn anew.
+    left, the opening is redrawn.
 
     Raises:
         ValueError: none can be found.
@@ -98,8 +98,8 @@ def draw_openings(game: Game, plies: int, luck: Keys) -> Boards:
 
 @compiled_allocating
 def _draw(cells: Cells, mover: Cells, luck: Keys, plies: int, parameters: Parameters) -> int:
-    """:func:`draw_openings` on empty boards; the first row for which none was found, or -1."""
-    closed = np.empty(cells.shape[1], np.int8)  # cells that are taken, or where the game would end
+    """Draw openings on empty boards for :func:`draw_openings`; return the first row without one, or -1."""
+    closed = np.empty(cells.shape[1], np.int8)  # cells that are taken, or where a stone ends the game
     for b in range(len(cells)):
         board = cells[b]
         ply = wide(0)
@@ -127,7 +127,7 @@ def _draw(cells: Cells, mover: Cells, luck: Keys, plies: int, parameters: Parame
 
 
 def _all(plies: int, game: Game, text: str) -> Boards:
-    """Every position after so many plies without skips in which the game goes on, by their keys."""
+    """Return every position after ``plies`` plies without skips in which the game goes on, by their keys."""
     most = max(comb(game.cells, n) * comb(n, n // 2) for n in range(plies + 1))
     if most * game.cells > LARGEST:
         raise ValueError(
@@ -157,7 +157,7 @@ def _all(plies: int, game: Game, text: str) -> Boards:
 
 
 def _of_file(text: str, game: Game) -> Boards:
-    """The positions of a file, each once."""
+    """Return the distinct positions of a file."""
     path = Path(text)
     if not path.exists():
         raise ValueError(f"openings={text!r} are not known, and there is no such file: {EXAMPLES}")
@@ -179,7 +179,7 @@ def _of_file(text: str, game: Game) -> Boards:
 
 
 def _of_lines(path: Path, game: Game) -> Iterator[tuple[int, Position]]:
-    """Line numbers, and the positions in them."""
+    """Yield line numbers, and the positions in them."""
     for number, line in enumerate(read_bounded(path, LARGEST).decode(errors="replace").splitlines(), 1):
         words = line.strip()
         if not words or words.startswith("#"):
@@ -193,8 +193,8 @@ def _of_lines(path: Path, game: Game) -> Iterator[tuple[int, Position]]:
 
 
 def _of_games(path: Path, game: Game) -> Iterator[tuple[int, Position]]:
-    """Line numbers, and the positions of the games in them."""
-    for number, played in enumerate(read_games(path, limit=LARGEST), 2):  # the first line is the head
+    """Yield line numbers, and the positions of the games in them."""
+    for number, played in enumerate(read_games(path, limit=LARGEST), 2):  # the first line is the header
         if replace(played.game, skip_chance=game.skip_chance) != game:
             raise ValueError(f"{path}, line {number}: a game of {played.game} is no opening of {game}")
         yield number, played.end() if played.result is None else played.start()

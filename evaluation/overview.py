@@ -1,4 +1,4 @@
-"""``report.html`` of several runs: what they learned side by side, with links to their own pages."""
+"""``report.html`` of several runs: a comparison, with links to their own pages."""
 
 from __future__ import annotations
 
@@ -34,26 +34,26 @@ class Compared(NamedTuple):
     name: str
     run: Path
     strength: Strength | None
-    """None where it was not computed"""
+    """None if not computed"""
 
 
 class Played(NamedTuple):
-    """A match between two of an overview, and what it would come to with games without end."""
+    """A match between two runs of an overview, and its exact result."""
 
     a: str
     b: str
     score: Score
     exact: Outcome | None
-    """of a, the mean over both seats; None where it was not computed"""
+    """of a, the mean over both seats; None if not computed"""
 
 
 def write_overview(folder: Path, title: str, runs: Sequence[Compared], scores: Sequence[Played] = ()) -> Path:
-    """Write ``report.html`` in ``folder``: runs side by side, with links to their own pages.
+    """Write ``report.html`` in ``folder``: a comparison of runs, with links to their own pages.
 
     Args:
-        folder: where the page goes; links to the runs are relative to it.
+        folder: folder of the page; links to the runs are relative to it.
         title: its heading.
-        runs: what to compare.
+        runs: the runs to compare.
         scores: matches between them.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Pieces of HTML pages: elements that escape what is put into them, tables, boards, and the page around them.
+"""Building blocks of HTML pages: elements that escape their content, tables, boards, and the page around them.
 
 A page is one file: its style sheet is inside, it has no script, and nothing is fetched.
 """
@@ -24,17 +24,17 @@ from ttt_envs.policy import TIE
 from ttt_envs.rules import LARGEST_EDGE, Game
 
 STRONGEST = 0.6
-"""opacity of the colour of 1 or -1: so much that text on it is still read easily, in light and in dark"""
+"""Opacity of the colour of 1 or -1, chosen so that text on it stays readable in light and dark mode."""
 _EMPTY = ("br", "col", "hr", "meta")
-"""elements that hold nothing and are not closed"""
+"""Void elements, which have no content and no end tag."""
 
 
 class Html(str):
-    """What is HTML already; every other string is escaped where it is put into an element."""
+    """A string that is HTML already; elements escape every other string."""
 
 
 def element(tag: str, *content: object, **attributes: object) -> Html:
-    """An element with attributes and content, escaped but for :class:`Html`; None is left out.
+    """Return an element with attributes and content, escaped except for :class:`Html`; None is left out.
 
     An attribute's name may end in ``_`` and has ``_`` for ``-``, as in ``class_``, ``aria_label``.
     """
@@ -48,12 +48,12 @@ def element(tag: str, *content: object, **attributes: object) -> Html:
 
 
 def joined(parts: Iterable[Html], between: str = "") -> Html:
-    """HTML after HTML."""
+    """Concatenate HTML."""
     return Html(between.join(parts))
 
 
 class Shaded(NamedTuple):
-    """A cell of a table that is coloured by its number, -1 to 1."""
+    """A table cell coloured by its number, -1 to 1."""
 
     content: object
     value: float
@@ -66,7 +66,7 @@ def _cell(cell: object) -> Html:
 
 
 def reach(value: Interval, low: float, high: float) -> Html:
-    """An interval as a small bar on a scale from ``low`` to ``high``, its estimate as a mark."""
+    """Return an interval as a small bar on a scale from ``low`` to ``high``, its estimate as a mark."""
     left, middle, right = (
         100 * min(1.0, max(0.0, (end - low) / (high - low))) if high > low else 50.0
         for end in (value.low, value.mean, value.high)
@@ -81,12 +81,12 @@ def reach(value: Interval, low: float, high: float) -> Html:
 
 
 def table(caption: str, head: Sequence[object], rows: Iterable[Sequence[object]], parts: Sequence[int] = ()) -> Html:
-    """A table of data in a box of its own, which scrolls where the page is narrower.
+    """Return a table in a box of its own, which scrolls if the page is narrower.
 
     Args:
-        caption: what it shows.
+        caption: caption of the table.
         head: names of the columns.
-        rows: the first of a row is its name.
+        rows: the first entry of a row is its name.
         parts: indices of rows that are a part of the one above them.
     """
     columns = element("tr", *(element("th", name, scope="col") for name in head))
@@ -100,13 +100,13 @@ def table(caption: str, head: Sequence[object], rows: Iterable[Sequence[object]]
         for index, row in enumerate(rows)
     ]
     inside = element("table", element("thead", columns), element("tbody", *body), class_="data", aria_label=caption)
-    # the caption does not scroll; what does can be reached with the keyboard
+    # the caption does not scroll; the scrolling part is reachable by keyboard
     box = element("div", inside, class_="wide", tabindex=0, role="region", aria_label=caption)
     return element("figure", element("figcaption", caption), box)
 
 
 def tiles(shown: Iterable[tuple[str, object, str]]) -> Html:
-    """Numbers to see first: what each is, the number, and a few words on it."""
+    """Return headline numbers: for each a name, the number, and a few words."""
     return element(
         "dl",
         *(
@@ -118,7 +118,7 @@ def tiles(shown: Iterable[tuple[str, object, str]]) -> Html:
 
 
 def folded(title: str, *content: object) -> Html:
-    """What is seen when its title is clicked."""
+    """Return content that is shown when its title is clicked."""
     return element("details", element("summary", title), *content)
 
 
@@ -127,7 +127,7 @@ def folded(title: str, *content: object) -> Html:
 
 
 def number(value: float) -> str:
-    """A distance: what is whole to rounding has no digits, and a small one has more."""
+    """Format a distance: integers (up to rounding) without decimals, small ones with more."""
     if _is_whole(value):
         return f"{round(value)}"
     if abs(value) >= 1e-3:
@@ -136,12 +136,12 @@ def number(value: float) -> str:
 
 
 def share(value: float) -> str:
-    """A probability with four digits; 0 and 1 only where it is that to rounding."""
+    """Format a probability with four decimals; as 0 and 1 only if equal up to rounding."""
     return f"{round(value)}" if _is_whole(value) else f"{value:.4f}"
 
 
 def short(value: float) -> str:
-    """A probability for a cell of a board."""
+    """Format a probability for a cell of a board."""
     if _is_whole(value):
         return f"{round(value)}"
     return f"{value:.2f}" if value >= 0.01 else f"{value:.1g}"
@@ -152,14 +152,14 @@ def _is_whole(value: float) -> bool:
 
 
 def percent(value: float) -> str:
-    """A probability in words; none and all only where it is that to rounding."""
+    """Format a probability as a percentage; as 0% and 100% only if equal up to rounding."""
     if _is_whole(value):
         return f"{100 * round(value)}%"
     return "below 0.1%" if value < 0.0005 else ("over 99.9%" if value > 0.9995 else f"{value:.1%}")
 
 
 def signed(value: float, digits: int = 2) -> str:
-    """A value, -1 to 1, with its sign."""
+    """Format a value, -1 to 1, with its sign."""
     return "0" if abs(value) <= TIE else f"{value:+.{digits}f}"
 
 
@@ -168,18 +168,18 @@ def signed(value: float, digits: int = 2) -> str:
 
 
 def _edge(game: Game) -> str:
-    """The edge of a cell, so that the board, and its name beside it, are no wider than a narrow screen."""
+    """Return the edge of a cell, so that the board and its name fit a narrow screen."""
     edges = ((4, "2.9rem"), (6, "2.5rem"), (8, "2rem"), (LARGEST_EDGE, "0.9rem"))
     return next(edge for most, edge in edges if game.columns <= most)
 
 
 def has_room(game: Game) -> bool:
-    """Whether the cells of a board in a page can hold numbers."""
+    """Return whether the cells of a board in a page can hold numbers."""
     return game.columns <= 8
 
 
 def _shade(value: float) -> dict[str, object]:
-    """Class and style of a cell that shows -1 to 1: from orange through nothing to blue."""
+    """Return class and style of a cell for -1 to 1: from orange through transparent to blue."""
     part = STRONGEST * min(1.0, abs(value))
     if part < 0.005:
         return {}
@@ -187,7 +187,7 @@ def _shade(value: float) -> dict[str, object]:
 
 
 def in_words(game: Game, cells: Cells) -> str:
-    """A board as a sentence, row by row."""
+    """Describe a board row by row."""
     rows = cells.reshape(game.rows, game.columns)
     return "; ".join(" ".join("empty" if cell == 0 else STONES[cell] for cell in row) for row in rows)
 
@@ -202,16 +202,16 @@ def board(
     numbers: Mapping[int, int] | None = None,
     words: str = "",
 ) -> Html:
-    """A small board.
+    """Return a small board.
 
     Args:
-        game: whose board.
+        game: the game.
         cells: int8[cells], the stones.
         last: the cell of the stone to mark.
         shares: float64[cells], probabilities of moves, shown in empty cells.
         best: cells to mark as best moves.
-        numbers: by cell, what to show in place of a stone.
-        words: what is marked, for those who do not see it.
+        numbers: by cell, text in place of a stone.
+        words: text alternative of the marks.
     """
     shown = []
     for cell, stone in enumerate(cells):
@@ -239,16 +239,15 @@ def board(
 def heat_map(
     game: Game, title: str, about: str, values: Reals, written: Callable[[float], str], largest: float = 1.0
 ) -> Html:
-    """A table in the form of the board, coloured by its numbers.
+    """Return a table in the form of the board, coloured by its numbers.
 
     Args:
-        game: whose board.
-        title: what it shows.
-        about: more on it.
+        game: the game.
+        title: title of the table.
+        about: explanation.
         values: float64[cells], -1 to 1, NaN where there is none.
-        written: a number as text; it stands in the cell where there is room, and is shown by pointing at it in any
-            case.
-        largest: the number that has the strongest colour.
+        written: formats a number; shown in the cell if there is room, and always as a tooltip.
+        largest: number with the strongest colour.
     """
     grid: NDArray[np.float64] = values.reshape(game.rows, game.columns)
     names = (element("th", COLUMNS[column], scope="col") for column in range(game.columns))
@@ -271,22 +270,22 @@ def heat_map(
 
 
 def link_to(path: Path, folder: Path) -> str:
-    """The relative address of a file, seen from a page in ``folder``."""
+    """Return the relative address of a file, from a page in ``folder``."""
     return encoded(os.path.relpath(path, folder))
 
 
 def encoded(path: str) -> str:
-    """A relative path as an address; letters that stand for something else there are written by their codes."""
+    """Encode a relative path as a URL."""
     return quote(os.fsencode(path.replace(os.sep, "/")))
 
 
 def write_page(path: Path, title: str, sections: Iterable[Html], back: tuple[str, str] | None = None) -> Path:
-    """Write a page, whole or not at all.
+    """Write a page atomically.
 
     Args:
         path: of the file.
         title: of the page, its first heading.
-        sections: what stands on it.
+        sections: content of the page.
         back: address and words of the link above the heading.
 
     Returns:
@@ -310,11 +309,11 @@ def write_page(path: Path, title: str, sections: Iterable[Html], back: tuple[str
         Html("\n"),
     )
     text = f'<!doctype html>\n<html lang="en">\n{head}\n{body}\n</html>\n'
-    # names of files that are no text are shown with their codes
+    # undecodable bytes in file names are shown as escapes
     write_whole(path, lambda file: file.write(text.encode("utf-8", "backslashreplace")))
     return path
 
 
 def section(title: str, *content: object) -> Html:
-    """A part of a page with its heading."""
+    """Return a section with its heading."""
     return element("section", element("h2", title), Html("\n"), *content)

@@ -1,8 +1,8 @@
-"""Positions of boards too large to solve, in which the result of every move is proved, and how policies do in them.
+"""Positions of boards too large to solve, with the proved result of every move, and tests of policies on them.
 
-The positions come from games between players of mixed strength, seeded, and are kept in ``proven_positions/GAME.json``
-with what each move leads to when both play their best from there (:class:`~baselines.proof.Prover`). In each of them
-some move keeps the result, a win or a draw, and some move gives it away.
+The positions come from seeded games between players of mixed strength. ``proven_positions/GAME.json`` stores them with
+the result of each move under perfect play (:class:`~baselines.proof.Prover`). In each of them some move keeps the
+result, a win or a draw, and some move gives it away.
 """
 
 from __future__ import annotations
@@ -34,32 +34,32 @@ from ttt_envs.symmetry import least_keys, symmetries
 
 HERE = Path(__file__).parent / "proven_positions"
 LARGEST_FILE = 1 << 22
-"""bytes of a file that holds positions"""
+"""Maximum size of a file of positions in bytes."""
 LETTERS = {WIN: "w", TIED: "d", LOSS: "l", TAKEN: "."}
-"""how the result of a move is written"""
+"""Letters of the results of moves."""
 RESULTS = {"w": "win", "d": "draw"}
-"""of a position"""
+"""Names of the results of positions."""
 LOOK = 5
-"""plies that are looked ahead to tell what is seen at once"""
+"""Depth in plies of the search for short wins and losses."""
 PLAYERS = ("random", "win-or-block", "expectiminimax:depth=2", "mcts:simulations=100,reuse=false")
-"""who the positions come from; each seat draws one"""
+"""Players of the games that give the positions; each seat draws one."""
 _TOGETHER = 25  # candidates, or positions, in a block of work
 ASKED = 100
-"""positions that a policy is asked about in a block; what draws depends on it"""
+"""Number of positions per query of a policy; the moves of impure policies depend on it."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a set of positions is made from.
+    """Definition of a set of positions.
 
     Attributes:
         game: without skips.
-        stones: on the board at the least and at the most.
-        count: how many positions.
-        seen: of them, how many at most may be seen through in 2 plies: a threat of a line that is to be blocked.
-        wins: how many may be won.
-        nodes: positions visited after which a proof is given up.
-        seed: of all chance.
+        stones: minimum and maximum number of stones on the board.
+        count: number of positions.
+        seen: maximum number of positions decided within 2 plies: a threat of a line that must be blocked.
+        wins: maximum number of won positions.
+        nodes: maximum number of positions visited by a proof.
+        seed: seed of all chance.
     """
 
     game: Game
@@ -80,27 +80,27 @@ PLANS: Mapping[str, Plan] = {
         Plan(Game(7, 7, 5), (16, 34)),
     )
 }
-"""name -> what the positions of that game are made from"""
+"""Definitions of the sets by name."""
 
 
 class Proven(NamedTuple):
     """A position in which the result of every move is proved."""
 
     text: str
-    """the position, as boards.from_text reads it"""
+    """the position, in the format of boards.from_text"""
     moves: str
-    """for every cell w, d or l, what a move there leads to for the mover with perfect play; . where a stone is"""
+    """result of a move in every cell for the mover under perfect play: w, d or l; . where a stone is"""
     plies: int
-    """to the end of the quickest win, or in a drawn position of the slowest of losses; 0 more than ``LOOK``"""
+    """plies to the end of the quickest win, or in a drawn position of the slowest loss; 0 for more than ``LOOK``"""
 
     @property
     def result(self) -> str:
-        """Of the position with perfect play, to the mover: w or d."""
+        """Result of the position under perfect play, for the mover: w or d."""
         return "w" if "w" in self.moves else "d"
 
     @property
     def stones(self) -> int:
-        """On the board."""
+        """Number of stones on the board."""
         return self.moves.count(".")
 
     def __str__(self) -> str:
@@ -109,10 +109,10 @@ class Proven(NamedTuple):
 
 @dataclass(frozen=True)
 class Positions:
-    """A set of them.
+    """A set of proved positions.
 
     Attributes:
-        game: whose positions they are.
+        game: the game.
         proven: the positions.
         data: the file, as JSON-ready data.
     """
@@ -133,7 +133,7 @@ class Positions:
 
 
 def read_proven(name: str | Path) -> Positions:
-    """A set of ours by its name, or one in a ``.json`` file.
+    """Read a built-in set by its name, or one in a ``.json`` file.
 
     Raises:
         OSError: no file, or one that cannot be read.
@@ -168,13 +168,13 @@ def _read(line: str, game: Game) -> Proven:
 
 
 def sha256_of(data: Mapping[str, Any]) -> str:
-    """Of all that a file says, but for the hash itself."""
+    """Return the SHA-256 of a file's data without the hash itself."""
     rest = {key: value for key, value in data.items() if key != "sha256"}
     return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Making them
+# Construction
 
 
 def make_proven(
@@ -186,15 +186,15 @@ def make_proven(
     jobs: Jobs = 1,
     progress: Callable[[int, int], None] | None = None,
 ) -> Positions:
-    """Draw positions, prove them, and write them to ``NAME.json`` in a folder. The file is the same whoever works.
+    """Draw positions, prove them, and write them to ``NAME.json`` in a folder, independent of the workers.
 
     Args:
         name: of the set.
-        plan: what it is made from.
-        folder: where the file goes.
+        plan: the definition of the set.
+        folder: folder of the file.
         made_by: JSON-ready: versions and code.
-        jobs: who works.
-        progress: called with how many positions there are, and how many there will be.
+        jobs: the workers.
+        progress: called with the number of positions so far, and the total.
 
     Raises:
         ValueError: a game with skips, or on more than 64 cells.
@@ -253,11 +253,11 @@ def make_proven(
 OVER, AT_ONCE, UNDECIDED, ALIKE = "over before", "won at once", "undecided", "all moves alike"
 TWICE, QUICK, WON, DRAWN = "seen before", "too many seen in 2 plies", "too many won", "too many drawn"
 LEFT_OUT = (OVER, AT_ONCE, UNDECIDED, ALIKE, TWICE, QUICK, WON, DRAWN)
-"""why a position that was drawn is left out"""
+"""Reasons for rejecting a drawn position."""
 
 
 def _unwanted(found: Proven, plan: Plan, counts: Mapping[str, int], seen: set[bytes]) -> str:
-    """Why a proved position is left out; "" where it is not."""
+    """Return the reason for rejecting a proved position, or ""."""
     if _least_image(plan.game, found) in seen:
         return TWICE
     if 0 < found.plies <= 2 and counts.get("quick", 0) == plan.seen:
@@ -268,13 +268,13 @@ def _unwanted(found: Proven, plan: Plan, counts: Mapping[str, int], seen: set[by
 
 
 def _least_image(game: Game, one: Proven) -> bytes:
-    """The same for positions that are images of each other."""
+    """Return a key that is equal for symmetric positions."""
     least, _ = least_keys(from_text(one.text, game).cells[None], symmetries(game))
     return least.tobytes()
 
 
 def _candidates(plan: Plan, first: int) -> list[Proven | str]:
-    """So many positions, or why each is none."""
+    """Return a block of candidates: proved positions, or reasons for rejection."""
     return [_candidate(plan, number) for number in range(first, first + _TOGETHER)]
 
 
@@ -295,12 +295,12 @@ def _candidate(plan: Plan, number: int) -> Proven | str:
 
 
 def written(results: Cells) -> str:
-    """Results of all moves as letters."""
+    """Format the results of all moves as letters."""
     return "".join(LETTERS[int(result)] for result in results)
 
 
 def _drawn(game: Game, stones: int, rng: np.random.Generator) -> Position | None:
-    """The position after so many stones of a game; None where it was over before."""
+    """Return the position of a game after ``stones`` stones; None if the game was over before."""
     players = [_made(game, PLAYERS[int(rng.integers(len(PLAYERS)))], True) for _ in range(2)]
     cells, mover = np.zeros(game.cells, np.int8), 0
     for ply in range(stones):
@@ -319,7 +319,7 @@ def _wins_at_once(game: Game, position: Position) -> bool:
 
 
 def _plies(game: Game, position: Position, results: Cells) -> int:
-    """See :class:`Proven`; by a search over all moves that counts the plies to an end."""
+    """Return the ``plies`` of :class:`Proven`, by a search over all moves that counts the plies to an end."""
     search = Search(game, Boards.of([position]), every_move=True)
     search.run(LOOK)
     values = search.move_values[0]
@@ -330,7 +330,7 @@ def _plies(game: Game, position: Position, results: Cells) -> int:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Proving them again
+# Verification
 
 
 def prove_again(
@@ -340,19 +340,19 @@ def prove_again(
     jobs: Jobs = 1,
     progress: Callable[[int, int], None] | None = None,
 ) -> int:
-    """Prove positions again, whatever number of nodes it takes.
+    """Prove positions again, without a limit on the number of nodes.
 
     Args:
         positions: a set of them.
-        sample: how many, evenly spaced; None for all.
-        jobs: who works.
-        progress: called with how many are done, and how many there are.
+        sample: number of positions, evenly spaced; None for all.
+        jobs: the workers.
+        progress: called with the number done, and the total.
 
     Returns:
-        How many were proved.
+        The number of proved positions.
 
     Raises:
-        ValueError: one whose results are others.
+        ValueError: a position with other results.
     """
     chosen = _spaced(positions.proven, sample)
     blocks = ((positions.game, chosen[start : start + _TOGETHER]) for start in range(0, len(chosen), _TOGETHER))
@@ -376,7 +376,7 @@ def _spaced(proven: Sequence[Proven], sample: int | None) -> Sequence[Proven]:
 
 
 def _proved_again(game: Game, proven: Sequence[Proven]) -> str:
-    """The first position whose results are others, "" where none is."""
+    """Return the first position with other results, or ""."""
     prover = Prover(game, nodes=1 << 40)
     for one in proven:
         results = prover.results(from_text(one.text, game))
@@ -386,35 +386,35 @@ def _proved_again(game: Game, proven: Sequence[Proven]) -> str:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Asking policies
+# Evaluation of policies
 
 
 class Kept(NamedTuple):
-    """How often a policy keeps the proved result."""
+    """Rate at which a policy keeps the proved result."""
 
     positions: int
     share: Interval
-    """of positions in which the result is kept; in them the policy's probability of moves that keep it counts"""
+    """share of positions in which the result is kept; a position counts by the probability of moves that keep it"""
 
 
 def ask(game: Game, policy: str, positions: Positions, *, seed: int = 0, jobs: Jobs = 1) -> Reals:
-    """The probability that a policy keeps the proved result, float64[B].
+    """Return the probability float64[B] that a policy keeps the proved result.
 
-    Of a policy that is not pure it is 1 or 0, by a move drawn from its own.
+    For an impure policy it is 1 or 0, by a sampled move.
 
     Args:
         game: of the positions.
         policy: a spec string.
-        positions: that it is asked about.
-        seed: of all chance.
-        jobs: who works.
+        positions: the positions.
+        seed: seed of all chance.
+        jobs: the workers.
 
     Raises:
         ValueError: an unknown policy.
     """
     boards, keeps = positions.boards, positions.keeps
     trusted = not isinstance(policy, FromFile)
-    _made(game, str(policy), trusted)  # what is wrong with it is said here
+    _made(game, str(policy), trusted)  # reports errors before the workers start
     starts = range(0, len(keeps), ASKED)
     parts = (np.arange(start, min(start + ASKED, len(keeps))) for start in starts)
     blocks = ((game, str(policy), trusted, boards.take(rows), keeps[rows], [seed, int(rows[0])]) for rows in parts)
@@ -436,7 +436,7 @@ def _made(game: Game, spec: str, trusted: bool) -> Policy:
 
 
 def summary(positions: Positions, shares: Reals) -> dict[str, dict[str, Kept]]:
-    """How often the result was kept: in all positions, by the proved result, by stones, and by plies to be seen.
+    """Summarize how often the result is kept: in total, by proved result, by stones, and by plies to the end.
 
     Args:
         positions: a set of them.

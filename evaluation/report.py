@@ -1,6 +1,6 @@
-"""``report.html`` of a run, and of several: one file to look at, without a server and without anything to fetch.
+"""``report.html`` of a run, and of several: a single file that needs no server and fetches nothing.
 
-Files of a run are not trusted: what is not as it should be is left out, and a sentence says so. See docs/reports.md.
+A run's files are not trusted: invalid parts are replaced by a sentence with the reason. See docs/reports.md.
 """
 
 from __future__ import annotations
@@ -76,13 +76,13 @@ from ttt_envs.rules import DRAW, Game
 from ttt_envs.specs import make_policy
 
 BOARDS = 5
-"""marks whose first move is shown"""
+"""Number of marks whose first move is shown."""
 RATES = 30
-"""marks between which results are counted: with more of them the few games between two would say little"""
+"""Maximum number of marks between which results are counted: more would leave too few games between two."""
 SHOWN_MOVES = 36
-"""cells of a board up to which a sample game is shown move by move; on a larger one its stones are numbered"""
+"""Maximum number of cells for showing a sample game move by move; on larger boards its stones are numbered."""
 PLAYMATES = ("random", "win-or-block", "optimal")
-"""opponents of a run that play it for the sample game: others may be slow, or anything at all"""
+"""Opponents of a run that play its sample game; others may be slow, or arbitrary."""
 
 
 def write_report(run: Path, strength: Strength | None, *, back: str | None = None) -> Path:
@@ -90,14 +90,14 @@ def write_report(run: Path, strength: Strength | None, *, back: str | None = Non
 
     Args:
         run: the run directory.
-        strength: how good it is; None where that was not computed, and then the page says how it can be.
+        strength: its exact strength; None if not computed: the page then shows the command for it.
         back: the relative path, from ``run``, of an overview to link to.
 
     Returns:
         The page's path.
 
     Raises:
-        ValueError: no run, or one whose ``config.json`` is damaged. Whatever else is damaged is left out of the page.
+        ValueError: no run, or one whose ``config.json`` is damaged. Other damaged parts are left out of the page.
     """
     config = read_config(run)
     game = game_of(run, config)
@@ -124,7 +124,7 @@ def write_report(run: Path, strength: Strength | None, *, back: str | None = Non
 
 
 def _met(config: Mapping[str, Any]) -> str:
-    """Whom a run learned from."""
+    """Describe the opponent of a run's training."""
     opponent, settings = str(config.get("opponent", SELF)), config["settings"]
     teacher = settings.get("teacher") if isinstance(settings, dict) else None
     if teacher is not None:
@@ -145,7 +145,7 @@ def _headline(
     cost: Mapping[str, Row],
     strength: Strength | None,
 ) -> list[Html]:
-    """How good it is, in words and numbers."""
+    """Show the strength in words and numbers."""
     games = rows[-1]["games"] if rows else config.get("games", 0)
     learned = f"{config['learner']} learned {game} {_met(config)}"
     shown = [("games", whole(games), "played to learn from")]
@@ -190,7 +190,7 @@ def _headline(
 
 
 def _results(strength: Strength, config: Mapping[str, Any]) -> Html:
-    """Exact results by opponent and seat."""
+    """Show exact results by opponent and seat."""
     rows: list[tuple[object, Outcome]] = []
     within = []
     own_seat = {"first": 0, "second": 1}.get(str(config.get("seat")))
@@ -204,7 +204,7 @@ def _results(strength: Strength, config: Mapping[str, Any]) -> Html:
 
 
 def _learning(run: Path, config: Mapping[str, Any], game: Game, rows: Sequence[Row] | None, why: str) -> Html:
-    """What it came to, mark by mark."""
+    """Show the measurements, mark by mark."""
     title = "How it learned"
     if rows is None:
         return section(title, left_out(f"The curves are left out: {why}."))
@@ -226,7 +226,7 @@ def _learning(run: Path, config: Mapping[str, Any], game: Game, rows: Sequence[R
 
 
 def _on_the_way(run: Path, game: Game) -> list[Html]:
-    """Its first move at some marks, where it has kept what it would have played."""
+    """Show the first move at some marks, if the run has stored it."""
     marks, why = or_why(lambda: read_choices(run, game))
     if marks is None:
         return [left_out(f"The boards on the way are left out: {why}.")]
@@ -248,7 +248,7 @@ _EXPLAINED = (
 
 
 def _pictures(config: Mapping[str, Any], rows: Sequence[Row]) -> list[Html]:
-    """Curves of what was measured, and of what happened while exploring."""
+    """Return curves of the exact measurements, and of results during exploration."""
     found: list[tuple[str, list[Line], str, str, bool]] = []
     measured = when_measured(rows)
     if len({row["games"] for row in measured}) > 1:
@@ -289,13 +289,13 @@ def _pictures(config: Mapping[str, Any], rows: Sequence[Row]) -> list[Html]:
 
 
 def _first_move(game: Game, policy: Policy, solution: Solution | None) -> Html:
-    """What it does on the empty board, what it thinks, and what is so."""
+    """Show the move probabilities on the empty board, the policy's values, and the exact values."""
     choice = first_choice(game, policy, solution=solution)
     largest = float(choice.probabilities.max())
     about = "the probability of each first move"
     if has_room(game):
         largest = 1.0
-    else:  # many moves share it, and none would be seen
+    else:  # else many moves share the probability, and no colour would be visible
         about += f", {short(largest)} the darkest"
     maps = [heat_map(game, "What it plays", about, choice.probabilities, short, largest)]
     if choice.own is not None:
@@ -317,7 +317,7 @@ def _first_move(game: Game, policy: Policy, solution: Solution | None) -> Html:
 
 
 def _sample(config: Mapping[str, Any], game: Game, policy: Policy, solution: Solution | None) -> Html:
-    """A game, move by move."""
+    """Show a game, move by move."""
     opponent, seat = str(config.get("opponent")), 1 if config.get("seat") == "second" else 0
     players, who = (policy, policy), "It plays itself"
     if opponent in PLAYMATES and (opponent != "optimal" or solution is not None):
@@ -342,7 +342,7 @@ def _sample(config: Mapping[str, Any], game: Game, policy: Policy, solution: Sol
 
 
 def _plies(game: Game, played: SampleGame) -> list[Html]:
-    """A board after each move."""
+    """Show a board after each move."""
     shown = []
     for count, ply in enumerate(played.plies, 1):
         cells = ply.position.cells.copy()
@@ -364,7 +364,7 @@ def _plies(game: Game, played: SampleGame) -> list[Html]:
 
 
 def _worst(run: Path, game: Game, policy: Policy, solution: Solution | None) -> Html:
-    """Where it loses most."""
+    """Show the positions with the largest losses."""
     title = "Where it loses most"
     if solution is None:
         return section(
@@ -422,7 +422,7 @@ def _cost(phases: Mapping[str, Row] | None, why: str) -> Html:
 
 
 def _settings(run: Path, config: Mapping[str, Any], game: Game) -> Html:
-    """The settings, the files, and the commands that have the run again."""
+    """Show the settings, the files, and the commands that reproduce the run."""
     kept = [name for name in RUN_FILES if name != REPORT and (run / name).is_file()]
     again = _again(run, config, game)
     commands = [
@@ -442,12 +442,12 @@ def _settings(run: Path, config: Mapping[str, Any], game: Game) -> Html:
 
 
 def _command(name: str, run: Path, game: Game, *more: str) -> str:
-    """A command of ``evaluate.py`` on the run."""
+    """Return a command of ``evaluate.py`` for the run."""
     return shlex.join(["python", "evaluate.py", name, policy_name(run), *more, *game_options(game)])
 
 
 def _again(run: Path, config: Mapping[str, Any], game: Game) -> str | None:
-    """The command that trains the same once more; None where the settings are not those of a learner here."""
+    """Return the command that repeats the training; None if the settings fit no learner here."""
     try:
         settings = build_config(config["learner"], config["settings"])
         usual = build_config(config["learner"], {})

@@ -1,6 +1,6 @@
-"""What pages of runs have in common: files read with care, results in tables, curves.
+"""Shared parts of run pages: validated reading of files, tables of results, and curves.
 
-Files of a run are not trusted: whatever is not as it should be is a ValueError in one sentence, for the page to show.
+A run's files are not trusted: any invalid part raises a one-sentence ValueError, which the page shows.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from ttt_envs.rules import Game, Position
 
 REPORT = "report.html"
 MARKS = 200
-"""of metrics.jsonl that are drawn at most, as dense at the start as the axis of games is"""
+"""Maximum number of marks of metrics.jsonl in a plot, spaced evenly on its log axis."""
 LARGEST_COST = 1 << 22
-"""bytes that a cost.json may have"""
+"""Maximum size of a cost.json in bytes."""
 FEW = 2
-"""moves that are named even where a board shows them"""
+"""Maximum number of moves that are listed beside a board that shows them."""
 NAMED = 4
-"""moves that are named where a policy chooses among many"""
+"""Maximum number of moves that are listed by name."""
 
 Row = Mapping[str, float]
 Read = TypeVar("Read")
 
 
 def read_metrics(run: Path) -> list[Row]:
-    """The lines of a run's ``metrics.jsonl``, games not falling; none where there is no file.
+    """Read the lines of a run's ``metrics.jsonl``, in order of games; empty if there is no file.
 
     Raises:
-        ValueError: a line that is no object of finite numbers with ``games`` among them.
+        ValueError: a line that is no object of finite numbers including ``games``.
     """
     path = run / METRICS
     rows: list[Row] = []
@@ -63,7 +63,7 @@ def read_metrics(run: Path) -> list[Row]:
 
 
 def read_cost(run: Path) -> dict[str, Row]:
-    """The phases of a run's ``cost.json``; none where there is no file.
+    """Read the phases of a run's ``cost.json``; empty if there is no file.
 
     Raises:
         ValueError: a file that holds anything else.
@@ -82,14 +82,14 @@ def read_cost(run: Path) -> dict[str, Row]:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300  # NaN is not
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300  # excludes NaN
 
 
 def game_of(run: Path, config: Mapping[str, Any]) -> Game:
-    """The game of a run.
+    """Return the game of a run.
 
     Raises:
-        ValueError: a config that has none.
+        ValueError: a config without a valid game.
     """
     try:
         return Game.from_dict(dict(**config["game"]))
@@ -98,7 +98,7 @@ def game_of(run: Path, config: Mapping[str, Any]) -> Game:
 
 
 def or_why(read: Callable[[], Read]) -> tuple[Read | None, str]:
-    """What was read, or None and why not."""
+    """Return the result of ``read``, or None and the reason of its failure."""
     try:
         return read(), ""
     except (ValueError, TypeError, OSError) as problem:
@@ -106,7 +106,7 @@ def or_why(read: Callable[[], Read]) -> tuple[Read | None, str]:
 
 
 def key() -> Html:
-    """What the colours of bars say."""
+    """Return the legend of bar colours."""
     return joined(
         part
         for name in ("win", "draw", "loss")
@@ -115,7 +115,7 @@ def key() -> Html:
 
 
 def results_table(caption: str, whose: str, rows: Iterable[tuple[object, Outcome]], within: Sequence[int] = ()) -> Html:
-    """Exact results as a table, each as numbers and as a bar; see :func:`evaluation.page.table`."""
+    """Return exact results as a table of numbers and bars; see :func:`evaluation.page.table`."""
     cells = [(name, *_outcome_cells(one)) for name, one in rows]
     return table(caption, (whose, "win", "draw", "loss", key()), cells, within)
 
@@ -125,14 +125,14 @@ def _outcome_cells(one: Outcome) -> tuple[object, ...]:
 
 
 def results_bar(shares: Iterable[float]) -> Html:
-    """Shares of wins, draws and losses as a bar."""
+    """Return the shares of wins, draws and losses as a bar."""
     parts = zip(("win", "draw", "loss"), shares, strict=True)
     bar = (element("span", class_=name, style=f"width:{100 * part:.2f}%") for name, part in parts)
     return element("div", *bar, class_="bar", aria_hidden="true")
 
 
 def picture(name: str, words: str, lines: Sequence[Line], x_label: str, y_label: str, distances: bool) -> Html:
-    """A picture with its caption; without matplotlib its caption alone."""
+    """Return a figure with its caption; without matplotlib the caption alone."""
     ends = "; ".join(f"{line.name} from {line.y[0]:.4g} to {line.y[-1]:.4g}" for line in lines if line.y)
     label = f"Curves by {x_label}, up to {max(max(line.x) for line in lines):,.0f}: {ends}."
     return element(
@@ -143,7 +143,7 @@ def picture(name: str, words: str, lines: Sequence[Line], x_label: str, y_label:
 
 
 def drawn(draw: Draw, name: str, label: str, size: tuple[float, float] = IN_PAGE) -> Html:
-    """A picture; without matplotlib the label, which says what it shows."""
+    """Return a figure; without matplotlib its text alternative."""
     try:
         check_pictures()
     except ValueError as problem:
@@ -152,17 +152,17 @@ def drawn(draw: Draw, name: str, label: str, size: tuple[float, float] = IN_PAGE
 
 
 def line_of(rows: Sequence[Row], name: str, label: str, index: int) -> Line:
-    """What is called ``name`` in the rows, by games; the index gives colour and style."""
+    """Return the curve of the column ``name`` by games; the index gives colour and style."""
     return Line(label, *points(rows, name), SERIES[index % len(SERIES)], STYLES[index % len(STYLES)])
 
 
 def points(rows: Sequence[Row], name: str) -> tuple[list[float], list[float]]:
-    """Games, and what is called ``name``."""
+    """Return games and the values of the column ``name``."""
     return [row["games"] for row in rows], [row[name] for row in rows]
 
 
 def rates(rows: Sequence[Row], name: str) -> tuple[list[float], list[float]]:
-    """The share of ``name`` among the games since the mark before, where there were any."""
+    """Return the share of ``name`` among the games since the previous mark, where there were any."""
     games, shares = [], []
     before: Row = {"games": 0, name: 0}
     for row in rows:
@@ -174,7 +174,7 @@ def rates(rows: Sequence[Row], name: str) -> tuple[list[float], list[float]]:
 
 
 def thinned(rows: Sequence[Row], most: int = MARKS) -> list[Row]:
-    """At most so many of the rows, the first and the last among them, evenly on the logarithmic axis of games."""
+    """Return at most ``most`` rows including the first and the last, evenly spaced on the log axis of games."""
     if len(rows) <= most:
         return list(rows)
     games = np.array([max(1.0, row["games"]) for row in rows])
@@ -184,24 +184,24 @@ def thinned(rows: Sequence[Row], most: int = MARKS) -> list[Row]:
 
 
 def whole(value: object) -> str:
-    """A number of games, as a file has it."""
+    """Format a number of games from a file."""
     return f"{value:,.0f}" if _is_number(value) else "?"
 
 
 def when_measured(rows: Sequence[Row]) -> list[Row]:
-    """The rows that say how far from perfect play the learner was, no more than can be drawn."""
+    """Return the rows with exact measurements, no more than can be drawn."""
     return thinned([row for row in rows if "exploitability" in row])
 
 
 def left_out(sentence: str, command: str = "") -> Html:
-    """Why a part is missing, and the command that gives it."""
+    """Return the reason for a missing part, and the command that produces it."""
     return joined(
         [element("p", sentence, class_="quiet"), *([element("pre", element("code", command))] if command else [])]
     )
 
 
 def game_options(game: Game) -> list[str]:
-    """The game as options of a command, as far as it is not the default."""
+    """Return a game's command options that differ from the default."""
     usual, options = Game(), []
     if (game.rows, game.columns) != (usual.rows, usual.columns):
         options += ["--size", str(game.rows) if game.rows == game.columns else f"{game.rows}x{game.columns}"]
@@ -217,7 +217,7 @@ def game_options(game: Game) -> list[str]:
 
 
 def boards_of(figures: Iterable[Html]) -> Html:
-    """Boards side by side, as many as there is room for."""
+    """Return boards side by side, wrapped to the available width."""
     return element("ol", *(element("li", figure) for figure in figures), class_="boards")
 
 
@@ -229,15 +229,15 @@ def choice_figure(
     about: Sequence[object] = (),
     title: str = "",
 ) -> Html:
-    """A board with what is played there.
+    """Return a board with the moves played there.
 
     Args:
-        game: whose board.
-        position: what stands there.
+        game: the game.
+        position: the position.
         shares: float64[cells], the probabilities of moves.
-        best: cells of the best moves, where they are known.
-        about: what the caption says beside them, in a line of its own.
-        title: the first line of the caption; by default who is to move.
+        best: cells of the best moves, if known.
+        about: additional line of the caption.
+        title: the first line of the caption; by default the mover.
     """
     mover = STONES[position.mover + 1]
     cells = np.flatnonzero(shares > 0)
@@ -251,17 +251,17 @@ def choice_figure(
     caption: list[object] = [element("strong", title or f"{mover} to move")]
     caption += [element("br"), *about] if about else []
     for words, moves in (("plays", plays), ("best:", wanted)):
-        if moves and (len(moves) <= FEW or not has_room(game)):  # many are seen faster than read
+        if moves and (len(moves) <= FEW or not has_room(game)):  # many moves are seen faster than read
             caption += [element("br"), f"{words} {_listed(moves)}"]
     return element("figure", shown, element("figcaption", *caption))
 
 
 def loses(loss: float, likely: float) -> tuple[object, ...]:
-    """What a choice gives away, and how often."""
+    """Describe the expected loss of a choice, and its frequency."""
     return ("loses ", element("span", number(loss), class_="cost"), f" in {percent(likely)} of games")
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Some names, and how many more there are."""
+    """List the first names, and count the rest."""
     more = [f"{len(names) - NAMED} more"] if len(names) > NAMED else []
     return ", ".join([*names[:NAMED], *more])

@@ -1,4 +1,4 @@
-"""The files of a finished run: one list of them, and which of them a run lacks."""
+"""The files of a finished run, and a check for missing ones."""
 
 from __future__ import annotations
 
@@ -26,32 +26,32 @@ from learners.config import Fitter
 from learners.training import Progress
 
 EVENTS = "events.out.tfevents.run"
-"""TensorBoard's file in a run"""
+"""TensorBoard's file in a run."""
 RUN_FILES = (CONFIG, CHECKPOINT, MODEL, METRICS, CHOICES, COST, EVENTS, REPORT)
-"""files of a run; beside them a learner with a teacher has the folder of its games"""
+"""Files of a run; a learner with a teacher also has a folder of its games."""
 DERIVED_FILES = (EVENTS, REPORT)
-"""files that are made from the others, and so can be made again"""
+"""Files that are derived from the others and can be regenerated."""
 
 
 class RunState(NamedTuple):
-    """How far a run has come, as its files say."""
+    """State of a run, as read from its files."""
 
     config: dict[str, Any]
     """its ``config.json``"""
     checkpoint: dict[str, dict[str, np.ndarray[Any, Any]]] | None
-    """the parts of its ``checkpoint.npz``; None where there is none"""
+    """the parts of its ``checkpoint.npz``; None if there is none"""
     progress: Progress | None
-    """the games of that checkpoint; None where it does not say, as one from before that was kept"""
+    """progress at that checkpoint; None if an old version did not store it"""
     missing: tuple[str, ...]
     """files that a finished run of these settings has, and this one lacks"""
 
     def is_trained(self, games: int | None = None) -> bool:
-        """Whether the training is over, of ``games`` games or of as many as the settings say."""
+        """Return whether the training is finished, with ``games`` games or as many as the settings say."""
         return self.progress is not None and self.progress.games >= (self.config["games"] if games is None else games)
 
 
 def read_state(run: Path) -> RunState:
-    """How far a run has come. It is finished when its training is over and no file is missing.
+    """Read the state of a run. A run is finished when its training is over and no file is missing.
 
     Raises:
         ValueError: no run, or one with a damaged ``config.json`` or ``checkpoint.npz``.
@@ -75,10 +75,10 @@ def read_state(run: Path) -> RunState:
 
 
 def check_trained(run: Path) -> RunState:
-    """The state of a run whose training is over.
+    """Return the state of a run whose training is over.
 
     Raises:
-        ValueError: no run, a damaged one, or one that still has to be trained.
+        ValueError: no run, a damaged one, or one with unfinished training.
     """
     state = read_state(run)
     if not state.is_trained():
@@ -89,12 +89,12 @@ def check_trained(run: Path) -> RunState:
 
 
 def progress_arrays(done: Progress) -> dict[str, np.ndarray[Any, Any]]:
-    """The part ``progress`` of a checkpoint: int64[4], games, wins, draws and losses."""
+    """Return the part ``progress`` of a checkpoint: int64[4], games, wins, draws and losses."""
     return {"counts": np.array([done.games, done.wins, done.draws, done.losses], np.int64)}
 
 
 def vouched_size(run: Path, checkpoint: Mapping[str, Arrays] | None, name: str) -> int:
-    """The bytes of a file that a checkpoint vouches for; 0 without a checkpoint.
+    """Return the valid size of a file in bytes according to a checkpoint; 0 without a checkpoint.
 
     Args:
         run: the run directory, for messages.
@@ -102,7 +102,7 @@ def vouched_size(run: Path, checkpoint: Mapping[str, Arrays] | None, name: str) 
         name: ``size`` for ``metrics.jsonl``, or ``choices`` for ``choices.jsonl``, which may be missing.
 
     Raises:
-        ValueError: anything but a number stands there.
+        ValueError: the stored value is not a number.
     """
     if checkpoint is None or "metrics" not in checkpoint:
         return 0
@@ -115,7 +115,7 @@ def vouched_size(run: Path, checkpoint: Mapping[str, Arrays] | None, name: str) 
 
 
 def _is_whole(path: Path, least: int) -> bool:
-    """Whether a file is there, with so many bytes at least."""
+    """Return whether a file exists and has at least ``least`` bytes."""
     return path.is_file() and path.stat().st_size >= least
 
 

@@ -1,6 +1,7 @@
-"""Exact evaluation while Stable-Baselines3 or sb3-contrib trains: a callback, beside its own ``EvalCallback``.
+"""Exact evaluation during training with Stable-Baselines3 or sb3-contrib: a callback, beside their own
+``EvalCallback``.
 
-Importing this module imports Stable-Baselines3, so nothing else here does.
+Only this module imports Stable-Baselines3 at its top level.
 """
 
 from __future__ import annotations
@@ -25,35 +26,35 @@ avoid_triton_crash()  # Stable-Baselines3 imports TensorFlow where it is install
 from stable_baselines3.common.callbacks import BaseCallback, EventCallback  # noqa: E402
 
 EVALUATIONS, BEST = "exact.jsonl", "best_model.zip"
-"""files in ``log_path`` and in ``best_model_save_path``"""
+"""Files in ``log_path`` and in ``best_model_save_path``."""
 
 
 class ExactEvalCallback(EventCallback):
-    """Measures a model exactly while it learns, in the manner of Stable-Baselines3's ``EvalCallback``.
+    """Evaluates a model exactly during training, with the interface of Stable-Baselines3's ``EvalCallback``.
 
     It plays no games and draws nothing: the model learns the same with and without it. Illegal actions are masked for
-    models that know no masks, and observations are normalised where the training environment is a ``VecNormalize``.
+    models without masks, and observations are normalised where the training environment is a ``VecNormalize``.
 
-    Logged are ``exact/exploitability``, on boards that can be solved ``exact/regret``, and against an opponent
+    It logs ``exact/exploitability``, on boards that can be solved ``exact/regret``, and against an opponent
     ``exact/win``, ``exact/draw``, ``exact/loss``. The best model is that of lowest exploitability.
 
-    A training that goes on, by ``learn(..., reset_num_timesteps=False)`` of a model that was loaded, goes on in its
-    file, and its best is the best of both. Lines of later steps than the model has made are dropped: so a model that
-    begins begins the file anew.
+    A training resumed with ``learn(..., reset_num_timesteps=False)`` of a loaded model appends to its file, and its
+    best is the best of both. Lines beyond the model's number of steps are dropped, so a new model starts a new file.
 
     Args:
-        game: what is played.
-        opponent: whom the exact result is against, a spec string or a pure policy; None for none.
-        callback_on_new_best: called when the exploitability is lower than ever before.
+        game: the game.
+        opponent: opponent of the exact result, a spec string or a pure policy; None for none.
+        callback_on_new_best: called when the exploitability reaches a new minimum.
         callback_after_eval: called after every evaluation.
-        eval_freq: calls of this callback between two evaluations, each a step of all games side by side; 0 for none.
-        log_path: folder for ``exact.jsonl``, a line for each evaluation: ``timesteps`` and what is logged, without
-            ``exact/``. It is written whole or not at all.
+        eval_freq: number of calls of this callback between evaluations, each a step of all parallel games; 0 for none.
+        log_path: folder for ``exact.jsonl``, a line for each evaluation: ``timesteps`` and the logged values, without
+            ``exact/``. It is written atomically.
         best_model_save_path: folder for ``best_model.zip``.
-        deterministic: play the legal action of highest value or probability; else draw from the masked distribution,
+        deterministic: play the legal action of highest value or probability; else sample from the masked distribution,
             which DQN does not have.
         seat: the model's against the opponent, 0 or 1; None for the mean of both.
-        observation: what it sees, as in ``ttt_envs.single_env.SingleEnv``; by default what its space says.
+        observation: the model's observation, as in ``ttt_envs.single_env.SingleEnv``; by default derived from its
+            space.
         verbose: 1 prints every evaluation.
 
     Attributes:
@@ -61,8 +62,8 @@ class ExactEvalCallback(EventCallback):
         best_exploitability: the lowest so far; infinite before the first.
 
     Raises:
-        ValueError: a number or an opponent that makes no sense; when training starts, a model that has learned another
-            board, or a file of evaluations that is damaged.
+        ValueError: an invalid number or opponent; when training starts, a model of another board, or a file of
+            evaluations that is damaged.
     """
 
     def __init__(
@@ -101,16 +102,16 @@ class ExactEvalCallback(EventCallback):
 
     @property
     def best_exploitability(self) -> float:
-        """The lowest so far; infinite before the first evaluation."""
+        """Lowest exploitability so far; infinite before the first evaluation."""
         return min((line["exploitability"] for line in self.evaluations), default=float("inf"))
 
     @property
     def best_mean_reward(self) -> float:
-        """Minus the lowest exploitability: what the callbacks of Stable-Baselines3 that stop a training look at."""
+        """Minus the lowest exploitability, for Stable-Baselines3's callbacks that stop a training."""
         return -self.best_exploitability
 
     def _measuring(self) -> Callable[[int, Policy], dict[str, float]]:
-        """What measures whenever it is asked."""
+        """Return a function that measures at every call."""
         return while_training(self.game, self.opponent, 1, sys.maxsize, seat=self.seat)
 
     def _init_callback(self) -> None:
@@ -118,7 +119,7 @@ class ExactEvalCallback(EventCallback):
             self.callback_on_new_best.init_callback(self.model)
 
     def _on_training_start(self) -> None:
-        self._policy()  # which tells what does not fit before anything is learned
+        self._policy()  # reports a mismatch before training starts
         before = self.evaluations if self.log_path is None else _read(self.log_path / EVALUATIONS)
         self.evaluations = [line for line in before if line["timesteps"] <= self.num_timesteps]
         self._measure = self._measuring()
@@ -127,7 +128,7 @@ class ExactEvalCallback(EventCallback):
             self.callback_on_new_best.on_training_start(self.locals, self.globals)
 
     def _policy(self) -> Policy:
-        """What the model plays now."""
+        """Return the model's current policy."""
         return as_policy(self.model, self.game, self.observation, "actions" if self.deterministic else "probabilities")
 
     def _on_step(self) -> bool:
@@ -157,14 +158,14 @@ class ExactEvalCallback(EventCallback):
         return self._on_event() and goes_on
 
     def update_child_locals(self, locals_: dict[str, Any]) -> None:
-        """Hand what the training loop has on to the callbacks of this one."""
+        """Pass the training loop's local variables to child callbacks."""
         super().update_child_locals(locals_)
         if self.callback_on_new_best is not None:
             self.callback_on_new_best.update_locals(locals_)
 
 
 def _read(path: Path) -> list[dict[str, Any]]:
-    """The evaluations in a file; none where there is no file.
+    """Read the evaluations in a file; empty if there is no file.
 
     Raises:
         ValueError: it is damaged.

@@ -1,4 +1,4 @@
-"""Which code decides a result: the files of this project that come to bear on it, and a hash of them."""
+"""Fingerprint of the code that determines a result: the project's relevant files, and a hash of them."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from pathlib import Path
 from ttt_envs.specs import POLICIES, parse_spec
 
 BY_NAME = ("ttt_envs", "baselines", "learners")
-"""packages whose modules are loaded by name, as policies and learners are: all of them count"""
+"""Packages with modules loaded by name, such as policies and learners: all their files count."""
 SHOWS = frozenset(
     {"evaluation.drawing", "evaluation.estimate", "evaluation.evidence", "evaluation.page", "evaluation.report"}
 )
-"""modules that show results, or warn of long work, and decide no result"""
+"""Modules that format results or estimate cost, and determine no result."""
 
 
 def sources_of(*modules: str) -> list[Path]:
-    """The files that decide what these modules compute, in order.
+    """Return the files that determine the results of these modules, in order.
 
-    Of the packages that load by name it is all files; of ``evaluation`` and of the modules' own packages it is the
-    modules, what they import, directly or not, and the packages around them. Modules of :data:`SHOWS` are left out,
-    unless they are asked for.
+    Of the packages that load by name these are all files; of ``evaluation`` and of the modules' own packages these are
+    the modules, their direct and indirect imports, and the enclosing packages. Modules of :data:`SHOWS` are excluded
+    unless given.
     """
     here = Path(__file__).parents[1]
     files = {file for package in BY_NAME for file in (here / package).rglob("*.py")}
@@ -43,7 +43,7 @@ def sources_of(*modules: str) -> list[Path]:
 
 
 def hash_of(*modules: str) -> str:
-    """SHA-256 of the files that decide what these modules compute, of their names, too; see :func:`sources_of`."""
+    """Return the SHA-256 of the names and contents of the files of :func:`sources_of`."""
     here = Path(__file__).parents[1]
     digest = hashlib.sha256()
     for file in sources_of(*modules):
@@ -54,10 +54,10 @@ def hash_of(*modules: str) -> str:
 
 
 def identity_of(spec: str) -> str:
-    """What a policy that a spec string names depends on beside the spec: "" for our own code alone, else a SHA-256.
+    """Return a SHA-256 of a policy's dependencies beyond its spec string: "" if only our own code.
 
-    It covers the files and folders that stand in the spec, however deep, as in ``run:PATH`` and ``sb3:PATH``, and the
-    file of a class that is not ours.
+    It covers the files and folders in the spec, at any depth, as in ``run:PATH`` and ``sb3:PATH``, and the file of a
+    class that is not ours.
 
     Args:
         spec: of a policy.
@@ -86,8 +86,7 @@ def _files_of(spec: str) -> Iterator[Path]:
         if path.is_file():
             yield path
         elif path.is_dir():
-            # of a run what it has learned and what it is, of a database its hashes; neither figures nor a page decide a
-            # move
+            # of a run its weights and config, of a database its hashes; figures and pages do not affect a move
             names = ("config.json", "manifest.json", "*.npz", "*.zip", "*.keras")
             yield from sorted({file for name in names for file in path.glob(name) if file.is_file()})
         elif set("(:") & set(value or "") or value in POLICIES:
@@ -96,7 +95,7 @@ def _files_of(spec: str) -> Iterator[Path]:
 
 @cache
 def _imported_by(code: str) -> frozenset[str]:
-    """The names that code imports, those of modules and those in them, wherever in it they are imported."""
+    """Return the dotted names imported anywhere in the code: modules, and names in modules."""
     names: set[str] = set()
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Import):
@@ -107,7 +106,7 @@ def _imported_by(code: str) -> frozenset[str]:
 
 
 def _is_module(name: str) -> bool:
-    """Whether a dotted name is a module that counts, and not a name in one."""
+    """Return whether a dotted name is a relevant module, and not a name in one."""
     try:
         return name not in SHOWS and find_spec(name) is not None
     except ModuleNotFoundError:  # its parent is no package

@@ -1,4 +1,4 @@
-"""Matches that stop as soon as the answer is known: a sequential test on pairs of games that are kept."""
+"""Matches with early stopping: a sequential test on stored pairs of games."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from ttt_envs.specs import make_policy
 
 RESULT = "result.json"
 MOST = 10_000_000
-"""games that can be asked for"""
+"""Maximum number of games."""
 
 
 @dataclass(frozen=True)
 class SequentialMatch:
-    """What a sequential test came to.
+    """Result of a sequential test.
 
     Attributes:
         test: the hypotheses and errors.
-        score: of a, in the pairs that were looked at.
-        decision: how the test stands after them.
-        path: pairs looked at and the logarithm of the likelihood ratio, after each block.
-        settings: JSON-ready: everything else that decides the result.
+        score: of a, in the pairs that were evaluated.
+        decision: state of the test after them.
+        path: number of evaluated pairs and the log-likelihood ratio, after each block.
+        settings: JSON-ready: everything else that determines the result.
         differences: of :func:`evaluation.strength.differences_soon`.
     """
 
@@ -47,12 +47,12 @@ class SequentialMatch:
 
     @property
     def fixed_games(self) -> int | None:
-        """Games that a test of fixed size takes for the same errors, by the variance seen; None where it is 0."""
+        """Number of games of a fixed-size test with the same errors, for the observed variance; None if that is 0."""
         variance = pair_moments(self.score)[1]
         return 2 * self.test.fixed_pairs(variance) if variance > 0 else None
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON-ready data; the keys are documented in docs/files.md."""
+        """Return JSON-ready data; docs/files.md documents the keys."""
         return {
             "format": 1,
             "kind": "sprt",
@@ -88,26 +88,26 @@ def run_sprt(
 ) -> SequentialMatch:
     """Play pairs of games, block by block and in order, until a hypothesis is accepted.
 
-    Every block is kept in the folder as soon as it is played, and ``result.json`` is written there in the end: killed
-    at any time, the same call goes on, and so does one with other hypotheses or more pairs. The result does not depend
-    on who plays, for what was played beyond the decision is not looked at.
+    Every block is stored in the folder as soon as it is played, and ``result.json`` is written there at the end. After
+    a kill, the same call resumes, as does one with other hypotheses or more pairs. The result does not depend on the
+    workers, because games beyond the decision are ignored.
 
     Args:
         game, a, b, seed, jobs, openings: as of :func:`evaluation.match.play_pairs`; a and b are spec strings.
-        test: the hypotheses, about a's rating less b's.
-        folder: where blocks are kept.
-        made_by: JSON-ready: versions and code; blocks that something else made are thrown away.
-        pairs: at most so many.
-        clock: of both players, as in ``"10+0.1"``: then what is played depends on the machine; None for none.
-        progress: called with the pairs looked at, and how the test stands.
+        test: the hypotheses, about a's rating minus b's.
+        folder: folder of the blocks.
+        made_by: JSON-ready: versions and code; blocks with another value are discarded.
+        pairs: maximum number of pairs.
+        clock: of both players, as in ``"10+0.1"``: then the games depend on the machine; None for none.
+        progress: called with the number of evaluated pairs, and the state of the test.
 
     Raises:
-        ValueError: a number of pairs that makes no match, an unknown policy, opening or clock, another process that
-            works in the folder.
+        ValueError: an invalid number of pairs, an unknown policy, opening or clock, another process that works in the
+            folder.
     """
     if not 1 <= pairs <= MOST // 2:
         raise ValueError(f"pairs={pairs} makes no match: choose 1 to {MOST // 2:,}")
-    make_policy(a, game), make_policy(b, game)  # a wrong name is told before anything is written
+    make_policy(a, game), make_policy(b, game)  # a wrong name is reported before anything is written
     begin = None if openings is None else Openings.of(openings, game)
     identities = {spec: identity_of(spec) for spec in (a, b)}
     by = None if clock is None else Clock.of(clock)

@@ -1,6 +1,6 @@
-"""Intervals for results of games, and what they say.
+"""Confidence intervals for results of games, and tests.
 
-scipy takes longer to import than most commands take, and is imported where it is needed.
+scipy is imported where it is needed, because its import takes longer than most commands.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class Interval(NamedTuple):
 
 
 def wilson(mean: float, count: float, confidence: float = 0.95) -> Interval:
-    """The interval of Wilson (1927) for a proportion ``mean`` of ``count`` independent samples.
+    """Return the Wilson (1927) interval of a proportion ``mean`` of ``count`` independent samples.
 
-    It stays within [0, 1] and is no point where all samples agree. ``count`` may be an effective number of samples.
+    It stays within [0, 1] and is no point if all samples agree. ``count`` may be an effective sample size.
     """
     if count <= 0:
         return Interval(mean, 0.0, 1.0)
@@ -40,19 +40,19 @@ def wilson(mean: float, count: float, confidence: float = 0.95) -> Interval:
 
 
 def of_pairs(mean: float, variance: float, pairs: int, confidence: float = 0.95) -> Interval:
-    """The interval of a quantity in [0, 1] from the means of pairs of games, which are the independent samples.
+    """Return the interval of a quantity in [0, 1] from the means of pairs of games, the independent samples.
 
-    Wilson's, with the number of samples that would give a proportion the variance seen: a pair counts for two games
-    where its games are independent, for less where they agree, for more where they make up for each other.
+    This is Wilson's interval with the effective sample size implied by the between-pair variance. A pair counts as two
+    games if its games are independent, less if they correlate positively, more if negatively.
 
     Args:
         mean: over all pairs.
         variance: of one pair's mean.
-        pairs: how many.
-        confidence: probability that the interval holds the truth.
+        pairs: number of pairs.
+        confidence: confidence level of the interval.
     """
     bound = mean * (1 - mean)
-    # where no pair differs from another the data say nothing of their dependence: take the pairs themselves
+    # with equal pairs the data show no dependence: count the pairs themselves
     effective = pairs * bound / variance if variance > 0 and bound > 0 else float(pairs)
     return wilson(mean, effective, confidence)
 
@@ -60,12 +60,12 @@ def of_pairs(mean: float, variance: float, pairs: int, confidence: float = 0.95)
 def of_seeds(
     values: Sequence[float], confidence: float = 0.95, bounds: tuple[float, float] = (-math.inf, math.inf)
 ) -> Interval:
-    """The mean of independent runs and its interval by Student's t; nothing but the mean where there is one run.
+    """Return the mean of independent runs with its Student's t interval; of a single run the interval is ``bounds``.
 
     Args:
-        values: of the runs. Where all are alike the interval is a point.
-        confidence: probability that the interval holds the truth.
-        bounds: between which the values can lie; the interval is cut there.
+        values: of the runs. If all are equal, the interval is a point.
+        confidence: confidence level of the interval.
+        bounds: range of possible values; the interval is clipped to it.
     """
     mean, (least, most) = statistics.fmean(values), bounds
     if len(values) < 2:
@@ -77,18 +77,18 @@ def of_seeds(
 
 
 def difference(one: Interval, other: Interval) -> Interval:
-    """How much larger one is, where the two are independent (Newcombe, 1998)."""
+    """Return the difference of two independent estimates (Newcombe, 1998)."""
     mean = one.mean - other.mean
     low = math.hypot(one.mean - one.low, other.high - other.mean)
     return Interval(mean, mean - low, mean + math.hypot(one.high - one.mean, other.mean - other.low))
 
 
 def median(counts: Integers, confidence: float = 0.95) -> Interval:
-    """The median of whole numbers 0, 1, ... that occurred so often, and its interval, by order statistics.
+    """Return the median of whole numbers 0, 1, ... with these counts, and its interval, by order statistics.
 
     Args:
-        counts: int64[N]: how often each of 0 to N - 1 was seen.
-        confidence: probability that the interval holds the truth, at least.
+        counts: int64[N]: count of each of 0 to N - 1.
+        confidence: minimum confidence level of the interval.
     """
     seen = counts.cumsum()
     total = int(seen[-1])
@@ -102,17 +102,17 @@ def median(counts: Integers, confidence: float = 0.95) -> Interval:
 
 
 def smaller(one: Sequence[float], other: Sequence[float], level: float = 0.05) -> bool | None:
-    """Whether the values of some runs are smaller than those of others: the exact two-sided test of ranks, with ties.
+    """Test whether the values of some runs are smaller than those of others: exact two-sided rank test, with ties.
 
-    It is that of Mann and Whitney (1947) over all ways to deal the values out. An infinite value, of a run that never
-    came to where it was to come, is one more rank.
+    This is the test of Mann and Whitney (1947) over all permutations of the values. An infinite value, of a run that
+    never reached its target, is one more rank.
 
     Args:
         one, other: of independent runs, of ten or so each.
-        level: the probability below which what was seen is no chance.
+        level: significance level.
 
     Returns:
-        Yes, no where they are larger, None where the runs leave it open.
+        True if smaller, False if larger, None if not significant.
     """
     values = np.array([*one, *other])
     ranks = (values[:, None] > values).sum(axis=1) + ((values[:, None] == values).sum(axis=1) + 1) / 2
@@ -125,7 +125,9 @@ def smaller(one: Sequence[float], other: Sequence[float], level: float = 0.05) -
 
 
 def above(values: Iterable[Interval], bound: float = 0.0) -> bool | None:
-    """Whether all values are above a bound: no where an interval lies below it, None where intervals leave it open."""
+    """Return whether all values are above a bound: False if an interval lies below it, None if intervals leave it
+    open.
+    """
     values = list(values)
     if any(value.high < bound for value in values):
         return False
@@ -133,29 +135,29 @@ def above(values: Iterable[Interval], bound: float = 0.0) -> bool | None:
 
 
 def within(value: Interval, low: float, high: float) -> bool | None:
-    """Whether a value is from ``low`` to ``high``; None where its interval leaves it open."""
+    """Return whether a value is from ``low`` to ``high``; None if its interval leaves it open."""
     if value.high < low or value.low > high:
         return False
     return True if low <= value.low and value.high <= high else None
 
 
 def all_of(verdicts: Iterable[bool | None]) -> bool | None:
-    """Whether all hold; None where none fails and one is open."""
+    """Return whether all verdicts hold; None if none fails and one is open."""
     verdicts = set(verdicts)
     return False if False in verdicts else None if None in verdicts else True
 
 
 def any_of(verdicts: Iterable[bool | None]) -> bool | None:
-    """Whether one holds; None where none does and one is open."""
+    """Return whether any verdict holds; None if none does and one is open."""
     verdicts = set(verdicts)
     return True if True in verdicts else None if None in verdicts else False
 
 
 def is_sample(counts: Sequence[int], probabilities: Sequence[float], level: float = 0.05) -> bool:
-    """Whether counts of wins, draws and losses may well come from games with these exact probabilities.
+    """Test whether counts of wins, draws and losses are plausible for games with these exact probabilities.
 
-    The exact multinomial test: the probability of all results that are no more likely than the one seen is at least
-    ``level``. For up to some thousand games.
+    This is the exact multinomial test: the total probability of all results at most as likely as the observed one is at
+    least ``level``. For up to some thousand games.
     """
     from scipy.special import gammaln, xlogy
 
@@ -163,7 +165,7 @@ def is_sample(counts: Sequence[int], probabilities: Sequence[float], level: floa
     wins = np.arange(games + 1)
     draws = wins[:, None]
     losses = games - wins - draws
-    # the logarithm of the multinomial probability, up to a constant; -inf where there cannot be so many losses
+    # log multinomial probability up to a constant; -inf where losses would be negative
     parts = [xlogy(wins, p) - gammaln(wins + 1) for p in probabilities]
     likely = np.where(losses >= 0, parts[0][wins] + parts[1][draws] + parts[2][np.maximum(losses, 0)], -np.inf)
     seen = likely[counts[1], counts[0]]
@@ -172,7 +174,7 @@ def is_sample(counts: Sequence[int], probabilities: Sequence[float], level: floa
 
 
 def are_samples(counts: Iterable[Sequence[int]], probabilities: Iterable[Sequence[float]], level: float = 0.05) -> bool:
-    """Whether :func:`is_sample` says no of no more of many samples than chance brings, but in one study of 200."""
+    """Return whether :func:`is_sample` rejects no more samples than the 99.5% quantile expected by chance."""
     from scipy.stats import binom
 
     told = [is_sample(one, exact, level) for one, exact in zip(counts, probabilities, strict=True)]

@@ -1,6 +1,6 @@
-"""How good a policy is, and where it is not: what stands on the page of a run, computed exactly and not drawn.
+"""Exact strength of a policy and its worst positions, as shown on the page of a run.
 
-Only a game played as an example is drawn from a generator; everything else is dynamic programming.
+Only a sample game draws random numbers; everything else is dynamic programming.
 """
 
 from __future__ import annotations
@@ -23,67 +23,67 @@ from ttt_envs.specs import make_policy
 from ttt_envs.symmetry import least_keys, symmetries
 
 SMALL = 20_000
-"""arrangements of stones up to which :func:`differences_soon` looks at a game: 3 x 3, skips or not"""
+"""Maximum number of arrangements of stones for :func:`differences_soon`: includes 3 x 3 with or without skips."""
 
 
 class Strength(NamedTuple):
-    """How good a policy is, exactly."""
+    """Exact strength of a policy."""
 
     exploitability: float
-    """what one who knows it gets beyond the value of the game, the mean of both seats: 0 is perfect"""
+    """a best responder's gain over the value of the game, the mean of both seats: 0 is perfect"""
     regret: float | None
-    """the value that it loses by an average move, playing itself; None where the board is too large to solve"""
+    """mean loss of value per move in self-play; None where the board is too large to solve"""
     seats: Mapping[str, tuple[Outcome, Outcome]]
     """by opponent: its results moving first, and moving second"""
 
     @property
     def results(self) -> dict[str, Outcome]:
-        """By opponent: its result, the mean over both seats."""
+        """Results by opponent, the mean over both seats."""
         return {opponent: first.mean(second) for opponent, (first, second) in self.seats.items()}
 
     @property
     def perfect(self) -> bool:
-        """Whether nobody gets more out of it than perfect play allows, to rounding."""
+        """Whether a best responder gains no more than against perfect play, up to rounding."""
         return self.exploitability <= TIE
 
 
 class Choice(NamedTuple):
-    """What a policy does in one position, what it thinks, and what is so."""
+    """A policy's move probabilities and values in one position, with the exact values."""
 
     position: Position
     probabilities: Reals
-    """float64[cells]: of its moves"""
+    """float64[cells]: probabilities of its moves"""
     own: Reals | None
-    """float64[cells]: what it takes moves to be worth to the mover, NaN where illegal; None where it does not say"""
+    """float64[cells]: the policy's own action values for the mover, NaN where illegal; None if it has none"""
     exact: Reals | None
-    """float64[cells]: what the moves are worth, NaN where illegal; None where the game is not solved"""
+    """float64[cells]: exact action values, NaN where illegal; None where the game is not solved"""
 
     @property
     def best(self) -> Integers:
-        """int64[N]: the cells of the best moves; none where that is not known."""
+        """int64[N]: the cells of the best moves; empty if unknown."""
         if self.exact is None:
             return np.zeros(0, np.int64)
         return np.flatnonzero(self.exact >= np.nanmax(self.exact) - TIE)
 
     @property
     def played(self) -> Integers:
-        """int64[N]: the cells that it moves to with some probability, likeliest first."""
+        """int64[N]: the cells with positive probability, in descending order of it."""
         cells = np.flatnonzero(self.probabilities > 0)
         return cells[np.argsort(-self.probabilities[cells], kind="stable")]
 
 
 class Mistake(NamedTuple):
-    """A position in which a policy gives value away."""
+    """A position in which a policy loses value."""
 
     choice: Choice
     loss: float
-    """the value that it is expected to lose by its move there"""
+    """expected loss of value by its move there"""
     likely: float
-    """the probability that a game comes to the position"""
+    """the probability that a game reaches the position"""
 
     @property
     def cost(self) -> float:
-        """What it loses there in an average game."""
+        """Expected loss per game at this position."""
         return self.loss * self.likely
 
 
@@ -93,17 +93,17 @@ class Difference(NamedTuple):
     a: Choice
     b: Choice
     difference: float
-    """the share of their moves that differ: half the sum over moves of how far their probabilities lie apart"""
+    """total variation distance: half the sum over moves of the differences of their probabilities"""
     likely: float
-    """the probability that a game between the two comes to the position, the mean over both seats"""
+    """the probability that a game between the two reaches the position, the mean over both seats"""
 
     @property
     def weight(self) -> float:
-        """How much of an average game they differ by there."""
+        """Expected difference per game at this position."""
         return self.difference * self.likely
 
     def to_dict(self, game: Game) -> dict[str, Any]:
-        """As JSON-ready data; the keys are documented in docs/files.md."""
+        """Return JSON-ready data; docs/files.md documents the keys."""
         losses = None if self.a.exact is None else [_loss_of(one) for one in (self.a, self.b)]
         return {
             "position": to_text(self.a.position, game),
@@ -123,10 +123,10 @@ class Ply(NamedTuple):
     """A move of a game."""
 
     position: Position
-    """before it"""
+    """position before it"""
     action: int
     loss: float | None
-    """the value that it gives away, 0 for a best move; None where the game is not solved"""
+    """the value that it loses, 0 for a best move; None where the game is not solved"""
     skips: bool
     """whether the other player's turn is then skipped"""
 
@@ -142,17 +142,17 @@ class SampleGame(NamedTuple):
 
 
 def strength_of(game: Game, policy: str | Policy, opponents: Sequence[str], *, chunk: int = CHUNK) -> Strength:
-    """How good a policy is, exactly.
+    """Return the exact strength of a policy.
 
     Args:
-        game: what is played.
+        game: the game.
         policy: a spec string or a pure policy.
-        opponents: spec strings of pure policies to have exact results against.
-        chunk: positions that the policy is asked about at once; the result does not depend on it.
+        opponents: spec strings of pure policies for exact results.
+        chunk: maximum number of positions per query of the policy; the result does not depend on it.
 
     Raises:
         ValueError: a policy that is unknown, is not pure, or does not play by the rules.
-        MemoryError: too many positions can be reached.
+        MemoryError: too many reachable positions.
     """
     asked = kept(make_policy(policy, game), game)
     return Strength(
@@ -169,14 +169,14 @@ def strength_of(game: Game, policy: str | Policy, opponents: Sequence[str], *, c
 
 
 def choice_in(policy: Policy, boards: Boards, row: int = 0, *, solution: Solution | None, seed: int = 0) -> Choice:
-    """What a policy does in the position in ``row``.
+    """Return a policy's choice in the position in ``row``.
 
     Args:
-        policy: whose choice; one that is not pure is asked once.
+        policy: the policy; an impure one is queried once.
         boards: positions that are not over.
-        row: which of them.
-        solution: of the game, where it is solved.
-        seed: of a policy that is not pure.
+        row: index of the position.
+        solution: of the game, if it is solved.
+        seed: seed of an impure policy.
     """
     one = boards.take(np.array([row]))
     rng = None if policy.pure else np.random.default_rng(seed)
@@ -186,29 +186,29 @@ def choice_in(policy: Policy, boards: Boards, row: int = 0, *, solution: Solutio
 
 
 def first_choice(game: Game, policy: Policy, *, solution: Solution | None) -> Choice:
-    """What a policy does on the empty board; see :func:`choice_in`."""
+    """Return a policy's choice on the empty board; see :func:`choice_in`."""
     return choice_in(policy, Boards.start(game), solution=solution)
 
 
 def worst_positions(
     game: Game, policy: str | Policy, opponent: str | Policy | None = None, count: int = 5, *, chunk: int = CHUNK
 ) -> list[Mistake]:
-    """The positions in which a policy loses most value, by loss times the probability that a game comes there.
+    """Return the positions in which a policy loses most value, by loss times the probability of reaching them.
 
     Args:
-        game: what is played, up to 16 cells.
+        game: the game, up to 16 cells.
         policy: a spec string or a pure policy.
-        opponent: whom it plays, the mean over both seats; None for itself. Against ``random`` it meets every position
-            that any opponent could bring about.
-        count: how many at most. Of positions that turns and mirrors of the board make the same, the worst is taken.
-        chunk: positions that the policy is asked about at once; the result does not depend on it.
+        opponent: its opponent, the mean over both seats; None for itself. Against ``random`` it meets every position
+            that any opponent could reach.
+        count: maximum number of positions. Of symmetric positions, the worst is taken.
+        chunk: maximum number of positions per query of the policy; the result does not depend on it.
 
     Returns:
-        The worst first; none where it loses nothing.
+        The worst first; empty if it loses nothing.
 
     Raises:
         ValueError: a board too large to solve; a policy that is unknown, is not pure, or does not play by the rules.
-        MemoryError: too many positions can be reached.
+        MemoryError: too many reachable positions.
     """
     solution = solve(game)
     asked = make_policy(policy, game)
@@ -216,12 +216,12 @@ def worst_positions(
         if not player.pure:
             raise ValueError(f"{player} is not pure: what it loses is not exact. Sample it with evaluate.py match")
     images = symmetries(game)
-    kept = count * len(images)  # so many that, however alike they are, `count` remain
+    kept = count * len(images)  # enough that `count` remain even if they are symmetric
     worst = _Worst(kept, game)
 
     def walk(players: tuple[Policy, Policy], seat: int | None, weight: float) -> None:
         def visit(stones: int, boards: Boards, probabilities: Reals, mass: Reals) -> None:
-            if seat is None or boards.mover[0] == seat:  # boards of one question have one mover
+            if seat is None or boards.mover[0] == seat:  # all boards of a query have the same mover
                 worst.add(boards, probabilities, solution.action_values(boards), weight * mass)
 
         for _ in forward(game, players, chunk, visit=visit):
@@ -246,7 +246,7 @@ def worst_positions(
 
 
 class _Worst:
-    """The costliest of the positions that were added, costliest first, in the order of their coming where equal."""
+    """The costliest of the added positions, costliest first, stable for equal costs."""
 
     def __init__(self, most: int, game: Game) -> None:
         self.most = most
@@ -267,21 +267,21 @@ class _Worst:
 def differences(
     game: Game, a: str | Policy, b: str | Policy, count: int = 5, *, chunk: int = CHUNK
 ) -> list[Difference]:
-    """The positions in which two policies differ most, by how far they lie apart times how often they come there.
+    """Return the positions in which two policies differ most, by distance times the probability of reaching them.
 
     Args:
-        game: what is played.
+        game: the game.
         a, b: spec strings or pure policies; games are between these two, each in either seat.
-        count: how many at most. Of positions that turns and mirrors of the board make the same, the first is taken.
-        chunk: positions that policies are asked about at once; the result does not depend on it.
+        count: maximum number of positions. Of symmetric positions, the first is taken.
+        chunk: maximum number of positions per query of the policies; the result does not depend on it.
 
     Returns:
-        Those that weigh most first; none where the two play alike wherever they come. What moves are worth is told on
-        boards of up to 16 cells.
+        In descending order of weight; empty if the two play alike in all positions that they reach. Exact values are
+        included on boards of up to 16 cells.
 
     Raises:
         ValueError: a policy that is unknown, is not pure, or does not play by the rules.
-        MemoryError: too many positions can be reached.
+        MemoryError: too many reachable positions.
     """
     both = make_policy(a, game), make_policy(b, game)
     for player in both:
@@ -292,10 +292,10 @@ def differences(
     seen: list[tuple[Keys, Cells, Reals, Reals]] = []
 
     def walk(first: int) -> None:
-        """Games that ``both[first]`` begins."""
+        """Traverse the games that ``both[first]`` begins."""
 
         def visit(stones: int, boards: Boards, probabilities: Reals, mass: Reals) -> None:
-            other = both[1 - (first ^ int(boards.mover[0]))]  # boards of one question have one mover
+            other = both[1 - (first ^ int(boards.mover[0]))]  # all boards of a query have the same mover
             apart = np.abs(probabilities - other.probabilities(boards)).sum(axis=1) / 2
             rows = np.flatnonzero((apart > TIE) & (mass > 0))
             seen.append((keys(boards.cells[rows]), boards.mover[rows], apart[rows], mass[rows] / 2))
@@ -308,7 +308,7 @@ def differences(
     codes, mover, apart, mass = (np.concatenate(parts) for parts in zip(*seen, strict=True))
     if not len(codes):
         return []
-    # either of the two may be to move in the same position: both ways of coming there count
+    # either player may be to move in the same position: add both probabilities
     words = codes.reshape(len(codes), -1)
     _, first, place = np.unique(
         np.column_stack([words, mover.astype(words.dtype)]), axis=0, return_index=True, return_inverse=True
@@ -329,28 +329,28 @@ def differences(
 
 
 def differences_soon(game: Game, a: str | Policy, b: str | Policy) -> list[dict[str, Any]] | None:
-    """:func:`differences`, JSON-ready; None where a policy is not pure, and on boards of more than :data:`SMALL`."""
+    """Return :func:`differences`, JSON-ready; None if a policy is not pure, or the board exceeds :data:`SMALL`."""
     both = make_policy(a, game), make_policy(b, game)
-    small = sum(boards_by_stones(game)) <= SMALL  # by what can be counted, so that a result is the same on any machine
+    small = sum(boards_by_stones(game)) <= SMALL  # a count, not a time, so that a result is the same on any machine
     if not small or not all(policy.pure for policy in both):
         return None
     return [one.to_dict(game) for one in differences(game, *both)]
 
 
 def _loss_of(choice: Choice) -> float:
-    """The value that a choice is expected to lose, where the game is solved."""
+    """Return the expected loss of value of a choice in a solved game."""
     assert choice.exact is not None
     return max(0.0, float(np.nanmax(choice.exact) - np.nansum(choice.probabilities * choice.exact)))
 
 
 def sample_game(game: Game, first: Policy, second: Policy, seed: int, *, solution: Solution | None) -> SampleGame:
-    """One game, as it may go.
+    """Sample one game.
 
     Args:
-        game: what is played.
-        first, second: who plays.
+        game: the game.
+        first, second: the players.
         seed: of the players' draws and of chance.
-        solution: of the game, where it is solved: then the cost of moves is known.
+        solution: of the game, if it is solved: then the losses of moves are known.
     """
     moves, skips = (np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(2))
     position, plies = Boards.start(game).position(0), []

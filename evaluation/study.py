@@ -1,4 +1,4 @@
-"""Studies: published results computed anew. Units of work that can be stopped at any time, and what they show."""
+"""Studies: reproductions of published results, made of resumable units of work."""
 
 from __future__ import annotations
 
@@ -17,42 +17,42 @@ TABLE, RESULT = "table.md", "result.json"
 
 
 class Row(NamedTuple):
-    """A line of a study's table."""
+    """A row of a study's table."""
 
     what: str
     published: str
-    """empty where the source gives no number"""
+    """empty if the source gives no number"""
     ours: str
     exact: str
-    """empty where there is none"""
+    """empty if there is none"""
     agrees: bool | None = None
-    """whether published and exact (or ours) are within sampling error; None where that cannot be said"""
+    """whether published and exact (or ours) agree within sampling error; None if that cannot be decided"""
 
 
 class Claim(NamedTuple):
-    """What a source says in words."""
+    """A claim of a source in words."""
 
     words: str
     holds: bool | None
-    """None where what was measured does not decide it"""
+    """None if the measurements do not decide it"""
     evidence: str
 
 
 @dataclass(frozen=True)
 class Findings:
-    """What a study comes to."""
+    """Results of a study."""
 
     rows: Sequence[Row]
     claims: Sequence[Claim]
     pictures: Mapping[str, Draw]
-    """by name; each draws on an empty figure"""
+    """figures by name; each draws on an empty figure"""
     ours: str = "ours"
-    """what stands in the column of that name"""
+    """heading of the column of that name"""
     data: Any = field(default_factory=dict)
-    """JSON-ready: all numbers that were measured"""
+    """JSON-ready: all measured numbers"""
 
     def table(self) -> list[list[str]]:
-        """The head and the rows, without columns that are empty everywhere."""
+        """Return the header and the rows, without empty columns."""
         lines = [["", "published", self.ours, "exact", "agree"]]
         lines += [[*row[:4], verdict(row.agrees)] for row in self.rows]
         columns = [column for column in zip(*lines, strict=True) if any(column[1:])]
@@ -61,28 +61,28 @@ class Findings:
 
 @dataclass(frozen=True)
 class Study:
-    """One published table or figure, and what it takes to have it again."""
+    """One published table or figure, and its reproduction."""
 
     title: str
     source: str
-    """author, year, and which table or figure"""
+    """author, year, and the number of the table or figure"""
     about: str
-    """what was done there, what is done here, and what differs"""
+    """description of the original, of the reproduction, and of their differences"""
     units: Callable[[bool], Sequence[Unit]]
-    """the pieces of work; True asks for the quick form"""
+    """returns the units of work; True asks for the quick form"""
     measure: Callable[[Unit], Any]
-    """does one piece; a function of a module, for it may run in another process. Returns JSON-ready data"""
+    """does one unit and returns JSON-ready data; a module-level function, because it may run in another process"""
     conclude: Callable[[Sequence[tuple[Unit, Any]]], Findings]
-    """what the results of all units, in order, say"""
+    """derives the findings from the results of all units, in order"""
     left_out: str
-    """what the quick form leaves out"""
+    """parts that the quick form omits"""
     alone: bool = False
-    """whether units must not run side by side, because they measure time"""
+    """whether units must not run in parallel, because they measure time"""
     parts: Mapping[str, str] = field(default_factory=dict)
-    """what can be done without the rest: name -> what it is; a unit says by ``"part"`` of which it is"""
+    """independent parts: name -> description; the key ``"part"`` of a unit names its part"""
 
     def chosen(self, quick: bool, part: str = "") -> list[Unit]:
-        """The pieces of work of one part, or all."""
+        """Return the units of one part, or all."""
         return [unit for unit in self.units(quick) if part in ("", unit.get("part"))]
 
 
@@ -96,19 +96,19 @@ def run_units(
     jobs: Jobs = 1,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[tuple[Unit, Any]]:
-    """Do the pieces of work of a study, but for those that are done already.
+    """Do the units of work of a study that are not done yet.
 
-    Every result is written to ``units.jsonl`` in the folder as soon as it is there: killed at any time, the same call
-    goes on.
+    Every result is written to ``units.jsonl`` in the folder as soon as it is available: after a kill, the same call
+    resumes.
 
     Args:
-        study: whose.
-        folder: where results are kept; those that something else made are thrown away.
-        made_by: JSON-ready: versions and whatever else decides results.
+        study: the study.
+        folder: folder of the results; those with another ``made_by`` are discarded.
+        made_by: JSON-ready: versions and everything else that determines results.
         quick: the quick form.
         part: of ``study.parts``; "" for all.
-        jobs: who works.
-        progress: called with how many pieces are done, and how many there are.
+        jobs: the workers.
+        progress: called with the number of units done, and the total.
 
     Returns:
         Each unit with its result, in order.
@@ -130,7 +130,7 @@ def run_units(
 def write_findings(
     study: Study, name: str, findings: Findings, folder: Path, quick: bool, part: str = ""
 ) -> list[Path]:
-    """Write ``table.md``, ``result.json`` and each picture as PNG and SVG into a folder; return the pictures' paths."""
+    """Write ``table.md``, ``result.json`` and each figure as PNG and SVG into a folder; return the figures' paths."""
     write_whole(folder / TABLE, lambda file: file.write(_markdown(study, name, findings, quick, part).encode()))
     write_json(
         folder / RESULT,
@@ -149,22 +149,22 @@ def write_findings(
 
 
 def verdict(holds: bool | None) -> str:
-    """In a word."""
+    """Format a verdict as a word."""
     return {True: "yes", False: "no", None: ""}[holds]
 
 
 def rates(result: Iterable[float], digits: int = 3) -> str:
-    """Win / draw / loss."""
+    """Format win / draw / loss."""
     return " / ".join(f"{rate:.{digits}f}" for rate in result)
 
 
 def interval(one: Interval, digits: int = 3) -> str:
-    """A number and its interval."""
+    """Format a number and its interval."""
     return _ends(one, f".{digits}f")
 
 
 def signed(one: Interval) -> str:
-    """A difference and its interval."""
+    """Format a difference and its interval."""
     return _ends(one, "+.3f")
 
 

@@ -1,4 +1,4 @@
-"""Sweeps: many runs that a file describes, and one table of what became of them, with intervals over seeds."""
+"""Sweeps: many runs described in a file, and a table of their results, with intervals over seeds."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from ttt_envs.files import read_bounded, write_json, write_whole
 from ttt_envs.specs import nearest
 
 LARGEST, MOST = 1 << 20, 10_000
-"""bytes that a file may have, and runs that it may describe"""
+"""Maximum size of a file in bytes, and maximum number of runs in it."""
 PARTS = ("seeds", "fixed", "grid", "runs")
 RESULT, TABLE = "result.json", "table.md"
 
 Row = dict[str, Any]
-"""options by name, with dashes, as train.py has them"""
+"""Options by name, with dashes, as in train.py."""
 
 
 class Described(NamedTuple):
-    """What a file describes."""
+    """Content of a sweep file."""
 
     rows: list[Row]
     """settings, in order"""
     seeds: list[int]
-    """with each of which every setting is run"""
+    """seeds with which every setting is run"""
 
 
 def read_sweep(path: Path, refused: Sequence[str] = ()) -> Described:
-    """Read a file in TOML, with these parts, all of which may be left out::
+    """Read a TOML file with these optional parts::
 
         seeds = 3                       # 0, 1 and 2; or a list of seeds
         fixed = {games = 2000}          # options of train.py that all runs have
@@ -41,10 +41,10 @@ def read_sweep(path: Path, refused: Sequence[str] = ()) -> Described:
 
     Args:
         path: the file.
-        refused: options that it may not have.
+        refused: options that are not allowed.
 
     Raises:
-        ValueError: no file, or one that is no such description.
+        ValueError: no file, or an invalid one.
     """
     try:
         data = tomllib.loads(read_bounded(path, LARGEST).decode())
@@ -100,7 +100,7 @@ def _seeds(path: Path, seeds: Any) -> list[int]:
 
 
 def words_of(row: Mapping[str, Any]) -> list[str]:
-    """A setting as the words of a command line."""
+    """Convert a setting to command-line words."""
     words: list[str] = []
     for name, value in row.items():
         if value is True:
@@ -111,17 +111,17 @@ def words_of(row: Mapping[str, Any]) -> list[str]:
 
 
 class Trained(NamedTuple):
-    """What became of a run."""
+    """Result of a run."""
 
     row: int
-    """which setting"""
+    """index of the setting"""
     seed: int
     numbers: Mapping[str, float]
-    """what was measured, by name"""
+    """measurements by name"""
 
 
 class Line(NamedTuple):
-    """A setting, and what became of its runs."""
+    """A setting, and the results of its runs."""
 
     row: Row
     seeds: int
@@ -130,11 +130,11 @@ class Line(NamedTuple):
 
 
 BOUNDS = {"exploitability": (0.0, 2.0), "regret": (0.0, 2.0), "cpu_s": (0.0, float("inf"))}
-"""between which numbers lie; all others are chances"""
+"""Ranges of measurements; all others are probabilities."""
 
 
 def lines_of(rows: Sequence[Row], trained: Iterable[Trained]) -> list[Line]:
-    """The runs of each setting put together."""
+    """Aggregate the runs of each setting."""
     runs = sorted(trained, key=lambda one: (one.row, one.seed))
     lines = []
     for index, row in enumerate(rows):
@@ -147,13 +147,13 @@ def lines_of(rows: Sequence[Row], trained: Iterable[Trained]) -> list[Line]:
 
 
 def varied(rows: Sequence[Row]) -> list[str]:
-    """The options in which settings differ, in order of their coming."""
+    """Return the options in which settings differ, in order of first appearance."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     return [name for name in names if any(row.get(name) != rows[0].get(name) for row in rows)]
 
 
 def cells_of(lines: Sequence[Line]) -> Iterator[list[str]]:
-    """The table: its head, then a line for each setting."""
+    """Yield the table: its header, then a row for each setting."""
     options = varied([line.row for line in lines])
     names = list(dict.fromkeys(name for line in lines for name in line.numbers))
     titles = {"cpu_s": "CPU, s", "peak_rss_bytes": "RSS, MiB"}
@@ -177,14 +177,14 @@ def write_sweep(
     """Write ``result.json`` and ``table.md`` into a folder.
 
     Args:
-        folder: where.
+        folder: the folder.
         source: the name of the file that describes the sweep.
         made_by: JSON-ready: versions and code.
         lines: the table.
         runs: JSON-ready: every run, with its folder.
     """
 
-    def told(line: Line) -> dict[str, Any]:  # of one run there is no interval
+    def told(line: Line) -> dict[str, Any]:  # a single run has no interval
         return {name: one._asdict() if line.seeds > 1 else {"mean": one.mean} for name, one in line.numbers.items()}
 
     data = {

@@ -1,7 +1,7 @@
-"""Matches by the clock: both players' time is kept, and who has none left loses.
+"""Timed matches: both players have a clock, and a player without time left loses.
 
-Openings, skips and pairs are those of :mod:`evaluation.match`; games are played one at a time in each process. What
-comes of them depends on the machine and on what else it does.
+Openings, skips and pairs are those of :mod:`evaluation.match`; each process plays one game at a time. Results depend on
+the machine and its load.
 """
 
 from __future__ import annotations
@@ -39,21 +39,20 @@ from ttt_envs.policy import Forfeit, Player, Policy, ReadsClocks
 from ttt_envs.rules import ILLEGAL, NOT_OVER, Game, play_rows
 
 FORFEIT = "time"
-"""why a game ends whose loser had none left"""
+"""Reason of a loss on time."""
 
 Now = Callable[[], float]
 
 
 @dataclass(frozen=True)
 class Times:
-    """The time that one player took.
+    """Time statistics of one player.
 
     Attributes:
         seconds: float64[moves], for each of its moves.
-        least_left: seconds, the least that it had after a move, before the increment; below 0 where it lost by that.
-        lost: games that it lost because its time was up.
-        guesses, hits: how often it thought on the other player's time until its turn came, and how often about the
-            position that then stood on the board.
+        least_left: minimum time left after a move, before the increment, in seconds; below 0 if it lost on time.
+        lost: number of games lost on time.
+        guesses, hits: number of times that it pondered until its turn came, and number of ponder hits.
     """
 
     seconds: Reals
@@ -64,11 +63,11 @@ class Times:
 
     @classmethod
     def nothing(cls) -> Times:
-        """Of no moves."""
+        """Return the statistics of no moves."""
         return cls(np.zeros(0), float("inf"))
 
     def __add__(self, other: Times) -> Times:
-        """Of the games of both."""
+        """Return the statistics of the games of both."""
         return Times(
             np.concatenate([self.seconds, other.seconds]),
             min(self.least_left, other.least_left),
@@ -78,7 +77,7 @@ class Times:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON-ready data; the keys are documented in docs/files.md."""
+        """Return JSON-ready data; docs/files.md documents the keys."""
         moved = len(self.seconds) > 0
         return {
             "moves": len(self.seconds),
@@ -93,23 +92,18 @@ class Times:
 
 @dataclass(frozen=True)
 class TimedScore:
-    """How a played against b by the clock.
-
-    Attributes:
-        score: of a.
-        times: a's and b's.
-    """
+    """Result of a timed match of a against b."""
 
     score: Score
     times: tuple[Times, Times]
 
     @classmethod
     def nothing(cls, game: Game) -> TimedScore:
-        """Of no games."""
+        """Return the score of no games."""
         return cls(Score.nothing(game), (Times.nothing(), Times.nothing()))
 
     def __add__(self, other: TimedScore) -> TimedScore:
-        """Of the games of both."""
+        """Return the sum over the games of both."""
         (a, b), (other_a, other_b) = self.times, other.times
         return TimedScore(self.score + other.score, (a + other_a, b + other_b))
 
@@ -127,15 +121,15 @@ def play_timed_pairs(
     openings: str | Openings | None = None,
     log: Log | None = None,
 ) -> TimedScore:
-    """Play pairs of games by the clock.
+    """Play pairs of timed games.
 
-    Whoever has less than no time left after a move has lost, and the move is not made. A player that knows no clock
-    takes the time that it takes. What players compile, they compile before.
+    A player whose clock is negative after a move loses; the move is not played. A player that cannot use a clock takes
+    its usual time. Players compile their code before the games.
 
     Args:
         game, a, b, pairs, seed, progress, openings, log: as of :func:`evaluation.match.play_pairs`.
-        clock: what both players have in each game.
-        jobs: who plays; each process one game at a time. More of them than there are cores take each other's time.
+        clock: of both players in each game.
+        jobs: the workers; each process plays one game at a time. More workers than cores slow each other down.
 
     Raises:
         OSError, ValueError: as there.
@@ -144,7 +138,7 @@ def play_timed_pairs(
     if pairs < 1:
         raise ValueError(f"pairs={pairs} leaves nothing to play: choose 1 or more")
     match = uuid4().hex
-    policies_of(match, game, a, b)  # a wrong name is told before workers start
+    policies_of(match, game, a, b)  # reports a wrong name before workers start
     if isinstance(openings, str):
         openings = Openings.of(openings, game)
     work = partial(play_timed_block, game, a, b, clock, seed, openings and openings.text, log is not None, match=match)
@@ -171,7 +165,7 @@ def play_timed_part(
     openings: Openings | None = None,
     match: str = "",
 ) -> TimedScore:
-    """:func:`evaluation.match.play_part` by the clock."""
+    """Play a part of a timed match, as :func:`evaluation.match.play_part`."""
     chapter, first = divmod(numbers.start, CHAPTER)
     beginning = 0 if openings is None else openings.of_pairs(numbers)
     own = range(first, first + len(numbers))
@@ -194,10 +188,10 @@ def play_timed_block(
     match: str = "",
     now: Now = time.perf_counter,
 ) -> tuple[TimedScore, Sequence[PlayedGame]]:
-    """Pairs of a chapter by the clock, one game after another, pair by pair, and the games where they are ``logged``.
+    """Play pairs of a seed block with clocks, game by game, pair by pair; return the games too if ``logged``.
 
     Args:
-        now: seconds from some moment on.
+        now: returns seconds from an arbitrary start.
     """
     global _warm_for
     policies = policies_of(match, game, a, b)
@@ -250,12 +244,12 @@ def play_timed_block(
 
 
 _warm_for: str | None = None
-"""the match of which this process has done a block"""
+"""Match of which this process has played a block."""
 
 
 @compile_at_once()
 def _warm(game: Game, policy: Policy, games: GamesOfBlock) -> None:
-    """Have all compiled that a first move needs: a player that is thrown away makes one, without time to think."""
+    """Compile the code of a first move: a temporary player makes one, with no time to think."""
     player = player_of(policy, games.moves_luck, games.stones)
     first = Boards(games.cells[:1].copy(), games.mover[:1].copy())
     player.begin(np.zeros(1, np.int64))
@@ -276,7 +270,7 @@ def _play_game(
     record: Record,
     now: Now,
 ) -> tuple[list[Times], str | None]:
-    """One game to its end; returns what either took, and why it was forfeited."""
+    """Play one game to its end; return both players' times, and the reason of a forfeit."""
     cells, mover, stones, luck, _, outcome, swapped = games
     rows = np.array([row])
     left = [clock.seconds, clock.seconds]
@@ -309,7 +303,7 @@ def _play_game(
 
 
 def moves_left(game: Game, games: Iterable[PlayedGame]) -> Reals:
-    """Own moves to come by stones on the board, float64[cells + 1], from games that were played to their end.
+    """Return the mean number of own moves to come by stones on the board, float64[cells + 1], from finished games.
 
     For :func:`baselines.timed.write_moves_left`; see :func:`baselines.timed.estimated_moves_left`.
     """

@@ -1,4 +1,4 @@
-"""Tournaments: everybody against everybody in pairs of games, and ratings from what came of them."""
+"""Tournaments: a round robin in pairs of games, and ratings from the results."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from ttt_envs.specs import make_policy
 RESULT, COST = "result.json", "cost.json"
 
 PRIOR = 0.2
-"""how often each of the five results of a pair is taken for seen beforehand, in every pairing that was played: one
-pair in all, so that a perfect score does not mean an infinite rating"""
+"""Pseudo-count of each of the five results of a pair in every pairing that was played: one pair in all, so that a
+perfect score has a finite rating."""
 DRAWS = 1000
-"""samples from which intervals of ratings are read"""
-_PER_NAT = 400 / math.log(10)  # Elo in a logarithm of strength
+"""Number of samples for the intervals of ratings."""
+_PER_NAT = 400 / math.log(10)  # Elo per unit of log strength
 MOST = 1_000_000
-"""games of a pairing that can be asked for"""
-_LEAST = 1e-6  # a score nearer to 0 or 1 than this cannot be told from it, and would have no finite rating
-_PIN = 1e6  # known ratings weigh as much as so many times all games that were played
+"""Maximum number of games of a pairing."""
+_LEAST = 1e-6  # minimum distance of a score from 0 and 1, for finite ratings
+_PIN = 1e6  # weight of known ratings, as a multiple of all games played
 
 
 def bradley_terry(
@@ -48,30 +48,29 @@ def bradley_terry(
     draws: int = DRAWS,
     seed: int = 0,
 ) -> list[Interval]:
-    """Ratings, in Elo, under which the scores that were made are likeliest (Bradley and Terry, 1952), by choix.
+    """Return maximum likelihood ratings in Elo (Bradley and Terry, 1952), by choix.
 
-    A draw counts half a win. Before anything is played each pairing is taken to have seen one pair of games, a fifth
-    of it with each of the five results (:data:`PRIOR`): a policy that won all 100 pairs stands 920 above its opponent,
-    not infinitely high. Intervals are the quantiles of ratings found again from samples of the chances of a pair's
-    results, which come from the Dirichlet distribution of what was seen and the prior (Rubin, 1981, The Bayesian
-    bootstrap): pairs are the independent samples, so seats and shared skips widen or narrow them as they should.
-    Beyond a perfect score only the prior bounds them.
+    A draw counts half a win. Each pairing has a prior of one pair of games, a fifth of it with each of the five results
+    (:data:`PRIOR`): a policy that won all 100 pairs is 920 above its opponent, not infinitely high. Intervals are
+    quantiles of the ratings of resampled result probabilities, drawn from the Dirichlet distribution of the counts and
+    the prior (Rubin, 1981, The Bayesian bootstrap). Pairs are the independent samples, so the intervals account for
+    seats and shared skips. Beyond a perfect score only the prior bounds them.
 
     Args:
-        pentanomials: int64[N, N, 5]: entry [i, j] is the pairs in which i made 0, 1/2, 1, 3/2 and 2 points against j;
-            float64 where they are parts of pairs. Only one of [i, j] and [j, i] need be filled; those of both are added
-            up. All 0 where two never met.
-        anchor: whose rating is 0; by default the mean of all is.
-        known: ratings that are held fixed, None for each that is asked for. Games between those are not looked at.
-        confidence: that an interval holds the truth.
-        draws: samples for the intervals.
+        pentanomials: int64[N, N, 5]: entry [i, j] counts the pairs in which i made 0, 1/2, 1, 3/2 and 2 points against
+            j; float64 for fractional pairs. Only one of [i, j] and [j, i] need be filled; both are added. All 0 where
+            two never met.
+        anchor: player with rating 0; by default the mean of all is 0.
+        known: ratings that are held fixed, None for each unknown one. Games between known players are ignored.
+        confidence: confidence level of the intervals.
+        draws: number of samples for the intervals.
         seed: of the samples.
 
     Returns:
         A rating for each of the N; one that is known or the anchor's is a point.
 
     Raises:
-        ValueError: somebody who is connected with the rest by no games; an anchor beside known ratings.
+        ValueError: a player not connected with the rest by games; an anchor beside known ratings.
     """
     seen = np.asarray(pentanomials, np.float64)
     seen = np.triu((seen + seen.swapaxes(0, 1)[:, :, ::-1]).transpose(2, 0, 1), 1).transpose(1, 2, 0)
@@ -86,7 +85,7 @@ def bradley_terry(
     weights = counts + PRIOR
 
     def rate(scores: Reals, near: Reals | None = None) -> Reals:
-        """float64[N], from the score of the first of each pairing; sooner from ratings that are near."""
+        """Return float64[N], from the score of the first of each pairing; ``near`` starts the solver closer."""
         games = 2 * weights.sum(axis=1)
         wins = pins.copy()
         np.add.at(wins, (first, second), games * scores)
@@ -99,7 +98,7 @@ def bradley_terry(
 
     points = np.arange(5) / 4
     mean = rate(weights @ points / weights.sum(axis=1))
-    # gamma variates divided by their sum are the Dirichlet's
+    # normalized gamma variates are Dirichlet distributed
     sampled = np.random.default_rng(seed).standard_gamma(weights, (draws, *weights.shape))
     scores = np.clip(sampled @ points / sampled.sum(axis=2), _LEAST, 1 - _LEAST)
     tail = (1 - confidence) / 2
@@ -108,14 +107,14 @@ def bradley_terry(
 
 
 def _strengths(wins: Reals, near: Reals | None) -> Reals:
-    """float64[N]: logarithms of strengths, from float64[N, N] of wins of the row against the column."""
+    """Return log strengths float64[N] from float64[N, N], the wins of the row against the column."""
     from choix import ilsr_pairwise_dense
 
     return np.asarray(ilsr_pairwise_dense(wins, initial_params=near, max_iter=10_000), np.float64)
 
 
 def _pins(fixed: Reals, games: float) -> Reals:
-    """float64[N, N]: wins that hold the differences of known ratings, for there is so much more of them."""
+    """Return float64[N, N]: virtual wins, many enough to hold the differences of known ratings."""
     held = np.isfinite(fixed)
     ratings = np.where(held, fixed, 0) / _PER_NAT
     scores = 1 / (1 + np.exp(ratings[None, :] - ratings[:, None]))
@@ -137,20 +136,20 @@ def _check_connected(first: Integers, second: Integers, fixed: Reals) -> None:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Everybody against everybody
+# Round robin
 
 
 @dataclass(frozen=True)
 class Tournament:
-    """What a tournament came to.
+    """Result of a tournament.
 
     Attributes:
-        players: their specs, as they were named.
+        players: spec strings, as given.
         scores: by pairing: of the first against the second, where i < j are numbers of players.
         ratings: of each player, in Elo.
-        settings: JSON-ready: everything else that decides the result.
-        differences: of the two with the highest ratings: ``a``, ``b``, numbers of players, and ``positions``; None
-            where they are not known.
+        settings: JSON-ready: everything else that determines the result.
+        differences: of the two with the highest ratings: ``a``, ``b``, numbers of players, and ``positions``; None if
+            unknown.
     """
 
     players: Sequence[str]
@@ -160,13 +159,13 @@ class Tournament:
     differences: Mapping[str, Any] | None = None
 
     def score(self, row: int, column: int) -> Score:
-        """Of one player against another."""
+        """Return the score of one player against another."""
         if row < column:
             return self.scores[row, column]
         return reversed_score(self.scores[column, row])
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON-ready data; the keys are documented in docs/files.md."""
+        """Return JSON-ready data; docs/files.md documents the keys."""
         identities = self.settings["identities"]
         everybody = range(len(self.players))
         overall = [
@@ -194,12 +193,12 @@ class Tournament:
 
 
 def reversed_score(score: Score) -> Score:
-    """The same games seen by the other player."""
+    """Return the score of the same games from the other player's view."""
     return Score(np.ascontiguousarray(score.pairs[::-1, ::-1].T), forfeits=score.forfeits.turned())
 
 
 def check_players(players: Sequence[str], anchor: str | None) -> None:
-    """Raise ValueError for players who make no tournament."""
+    """Raise ValueError for an invalid list of players."""
     if len(players) < 2:
         raise ValueError(f"{len(players)} player makes no tournament: name two or more")
     for number, spec in enumerate(players):
@@ -222,36 +221,36 @@ def run_tournament(
     anchor: str | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Tournament:
-    """Play pairs of games between any two of the players; all pairings have the same luck.
+    """Play pairs of games between any two of the players; all pairings use the same random numbers.
 
-    Every block of pairs is kept in the folder as soon as it is played: killed at any time the same call goes on, and
-    one with more players or more pairs plays only what is missing. In the end ``result.json`` is written there, which
-    does not depend on who plays, and ``cost.json``: how much CPU each pairing took.
+    Every block of pairs is stored in the folder as soon as it is played: after a kill the same call resumes, and one
+    with more players or more pairs plays only the missing blocks. At the end it writes ``result.json``, which does not
+    depend on the workers, and ``cost.json``: the CPU time of each pairing.
 
     Args:
         game, seed, jobs, openings: as of :func:`evaluation.match.play_pairs`.
         players: spec strings, at least two.
-        folder: where blocks are kept.
-        made_by: JSON-ready: versions and code; blocks that something else made are thrown away.
-        pairs: of games in each pairing.
-        anchor: whose rating is 0; by default the mean of all is.
-        progress: called with the number of pairs of each block that is done.
+        folder: folder of the blocks.
+        made_by: JSON-ready: versions and code; blocks with another value are discarded.
+        pairs: number of pairs in each pairing.
+        anchor: player with rating 0; by default the mean of all is 0.
+        progress: called with the number of pairs of each finished block.
 
     Raises:
-        ValueError: too few players or pairs, one that is named twice, an anchor that does not play, an unknown policy
-            or opening, another process that works in the folder.
+        ValueError: too few players or pairs, a duplicate player, an anchor that does not play, an unknown policy or
+            opening, another process that works in the folder.
     """
     check_players(players, anchor)
     if not 1 <= pairs <= MOST // 2:
         raise ValueError(f"pairs={pairs} makes no pairing: choose 1 to {MOST // 2:,}")
     for spec in players:
-        make_policy(spec, game)  # a wrong name is told before anything is written
+        make_policy(spec, game)  # a wrong name is reported before anything is written
     begin = None if openings is None else Openings.of(openings, game)
     identities = {spec: identity_of(spec) for spec in players}
     units: list[dict[str, Any]] = []
     whose: list[_Whose] = []
     for i, j in combinations(range(len(players)), 2):
-        # whoever is named first, the games are the same, and are found again
+        # sorted, so that stored games are found in any order of the names
         a, b = sorted((players[i], players[j]))
         blocks = units_of(game, a, b, pairs, seed=seed, openings=begin, identities=identities)
         units += blocks
@@ -287,11 +286,11 @@ def run_tournament(
 
 
 class _Whose(NamedTuple):
-    """Who plays a block of games."""
+    """Players of a block of games."""
 
     pairing: tuple[int, int]
     turned: bool
-    """whether the first of the pairing is the second of its players"""
+    """whether the pairing's first player is the block's second"""
 
 
 def _by_pairing(
@@ -299,7 +298,7 @@ def _by_pairing(
     played: Generator[tuple[int, Score, float], None, None],
     progress: Callable[[int], None] | None,
 ) -> tuple[dict[tuple[int, int], Score], dict[tuple[int, int], float]]:
-    """The scores of all pairings, and the CPU seconds that they took, from those of blocks as they are done."""
+    """Sum scores and CPU seconds by pairing, from blocks as they are done."""
     pairings = dict.fromkeys(one.pairing for one in whose)
     scores = {pairing: Score(np.zeros((3, 3), np.int64)) for pairing in pairings}
     seconds = dict.fromkeys(pairings, 0.0)
@@ -310,7 +309,7 @@ def _by_pairing(
             seconds[whose[number].pairing] += cpu_s
             if progress is not None:
                 progress(score.games // 2)
-    for number in sorted(by_unit):  # so that the first forfeit does not depend on who plays
+    for number in sorted(by_unit):  # in order, so that the first forfeit does not depend on the workers
         pairing, turned = whose[number]
         scores[pairing] += reversed_score(by_unit[number]) if turned else by_unit[number]
     return scores, seconds

@@ -1,4 +1,4 @@
-"""Pieces of work whose results are kept as soon as they are there: killed at any time, the same call goes on."""
+"""Units of work with stored results: after a kill, the same call resumes."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from ttt_envs.files import held, open_to_write, parse_json, read_bounded, tidy, 
 from ttt_envs.parallel import Jobs, do_blocks
 
 Unit = Mapping[str, Any]
-"""JSON-ready settings of one piece of work"""
+"""JSON-ready settings of one unit of work."""
 
 UNITS = "units.jsonl"
-"""the file in a folder in which results are kept, a line for each"""
+"""File in a folder that stores results, one per line."""
 
 
 def do_units(
@@ -30,24 +30,24 @@ def do_units(
     others: Sequence[str] = (),
     arrived: Callable[[Unit, Any], Any] = lambda unit, result: result,
 ) -> Generator[tuple[int, Any], None, None]:
-    """Do pieces of work, but for those that are done already.
+    """Do the units of work that are not done yet.
 
-    Every result is a line of ``units.jsonl`` in the folder before it is handed out. Close the generator when enough are
-    done.
+    Every result is a line of ``units.jsonl`` in the folder before it is yielded. Close the generator to stop early.
 
     Args:
-        measure: does one piece; a function of a module, for it may run in another process. Returns JSON-ready data.
-        units: the pieces, each another.
-        folder: where results are kept, also of pieces that are not asked for now; those that something else made are
-            thrown away. It is made where there is none.
-        made_by: JSON-ready: versions and whatever else decides results.
-        jobs: who works.
-        arrived: takes a piece and its result here, before it is kept, and returns what is kept of it.
-        others: names of files of the caller's in the folder: what a killed writer of theirs has left goes, too.
+        measure: does one unit and returns JSON-ready data; a module-level function, because it may run in another
+            process.
+        units: distinct units.
+        folder: folder of the results, created if missing. It also keeps the results of units not requested now; those
+            with another ``made_by`` are discarded.
+        made_by: JSON-ready: versions and everything else that determines results.
+        jobs: the workers.
+        arrived: takes a unit and its result in this process, before storage, and returns the data to store.
+        others: names of the caller's files in the folder: leftovers of their killed writers are removed, too.
 
     Yields:
-        The number of a piece and its result, as it is read from the file: first those that are kept, in order, then
-        the others as they get done.
+        The number of a unit and its result, as read from the file: first the stored ones, in order, then the others as
+        they are done.
 
     Raises:
         ValueError: another process works in the folder, or something in it is no file.
@@ -73,13 +73,13 @@ def do_units(
 
 
 def _line(name: str, result: Any) -> str:
-    """What is kept of a unit, as a line: a hash in it tells damage that is JSON, too."""
+    """Encode a unit's result as a line; its hash detects damage that is still JSON."""
     data = {"unit": json.loads(name), "result": result}
     return json.dumps({**data, "sha256": hashlib.sha256(json.dumps(data).encode()).hexdigest()})
 
 
 def _kept(path: Path, head: str) -> dict[str, Any]:
-    """The results in a file, by the unit as JSON; none where its first line is another."""
+    """Read the results in a file, by the unit as JSON; empty if its first line differs."""
     try:
         content = read_bounded(path)
     except FileNotFoundError:
@@ -94,6 +94,6 @@ def _kept(path: Path, head: str) -> dict[str, Any]:
             name, result = json.dumps(data["unit"], sort_keys=True), data["result"]
             if line == _line(name, result):
                 kept[name] = result
-        except (ValueError, KeyError, TypeError):  # the end of a file whose writer was killed
+        except (ValueError, KeyError, TypeError):  # an incomplete line of a killed writer
             continue
     return kept

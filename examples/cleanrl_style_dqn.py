@@ -1,8 +1,8 @@
-"""DQN in one file, in the manner of CleanRL, with masks: nothing hidden, and every line of it may be changed.
+"""DQN in one file, in the style of CleanRL, with action masks.
 
-It plays against a fixed opponent, so that a step holds its own move and the reply, and the next observation is always
-its own. Masks stand in three places: where it explores, where it plays, and in the target, where the best action of the
-next position must be a legal one. Forgotten in the third, values of moves that cannot be made leak into all others.
+It plays against a fixed opponent inside the environment: a step includes its own move and the reply, so it is to move
+in every observation. Masks are needed in three places: in exploration, in play, and in the target, where the best
+action of the next position must be legal. If the third is forgotten, values of illegal moves leak into all others.
 
     pip install torch
     python examples/cleanrl_style_dqn.py --steps 200000 --opponent optimal:epsilon=0.5
@@ -28,11 +28,11 @@ options = parser.parse_args()
 GAME, GAMES, SIZE, BATCH = Game(3, 3, 3), 64, 50_000, 256
 rng = np.random.default_rng(options.seed)
 torch.manual_seed(options.seed)
-torch.set_num_threads(1)  # for a small net more of them only wait for each other
+torch.set_num_threads(1)  # for a small net, more threads only wait for each other
 
 
 def make_net():
-    """Values of all moves."""
+    """Return a net with the values of all moves."""
     return nn.Sequential(nn.Linear(18, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, 9))
 
 
@@ -41,7 +41,7 @@ envs = gymnasium.make_vec(
     num_envs=GAMES,
     opponent=options.opponent,
     seat="alternate",
-    illegal_action="raise",  # a mask that is forgotten is an error
+    illegal_action="raise",  # a forgotten mask is an error
     autoreset_mode=gymnasium.vector.AutoresetMode.SAME_STEP,
 )
 q_network, target_network = make_net(), make_net()
@@ -68,7 +68,7 @@ for iteration in range(iterations):
     action = np.where(mask == 1, scores, -np.inf).argmax(axis=1)
 
     next_obs, reward, terminated, truncated, info = envs.step(action)
-    # where a game is over, this is the first position of the next one, which goes_on leaves out of the target
+    # after the end of a game, this is the first position of the next one; goes_on excludes it from the target
     rows = np.arange(GAMES * iteration, GAMES * (iteration + 1)) % SIZE
     seen = (obs, action, reward, ~terminated, next_obs, info["action_mask"])
     for name, column in zip(buffer, seen, strict=True):

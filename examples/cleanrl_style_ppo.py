@@ -1,8 +1,8 @@
-"""PPO in one file, in the manner of CleanRL, with masks: nothing hidden, and every line of it may be changed.
+"""PPO in one file, in the style of CleanRL, with action masks.
 
-Masks stand in two places: where moves are drawn, and where their probabilities are computed again for the ratio; the
-stored masks are those of the positions in which the moves were made. Both set the logits of illegal moves to -1e8, so
-that they have no probability and no gradient. (-inf would make the entropy NaN.)
+Masks are needed in two places: when moves are sampled, and when their probabilities are recomputed for the ratio; the
+stored masks are those of the positions of the moves. Both set the logits of illegal moves to -1e8, so that they have no
+probability and no gradient. (-inf would make the entropy NaN.)
 
     pip install torch
     python examples/cleanrl_style_ppo.py --steps 300000 --opponent optimal:epsilon=0.5
@@ -25,18 +25,18 @@ parser.add_argument("--seed", type=int, default=0, help="of all that is drawn")
 options = parser.parse_args()
 
 GAME, GAMES, LENGTH, EPOCHS, BATCH = Game(3, 3, 3), 64, 32, 4, 512
-LAMBDA, CLIP, ENTROPY, VALUE = 0.95, 0.2, 0.01, 0.5  # games are short, so nothing is discounted
+LAMBDA, CLIP, ENTROPY, VALUE = 0.95, 0.2, 0.01, 0.5  # no discount, as games are short
 torch.manual_seed(options.seed)
-torch.set_num_threads(1)  # for a small net more of them only wait for each other
+torch.set_num_threads(1)  # for a small net, more threads only wait for each other
 
 
 def make_net(outputs):
-    """Of the actor or the critic."""
+    """Return the net of the actor or the critic."""
     return nn.Sequential(nn.Linear(18, 128), nn.Tanh(), nn.Linear(128, 128), nn.Tanh(), nn.Linear(128, outputs))
 
 
 def distribution(observations, masks):
-    """Over legal moves alone."""
+    """Return the distribution over legal moves."""
     return Categorical(logits=actor(observations).masked_fill(masks == 0, -1e8))
 
 
@@ -45,7 +45,7 @@ envs = gymnasium.make_vec(
     num_envs=GAMES,
     opponent=options.opponent,
     seat="alternate",
-    illegal_action="raise",  # a mask that is forgotten is an error
+    illegal_action="raise",  # a forgotten mask is an error
     autoreset_mode=gymnasium.vector.AutoresetMode.SAME_STEP,
 )
 actor, critic = make_net(9), make_net(1)
@@ -75,7 +75,7 @@ for iteration in range(iterations):
         obs, gained, terminated, truncated, info = envs.step(action.numpy())
         reward[t], goes_on[t] = torch.as_tensor(gained), torch.as_tensor(~terminated)
 
-    with torch.no_grad():  # generalised advantages, from the last step back
+    with torch.no_grad():  # generalized advantage estimation, backwards in time
         advantage, following = torch.zeros(LENGTH, GAMES), critic(torch.as_tensor(obs)).squeeze(1)
         carried = torch.zeros(GAMES)
         for t in reversed(range(LENGTH)):

@@ -1,8 +1,8 @@
-"""OpenSpiel's tree search against a policy of ours, and its exploitability beside ours.
+"""OpenSpiel's tree search against a policy of ours, and that policy's exploitability by both libraries.
 
-Positions go there and back through ``ttt_envs.open_spiel``. The bot draws its moves, so its match tells an interval and
-no exact number. The policy that it meets is measured by both: OpenSpiel walks through all sequences of moves in Python,
-we through all positions in compiled code.
+``ttt_envs.open_spiel`` converts positions in both directions. The bot samples its moves, so its match gives an interval
+instead of an exact number. Both libraries measure the policy: OpenSpiel traverses all sequences of moves in Python,
+ours traverses all positions in compiled code.
 
     pip install open_spiel
     python examples/open_spiel_bot.py --policy win-or-block --games 100
@@ -35,12 +35,12 @@ game = Game(options.rows, options.columns, options.win_length)
 other = load_game(game)
 policy = make_policy(options.policy, game)
 rng = np.random.default_rng(options.seed)
-random = np.random.RandomState(options.seed)  # as OpenSpiel asks for
+random = np.random.RandomState(options.seed)  # the type that OpenSpiel requires
 bot = mcts.MCTSBot(other, 2.0, options.simulations, mcts.RandomRolloutEvaluator(1, random), random_state=random)
 
 
 def play(seat):
-    """The points of the bot in that seat: 1, 1/2 or 0."""
+    """Return the score of the bot in that seat: 1, 1/2 or 0."""
     state = other.new_initial_state()
     while not state.is_terminal():
         mine = state.current_player() == seat
@@ -52,7 +52,7 @@ pairs = np.array([(play(0) + play(1)) / 2 for _ in range(options.games // 2)])
 share = of_pairs(pairs.mean(), pairs.var(ddof=1), len(pairs))
 print(f"MCTSBot against {policy}: {share.mean:.3f} points a game, 95% interval {share.low:.3f} to {share.high:.3f}")
 
-exploitability(game, policy)  # the first time compiles
+exploitability(game, policy)  # the first call compiles
 start = time.process_time()
 table = policies.TabularPolicy(other)
 table.action_probability_array[:] = policy.probabilities(to_boards(table.states))

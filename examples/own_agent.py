@@ -1,6 +1,6 @@
-"""An agent written by hand, measured exactly: a function of what it sees and of the mask is enough.
+"""A handwritten agent, measured exactly: a function of observation and mask is enough.
 
-It plays the centre, then corners, then sides, wherever there is room, and looks at nothing else.
+It prefers the centre, then corners, then sides, and ignores everything else.
 
     python examples/own_agent.py
     python examples/own_agent.py --skip-chance 0.25
@@ -17,7 +17,7 @@ WORTH = np.array([2, 1, 2, 1, 3, 1, 2, 1, 2])  # of each cell, row by row
 
 
 def agent(observation, mask):
-    """The cell of the highest worth among the legal ones, where mask is 1."""
+    """Return the legal cell (mask 1) with the highest worth."""
     return int(np.argmax(np.where(mask == 1, WORTH, 0)))
 
 

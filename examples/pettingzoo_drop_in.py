@@ -1,8 +1,8 @@
 """PettingZoo's own loop of tic-tac-toe, with one line changed: the import.
 
-``from pettingzoo.classic import tictactoe_v3`` has become ``from ttt_envs import mnk_v0 as tictactoe_v3``. The loop is
-that of PettingZoo's documents; around it stand only the games that are counted, and in the end what random play comes
-to exactly, which PettingZoo cannot tell.
+``from pettingzoo.classic import tictactoe_v3`` becomes ``from ttt_envs import mnk_v0 as tictactoe_v3``. The loop is
+from PettingZoo's documentation. The rest counts the results, and compares them with the exact results of random play,
+which PettingZoo does not provide.
 
     python examples/pettingzoo_drop_in.py --games 2000
 """
@@ -22,7 +22,7 @@ options = parser.parse_args()
 env = tictactoe_v3.env()
 results = Counter()
 for seat, agent in enumerate(env.possible_agents):
-    env.action_space(agent).seed(options.seed + seat)  # the environment's own seed does not reach them
+    env.action_space(agent).seed(options.seed + seat)  # the environment's seed does not seed them
 for number in range(options.games):
     env.reset(seed=options.seed + number)
 

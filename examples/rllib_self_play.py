@@ -1,10 +1,10 @@
 """RLlib's PPO in self-play on the PettingZoo environment with skipped turns, one masked policy for both seats.
 
-Its masking module wants the observation under ``observations`` and everything in floats; the wrapper below does that.
-In the end the net that it has learned is handed to ``as_policy``: logits of all moves, of which the legal ones count.
-An agent that has not moved when the game ends, which skips make possible, is not paid by RLlib: it has no step to pay.
+Its masking module expects the observation under ``observations`` and all arrays as floats; the wrapper below converts
+them. At the end, ``as_policy`` wraps the trained net: it returns logits of all moves, and illegal ones are masked. With
+skips an agent may not have moved when the game ends; RLlib gives it no reward, for lack of a step.
 
-RLlib pins an older Gymnasium, so it gets an environment of its own:
+RLlib pins an older Gymnasium, so it needs a virtual environment of its own:
 
     python -m venv rllib
     rllib/bin/pip install . -r examples/rllib-requirements.txt
@@ -39,21 +39,21 @@ game, batch = Game(3, 3, 3, options.skip_chance), 2_000
 
 
 class Named(BaseWrapper):
-    """Observations as the masking module of RLlib names them, in floats."""
+    """Names observations as RLlib's masking module expects, with floats."""
 
     def observation_space(self, agent):
-        """Of either agent."""
+        """Return the space of either agent."""
         stones = gymnasium.spaces.Box(0, 1, (18,), np.float32)
         return gymnasium.spaces.Dict(observations=stones, action_mask=gymnasium.spaces.Box(0, 1, (9,), np.float32))
 
     def observe(self, agent):
-        """What an agent sees."""
+        """Return an agent's observation."""
         seen = self.env.observe(agent)
         stones, mask = seen["observation"].ravel(), seen["action_mask"]
         return {"observations": stones.astype(np.float32), "action_mask": mask.astype(np.float32)}
 
     def last(self, observe=True):
-        """Of the agent on move."""
+        """Return the last step of the agent to move."""
         return (self.observe(self.agent_selection), *self.env.last(observe=False)[1:])
 
 
@@ -74,7 +74,7 @@ learned = algorithm.get_module("both")
 
 
 def logits(planes, mask):
-    """Of all moves, for a batch of positions: planes float32[B, 3, 3, 2], mask int8[B, 9]."""
+    """Return the logits of all moves for a batch: planes float32[B, 3, 3, 2], mask int8[B, 9]."""
     seen = {"observations": planes.reshape(len(planes), -1), "action_mask": mask.astype(np.float32)}
     with torch.no_grad():
         answer = learned.forward_inference({"obs": {name: torch.as_tensor(part) for name, part in seen.items()}})

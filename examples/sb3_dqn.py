@@ -1,7 +1,7 @@
-"""Stable-Baselines3's DQN, which knows no masks: it learns that an illegal move loses, and is then measured exactly.
+"""Stable-Baselines3's DQN, which has no masks: it learns that an illegal move loses, and is then measured exactly.
 
-``as_policy`` plays the model's best *legal* move, so what is measured is what it knows of the game. How far it has
-learned the rules too is told by the share of positions in which its best move of all is a legal one.
+``as_policy`` plays the model's best *legal* move, so the measurement shows its knowledge of the game. Its knowledge of
+the rules is the share of positions in which its best move of all is legal.
 
     pip install stable-baselines3
     python examples/sb3_dqn.py --steps 30000
@@ -23,7 +23,7 @@ parser.add_argument("--steps", type=int, default=30_000, help="moves that it lea
 parser.add_argument("--opponent", default="optimal:epsilon=0.5", help="whom it learns against, a spec string")
 parser.add_argument("--seed", type=int, default=0, help="of all that is drawn")
 options = parser.parse_args()
-torch.set_num_threads(1)  # for a small net more of them only wait for each other
+torch.set_num_threads(1)  # for a small net, more threads only wait for each other
 
 game = Game(3, 3, 3)
 settings = {"opponent": options.opponent, "seat": "alternate", "illegal_action": "lose"}

@@ -1,8 +1,8 @@
-"""sb3-contrib's MaskablePPO, with masks where it learns and, which is easily forgotten, where it is evaluated.
+"""sb3-contrib's MaskablePPO, with masks in training and in evaluation, where they are easily forgotten.
 
-The environment offers ``action_masks()``, which MaskablePPO finds by itself while it learns. Stable-Baselines3's own
-``evaluate_policy`` hands no masks over: the model then plays illegal moves and loses by them. That number is printed
-beside the right one, of ``sb3_contrib.common.maskable.evaluation``, and the exact one, for which no game is played.
+MaskablePPO finds the environment's ``action_masks()`` by itself during training. Stable-Baselines3's own
+``evaluate_policy`` passes no masks: the model then plays illegal moves and loses by them. The script prints that number
+beside the correct one, from ``sb3_contrib.common.maskable.evaluation``, and the exact one, computed without games.
 
     pip install sb3-contrib
     python examples/sb3_maskable_ppo.py --steps 30000
@@ -26,7 +26,7 @@ parser.add_argument("--opponent", default="optimal:epsilon=0.5", help="whom it l
 parser.add_argument("--games", type=int, default=1_000, help="of each evaluation that is sampled")
 parser.add_argument("--seed", type=int, default=0, help="of all that is drawn")
 options = parser.parse_args()
-torch.set_num_threads(1)  # for a small net more of them only wait for each other
+torch.set_num_threads(1)  # for a small net, more threads only wait for each other
 
 game = Game(3, 3, 3)
 settings = {"opponent": options.opponent, "seat": "alternate"}

@@ -1,8 +1,8 @@
-"""Stable-Baselines3's PPO without masks, measured exactly while it learns by a callback like its EvalCallback.
+"""Stable-Baselines3's PPO without masks, measured exactly during training by a callback like its EvalCallback.
 
-``illegal_action="penalize"`` tells it to try again and costs 1, so that games are long enough to learn from. The
-callback plays no games: what it logs is exact, and the model learns the same with and without it. A policy of PPO is a
-distribution; with ``deterministic=False`` that distribution over the legal moves is measured, else its best legal move.
+``illegal_action="penalize"`` makes it try again at a cost of 1, so that games are long enough to learn from. The
+callback plays no games: its results are exact, and the model learns the same with and without it. With
+``deterministic=False`` it measures PPO's distribution over the legal moves, else its best legal move.
 
     pip install stable-baselines3
     python examples/sb3_ppo.py --steps 30000
@@ -24,7 +24,7 @@ parser.add_argument("--steps", type=int, default=30_000, help="moves that it lea
 parser.add_argument("--opponent", default="optimal:epsilon=0.5", help="whom it learns against, a spec string")
 parser.add_argument("--seed", type=int, default=0, help="of all that is drawn")
 options = parser.parse_args()
-torch.set_num_threads(1)  # for a small net more of them only wait for each other
+torch.set_num_threads(1)  # for a small net, more threads only wait for each other
 
 game = Game(3, 3, 3)
 settings = {"opponent": options.opponent, "seat": "alternate", "illegal_action": "penalize"}
@@ -33,7 +33,7 @@ model = PPO(
     "MlpPolicy", envs, n_steps=64, batch_size=256, n_epochs=5, learning_rate=1e-3, gamma=1.0, ent_coef=0.01,
     seed=options.seed, device="cpu",
 )  # fmt: skip
-every = max(1, options.steps // (6 * envs.num_envs))  # calls of the callback, each a step of all games
+every = max(1, options.steps // (6 * envs.num_envs))  # number of calls of the callback, each a step of all games
 exact = ExactEvalCallback(game, "random", eval_freq=every, deterministic=False, verbose=0)
 model.learn(options.steps, exact)
 

@@ -1,12 +1,11 @@
-"""A language model at the board: it reads the position as text and answers in words, which are parsed and counted.
+"""A language model as a player: it reads the position as text, and its answer is parsed.
 
-A model is a function from the text of a prompt to the text of an answer. The one below stands in for it, so that
-nothing is asked over a network: it overlooks the opponent's stones, and so it often names a cell that is taken. Put
-your own in its place.
+A model is a function from a prompt to an answer, both text. The one below is a stand-in that needs no network: it
+overlooks the opponent's stones, so it often names an occupied cell. Replace it by your own.
 
-A first answer that names no legal move is counted, and asked again with a remark; after three in vain the first legal
-move is played. The stand-in's answer is a function of the position, so all of it is measured exactly: every position
-that can be reached is put to it, once. (A model that draws its words is only sampled, as the games below are.)
+A first answer without a legal move is counted, and the model is asked again with a remark; after three failures the
+first legal move is played. The stand-in's answer is a function of the position, so its strength is exact: it answers
+once for every reachable position. (A model that samples its words can only be sampled, as in the games below.)
 
     python examples/text_observations.py --games 200
 """
@@ -32,7 +31,7 @@ LIKED = ("b2", "a1", "c3", "c1", "a3", "b1", "b3", "a2", "c2")
 
 
 def model(prompt):
-    """The stand-in: an answer to a prompt, of which it knows nothing but the text."""
+    """Return the stand-in's answer to a prompt; it uses nothing but the text."""
     if "names no legal move" in prompt:
         return f"I beg your pardon. Then {re.search('legal actions: [0-9]+ .(..)', prompt)[1]} it is."
     rows = [line.split()[1:] for line in prompt.splitlines() if re.match("[0-9] ", line)]
@@ -41,13 +40,13 @@ def model(prompt):
 
 
 def prompt_of(observation):
-    """The position as text: coordinates, stones, who is to move, and the legal actions by number and name."""
+    """Format the position as text: coordinates, stones, the mover, and the legal actions by number and name."""
     own, other = observation[..., 0].ravel(), observation[..., 1].ravel()
     return TASK + text(GAME, Scene((own + 2 * other).astype(np.int8), mover=0))
 
 
 def named(answer):
-    """The cell that an answer names last; None where it names none."""
+    """Return the last cell that an answer names, or None."""
     names = re.findall(r"\b[a-c][1-3]\b", answer.lower())
     return cell_at(names[-1], GAME) if names else None
 
@@ -56,7 +55,7 @@ count = Counter()
 
 
 def agent(observation, mask):
-    """The action that the model means."""
+    """Return the action chosen by the model."""
     prompt = prompt_of(observation)
     for attempt in range(TRIES):
         answer = model(prompt)
@@ -94,7 +93,7 @@ print(f"{count['moves']} moves, {count['illegal']} first answers illegal, {count
 print(f"against random, counted: {shares[0]:.2%} won, {shares[1]:.2%} drawn, {shares[2]:.2%} lost")
 
 count.clear()
-policy = kept(as_policy(agent, GAME, "planes"), GAME)  # remembers its answers
+policy = kept(as_policy(agent, GAME, "planes"), GAME)  # caches its answers
 exploited = exploitability(GAME, policy)
 result = match_outcome(GAME, policy, "random")
 print(f"asked about {count['moves']} positions, {count['illegal']} first answers illegal")

@@ -1,9 +1,9 @@
 """Tianshou's DQN (2.x) with masks, over the Gymnasium environment, measured exactly.
 
-Tianshou takes masks from an observation of the keys ``obs`` and ``mask``: a wrapper of three lines names ours so. Its
-DQN then plays, explores and bootstraps from legal moves alone. The opponent sits in the environment, so each step is
-from its own move to its own move. (Its wrapper of PettingZoo puts a policy into each seat; see docs/clients.md. A DQN
-there takes the opponent's position for its own next one.)
+Tianshou reads masks from an observation with the keys ``obs`` and ``mask``: a wrapper of three lines renames ours. Its
+DQN then plays, explores and bootstraps from legal moves alone. The opponent is part of the environment, so each step
+leads from its own move to its own next move. (Tianshou's PettingZoo wrapper puts a policy into each seat; see
+docs/clients.md. There, a DQN would bootstrap from the opponent's position as if it were its own.)
 
     pip install "tianshou>=2"
     python examples/tianshou_dqn.py --steps 50000
@@ -33,11 +33,11 @@ parser.add_argument("--seed", type=int, default=0, help="of all that is drawn")
 options = parser.parse_args()
 np.random.seed(options.seed)  # noqa: NPY002 - from which Tianshou draws
 torch.manual_seed(options.seed)
-torch.set_num_threads(1)  # for a small net more of them only wait for each other
+torch.set_num_threads(1)  # for a small net, more threads only wait for each other
 
 
 class Named(gymnasium.ObservationWrapper):
-    """Observations with the names that Tianshou looks for."""
+    """Renames observations as Tianshou expects."""
 
     def __init__(self, env):
         super().__init__(env)
@@ -45,12 +45,12 @@ class Named(gymnasium.ObservationWrapper):
         self.observation_space = gymnasium.spaces.Dict(obs=stones, mask=mask)
 
     def observation(self, observation):
-        """The same under other names."""
+        """Return the observation with other keys."""
         return {"obs": observation["observation"], "mask": observation["action_mask"]}
 
 
 def make():
-    """One game; a mask that is forgotten is an error."""
+    """Return one game; a forgotten mask is an error."""
     settings = {"opponent": options.opponent, "seat": "alternate", "illegal_action": "raise"}
     return Named(gymnasium.make("ttt_envs:ttt/TicTacToe-v0", observation="dict", **settings))
 

@@ -1,7 +1,7 @@
 """TorchRL's PPO with masks: a collector, ``MaskedCategorical``, ``GAE`` and ``ClipPPOLoss``, measured exactly.
 
-TorchRL wants masks as bool; one transform makes them so, and ``MaskedCategorical`` takes the same entry. A module of
-torch is handed to ``as_policy`` as it is: the actor's net has logits, of which only those of legal moves count.
+TorchRL requires boolean masks: one transform converts them, and ``MaskedCategorical`` reads the same entry.
+``as_policy`` accepts a torch module as it is: the actor's net returns logits, and illegal ones are masked.
 
     pip install torchrl
     python examples/torchrl_ppo.py --steps 50000
@@ -27,7 +27,7 @@ parser.add_argument("--opponent", default="optimal:epsilon=0.5", help="whom it l
 parser.add_argument("--seed", type=int, default=0, help="of all that is drawn")
 options = parser.parse_args()
 torch.manual_seed(options.seed)
-torch.set_num_threads(1)  # for a small net more of them only wait for each other
+torch.set_num_threads(1)  # for a small net, more threads only wait for each other
 
 game = Game(3, 3, 3)
 settings = {"opponent": options.opponent, "seat": "alternate", "illegal_action": "raise"}
@@ -44,7 +44,7 @@ env.set_seed(options.seed)
 
 
 def make_net(outputs):
-    """Of the actor or the critic; planes [3, 3, 2] come as 18 numbers."""
+    """Return the net of the actor or the critic; planes [3, 3, 2] are flattened to 18 numbers."""
     return nn.Sequential(nn.Linear(18, 128), nn.Tanh(), nn.Linear(128, 128), nn.Tanh(), nn.Linear(128, outputs))
 
 
@@ -65,7 +65,7 @@ batches = max(1, options.steps // FRAMES)
 collector = Collector(
     env, actor, frames_per_batch=FRAMES, total_frames=FRAMES * batches, auto_register_policy_transforms=True
 )
-net = nn.Sequential(nn.Flatten(), actor_net)  # as_policy shows it planes
+net = nn.Sequential(nn.Flatten(), actor_net)  # as_policy passes planes
 for number, data in enumerate(collector):
     for _ in range(4):
         advantage(data)

@@ -13,10 +13,10 @@
 # ---
 
 # %% [markdown]
-"""# A tour that draws as it goes
+"""# A tour with figures
 
-A game, a learner whose exact exploitability falls while one looks on, what it thinks beside what is true, a compressed
-table, and a match with its interval. Everything that is called exact is computed, not sampled.
+A game, a learner with a live plot of its exact exploitability, its values beside the exact ones, a compressed table,
+and a match with its interval. All exact results are computed, not sampled.
 
 As a notebook: `jupytext --to ipynb examples/tour.py`, then open `tour.ipynb`. As a script: `python examples/tour.py`.
 """
@@ -37,15 +37,15 @@ from learners.training import initial_rng, train
 from ttt_envs import Boards, Game, from_text, make_policy
 
 # %%
-GAMES = 100_000  # that the learner plays against itself; 2_000 for a glance
+GAMES = 100_000  # number of self-play games; 2_000 for a quick look
 SKIP_CHANCE = 0.25  # probability that a turn is skipped
-SEED = 0  # of all that is drawn
+SEED = 0  # of all random numbers
 
 game = Game(3, 3, 3, SKIP_CHANCE)
 
 
 def show(figure):
-    """Show a figure once; what is returned can show it again in its place, and is None outside a notebook."""
+    """Show a figure; return a handle to update it in place, None outside a notebook."""
     plt.close(figure)
     return display(figure, display_id=True)
 
@@ -54,7 +54,7 @@ def show(figure):
 """
 ## A game
 
-Two players who win or block where they can, with skipped turns: o has the first move, x may find that o moves again.
+Both players win or block where they can, and turns may be skipped: o moves first, and may move again at once.
 """
 
 # %%
@@ -66,7 +66,7 @@ observation, info = env.reset(seed=SEED)
 over = False
 while not over:
     own, other = observation.reshape(2, 9).astype(np.int8)
-    board = Boards((own + 2 * other)[None], np.zeros(1, np.int8))  # as the mover sees it: own stones are 1
+    board = Boards((own + 2 * other)[None], np.zeros(1, np.int8))  # from the mover's view: own stones are 1
     action = int(rng.choice(9, p=player.probabilities(board)[0]))
     observation, reward, terminated, truncated, info = env.step(action)
     over = terminated or truncated
@@ -83,8 +83,8 @@ print(info["outcome"])
 """
 ## A learner, and how far it is from perfect play
 
-Tabular Q-learning plays itself. After each twentieth of its games its exploitability is computed: what a player who
-knows it would win on average. 0 is perfect play and nothing else.
+Tabular Q-learning in self-play. After each twentieth of its games its exploitability is computed: the average gain of a
+best responder. Only perfect play has 0.
 """
 
 # %%
@@ -92,14 +92,14 @@ learner = QLearningConfig(bootstrap="ply", symmetries="all").build(game, initial
 seen, found = [0], [exploitability(game, learner)]
 figure, axis = plt.subplots(figsize=(6, 3), layout="constrained")
 (curve,) = axis.plot(seen, found, marker=".")
-axis.set_yscale("symlog", linthresh=1e-3)  # so that 0 has a place
+axis.set_yscale("symlog", linthresh=1e-3)  # to show 0
 axis.set(xlim=(0, GAMES), ylim=(0, 1), xlabel="games", ylabel="exploitability")
 axis.grid(alpha=0.3)
 shown = show(figure)
 
 
 def draw(games, numbers):
-    """Draw the curve again, with one point more."""
+    """Add a point to the curve and redraw it."""
     seen.append(games)
     found.append(numbers["exploitability"])
     curve.set_data(seen, found)
@@ -116,10 +116,10 @@ print(f"after {seen[0]} games {found[0]:.4f}, after {seen[-1]} games {found[-1]:
 
 # %% [markdown]
 """
-## What it thinks, beside what is true
+## Learned values beside exact values
 
-The value of each move to its mover, from -1, a loss, to 1, a win; with skips they lie between. Moves that are not made
-often are known least.
+The value of each move from the mover's view, from -1, a loss, to 1, a win; with skips values lie between. Rarely played
+moves have the largest errors.
 """
 
 # %%
@@ -142,15 +142,15 @@ print(f"largest error on these boards: {np.nanmax(abs(exact - learned)):.4f}")
 
 # %% [markdown]
 """
-## A table that is compressed
+## A compressed table
 
 The values of all positions under random play, as a matrix of four cells by the other five (Fujita and Watanabe, 2022).
-Its singular values fall fast, so a few of them make a table that still plays: below, what a best responder gets out of
-softmax players by tables of lower and lower rank.
+Its singular values fall fast, so a table of low rank still plays well. Below is the exploitability of softmax players
+with tables of several ranks.
 """
 
 # %%
-table = random_play_values(game)[0]  # with player_0 to move; with skips the mover is not seen from the board
+table = random_play_values(game)[0]  # with player_0 to move; with skips the board does not determine the mover
 singular = np.linalg.svd(grouping_of(game, "svd").tensor(table), compute_uv=False)
 ranks = [0, 1, 2, 4, 8, 16, 32, 81]
 exploited = [exploitability(game, f"svd:rank={rank}") for rank in ranks]
@@ -168,7 +168,7 @@ print(f"rank {ranks[3]} has an exploitability of {exploited[3]:.4f}, the whole t
 """
 ## A match with its interval
 
-Pairs of games with seats swapped and the same luck, and beside the estimate the truth.
+Pairs of games with seats swapped and the same skips; the plot has the estimate and the exact result.
 """
 
 # %%

@@ -1,6 +1,6 @@
-"""Policies that learn."""
+"""Learners: policies that are trained."""
 
-__ttt_envs__ = True  # tells our package from others of this name: ttt_envs/hidden.py
+__ttt_envs__ = True  # distinguishes our package from others of this name: ttt_envs/hidden.py
 
 LEARNERS: dict[str, str] = {
     "alpha-zero": "learners.alpha_zero:AlphaZeroConfig",
@@ -12,8 +12,8 @@ LEARNERS: dict[str, str] = {
     "sb3-ppo": "learners.sb3:PPOConfig",
     "value-net": "learners.value_net:ValueNetConfig",
 }
-"""name -> "module:Config", the frozen dataclass of its settings, imported when asked for"""
+"""Maps a learner's name to "module:Config", the frozen dataclass of its settings, imported on demand."""
 
 
 class OtherGame(UserWarning):
-    """A run plays a game that it did not learn, on the same board."""
+    """A run plays a game on its own board that it was not trained on."""

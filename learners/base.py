@@ -1,4 +1,4 @@
-"""What learners have in common, and who takes which part of a game: transitions, and a learner's seat in PettingZoo."""
+"""Interfaces shared by all learners: transitions, pending decisions, and a learner's seat in PettingZoo."""
 
 from __future__ import annotations
 
@@ -17,85 +17,85 @@ from ttt_envs.rules import Game
 
 Bootstrap = Literal["own-turn", "ply"]
 Arrays = Mapping[str, np.ndarray[Any, Any]]
-"""by name, as they are stored"""
+"""Arrays by name, as they are stored."""
 
 
 class Transition(NamedTuple):
-    """One decision and what it led to, in each of B games."""
+    """One decision and its outcome, in each of B games."""
 
     slot: Integers
-    """int64[B]: which of the games played side by side; at most one row per slot, in slot order"""
+    """int64[B]: index of the parallel game; at most one row per slot, in slot order"""
     boards: Boards
-    """before the move"""
+    """positions before the move"""
     action: Integers
     """int64[B]"""
     reward: Reals
     """float64[B], to the player who moved: +1 win, 0 draw or not over, -1 loss"""
     discount: Reals
-    """float64[B]: 0 the game is over; +1 next_boards is the same player's turn; -1 the opponent's"""
+    """float64[B]: 0 if the game is over; +1 if next_boards is the same player's turn; -1 if the opponent's"""
     next_boards: Boards
     """meaningless where discount is 0"""
     next_action: Integers
-    """int64[B]: what was then played; -1 where nothing was, and for learners that do not ask for it"""
+    """int64[B]: the next action played; -1 if none, or if the learner does not want it"""
 
 
 class Stored(Policy, Protocol):
-    """A policy that has learned, and what it has learned as arrays."""
+    """A trained policy that can be saved as arrays."""
 
     game: Game
 
     def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
-        """All that was learned, and all counters: enough to go on exactly, beside what its training keeps."""
+        """Return the learned state and all counters: with the training's arrays, enough to resume exactly."""
         ...
 
     def from_arrays(self, arrays: Arrays) -> None:
-        """Take back what :meth:`to_arrays` gave.
+        """Restore the state from the arrays of :meth:`to_arrays`.
 
         Raises:
-            ValueError: arrays that are not a learner's of this kind and game.
+            ValueError: arrays that are not of a learner of this kind and game.
         """
         ...
 
 
 class Learner(Stored, Protocol):
-    """A policy that learns. ``probabilities`` is what it would play in earnest: no exploration, and no learning."""
+    """A policy that learns. ``probabilities`` is its greedy policy: no exploration, no learning."""
 
     bootstrap: Bootstrap
-    """``own-turn``: transitions lead to the same player's next turn. ``ply``, in self-play only: to the next ply"""
+    """``own-turn``: transitions lead to the same player's next turn. ``ply``, in self-play only: to the next ply."""
     wants_next_action: bool
-    """whether ``next_action`` is needed: then the next move is chosen before the last one is learned from"""
+    """Whether ``next_action`` is needed. If so, the next move is chosen before the update from the last one."""
 
     def explore(self, boards: Boards, rng: np.random.Generator) -> Integers:
-        """int64[B], the behaviour while learning."""
+        """Return moves int64[B] of the behaviour policy used in training."""
         ...
 
     def observe(self, transition: Transition) -> dict[str, float]:
-        """Learn; return what is worth logging."""
+        """Learn from the transition and return metrics to log."""
         ...
 
 
 @runtime_checkable
 class Follower(Protocol):
-    """An opponent that changes while a learner learns from games against it."""
+    """An opponent that changes during the training of a learner that plays against it."""
 
     def begin(self, first: int, last: int, running: int, learner: Learner) -> None:
-        """Games ``first`` to ``last`` are about to begin, while ``running`` is the lowest that still runs."""
+        """Prepare for games ``first`` to ``last``, while ``running`` is the lowest unfinished game."""
         ...
 
     def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
-        """All that decides how it goes on."""
+        """Return all state that determines its future behaviour."""
         ...
 
     def from_arrays(self, arrays: Arrays) -> None:
-        """Take back what :meth:`to_arrays` gave."""
+        """Restore the state from the arrays of :meth:`to_arrays`."""
         ...
 
 
 class Turns:
-    """A learner's decisions in B games, from when they are taken until what they led to is known.
+    """A learner's decisions in B games, pending until their outcomes are known.
 
-    Both loops play through this, which is why they teach the same. Per turn: close the decision that is pending, then
-    choose the next; at the end close the last mover's decision first, then the other's.
+    Both training loops use this class, so both train the same learner. Per turn: close the pending decision, then
+    choose the next. At the end: close the last mover's decision first, then the other's.
     """
 
     def __init__(self, learner: Learner, slots: int, rng: np.random.Generator) -> None:
@@ -104,14 +104,14 @@ class Turns:
         self._rng = rng
         self._by_ply = learner.bootstrap == "ply"
         size = learner.game.cells
-        # one pending decision for each player; ply by ply only one for both
+        # one pending decision per player; ply by ply one for both
         self._pending = np.zeros((2, slots), np.bool_)
         self._cells = np.zeros((2, slots, size), np.int8)
         self._mover = np.zeros((2, slots), np.int8)
         self._action = np.zeros((2, slots), np.int64)
 
     def take(self, slots: Integers, boards: Boards) -> Integers:
-        """The learner's moves int64[B] in the games ``slots``, in ascending order."""
+        """Choose moves int64[B] in the games ``slots``, given in ascending order."""
         nothing = np.zeros(len(slots))
         if self.learner.wants_next_action:
             actions = self.learner.explore(boards, self._rng)
@@ -123,7 +123,7 @@ class Turns:
         return actions
 
     def end(self, slots: Integers, last: Cells, rewards: Reals) -> None:
-        """The games ``slots`` are over.
+        """Close the decisions of the finished games ``slots``.
 
         Args:
             slots: int64[B], in ascending order.
@@ -135,14 +135,14 @@ class Turns:
             self._close(slots, player, signed, None, nowhere)
 
     def _close(self, slots: Integers, player: Cells, reward: Reals, after: Boards | None, then: Integers) -> None:
-        """What the decisions that are pending for these players led to is known: learn from it.
+        """Learn from the pending decisions of these players, whose outcomes are now known.
 
         Args:
             slots: int64[B], in ascending order.
-            player: int8[B]: whose decisions.
+            player: int8[B]: the players.
             reward: float64[B], to them.
             after: B positions; None where the games are over.
-            then: int64[B], what is played there.
+            then: int64[B], the moves played there.
         """
         boards = Boards.start(self.learner.game, len(slots))
         rows, action = np.empty((2, len(slots)), np.int64)
@@ -160,7 +160,7 @@ class Turns:
         self.logged = self.learner.observe(transition)
 
     def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
-        """The decisions that are pending, and the state of the exploration's generator."""
+        """Return the pending decisions and the state of the exploration's generator."""
         return {
             "pending": self._pending,
             "cells": self._cells,
@@ -171,7 +171,7 @@ class Turns:
         }
 
     def from_arrays(self, arrays: Arrays) -> None:
-        """Take back what :meth:`to_arrays` gave, of the same board and as many games."""
+        """Restore the state from the arrays of :meth:`to_arrays`, for the same board and number of games."""
         for name in ("pending", "cells", "mover", "action"):
             getattr(self, f"_{name}")[...] = arrays[name]
         self._rng.bit_generator.state = from_bytes(arrays["rng"])
@@ -180,7 +180,7 @@ class Turns:
 
 @inlined
 def _lane(by_ply: bool, mover: int) -> int:
-    """Where a decision waits: one place for each player, or ply by ply one for both."""
+    """Return the index of a pending decision: one per player, or one for both ply by ply."""
     return 0 if by_ply else mover
 
 
@@ -196,7 +196,7 @@ def _hold(
     held_mover: Cells,
     held_action: Integers,
 ) -> None:
-    """Keep decisions until it is known what they led to."""
+    """Store decisions until their outcomes are known."""
     for i in range(len(slots)):
         slot = slots[i]
         lane = _lane(by_ply, wide(mover[i]))
@@ -221,7 +221,7 @@ def _release(
     mover: Cells,
     action: Integers,
 ) -> int:
-    """Write down the decisions that are pending, and from which of ``slots`` they are; returns how many there are."""
+    """Write out the pending decisions and their indices into ``slots``; return their number."""
     count = 0
     for i in range(len(slots)):
         slot = slots[i]
@@ -238,15 +238,15 @@ def _release(
 
 
 def to_bytes(data: Any) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    """JSON-ready data as uint8[N], to be stored beside arrays: the state of a generator, for example."""
+    """Encode JSON-ready data as uint8[N], to store it among arrays: a generator's state, for example."""
     return np.frombuffer(json.dumps(data).encode(), np.uint8)
 
 
 def from_bytes(array: np.ndarray[Any, Any]) -> Any:
-    """What :func:`to_bytes` was given.
+    """Decode data encoded by :func:`to_bytes`.
 
     Raises:
-        ValueError: an array that is no JSON.
+        ValueError: an array that does not hold JSON.
     """
     return parse_json(np.asarray(array, np.uint8).tobytes())
 
@@ -254,13 +254,13 @@ def from_bytes(array: np.ndarray[Any, Any]) -> Any:
 class Seat:
     """A learner in one or both seats of a PettingZoo AEC environment, one game at a time.
 
-    The environment has two agents, of which ``possible_agents[0]`` is player_0, planes (rows, columns, 2) with own
-    stones first, and one action per cell. In both seats it is self-play, and only then can it learn ply by ply.
+    The environment has two agents, with ``possible_agents[0]`` as player_0, planes (rows, columns, 2) with own stones
+    first, and one action per cell. Both seats mean self-play; learning ply by ply requires it.
 
     Args:
-        learner: who learns.
-        rng: for its exploration.
-        agents: the indices of the agents that it plays, (0,), (1,) or (0, 1).
+        learner: the learner.
+        rng: generator of its exploration.
+        agents: indices of the agents that it plays, (0,), (1,) or (0, 1).
     """
 
     def __init__(self, learner: Learner, rng: np.random.Generator, agents: tuple[int, ...] = (0, 1)) -> None:
@@ -271,12 +271,12 @@ class Seat:
         self._last: int | None = None
 
     def turn(self, observation: Mapping[str, Any], player: int) -> int:
-        """The learner's action for agent ``player``, from what ``env.last()`` shows it."""
+        """Return the learner's action for agent ``player``, from the observation of ``env.last()``."""
         self._last = player
         return int(self._turns.take(self._slot, seen_from(observation, player))[0])
 
     def end(self, rewards: tuple[float, float]) -> None:
-        """The game is over, with these rewards for the two agents."""
+        """End the game with these rewards for the two agents."""
         if self._last is not None:  # else the game ended before the learner's first turn
             last = np.array([self._last], np.int8)
             self._turns.end(self._slot, last, np.array([rewards[self._last]]))
@@ -284,14 +284,14 @@ class Seat:
 
 
 def seen_from(observation: Mapping[str, Any], player: int) -> Boards:
-    """The position that agent ``player``, to move, sees in its planes (rows, columns, 2), as a batch of one."""
+    """Convert the planes (rows, columns, 2) that agent ``player``, the mover, observes to a batch of one position."""
     own, other = np.moveaxis(np.asarray(observation["observation"]), -1, 0).reshape(2, -1).astype(np.int8)
     cells = own * (player + 1) + other * (2 - player)
     return Boards(cells[None].astype(np.int8), np.array([player], np.int8))
 
 
 def check_bootstrap(learner: Learner, both: bool) -> None:
-    """Raise ValueError where a learner that learns ply by ply does not play both seats."""
+    """Raise ValueError if a learner that learns ply by ply does not play both seats."""
     if learner.bootstrap == "ply" and not both:
         raise ValueError(
             'bootstrap="ply" learns from every ply of a game, which only self-play shows: '

@@ -1,6 +1,6 @@
-"""Run directories: files that are written whole or not at all, and policies from runs.
+"""Run directories: atomically written files, and policies loaded from runs.
 
-No file here can run code when it is loaded: arrays are read with ``allow_pickle=False`` and settings are JSON.
+Loading a file here never runs code: arrays are read with ``allow_pickle=False`` and settings are JSON.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from ttt_envs.specs import FromFile, from_file, load_object, nearest
 
 CONFIG, CHECKPOINT, METRICS, COST = "config.json", "checkpoint.npz", "metrics.jsonl", "cost.json"
 MODEL = "model.npz"
-"""weights of a net that a learner with a loop of its own has left, array by array"""
+"""Weights of a net saved by a learner with its own loop, array by array."""
 TAUGHT = "teacher"
-"""the folder of a teacher's games"""
+"""Folder of the teacher's games."""
 ROOM = 1 << 20
-"""bytes that a file of arrays may have beyond those of its arrays"""
+"""Maximum overhead of a file of arrays in bytes."""
 LARGEST_CONFIG = 1 << 22
-"""bytes that a config.json may have"""
+"""Maximum size of a config.json in bytes."""
 
 KINDS: dict[type, str] = {
     dict: "an object",
@@ -48,7 +48,7 @@ KINDS: dict[type, str] = {
     bool: "true or false",
     type(None): "null",
 }
-"""kinds of JSON, for messages"""
+"""Names of JSON types, for messages."""
 SHAPE: dict[str, tuple[type, ...]] = {
     "opponent": (str,),
     "seat": (str,),
@@ -62,16 +62,16 @@ SHAPE: dict[str, tuple[type, ...]] = {
     "no_report": (bool,),
     "resumed": (list,),
 }
-"""what a config.json says of a training: name -> of which kinds it may be"""
+"""Fields of a config.json that describe the training, with their allowed types."""
 NEEDED = ("opponent", "games", "seed")
-"""without which no training goes on"""
+"""Fields without which a training cannot be resumed."""
 
 
 def save_arrays(path: Path, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
-    """Write arrays, whole or not at all; a hash of them all and their names is the comment of the zip."""
+    """Write arrays atomically; the zip comment is a hash of all arrays and their names."""
 
     def write(file: IO[bytes]) -> None:
-        with zipfile.ZipFile(file, "w") as archive:  # as `np.savez` does, which takes no allow_pickle=False of old
+        with zipfile.ZipFile(file, "w") as archive:  # as `np.savez`, which in old numpy takes no allow_pickle=False
             for name, array in arrays.items():
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as part:
                     np.lib.format.write_array(part, np.asanyarray(array), allow_pickle=False)
@@ -81,7 +81,7 @@ def save_arrays(path: Path, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
 
 
 def _hash(arrays: Mapping[str, np.ndarray[Any, Any]]) -> bytes:
-    """SHA-256 of arrays, their names, kinds and shapes, as it is kept."""
+    """Return the SHA-256 of arrays, their names, dtypes and shapes, in its stored form."""
     digest = hashlib.sha256()
     for name in sorted(arrays):
         array = np.asarray(arrays[name])
@@ -91,9 +91,9 @@ def _hash(arrays: Mapping[str, np.ndarray[Any, Any]]) -> bytes:
 
 
 def save_checkpoint(run: Path, **parts: Mapping[str, np.ndarray[Any, Any]]) -> None:
-    """Write the ``checkpoint.npz`` of a run, whole or not at all: arrays ``part.name`` of each part.
+    """Write a run's ``checkpoint.npz`` atomically: arrays ``part.name`` of each part.
 
-    The part ``learner`` is what ``run:PATH`` plays.
+    ``run:PATH`` plays the part ``learner``.
     """
     arrays = {f"{part}.{name}": array for part, named in parts.items() for name, array in named.items()}
     try:
@@ -104,7 +104,7 @@ def save_checkpoint(run: Path, **parts: Mapping[str, np.ndarray[Any, Any]]) -> N
 
 
 def load_checkpoint(run: Path) -> dict[str, dict[str, np.ndarray[Any, Any]]]:
-    """The parts that :func:`save_checkpoint` wrote, each by name.
+    """Load the parts that :func:`save_checkpoint` wrote, by name.
 
     Raises:
         ValueError: a file that is missing, damaged, too large, or holds anything but arrays.
@@ -117,31 +117,31 @@ def load_checkpoint(run: Path) -> dict[str, dict[str, np.ndarray[Any, Any]]]:
 
 
 def load_arrays(path: Path, limit: int = 1 << 34) -> dict[str, np.ndarray[Any, Any]]:
-    """Read arrays that :func:`save_arrays` wrote; their hash is checked where there is one, as in all new files.
+    """Read arrays that :func:`save_arrays` wrote. Their hash is checked if present, as in all new files.
 
-    What is read takes no more memory than the file has bytes: nothing in it is compressed, and nothing is there twice.
+    Memory use is bounded by the file size: entries must be uncompressed and must not overlap.
 
     Args:
         path: the file.
-        limit: bytes that it may have, and so the arrays.
+        limit: maximum total size of the arrays in bytes.
 
     Raises:
         ValueError: a file that is damaged, too large, or holds anything but arrays of numbers.
     """
     try:
         with open_to_read(path, limit + ROOM) as file, warnings.catch_warnings():
-            warnings.simplefilter("error")  # numpy warns of old headers, which nobody has written here
+            warnings.simplefilter("error")  # numpy warns of old headers, which are never written here
             arrays, said = _unpacked(file, limit)
         if said and said != _hash(arrays):
             raise ValueError("its arrays are not those that were written")
-    except Exception as problem:  # there is no end of ways in which a zip, or the header of an array, can be wrong
+    except Exception as problem:  # a malformed zip or array header can raise many exceptions
         why = str(problem).partition("\n")[0] or type(problem).__name__
         raise ValueError(f"{path} cannot be read as a checkpoint: {why}") from None
     return arrays
 
 
 def _unpacked(file: IO[bytes], limit: int) -> tuple[dict[str, np.ndarray[Any, Any]], bytes]:
-    """The arrays in a zip of them, and its comment; whatever is wrong with it is any exception."""
+    """Return the arrays in a zip and its comment; raise any exception if it is malformed."""
     arrays: dict[str, np.ndarray[Any, Any]] = {}
     with zipfile.ZipFile(file) as archive:
         entries = archive.infolist()
@@ -160,7 +160,7 @@ def _unpacked(file: IO[bytes], limit: int) -> tuple[dict[str, np.ndarray[Any, An
 
 
 def _array(part: IO[bytes], size: int) -> np.ndarray[Any, Any]:
-    """An array of numbers from its ``size`` bytes; whatever is wrong with it is any exception."""
+    """Return an array of numbers from its ``size`` bytes; raise any exception if it is malformed."""
     major, _ = np.lib.format.read_magic(part)
     read = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
     shape, by_columns, dtype = read(part)
@@ -175,7 +175,7 @@ def _array(part: IO[bytes], size: int) -> np.ndarray[Any, Any]:
         if not count:
             raise ValueError("it is cut off")
         left = left[count:]
-    if part.read(1):  # at the end its checksum is looked at
+    if part.read(1):  # reading to the end checks the CRC
         raise ValueError("an array has more bytes than its header says")
     return array.T if by_columns else array
 
@@ -188,8 +188,8 @@ def load_weights(
     Args:
         path: the file.
         wanted: name -> shape.
-        whose: what they should be of, for messages.
-        game: on whose board.
+        whose: expected owner, for messages.
+        game: the game, which gives the board.
 
     Raises:
         ValueError: no file, a damaged one, or one of another net.
@@ -215,7 +215,7 @@ def load_weights(
 
 
 def build_config(learner: str, settings: Mapping[str, Any]) -> AnyConfig:
-    """The settings of a learner by name.
+    """Return the settings of the named learner.
 
     Raises:
         ValueError: an unknown learner, setting or value.
@@ -229,18 +229,18 @@ def build_config(learner: str, settings: Mapping[str, Any]) -> AnyConfig:
             raise ValueError(f"{learner} has no setting {name!r}: {nearest(name, known)}")
     try:
         made: AnyConfig = config(**settings)
-    except TypeError as problem:  # a number where a list should be
+    except TypeError as problem:  # for example, a number where a list belongs
         raise ValueError(f"the settings of {learner} do not work: {problem}") from None
     return made
 
 
 def new_config(game: Game, settings: Mapping[str, Any], **training: Any) -> dict[str, Any]:
-    """What :data:`CONFIG` holds: the game, a learner's settings, and the rest of a training, ``learner`` among it."""
+    """Return the contents of :data:`CONFIG`: game, settings, and the training's fields, ``learner`` among them."""
     return {"format": 1, "game": game.to_dict(), **training, "settings": dict(settings)}
 
 
 def read_config(run: Path) -> dict[str, Any]:
-    """The ``config.json`` of a run; its words are :class:`~ttt_envs.specs.FromFile`.
+    """Read a run's ``config.json``; its strings are :class:`~ttt_envs.specs.FromFile`.
 
     Raises:
         ValueError: no such run, or a damaged file.
@@ -263,7 +263,7 @@ def read_config(run: Path) -> dict[str, Any]:
 
 
 def read_training(run: Path) -> dict[str, Any]:
-    """The ``config.json`` of a run, of a shape from which it can go on, or be repeated.
+    """Read a run's ``config.json`` with all fields needed to resume or repeat the training.
 
     Raises:
         ValueError: no such run, or a damaged file.
@@ -283,22 +283,22 @@ def read_training(run: Path) -> dict[str, Any]:
 
 
 def short(value: object) -> str:
-    """A value of a file for a message, whatever it is."""
+    """Shorten any value from a file for a message."""
     words = ascii(value)
     return words if len(words) <= 60 else f"{words[:57]}..."
 
 
 Images = Literal["own", "mean"]
-"""how what a run has learned sees a board: as it does by itself, or by the mean over all images"""
+"""How a trained policy evaluates a board: ``own`` as it stands, ``mean`` averaged over all symmetries."""
 
 
 class RunPolicy:
-    """What a run has learned, as a policy: ``run:PATH``.
+    """The policy trained by a run: ``run:PATH``.
 
     Args:
-        path: of the run.
-        learner: what it has learned.
-        images: how it sees a board: see :func:`load_policy`.
+        path: folder of the run.
+        learner: the trained policy.
+        images: how it evaluates a board: see :func:`load_policy`.
     """
 
     pure = True
@@ -310,16 +310,16 @@ class RunPolicy:
 
     @property
     def symmetric(self) -> bool:
-        """Whether the learner answers all images of a position alike."""
+        """Whether the learner plays all symmetric positions alike."""
         return is_symmetric(self.learner)
 
     @property
     def colour_blind(self) -> bool:
-        """Whether it sees own stones and the opponent's, and not who moved first."""
+        """Whether it sees own and opponent's stones, and not which player moved first."""
         return is_colour_blind(self.learner)
 
     def probabilities(self, boards: Any, rng: np.random.Generator | None = None) -> Any:
-        """float64[B, cells]."""
+        """Return move probabilities float64[B, cells]."""
         return self.learner.probabilities(boards, rng)
 
     def __str__(self) -> str:
@@ -327,23 +327,23 @@ class RunPolicy:
 
 
 class ValuedRunPolicy(RunPolicy):
-    """The same of a learner that thinks in values."""
+    """A :class:`RunPolicy` whose learner has values."""
 
     def __init__(self, path: str, learner: Policy, valuer: Values, images: Images = "own") -> None:
         super().__init__(path, learner, images)
         self._valuer = valuer
 
     def values(self, boards: Boards) -> Reals:
-        """float64[B], to the mover."""
+        """Return values float64[B] from the mover's view."""
         return self._valuer.values(boards)
 
     def action_values(self, boards: Boards) -> Reals:
-        """float64[B, cells], to the mover, NaN where illegal."""
+        """Return action values float64[B, cells] from the mover's view, NaN where illegal."""
         return self._valuer.action_values(boards)
 
 
 class JudgingRunPolicy(ValuedRunPolicy):
-    """The same of a learner that guides searches."""
+    """A :class:`RunPolicy` whose learner can guide searches."""
 
     def __init__(self, path: str, learner: Policy, judge: Judge, images: Images = "own") -> None:
         super().__init__(path, learner, judge, images)
@@ -355,7 +355,7 @@ class JudgingRunPolicy(ValuedRunPolicy):
 
 
 class ThinkingRunPolicy(JudgingRunPolicy):
-    """The same of a learner that makes simulations of searches itself."""
+    """A :class:`RunPolicy` whose learner runs search simulations itself."""
 
     def __init__(self, path: str, learner: Policy, thinker: Thinker, images: Images = "own") -> None:
         super().__init__(path, learner, thinker, images)
@@ -367,24 +367,24 @@ class ThinkingRunPolicy(JudgingRunPolicy):
 
 
 def policy_name(run: str | Path) -> str:
-    """The spec string of a run."""
+    """Return the spec string of a run."""
     return f"run:({run})" if set(str(run)) & set(",:=()") else f"run:{run}"
 
 
 def load_policy(game: Game, path: str, images: Images = "own") -> RunPolicy:
-    """What the run in the folder ``path`` has learned.
+    """Load the policy trained by the run in the folder ``path``.
 
-    Of a game on its board that it did not learn it warns: OtherGame.
+    Warns with OtherGame if the game is not the one of its training.
 
     Args:
-        game: what is played.
-        path: of the run.
-        images: ``"mean"``: play by the mean of the values of all images of the board, so that it is symmetric; with
-            ``"own"`` the learner plays as it does by itself.
+        game: the game to play.
+        path: folder of the run.
+        images: ``"mean"``: play by the mean of the values over all symmetries of the board, so that the policy is
+            symmetric; ``"own"``: play as the learner does by itself.
 
     Raises:
-        ValueError: no such run, a run of another game, a damaged file; another ``images``, or ``"mean"`` of a learner
-            that has no values of moves.
+        ValueError: no such run, a run on another board, a damaged file; another ``images``, or ``"mean"`` for a learner
+            without action values.
     """
     if images not in get_args(Images):
         raise ValueError(f"images={images!r} is not known: choose 'own' or 'mean'")
@@ -396,7 +396,7 @@ def load_policy(game: Game, path: str, images: Images = "own") -> RunPolicy:
             f"the run {path} learned on a board of {trained.rows} x {trained.columns}, "
             f"and the game here is {game}: play it on its own board"
         )
-    if trained != game and current_process().name == "MainProcess":  # workers would say it again
+    if trained != game and current_process().name == "MainProcess":  # worker processes would repeat the warning
         warnings.warn(
             f"run:{path} learned {trained}, and plays {game} here, which it has never seen", OtherGame, stacklevel=2
         )

@@ -1,4 +1,4 @@
-"""What the settings of a learner say, whichever it is: ``train.py`` knows no learner but through this."""
+"""Base classes of learner settings, the only interface that ``train.py`` uses."""
 
 from __future__ import annotations
 
@@ -23,36 +23,36 @@ if TYPE_CHECKING:
     from learners.base import Learner, Stored
 
 TEACHER = "teacher"
-"""what stands for the opponent of a learner that is taught by its teacher's games"""
+"""Opponent name of a learner that is trained on its teacher's games."""
 
 
 @dataclass(frozen=True)
 class LearnerConfig:
-    """The base of settings: frozen dataclasses from which the command line is made, of one of the kinds below.
+    """Base class of settings: frozen dataclasses that define the command-line options, of one of the kinds below.
 
-    What stands here suits most learners; a class says what else suits its own.
+    The values here suit most learners; a subclass overrides what does not suit it.
     """
 
     name: ClassVar[str]
-    """as in :data:`learners.LEARNERS`"""
+    """Key in :data:`learners.LEARNERS`."""
     games: ClassVar[int] = 50_000
-    """how many suit it"""
+    """Default number of games."""
     batch: ClassVar[int] = 256
-    """games side by side"""
+    """Default number of games in parallel."""
     opponent: ClassVar[str] = "random"
-    """who plays against it"""
+    """Default opponent."""
     self_play: ClassVar[Mapping[str, Any]] = {}
-    """settings that suit self-play, where they are not the defaults"""
+    """Default settings in self-play, if they differ."""
     self_play_games: ClassVar[int] = 50_000
-    """how many games suit self-play"""
+    """Default number of games in self-play."""
 
 
 class Builder(LearnerConfig, ABC):
-    """Settings of a learner that our loops teach; a run of it that was stopped at any instant goes on."""
+    """Settings of a learner trained by our loops; a run of it can be stopped at any time and resumed."""
 
     @abstractmethod
     def build(self, game: Game, rng: np.random.Generator) -> Learner:
-        """The learner, with nothing learned yet."""
+        """Return an untrained learner."""
 
     def training(
         self,
@@ -65,7 +65,7 @@ class Builder(LearnerConfig, ABC):
         seat: SeatChoice = "alternate",
         cluster: str = "",
     ) -> Stepwise:
-        """See :meth:`Looper.training`; whatever the cluster, the games are played here.
+        """See :meth:`Looper.training`; the games are always played locally.
 
         Raises:
             ValueError: numbers out of range, an unknown opponent, one that the learner cannot learn from.
@@ -81,14 +81,14 @@ class Builder(LearnerConfig, ABC):
 
 
 class Looper(LearnerConfig, ABC):
-    """Settings of a learner that goes on step by step in a loop of its own, as if our loops taught it.
+    """Settings of a learner with its own stepwise loop, used like our loops.
 
-    A run of it that was stopped at any instant goes on.
+    A run of it can be stopped at any time and resumed.
     """
 
     @abstractmethod
     def build(self, game: Game, rng: np.random.Generator) -> Stored:
-        """The learner, with nothing learned yet."""
+        """Return an untrained learner."""
 
     @abstractmethod
     def training(
@@ -102,25 +102,25 @@ class Looper(LearnerConfig, ABC):
         seat: SeatChoice = "alternate",
         cluster: str = "",
     ) -> Stepwise:
-        """A learner with nothing learned yet, and its training at the start.
+        """Return the training of a new, untrained learner.
 
         Args:
-            game: what is played.
-            games: how many to play.
-            batch: how many are played side by side.
-            seed: of everything random.
+            game: the game.
+            games: total number of games.
+            batch: number of games in parallel.
+            seed: seed of all random numbers.
             opponent: a spec string, a pool, or ``"self"``.
             seat: the learner's, as in :class:`~learners.training.Training`.
-            cluster: the address of a cluster on which they are played, "" for none.
+            cluster: address of a cluster that plays the games, "" for none.
         """
 
     @abstractmethod
     def check_opponent(self, opponent: str, game: Game) -> None:
-        """Look, before anything is done, whether it can learn from games against an opponent.
+        """Check beforehand that the learner can train against an opponent.
 
         Args:
             opponent: a spec string, or ``"self"``.
-            game: what is played.
+            game: the game.
 
         Raises:
             ValueError: it cannot.
@@ -128,22 +128,21 @@ class Looper(LearnerConfig, ABC):
 
 
 class Fitter(LearnerConfig, ABC):
-    """Settings of a learner with a loop of its own."""
+    """Settings of a learner with its own training loop."""
 
     resumes: ClassVar[bool] = False
-    """whether ``fit`` goes on from what a stopped one has left in the run, and from a finished one to more games;
-    else it starts again"""
+    """Whether ``fit`` resumes a stopped run, and extends a finished one to more games; else it starts again."""
 
     @abstractmethod
     def fit(self, task: Task) -> Progress:
-        """Train, and leave in ``task.run`` what :meth:`load` needs."""
+        """Train, and write the files that :meth:`load` needs to ``task.run``."""
 
     @abstractmethod
     def load(self, game: Game, run: Path) -> Policy:
-        """What :meth:`fit` has learned, as a policy."""
+        """Load the policy trained by :meth:`fit`."""
 
     def check_opponent(self, opponent: str, game: Game) -> None:
-        """Look, before anything is done, whether it can learn from games against an opponent.
+        """Check beforehand that the learner can train against an opponent.
 
         Raises:
             ValueError: it cannot.
@@ -155,7 +154,7 @@ class Fitter(LearnerConfig, ABC):
 
 
 AnyConfig = Builder | Looper | Fitter
-"""the settings of any learner"""
+"""Settings of any learner."""
 
 
 _KINDS: Mapping[type, tuple[tuple[type, ...], str]] = {
@@ -166,9 +165,9 @@ _KINDS: Mapping[type, tuple[tuple[type, ...], str]] = {
 
 
 def check_kinds(config: LearnerConfig) -> None:
-    """Raise ValueError for the first setting that is no whole number, number, or truth, where it should be one.
+    """Raise ValueError for the first setting that has the wrong type: integer, number or boolean.
 
-    16.0, as a file may have it, is no whole number, and true is no number.
+    16.0, as a file may have it, is not an integer, and true is not a number.
     """
     for name, hint in get_type_hints(type(config)).items():
         for kind, (admissible, words) in _KINDS.items():
@@ -180,7 +179,7 @@ def check_kinds(config: LearnerConfig) -> None:
 
 
 def check_limits(config: LearnerConfig, limits: Mapping[str, tuple[bool, str]]) -> None:
-    """Raise ValueError for the first setting whose value does not work; what does is said by name."""
+    """Raise ValueError for the first setting out of its limits; the message names the admissible values."""
     for name, (holds, admissible) in limits.items():
         if not holds:
             raise ValueError(f"{name}={getattr(config, name)} does not work for {config.name}: choose {admissible}")

@@ -1,6 +1,6 @@
-"""Fully connected nets at play: what they say of a position does not depend on what else is in its batch.
+"""Fully connected nets at play, whose output for a position does not depend on the rest of its batch.
 
-:func:`forward` has that from float64, and :func:`outputs_of`, which is faster, from sums in a fixed order.
+:func:`forward` achieves this with float64; :func:`outputs_of`, which is faster, sums in a fixed order.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from ttt_envs.compiling import Cells, Integers, Reals, compiled_nogil, inlined, 
 
 Floats = NDArray[np.float32]
 Activation = Literal["linear", "relu", "tanh", "sigmoid"]
-"""what follows a layer; ``linear`` is nothing"""
+"""Activation after a layer; ``linear`` is the identity."""
 ONE = np.float32(1)
-"""in kernels: sums of it stay in float32"""
+"""Constant for kernels: sums of it stay in float32."""
 
 
 class Dense(NamedTuple):
@@ -31,39 +31,41 @@ class Dense(NamedTuple):
 
 
 def planes(seen: Cells) -> Floats:
-    """float32[B, 3 * cells]: where own stones are, where the opponent's, and where none, of boards own stones first."""
+    """Return float32[B, 3 * cells] from boards own stones first: planes of own stones, opponent's stones, and empty
+    cells.
+    """
     return np.concatenate([seen == 1, seen == 2, seen == 0], axis=1, dtype=np.float32)
 
 
 class Packed(NamedTuple):
-    """A net that sees boards, as kernels take it: layers with ReLU between them."""
+    """A net on boards, packed for kernels: layers with ReLU between them."""
 
     weights: Floats
-    """float32[W]: layer by layer the bias, and then the weights [inputs, outputs], row by row"""
+    """float32[W]: for each layer the bias and then the weights [inputs, outputs], row by row"""
     widths: Integers
-    """int64[layers + 1]: the outputs of each layer behind the inputs of the first"""
+    """int64[layers + 1]: the number of inputs of the first layer, then the number of outputs of each layer"""
     lines: Integers
-    """int64[L, k]: the lines that it sees the states of; there may be none"""
+    """int64[L, k]: the lines that are input features; may be empty"""
 
     @classmethod
     def of(cls, layers: Sequence[tuple[Floats, Floats]], lines: Integers) -> Packed:
-        """Layers (weights, bias) of what :func:`outputs_of` says."""
+        """Pack layers (weights, bias) in the layout of :func:`outputs_of`."""
         parts = [array.ravel() for weights, bias in layers for array in (bias, weights)]
         widths = [len(layers[0][0]), *(len(bias) for _, bias in layers)]
         return cls(np.concatenate(parts, dtype=np.float32), np.array(widths), np.ascontiguousarray(lines))
 
     def room(self) -> Floats:
-        """float32[2, N], for the outputs of two layers."""
+        """Allocate float32[2, N] for the outputs of two layers."""
         return np.zeros((2, int(self.widths[1:].max())), np.float32)
 
 
 @inlined
 def outputs_of(seen: Cells, net: Packed, room: Floats) -> int:
-    """What a net says of a board int8[cells], own stones first: the row of ``room`` where it stands.
+    """Evaluate a net on a board int8[cells], own stones first; return the row of ``room`` that holds the outputs.
 
-    Input are :func:`planes` and, for each line, 2 k - 1 numbers: a 1 where :func:`states_of` says 1 to 2 k - 1. None of
-    these are ever made. Every sum is made in the order of its terms, those that are 0 left out, as most are; so it is
-    the same on every computer, too.
+    The inputs are :func:`planes` and, for each line, a one-hot vector of 2 k - 1 numbers: the states 1 to 2 k - 1 of
+    :func:`states_of`. The inputs are never materialized. Every sum is made in the order of its terms, skipping zeros,
+    which most are. So the result is also the same on every computer.
     """
     cells, states, width = len(seen), 2 * net.lines.shape[1] - 1, net.widths[1]
     out = room[0][:width]
@@ -89,7 +91,7 @@ def outputs_of(seen: Cells, net: Packed, room: Floats) -> int:
 
 @inlined
 def _begin(weights: Floats, start: int, out: Floats) -> None:
-    """The bias of a layer."""
+    """Set the outputs of a layer to its bias."""
     bias = weights[start : start + len(out)]
     for output in range(len(out)):
         out[output] = bias[output]
@@ -97,17 +99,17 @@ def _begin(weights: Floats, start: int, out: Floats) -> None:
 
 @inlined
 def _add(size: np.float32, weights: Floats, start: int, out: Floats) -> None:
-    """What an input of a layer adds to its outputs."""
+    """Add the contribution of one input to a layer's outputs."""
     row = weights[start : start + len(out)]
     for output in range(len(out)):
         out[output] += size * row[output]
 
 
 def states_of(seen: Cells, lines: Integers) -> Cells:
-    """int8[B, L]: who has what of each of ``lines`` int64[L, k], of boards int8[B, cells] own stones first.
+    """Return the state int8[B, L] of each of ``lines`` int64[L, k] on boards int8[B, cells], own stones first.
 
-    0 for no stone, n for n own stones alone, k - 1 + n for n of the opponent's alone, n < k, and 2 k - 1 where both are
-    in it. Of a line of k stones of one side, which ends the game, it says something else.
+    0: no stone; n: n own stones alone; k - 1 + n: n of the opponent's alone, n < k; 2 k - 1: stones of both. A full
+    line of k stones of one side, which ends the game, has no meaningful state.
     """
     out = np.empty((len(seen), len(lines)), np.int8)
     _states(seen, lines, out)
@@ -124,7 +126,7 @@ def _states(seen: Cells, lines: Integers, out: Cells) -> None:
 
 @inlined
 def _state(seen: Cells, lines: Integers, line: int) -> int:
-    """The same of one line of one board."""
+    """Return the state of one line of one board."""
     length: int = lines.shape[1]
     own, other = wide(0), wide(0)
     for at in range(length):
@@ -138,7 +140,7 @@ def _state(seen: Cells, lines: Integers, line: int) -> int:
 
 
 def forward(inputs: np.ndarray[Any, Any], layers: Iterable[Dense]) -> Reals:
-    """float64[B, outputs of the last layer], of ``inputs`` [B, inputs of the first]."""
+    """Return outputs float64[B, outputs of the last layer] for ``inputs`` [B, inputs of the first]."""
     out = inputs.astype(np.float64)
     for weights, bias, activation in layers:
         out = out @ weights + bias
@@ -147,7 +149,7 @@ def forward(inputs: np.ndarray[Any, Any], layers: Iterable[Dense]) -> Reals:
         elif activation == "tanh":
             out = np.tanh(out)
         elif activation == "sigmoid":
-            from scipy.special import expit  # takes .4 s to import
+            from scipy.special import expit  # its import takes .4 s
 
             out = expit(out)
     return out

@@ -1,4 +1,4 @@
-"""Two learners that learn from the games they play against each other."""
+"""Two learners trained on the games they play against each other."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ttt_envs.compiling import Integers, Reals
 
 
 class Duel:
-    """One learner for player_0 and another for player_1, as a single one that plays itself.
+    """One learner for player_0 and another for player_1, combined into a single self-playing learner.
 
     Args:
-        first: plays player_0, and learns from what it plays.
-        second: player_1.
+        first: the learner that plays player_0 and learns from its own moves.
+        second: the learner that plays player_1.
 
     Raises:
         ValueError: a learner that learns ply by ply (it would learn from the other's moves), or one of another game.
@@ -37,21 +37,21 @@ class Duel:
         self.wants_next_action = first.wants_next_action or second.wants_next_action
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
-        """float64[B, cells]: of whoever is to move."""
+        """Return float64[B, cells]: the policy of the mover's learner."""
         out = np.empty((len(boards.mover), self.game.cells))
         for _, learner, rows in self._parts(boards):
             out[rows] = learner.probabilities(boards.take(rows), rng)
         return out
 
     def explore(self, boards: Boards, rng: np.random.Generator) -> Integers:
-        """int64[B]: each learner's own behaviour."""
+        """Return int64[B]: moves of each mover's learner in training."""
         out = np.empty(len(boards.mover), np.int64)
         for _, learner, rows in self._parts(boards):
             out[rows] = learner.explore(boards.take(rows), rng)
         return out
 
     def observe(self, transition: Transition) -> dict[str, float]:
-        """Each learns from its own moves."""
+        """Update each learner from its own moves."""
         logged: dict[str, float] = {}
         for player, learner, rows in self._parts(transition.boards):
             of_player = Transition(
@@ -67,7 +67,7 @@ class Duel:
         return logged
 
     def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
-        """Both learners' arrays."""
+        """Return both learners' arrays."""
         return {
             f"{player}.{name}": array
             for player, learner in enumerate(self.players)
@@ -75,7 +75,7 @@ class Duel:
         }
 
     def from_arrays(self, arrays: Arrays) -> None:
-        """Take back what :meth:`to_arrays` gave.
+        """Restore the state from the arrays of :meth:`to_arrays`.
 
         Raises:
             ValueError: arrays of other learners.
@@ -85,7 +85,7 @@ class Duel:
             learner.from_arrays({name[2:]: array for name, array in arrays.items() if name.startswith(start)})
 
     def _parts(self, boards: Boards) -> Iterator[tuple[int, Learner, Integers]]:
-        """Each player who is to move somewhere, its learner, and the rows in which it is."""
+        """Yield each player who is to move somewhere, its learner, and the rows of its positions."""
         for player, learner in enumerate(self.players):
             rows = np.flatnonzero(boards.mover == player)
             if len(rows):

@@ -1,4 +1,4 @@
-"""What moves are worth, from what positions are worth."""
+"""Action values from state values, one ply ahead."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ttt_envs.rules import DRAW, NOT_OVER, Game, play_rows
 
 
 def one_ply_ahead(game: Game, boards: Boards, values: Callable[[Boards], Reals]) -> Reals:
-    """float64[B, cells], to the mover, NaN where illegal; a win at once is worth 1.
+    """Return action values float64[B, cells] from the mover's view, NaN where illegal; an immediate win has value 1.
 
-    A move is worth p V(after it, same mover) - (1 - p) V(after it, other mover), p the skip chance.
+    Q(a) = p V(after a, same mover) - (1 - p) V(after a, other mover), where p is the skip chance.
 
     Args:
-        game: what is played.
+        game: the game.
         boards: B positions that are not over.
-        values: of positions to their movers.
+        values: function from positions to values, from their movers' view.
     """
     skip = game.skip_chance
     rows, cell = np.nonzero(boards.legal(game))
@@ -27,7 +27,7 @@ def one_ply_ahead(game: Game, boards: Boards, values: Callable[[Boards], Reals])
     outcome = np.full(len(rows), NOT_OVER, np.int8)
     stones = np.count_nonzero(after, axis=1)
     each = np.arange(len(rows))
-    # whose turn is skipped does not matter here: both turns are valued
+    # the skip drawn here is ignored: both turns are valued
     play_rows(after, mover.copy(), stones, np.zeros(len(rows), np.uint64), each, cell, game.parameters, outcome)
     going_on = outcome == NOT_OVER
     worth = np.where(outcome == DRAW, 0.0, 1.0)

@@ -1,4 +1,4 @@
-"""The mean final reward of every move: the first and simplest algorithm of the report on three learners."""
+"""Monte Carlo control by mean final rewards: the first and simplest algorithm of the report on three learners."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ class NaiveMCConfig(Builder):
     self_play_games: ClassVar[int] = 300_000
 
     epsilon: float = 1.0
-    """probability of a random move at first, 0 to 1"""
+    """initial probability of a random move, 0 to 1"""
     epsilon_step: float = 1e-4
     """epsilon is multiplied by 1 - epsilon_step after each random move, 0 to 1"""
     rewards: Literal["report", "unit"] = "report"
     """win, draw, loss: report is 1, 0.5, 0; unit is 1, 0, -1. A move never made has the value of a draw"""
     symmetries: Symmetries = "none"
-    """apply every update also to the images of the position under the rotations, or all symmetries"""
+    """repeat every update on the rotations, or all symmetries, of the position"""
     memory: float = 2.0
-    """GiB that the table may take"""
+    """maximum size of the table in GiB"""
 
     def __post_init__(self) -> None:
         check_kinds(self)
@@ -57,15 +57,14 @@ class NaiveMCConfig(Builder):
         )
 
     def build(self, game: Game, rng: np.random.Generator) -> NaiveMC:
-        """A learner that knows nothing yet; ``rng`` is not needed."""
+        """Return an untrained learner; ``rng`` is unused."""
         return NaiveMC(self, game)
 
 
 class NaiveMC(TabularLearner):
     """The learner of :class:`NaiveMCConfig`.
 
-    The moves of games that are not over wait, for each player of each game side by side, as entries
-    ``row * cells + action``.
+    Moves of unfinished games are buffered for each player of each parallel game, as entries ``row * cells + action``.
     """
 
     def __init__(self, config: NaiveMCConfig, game: Game) -> None:
@@ -77,7 +76,7 @@ class NaiveMC(TabularLearner):
         self._lengths = np.zeros((2, 0), np.int64)
 
     def observe(self, transition: Transition) -> dict[str, float]:
-        """Keep the moves; update those of the players whose game is over, one after another."""
+        """Buffer the moves, and update the moves of players whose game is over, in order."""
         size = self.game.cells
         seen = transition.boards.own_first()
         self._make_room(int(transition.slot.max(initial=-1)) + 1)
@@ -107,11 +106,11 @@ class NaiveMC(TabularLearner):
         return {"error": error, **logged}
 
     def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
-        """The table, epsilon, and the moves of unfinished games."""
+        """Return the table, epsilon, and the moves of unfinished games."""
         return {**super().to_arrays(), "waiting": self._waiting.copy(), "lengths": self._lengths.copy()}
 
     def from_arrays(self, arrays: Arrays) -> None:
-        """Take back what :meth:`to_arrays` gave.
+        """Restore the state from the arrays of :meth:`to_arrays`.
 
         Raises:
             ValueError: arrays of another learner or game, or damaged ones.
@@ -131,7 +130,9 @@ class NaiveMC(TabularLearner):
         self._lengths, self._waiting = lengths.copy(), waiting.copy()
 
     def _make_room(self, slots: int) -> None:
-        """Room for exactly as many games side by side as were seen, so that a restored learner has the same arrays."""
+        """Grow the buffers to exactly the number of parallel games seen, so that a restored learner has the same
+        arrays.
+        """
         more = slots - self._lengths.shape[1]
         if more > 0:
             self._lengths = np.pad(self._lengths, ((0, 0), (0, more)))
@@ -151,9 +152,9 @@ def _keep(
     finished: Integers,
     results: Reals,
 ) -> int:
-    """Let each move wait with its player's earlier ones; hand out, in order, those of players whose game is over.
+    """Buffer each move after its player's earlier ones; output, in order, the moves of players whose game is over.
 
-    Returns how many moves were handed out, in ``finished`` with their final rewards in ``results``.
+    Returns the number of moves output, in ``finished`` with their final rewards in ``results``.
     """
     count = 0
     for b in range(len(slots)):
@@ -186,7 +187,7 @@ def _average(
     values: Reals,
     counts: Integers,
 ) -> float:
-    """Each value, in order, becomes the mean of the final rewards. Returns their mean absolute difference before."""
+    """Move each value to the mean of its final rewards, in order. Returns the mean absolute difference before."""
     total = 0.0
     for b in range(len(rows)):
         total += abs(move_towards(results[b], rows[b], inverses, actions[b], 1.0, 1.0, steps, values, counts))

@@ -1,4 +1,4 @@
-"""A learner's own earlier copies as its opponent: ``pool:every=5000,size=8``."""
+"""Opponent pool of a learner's own earlier snapshots: ``pool:every=5000,size=8``."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from ttt_envs.specs import parse_spec
 
 NAME = "pool"
 DIGITS = 15
-"""that its numbers may have"""
+"""Maximum number of digits of a pool's numbers."""
 
 
 class Pool:
-    """The last copies of a learner, each equally likely for a whole game.
+    """The latest snapshots of a learner; one of them, drawn uniformly, plays a whole game.
 
-    A copy is made before the first game, and whenever ``every`` more games have been begun. Game n meets one of the
-    ``size`` newest copies that there were when it began; which, its luck says. So what a game meets does not depend on
-    how many are played beside it, and the copies are all there is to store.
+    A snapshot is taken before the first game, and whenever ``every`` more games have begun. Game n meets one of the
+    ``size`` newest snapshots at its beginning, chosen by the game's random key. So opponents do not depend on the
+    number of parallel games, and only the snapshots need to be stored.
 
     Args:
-        build: makes a learner of the same kind, to hold a copy.
-        every: games from one copy to the next.
-        size: how many copies a game may meet.
+        build: makes a learner of the same kind, to hold a snapshot.
+        every: number of games between snapshots.
+        size: maximum number of snapshots that a game may meet.
 
     Raises:
         ValueError: numbers below 1.
@@ -48,13 +48,13 @@ class Pool:
         self._made = 0
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
-        """The mean of the newest copies, float64[B, cells]; within a game one of them plays."""
+        """Return the mean policy of the newest snapshots, float64[B, cells]; within a game one snapshot plays."""
         newest = [self._copies[number] for number in range(max(0, self._made - self.size), self._made)]
         mean: Reals = np.mean([copy.probabilities(boards) for copy in newest], axis=0)
         return mean
 
     def begin(self, first: int, last: int, running: int, learner: Learner) -> None:
-        """Games ``first`` to ``last`` are about to begin, while ``running`` is the lowest that still runs."""
+        """Take due snapshots before games ``first`` to ``last``, and drop those older than game ``running`` needs."""
         for number in range(self._made, last // self.every + 1):
             copy = self._build()
             copy.from_arrays({name: array.copy() for name, array in learner.to_arrays().items()})
@@ -64,7 +64,7 @@ class Pool:
         self._copies = {number: copy for number, copy in self._copies.items() if number >= oldest}
 
     def act_in_games(self, boards: Boards, games: Integers, luck: Keys, plies: Integers) -> Integers:
-        """int64[B]: a move in each of the games of these numbers."""
+        """Return a move int64[B] in each of the games with these numbers."""
         u = np.empty(len(games))
         uniforms(luck, POOL, np.zeros(len(games), np.int64), u)
         there = games // self.every + 1
@@ -77,14 +77,14 @@ class Pool:
         return actions
 
     def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
-        """All copies."""
+        """Return all snapshots."""
         arrays: dict[str, np.ndarray[Any, Any]] = {"made": np.array([self._made])}
         for number, copy in self._copies.items():
             arrays |= {f"{number}.{name}": array for name, array in copy.to_arrays().items()}
         return arrays
 
     def from_arrays(self, arrays: Arrays) -> None:
-        """Take back what :meth:`to_arrays` gave."""
+        """Restore the state from the arrays of :meth:`to_arrays`."""
         self._made = int(arrays["made"][0])
         by_number: dict[int, dict[str, np.ndarray[Any, Any]]] = {}
         for name, array in arrays.items():
@@ -101,7 +101,7 @@ class Pool:
 
 
 def parse_pool(spec: str, build: Callable[[], Learner]) -> Pool | None:
-    """The pool that a spec string asks for; None where it asks for something else.
+    """Return the pool of a spec string, or None for another opponent.
 
     Raises:
         ValueError: arguments that a pool does not take.

@@ -35,28 +35,29 @@ class QLearningConfig(Builder):
     self_play_games: ClassVar[int] = 300_000
 
     step_size: float = 1.0
-    """alpha of the first update of an entry, above 0 and at most 1"""
+    """learning rate alpha of the first update of an entry, above 0 and at most 1"""
     step_size_power: float = 0.7
-    """alpha of the n-th update of an entry is step_size / n ** step_size_power; 0 keeps it constant"""
+    """the learning rate of the n-th update of an entry is step_size / n ** step_size_power; 0 keeps it constant"""
     gamma: float = 1.0
-    """how much the next turn counts, 0 to 1"""
+    """discount factor per turn, 0 to 1"""
     epsilon: float = 0.3
-    """probability of a random move while learning, 0 to 1"""
+    """probability of a random move during training, 0 to 1"""
     epsilon_step: float = 0.0
     """epsilon is multiplied by 1 - epsilon_step after each random move, 0 to 1"""
     bootstrap: Bootstrap = "own-turn"
-    """own-turn: look ahead to the own next turn, and learn the best response to the opponent met; ply: in self-play, to
-    the next ply, and learn minimax values"""
+    """own-turn: bootstrap from the own next turn, and learn the best response to the opponent met; ply: in self-play,
+    bootstrap from the next ply, and learn minimax values"""
     target: Literal["max", "chosen"] = "max"
-    """value of the next turn: of its best move, or of the move then played, exploratory ones included"""
+    """value of the next turn: max over its moves (Q-learning), or that of the move played (SARSA), exploration
+    included"""
     values: Literal["action", "afterstate"] = "action"
-    """what has a value: each action in a position, or the position after it, which is the same for several actions"""
+    """entries of the table: action values, or afterstate values, which several actions share"""
     rewards: Literal["unit", "report"] = "unit"
-    """win, draw, loss: unit is 1, 0, -1; report is 1, 0.5, 0. What was never updated has the value of a draw"""
+    """win, draw, loss: unit is 1, 0, -1; report is 1, 0.5, 0. Entries never updated have the value of a draw"""
     symmetries: Symmetries = "none"
-    """apply every update also to the images of the position under the rotations, or all symmetries"""
+    """repeat every update on the rotations, or all symmetries, of the position"""
     memory: float = 2.0
-    """GiB that the table may take"""
+    """maximum size of the table in GiB"""
 
     def __post_init__(self) -> None:
         check_kinds(self)
@@ -78,7 +79,7 @@ class QLearningConfig(Builder):
             )
 
     def build(self, game: Game, rng: np.random.Generator) -> QLearning:
-        """A learner that knows nothing yet; ``rng`` is not needed."""
+        """Return an untrained learner; ``rng`` is unused."""
         return QLearning(self, game)
 
 
@@ -99,7 +100,7 @@ class QLearning(TabularLearner):
         self.wants_next_action = config.target == "chosen"
 
     def observe(self, transition: Transition) -> dict[str, float]:
-        """Update one entry for each game, one after another, or one for each of its images."""
+        """Update one entry per game in order, or one for each of its symmetries."""
         entered = transition.boards.own_first()
         if self.table.afterstates:
             entered[np.arange(len(entered)), transition.action] = 1
@@ -141,7 +142,7 @@ def _update(
     values: Reals,
     counts: Integers,
 ) -> float:
-    """The update of each transition, in order, in the rows int64[B, images]. Returns the mean absolute TD error."""
+    """Update from each transition, in order, in the rows int64[B, images]. Returns the mean absolute TD error."""
     total = 0.0
     for b in range(len(rows)):
         target = rewards[b]

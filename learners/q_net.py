@@ -1,4 +1,4 @@
-"""A Q-network in TensorFlow, as in the report on three learners, with the variants that make it strong and fast."""
+"""A Q-network in TensorFlow, as in the report on three learners, with variants that improve its strength and speed."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ from ttt_envs.rules import Game, pick
 from ttt_envs.symmetry import Symmetries, inverse, symmetries
 
 BLOCK = 256
-"""positions that are valued at once in earnest: a matrix product's rounding depends on its shape, so it has only one"""
+"""Fixed inference batch size, so that results do not depend on the batch: rounding in a matrix product depends on
+shape."""
 DEVICE = "/CPU:0"
-"""a net of this size is fastest there"""
+"""Fastest device for a net of this size."""
 LARGEST = float(np.finfo(np.float32).max)
 BETA_1, BETA_2, ADAM_EPSILON = 0.9, 0.999, 1e-8
-"""of Adam, as its paper and TensorFlow's AdamOptimizer have them"""
+"""Constants of Adam, as in its paper and TensorFlow's AdamOptimizer."""
 
 
 @dataclass(frozen=True)
@@ -49,35 +50,34 @@ class QNetConfig(Builder):
     self_play_games: ClassVar[int] = 30_000
 
     hidden: int = 64
-    """units of the hidden layer, 1 to 65536"""
+    """number of units of the hidden layer, 1 to 65536"""
     optimizer: Literal["adam", "sgd"] = "adam"
     """Adam (Kingma and Ba, 2015), or plain gradient descent"""
     learning_rate: float = 0.001
-    """of the optimizer, above 0"""
+    """initial learning rate of the optimizer, above 0"""
     learning_rate_decay: float = 0.0
-    """update n, from 0, has the rate learning_rate / (1 + learning_rate_decay n); 0 keeps it constant"""
+    """the learning rate of update n, from 0, is learning_rate / (1 + learning_rate_decay n); 0 keeps it constant"""
     gamma: float = 1.0
-    """how much the next turn counts, 0 to 1"""
+    """discount factor per turn, 0 to 1"""
     epsilon: float = 1.0
-    """probability of a random move while learning, 0 to 1"""
+    """probability of a random move during training, 0 to 1"""
     epsilon_step: float = 1e-4
     """epsilon is multiplied by 1 - epsilon_step after each random move, 0 to 1"""
     bootstrap: Bootstrap = "own-turn"
-    """own-turn: look ahead to the own next turn, and learn the best response to the opponent met; ply: in self-play, to
-    the next ply, and learn minimax values"""
+    """own-turn: bootstrap from the own next turn, and learn the best response to the opponent met; ply: in self-play,
+    bootstrap from the next ply, and learn minimax values"""
     rewards: Literal["unit", "report"] = "unit"
     """win, draw, loss: unit is 1, 0, -1; report is 1, 0.5, 0"""
     symmetries: Symmetries = "none"
-    """let every update learn also from the images of the positions under the rotations, or all symmetries, and play in
-    earnest by the mean of their values"""
+    """add the rotations, or all symmetries, of the positions to every update, and average over them in greedy play"""
     replay_size: int = 0
-    """decisions that are remembered, of which updates draw; 0: every update learns from what was just played"""
+    """capacity of the replay buffer in decisions; 0: no buffer, every update learns from the latest decisions"""
     replay_batch: int = 256
-    """remembered decisions that an update draws"""
+    """number of decisions in a minibatch from the replay buffer"""
     updates: int = 1
-    """updates for every set of decisions played; more than 1 only with a replay memory"""
+    """number of updates per batch of decisions played; more than 1 only with a replay buffer"""
     target_every: int = 0
-    """updates after which the net that values the next turn is made equal to the one that learns; 0: it is the same"""
+    """number of updates between copies of the net to the target net; 0: no target net"""
 
     def __post_init__(self) -> None:
         check_kinds(self)
@@ -106,7 +106,7 @@ class QNetConfig(Builder):
             )
 
     def build(self, game: Game, rng: np.random.Generator) -> QNet:
-        """A learner with random weights; ``rng`` is for these and for the draws from the replay memory.
+        """Return a learner with random weights; ``rng`` draws these and the minibatches of the replay buffer.
 
         Raises:
             ValueError: TensorFlow is not installed.
@@ -118,7 +118,7 @@ class QNet:
     """The learner of :class:`QNetConfig`. One net serves both seats: it sees the mover's stones as its own.
 
     The same seed gives the same learner, bit for bit, on one machine with the same TensorFlow and one thread. Building
-    the first one asks TensorFlow for one thread, unless the process has used TensorFlow or chosen a number before.
+    the first learner limits TensorFlow to one thread, unless the process has used TensorFlow or set a number before.
 
     Everything runs on the CPU, where a net of this size is fastest.
     """
@@ -136,27 +136,27 @@ class QNet:
         self._permutations = symmetries(game, config.symmetries)
         self._inverses = inverse(self._permutations)
         self.symmetric = config.symmetries == "all"
-        """it plays by the mean of all images"""
+        """Whether greedy play averages over all symmetries."""
         initial, draws = rng.spawn(2)
         self.net = NetInTensorFlow(config, game, initial)
         self.replay = Replay(game, config.replay_size, draws) if config.replay_size else None
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
-        """float64[B, cells]: equal shares for the moves of highest value."""
+        """Return float64[B, cells]: equal shares for the moves of highest value."""
         seen = boards.own_first()
         return _greedy(boards.legal(self.game), self._in_earnest(seen))
 
     def action_values(self, boards: Boards) -> Reals:
-        """float64[B, cells], to the mover, NaN where illegal."""
+        """Return action values float64[B, cells] from the mover's view, NaN where illegal."""
         seen = boards.own_first()
         return np.where(boards.legal(self.game), self._in_earnest(seen), np.nan)
 
     def values(self, boards: Boards) -> Reals:
-        """float64[B], to the mover."""
+        """Return values float64[B] from the mover's view."""
         return np.asarray(np.nanmax(self.action_values(boards), axis=1))
 
     def explore(self, boards: Boards, rng: np.random.Generator) -> Integers:
-        """int64[B]: epsilon-greedy."""
+        """Return epsilon-greedy moves int64[B]."""
         seen = boards.own_first()
         u = rng.random((len(seen), 2))
         out = sample(_greedy(boards.legal(self.game), self._valued(seen)), u[:, 1])
@@ -164,7 +164,7 @@ class QNet:
         return out
 
     def observe(self, transition: Transition) -> dict[str, float]:
-        """Update the net once from all the decisions, or ``updates`` times from remembered ones."""
+        """Update the net once from all the decisions, or ``updates`` times from the replay buffer."""
         reward = final_rewards(transition.reward, transition.discount == 0, self.config.rewards)
         batch = packed(
             transition.boards.own_first(),
@@ -183,12 +183,12 @@ class QNet:
         return {"loss": loss, "epsilon": float(self.epsilon[0]), "updates": float(self.updates)}
 
     def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
-        """The weights, what the optimizer and the replay memory hold, epsilon, and how many updates there were."""
+        """Return the weights, the optimizer's state, the replay buffer, epsilon, and the number of updates."""
         arrays = {**self.net.to_arrays(), "epsilon": self.epsilon.copy(), "updates": np.array([self.updates])}
         return arrays if self.replay is None else {**arrays, **self.replay.to_arrays()}
 
     def from_arrays(self, arrays: Arrays) -> None:
-        """Take back what :meth:`to_arrays` gave.
+        """Restore the state from the arrays of :meth:`to_arrays`.
 
         Raises:
             ValueError: arrays of another learner, game or settings, or damaged ones.
@@ -207,7 +207,7 @@ class QNet:
         return self.config.name
 
     def _update(self, batch: Floats) -> float:
-        """Take one step of the optimizer; the loss before it."""
+        """Take one optimizer step; return the loss before it."""
         rate = self.config.learning_rate / (1 + self.config.learning_rate_decay * self.updates)
         self.updates += 1
         loss = self.net.update(batch, rate, self.updates)
@@ -216,10 +216,10 @@ class QNet:
         return loss
 
     def _valued(self, seen: Cells) -> Reals:
-        """The net's values float64[B, cells].
+        """Return the net's values float64[B, cells].
 
         Raises:
-            ValueError: it has learned itself to death.
+            ValueError: training diverged (non-finite values).
         """
         values = self.net.values(seen)
         if not np.isfinite(values).all():
@@ -230,9 +230,9 @@ class QNet:
         return values
 
     def _in_earnest(self, seen: Cells) -> Reals:
-        """float64[B, cells]: the mean over the images that were learned from.
+        """Return values float64[B, cells] averaged over the training symmetries.
 
-        The sum of few float32 numbers in float64 is exact, so moves that are images of each other have equal values.
+        A sum of few float32 numbers in float64 is exact, so symmetric moves have equal values.
         """
         total = np.zeros(seen.shape)
         for permutation, back in zip(self._permutations, self._inverses, strict=True):
@@ -240,7 +240,7 @@ class QNet:
         return total / len(self._permutations)
 
     def _in_blocks(self, seen: Cells) -> Reals:
-        """:meth:`_valued` in blocks of one size, so that a position's values do not depend on what it is asked with."""
+        """Apply :meth:`_valued` in blocks of fixed size, so that a position's values do not depend on its batch."""
         padded = np.zeros((-(-len(seen) // BLOCK) * BLOCK, self.game.cells), np.int8)
         padded[: len(seen)] = seen
         out = np.empty(padded.shape)
@@ -250,13 +250,13 @@ class QNet:
 
 
 def packed(seen: Cells, action: Integers, reward: Reals, discount: Reals, after: Cells) -> Floats:
-    """Decisions as the net learns from them: one array, because every argument of a compiled function costs time.
+    """Pack decisions for training into one array, because every argument of a compiled function costs time.
 
     Args:
         seen: int8[B, cells] before the move, own stones first.
         action: int64[B].
         reward: float64[B].
-        discount: float64[B], gamma with the sign of who is to move next; 0 where the game is over.
+        discount: float64[B], gamma with the sign of the next mover (-1 the opponent); 0 where the game is over.
         after: int8[B, cells], as ``seen``, at the next turn; meaningless where discount is 0.
 
     Returns:
@@ -266,9 +266,9 @@ def packed(seen: Cells, action: Integers, reward: Reals, discount: Reals, after:
 
 
 class Replay:
-    """The last ``size`` decisions, from which batches are drawn with replacement.
+    """Replay buffer of the last ``size`` decisions; batches are drawn with replacement.
 
-    Its generator is SFC64, the whole state of which is one array while only ``random`` is drawn.
+    Its generator is SFC64: as long as only ``random`` is drawn, its whole state is one array.
     """
 
     def __init__(self, game: Game, size: int, rng: np.random.Generator) -> None:
@@ -280,20 +280,20 @@ class Replay:
 
     @property
     def kept(self) -> int:
-        """How many decisions are remembered."""
+        """Number of decisions in the buffer."""
         return min(self._met, len(self._memory))
 
     def add(self, batch: Floats) -> None:
-        """Remember decisions, as :func:`packed` makes them, in place of the oldest."""
+        """Add decisions from :func:`packed`, replacing the oldest."""
         self._memory[(self._met + np.arange(len(batch))) % len(self._memory)] = batch
         self._met += len(batch)
 
     def draw(self, count: int) -> Floats:
-        """``count`` decisions."""
+        """Draw ``count`` decisions."""
         return self._memory[(self._rng.random(count) * self.kept).astype(np.int64)]
 
     def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
-        """What is remembered, how many decisions were met, and the generator."""
+        """Return the buffer, the number of decisions added, and the generator's state."""
         state: Any = self._bits.state
         return {
             "replay": self._memory[: self.kept].copy(),
@@ -302,7 +302,7 @@ class Replay:
         }
 
     def check(self, arrays: Arrays) -> None:
-        """Raise ValueError unless ``arrays`` fit."""
+        """Raise ValueError unless ``arrays`` have the expected shapes, dtypes and ranges."""
         check("replay_met", arrays, "i8", (1,), 0, 2**62)
         check("replay_draws", arrays, "u8", (4,), 0, 2**64 - 1)
         cells = self._cells
@@ -317,7 +317,7 @@ class Replay:
         )
 
     def from_arrays(self, arrays: Arrays) -> None:
-        """Take back what :meth:`to_arrays` gave, once it is checked."""
+        """Restore the state from the arrays of :meth:`to_arrays`, after :meth:`check`."""
         self._met = int(arrays["replay_met"][0])
         self._memory[: self.kept] = arrays["replay"]
         state: Any = self._bits.state
@@ -326,9 +326,10 @@ class Replay:
 
 
 class NetInTensorFlow:
-    """The net and its optimizer in TensorFlow: four weights, a compiled function that values, and one that learns.
+    """The net and its optimizer in TensorFlow: four weight arrays, a compiled inference function, and a compiled
+    update.
 
-    Each of the two is traced once, for batches of any size.
+    Each function is traced once, for batches of any size.
 
     Attributes:
         functions: these two, as ``tf.function`` made them.
@@ -348,7 +349,7 @@ class NetInTensorFlow:
         }
         with tf.device(DEVICE):
             self._permutations = tf.constant(permutations)
-            self._actions = tf.constant(inverse(permutations).T)  # [a, s]: the action a in image s
+            self._actions = tf.constant(inverse(permutations).T)  # [a, s]: action a under symmetry s
             self._weights = {name: tf.Variable(_glorot(shape, rng)) for name, shape in shapes.items()}
             zeros = {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
             adam = config.optimizer == "adam"
@@ -363,31 +364,31 @@ class NetInTensorFlow:
             tf.function(self._values, input_signature=[boards], autograph=False),
             tf.function(self._update, input_signature=[decisions, tf.TensorSpec((), tf.float32)], autograph=False),
         )
-        # calling what was traced, with tensors, spares half the time of a call
+        # calling the traced functions with tensors halves the time of a call
         self._compiled_values, self._compiled_update = (f.get_concrete_function() for f in self.functions)
 
     def values(self, seen: Cells) -> Reals:
-        """float64[B, cells], of boards int8[B, cells] with own stones first."""
+        """Return values float64[B, cells] of boards int8[B, cells] with own stones first."""
         return np.asarray(self._compiled_values(self._tf.constant(seen)).numpy(), np.float64)
 
     def update(self, batch: Floats, rate: float, step: int) -> float:
-        """Take step ``step``, from 1, with the learning rate ``rate``; the loss before it."""
+        """Take step ``step``, from 1, with the learning rate ``rate``; return the loss before it."""
         tf = self._tf
         if self._means:
             rate = adam_rate(rate, step)
         return float(self._compiled_update(tf.constant(batch), tf.constant(rate, tf.float32)))
 
     def renew_target(self) -> None:
-        """Make the net that values the next turn equal to the one that learns."""
+        """Copy the net to the target net."""
         for name, weight in self._weights.items():
             self._target[name].assign(weight)
 
     def _planes(self, seen: Any) -> Any:
-        """float32[B, 2 * cells]: where own stones are, and where the opponent's."""
+        """Return float32[B, 2 * cells]: planes of own stones and of the opponent's."""
         return self._tf.cast(self._tf.concat([seen == 1, seen == 2], axis=1), self._tf.float32)
 
     def _forward(self, weights: Mapping[str, Any], planes: Any) -> tuple[Any, Any]:
-        """What the hidden layer gives, float32[B, hidden], and the values, float32[B, cells]."""
+        """Return the hidden layer's outputs float32[B, hidden] and the values float32[B, cells]."""
         tf = self._tf
         hidden = tf.nn.relu(tf.nn.bias_add(planes @ weights["hidden_kernel"], weights["hidden_bias"]))
         return hidden, tf.nn.bias_add(hidden @ weights["output_kernel"], weights["output_bias"])
@@ -397,7 +398,7 @@ class NetInTensorFlow:
             return self._forward(self._weights, self._planes(seen))[1]
 
     def _update(self, batch: Any, rate: Any) -> Any:
-        """One step down the gradient of the mean of (target - Q(s, a))^2 over all decisions and their images."""
+        """Make a gradient step on the mean of (target - Q(s, a))^2 over all decisions and their symmetries."""
         tf = self._tf
         with tf.device(DEVICE):
             seen, after, numbers = tf.split(batch, [self._cells, self._cells, 3], axis=1)
@@ -415,7 +416,7 @@ class NetInTensorFlow:
             move = tf.one_hot(action, self._cells)
             error = tf.reduce_sum(values * move, axis=1) - target
             loss = tf.reduce_mean(tf.square(error))
-            # the gradient written out, which takes half the operations of a tape's: from the output back to the input
+            # explicit backpropagation, which takes half the operations of a gradient tape
             by_values = move * (2 * error / tf.cast(tf.size(error), tf.float32))[:, None]
             by_hidden = tf.matmul(by_values, weights["output_kernel"], transpose_b=True) * tf.cast(
                 hidden > 0, tf.float32
@@ -431,7 +432,7 @@ class NetInTensorFlow:
             return loss
 
     def _step(self, name: str, gradient: Any, rate: Any) -> None:
-        """Change one of the weights as the optimizer says."""
+        """Apply an optimizer step to one of the weight arrays."""
         weight = self._weights[name]
         if not self._means:
             weight.assign_sub(rate * gradient)
@@ -439,24 +440,24 @@ class NetInTensorFlow:
         adam_step(self._tf, weight, self._means[name], self._squares[name], gradient, rate)
 
     def _variables(self) -> dict[str, Any]:
-        """All that changes, by the names of the arrays."""
+        """Return all mutable variables by the names of their arrays."""
         kinds = {"": self._weights, "_mean": self._means, "_square": self._squares}
         if self._config.target_every:
             kinds["_target"] = self._target
         return {name + kind: variable for kind, group in kinds.items() for name, variable in group.items()}
 
     def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
-        """The weights and what the optimizer holds."""
+        """Return the weights and the optimizer's state."""
         return {name: variable.numpy().copy() for name, variable in self._variables().items()}
 
     def check(self, arrays: Arrays) -> None:
-        """Raise ValueError unless ``arrays`` fit."""
+        """Raise ValueError unless ``arrays`` have the expected shapes, dtypes and ranges."""
         for name, variable in self._variables().items():
             least = 0.0 if name.endswith("_square") else -LARGEST
             check(name, arrays, "f4", tuple(variable.shape), least, LARGEST)
 
     def from_arrays(self, arrays: Arrays) -> None:
-        """Take back what :meth:`to_arrays` gave."""
+        """Restore the state from the arrays of :meth:`to_arrays`."""
         for name, variable in self._variables().items():
             variable.assign(arrays[name])
 
@@ -469,24 +470,24 @@ def check(
     least: float | list[int],
     most: float | list[int],
 ) -> None:
-    """Raise ValueError unless the array ``name`` is there, has this dtype and shape, and numbers in these limits."""
+    """Raise ValueError unless the array ``name`` exists, has this dtype and shape, and numbers within these limits."""
     array = checked(arrays, name, shape, kind, "q-net")
     if not ((array >= least) & (array <= most)).all():
         raise ValueError(f"q-net cannot hold the numbers in {name}, which are out of range: they are damaged")
 
 
 def adam_rate(rate: float, step: int) -> float:
-    """The learning rate of step ``step``, from 1, of Adam: its moments start at 0, for which this makes up."""
+    """Return Adam's learning rate for step ``step``, from 1, corrected for moments that start at 0."""
     return rate * math.sqrt(1 - BETA_2**step) / (1 - BETA_1**step)
 
 
 def adam_step(tf: Any, weight: Any, mean: Any, square: Any, gradient: Any, rate: Any) -> None:
-    """Change a weight and its moments, variables all, as Adam says, with a rate of :func:`adam_rate`."""
+    """Apply an Adam step to a weight and its moments, all variables, with a rate from :func:`adam_rate`."""
     tf.raw_ops.ResourceApplyAdam(
         var=weight.handle,
         m=mean.handle,
         v=square.handle,
-        beta1_power=0.0,  # the rate has the correction
+        beta1_power=0.0,  # the rate includes the bias correction
         beta2_power=0.0,
         lr=rate,
         beta1=BETA_1,
@@ -497,7 +498,7 @@ def adam_step(tf: Any, weight: Any, mean: Any, square: Any, gradient: Any, rate:
 
 
 def import_tensorflow(wanted_by: str) -> Any:
-    """The module, told to use one thread where nobody has decided that yet: more threads add up in another order.
+    """Import TensorFlow, with one thread unless configured otherwise: more threads change the order of sums.
 
     Raises:
         ValueError: it is not installed.
@@ -513,13 +514,13 @@ def import_tensorflow(wanted_by: str) -> Any:
         if threads.get_intra_op_parallelism_threads() == threads.get_inter_op_parallelism_threads() == 0:
             threads.set_intra_op_parallelism_threads(1)
             threads.set_inter_op_parallelism_threads(1)
-    except RuntimeError:  # TensorFlow is at work already
+    except RuntimeError:  # TensorFlow is already initialized
         pass
     return tf
 
 
 def _glorot(shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
-    """Uniform in +-sqrt(6 / (inputs + outputs)) for a kernel (Glorot and Bengio, 2010), 0 for a bias."""
+    """Draw a kernel uniform in +-sqrt(6 / (inputs + outputs)) (Glorot and Bengio, 2010), or a bias of 0."""
     if len(shape) == 1:
         return np.zeros(shape, np.float32)
     limit = math.sqrt(6 / sum(shape))
@@ -527,13 +528,13 @@ def _glorot(shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
 
 
 def _greedy(legal: Flags, values: Reals) -> Reals:
-    """Equal shares, float64[B, cells], for the legal actions with the highest value."""
+    """Return equal shares float64[B, cells] for the legal actions with the highest value."""
     return best_shares(np.where(legal, values, np.nan))
 
 
 @compiled
 def _stray(seen: Cells, u: Reals, epsilon: Reals, epsilon_step: float, moves: Integers) -> None:
-    """Put a random move in place of a greedy one where ``u`` float64[B, 2] says so; epsilon shrinks with each."""
+    """Replace greedy moves by random ones where ``u`` float64[B, 2] is below epsilon, which decays with each."""
     for b in range(len(moves)):
         if u[b, 0] < epsilon[0]:
             moves[b] = pick(seen[b], u[b, 1])

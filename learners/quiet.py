@@ -1,4 +1,4 @@
-"""Imports of TensorFlow and torch: without what they write, and in an order in which both work in one process."""
+"""Imports of TensorFlow and torch without their log output, and in an order in which both work in one process."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from contextlib import contextmanager, suppress
 
 @contextmanager
 def without_chatter() -> Iterator[None]:
-    """What is written to the standard error inside is dropped, unless it ends in an exception.
+    """Discard output to the standard error inside the context, unless it ends in an exception.
 
-    TensorFlow's libraries tell there of graphics cards that they did not find, past Python and any setting.
+    TensorFlow's native libraries report missing GPUs there, which neither Python nor any setting can suppress.
     """
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # for what comes later
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # for later output
     sys.stderr.flush()
     kept = os.dup(2)
     with tempfile.TemporaryFile() as said:
@@ -35,17 +35,17 @@ def without_chatter() -> Iterator[None]:
 
 
 def avoid_triton_crash() -> None:
-    """Make TensorFlow and torch safe in one process; to be called before either is imported for our own use.
+    """Make TensorFlow and torch safe in one process; call it before importing either.
 
-    torch's packages for Linux bring triton, which torch imports when the first optimizer is made. TensorFlow and triton
-    each contain LLVM, and where triton is loaded after TensorFlow the process ends by a segmentation fault (TensorFlow
-    2.21, triton 3.7); in the other order both work. So triton is imported here. Where TensorFlow is loaded already,
-    torch is told instead that triton is not installed: it compiles code for graphics cards with it, and nothing else.
+    torch's packages for Linux bring triton, which torch imports when it makes the first optimizer. TensorFlow and
+    triton each contain LLVM. A process that loads triton after TensorFlow ends by a segmentation fault (TensorFlow
+    2.21, triton 3.7); the other order works. So triton is imported here. If TensorFlow is loaded already, triton is
+    instead marked as not installed: torch needs it only to compile code for GPUs.
     """
     if "triton" in sys.modules or importlib.util.find_spec("tensorflow") is None:
         return
     if "tensorflow" in sys.modules:
         sys.modules["triton"] = None  # type: ignore[assignment]  # an import of it raises ImportError
     else:
-        with suppress(ImportError):  # without triton, as in torch's CPU builds, nothing crashes
+        with suppress(ImportError):  # torch's CPU builds have no triton, and nothing crashes
             importlib.import_module("triton")

@@ -1,4 +1,4 @@
-"""Tables over the positions met, key -> row of numbers, growing as positions come; and what learners with one share."""
+"""Hash tables of values over visited positions, which grow on demand, and the base class of tabular learners."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from ttt_envs.symmetry import Symmetries, inverse, symmetries
 
 
 class PositionTable:
-    """Values and counts for every position met: of every action in it, or in a table of after-states of itself.
+    """Values and visit counts of every position met: one per action, or in an afterstate table one per position.
 
     Args:
-        game: whose positions.
-        memory: bytes that the table may take; beyond that :meth:`rows` raises MemoryError.
-        afterstates: rows are positions after a move, as the player who made it sees them, with one value each.
-        initial: the value of what was not updated yet.
+        game: the game.
+        memory: maximum size of the table in bytes; beyond it :meth:`rows` raises MemoryError.
+        afterstates: rows are positions after a move, from the view of the player who made it, with one value each.
+        initial: the value of entries never updated.
 
     Attributes:
-        values: float64[capacity + 1, width], width 1 for after-states and otherwise an entry for each cell. The last
-            row keeps the initial value, so that row -1, of a position not met, has it.
+        values: float64[capacity + 1, width], where width is 1 for afterstates and otherwise the number of cells. The
+            last row keeps the initial value, so that row -1, of a position not met, has it.
         counts: int64[capacity + 1, width].
-        size: rows in use.
+        size: number of rows in use.
     """
 
     def __init__(self, game: Game, memory: int, *, afterstates: bool = False, initial: float = 0.0) -> None:
@@ -42,15 +42,15 @@ class PositionTable:
 
     @property
     def size(self) -> int:
-        """Rows in use."""
+        """Number of rows in use."""
         return self._index.size
 
     def find(self, cells: Cells) -> Integers:
-        """int64[B]: the rows of boards int8[B, cells], -1 where a board was not met."""
+        """Return the rows int64[B] of boards int8[B, cells], -1 where a board is not in the table."""
         return self._index.find(self._keys(cells))
 
     def rows(self, cells: Cells) -> Integers:
-        """int64[B]: the rows of boards int8[B, cells], new ones where a board was not met.
+        """Return the rows int64[B] of boards int8[B, cells], adding those not in the table.
 
         Raises:
             MemoryError: the table would grow beyond its limit.
@@ -60,14 +60,14 @@ class PositionTable:
         return self._index.rows(wanted)
 
     def cells(self, rows: Integers) -> Cells:
-        """int8[B, cells]: the boards of rows int64[B]."""
+        """Return the boards int8[B, cells] of rows int64[B]."""
         return cells_of(self._index.keys[rows], self.game)
 
     def of_moves(self, seen: Cells) -> Integers:
-        """Where the kernels here find the values of the moves on boards int8[B, cells], the mover's stones first.
+        """Return the rows that hold the values of the moves on boards int8[B, cells], the mover's stones first.
 
         Returns:
-            int64[B, 1], the row of the board; of after-states int64[B, cells], the row after each move, meaningless
+            int64[B, 1], the row of the board; for afterstates int64[B, cells], the row after each move, meaningless
             where it is illegal. -1 is a row not met.
         """
         if not self.afterstates:
@@ -100,7 +100,7 @@ class PositionTable:
         self._reserve(capacity, self.values, self.counts)
 
     def _reserve(self, capacity: int, values: Reals, counts: Integers) -> None:
-        """Room for ``capacity`` rows, of which the first are those given."""
+        """Allocate ``capacity`` rows and copy the given ones to the front."""
         width = self.values.shape[1]
         size = self.size
         self.values = np.full((capacity + 1, width), self.initial)
@@ -109,7 +109,7 @@ class PositionTable:
         self.counts[:size] = counts[:size]
 
     def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
-        """The rows in use, in the order in which positions were met, and the edges of the board."""
+        """Return the rows in use, in order of first visit, and the board's shape."""
         return {
             "board": np.array([self.game.rows, self.game.columns]),
             "keys": self._index.keys[: self.size].copy(),
@@ -118,7 +118,7 @@ class PositionTable:
         }
 
     def from_arrays(self, arrays: Arrays) -> None:
-        """Take back what :meth:`to_arrays` gave.
+        """Restore the state from the arrays of :meth:`to_arrays`.
 
         Raises:
             ValueError: arrays of another game or type, or with numbers that no table has.
@@ -144,15 +144,15 @@ class PositionTable:
 
 
 def rows_of(arrays: Arrays, name: str) -> int:
-    """The length of an array that may be missing, or have no length: then 0."""
+    """Return the length of an array, 0 if it is missing or has no dimensions."""
     return len(arrays[name]) if name in arrays and arrays[name].ndim else 0
 
 
 def checked(arrays: Arrays, name: str, shape: tuple[int, ...], kind: str, owner: str) -> np.ndarray[Any, Any]:
-    """The array ``name``, where it has this shape and dtype.
+    """Return the array ``name`` if it has this shape and dtype.
 
     Raises:
-        ValueError: it has not.
+        ValueError: it is missing or has another shape or dtype.
     """
     array = arrays.get(name)
     if array is None or array.shape != shape or array.dtype != np.dtype(kind):
@@ -165,17 +165,17 @@ def checked(arrays: Arrays, name: str, shape: tuple[int, ...], kind: str, owner:
 
 
 class TabularLearner:
-    """A learner with a table and epsilon-greedy exploration; what it learns from a transition is its subclass's.
+    """Base class of learners with a table and epsilon-greedy exploration; subclasses define the update.
 
     One table serves both seats: it sees the mover's stones as its own.
 
     Args:
         name: of the learner.
-        game: what is learned.
-        table: with nothing in it yet.
-        epsilon: probability of a random move while learning.
+        game: the game.
+        table: an empty table.
+        epsilon: probability of a random move during training.
         epsilon_step: epsilon is multiplied by 1 - epsilon_step after each random move.
-        which: the symmetries under whose images every update is repeated.
+        which: the symmetries under which every update is repeated.
     """
 
     pure: ClassVar[bool] = True
@@ -194,28 +194,30 @@ class TabularLearner:
         self._permutations = symmetries(game, which)
         self._inverses = inverse(self._permutations)
         self.symmetric = which == "all"
-        """every update was made to all images"""
+        """Whether every update is repeated under all symmetries."""
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
-        """float64[B, cells]: equal shares for the moves of highest value; all moves where the position is new."""
+        """Return float64[B, cells]: equal shares for the moves of highest value; all moves where the position is
+        new.
+        """
         seen = boards.own_first()
         out = np.empty(seen.shape)
         _greedy(seen, self.table.values, self.table.of_moves(seen), self.game.parameters, out)
         return out
 
     def action_values(self, boards: Boards) -> Reals:
-        """float64[B, cells], to the mover, NaN where illegal; the initial value where nothing was learned."""
+        """Return action values float64[B, cells] from the mover's view, NaN where illegal; initial if never updated."""
         seen = boards.own_first()
         out = np.empty(seen.shape)
         _action_values(seen, self.table.values, self.table.of_moves(seen), self.game.parameters, out)
         return out
 
     def values(self, boards: Boards) -> Reals:
-        """float64[B], to the mover."""
+        """Return values float64[B] from the mover's view."""
         return np.asarray(np.nanmax(self.action_values(boards), axis=1))
 
     def explore(self, boards: Boards, rng: np.random.Generator) -> Integers:
-        """int64[B]: epsilon-greedy."""
+        """Return epsilon-greedy moves int64[B]."""
         seen = boards.own_first()
         out = np.empty(len(seen), np.int64)
         rows = self.table.of_moves(seen)
@@ -224,11 +226,11 @@ class TabularLearner:
         return out
 
     def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
-        """The table and epsilon."""
+        """Return the table and epsilon."""
         return {**self.table.to_arrays(), "epsilon": self.epsilon.copy()}
 
     def from_arrays(self, arrays: Arrays) -> None:
-        """Take back what :meth:`to_arrays` gave.
+        """Restore the state from the arrays of :meth:`to_arrays`.
 
         Raises:
             ValueError: arrays of another learner or game, or damaged ones.
@@ -240,7 +242,9 @@ class TabularLearner:
         self.epsilon = epsilon.copy()
 
     def _image_rows(self, cells: Cells) -> Integers:
-        """int64[B, images]: rows for all images of boards int8[B, cells], the first for the board itself."""
+        """Return the rows int64[B, images] of all symmetries of boards int8[B, cells], the first for the board
+        itself.
+        """
         count, size = cells.shape
         images = len(self._permutations)
         return self.table.rows(cells[:, self._permutations].reshape(count * images, size)).reshape(count, images)
@@ -250,11 +254,11 @@ class TabularLearner:
 
 
 MOST_MEMORY = 2**20
-"""GiB that a table may be allowed to take"""
+"""Maximum setting of a table's size in GiB."""
 
 
 def final_rewards(rewards: Reals, over: Integers | np.ndarray[Any, np.dtype[np.bool_]], kind: str) -> Reals:
-    """Rewards of -1, 0 and 1 as 0, 0.5 and 1 in games that are over, where ``kind`` is "report"."""
+    """Map final rewards -1, 0 and 1 to 0, 0.5 and 1 where the game is over, if ``kind`` is "report"."""
     return np.where(over, (rewards + 1) / 2, rewards) if kind == "report" else rewards
 
 
@@ -265,21 +269,21 @@ def final_rewards(rewards: Reals, over: Integers | np.ndarray[Any, np.dtype[np.b
 
 @inlined
 def value_at(values: Reals, rows: Integers, cell: int) -> float:
-    """The value of an action, from the rows int64[1 or cells] of its board."""
+    """Return the value of an action, from the rows int64[1 or cells] of its board."""
     value: float = values[rows[min(cell, len(rows) - 1)], min(cell, values.shape[1] - 1)]
     return value
 
 
 @inlined
 def legal_value(seen: Cells, values: Reals, rows: Integers, cell: int, parameters: Parameters) -> float:
-    """:func:`value_at` of a legal action on a board int8[cells], else -infinity."""
-    value = value_at(values, rows, cell)  # read in any case: what is read under a condition is a branch guessed wrong
+    """Return :func:`value_at` for a legal action on a board int8[cells], else -infinity."""
+    value = value_at(values, rows, cell)  # load unconditionally: a conditional load becomes a mispredicted branch
     return value if is_legal(seen, cell, parameters) else -np.inf
 
 
 @inlined
 def best_of(seen: Cells, values: Reals, rows: Integers, parameters: Parameters) -> tuple[float, int]:
-    """The highest value of the legal actions on a board int8[cells], and how many have it."""
+    """Return the highest value of the legal actions on a board int8[cells], and the number of actions that have it."""
     best = -np.inf
     for cell in range(len(seen)):
         value = legal_value(seen, values, rows, cell, parameters)
@@ -291,7 +295,7 @@ def best_of(seen: Cells, values: Reals, rows: Integers, parameters: Parameters) 
 
 
 def step_sizes(step_size: float, power: float) -> Reals:
-    """float64[1024]: step_size / n ** power for the first updates of an entry, n from 0, whose own is not used."""
+    """Return float64[1024]: step_size / n ** power for the first updates n of an entry; index 0 is unused."""
     return np.array([0.0, *(step_size * float(n) ** -power for n in range(1, 1024))])
 
 
@@ -307,15 +311,15 @@ def move_towards(
     values: Reals,
     counts: Integers,
 ) -> float:
-    """Update the entry of an action in each image of a board, whose rows are int64[images]. Returns the first's error.
+    """Update the entry of an action under each symmetry of a board with rows int64[images]. Returns the first's error.
 
-    The n-th update of an entry goes step_size / n ** power of the way: ``steps`` are :func:`step_sizes`.
+    The n-th update of an entry moves it by step_size / n ** power of its error: ``steps`` are :func:`step_sizes`.
     """
     first: float = target - values[rows[0], min(inverses[0, action], values.shape[1] - 1)]
     for image in range(len(rows)):
         row = rows[image]
         column = min(inverses[image, action], values.shape[1] - 1)
-        again = False  # a position that is its own image must not be updated twice
+        again = False  # a position that is symmetric to itself must not be updated twice
         for earlier in range(image):
             same = rows[earlier] == row and min(inverses[earlier, action], values.shape[1] - 1) == column
             again = again or same
@@ -329,7 +333,7 @@ def move_towards(
 
 @compiled
 def _greedy(seen: Cells, values: Reals, rows: Integers, parameters: Parameters, out: Reals) -> None:
-    """Equal shares, float64[B, cells], for the legal actions with the highest value."""
+    """Write equal shares, float64[B, cells], for the legal actions with the highest value."""
     for b in range(len(seen)):
         best, ties = best_of(seen[b], values, rows[b], parameters)
         for cell in range(seen.shape[1]):
@@ -339,7 +343,7 @@ def _greedy(seen: Cells, values: Reals, rows: Integers, parameters: Parameters, 
 
 @compiled
 def _action_values(seen: Cells, values: Reals, rows: Integers, parameters: Parameters, out: Reals) -> None:
-    """The values, float64[B, cells], of the legal actions, and NaN."""
+    """Write the values, float64[B, cells], of the legal actions, and NaN elsewhere."""
     for b in range(len(seen)):
         for cell in range(seen.shape[1]):
             out[b, cell] = value_at(values, rows[b], cell) if is_legal(seen[b], cell, parameters) else np.nan
@@ -356,7 +360,7 @@ def _explore(
     parameters: Parameters,
     out: Integers,
 ) -> None:
-    """Epsilon-greedy moves; ``u`` float64[B, 2] decides whether and which."""
+    """Choose epsilon-greedy moves; ``u`` float64[B, 2] decides whether to explore, and the move."""
     size = seen.shape[1]
     worth = np.empty(size)
     for b in range(len(out)):

@@ -1,4 +1,4 @@
-"""The games of a teacher, from which a net learns what positions are worth to whoever judges moves well."""
+"""Training examples for a value net: positions from games of a search, labelled with its values."""
 
 from __future__ import annotations
 
@@ -22,41 +22,43 @@ from ttt_envs.rules import DRAW, NOT_OVER, Game, legal, next_mover, place
 from ttt_envs.specs import make_policy
 
 BLOCK = 4
-"""teacher's games that are played and kept together; what is in a game depends on its number alone"""
+"""Number of teacher's games played and stored together; a game depends on its number alone."""
 WORTH_WORKERS = 10.0
-"""seconds of games for which processes are started; they take some to begin"""
+"""Minimum seconds of work for which processes are started, as starting them takes time."""
 
 
 @runtime_checkable
 class Searches(Protocol):
-    """A policy that judges moves by a search."""
+    """A policy that scores moves by a search."""
 
     @property
     def depth(self) -> int:
-        """Of the search, in plies: what a win at once scores."""
+        """Search depth in plies: the score of an immediate win."""
         ...
 
     def scores(self, boards: Boards, rng: np.random.Generator) -> Reals:
-        """float64[B, cells], to the mover, NaN where illegal; of the best moves they are their values."""
+        """Return scores float64[B, cells] from the mover's view, NaN where illegal; the best moves' scores are
+        values.
+        """
         ...
 
 
 class Teacher(NamedTuple):
-    """Whoever judges moves."""
+    """Scoring function of a teacher, with its scale."""
 
     scores: Callable[[Boards, np.random.Generator], Reals]
-    """of moves, float64[B, cells], to the mover, NaN where illegal; of the best moves they are their values"""
+    """Scores moves: float64[B, cells] from the mover's view, NaN where illegal; the best moves' scores are values."""
     scale: float
-    """what a win at once is worth, one ply before the teacher's scores"""
+    """Score of an immediate win, one ply before the teacher's scores."""
     bound: float
-    """the largest score, as a part of ``scale``"""
+    """Maximum score, as a fraction of ``scale``."""
 
     @classmethod
     def of(cls, spec: str | Policy, game: Game) -> Teacher:
-        """The teacher that a spec string names.
+        """Return the teacher named by a spec string.
 
         Raises:
-            ValueError: no policy, or one that does not judge moves.
+            ValueError: not a policy, or one that does not score moves.
         """
         policy = make_policy(spec, game)
         if isinstance(policy, Searches):
@@ -69,18 +71,18 @@ class Teacher(NamedTuple):
 
 
 class Lesson(NamedTuple):
-    """Positions of some games, in order."""
+    """Positions of some games, in order, with their values."""
 
     seen: Cells
     """int8[N, cells], own stones first"""
     value: Reals
-    """float64[N], the teacher's, to the mover"""
+    """float64[N], the teacher's values from the mover's view"""
     results: Reals
-    """float64[games], to player_0"""
+    """float64[games], for player_0"""
 
 
 def _play(game: Game, teacher: Teacher, epsilon: float, rng: np.random.Generator) -> Lesson:
-    """One game of the teacher against itself; moves within 1e-9 of the best have equal shares."""
+    """Play one game of the teacher against itself; moves within 1e-9 of the best have equal shares."""
     seen, value = [], []
     boards = Boards.start(game)
     cells, mover = boards.cells[0], boards.mover
@@ -100,7 +102,7 @@ def _play(game: Game, teacher: Teacher, epsilon: float, rng: np.random.Generator
 
 
 def lesson_of(game: Game, teacher: str, epsilon: float, seed: int, numbers: range) -> Lesson:
-    """What the teacher's games of these numbers teach: each depends on its number and the seed alone."""
+    """Return the examples of the teacher's games with these numbers; each depends on its number and the seed alone."""
     judge = Teacher.of(teacher, game)
     games = [
         _play(game, judge, epsilon, np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2, number))))
@@ -110,17 +112,17 @@ def lesson_of(game: Game, teacher: str, epsilon: float, seed: int, numbers: rang
 
 
 def lessons_of(task: Task, teacher: str, epsilon: float, jobs: int, done: Progress) -> list[Lesson]:
-    """The teacher's games, block by block in order: those that the run keeps already, and the others as they come.
+    """Return the teacher's games block by block in order: load stored ones, and play and store the others.
 
     Args:
-        task: which game, how many games, with which seed, and the run that keeps them as soon as they are played.
+        task: gives the game, the number of games, the seed, and the run in which games are stored once played.
         teacher: a spec string.
         epsilon: probability of a random move.
-        jobs: processes, -1 one for each core; short work takes none. The task's cluster comes before them.
+        jobs: number of processes, -1 one for each core; short work takes none. The task's cluster takes precedence.
         done: finished games are added to it.
 
     Raises:
-        ValueError: a teacher that does not judge moves, games on disk that are damaged.
+        ValueError: a teacher that does not score moves, games on disk that are damaged.
     """
     made_by = {
         "game": task.game.to_dict(),
@@ -156,7 +158,7 @@ def lessons_of(task: Task, teacher: str, epsilon: float, jobs: int, done: Progre
     check_jobs(workers)
     seconds: list[float] = []
     while missing and (len(seconds) < 2 or seconds[-1] * len(missing) < WORTH_WORKERS or workers == 1):
-        begun = time.perf_counter()  # the first block compiles, the second tells how long they take
+        begun = time.perf_counter()  # the first block compiles, the second measures the duration
         keep(missing[0], play(numbers[missing[0]]))
         seconds.append(time.perf_counter() - begun)
         del missing[0]
@@ -167,7 +169,7 @@ def lessons_of(task: Task, teacher: str, epsilon: float, jobs: int, done: Progre
 
 
 def _kept(path: Path, game: Game, made_by: Mapping[str, Any], games: int) -> Lesson | None:
-    """The games in a file; None where there is none, or where it holds others.
+    """Load the games in a file; None if there is no file, or if it holds other games.
 
     Raises:
         ValueError: a damaged file.
@@ -185,7 +187,7 @@ def _kept(path: Path, game: Game, made_by: Mapping[str, Any], games: int) -> Les
             lesson.seen.shape == (count, game.cells)
             and [array.dtype.str for array in lesson] == ["|i1", "<f8", "<f8"]
             and ((lesson.seen >= 0) & (lesson.seen <= 2)).all()
-            and (np.abs(lesson.value) <= np.finfo(np.float32).max).all()  # which nets learn in; no NaN is
+            and (np.abs(lesson.value) <= np.finfo(np.float32).max).all()  # the net's dtype; excludes NaN
         )
     except (KeyError, TypeError, ValueError, IndexError):
         fits = False

@@ -1,6 +1,6 @@
-"""The loops in which learners learn: many games in lockstep, or any two-player PettingZoo AEC environment on cells.
+"""Training loops: many games in lockstep, or any two-player PettingZoo AEC environment on cells.
 
-With one game at a time and the same seed the two teach the same learner, bit for bit: skips, the opponent's moves and
+With one game at a time and the same seed both train the same learner, bit for bit: skips, the opponent's moves and
 seats come from the number of the game, and the learner's exploration from a stream of its own.
 """
 
@@ -24,29 +24,31 @@ from ttt_envs.specs import make_policy
 from ttt_envs.stepping import TRUNCATED
 
 Callback = Callable[[int, Policy], dict[str, float]]
-"""called with the number of finished games and the learner; what it returns is logged"""
+"""Called with the number of finished games and the learner; its return value is logged."""
 
 
 Marks = Callable[[int], int]
-"""from the number of games at the last mark, where a training is measured and logged, to that of the next"""
+"""Maps the number of games at the last mark, where a training is measured and logged, to that of the next mark."""
 
 
 def dense_first(games: int) -> Marks:
-    """Marks that come often at first, where most is learned: a quarter more games each, up to a fiftieth of all."""
+    """Return geometric marks, dense at first, when learning is fastest: each 25% later, by at most a fiftieth of all
+    games.
+    """
     return lambda marked: marked + max(1, min(marked // 4, games // 50))
 
 
 def marks_of(every: int | Marks) -> Marks:
-    """Marks themselves, or one at every multiple of a number of games."""
+    """Return the marks themselves, or one at every multiple of a number of games."""
     return every if callable(every) else lambda marked: (marked // every + 1) * every
 
 
 @dataclass
 class Progress:
-    """How far a training has come, counted for the learner's seat; in self-play for player_0."""
+    """Progress of a training, counted for the learner's seat; in self-play for player_0."""
 
     games: int = 0
-    """finished games"""
+    """Number of finished games."""
     wins: int = 0
     draws: int = 0
     losses: int = 0
@@ -61,44 +63,44 @@ class Progress:
 
 @dataclass(frozen=True)
 class Task:
-    """A training that a learner with a loop of its own is to do: see :class:`~learners.config.Fitter`."""
+    """A training task for a learner with its own loop: see :class:`~learners.config.Fitter`."""
 
     game: Game
     opponent: str
     """a spec string, or ``"self"``"""
     seat: SeatChoice
     games: int
-    """how many games to finish, at least"""
+    """Minimum number of games to finish."""
     batch: int
-    """how many games are played side by side"""
+    """Number of games in parallel."""
     seed: int
     run: Path
-    """the run directory, for files of its own"""
+    """The run directory, for the learner's own files."""
     every: int | Marks
-    """games between two lines of the log"""
+    """Number of games between two lines of the log."""
     callbacks: tuple[Callable[[int, Policy], dict[str, float]], ...]
-    """what to measure then"""
+    """Measurements made at each line of the log."""
     log: Callable[[int, dict[str, float]], None]
-    """takes the number of games and all numbers measured since"""
+    """Takes the number of games and all numbers measured since."""
     progress: Callable[[Progress], None]
-    """called now and then"""
+    """Called periodically with the progress."""
     cluster: str = ""
-    """the address of a cluster on which a teacher plays, "" for none"""
+    """Address of a cluster on which a teacher plays, "" for none."""
 
 
 def exploration_rng(seed: int) -> np.random.Generator:
-    """The stream of a learner's exploration."""
+    """Return the generator of a learner's exploration."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,)))
 
 
 class Stepwise(ABC):
-    """A training that goes on step by step, can be stored between two steps, and goes on from there.
+    """A training that advances in steps, and can be saved and restored between two steps.
 
     Attributes:
-        learner: who learns, in place.
-        games: how many are to be played.
-        done: how far it has come.
-        marked: how many games were finished when it was last measured and logged.
+        learner: the learner, trained in place.
+        games: total number of games.
+        done: progress so far.
+        marked: number of finished games at the last measurement and log line.
     """
 
     learner: Stored
@@ -109,7 +111,7 @@ class Stepwise(ABC):
     @property
     @abstractmethod
     def logged(self) -> dict[str, float]:
-        """What is worth logging of the last step."""
+        """Metrics of the last step."""
 
     @property
     @abstractmethod
@@ -118,15 +120,15 @@ class Stepwise(ABC):
 
     @abstractmethod
     def step(self) -> None:
-        """The next step."""
+        """Make the next step."""
 
     @abstractmethod
     def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
-        """All that decides how it goes on, the learner's own arrays apart; between two steps."""
+        """Return all state between two steps that determines the rest, except the learner's own arrays."""
 
     @abstractmethod
     def from_arrays(self, arrays: Arrays) -> None:
-        """Take back what :meth:`to_arrays` gave, of the same settings; with more games than then, play them too.
+        """Restore the state from the arrays of :meth:`to_arrays`, of the same settings; ``games`` may have increased.
 
         Raises:
             ValueError: arrays of a training with other settings, or damaged ones.
@@ -141,17 +143,17 @@ class Stepwise(ABC):
         progress: Callable[[Progress], None] | None = None,
         after_step: Callable[[Stepwise], bool] | None = None,
     ) -> Progress:
-        """Play to the end.
+        """Run to the end.
 
         Args:
-            every: after how many games to call the callbacks and to log, or at which; never by default.
-            callbacks: what to measure then; they must not draw from the learner's randomness.
+            every: number of games between calls of the callbacks and the log, or marks; never by default.
+            callbacks: measurements to log; they must not draw from the learner's randomness.
             log: takes the number of games and all numbers measured since.
             progress: called after every step, with the same object.
             after_step: called after every step; False stops.
 
         Returns:
-            How far it has come.
+            The progress.
         """
         following = marks_of(self.games + 1 if every is None else every)
         going_on = True
@@ -173,22 +175,22 @@ class Stepwise(ABC):
 
 
 class Training(Stepwise):
-    """Games in lockstep that a learner learns from: a state that goes on, can be stored, and goes on from there.
+    """Training on games in lockstep, which can be saved and restored.
 
-    Games are numbered when they are started, and every started game is finished and counted: stopping at so many
-    finished games would favour short ones.
+    Games are numbered when they start, and every started game is finished and counted: stopping at a number of finished
+    games would favour short games.
 
     Args:
-        learner: who learns, in place.
+        learner: the learner, trained in place.
         opponent: a spec string, a policy, or ``"self"``: the learner plays both seats.
-        games: how many.
-        batch: how many are played side by side.
-        seed: of skips, opponent, seats and exploration.
+        games: total number of games.
+        batch: number of games in parallel.
+        seed: seed of skips, opponent, seats and exploration.
         seat: the learner's, ``"first"``, ``"second"``, ``"random"`` or ``"alternate"``.
 
     Attributes:
-        done: how far it has come.
-        marked: how many games were finished when it was last measured and logged.
+        done: progress so far.
+        marked: number of finished games at the last measurement and log line.
 
     Raises:
         ValueError: numbers out of range, an unknown opponent, a learner that cannot learn in this way.
@@ -227,7 +229,7 @@ class Training(Stepwise):
 
     @property
     def logged(self) -> dict[str, float]:
-        """What the learner has said of its last lesson."""
+        """Metrics of the learner's last update."""
         return self._turns.logged
 
     @property
@@ -236,7 +238,7 @@ class Training(Stepwise):
         return bool(self._live.any())
 
     def step(self) -> None:
-        """One step of all games."""
+        """Make one step of all games."""
         board = self._board
         rows = np.flatnonzero(self._live & (board.outcome == NOT_OVER))
         if len(rows):
@@ -251,7 +253,7 @@ class Training(Stepwise):
             self._begin(ended)
 
     def _begin(self, slots: Integers) -> None:
-        """Start the next games in these slots, as many as there still are."""
+        """Start the next games in these slots, while games remain."""
         slots = slots[: self.games - self._started]
         if not len(slots):
             return
@@ -289,7 +291,7 @@ class Training(Stepwise):
                     continue
                 raise ValueError(f"the state of the training lacks {name!r}, or it is another training's")
         last_cell = self.learner.game.cells - 1
-        highest = {  # beyond these, kernels would write where nothing is
+        highest = {  # larger numbers would make kernels write out of bounds
             "board.cells": 2, "board.mover": 1, "board.seat": 1, "board.stones": last_cell + 1, "board.symmetry": 0,
             "board.outcome": TRUNCATED, "turns.cells": 2, "turns.mover": 1, "turns.action": last_cell,
         }  # fmt: skip
@@ -320,7 +322,7 @@ class Training(Stepwise):
 
 
 def _named(prefix: str, arrays: Arrays) -> dict[str, np.ndarray[Any, Any]]:
-    """The arrays whose names begin with ``prefix``, without it."""
+    """Return the arrays whose names begin with ``prefix``, without it."""
     return {name[len(prefix) :]: array for name, array in arrays.items() if name.startswith(prefix)}
 
 
@@ -337,7 +339,7 @@ def train(
     log: Callable[[int, dict[str, float]], None] | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Progress:
-    """Play games in lockstep and let the learner learn: :class:`Training`, from the start to the end."""
+    """Train a learner on games in lockstep: :class:`Training`, from start to end."""
     training = Training(learner, opponent, games, batch=batch, seed=seed, seat=seat)
     return training.run(every=every, callbacks=callbacks, log=log, progress=progress)
 
@@ -345,15 +347,15 @@ def train(
 def train_in(
     env: Any, learner: Learner, opponent: str | Policy, games: int, *, seed: int = 0, seat: SeatChoice = "alternate"
 ) -> Progress:
-    """Play games in a PettingZoo AEC environment, one after another, and let the learner learn.
+    """Train a learner in a PettingZoo AEC environment, one game after another.
 
     Args:
-        env: two agents of which the first moves first, planes (rows, columns, 2) with own stones first, an action for
-            each cell.
-        learner: who learns, in place; its game's board must be the environment's.
+        env: an environment with two agents of which the first moves first, planes (rows, columns, 2) with own stones
+            first, and one action per cell.
+        learner: the learner, trained in place; its game's board must be the environment's.
         opponent: a spec string, a policy, or ``"self"``.
-        games: how many.
-        seed: the environment is reset with it once; also of opponent, seats and exploration.
+        games: total number of games.
+        seed: seed of a single reset of the environment, and of opponent, seats and exploration.
         seat: the learner's.
     """
     check_counts(games, 1)
@@ -388,24 +390,24 @@ def train_in(
 
 
 def initial_rng(seed: int) -> np.random.Generator:
-    """The stream from which a learner draws what it begins with, and what it draws while it learns."""
+    """Return the generator of a learner's initial weights and of its draws during training."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))
 
 
 def training_key(seed: int) -> np.uint64:
-    """The 64-bit key that an environment seeded with ``seed`` draws."""
+    """Return the 64-bit key that an environment seeded with ``seed`` draws."""
     return key_of(np.random.default_rng(seed))
 
 
 def _seat_in(seat: SeatChoice, number: int, luck: np.uint64) -> int:
-    """The learner's seat in game ``number``, as :class:`Lockstep` chooses it."""
+    """Return the learner's seat in game ``number``, as :class:`Lockstep` chooses it."""
     if seat == "random":
         return int(uniform(luck, SEAT, 0) * 2)
     return {"first": 0, "second": 1, "alternate": number % 2}[seat]
 
 
 def check_counts(games: int, batch: int) -> None:
-    """Raise ValueError for numbers of games that cannot be played."""
+    """Raise ValueError for invalid numbers of games."""
     if games < 0:
         raise ValueError(f"games={games} is negative: choose how many games to play, 0 or more")
     if batch < 1:

@@ -1,9 +1,9 @@
-"""A value net taught by search, as in the report on tree search: it learns what positions of the teacher's games are
-worth to the teacher, and plays one ply deep, or serves a search in place of its heuristic.
+"""A value net trained by imitation of a search, as in the report on tree search.
 
-Input and output are the mover's view. A move is worth p V(after it, same mover) - (1 - p) V(after it, other mover), p
-the skip chance. The net stands for a search of the teacher's depth D, so a move judged by it is a search of depth
-D + 1, in which a win at once scores D + 1: all values are given in parts of that.
+It learns the teacher's values of the positions in the teacher's games. It plays one ply deep, or replaces the heuristic
+of a search. Input and output are from the mover's view. Q(a) = p V(after a, same mover) - (1 - p) V(after a, other
+mover), where p is the skip chance. The net stands for a search of the teacher's depth D, so a move judged by it is a
+search of depth D + 1, in which an immediate win scores D + 1. All values are fractions of that score.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ PRESETS: dict[Preset, tuple[tuple[int, ...], tuple[Activation, ...]]] = {
     "30-10": ((30, 10), ("tanh", "tanh")),
     "10-20": ((10, 20), ("sigmoid", "sigmoid")),
 }
-"""the nets of the report's four authors: units of the hidden layers, and what follows each"""
+"""Nets of the report's four authors: units of the hidden layers, and their activations."""
 LARGEST_LAYER, MOST_LAYERS = 8192, 8
 CHUNK = 1 << 14
-"""positions that are valued at once"""
+"""Number of positions evaluated at once."""
 
 
 @dataclass(frozen=True)
 class ValueNetConfig(Fitter):
-    """A value net in TensorFlow, taught by the games of a search against itself."""
+    """A value net in TensorFlow, trained on the games of a search against itself."""
 
     name: ClassVar[str] = "value-net"
     games: ClassVar[int] = 25
-    """of the teacher, as in the report"""
+    """Default number of the teacher's games, as in the report."""
     opponent: ClassVar[str] = TEACHER
     resumes: ClassVar[bool] = True
 
@@ -62,28 +62,28 @@ class ValueNetConfig(Fitter):
     hidden: tuple[int, ...] | None = None
     """units of the hidden layers, in place of the preset's"""
     activations: tuple[Activation, ...] | None = None
-    """what follows each hidden layer, in place of the preset's: linear (nothing), relu, tanh or sigmoid"""
+    """activation of each hidden layer, in place of the preset's: linear (identity), relu, tanh or sigmoid"""
     teacher: str = "expectiminimax:depth=3,width=15"
-    """who plays both seats of the games: a search, or a policy with values such as optimal"""
+    """policy that plays both seats and labels positions: a search, or a policy with values such as optimal"""
     epsilon: float = 0.0
     """probability of a random move in the teacher's games, 0 to 1"""
     iterations: int = 1_000
-    """steps of Adam"""
+    """number of steps of Adam"""
     learning_rate: float = 0.01
-    """of Adam, above 0"""
+    """learning rate of Adam, above 0"""
     minibatch: int = 0
-    """positions drawn for a step; 0: every step learns from all"""
+    """number of positions in a minibatch; 0: every step uses all positions"""
     held_out: float = 0.1
-    """share of the positions that is not learned from, to see how well the net judges others, 0 to 0.9"""
+    """share of the positions held out to measure the validation error, 0 to 0.9"""
     keep: Literal["last", "best"] = "last"
-    """the weights after the last step, or those with the least error on what was held out"""
+    """weights to keep: those after the last step, or those with the lowest validation error"""
     symmetries: Symmetries = "none"
-    """learn also from the images of the positions under the rotations, or all symmetries, and play by the mean of their
-    values"""
+    """augment training data with the rotations, or all symmetries, of the positions, and average over them at play"""
     log_iterations: int = 10
-    """steps between two points of the learning curve"""
+    """number of steps between two points of the learning curve"""
     jobs: int = -1
-    """processes for the teacher's games, -1 one for each core; short work takes none. Results do not depend on it"""
+    """number of processes for the teacher's games, -1 for one per core; short work takes none. Results do not depend on
+    it"""
 
     def __post_init__(self) -> None:
         check_kinds(self)
@@ -115,7 +115,7 @@ class ValueNetConfig(Fitter):
             raise ValueError("keep=best chooses by positions that are held out: choose a held_out above 0")
 
     def layers(self) -> tuple[tuple[int, ...], tuple[Activation, ...]]:
-        """Units of the hidden layers, and what follows each."""
+        """Return the units and activations of the hidden layers."""
         hidden, activations = PRESETS[self.preset]
         return (
             hidden if self.hidden is None else self.hidden,
@@ -123,7 +123,7 @@ class ValueNetConfig(Fitter):
         )
 
     def shapes(self, game: Game) -> dict[str, tuple[int, ...]]:
-        """The arrays that a run holds: the layers' float32, and what their output is a part of."""
+        """Return the shapes of a run's arrays: the layers' float32, and the scale and bound of the output."""
         hidden, _ = self.layers()
         widths = (3 * game.cells, *hidden, 1)
         shapes: dict[str, tuple[int, ...]] = {"scale": (), "bound": ()}
@@ -133,7 +133,7 @@ class ValueNetConfig(Fitter):
         return shapes
 
     def net(self, game: Game, arrays: Arrays) -> ValueNet:
-        """The net at play, from arrays of :meth:`shapes`."""
+        """Return the net at play, from arrays of :meth:`shapes`."""
         activations: tuple[Activation, ...] = (*self.layers()[1], "linear")
         layers = [
             Dense(arrays[f"{layer}.weights"].astype(np.float64), arrays[f"{layer}.bias"].astype(np.float64), activation)
@@ -142,7 +142,7 @@ class ValueNetConfig(Fitter):
         return ValueNet(game, layers, float(arrays["scale"]), float(arrays["bound"]), self.symmetries)
 
     def check_opponent(self, opponent: str, game: Game) -> None:
-        """It has none but its teacher: see :meth:`Fitter.check_opponent`."""
+        """Check that the opponent is its teacher: see :meth:`Fitter.check_opponent`."""
         if opponent == TEACHER:
             make_policy(self.teacher, game)
             return
@@ -153,19 +153,19 @@ class ValueNetConfig(Fitter):
         )
 
     def fit(self, task: Task) -> Progress:
-        """Let the teacher play ``task.games`` games, teach the net, and leave ``model.npz`` in ``task.run``.
+        """Play ``task.games`` games of the teacher, train the net, and write ``model.npz`` to ``task.run``.
 
-        Games are kept in the run as soon as they are played: the same call, stopped or killed before, goes on.
-        Opponent, seat and batch of the task are not looked at.
+        Games are stored in the run as soon as they are played: after a stop or kill, the same call resumes. It ignores
+        the task's opponent, seat and batch.
 
         Raises:
-            ValueError: a task that makes no sense, a teacher without scores, no TensorFlow, learning that diverges.
+            ValueError: an invalid task, a teacher without scores, no TensorFlow, learning that diverges.
         """
         check_counts(task.games, 1)
         if task.games == 0:
             raise ValueError("games=0 teaches nothing: choose 1 or more of the teacher's games")
         teacher = Teacher.of(self.teacher, task.game)
-        import_tensorflow(self.name)  # so that it is missed before games are played
+        import_tensorflow(self.name)  # report a missing TensorFlow before games are played
         done = Progress()
         taught = lessons_of(task, self.teacher, self.epsilon, self.jobs, done)
         seen = np.concatenate([lesson.seen for lesson in taught])
@@ -190,7 +190,7 @@ class ValueNetConfig(Fitter):
         return done
 
     def load(self, game: Game, run: Path) -> ValueNet:
-        """What a run has learned; TensorFlow is not needed.
+        """Load the net trained by a run; TensorFlow is not needed.
 
         Raises:
             ValueError: no file, a damaged one, or one of other settings.
@@ -208,7 +208,9 @@ class ValueNetConfig(Fitter):
         rng: np.random.Generator,
         log: Callable[[int, dict[str, float]], None],
     ) -> dict[str, np.ndarray[Any, Any]]:
-        """The arrays of layers that learned what ``seen`` int8[N, cells], own stones first, is worth, float64[N]."""
+        """Train layers on positions ``seen`` int8[N, cells], own stones first, with values float64[N]; return their
+        arrays.
+        """
         tf = import_tensorflow(self.name)
         order = rng.permutation(len(seen))
         held = order[: round(self.held_out * len(seen))]
@@ -234,7 +236,7 @@ class ValueNetConfig(Fitter):
             x_held, y_held = tf.constant(planes(seen[held])), tf.constant(value[held].astype(np.float32)[:, None])
 
             def error(x: Any, y: Any) -> Any:
-                # the mean of what the report sums: to Adam the two are the same
+                # the report sums, here is the mean: Adam is invariant to the factor
                 return tf.reduce_mean(tf.square(net(x) - y))
 
             def steps(rows: Any) -> Any:
@@ -270,7 +272,7 @@ class ValueNetConfig(Fitter):
 
 
 def _initial(shapes: list[tuple[int, ...]], rng: np.random.Generator) -> list[Floats]:
-    """Weights and biases uniform in +-1 / sqrt(inputs), which is what the report's nets begin with."""
+    """Draw weights and biases uniform in +-1 / sqrt(inputs), the initialization of the report's nets."""
     arrays: list[Floats] = []
     inputs = 1
     for shape in shapes:
@@ -284,14 +286,14 @@ def _initial(shapes: list[tuple[int, ...]], rng: np.random.Generator) -> list[Fl
 
 
 class ValueNet:
-    """A net at play, one ply deep.
+    """A trained value net at play, one ply deep.
 
     Args:
-        game: what is played.
+        game: the game.
         layers: from :func:`planes` to one number.
-        scale: what that number is a part of: the worth of a win.
-        bound: what no position that is not over is worth more than, in parts of a win.
-        which: symmetries over whose images values are means.
+        scale: the output's scale: the score of a win.
+        bound: maximum absolute value of a position that is not over, as a fraction of a win.
+        which: symmetries over which values are averaged.
     """
 
     pure: ClassVar[bool] = True
@@ -304,7 +306,7 @@ class ValueNet:
         self._images = symmetries(game, which)
 
     def values(self, boards: Boards) -> Reals:
-        """float64[B]: what the net says, to the mover, in parts of a win."""
+        """Return the net's values float64[B] from the mover's view, as fractions of a win."""
         seen = boards.own_first()
         out = np.empty(len(seen))
         for start in range(0, len(seen), CHUNK):
@@ -314,11 +316,13 @@ class ValueNet:
         return np.clip(out, -self._bound, self._bound)
 
     def action_values(self, boards: Boards) -> Reals:
-        """float64[B, cells], to the mover, NaN where illegal; a win at once is worth 1."""
+        """Return action values float64[B, cells] from the mover's view, NaN where illegal; an immediate win has value
+        1.
+        """
         return one_ply_ahead(self.game, boards, self.values)
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
-        """float64[B, cells]: equal shares for the moves of highest value."""
+        """Return float64[B, cells]: equal shares for the moves of highest value."""
         return best_shares(self.action_values(boards))
 
     def __str__(self) -> str:

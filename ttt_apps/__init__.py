@@ -1,15 +1,15 @@
-"""What people run: parse, build, call, write; nothing else."""
+"""Command-line and web applications: parse options, call the library, write results; nothing else."""
 
 import sys
 import warnings
 
-__ttt_envs__ = True  # tells our package from others of this name: ttt_envs/hidden.py
+__ttt_envs__ = True  # distinguishes our package from others of this name: ttt_envs/hidden.py
 
 from ttt_apps.signals import silent_interrupts
 
 
 def _refuse_hidden() -> None:
-    """End with one sentence where a folder hides a package: the commands need them all, and import them at once."""
+    """Exit with one sentence if a folder shadows a package: the commands need all packages, and import them at once."""
     try:
         with warnings.catch_warnings():  # the sentence below says the same
             warnings.filterwarnings("ignore", ".*the package .* of ttt_envs", UserWarning)

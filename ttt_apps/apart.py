@@ -1,4 +1,4 @@
-"""Training in a fresh process: what a run takes, imports included."""
+"""Training in a separate process, to measure its cost including imports."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from ttt_envs.files import write_json
 
 
 def repeat(config: dict[str, Any]) -> Usage:
-    """What a fresh process takes to learn with these settings, imports included; see :func:`run_apart`.
+    """Measure the cost of training with these settings in a new process, imports included; see :func:`run_apart`.
 
-    Nothing is measured on the way, and no report is written.
+    It makes no exact measurements and writes no report.
     """
     config = {**config, "exact_every": 0, "no_report": True}
     with tempfile.TemporaryDirectory() as folder:
@@ -25,10 +25,10 @@ def repeat(config: dict[str, Any]) -> Usage:
 
 
 def run_apart(config: dict[str, Any], run: Path) -> Usage:
-    """Train in a fresh process, into the folder ``run``; where that has a run of these settings, it goes on.
+    """Train in a new process, into the folder ``run``; resume a run of these settings that is there.
 
     Returns:
-        What the process took, imports included; its peak of memory as it counts that itself.
+        The resource usage of the process, imports included; peak memory is measured by the process itself.
 
     Raises:
         ValueError: the process failed.
@@ -36,7 +36,7 @@ def run_apart(config: dict[str, Any], run: Path) -> Usage:
     run.mkdir(exist_ok=True)
     if not (run / CONFIG).exists():
         write_json(run / CONFIG, config)
-    here = str(Path(__file__).parents[1])  # where this is a checkout that is not installed
+    here = str(Path(__file__).parents[1])  # the root, in case of a checkout that is not installed
     found = {**os.environ, "PYTHONPATH": os.pathsep.join([here, os.environ.get("PYTHONPATH", "")])}
     used = usage_of([sys.executable, "-m", "ttt_apps.train", "--resume", str(run)], found)
     phases = read_cost(run)

@@ -1,4 +1,4 @@
-"""A board in the terminal, and a game that can go back."""
+"""A board in the terminal, and a game with undo."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from ttt_envs.compiling import Cells
 from ttt_envs.rules import ILLEGAL, NOT_OVER, OPPONENT, SEAT, Game, Position, begin_rows, play_rows, uniform
 
 ONLY = np.zeros(1, np.int64)
-"""the one row of a batch of one"""
+"""Row index of a batch of one."""
 
 _STYLES = (Style(dim=True), Style(color=SERIES[0], bold=True), Style(color=SERIES[1], bold=True))
-"""of empty cells, o and x: colours that everybody can tell apart, on light ground and on dark"""
+"""Styles of empty cells, o and x: colours with good contrast on light and dark backgrounds, for any colour vision."""
 _MARKED = Style(reverse=True)
 
 
 class MadeMove(NamedTuple):
-    """A move that was made."""
+    """A move played."""
 
     position: Position
-    """before it"""
+    """position before it"""
     action: int
     skipped: bool
     """whether the other player's turn was skipped after it"""
 
 
 class LiveGame:
-    """A game that is being played; its chance is that of an episode of a key, so that it can go back.
+    """A game in progress; its chance events are those of an episode of a key, so that moves can be undone.
 
     Attributes:
         plies: the moves so far.
-        luck: uint64[1], of the episode, as environments have it.
+        luck: uint64[1], key of the episode, as in environments.
         outcome: the winner, ``DRAW``, or None while the game goes on.
     """
 
@@ -65,20 +65,20 @@ class LiveGame:
 
     @property
     def mover(self) -> int:
-        """Who is to move; where the game is over, who moved last."""
+        """Player to move; if the game is over, the last mover."""
         return int(self._mover[0])
 
     @property
     def random_seat(self) -> int:
-        """The seat that the episode's luck gives to whoever does not choose one."""
+        """Seat drawn from the episode's key for a player who does not choose one."""
         return int(uniform(self.luck[0], SEAT, 0) * 2)
 
     def generator(self, ply: int) -> np.random.Generator:
-        """What an opponent draws from at a ply: the same again after moves were taken back."""
+        """Return an opponent's generator at a ply: the same after an undo."""
         return np.random.default_rng([int(self.luck[0]), OPPONENT, ply])
 
     def move(self, action: int) -> MadeMove:
-        """Put a stone of the mover on an empty cell, and let chance say who is next.
+        """Put the mover's stone on an empty cell, and draw whether the next turn is skipped.
 
         Raises:
             ValueError: the cell holds a stone.
@@ -97,7 +97,7 @@ class LiveGame:
         return ply
 
     def take_back(self, seat: int) -> list[MadeMove]:
-        """Go back to where ``seat`` made its last move; the plies taken back, none where it has not moved yet."""
+        """Undo to before the last move of ``seat``; return the undone plies, empty if it has not moved yet."""
         own = [number for number, ply in enumerate(self.plies) if ply.position.mover == seat]
         if not own:
             return []
@@ -109,7 +109,7 @@ class LiveGame:
         return taken
 
     def last_cells(self) -> list[int]:
-        """The stones of the player who moved last, since the other one moved."""
+        """Return the stones that the last mover placed since the other player's last move."""
         cells: list[int] = []
         for ply in reversed(self.plies):
             if ply.position.mover != self.plies[-1].position.mover:
@@ -118,24 +118,24 @@ class LiveGame:
         return cells
 
     def played(self, players: tuple[str, str], seed: int, settings: dict[str, int]) -> PlayedGame:
-        """The game for a log."""
+        """Return the game for a log."""
         moves = tuple(Move(ply.action, ply.skipped) for ply in self.plies)
         return PlayedGame(self.game, players, moves, self.outcome, seed=seed, episode=self.episode, settings=settings)
 
 
 def board_text(game: Game, cells: Cells, width: int, last: Collection[int] = (), line: Collection[int] = ()) -> Text:
-    """The board with its coordinates, as wide as there is room.
+    """Format the board with its coordinates, as wide as possible.
 
     Args:
-        game: whose board.
+        game: the game.
         cells: int8[rows * columns].
-        width: characters that fit in a line.
-        last: cells to mark as ``[x]``; where there is no room for that, the stone is a capital.
+        width: line width in characters.
+        last: cells to mark as ``[x]``; if there is no room for that, the stone is a capital.
         line: cells of a line that has won, marked as ``*x*``; likewise.
     """
     label = len(str(game.rows))
     room = 1
-    if label + 2 * game.columns <= width:  # nothing stands behind the last
+    if label + 2 * game.columns <= width:  # the last column needs no space after it
         room = 3 if label + 1 + 3 * game.columns <= width else 2
     text = Text(" " * (label + 1) + "".join(f"{column:^{room}}" for column in COLUMNS[: game.columns]).rstrip())
     for row, stones in enumerate(cells.reshape(game.rows, game.columns)):

@@ -1,4 +1,4 @@
-"""What the commands share: reading arguments, saying what is wrong, progress and tables."""
+"""Shared parts of the commands: option parsing, error messages, progress bars and tables."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ if TYPE_CHECKING:  # compiled code is imported where a game is played, not where
     from ttt_envs.rules import Game
 
 MOST = 10**15
-"""the largest count that is taken"""
+"""Maximum value of a count."""
 MIN_COLUMNS, MAX_COLUMNS = 40, 10_000
-"""widths of a terminal: wrapping help to fewer columns does not end, and a table fills all that there are"""
+"""Limits of the terminal width: wrapping help to fewer columns does not terminate, and a table fills all columns."""
 GLOBAL = "--quiet shows no progress and says only results and what is wrong; --version prints the version."
 
 _quiet = False
@@ -50,7 +50,7 @@ Parsed = TypeVar("Parsed")
 
 
 def parse_size(text: str) -> tuple[int, int]:
-    """``"3"`` or ``"5x6"`` as (rows, columns).
+    """Parse ``"3"`` or ``"5x6"`` as (rows, columns).
 
     Raises:
         ValueError: anything else.
@@ -63,7 +63,7 @@ def parse_size(text: str) -> tuple[int, int]:
 
 
 def parse_count(text: str) -> int:
-    """A whole number: ``"10000"``, ``"10_000"``, ``"10,000"`` or ``"1e4"``.
+    """Parse a whole number: ``"10000"``, ``"10_000"``, ``"10,000"`` or ``"1e4"``.
 
     Raises:
         ValueError: anything else, or one that is too large.
@@ -98,7 +98,7 @@ Count = Annotated[
         str_from_instance=lambda value: [str(value)],
     ),
 ]
-"""a whole number of something, which may be written 1e5"""
+"""A whole number, which may be written 1e5."""
 Counts = Annotated[
     tuple[int, ...],
     PrimitiveConstructorSpec(
@@ -109,24 +109,24 @@ Counts = Annotated[
         str_from_instance=lambda value: [str(number) for number in value],
     ),
 ]
-"""several, with commas or spaces between them"""
+"""Several whole numbers, separated by commas or spaces."""
 
 
 @dataclass(frozen=True)
 class GameOptions:
-    """Which game is played."""
+    """Parameters of the game."""
 
     size: Annotated[str, tyro.conf.arg(metavar="N|RxC")] = "3"
     """edge of the board, or rows x columns, as in 5x6"""
     win_length: int = 3
-    """stones in a line that win"""
+    """number of stones in a line that win"""
     skip_chance: float = 0.0
     """probability that a turn is skipped"""
     trust: tyro.conf.FlagCreatePairsOff[bool] = False
-    """load files that can run code when they are loaded, such as those of sb3:PATH"""
+    """allow files that can run code when loaded, such as those of sb3:PATH"""
 
     def game(self) -> Game:
-        """The game, checked; from here on files are trusted or not, as the options say."""
+        """Return the validated game, and trust files from here on if ``trust`` is set."""
         from ttt_envs.rules import Game
 
         if self.trust:
@@ -136,26 +136,26 @@ class GameOptions:
 
 @dataclass(frozen=True)
 class ExactOptions(GameOptions):
-    """Which game is played, and how exact numbers are had."""
+    """Parameters of the game, and options of exact computations."""
 
     json: tyro.conf.FlagCreatePairsOff[bool] = False
     """print JSON instead of tables"""
     no_cache: tyro.conf.FlagCreatePairsOff[bool] = False
-    """solve anew, and keep no table of a solved game on disk"""
+    """solve again, and store no table of a solved game on disk"""
     memory: Annotated[float | None, tyro.conf.arg(metavar="GIB")] = None
-    """GiB that may be used; by default what is free. What is estimated to need more is not begun"""
+    """maximum memory in GiB; default: the available memory. Work with a higher estimate is not begun"""
 
     def game(self) -> Game:
-        """The game, checked; from here on solved games are kept or not, as the options say."""
+        """Return the validated game, and disable the cache of solved games from here on if ``no_cache`` is set."""
         if self.no_cache:
-            os.environ[CACHE_BYTES] = "0"  # for workers, too
+            os.environ[CACHE_BYTES] = "0"  # inherited by workers
         return super().game()
 
     def memory_bytes(self) -> int | None:
-        """The bytes that may be used, None for what is free.
+        """Return the maximum memory in bytes, None for the available memory.
 
         Raises:
-            ValueError: no amount of memory.
+            ValueError: an invalid amount of memory.
         """
         if self.memory is None:
             return None
@@ -166,18 +166,18 @@ class ExactOptions(GameOptions):
 
 @dataclass(frozen=True)
 class WorkOptions:
-    """Who does the work."""
+    """Options of parallel work."""
 
     jobs: Count = 1
-    """processes that work, -1 one for each core"""
+    """number of worker processes, -1 for one per core"""
     cluster: Annotated[str, tyro.conf.arg(metavar="auto|HOST:PORT")] = ""
-    """work on a cluster of Ray instead: auto for the one that was started here, or the address of its head"""
+    """use a Ray cluster instead: auto for the local one, or the address of its head"""
 
     def workers(self) -> Jobs:
-        """Who works, checked.
+        """Return the validated workers.
 
         Raises:
-            ValueError: nobody.
+            ValueError: an invalid number.
         """
         from ttt_envs.parallel import MOST_JOBS, Cluster
 
@@ -192,25 +192,25 @@ class WorkOptions:
 
 @dataclass(frozen=True)
 class PairOptions(WorkOptions, GameOptions):
-    """How pairs of games are played."""
+    """Options of matches in pairs of games."""
 
     seed: Count = 0
-    """of all chance"""
+    """seed of all chance"""
     openings: Annotated[str, tyro.conf.arg(metavar="random:N|all:N|FILE")] = ""
-    """where both games of a pair begin: after N random plies, in every position after N plies by turns, or in the
-    positions of a file"""
+    """start positions of both games of a pair: after N random plies, each position after N plies in turn, or those of a
+    file"""
 
 
 def trust_files() -> None:
-    """From here on files may run code: zips that hold pickles, and classes that files name."""
-    os.environ[TRUST] = "1"  # for workers, too
+    """Trust files from here on, even if they run code: zips with pickles, and classes named in files."""
+    os.environ[TRUST] = "1"  # inherited by workers
 
 
 def pairs_of(games: int, most: int = MOST) -> int:
-    """Half of an even number of games.
+    """Return half of an even number of games.
 
     Raises:
-        ValueError: a number of games that makes no pairs, or is more than ``most``.
+        ValueError: an odd number of games, or one not from 2 to ``most``.
     """
     if games < 2 or games % 2:
         raise ValueError(
@@ -223,7 +223,7 @@ def pairs_of(games: int, most: int = MOST) -> int:
 
 
 def check_seed(seed: int) -> None:
-    """Raise ValueError for what no generator can be seeded with."""
+    """Raise ValueError for an invalid seed."""
     if not 0 <= seed < 2**63:
         raise ValueError(f"--seed {seed} is no seed: choose 0 or more, below 2**63")
 
@@ -236,18 +236,18 @@ def parse(
     default: Parsed | None = None,
     elsewhere: Callable[[], Mapping[str, Sequence[str]]] = dict,
 ) -> Parsed:
-    """Read a command line by tyro; what is wrong with it is one sentence.
+    """Parse a command line with tyro; report errors in one sentence.
 
     Args:
         kind: a dataclass of options.
         arguments: the words.
-        prog: what the command is called.
+        prog: name of the command.
         default: values of options that are not given.
-        elsewhere: for messages: options of others -> whose they are.
+        elsewhere: for messages: options of other learners -> their owners.
 
     Raises:
-        ValueError: arguments that make no sense.
-        SystemExit: help was asked for.
+        ValueError: invalid arguments.
+        SystemExit: after help.
     """
     said = io.StringIO()
     given: dict[str, Any] = {} if default is None else {"default": default}
@@ -272,7 +272,7 @@ def parse(
 
 
 def _sentence(box: str) -> str:
-    """What a box of tyro's says: the part below its title, up to the next line across."""
+    """Extract the message from tyro's box: the part below its title, up to the next rule."""
     parts: list[list[str]] = [[]]
     framed = box.lstrip().startswith(("╭", "+"))
     for line in box.splitlines():
@@ -288,7 +288,7 @@ def _sentence(box: str) -> str:
 
 
 def _unknown(unknown: Sequence[str], kind: Any, prog: str, elsewhere: Mapping[str, Sequence[str]]) -> str:
-    """What to say of words that no option takes."""
+    """Return the error message for words that no option takes."""
     word = unknown[0].partition("=")[0]
     if not word.startswith("-"):
         return f"{word!r} is one word too many. See {prog} --help"
@@ -300,10 +300,10 @@ def _unknown(unknown: Sequence[str], kind: Any, prog: str, elsewhere: Mapping[st
 
 
 def option_names(kind: Any) -> list[str]:
-    """The options that a dataclass of options, or of such dataclasses, makes."""
+    """Return the option names of a dataclass of options, nested ones included."""
     names = []
     for field in dataclasses.fields(kind):
-        if "Positional" in str(field.type):  # a word without a name; annotations may be text
+        if "Positional" in str(field.type):  # a positional argument; annotations may be text
             continue
         inner = field.type.__origin__ if hasattr(field.type, "__origin__") else field.type
         names += option_names(inner) if dataclasses.is_dataclass(inner) else [f"--{field.name.replace('_', '-')}"]
@@ -315,12 +315,12 @@ def option_names(kind: Any) -> list[str]:
 
 
 class Stopped(KeyboardInterrupt):
-    """A signal asked to stop, and all that was done is on disk; the message says how to go on."""
+    """A signal requested a stop, and all completed work is on disk; the message says how to resume."""
 
 
 @contextmanager
 def kept_in(folder: Path | None, done: str = "played") -> Iterator[None]:
-    """Say where what was done is kept when an interrupt comes; nothing is said where there is no folder."""
+    """Report on an interrupt where completed work is stored; without a folder report nothing."""
     try:
         yield
     except KeyboardInterrupt:
@@ -330,10 +330,10 @@ def kept_in(folder: Path | None, done: str = "played") -> Iterator[None]:
 
 
 def words_of(arguments: Sequence[str] | None) -> list[str]:
-    """The words of a command line, sys.argv's by default, without --quiet, which is obeyed from here on.
+    """Return the words of a command line, sys.argv by default; remove --quiet and apply it.
 
     Raises:
-        SystemExit: --version was asked for, and is printed.
+        SystemExit: after printing the version for --version.
     """
     global _quiet
     words = list(sys.argv[1:] if arguments is None else arguments)
@@ -342,34 +342,34 @@ def words_of(arguments: Sequence[str] | None) -> list[str]:
         raise SystemExit(0)
     _quiet = "--quiet" in words
     if _quiet:
-        os.environ[NOTICE] = "0"  # for workers, too
+        os.environ[NOTICE] = "0"  # inherited by workers
     return [word for word in words if word != "--quiet"]
 
 
 def quiet_words() -> list[str]:
-    """What a command that this one starts is to be told."""
+    """Return the options that a started command inherits."""
     return ["--quiet"] if _quiet else []
 
 
 def prepare_output() -> None:
-    """Make standard output take any result: letters that it cannot encode are replaced, and its width is usable."""
+    """Make standard output safe for any text: replace letters it cannot encode, and limit its width."""
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")
     try:
         asked = int(os.environ.get("COLUMNS", "0"))
     except ValueError:
         asked = 0
-    if asked <= 0:  # it says nothing
+    if asked <= 0:  # no valid width
         os.environ.pop("COLUMNS", None)
     columns = shutil.get_terminal_size().columns
     if not MIN_COLUMNS <= columns <= MAX_COLUMNS:
-        os.environ["COLUMNS"] = str(min(max(columns, MIN_COLUMNS), MAX_COLUMNS))  # tyro and rich read it
+        os.environ["COLUMNS"] = str(min(max(columns, MIN_COLUMNS), MAX_COLUMNS))  # read by tyro and rich
 
 
 def run_command(command: Callable[[], Any]) -> None:
-    """Run a command; a mistake in what was asked for is one sentence and exit code 2, a signal to stop 130.
+    """Run a command; invalid input gives one sentence and exit code 2, a signal to stop 130.
 
-    Classes of modules in the current folder can be named, as with ``python -m``.
+    Classes in modules of the current folder can be used, as with ``python -m``.
     """
     prepare_output()
     if not {"", os.getcwd()} & set(sys.path):
@@ -382,7 +382,7 @@ def run_command(command: Callable[[], Any]) -> None:
                 note(str(message)) if issubclass(category, OtherGame) else shown(message, category, *rest, **more)
             )
             command()
-    except BrokenPipeError:  # whoever reads our output has seen enough
+    except BrokenPipeError:  # the reader of our output has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (ValueError, TypeError, MemoryError, OSError) as problem:
         sys.exit(refuse(problem))
@@ -392,13 +392,13 @@ def run_command(command: Callable[[], Any]) -> None:
 
 
 def refuse(problem: BaseException) -> int:
-    """Print why, and return the exit code for it."""
+    """Print the error, and return its exit code."""
     print(f"error: {as_called(str(problem))}", file=sys.stderr)
     return 2
 
 
 def as_called(text: str) -> str:
-    """Commands in ``text`` under the names that they have here: an installed package has no train.py."""
+    """Replace command names in ``text`` by those of this installation: an installed package has no train.py."""
     if Path(sys.argv[0]).name.startswith("ttt-"):
         return re.sub(r"\b(?:python )?(train|evaluate|play)\.py\b", r"ttt-\1", text)
     return text
@@ -409,7 +409,7 @@ def as_called(text: str) -> str:
 
 
 def say(text: str) -> None:
-    """Print prose: broken between words on a terminal, unbroken where a program reads it."""
+    """Print prose: wrapped on a terminal, unwrapped in a pipe."""
     console = Console(highlight=False)
     if console.is_terminal:
         console.print(as_called(text), markup=False)
@@ -418,19 +418,19 @@ def say(text: str) -> None:
 
 
 def tell(text: str) -> None:
-    """:func:`say` what is no result: nothing with --quiet."""
+    """Print status text, which is no result: nothing with --quiet."""
     if not _quiet:
         say(text)
 
 
 def note(text: str) -> None:
-    """Say something on standard error that should be known, and stops nothing."""
+    """Print a note on standard error, nothing with --quiet."""
     if not _quiet:
         print(f"note: {as_called(text)}", file=sys.stderr)
 
 
 def write_page_of(folder: Path, no_report: bool) -> str:
-    """Write the page of the result in a folder, unless it is to be left out; return what is said of it."""
+    """Write the report page of a folder's result, unless ``no_report``; return the text to print about it."""
     if no_report:
         return ""
     from evaluation.evidence import write_evidence
@@ -439,7 +439,7 @@ def write_page_of(folder: Path, no_report: bool) -> str:
 
 
 def new_table(*columns: str, title: str = "") -> Table:
-    """A table that is narrow enough for many columns; the first one is words, the others are numbers."""
+    """Return a compact table; the first column is text, the others are numbers."""
     table = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for index, column in enumerate(columns):
         if index == 0:
@@ -450,7 +450,7 @@ def new_table(*columns: str, title: str = "") -> Table:
 
 
 def show(what: RenderableType) -> None:
-    """Print a table; where a program reads it, as wide as it likes."""
+    """Print a table; in a pipe without limit of its width."""
     console = Console(highlight=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console = Console(highlight=False, width=200)
@@ -458,7 +458,9 @@ def show(what: RenderableType) -> None:
 
 
 def progress_bar(*fields: str) -> Progress:
-    """A bar on standard error, which leaves standard output to results; ``fields`` are shown behind it."""
+    """Return a progress bar on standard error, which keeps standard output for results; ``fields`` are shown behind
+    it.
+    """
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -467,14 +469,14 @@ def progress_bar(*fields: str) -> Progress:
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),
-        console=Console(stderr=True, quiet=_quiet),  # older rich ends a disabled bar with a line
+        console=Console(stderr=True, quiet=_quiet),  # older rich ends a disabled bar with a newline
         disable=_quiet,
     )
 
 
 @contextmanager
 def share_bar(description: str) -> Iterator[Callable[[float], None]]:
-    """A bar for work that tells which share of it is done, 0 to 1."""
+    """Show a bar for work that reports its completed share, 0 to 1."""
     with progress_bar() as bar:
         task = bar.add_task(description, total=1.0)
         yield lambda share: bar.update(task, completed=share)
@@ -482,7 +484,7 @@ def share_bar(description: str) -> Iterator[Callable[[float], None]]:
 
 @contextmanager
 def slow_status(words: str, after_s: float = 1.0) -> Iterator[None]:
-    """Show what is being done where it takes more than a moment."""
+    """Show a status line if the work takes longer than ``after_s``."""
     console = Console(stderr=True)
     status = console.status(words)
     timer = threading.Timer(after_s, status.start)

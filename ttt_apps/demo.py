@@ -1,4 +1,4 @@
-"""What `make demo` shows: learners on the default game, how good they are exactly, and a match between two of them."""
+"""The demo of `make demo`: train learners on the default game, evaluate them exactly, and play a match between two."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from ttt_envs.rules import Game
 
 OUT = Path("runs/demo")
 GAMES = 10_000
-"""games of a match"""
+"""Number of games of a match."""
 LEARNERS = ("naive-mc", "q-learning", "q-net", "alpha-zero")
 IN_TENSORFLOW = ("q-net", "alpha-zero")
 OPPONENTS = ("random", "win-or-block", "optimal")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Train learners on 3 x 3 by self-play, say exactly how good they are, and let two play each other."""
+    """Train learners on 3 x 3 by self-play, evaluate them exactly, and play a match between two."""
     run_command(lambda: _demo(words_of(arguments)))
 
 

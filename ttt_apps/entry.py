@@ -1,4 +1,4 @@
-"""The three commands, whose modules take a moment to import."""
+"""Entry points of the three commands, which import their modules lazily."""
 
 from __future__ import annotations
 

@@ -1,15 +1,15 @@
-"""``play.py --gomocup``: a policy as an engine that speaks the Gomocup protocol, on standard input and output.
+"""``play.py --gomocup``: a policy as an engine of the Gomocup protocol, on standard input and output.
 
-The protocol is that of :mod:`baselines.gomocup`, seen from the engine; where it leaves a choice we do what the skeleton
-does that piskvork comes with, source/skelet_CPP/pisqpipe.cpp. What is relied on beside what stands there:
+The protocol is that of :mod:`baselines.gomocup`, from the engine's side. Where it leaves a choice, the engine follows
+piskvork's skeleton, source/skelet_CPP/pisqpipe.cpp. Additional rules:
 
-- The name of a command may be of either case; what is unknown is answered by ``UNKNOWN message``, a known command that
-  cannot be done by ``ERROR message``, and the engine lives on.
-- ``INFO`` is never answered, and unknown keys are ignored; what cannot be kept is told at the next command that asks
-  for a move. ``timeout_turn`` 0 is as fast as possible. ``rule`` is a sum of 1 exactly five, 2 continuous, 4 renju, 8
-  caro; of these none is played here.
-- ``TAKEBACK X,Y`` takes a stone back and ``PLAY X,Y`` puts an own one, answered by ``OK`` and by ``X,Y``; ``ABOUT`` is
-  answered by ``key="value", ...``. Nothing is said after ``END``.
+- Command names are case-insensitive. The reply to an unknown command is ``UNKNOWN message``, to a known command that
+  fails ``ERROR message``, and the engine continues.
+- ``INFO`` has no reply, and unknown keys are ignored; values that cannot be obeyed are reported at the next command
+  that requests a move. ``timeout_turn`` 0 is as fast as possible. ``rule`` is a sum of 1 exactly five, 2 continuous, 4
+  renju, 8 caro; none of these is supported.
+- ``TAKEBACK X,Y`` removes a stone and ``PLAY X,Y`` puts an own one; the replies are ``OK`` and ``X,Y``. The reply to
+  ``ABOUT`` is ``key="value", ...``. There is no output after ``END``.
 """
 
 from __future__ import annotations
@@ -40,25 +40,25 @@ from ttt_envs.specs import make_policy
 from ttt_envs.version import __version__
 
 LONGEST = 4096
-"""bytes of a line that are read"""
+"""Maximum length of a line in bytes."""
 KNOWN = ("timeout_turn", "time_left", "rule")
-"""what is listened to of INFO; ``time_left`` does for ``timeout_match``, as the protocol says"""
+"""Supported keys of INFO; ``time_left`` replaces ``timeout_match``, as the protocol says."""
 AT_ONCE_S = 0.001
-"""for a move where the manager wants it as fast as possible"""
+"""Seconds per move if the manager requests a move as fast as possible."""
 
 
-class Refused(Exception):  # noqa: N818  # it is an answer
-    """What was asked cannot be done; the message says why."""
+class Refused(Exception):  # noqa: N818  # it is a reply
+    """A command cannot be carried out; the message is the reason."""
 
 
 class Brain:
-    """The engine's side of the protocol: what is answered to each line.
+    """The engine's side of the protocol: replies to lines.
 
     Args:
-        spec: who plays; a search keeps the manager's times, by :class:`baselines.timed.Timed`.
-        seed: of all chance: the games of a process are those of ``play.py`` with this seed.
-        say: what a line of the answer is given to.
-        note: what is told what no manager needs to know.
+        spec: spec string of the policy; a search obeys the manager's times, by :class:`baselines.timed.Timed`.
+        seed: seed of all chance: the games of a process are those of ``play.py`` with this seed.
+        say: receives a line of the reply.
+        note: receives diagnostics that a manager does not need.
     """
 
     def __init__(
@@ -70,13 +70,13 @@ class Brain:
         self._cells = np.zeros(0, np.int8)
         """int8[rows * columns]: 0 empty, 1 an own stone, 2 the opponent's"""
         self._games = 0
-        """begun before this one"""
+        """number of games begun before this one"""
         self._info: dict[str, int] = {}
         self._player: Player | None = None
         self._times: tuple[float | None, bool] = None, False
-        """by which the player was made"""
+        """time limits with which the player was made"""
         self._policies: dict[tuple[float | None, bool], Policy] = {}
-        """by times: what was compiled is not thrown away"""
+        """policies by time limits, to keep their compiled code"""
         self._board: list[str] | None = None
         """the lines since BOARD"""
 
@@ -96,9 +96,9 @@ class Brain:
         }
 
     def hear(self, line: str) -> bool:
-        """Answer a line of the manager's; False where it was ``END``.
+        """Reply to a line of the manager; return False for ``END``.
 
-        Nothing but an interrupt is raised: what goes wrong is an answer, too.
+        It raises nothing but an interrupt: errors are replies, too.
         """
         word, _, rest = line.strip().partition(" ")
         word = word.upper()
@@ -111,7 +111,7 @@ class Brain:
                 if word != "DONE" and (word == "INFO" or word not in self._commands):
                     if word == "INFO":
                         self._note_info(rest.strip())
-                    elif len(self._board) <= LARGEST * LARGEST:  # more stones than that are wrong anyhow
+                    elif len(self._board) <= LARGEST * LARGEST:  # more stones than that are invalid anyhow
                         self._board.append(line)
                     return True
                 lines, self._board = self._board, None
@@ -126,7 +126,7 @@ class Brain:
                 self._say(answer)
         except Refused as why:
             self._say(f"ERROR {_plain(str(why))}")
-        except Exception as problem:  # of a policy of whatever kind: the manager may try another position
+        except Exception as problem:  # any policy may raise anything: the manager may try another position
             self._note(traceback.format_exc())
             self._say(f"ERROR {_plain(f'{type(problem).__name__}: {problem}')}")
         return True
@@ -164,7 +164,7 @@ class Brain:
         self._cells = np.zeros(self._current.cells, np.int8)
         self._live = LiveGame(self._current, self._key, self._games)
         self._player = None
-        self._have_player()  # what takes time is done before OK
+        self._have_player()  # time-consuming work is done before OK
         self._games += 1
         return "OK"
 
@@ -199,7 +199,7 @@ class Brain:
                 raise Refused(f"{stone[1]} has two stones")
             cells[cell] = int(stone[2])
         if self._player is not None:
-            self._player.begin(ONLY)  # what it remembers is of another game
+            self._player.begin(ONLY)  # its state is of another game
         return self._move_on(cells)
 
     def _play(self, text: str) -> str:
@@ -217,7 +217,9 @@ class Brain:
         return "OK"
 
     def _move_on(self, cells: Cells) -> str:
-        """Move on a board of own stones, 1, and the opponent's, 2, which then is the board; the answer."""
+        """Move on a board of own stones, 1, and the opponent's, 2, which becomes the current board; return the
+        reply.
+        """
         game = self._current
         if rule := self._info.get("rule", 0):
             raise Refused(f"rule {rule} is not played here: send INFO rule 0, five or more in a row")
@@ -253,7 +255,7 @@ class Brain:
         return cell
 
     # -----------------------------------------------------------------------------------------------------------------
-    # Times, and who plays by them
+    # Time limits, and the player
 
     def _note_info(self, text: str) -> None:
         key, _, value = text.lower().partition(" ")
@@ -268,12 +270,12 @@ class Brain:
 
     @property
     def _turn_s(self) -> float | None:
-        """Seconds for a move, None where nothing was said of it."""
+        """Seconds for a move, None if not limited."""
         turn = self._info.get("timeout_turn", NO_LIMIT)
         return None if turn >= NO_LIMIT else max(AT_ONCE_S, turn / 1000)
 
     def _have_player(self) -> Player:
-        """The player, another one where the times are others than before."""
+        """Return the player, a new one if the time limits have changed."""
         times = self._turn_s, self._left_s is not None
         if self._player is None or times != self._times:
             if times not in self._policies:
@@ -288,11 +290,11 @@ class Brain:
 
 
 def timed_by(spec: str, game: Game, turn_s: float | None, clocked: bool) -> Policy:
-    """The policy of a spec string; a search keeps the times, and looks no deeper than the spec says.
+    """Return the policy of a spec string; a search obeys the times, and never exceeds the depth of its spec.
 
     Args:
-        spec: who plays.
-        game: what is played.
+        spec: the spec string.
+        game: the game.
         turn_s: seconds for each move, None for no limit.
         clocked: whether there is a clock for the whole game.
 
@@ -311,7 +313,7 @@ def timed_by(spec: str, game: Game, turn_s: float | None, clocked: bool) -> Poli
 
 
 def _plain(text: str) -> str:
-    """On one line, in ASCII, and not too long."""
+    """Convert text to one line of ASCII of limited length."""
     return "".join(letter if " " <= letter <= "~" else "?" for letter in text[:300])
 
 
@@ -320,7 +322,7 @@ def _plain(text: str) -> str:
 
 
 def serve(spec: str, seed: int) -> None:
-    """Be an engine until ``END`` or the end of input; nothing but answers is written to standard output."""
+    """Run the engine until ``END`` or the end of input; only replies are written to standard output."""
     with _answers() as out:
 
         def say(line: str) -> None:
@@ -335,7 +337,7 @@ def serve(spec: str, seed: int) -> None:
 
 @contextlib.contextmanager
 def _answers() -> Iterator[IO[bytes]]:
-    """Standard output for answers alone: what else is written to it, by whatever code, goes to standard error."""
+    """Reserve standard output for replies: all other output to it goes to standard error."""
     sys.stdout.flush()
     own, there = sys.stdout.fileno(), os.dup(sys.stdout.fileno())
     try:
@@ -349,7 +351,7 @@ def _answers() -> Iterator[IO[bytes]]:
 
 
 def _lines(stream: IO[bytes]) -> Iterator[str]:
-    """Lines, of which long ones are cut."""
+    """Yield lines, truncated if too long."""
     while line := stream.readline(LONGEST):
         end = line
         while not end.endswith(b"\n") and (end := stream.readline(LONGEST)):

@@ -1,6 +1,6 @@
-"""What a run measures while it learns: lines of ``metrics.jsonl``, and the same as TensorBoard scalars.
+"""Measurements of a run during training: lines of ``metrics.jsonl``, and the same as TensorBoard scalars.
 
-Beside them ``choices.jsonl``, what the learner would do at exact marks.
+At exact marks, ``choices.jsonl`` stores snapshots of the policy.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ttt_envs.policy import Policy
 from ttt_envs.rules import Game
 
 RATES = ("wins", "draws", "losses")
-"""counted since the start; TensorBoard shows their rates since the last mark"""
+"""Counts since the start; TensorBoard shows their rates since the last mark."""
 
 
 class Metrics:
@@ -30,11 +30,11 @@ class Metrics:
 
     Args:
         run: the run directory.
-        size: bytes of ``metrics.jsonl`` to keep, of a run that is resumed; the rest had not been checkpointed.
-        games: finished before; ``games_per_s`` counts those since.
+        size: number of bytes of ``metrics.jsonl`` to keep in a resumed run; the rest was not checkpointed.
+        games: number of games finished before; ``games_per_s`` counts later ones.
 
     Raises:
-        ValueError: a link in the place of a file, or a ``metrics.jsonl`` that is damaged.
+        ValueError: a link in place of a file, or a ``metrics.jsonl`` that is damaged.
     """
 
     def __init__(self, run: Path, size: int = 0, games: int = 0) -> None:
@@ -55,7 +55,7 @@ class Metrics:
             raise
 
     def write(self, games: int, measured: Mapping[str, float]) -> None:
-        """Add a line."""
+        """Append a line."""
         rate = (games - self._games) / max(1e-9, time.perf_counter() - self._began)
         row = {"games": games, "games_per_s": rate, **measured}
         self._lines.write(json.dumps(row).encode() + b"\n")
@@ -72,11 +72,11 @@ class Metrics:
         self._last = row
 
     def size(self) -> int:
-        """Bytes of ``metrics.jsonl``, all of which are on the disk."""
+        """Return the size of ``metrics.jsonl`` in bytes, after flushing it to disk."""
         return _on_disk(self._lines)
 
     def close(self) -> None:
-        """Nothing more is measured."""
+        """Close the files."""
         self._lines.close()
         if self._events is not None:
             self._events.close()
@@ -89,16 +89,16 @@ class Metrics:
 
 
 class KeptChoices:
-    """Writes what a learner would do at exact marks, few of them in a long run: see :mod:`evaluation.choices`.
+    """Writes snapshots of a learner's policy at exact marks, few in a long run: see :mod:`evaluation.choices`.
 
     Args:
         run: the run directory.
-        game: what is learned.
-        games: of the whole run, after which choices are kept in any case.
-        size: bytes of ``choices.jsonl`` to keep, of a run that is resumed, as of :class:`Metrics`.
+        game: the game.
+        games: of the whole run; a snapshot at its end is always written.
+        size: number of bytes of ``choices.jsonl`` to keep in a resumed run, as of :class:`Metrics`.
 
     Raises:
-        ValueError: a link in the place of the file, or one that is damaged.
+        ValueError: a link in place of the file, or one that is damaged.
     """
 
     def __init__(self, run: Path, game: Game, games: int, size: int = 0) -> None:
@@ -112,7 +112,7 @@ class KeptChoices:
         self._due = due_after(games, before[-1].games if before else 0)
 
     def write(self, games: int, learner: Policy) -> None:
-        """Add a line, where one is due and there is room for it."""
+        """Append a snapshot if one is due and there is room for it."""
         if games < min(self._due, self._games):
             return
         self._due = due_after(self._games, games)
@@ -122,16 +122,16 @@ class KeptChoices:
             self._lines.flush()
 
     def size(self) -> int:
-        """Bytes of ``choices.jsonl``, all of which are on the disk."""
+        """Return the size of ``choices.jsonl`` in bytes, after flushing it to disk."""
         return _on_disk(self._lines)
 
     def close(self) -> None:
-        """Nothing more is kept."""
+        """Close the file."""
         self._lines.close()
 
 
 def _opened(path: Path, size: int) -> IO[bytes]:
-    """A file of lines, to go on with behind its first ``size`` bytes."""
+    """Open a file of lines for appending after its first ``size`` bytes."""
     lines = open_to_write(path)
     lines.truncate(max(0, min(size, lines.seek(0, os.SEEK_END))))
     lines.seek(0, os.SEEK_END)
@@ -139,13 +139,13 @@ def _opened(path: Path, size: int) -> IO[bytes]:
 
 
 def _on_disk(lines: IO[bytes]) -> int:
-    """Bytes of a file of lines, all of which are on the disk."""
+    """Return the size of a file of lines in bytes, after flushing it to disk."""
     os.fsync(lines.fileno())
     return lines.tell()
 
 
 class _Events:
-    """A file of TensorBoard events, written anew: by tensorboard's own records, without importing TensorFlow."""
+    """A new file of TensorBoard events, written by tensorboard's own records without importing TensorFlow."""
 
     def __init__(self, path: Path) -> None:
         from tensorboard.compat.proto.event_pb2 import Event

@@ -1,4 +1,4 @@
-"""What a training is asked, what suits which learner, and where its run goes."""
+"""Options of a training, defaults by learner, and the name of its run."""
 
 from __future__ import annotations
 
@@ -25,53 +25,54 @@ from ttt_envs.rules import Game
 from ttt_envs.specs import load_object
 
 MEASURED = 20_000
-"""arrangements of stones up to which a learner is measured exactly at every line of its log: 3 x 3, skips or not"""
+"""Maximum number of arrangements of stones for exact measurements at every log line: includes 3 x 3 with or without
+skips."""
 LONGEST = 100
-"""letters of the name of a run, its seed apart"""
+"""Maximum length of a run's name in characters, without its seed."""
 
 
 @dataclass(frozen=True)
 class Options(GameOptions):
-    """Train a learner by playing, and write a run directory that can be played as run:PATH, with a report to look at.
+    """Train a learner by playing, and write a run directory, playable as run:PATH, with a report.
 
-    A run that was stopped, or killed, goes on with train.py --resume PATH, and ends as if nothing had happened. Many
-    runs that a file describes are trained by train.py --sweep FILE, see train.py --sweep FILE --help.
+    train.py --resume PATH continues a run that was stopped or killed, with an identical final result. train.py --sweep
+    FILE trains many runs described in a file, see train.py --sweep FILE --help.
     """
 
     learner: str = "q-learning"
     """naive-mc, q-learning, q-net, alpha-zero, value-net, sb3-dqn, sb3-ppo or sb3-maskable-ppo; its own settings are
     options too, see --learner NAME --help, and evaluate.py learners"""
     opponent: str = LearnerConfig.opponent
-    """who plays against it: a policy such as random or win-or-block; self, with settings and games that suit self-play
-    by default; or pool:every=5000,size=8, its own earlier copies. value-net has none but its teacher, who plays against
+    """its opponent: a policy such as random or win-or-block; self, with settings and games that suit self-play by
+    default; or pool:every=5000,size=8, its own earlier copies. value-net has none but its teacher, which plays against
     itself"""
     seat: Literal["first", "second", "random", "alternate"] = "alternate"
     """the learner's seat"""
     games: Count = LearnerConfig.games
-    """how many games to play"""
+    """number of games"""
     batch: Count | None = None
-    """how many games are played side by side; by default what suits the learner"""
+    """number of games in parallel; default: depends on the learner"""
     seed: Count = 0
-    """of everything random: the same seed and settings give the same learner"""
+    """seed of all random numbers: the same seed and settings give the same learner"""
     out: Path | None = None
-    """the run directory; by default runs/ and a name made of learner, game, opponent, what is not as by default, and
-    seed"""
+    """the run directory; default: runs/ and a name made of learner, game, opponent, settings that differ from the
+    defaults, and seed"""
     overwrite: tyro.conf.FlagCreatePairsOff[bool] = False
     """replace a run that is already there"""
     log_every: Count | None = None
-    """games between two lines of metrics.jsonl; by default few at first, up to a fiftieth of all"""
+    """number of games between two lines of metrics.jsonl; default: few at first, up to a fiftieth of all"""
     exact_every: Count | None = None
-    """games between two exact measurements (exploitability, regret, result against the opponent), at lines of
-    metrics.jsonl and at the end; 0 measures nothing. By default at every line on boards up to 3 x 3, else never"""
+    """number of games between two exact measurements (exploitability, regret, result against the opponent), at lines of
+    metrics.jsonl and at the end; 0 measures nothing. Default: at every line on boards up to 3 x 3, else never"""
     checkpoint_games: Count = 0
-    """games between two checkpoints; 0 for as many as --checkpoint-seconds brings"""
+    """number of games between two checkpoints; 0 for --checkpoint-seconds alone"""
     checkpoint_seconds: float = 30.0
-    """seconds between two checkpoints; what was learned does not depend on when they are made"""
+    """seconds between two checkpoints; results do not depend on it"""
     cluster: Annotated[str, tyro.conf.arg(metavar="auto|HOST:PORT")] = ""
-    """where a learner has a teacher: play the teacher's games on a cluster of Ray, auto for the one that was started
-    here, or the address of its head"""
+    """for a learner with a teacher: play the teacher's games on a Ray cluster, auto for the local one, or the address
+    of its head"""
     no_report: tyro.conf.FlagCreatePairsOff[bool] = False
-    """do not say at the end how good it is, and write no report.html"""
+    """do not evaluate the learner at the end, and write no report.html"""
 
     def __post_init__(self) -> None:
         check_counts(self.games, 1 if self.batch is None else self.batch)
@@ -87,16 +88,16 @@ class Options(GameOptions):
                 raise ValueError(f"{name}={getattr(self, name)} does not work: choose {admissible}")
 
     def marks(self) -> int | Marks:
-        """When a line is written."""
+        """Return the marks at which lines are written."""
         return dense_first(self.games) if self.log_every is None else self.log_every
 
     @property
     def met(self) -> str | None:
-        """The opponent that a learner can be measured against; None in self-play, and of one with a teacher."""
+        """The opponent for exact results; None in self-play, and for a learner with a teacher."""
         return None if self.opponent.partition(":")[0] in (SELF, POOL, TEACHER) else self.opponent
 
     def exact_games(self, game: Game) -> int:
-        """Games between two exact measurements, 0 for none."""
+        """Return the number of games between two exact measurements, 0 for none."""
         from evaluation.estimate import boards_by_stones
 
         if self.exact_every is None:
@@ -104,13 +105,13 @@ class Options(GameOptions):
         return self.exact_every
 
     def stored(self) -> dict[str, Any]:
-        """What ``config.json`` keeps, the game and the learner's settings apart."""
+        """Return the fields of ``config.json`` except the game and the learner's settings."""
         left_out = {field.name for field in dataclasses.fields(GameOptions)} | {"out", "overwrite", "cluster"}
         return {name: value for name, value in dataclasses.asdict(self).items() if name not in left_out}
 
 
 def defaults_of(learner: str, opponent: str | None = None) -> tuple[Options, AnyConfig]:
-    """What a learner is trained with where nothing is said: in self-play what suits self-play."""
+    """Return the default options and settings of a learner; in self-play those that suit self-play."""
     config = load_object(LEARNERS[learner])
     if opponent != SELF:
         return Options(learner=learner, games=config.games, opponent=config.opponent), config()
@@ -119,7 +120,7 @@ def defaults_of(learner: str, opponent: str | None = None) -> tuple[Options, Any
 
 
 def folder_of(options: Options, settings: AnyConfig) -> Path:
-    """Where a run goes: a name that tells it from runs of another game, opponent, seed or of other settings."""
+    """Return the folder of a run: its default name distinguishes game, opponent, seed and other settings."""
     if options.out is not None:
         return options.out
     game = options.game()
@@ -137,7 +138,7 @@ def folder_of(options: Options, settings: AnyConfig) -> Path:
 
 
 def folder_name(parts: Sequence[str]) -> str:
-    """A name for a folder, of letters that all systems take; a hash stands for what is too long."""
+    """Return a portable folder name; a hash replaces the rest of a long one."""
     name = "-".join(parts)
     name = "".join(letter if letter.isascii() and (letter.isalnum() or letter in "-.") else "_" for letter in name)
     if len(name) > LONGEST:

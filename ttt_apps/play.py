@@ -1,4 +1,4 @@
-"""Play in the terminal, and look at games that were played."""
+"""Play in the terminal, and replay games."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from ttt_envs.lockstep import SeatChoice
 from ttt_envs.specs import make_policy
 
 PERFECT, SEARCHING = "optimal", "mcts:simulations=2000"
-"""who plays where nobody is named: on boards that can be solved, and on larger ones"""
+"""Default opponents: on boards that can be solved, and on larger ones."""
 SEARCH_BY_CLOCK = "timed"
-"""the same for managers of tournaments, who keep clocks"""
+"""Default engine for tournament managers, which keep clocks."""
 SEEDS = 10**6
 EnginePolicy = Annotated[
     str | None,
@@ -33,31 +33,31 @@ EnginePolicy = Annotated[
         str_from_instance=lambda value: [str(value)],
     ),
 ]
-"""a policy that need not be named"""
+"""A policy with a default."""
 
 
 @dataclass(frozen=True)
 class Play(GameOptions):
-    """Play in the terminal against anything that plays. In the game, help tells what can be typed."""
+    """Play in the terminal against any policy. In the game, help lists the commands."""
 
     opponent: Annotated[str | None, tyro.conf.arg(metavar="POLICY")] = None
-    """a policy, such as random, svd:rank=18 or run:PATH; by default optimal on boards up to 16 cells, and
+    """a policy, such as random, svd:rank=18 or run:PATH; default: optimal on boards up to 16 cells, and
     mcts:simulations=2000 on larger ones"""
     seat: SeatChoice = "first"
-    """yours; alternate begins with the first"""
+    """your seat; alternate begins with the first"""
     games: Count | None = None
-    """how many games; by default you are asked after each"""
+    """number of games; default: ask after each"""
     seed: Count | None = None
-    """of all chance: the same seed and moves give the same game; by default another one each time"""
+    """seed of all chance: the same seed and moves give the same game; default: a new one each time"""
     log: Path | None = None
-    """a file to which games are added when they end"""
+    """file to which games are appended when they end"""
     replay: Path | None = None
     """show the games of such a file instead of playing"""
     number: Count | None = None
     """with --replay: show this game move by move, counted from 1"""
     gomocup: EnginePolicy = None
-    """be an engine of the Gomocup protocol instead, which a manager of tournaments starts; without a policy timed, a
-    search by the manager's times"""
+    """run as an engine of the Gomocup protocol, started by a tournament manager; without a policy timed, a search by
+    the manager's times"""
     web: tyro.conf.FlagCreatePairsOff[bool] = False
     """open the explorer, a page in the browser, instead: see --web --help"""
 
@@ -65,7 +65,7 @@ class Play(GameOptions):
         """Play or show.
 
         Raises:
-            ValueError: options that make no sense.
+            ValueError: invalid options.
             Stopped: a signal asked to stop.
         """
         if self.gomocup is not None:
@@ -89,17 +89,17 @@ class Play(GameOptions):
         name = self.opponent or (PERFECT if game.cells <= LARGEST else SEARCHING)
         policy = make_policy(name, game)
         if self.log is not None:
-            append_games(self.log, [])  # what is wrong with the file is told before anybody has played
+            append_games(self.log, [])  # reports problems with the file before anybody plays
         if self.opponent is None:
             why = "plays perfectly" if name == PERFECT else "searches: the board is too large to be solved"
             console.print(f"Nobody is named by --opponent, so it is {name}, which {why}.")
         Sitting(game, policy, name, console, lines, self.seat, seed, self.games, self.log).run()
 
     def _serve(self, spec: str) -> None:
-        """Be an engine.
+        """Run as an engine.
 
         Raises:
-            ValueError: options that are the manager's to say.
+            ValueError: options that the manager controls.
         """
         from ttt_apps.gomocup import serve
 
@@ -116,7 +116,7 @@ class Play(GameOptions):
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """The command ``ttt-play``."""
+    """Run the command ``ttt-play``."""
     run_command(lambda: _main(words_of(arguments)))
 
 
@@ -127,13 +127,13 @@ def _main(words: list[str]) -> None:
         serve(words)
         return
     options = parse(Play, words, as_called("play.py"))
-    if hasattr(sys.stdin, "reconfigure"):  # what is typed may be no text
+    if hasattr(sys.stdin, "reconfigure"):  # input may be undecodable
         sys.stdin.reconfigure(errors="replace")
     options.run(new_console(), sys.stdin)
 
 
 def new_console(**settings: Any) -> Console:
-    """A console that prints what it is given: names may hold anything."""
+    """Return a console without markup: names may contain any characters."""
     return Console(markup=False, highlight=False, emoji=False, **settings)
 
 

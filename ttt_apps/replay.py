@@ -1,4 +1,4 @@
-"""Games that were played, shown again."""
+"""Replay of played games."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs: a training and the files that it leaves, from its start, or from where it was stopped."""
+"""Runs: a training with its files, new or resumed."""
 
 from __future__ import annotations
 
@@ -59,20 +59,20 @@ from ttt_envs.rules import Game
 from ttt_envs.specs import make_policy
 
 WARM = 4
-"""games that are played to have everything compiled"""
+"""Number of games played to compile everything."""
 MIN_COMPILED_GAMES = 500
 """Minimum number of games of a training for which kernels are compiled before it begins."""
 Sizes = tuple[int, int]
-"""bytes of metrics.jsonl and of choices.jsonl that a checkpoint vouches for"""
+"""Valid sizes of metrics.jsonl and of choices.jsonl in bytes, according to a checkpoint."""
 COMPARED = ("random", "optimal")
-"""whom a learner is measured against at the end, beside its own opponent"""
+"""Opponents of the final evaluation, besides the learner's own."""
 
 
 class Written(NamedTuple):
-    """A report that was written."""
+    """A written report."""
 
     strength: Strength | None
-    """what it says of the learner; None where that takes long to compute"""
+    """strength of the learner; None if computing it takes long"""
     page: Path
 
 
@@ -80,14 +80,14 @@ def train_run(options: Options, settings: AnyConfig) -> Path:
     """Train, and write the run directory.
 
     Args:
-        options: what to play.
+        options: the options of the training.
         settings: the learner's config.
 
     Returns:
         The run directory.
 
     Raises:
-        ValueError: options that make no sense, or a run that is already there.
+        ValueError: invalid options, or a run that exists.
         Stopped: a signal asked to stop; a checkpoint has been written.
     """
     meter = Meter()
@@ -100,7 +100,7 @@ def train_run(options: Options, settings: AnyConfig) -> Path:
         )
     training: Stepwise | None = None
     if not isinstance(settings, Builder):
-        settings.check_opponent(options.opponent, game)  # before anything is done
+        settings.check_opponent(options.opponent, game)  # before any work
     if not isinstance(settings, Fitter):
         training = _training(options, settings, game)
     run.mkdir(parents=True, exist_ok=True)
@@ -109,12 +109,12 @@ def train_run(options: Options, settings: AnyConfig) -> Path:
 
 
 def completed(options: Options, settings: AnyConfig) -> Options:
-    """The options with what follows from the learner's settings."""
+    """Return the options, completed with the learner's defaults."""
     return dataclasses.replace(options, batch=settings.batch) if options.batch is None else options
 
 
 def config_of(options: Options, settings: AnyConfig) -> dict[str, Any]:
-    """The ``config.json`` of a run that starts now."""
+    """Return the ``config.json`` of a new run."""
     config = new_config(options.game(), dataclasses.asdict(settings), **options.stored())
     return {**config, "versions": versions(), "revision": revision()}
 
@@ -122,8 +122,8 @@ def config_of(options: Options, settings: AnyConfig) -> dict[str, Any]:
 def _train_run(
     options: Options, settings: AnyConfig, game: Game, run: Path, training: Stepwise | None, meter: Meter
 ) -> Path:
-    """The same in a folder that is held."""
-    for old in RUN_FILES:  # the settings first: what is left of a run without them is no run
+    """Train in a locked folder."""
+    for old in RUN_FILES:  # the settings first: the rest without them is no run
         (run / old).unlink(missing_ok=True)
     shutil.rmtree(run / TAUGHT, ignore_errors=True)
     write_json(run / CONFIG, config_of(options, settings))
@@ -138,35 +138,35 @@ def _train_run(
 
 
 def resume_run(run: Path, games: int | None = None, cluster: str = "") -> Path:
-    """Go on with a run from its last checkpoint, or from the start where there is none yet; no other process may.
+    """Resume a run from its last checkpoint, or from the start if there is none yet; other processes are locked out.
 
-    Where the training is over, the files that a finished run has beside it are completed.
+    If the training is over, complete the missing files of a finished run.
 
     Args:
         run: the run directory.
-        games: how many games in all, where it is to be more than at first.
-        cluster: where a teacher plays, as ``Options.cluster``.
+        games: new total number of games, to extend the run.
+        cluster: cluster of a teacher, as ``Options.cluster``.
 
     Returns:
         The run directory.
 
     Raises:
-        ValueError: no run, a damaged one, one that cannot be resumed, or fewer games than were asked for at first.
+        ValueError: no run, a damaged one, one that cannot be resumed, or fewer games than requested at first.
         Stopped: a signal asked to stop; a checkpoint has been written.
     """
-    read_training(run)  # so that a folder that is no run is told first
+    read_training(run)  # reports first that a folder is no run
     with _held(run):
         return _resume_run(run, games, cluster)
 
 
 def complete_run(run: Path) -> tuple[str, ...]:
-    """Make the files of a trained run that are missing and can be made from the others; no other process may write.
+    """Regenerate the missing derived files of a trained run; other processes are locked out.
 
     Returns:
         The names of the files that were made.
 
     Raises:
-        ValueError: no run, a damaged one, one that still has to be trained, or that lacks what only training writes.
+        ValueError: no run, a damaged one, one with unfinished training, or one that lacks files of its training.
     """
     read_training(run)
     with _held(run):
@@ -177,13 +177,13 @@ def complete_run(run: Path) -> tuple[str, ...]:
 
 
 def report_run(run: Path) -> Path:
-    """Write the ``report.html`` of a trained run anew, from its files alone; no other process may write.
+    """Regenerate the ``report.html`` of a trained run, from its files alone; other processes are locked out.
 
     Returns:
         The page's path.
 
     Raises:
-        ValueError: no run, a damaged one, or one that still has to be trained.
+        ValueError: no run, a damaged one, or one with unfinished training.
     """
     read_training(run)
     with _held(run):
@@ -193,7 +193,7 @@ def report_run(run: Path) -> Path:
 
 @contextmanager
 def _held(run: Path) -> Iterator[None]:
-    """Hold the folder of a run, and remove what writers that were killed have left in it."""
+    """Lock the folder of a run, and remove leftovers of killed writers."""
     with held(run):
         tidy(run, RUN_FILES)
         if not (run / TAUGHT).is_symlink():
@@ -203,7 +203,7 @@ def _held(run: Path) -> Iterator[None]:
 
 
 def _resume_run(run: Path, games: int | None, cluster: str) -> Path:
-    """The same in a folder that is held."""
+    """Resume a run in a locked folder."""
     state = read_state(run)
     config, parts = state.config, state.checkpoint
     game = Game.from_dict(config["game"])
@@ -240,7 +240,7 @@ def _resume_run(run: Path, games: int | None, cluster: str) -> Path:
         ours = isinstance(settings, Builder)
         if {"learner", "training", "metrics"} - parts.keys() or (ours and "live" not in parts["training"]):
             raise ValueError(f"{run / CHECKPOINT} is no checkpoint of a training that can go on: train anew")
-        # a run of fewer games than its batch played so many side by side, and goes on so
+        # a run of fewer games than its batch has used a smaller batch, and keeps it
         side_by_side = _batch(options)
         if ours:
             side_by_side = max(1, min(side_by_side, parts["training"]["live"].size))
@@ -250,7 +250,7 @@ def _resume_run(run: Path, games: int | None, cluster: str) -> Path:
         sizes = _vouched(run, state)
     begun = 0 if training is None else training.done.games
     here = {"games": begun, "versions": versions(), "revision": revision()}
-    (run / REPORT).unlink(missing_ok=True)  # of fewer games: it must not pass for that of all
+    (run / REPORT).unlink(missing_ok=True)  # of fewer games: remove it, so that it does not pass for the final one
     write_json(run / CONFIG, {**config, "games": options.games, "resumed": [*config.get("resumed", []), here]})
     meter.end("set-up")
     if isinstance(settings, Fitter):
@@ -263,13 +263,13 @@ def _resume_run(run: Path, games: int | None, cluster: str) -> Path:
 
 
 def _complete(run: Path, state: RunState, options: Options) -> Written | None:
-    """Make what a trained run lacks, in a folder that is held.
+    """Make the missing files of a trained run, in a locked folder.
 
     Returns:
-        The report; None where it is not made.
+        The report; None if it is not made.
 
     Raises:
-        ValueError: it lacks what only training writes.
+        ValueError: it lacks files that only training writes.
     """
     lost = [name for name in state.missing if name not in DERIVED_FILES]
     if lost:
@@ -284,15 +284,15 @@ def _complete(run: Path, state: RunState, options: Options) -> Written | None:
 
 
 def _options(run: Path, config: Mapping[str, Any], cluster: str = "") -> Options:
-    """The options of a run that is there.
+    """Return the options of an existing run.
 
     Raises:
-        ValueError: options that make no sense.
+        ValueError: invalid options.
     """
     names = {field.name for field in dataclasses.fields(Options)} - {"out", "cluster"}
     try:
         return Options(**{name: value for name, value in config.items() if name in names}, out=run, cluster=cluster)
-    except TypeError as problem:  # a word where a number should be
+    except TypeError as problem:  # for example, a word in place of a number
         raise ValueError(f"{run / CONFIG} cannot be read as the settings of a run: {problem}") from None
 
 
@@ -301,12 +301,12 @@ def _vouched(run: Path, state: RunState) -> Sizes:
 
 
 def _batch(options: Options) -> int:
-    """Games side by side; old runs may not say how many."""
+    """Return the number of parallel games; old runs may not store it."""
     return options.batch or LearnerConfig.batch
 
 
 def _training(options: Options, settings: Builder | Looper, game: Game) -> Stepwise:
-    """The training at its start."""
+    """Return the training at its start."""
     return settings.training(
         game,
         options.games,
@@ -319,7 +319,7 @@ def _training(options: Options, settings: Builder | Looper, game: Game) -> Stepw
 
 
 def _learn(training: Stepwise, options: Options, run: Path, sizes: Sizes, meter: Meter) -> Progress:
-    """Train to the end, with checkpoints on the way and one at the end; ``sizes`` is what the last one has kept."""
+    """Train to the end, with periodic checkpoints and a final one; ``sizes`` are those of the last checkpoint."""
     learner = training.learner
     saved_games, saved_at = training.done.games, time.monotonic()
     game = learner.game
@@ -333,7 +333,7 @@ def _learn(training: Stepwise, options: Options, run: Path, sizes: Sizes, meter:
         def save() -> None:
             nonlocal saved_games, saved_at
             meter.end("training")
-            _keep_cost(run, meter)  # first: where the checkpoint is, the cost of what it holds is known
+            _keep_cost(run, meter)  # first: a checkpoint always has the cost of its content
             save_checkpoint(
                 run,
                 learner=learner.to_arrays(),
@@ -363,7 +363,7 @@ def _learn(training: Stepwise, options: Options, run: Path, sizes: Sizes, meter:
 
 
 def _fit(settings: Fitter, options: Options, game: Game, run: Path, meter: Meter) -> Progress:
-    """Let a learner train in its own loop."""
+    """Train a learner in its own loop."""
     with Metrics(run) as metrics, _choices(options, game, run) as choices, _bar(options) as show:
         task = Task(
             game=game,
@@ -388,13 +388,13 @@ def _fit(settings: Fitter, options: Options, game: Game, run: Path, meter: Meter
             raise Stopped(f"stopped; {kept} with train.py --resume {run}") from None
         meter.end("training")
         _keep_cost(run, meter)
-        # its training is over: all that it has written is on the disk
+        # the training is over: all that it has written is on the disk
         save_checkpoint(run, progress=progress_arrays(done), metrics=_sizes_on_disk(metrics, choices))
     return done
 
 
 def _sizes_on_disk(metrics: Metrics, choices: KeptChoices | None) -> dict[str, np.ndarray[Any, Any]]:
-    """The part ``metrics`` of a checkpoint: bytes of the files of lines, all of which are on the disk."""
+    """Return the part ``metrics`` of a checkpoint: file sizes in bytes, after flushing to disk."""
     sizes = {"size": np.array([metrics.size()])}
     if choices is not None:
         sizes["choices"] = np.array([choices.size()])
@@ -407,7 +407,7 @@ def _keep_cost(run: Path, meter: Meter) -> None:
 
 @contextmanager
 def _choices(options: Options, game: Game, run: Path, size: int = 0) -> Iterator[KeptChoices | None]:
-    """What keeps the learner's choices; None where nothing is measured exactly, which is when they are kept."""
+    """Yield the writer of snapshots; None if nothing is measured exactly, as snapshots are taken at exact marks."""
     with ExitStack() as stack:
         exact = options.exact_games(game) > 0
         yield stack.enter_context(closing(KeptChoices(run, game, options.games, size))) if exact else None
@@ -416,7 +416,7 @@ def _choices(options: Options, game: Game, run: Path, size: int = 0) -> Iterator
 def _callbacks(
     options: Options, game: Game, marked: int, meter: Meter, choices: KeptChoices | None
 ) -> list[Callable[[int, Policy], dict[str, float]]]:
-    """What to measure on the way, which is a phase of its own."""
+    """Return the measurements during training, which are a phase of their own."""
     every = options.exact_games(game)
     if every == 0:
         return []
@@ -435,14 +435,14 @@ def _callbacks(
 
 
 def warm(settings: Builder | Looper, options: Options, game: Game, meter: Meter) -> None:
-    """Have compiled what a learner will use, so that it does not count as learning: a few games that nobody keeps."""
+    """Compile a learner's code before its training is timed, with a few games that are discarded."""
     if options.games >= MIN_COMPILED_GAMES:
         with compile_at_once():
             few = dataclasses.replace(options, games=WARM, batch=WARM // 2)
             _training(few, settings, game).run()
         if options.exact_games(game):
             tiny = Game(2, 2, 2)
-            _kept = solve(tiny)  # a game is solved once, which compiling its kernels would not pay for on a small board
+            _kept = solve(tiny)  # keep the solution, solved by the interpreter: compiling does not pay off here
             with compile_at_once():
                 strength_of(tiny, "random", ["random"])
     meter.end("compiling")
@@ -450,7 +450,7 @@ def warm(settings: Builder | Looper, options: Options, game: Game, meter: Meter)
 
 @contextmanager
 def _bar(options: Options) -> Iterator[Callable[[Progress], None]]:
-    """A progress bar."""
+    """Show a progress bar."""
     with progress_bar("rate", "wins") as bar:
         task = bar.add_task("training", total=options.games, rate="", wins="")
         began = shown = time.perf_counter()
@@ -476,14 +476,14 @@ def _tell_finished(options: Options, run: Path, settings: AnyConfig) -> None:
 
 
 def _ended(options: Options, game: Game, run: Path, done: Progress, meter: Meter) -> Path:
-    """Write the report, and say what became of it."""
+    """Write the report, and print the result."""
     written = None if options.no_report else _write_report(options, game, run, meter)
     _tell_end(options, game, run, done, written)
     return run
 
 
 def _write_report(options: Options, game: Game, run: Path, meter: Meter) -> Written:
-    """The last file of a run; its page shows the cost of the numbers on it."""
+    """Write the report, the last file of a run; its page includes the cost of the evaluation."""
     strength = _strength(options, game, run)
     meter.end("evaluation")
     _keep_cost(run, meter)
@@ -509,7 +509,7 @@ def _tell_end(options: Options, game: Game, run: Path, done: Progress, written: 
 
 
 def _strength(options: Options, game: Game, run: Path) -> Strength | None:
-    """How good a trained run is; None where that takes long to compute."""
+    """Return the strength of a trained run; None if computing it takes long."""
     policy = make_policy(policy_name(run), game)
     if not affordable(game, policy):
         return None
@@ -517,7 +517,7 @@ def _strength(options: Options, game: Game, run: Path) -> Strength | None:
 
 
 def told(strength: Strength, options: Options) -> str:
-    """How good a learner is, in a sentence."""
+    """Describe the strength of a learner in a sentence."""
     opponent = options.met or "random"
     first, second = strength.seats[opponent]
     seat = {"first": (first, "moving first"), "second": (second, "moving second")}

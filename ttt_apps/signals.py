@@ -1,4 +1,4 @@
-"""Signals that ask to stop."""
+"""Handling of stop signals."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 
 class Interrupt:
-    """Within it a signal to stop is noted, so that the step can be finished; the second one stops at once.
+    """Context in which a first stop signal is recorded, so that the step can finish; a second one stops at once.
 
     Attributes:
         asked: whether a signal came.
@@ -36,12 +36,12 @@ class Interrupt:
 
 
 ENDS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-"""a request to stop, and a terminal that is closed"""
+"""Signals for termination, and for a closed terminal."""
 
 
 @contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """Other signals end a command as Ctrl-C does: what was done is kept, and no worker goes on."""
+    """Treat other stop signals like Ctrl-C: completed work is stored, and workers end."""
     before: dict[int, Any] = {}
 
     def stop(*_: object) -> NoReturn:
@@ -58,9 +58,9 @@ def ended_by_signals() -> Iterator[None]:
 
 @contextmanager
 def silent_interrupts() -> Iterator[None]:
-    """Ctrl-C ends the process without a traceback: for imports, which take a moment and have nothing to keep."""
+    """End the process on Ctrl-C without a traceback: for slow imports, which have nothing to save."""
     in_main = threading.current_thread() is threading.main_thread()
-    if not in_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:  # ignored, or someone's own
+    if not in_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:  # ignored, or a custom handler
         yield
         return
     signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -72,7 +72,7 @@ def silent_interrupts() -> Iterator[None]:
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Signals wait until it is done."""
+    """Block stop signals inside the context."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return

@@ -1,4 +1,4 @@
-"""Games between a person and a policy in the terminal: what can be typed, and what is said."""
+"""Games between a person and a policy in the terminal: commands and output."""
 
 from __future__ import annotations
 
@@ -30,34 +30,34 @@ from ttt_envs.rules import DRAW, Game, key_of
 from ttt_envs.specs import nearest, parse_spec
 
 LOOKED_AT = 2_000_000
-"""positions that the search for a hint looks at"""
+"""Maximum number of positions of the search for a hint."""
 LONG = 30
-"""letters of a spec string above which an opponent is called by its first word"""
+"""Maximum length of an opponent's displayed spec string; longer ones are shortened to the name."""
 ROWS = 12
-"""moves that ``explain`` lists"""
+"""Maximum number of moves that ``explain`` lists."""
 
 
-class Quit(Exception):  # noqa: N818  # nothing is wrong
-    """The person has had enough."""
+class Quit(Exception):  # noqa: N818  # not an error
+    """The person ends the session."""
 
 
 class Anew(Exception):  # noqa: N818
-    """The person wants another game, and leaves this one as it is."""
+    """The person begins another game, and leaves this one unfinished."""
 
 
 class Sitting:
     """Games between a person and a policy, one after another.
 
     Args:
-        game: what is played.
+        game: the game.
         policy: the opponent.
         name: its spec string.
-        console: what is written to.
-        lines: what is typed.
+        console: the output.
+        lines: the input.
         seat: the person's.
-        seed: of all chance.
-        games: how many; None asks after each.
-        log: where games are saved.
+        seed: seed of all chance.
+        games: number of games; None asks after each.
+        log: file of saved games.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Sitting:
         self.console, self.lines = console, lines
         self.seat_asked, self.seed, self.games, self.log = seat, seed, games, log
         self.score = [0, 0, 0]
-        """games that the person has won, drawn and lost"""
+        """Numbers of games that the person has won, drawn and lost."""
         self.swapped = False
         self._key = key_of(np.random.default_rng(seed))
         self._settings: dict[str, int] = {}
@@ -90,10 +90,10 @@ class Sitting:
         return None if self.game.cells > LARGEST else solve(self.game)
 
     # -----------------------------------------------------------------------------------------------------------------
-    # From the first game to the last
+    # Main loop
 
     def run(self) -> None:
-        """Play until the person has had enough.
+        """Play until the person quits.
 
         Raises:
             Stopped: a signal asked to stop.
@@ -121,7 +121,7 @@ class Sitting:
         finally:
             try:
                 self._save()
-            except KeyboardInterrupt:  # a terminal that is closed ends the input, and sends a signal just then
+            except KeyboardInterrupt:  # closing a terminal ends the input, and may send a signal now
                 stopped = True
                 self._save()
         if stopped:
@@ -142,13 +142,13 @@ class Sitting:
         self._settings = {}
 
     def _save(self) -> None:
-        """Put the game into the log, unless it is there or has not begun."""
+        """Save the game to the log, unless it is saved or has not begun."""
         if self.log is not None and self.live.plies:
             players = (HUMAN, self.name) if self.seat == 0 else (self.name, HUMAN)
             played = self.live.played(players, self.seed, self._settings)
             with undisturbed():
                 append_games(self.log, [played])
-                self.live = LiveGame(self.game, self._key, self.live.episode)  # saved once
+                self.live = LiveGame(self.game, self._key, self.live.episode)  # prevents saving it twice
                 self._saved += 1
 
     def _play(self) -> None:
@@ -186,7 +186,7 @@ class Sitting:
     # A turn
 
     def _take_turn(self) -> None:
-        """Read what the person types until a stone is put down."""
+        """Read input until a stone is placed."""
         self._show()
         plies = len(self.live.plies)
         last = coordinate(self.game.cells - 1, self.game)
@@ -207,7 +207,7 @@ class Sitting:
                 self.say(f"{problem}.")
 
     def _cell(self, word: str) -> int:
-        """The cell that a word names, by its coordinates or by its number, which is the environments' action.
+        """Parse a cell from its coordinates or from its number, which is the environments' action.
 
         Raises:
             ValueError: it names none.
@@ -223,7 +223,7 @@ class Sitting:
         return int(word)
 
     def _command(self, word: str) -> Callable[[Sitting], None] | None:
-        """What a word asks for; None where it should be a move.
+        """Return the command that a word names; None if it should be a move.
 
         Raises:
             ValueError: it is neither.
@@ -240,7 +240,7 @@ class Sitting:
         return None
 
     def _reply(self) -> None:
-        """Let the opponent move."""
+        """Play the opponent's move."""
         with self.thinking(f"{self.called} thinks"):
             action = int(self.player.act(self.live.boards, ONLY, self.live.generator(len(self.live.plies)))[0])
         try:
@@ -263,16 +263,16 @@ class Sitting:
             self.say(f"The board takes {needed} columns of the terminal: make it wider.")
 
     # -----------------------------------------------------------------------------------------------------------------
-    # What can be asked for
+    # Commands
 
     def undo(self) -> None:
-        """Take back your last move and what followed; chance will say the same again."""
+        """Take back your last move and all later ones; the same skips will follow."""
         plies = self.live.take_back(self.seat)
         if not plies:
             raise ValueError("you have not moved yet, and nothing can be taken back")
         self.say(f"Taken back: {_joined([coordinate(ply.action, self.game) for ply in plies])}.")
         self._settings["undone"] = self._settings.get("undone", 0) + 1
-        if not isinstance(self.player, WithoutMemory):  # it thinks again what it thought before
+        if not isinstance(self.player, WithoutMemory):  # a stateful player replays its earlier moves
             self.player.begin(ONLY)
             for number, ply in enumerate(self.live.plies):
                 if ply.position.mover != self.seat:
@@ -280,7 +280,7 @@ class Sitting:
                         self.player.act(Boards.of([ply.position]), ONLY, self.live.generator(number))
 
     def hint(self) -> None:
-        """A best move: exactly, on boards up to 16 cells, else what a search finds."""
+        """Show a best move: exact on boards up to 16 cells, else by a search."""
         self._settings["hints"] = self._settings.get("hints", 0) + 1
         if self.game.cells <= LARGEST:
             with self.thinking("solving"):
@@ -298,21 +298,21 @@ class Sitting:
         self.say(f"{best[0]}, says a search (expectiminimax) that looks {depth} plies ahead.{others}")
 
     def _best(self, values: Reals) -> list[str]:
-        """The moves of the highest value by name, the one nearest to the middle of the board first."""
+        """Return the names of the moves with the highest value, the one nearest to the middle of the board first."""
         cells = np.flatnonzero(values >= np.nanmax(values) - TIE)
         rows, columns = np.divmod(cells, self.game.columns)
         away = np.hypot(rows - (self.game.rows - 1) / 2, columns - (self.game.columns - 1) / 2)
         return [coordinate(int(cell), self.game) for cell in cells[np.argsort(away, kind="stable")]]
 
     def explain(self) -> None:
-        """What the opponent thinks of your moves, and what they are worth exactly."""
+        """Show the opponent's values of your moves, and the exact ones."""
         with self.thinking("asking"):
             seed = int(self.live.luck[0]) + len(self.live.plies)
             choice = choice_in(self.policy, self.live.boards, solution=self.solution, seed=seed)
         columns = {"it would": choice.probabilities, "it thinks": choice.own, "exactly": choice.exact}
         known = {name: values for name, values in columns.items() if values is not None}
         free = np.flatnonzero(self.live.boards.legal(self.game)[0])
-        ranks = [choice.own, choice.probabilities, choice.exact]  # the last of them that is known counts most
+        ranks = [choice.own, choice.probabilities, choice.exact]  # the last available one is the primary key
         order = free[np.lexsort([-np.nan_to_num(values[free], nan=-2.0) for values in ranks if values is not None])]
         about = [
             f"Your moves, as {self.called} sees them: how likely it would play them",
@@ -322,7 +322,7 @@ class Sitting:
         scale = "; from -1, lost, to 1, won" if len(known) > 1 else ""
         self.say(f"{_joined([part for part in about if part])}{scale}.")
         lines = [f"{'move':<4}" + "".join(f"{name:>10}" for name in known)]
-        if len(known) == 1:  # by the probabilities alone, the others are not told apart
+        if len(known) == 1:  # by the probabilities alone, moves of probability 0 are not ordered
             order = order[choice.probabilities[order] > 0]
         for cell in order[:ROWS]:
             words = []
@@ -339,7 +339,7 @@ class Sitting:
             self.say("It draws at random while it thinks: another time it may think otherwise.")
 
     def show(self) -> None:
-        """The board once more."""
+        """Show the board again."""
         self._show()
 
     def new(self) -> None:
@@ -347,12 +347,12 @@ class Sitting:
         raise Anew
 
     def swap(self) -> None:
-        """The same, with the seats swapped from here on."""
+        """Do the same as new, with the seats swapped from here on."""
         self.swapped = not self.swapped
         raise Anew
 
     def help(self) -> None:
-        """What can be typed."""
+        """List the commands."""
         middle = coordinate(self.game.cells // 2, self.game)
         table = Table.grid(padding=(0, 2))
         table.add_row(
@@ -373,14 +373,14 @@ class Sitting:
     # Reading and writing
 
     def say(self, text: str) -> None:
-        """Print a sentence: broken between words on a terminal, unbroken where a program reads it."""
+        """Print a sentence: wrapped on a terminal, unwrapped in a pipe."""
         self.console.print(as_called(text), soft_wrap=not self.console.is_terminal)
 
     def ask(self, prompt: str) -> str:
-        """A line that is typed, without the spaces around it.
+        """Read a stripped input line.
 
         Raises:
-            EOFError: there are no more.
+            EOFError: the input has ended.
         """
         self.console.print(prompt, end=" ", soft_wrap=True)
         line = self.lines.readline(LONGEST)
@@ -388,14 +388,14 @@ class Sitting:
             raise EOFError
         end = line
         while not end.endswith("\n") and (end := self.lines.readline(LONGEST)):
-            pass  # the rest of a line that is too long
-        if not self.lines.isatty():  # then nobody has seen it
+            pass  # skip the rest of a line that is too long
+        if not self.lines.isatty():  # then the terminal has not echoed it
             self.console.print(ascii(line.strip()[:60])[1:-1])
         return line.strip()
 
     @contextmanager
     def thinking(self, what: str) -> Iterator[None]:
-        """A sign of life on a terminal."""
+        """Show activity on a terminal."""
         if not self.console.is_terminal:
             yield
             return
@@ -416,14 +416,14 @@ COMMANDS: dict[str, tuple[Callable[[Sitting], None], str]] = {
         "quit": Sitting.quit,
     }.items()
 }
-"""what can be typed besides moves, and what it does"""
+"""Commands with their functions and descriptions."""
 
 
 def search(game: Game, boards: Boards) -> tuple[Reals, int]:
-    """What a search finds of one position in bounded time.
+    """Search one position in bounded time.
 
     Returns:
-        float64[cells], scores of moves of which the best are true; and how many plies it looked ahead.
+        float64[cells], scores of moves, of which the best are exact; and the search depth in plies.
     """
     search = Search(game, boards, every_move=False)
     values, depth = search.move_values[0], 0

@@ -1,4 +1,4 @@
-"""``train.py --sweep FILE``: many runs that a file describes, on all cores or on a cluster, and a table of them."""
+"""``train.py --sweep FILE``: train many runs described in a file, on all cores or on a cluster, and tabulate them."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ from ttt_envs.rules import Game
 from ttt_envs.specs import FromFile, make_policy
 
 RUNS = "runs"
-"""the folder of a sweep's runs"""
+"""Folder of a sweep's runs."""
 BROUGHT = tuple(name for name in RUN_FILES if name not in DERIVED_FILES)
-"""files that a run on another machine sends back; the others are made here"""
+"""Files that a run on another machine sends back; the others are made here."""
 SAMPLED = 2_000
-"""pairs of games against random, where a learner cannot be measured exactly"""
+"""Number of pairs of games against random, for learners that cannot be measured exactly."""
 REFUSED = ("out", "overwrite", "seed", "sweep", "resume", "trust", "cluster", "jobs", "json")
 
 
 @dataclass(frozen=True)
 class Sweep(WorkOptions):
-    """Train the runs that a file describes, each with several seeds, and say what became of them in one table.
+    """Train the runs described in a file, each with several seeds, and print one table of their results.
 
     The file is written in TOML:
 
@@ -54,27 +54,26 @@ class Sweep(WorkOptions):
         [[runs]]                             # each of these with every combination
         learner = "q-learning"
 
-    A sweep that was stopped, or killed, goes on when the same command is given again, and ends as if nothing had
-    happened.
+    After a stop or kill, the same command continues the sweep, with an identical final result.
     """
 
     sweep: Path = tyro.MISSING
     """the file"""
     out: Path | None = None
-    """the folder for table.md, result.json, report.html and the runs; by default runs/sweep-NAME after the file"""
+    """folder for table.md, result.json, report.html and the runs; default: runs/sweep-NAME after the file"""
     trust: tyro.conf.FlagCreatePairsOff[bool] = False
-    """run code that the file names: an opponent or a teacher that is a class of yours"""
+    """run code that the file names: an opponent or a teacher of your own class"""
     no_report: tyro.conf.FlagCreatePairsOff[bool] = False
     """write no report.html"""
     json: tyro.conf.FlagCreatePairsOff[bool] = False
     """print JSON instead of a table"""
 
     def run(self) -> None:
-        """Train what is not trained yet, write and print.
+        """Train the missing runs, write and print.
 
         Raises:
-            ValueError: a file that describes no runs, options that make no sense.
-            Stopped: an interrupt; what was done is kept.
+            ValueError: a file that describes no runs, invalid options.
+            Stopped: an interrupt; completed work is stored.
         """
         if self.trust:
             trust_files()
@@ -118,10 +117,10 @@ class Sweep(WorkOptions):
 
 
 def units_of(path: Path, rows: Sequence[Mapping[str, Any]], seeds: Sequence[int]) -> list[dict[str, Any]]:
-    """The runs of a sweep, their options checked as those of a command line are.
+    """Return the runs of a sweep, with options validated as on the command line.
 
     Raises:
-        ValueError: options that make no sense.
+        ValueError: invalid options.
     """
     from ttt_apps.train import asked_for
 
@@ -141,16 +140,15 @@ def units_of(path: Path, rows: Sequence[Mapping[str, Any]], seeds: Sequence[int]
 
 
 def train_unit(runs: str | None, code: str, unit: Unit) -> dict[str, Any]:
-    """Train a run in a process of its own, and measure what it has learned.
+    """Train a run in a separate process, and evaluate it.
 
     Args:
-        runs: the folder of the sweep's runs; None for a machine that has it not: then the run's files are in the
-            answer.
-        code: hash of the code; a run that other code has begun is begun anew.
+        runs: folder of the sweep's runs; None on a machine without it: then the result includes the run's files.
+        code: hash of the code; a run begun by other code is restarted.
         unit: of :func:`units_of`.
 
     Returns:
-        ``numbers``, and ``files`` by name where they are sent.
+        ``numbers``, and ``files`` by name if they are sent.
     """
     with tempfile.TemporaryDirectory() as temporary:
         run = Path(runs or temporary, unit["name"])
@@ -167,7 +165,7 @@ def train_unit(runs: str | None, code: str, unit: Unit) -> dict[str, Any]:
 
 
 def _is_of(run: Path, config: Mapping[str, Any]) -> bool:
-    """Whether a folder holds a run of this configuration, begun or finished."""
+    """Return whether a folder holds a run of this configuration, begun or finished."""
     try:
         found = read_json(run / CONFIG)
     except (OSError, ValueError):
@@ -176,11 +174,11 @@ def _is_of(run: Path, config: Mapping[str, Any]) -> bool:
 
 
 def measured(run: Path, config: Mapping[str, Any]) -> dict[str, float]:
-    """How good a run is: exactly up to 3 x 3, else by matches against random; and what it cost."""
+    """Measure the strength of a run, exactly up to 3 x 3, else by matches against random; and its cost."""
     game = Game.from_dict(config["game"])
     policy = make_policy(policy_name(run), game)
     numbers: dict[str, float] = {}
-    # by what can be counted, so that whoever trains measures the same
+    # a count, not a time, so that every machine measures the same
     if policy.pure and sum(boards_by_stones(game)) <= MEASURED:
         met = replace(Options(), opponent=FromFile(config["opponent"])).met
         strength = strength_of(game, policy, list(dict.fromkeys([met or "random", *COMPARED])))
@@ -198,7 +196,7 @@ def measured(run: Path, config: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _arrived(folder: Path, unit: Unit, result: Mapping[str, Any]) -> Any:
-    """Write the files that came with a result; the numbers are what is kept of it."""
+    """Write the files that came with a result; return the numbers to store."""
     run = folder / RUNS / unit["name"]
     for name, content in result.get("files", {}).items():
         run.mkdir(parents=True, exist_ok=True)
@@ -207,7 +205,7 @@ def _arrived(folder: Path, unit: Unit, result: Mapping[str, Any]) -> Any:
 
 
 def _complete(run: Path) -> None:
-    """Make what a run lacks of the files of a finished one; of a run that cannot be completed it is said."""
+    """Make the missing files of a finished run; print a note if that is impossible."""
     if run.is_dir():
         try:
             complete_run(run)

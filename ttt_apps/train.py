@@ -1,4 +1,4 @@
-"""Train a learner and write a run directory, or go on with one."""
+"""Train a learner and write a run directory, or resume one."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ from ttt_envs.specs import load_object, nearest
 
 @dataclass(frozen=True)
 class Resume:
-    """Go on with a run that was stopped or killed: it ends bit by bit as if it had never been."""
+    """Continue a run that was stopped or killed: the final result is bit for bit the same."""
 
     resume: Path
     """the run directory"""
     games: Count | None = None
-    """how many games in all; as many as were asked for at first, or more"""
+    """total number of games; at least as many as requested at first"""
     trust: tyro.conf.FlagCreatePairsOff[bool] = False
-    """run code that the files of the run name: an opponent or a teacher that is a class of yours, or a zip of sb3:PATH.
-    Without it they may name built-in policies only"""
+    """run code that the run's files name: an opponent or a teacher of your own class, or a zip of sb3:PATH. Without it
+    they may name built-in policies only"""
     cluster: Annotated[str, tyro.conf.arg(metavar="auto|HOST:PORT")] = ""
-    """where a learner has a teacher: play the teacher's games on a cluster of Ray"""
+    """for a learner with a teacher: play the teacher's games on a Ray cluster"""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """The command ``ttt-train``."""
+    """Run the command ``ttt-train``."""
     run_command(lambda: _main(words_of(arguments)))
 
 
@@ -68,11 +68,11 @@ def _main(arguments: list[str]) -> None:
 
 
 def asked_for(arguments: Sequence[str], prog: str) -> tuple[Options, AnyConfig]:
-    """What a command line asks to be trained.
+    """Parse the options and settings of a training.
 
     Raises:
-        ValueError: arguments that make no sense.
-        SystemExit: help was asked for.
+        ValueError: invalid arguments.
+        SystemExit: after help.
     """
     name = _named(arguments, "--learner")
     name = Options.learner if name is None else name
@@ -91,7 +91,7 @@ def asked_for(arguments: Sequence[str], prog: str) -> tuple[Options, AnyConfig]:
 
 
 def _named(arguments: Sequence[str], option: str) -> str | None:
-    """What a command line gives last for an option on which defaults of others depend; None where it does not."""
+    """Return the last value of an option on which other defaults depend; None if it is not given."""
     found = None
     for index, argument in enumerate(arguments):
         if argument == option and index + 1 < len(arguments):
@@ -102,7 +102,7 @@ def _named(arguments: Sequence[str], option: str) -> str | None:
 
 
 def _settings_of_others(learner: str) -> dict[str, list[str]]:
-    """Options that are settings of other learners, and of which."""
+    """Return options that are settings of other learners, with these learners."""
     found: dict[str, list[str]] = {}
     for other in sorted(LEARNERS):
         if other != learner:

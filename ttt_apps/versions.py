@@ -1,4 +1,4 @@
-"""What results depend on beside their settings: versions, and the revision of this code."""
+"""Versions of packages and revision of the code, on which results depend."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def versions() -> dict[str, str]:
-    """Of what results depend on, as far as it is installed."""
+    """Return the versions of installed packages on which results depend."""
     found = {"python": platform.python_version()}
     for package in (
         "ttt_envs",
@@ -25,13 +25,13 @@ def versions() -> dict[str, str]:
     ):
         try:
             found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:  # an extra; or we ourselves, run from a checkout
+        except metadata.PackageNotFoundError:  # an extra; or this package, run from a checkout
             continue
     return found
 
 
 def revision() -> str | None:
-    """The git revision of this code, where it is a checkout."""
+    """Return the git revision of this code, if it is a checkout."""
     git = shutil.which("git")
     if git is None:
         return None

@@ -1,7 +1,7 @@
-"""``report.html`` of a sequential test, a tournament, a place on a ladder or a sweep: one file to look at.
+"""``report.html`` of a sequential test, a tournament, a place on a ladder or a sweep, as a single file.
 
-Pages are made of ``result.json`` alone, which is not trusted: what is not as it should be is left out, and a sentence
-says so. See docs/reports.md.
+Pages are made from ``result.json`` alone, which is not trusted: invalid parts are replaced by a sentence with the
+reason. See docs/reports.md.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ttt_envs.files import read_json
 
 RESULT = "result.json"
 LARGEST = 1 << 26
-"""bytes that a result may have"""
+"""Maximum size of a result in bytes."""
 _PAGES = {"sprt": sprt_page, "tournament": tournament_page, "ladder": ladder_page}
 
 
@@ -33,8 +33,8 @@ def write_evidence(folder: Path) -> Path:
 
     Raises:
         OSError: no result, or a page that cannot be written.
-        ValueError: a result of another kind, or one of which nothing can be said. Whatever else is damaged is left out
-            of the page.
+        ValueError: a result of another kind, or one without usable content. Other damaged parts are left out of the
+            page.
     """
     path = folder / RESULT
     data = read_json(path, LARGEST)

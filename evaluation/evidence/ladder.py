@@ -1,4 +1,4 @@
-"""The page of a policy's place on a ladder: its rating, what it costs, and where it loses."""
+"""The page of a policy's place on a ladder: its rating, its cost, and its worst positions."""
 
 from __future__ import annotations
 
@@ -39,22 +39,22 @@ DECIDING = ("policy", "identity", "game", "settings", "ladder", "made_by", "proc
 
 
 class Rung(NamedTuple):
-    """Somebody of known strength."""
+    """A policy of known rating."""
 
     name: str
     rating: Interval
     seconds: float | None
-    """CPU of a move, on the machine of the placement; None where it was not measured"""
+    """CPU seconds per move, on the machine of the placement; None if not measured"""
     front: bool
     placed: bool = False
-    """whether it is the policy that was placed"""
+    """whether it is the placed policy"""
 
 
 def ladder_page(data: Data) -> tuple[str, list[Html]]:
-    """Title and sections of the page.
+    """Return the title and sections of the page.
 
     Raises:
-        ValueError: it cannot be said who was placed where.
+        ValueError: the policy, the game or the rating is missing.
     """
     name, game, rating = text_in(data, "policy"), game_in(data), interval_in(data, "rating")
     rungs = [
@@ -84,7 +84,7 @@ def _rating(one: Data) -> Interval:
 
 
 def _stands(rating: Interval, rungs: Sequence[Rung]) -> str:
-    """Between whom, as far as intervals tell."""
+    """Return the position between rungs, as far as the intervals decide it."""
     below = [rung for rung in rungs if rung.rating.high < rating.low]
     above = [rung for rung in rungs if rung.rating.low > rating.high]
     level = [rung.name for rung in rungs if rung not in below and rung not in above]
@@ -149,7 +149,7 @@ def _seconds(data: Data) -> float | None:
 
 
 def _ladder(data: Data, name: str, rating: Interval, rungs: Sequence[Rung]) -> Html:
-    """Everybody by strength, by cost, and in a table."""
+    """Show all policies by strength, by cost, and in a table."""
     seconds = _seconds(data)
     everybody = sorted([*rungs, Rung(name, rating, seconds, data.get("front") is True, True)], key=_strongest)
     rows = [Reach(one.name, one.rating, one.placed) for one in everybody]
@@ -177,7 +177,7 @@ def _ladder(data: Data, name: str, rating: Interval, rungs: Sequence[Rung]) -> H
 
 
 def _pareto(everybody: Sequence[Rung], size: tuple[float, float]) -> Html:
-    """Strength by cost."""
+    """Plot strength by cost."""
     known = [
         Priced("" if one.placed else str(place), 1e6 * one.seconds, one.rating, one.front, one.placed)
         for place, one in enumerate(everybody, 1)

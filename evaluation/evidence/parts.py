@@ -1,7 +1,7 @@
-"""What pages of evidence have in common: results read with care, and the words and pictures for intervals.
+"""Shared parts of result pages: validated reading of results, and wording and figures for intervals.
 
-A ``result.json`` is not trusted: whatever in it is not as it should be is a ValueError in one sentence, for the page to
-show in place of the part that needs it.
+A ``result.json`` is not trusted: any invalid part raises a one-sentence ValueError, which the page shows in place of
+that part.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from ttt_envs.rules import Game
 
 Data = Mapping[str, Any]
 LONGEST = 300
-"""letters of a text that are shown"""
+"""Maximum length of a text that is shown, in characters."""
 MOST = 1_000
-"""entries of a list that are looked at, where nothing else is said"""
+"""Default maximum length of a list."""
 SETTINGS = 20_000
-"""letters of the settings that are shown"""
-_FAR = 1e15  # no rating, number of games or time is larger
+"""Maximum length of the settings that are shown, in characters."""
+_FAR = 1e15  # upper bound of any rating, number of games or time
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -45,7 +45,7 @@ def _wrong(name: str, value: object, wanted: str) -> ValueError:
 
 
 def number_in(data: Data, name: str, low: float = -_FAR, high: float = _FAR) -> float:
-    """A finite number from ``low`` to ``high``.
+    """Read a finite number from ``low`` to ``high``.
 
     Raises:
         ValueError: anything else; so do all functions here.
@@ -58,7 +58,7 @@ def number_in(data: Data, name: str, low: float = -_FAR, high: float = _FAR) -> 
 
 
 def count_in(data: Data, name: str, most: int = int(_FAR)) -> int:
-    """A whole number, 0 or more."""
+    """Read a whole number, 0 or more."""
     value = data.get(name)
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
         raise _wrong(name, value, f"a whole number, 0 to {most:,}" if most < _FAR else "a whole number, 0 or more")
@@ -66,12 +66,12 @@ def count_in(data: Data, name: str, most: int = int(_FAR)) -> int:
 
 
 def optional(data: Data, name: str, read: Callable[[Data, str], Any]) -> Any:
-    """What ``read`` reads; None where null stands there, or nothing."""
+    """Read a value with ``read``; None if it is null or missing."""
     return None if data.get(name) is None else read(data, name)
 
 
 def interval_in(data: Data, name: str, low: float = -_FAR, high: float = _FAR) -> Interval:
-    """An estimate between the ends of its interval; one without ends is a point."""
+    """Read an estimate with its interval; without ends it is a point."""
     value = data.get(name)
     if not isinstance(value, Mapping):
         raise _wrong(name, value, "an object with mean, low and high")
@@ -86,17 +86,17 @@ def interval_in(data: Data, name: str, low: float = -_FAR, high: float = _FAR) -
 
 
 def text_in(data: Data, name: str) -> str:
-    """A text as it can be shown: what is too long is cut."""
+    """Read a text, shortened and made printable."""
     value = data.get(name)
     if not isinstance(value, str):
         raise _wrong(name, value, "a text")
     shown = value if len(value) <= LONGEST else f"{value[: LONGEST - 3]}..."
-    # what is no letter is shown by its code: it may be forbidden in a picture, or turn the text around
+    # non-printable characters are escaped: they may be invalid in SVG, or reverse the text direction
     return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in shown)
 
 
 def list_in(data: Data, name: str, most: int = MOST) -> list[Any]:
-    """A list of at most so many."""
+    """Read a list of at most ``most`` entries."""
     value = data.get(name)
     if not isinstance(value, list) or len(value) > most:
         raise _wrong(name, value, f"a list of at most {most:,}")
@@ -104,7 +104,7 @@ def list_in(data: Data, name: str, most: int = MOST) -> list[Any]:
 
 
 def objects_in(data: Data, name: str, most: int = MOST) -> list[Data]:
-    """A list of objects."""
+    """Read a list of objects."""
     value = list_in(data, name, most)
     if not all(isinstance(one, Mapping) for one in value):
         raise _wrong(name, value, "a list of objects")
@@ -112,7 +112,7 @@ def objects_in(data: Data, name: str, most: int = MOST) -> list[Data]:
 
 
 def object_in(data: Data, name: str) -> Data:
-    """An object."""
+    """Read an object."""
     value = data.get(name)
     if not isinstance(value, Mapping):
         raise _wrong(name, value, "an object")
@@ -120,7 +120,7 @@ def object_in(data: Data, name: str) -> Data:
 
 
 def game_in(data: Data) -> Game:
-    """The game."""
+    """Read the game."""
     try:
         return Game.from_dict(dict(object_in(data, "game")))
     except TypeError as problem:
@@ -128,7 +128,7 @@ def game_in(data: Data) -> Game:
 
 
 def counts_in(data: Data, name: str, *shape: int) -> Any:
-    """int64[shape]: whole numbers."""
+    """Read whole numbers int64[shape]."""
     found = np.array(_numbers(data.get(name), name, shape))
     if (found < 0).any() or (found != np.floor(found)).any():
         raise _wrong(name, data.get(name), "whole numbers, 0 or more")
@@ -136,7 +136,7 @@ def counts_in(data: Data, name: str, *shape: int) -> Any:
 
 
 def chances_in(data: Data, name: str, game: Game) -> Reals:
-    """float64[cells]: how likely moves are, from the rows of a board."""
+    """Read move probabilities float64[cells], from the rows of a board."""
     found = np.array(_numbers(data.get(name), name, (game.rows, game.columns))).ravel()
     if (found < 0).any() or (found > 1).any():
         raise _wrong(name, data.get(name), "probabilities")
@@ -144,7 +144,7 @@ def chances_in(data: Data, name: str, game: Game) -> Reals:
 
 
 def _numbers(value: object, name: str, shape: tuple[int, ...]) -> Any:
-    """Nested lists of numbers, exactly of this shape."""
+    """Read nested lists of numbers, exactly of this shape."""
     if not shape:
         return number_in({name: value}, name)
     if not isinstance(value, list) or len(value) != shape[0]:
@@ -153,7 +153,7 @@ def _numbers(value: object, name: str, shape: tuple[int, ...]) -> Any:
 
 
 def score_in(data: Data) -> Score:
-    """The pairs of games, of which there is at least one."""
+    """Read the pairs of games, at least one."""
     score = Score(counts_in(data, "pairs", 3, 3))
     if not 1 <= score.games <= _FAR:
         raise _wrong("pairs", data.get("pairs"), "counts of pairs, one or more in all")
@@ -161,7 +161,7 @@ def score_in(data: Data) -> Score:
 
 
 def given_up(data: Data, a: str, b: str) -> Html | None:
-    """What is said of games that were given up, where some were."""
+    """Return a sentence on forfeited games, if there are any."""
     if data.get("forfeits") is None:
         return None
     found = object_in(data, "forfeits")
@@ -174,34 +174,34 @@ def given_up(data: Data, a: str, b: str) -> Html | None:
 
 
 def rating_of(score: Interval) -> Interval:
-    """The difference of ratings at which an interval of scores is expected; ends may be infinite."""
+    """Convert an interval of scores to Elo differences; ends may be infinite."""
     return Interval(*map(elo_of, score))
 
 
 def rated(value: Interval, sign: str = "+") -> str:
-    """A rating with its interval."""
+    """Format a rating with its interval."""
     mean, low, high = (points(end, sign) for end in value)
     return mean if value.low == value.high else f"{mean} ({low} to {high})"
 
 
 def points(value: float, sign: str = "+") -> str:
-    """Elo, without digits that say nothing."""
+    """Format Elo without insignificant digits."""
     if math.isinf(value):
         return "infinite" if value > 0 else "minus infinite"
     return "0" if round(value) == 0 else f"{value:{sign},.0f}"
 
 
 def in_brackets(value: Interval, written: Callable[[float], str] = share) -> str:
-    """An estimate with its interval."""
+    """Format an estimate with its interval."""
     mean, low, high = map(written, value)
     return mean if value.low == value.high else f"{mean} ({low} to {high})"
 
 
 def better(a: str, b: str, score: Interval, superiority: float) -> str:
-    """Who is better, as far as the interval of a's score says so.
+    """Name the better player, as far as the interval of a's score decides it.
 
     Args:
-        a, b: who they are.
+        a, b: the players.
         score: of a, a draw counting half.
         superiority: the likelihood that a is better.
     """
@@ -217,17 +217,17 @@ def better(a: str, b: str, score: Interval, superiority: float) -> str:
 
 
 def likelihood(value: float) -> str:
-    """A likelihood of superiority in words: games that were sampled leave none at 0 or 1."""
+    """Format a likelihood of superiority: from sampled games it is never 0 or 1."""
     return percent(min(1 - 1e-6, max(1e-6, value)))
 
 
 def verdict(sentence: str) -> Html:
-    """What is to be seen first."""
+    """Return the headline of a page."""
     return element("p", sentence, class_="verdict")
 
 
 def microseconds(seconds: float) -> str:
-    """What a move takes, in the unit that suits."""
+    """Format the duration of a move in a suitable unit."""
     for size, unit in ((1.0, "s"), (1e-3, "ms")):
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"
@@ -235,7 +235,7 @@ def microseconds(seconds: float) -> str:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Names in a sentence."""
+    """Join names in a sentence."""
     *most, last = names
     return f"{', '.join(most)} and {last}" if most else last
 
@@ -245,13 +245,13 @@ def listed(names: Sequence[str]) -> str:
 
 
 def tried(title: str, build: Callable[[], Html]) -> Html:
-    """A section, or a sentence why it is left out."""
+    """Return a section, or a sentence with the reason for its absence."""
     shown, why = or_why(build)
     return section(title, left_out(f"Left out: {why}.")) if shown is None else shown
 
 
 def settings(data: Data, command: Sequence[str] | None, names: Sequence[str]) -> Html:
-    """How to have it again, and everything that decides it."""
+    """Show the command that reproduces the result, and all settings that determine it."""
     kept = {name: data[name] for name in names if name in data}
     text = json.dumps(kept, indent=2)
     more = f"\n... and {len(text) - SETTINGS:,} letters more" if len(text) > SETTINGS else ""
@@ -267,7 +267,7 @@ def settings(data: Data, command: Sequence[str] | None, names: Sequence[str]) ->
 
 
 def spec_in(data: Data, name: str) -> str:
-    """A spec string, whole: one that is too long, or looks like an option of a command, is refused."""
+    """Read a spec string without shortening; reject one that is too long or looks like a command option."""
     text = text_in(data, name)
     if not text or text.startswith("-") or text != data[name]:
         raise _wrong(name, data[name], "the spec string of a policy")
@@ -277,12 +277,12 @@ def spec_in(data: Data, name: str) -> str:
 def where_they_differ(
     game: Game, found: Sequence[Data] | None, a: str, b: str, title: str = "Where the two differ most"
 ) -> Html:
-    """Boards where two play differently.
+    """Show boards on which two players play differently.
 
     Args:
-        game: what is played.
-        found: of :meth:`evaluation.strength.Difference.to_dict`; None where that was not computed.
-        a, b: who they are.
+        game: the game.
+        found: of :meth:`evaluation.strength.Difference.to_dict`; None if not computed.
+        a, b: names of the players.
         title: of the section.
     """
     if found is None:
@@ -297,7 +297,7 @@ def where_they_differ(
 
 
 def _pair(game: Game, one: Data, a: str, b: str) -> Html:
-    """A position, as both play it."""
+    """Show a position with the moves of both players."""
     apart, likely = number_in(one, "difference", 0, 1 + 1e-9), number_in(one, "likely", 0, 1 + 1e-9)
     told = f"{percent(min(1.0, apart))} of their moves differ; {percent(min(1.0, likely))} of games come here"
     figures = [
@@ -310,15 +310,15 @@ def _pair(game: Game, one: Data, a: str, b: str) -> Html:
 def position_figure(
     game: Game, one: Data, moves: str, loss: float | None, likely: float | None, name: str = ""
 ) -> Html:
-    """A position with what is played there.
+    """Show a position with the moves played there.
 
     Args:
-        game: what is played.
+        game: the game.
         one: an object with ``position``, ``best`` (cells, or null), and under ``moves`` probabilities by cell.
-        moves: where they are.
-        loss: what they give away, where it is known.
-        likely: how often a game comes there, where that is to be said.
-        name: who plays so.
+        moves: key of the probabilities.
+        loss: expected loss of value, if known.
+        likely: probability that a game reaches the position, if shown.
+        name: name of the player.
     """
     position = from_text(text_in(one, "position"), game)
     shares = np.zeros(game.cells)

@@ -1,4 +1,4 @@
-"""The page of a sequential test: who is better, how the test went, and where the two differ."""
+"""The page of a sequential test: the better player, the course of the test, and where the two differ."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ _LONGEST_PATH = 1_000_000
 
 
 def sprt_page(data: Data) -> tuple[str, list[Html]]:
-    """Title and sections of the page.
+    """Return the title and sections of the page.
 
     Raises:
-        ValueError: it cannot be said who plays what.
+        ValueError: the players or the game are missing.
     """
     a, b, game = text_in(data, "a"), text_in(data, "b"), game_in(data)
     return f"{a} against {b}, {game}", [
@@ -101,7 +101,7 @@ def _ends(value: Interval) -> str:
 
 
 def _elo_chart(elo: Interval) -> Html | None:
-    """The interval, where its ends are finite."""
+    """Plot the interval, if its ends are finite."""
     if max(map(abs, elo)) > 1e5:
         return None
     label = f"Elo of A less Elo of B: {rated(elo)}."
@@ -112,7 +112,7 @@ def _elo_chart(elo: Interval) -> Html | None:
 
 
 def _accepted(data: Data, a: str, b: str) -> str:
-    """What the test itself says."""
+    """Return the test's own decision."""
     test, llr = object_in(data, "test"), number_in(data, "llr")
     elo0, elo1 = number_in(test, "elo0"), number_in(test, "elo1")
     low, high = number_in(data, "llr_low"), number_in(data, "llr_high")

@@ -1,4 +1,4 @@
-"""The page of a sweep: which setting is best, all of them in a table, and the way to each run."""
+"""The page of a sweep: the best setting, a table of all settings, and links to the runs."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from evaluation.statistics import Interval
 from evaluation.sweep import MOST, varied
 
 SHOWN = 200
-"""settings, the best, that the table has"""
+"""Maximum number of settings in the table, best first."""
 LINKED = 10
-"""runs of a setting that links lead to"""
+"""Maximum number of linked runs per setting."""
 MEASURES = 20
 LESS = ("exploitability", "regret", "cpu_s", "peak_rss_bytes")
-"""numbers of which less is better"""
+"""Measures for which lower is better."""
 NAMES = {"cpu_s": "CPU", "peak_rss_bytes": "peak memory"}
 UNTOLD = ("options", "seeds")
 
 
 class Setting(NamedTuple):
-    """A line of the table."""
+    """A row of the table."""
 
     row: int
     options: Mapping[str, Any]
@@ -48,11 +48,11 @@ class Setting(NamedTuple):
 
 
 def sweep_page(data: Data, folder: Path) -> tuple[str, list[Html]]:
-    """Title and sections of the page.
+    """Return the title and sections of the page.
 
     Args:
         data: the result.
-        folder: where the page goes; only runs with a page of their own are linked.
+        folder: folder of the page; only runs with a page of their own are linked.
 
     Raises:
         ValueError: there is no table.
@@ -96,13 +96,13 @@ def _written(name: str, value: float) -> str:
 
 
 def _said(value: object) -> str:
-    """The value of an option."""
+    """Format the value of an option."""
     text = "" if value is None else value if isinstance(value, str) else json.dumps(value)
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def _setting(line: Setting, options: Sequence[str]) -> str:
-    """A setting in a sentence."""
+    """Format a setting as a phrase."""
     told = [f"{name[:80]} {_said(line.options[name])}" for name in options if name in line.options]
     return ", ".join(told[:6]) or "the only setting"
 
@@ -143,7 +143,7 @@ def _answer(order: Sequence[Setting], names: Sequence[str], first: str | None) -
 
 
 def _apart(best: Interval, other: Interval, name: str) -> bool:
-    """Whether intervals tell that the other is worse."""
+    """Return whether the intervals show that the other is worse."""
     return best.high < other.low if name in LESS else best.low > other.high
 
 
@@ -187,7 +187,7 @@ def _number(name: str, value: Interval | None, low: float, high: float) -> objec
 
 
 def _links(runs: Sequence[Data], folder: Path) -> Html:
-    """The runs of a setting, linked where they have a page."""
+    """List the runs of a setting, linked if they have a page."""
     shown = []
     for one in runs[:LINKED]:
         seed, path = str(count_in(one, "seed", 2**63)), PurePosixPath(text_in(one, "run"))

@@ -1,4 +1,4 @@
-"""The page of a tournament: who is best, a cross table, and ratings."""
+"""The page of a tournament: the best player, a cross table, and ratings."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from evaluation.tournament import reversed_score
 
 MOST_PLAYERS = 200
 CROSSED = 20
-"""players, the best, that the cross table has"""
+"""Maximum number of players in the cross table, best first."""
 DECIDING = (
     "game", "games_per_pairing", "seed", "openings", "openings_sha256", "anchor", "prior", "draws", "rated_by", "block",
     "made_by",
@@ -48,7 +48,7 @@ DECIDING = (
 
 
 class Player(NamedTuple):
-    """Who played."""
+    """A participant."""
 
     name: str
     rating: Interval
@@ -57,10 +57,10 @@ class Player(NamedTuple):
 
 
 def tournament_page(data: Data) -> tuple[str, list[Html]]:
-    """Title and sections of the page.
+    """Return the title and sections of the page.
 
     Raises:
-        ValueError: it cannot be said who played what.
+        ValueError: the players or the game are missing.
     """
     game = game_in(data)
     players = [
@@ -83,7 +83,7 @@ def tournament_page(data: Data) -> tuple[str, list[Html]]:
 
 
 def _scores(data: Data, count: int) -> dict[tuple[int, int], Score]:
-    """Of everybody against everybody."""
+    """Return the score of each pairing."""
     found: dict[tuple[int, int], Score] = {}
     for one in objects_in(data, "pairings", MOST_PLAYERS**2):
         i, j = (int(counts_in(one, name)) for name in ("a", "b"))

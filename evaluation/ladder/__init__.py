@@ -1,8 +1,8 @@
-"""Ladders: opponents of known strength on standard games, and where a policy stands among them.
+"""Ladders: opponents of known strength on standard games, for placing other policies.
 
-A ladder is a dozen policies, its rungs, that met each other once; their ratings (Bradley and Terry, 1952) are kept with
-everything that decides them in ``ladders/NAME.json``. ``random`` is 0. On small boards results are exact; else they are
-matches. A policy meets every rung, and its rating is the one under which its results are likeliest.
+A ladder is a dozen policies, its rungs, with ratings (Bradley and Terry, 1952) from a round robin.
+``ladders/NAME.json`` stores them with everything that determines them. ``random`` is 0. On small boards results are
+exact; else they are matches. A policy plays every rung, and its rating maximizes the likelihood of its results.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Ladders as they are kept, in ``evaluation/ladders/NAME.json`` or another file."""
+"""Ladders as files: ``evaluation/ladders/NAME.json`` or another file."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from ttt_envs.specs import FromFile
 
 HERE = Path(__file__).parents[1] / "ladders"
 LARGEST_FILE = 1 << 24
-"""bytes of a file that holds a ladder"""
+"""Maximum size of a ladder's file in bytes."""
 
 
 @dataclass(frozen=True)
 class Ladder:
-    """A ladder as it was measured.
+    """A measured ladder.
 
     Attributes:
-        name: one of :data:`PLANS`, or another's.
-        game: what is played.
+        name: one of :data:`PLANS`, or another name.
+        game: the game.
         rungs: by rising rating: ``spec``, ``rating``, ``low``, ``high``, ``exploitability``, ``regret``, ``cost``; see
             docs/files.md.
         data: the file, as JSON-ready data.
@@ -41,7 +41,7 @@ class Ladder:
 
     @property
     def specs(self) -> list[str]:
-        """What plays on each rung."""
+        """Spec strings of the rungs."""
         return [rung["spec"] for rung in self.rungs]
 
     @property
@@ -51,9 +51,9 @@ class Ladder:
 
 
 def read_ladder(name: str | Path) -> Ladder:
-    """A ladder of ours by its name, or one in a ``.json`` file.
+    """Read a built-in ladder by its name, or one in a ``.json`` file.
 
-    Its policies are :class:`~ttt_envs.specs.FromFile`: whatever a file says, it runs no code.
+    Its policies are :class:`~ttt_envs.specs.FromFile`: a file can never run code.
 
     Raises:
         OSError: no file, or one that cannot be read.
@@ -91,7 +91,7 @@ def read_ladder(name: str | Path) -> Ladder:
 
 
 def ladder_of(game: Game) -> str:
-    """The name of the ladder of a game.
+    """Return the name of the ladder of a game.
 
     Raises:
         ValueError: there is none.
@@ -106,7 +106,7 @@ def ladder_of(game: Game) -> str:
 
 
 def sha256_of(data: Mapping[str, Any]) -> str:
-    """Of all that a ladder's file says, but for the hash itself."""
+    """Return the SHA-256 of a ladder's data without the hash itself."""
     rest = {key: value for key, value in data.items() if key != "sha256"}
     return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 

@@ -1,4 +1,4 @@
-"""A ladder is measured: all that its plan names meet each other, and their ratings are written."""
+"""Measurement of a ladder: a round robin of its rungs, from which their ratings follow."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ def measure_ladder(
 ) -> Ladder:
     """Measure a ladder, and write it to ``NAME.json`` in a folder.
 
-    Every result is kept there as soon as it is known: killed at any time, the same call goes on. All but what moves
-    cost is the same however many work. Costs are measured at the end, by one process at a time.
+    Every result is stored there as soon as it is known: after a kill, the same call resumes. Except for the costs of
+    moves, results do not depend on the number of workers. Costs are measured at the end, by one process at a time.
 
     Args:
         name: of the ladder.
-        plan: what it is measured from.
-        folder: where results are kept.
-        made_by: JSON-ready: versions and code; results that something else made are thrown away.
-        jobs: who works.
-        progress: called with how many pieces of work are done, and how many there are.
+        plan: the plan of the ladder.
+        folder: folder of the results.
+        made_by: JSON-ready: versions and code; results with another value are discarded.
+        jobs: the workers.
+        progress: called with the number of units done, and the total.
 
     Raises:
-        ValueError: a number of games that makes no pairs; another process that works in the folder.
+        ValueError: an invalid number of games; another process that works in the folder.
     """
     check_games(plan.games, least=0)
     rungs = plan.rungs
@@ -95,7 +95,7 @@ def _all_measured(
     jobs: Jobs,
     progress: Callable[[int, int], None],
 ) -> list[dict[str, Any]]:
-    """What is measured: of each pairing the result, of who is graded the strength, of each rung what its moves cost."""
+    """Return the results of the pairings, the strengths of the graded rungs, and the costs of all rungs' moves."""
     described = plan.game.to_dict()
     units: list[dict[str, Any]] = [
         {
@@ -122,14 +122,14 @@ def _all_measured(
 
 
 def _measure(unit: Unit) -> dict[str, Any]:
-    """A piece of work of :func:`measure_ladder`."""
+    """Do one unit of work of :func:`measure_ladder`."""
     game = Game.from_dict(unit["game"])
     if unit["what"] == "pairing":
         a, b = unit["players"]
         return result_of(game, a, b, unit["games"], unit["seed"])
     if unit["what"] == "strength":
         return strength_of(game, made(game, unit["policy"]))
-    cost_of_moves(game, unit["policy"])  # what is compiled is kept on disk, and is no part of the cost
+    cost_of_moves(game, unit["policy"])  # compiled code is cached on disk and is not part of the cost
     return cost_of_moves(game, unit["policy"])[0]._asdict()
 
 

@@ -1,4 +1,4 @@
-"""A policy is placed: it meets every rung of a ladder, and its rating makes its results likeliest."""
+"""Placement of a policy: it plays every rung of a ladder and gets the maximum likelihood rating."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ from ttt_envs.specs import FromFile, make_policy, parse_spec
 
 RESULT = "result.json"
 GAMES = 500
-"""against every rung, where a policy is placed by matches"""
+"""Default number of games against every rung."""
 WORST = 5
-"""positions that are told in which a policy loses most"""
+"""Number of worst positions reported."""
 ASKED = 256
-"""how often a policy that is not pure is asked for its first move"""
+"""Number of queries of an impure policy for its first move."""
 SAME = 0.05
-"""by how much ratings may differ that are the same but for rounding"""
+"""Tolerance for ratings that are equal but for rounding."""
 
 
 def place(
@@ -64,30 +64,29 @@ def place(
     costs: bool = True,
     progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, Any]:
-    """Where a policy stands on a ladder.
+    """Place a policy on a ladder.
 
-    On small boards what is pure has exact results against the rungs, and its exploitability, regret and worst positions
-    are computed; else games are played against each rung. What moves cost is measured on this machine, of the rungs in
-    one process and of the policy in its own.
+    On small boards a pure policy has exact results against the rungs, and its exploitability, regret and worst
+    positions are computed; otherwise games are played against each rung. The cost of moves is measured on this machine,
+    of the rungs in one process and of the policy in its own.
 
     Args:
         policy: a spec string, or a policy, whose cost is then not measured.
         ladder: of :func:`read_ladder`.
         made_by: JSON-ready: versions and code.
-        games: against each rung, an even number; not looked at where results are exact.
-        seed: of all chance.
-        jobs: who plays.
-        folder: where results are kept as soon as they are known, so that the same call goes on, and ``result.json`` is
-            written in the end.
-        costs: whether to measure what moves cost.
-        progress: called with how many pieces of work are done, and how many there are.
+        games: against each rung, an even number; ignored if results are exact.
+        seed: seed of all chance.
+        jobs: the workers.
+        folder: folder in which results are stored as soon as they are known, so that the same call resumes, and
+            ``result.json`` at the end.
+        costs: whether to measure the cost of moves.
+        progress: called with the number of units done, and the total.
 
     Returns:
-        What ``result.json`` holds; its keys are documented in docs/files.md.
+        The content of ``result.json``; docs/files.md documents its keys.
 
     Raises:
-        ValueError: an unknown policy, one that does not play by the rules or not this game; a number of games that
-            makes no pairs.
+        ValueError: an unknown policy, one that does not play by the rules or not this game; an invalid number of games.
     """
     check_games(games, least=2)
     game, name = ladder.game, str(policy)
@@ -139,7 +138,7 @@ def place(
 
 
 def is_exact(ladder: Ladder, policy: Policy) -> bool:
-    """Whether the results of a policy against the rungs are exact: all are pure, on a small board."""
+    """Return whether a policy's results against the rungs are exact: all are pure, on a small board."""
     small = sum(boards_by_stones(ladder.game)) <= SMALL
     return small and policy.pure and all(make_policy(spec, ladder.game).pure for spec in ladder.specs)
 
@@ -155,7 +154,7 @@ def _met(
     folder: Path | None,
     progress: Callable[[int, int], None],
 ) -> list[dict[str, Any]]:
-    """What a policy makes of each rung."""
+    """Return a policy's results against each rung."""
     described = ladder.game.to_dict()
     units = [
         {"policy": str(policy), "rung": spec, "game": described, "games": games, "seed": seed_of(seed, number)}
@@ -179,7 +178,7 @@ def _standing(
     own: MoveCost | None,
     of_rungs: Sequence[float] | None,
 ) -> dict[str, Any]:
-    """A rating among those of the rungs, and what moves cost, as JSON-ready data."""
+    """Return the rating among those of the rungs, and the costs of moves, as JSON-ready data."""
     ratings = [float(rung["rating"]) for rung in ladder.rungs]
     front = front_of([*ratings, rating.mean], None if own is None else [*(of_rungs or ()), own.cpu_s_per_move])
     at = rating.mean + SAME
@@ -210,23 +209,23 @@ def _standing(
 
 
 def _meet(policy: str | Policy, unit: Unit) -> dict[str, Any]:
-    """A piece of work of :func:`place`."""
+    """Do one unit of work of :func:`place`."""
     return result_of(Game.from_dict(unit["game"]), policy, FromFile(unit["rung"]), unit["games"], unit["seed"])
 
 
 def _placed(ladder: Ladder, results: Sequence[Mapping[str, Any]], *, exact: bool) -> Interval:
-    """The rating under which the results are likeliest, beside those of the rungs, which are held."""
+    """Return the maximum likelihood rating, with the rungs' ratings held fixed."""
     count = len(ladder.rungs)
     pairs = np.zeros((count + 1, count + 1, 5))
     pairs[count, :count] = [weights_of(result) for result in results]
     known = [*(float(rung["rating"]) for rung in ladder.rungs), None]
-    draws = DRAWS if ladder.exact and not exact else 1  # where intervals are taken from it
+    draws = DRAWS if ladder.exact and not exact else 1  # only where intervals are taken from it
     found = bradley_terry(pairs, known=known, confidence=CONFIDENCE, draws=draws)[-1]
     if exact:
         return Interval(found.mean, found.mean, found.mean)
     if ladder.exact:
         return found
-    # the rungs' own ratings come from samples: all are found again together, to see how much that is in doubt
+    # the rungs' ratings come from samples: re-estimate all together to include their uncertainty
     for result in ladder.data["results"]:
         pairs[result["a"], result["b"]] = weights_of(result)
     anchor = ladder.specs.index(ANCHOR)
@@ -235,7 +234,7 @@ def _placed(ladder: Ladder, results: Sequence[Mapping[str, Any]], *, exact: bool
 
 
 def front_of(ratings: Sequence[float], seconds: Sequence[float] | None) -> list[bool | None]:
-    """Who is on the Pareto front: nobody is as strong at less cost, or stronger at no more."""
+    """Return which policies are on the Pareto front: none is as strong at less cost, or stronger at no more."""
     if seconds is None:
         return [None] * len(ratings)
     both = list(zip(ratings, seconds, strict=True))
@@ -243,7 +242,7 @@ def front_of(ratings: Sequence[float], seconds: Sequence[float] | None) -> list[
 
 
 def _first_move(game: Game, policy: Policy, seed: int) -> list[list[float]]:
-    """How likely each move is on the empty board, by rows; the mean of many answers of a policy that is not pure."""
+    """Return the probability of each first move, by rows; for an impure policy, the mean of many answers."""
     boards = Boards.start(game, 1 if policy.pure else ASKED)
     rng = None if policy.pure else np.random.default_rng(seed)
     shares = np.asarray(policy.probabilities(boards, rng)).mean(axis=0)
@@ -252,7 +251,7 @@ def _first_move(game: Game, policy: Policy, seed: int) -> list[list[float]]:
 
 
 def _worst(game: Game, policy: Policy) -> list[dict[str, Any]]:
-    """The positions in which a policy loses most against random play, which brings about every position."""
+    """Return the positions with the largest losses against random play, which reaches every position."""
     return [
         {
             "position": to_text(mistake.choice.position, game),
@@ -267,14 +266,14 @@ def _worst(game: Game, policy: Policy) -> list[dict[str, Any]]:
 
 
 def _training(run: Path) -> dict[str, Any]:
-    """What a run learned with, and what that cost."""
+    """Return a run's training settings and costs."""
     config = read_config(run)
     names = ("learner", "settings", "opponent", "seat", "games", "batch", "seed", "versions", "revision")
     return {**{name: config[name] for name in names if name in config}, "file": CONFIG, "cost": read_cost(run)}
 
 
 def run_of(spec: str) -> Path | None:
-    """The folder of the run that a spec string names; None where it names anything else."""
+    """Return the folder of the run that a spec string names; None for any other spec."""
     parsed = parse_spec(spec)
     path = parsed.unkeyed or parsed.keyed.get("path")
     return Path(path) if parsed.name == "run" and path else None

@@ -1,4 +1,4 @@
-"""What ladders are measured from: the games, the rungs and how much is played."""
+"""Plans of the ladders: the games, the rungs and the number of games."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from dataclasses import dataclass
 from ttt_envs.rules import Game
 
 ANCHOR = "random"
-"""whose rating is 0"""
+"""Policy with rating 0."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a ladder is measured from.
+    """Definition of a ladder.
 
     Attributes:
-        game: what is played.
+        game: the game.
         rungs: spec strings, ``random`` first.
         games: of each pairing, an even number; 0 where all results are exact.
         graded: the rungs whose exploitability and regret are computed.
-        seed: of all chance.
+        seed: seed of all chance.
     """
 
     game: Game
@@ -78,7 +78,7 @@ PLANS: Mapping[str, Plan] = {
             "optimal",
         ),
         4_000,
-        ("random", "optimal"),  # of a table that takes more than ten minutes
+        ("random", "optimal"),  # a table takes more than ten minutes
     ),
     "5x5-skip": Plan(
         Game(5, 5, 4, 0.1),
@@ -95,4 +95,4 @@ PLANS: Mapping[str, Plan] = {
         (),
     ),
 }
-"""name -> what the ladder of that name is measured from"""
+"""Plans of the ladders by name."""

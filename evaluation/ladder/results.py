@@ -1,4 +1,4 @@
-"""What one policy makes of another, exactly or by games, and how strong it is: results of ladders and of places."""
+"""Results of one policy against another, exact or by games, and strengths of policies."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from ttt_envs.rules import Game
 from ttt_envs.specs import FromFile, make_policy
 
 MOST = 1_000_000
-"""games against a rung that can be asked for"""
+"""Maximum number of games against a rung."""
 CONFIDENCE = 0.95
-"""that an interval holds the truth"""
-_CERTAIN = 1e6  # pairs that an exact result counts for: so many that the prior of ratings does not
+"""Confidence level of intervals."""
+_CERTAIN = 1e6  # weight of an exact result in pairs: large enough to make the prior of ratings negligible
 
 
 def seed_of(seed: int, number: int) -> int:
-    """Of a pairing: no two have the same luck, nor those of two seeds."""
+    """Return the seed of a pairing; no two pairings share random numbers, nor do two seeds."""
     return MOST * seed + number
 
 
 def check_games(games: int, least: int) -> None:
-    """Raise ValueError for a number of games that makes no pairs, or is not from ``least`` to :data:`MOST`."""
+    """Raise ValueError for an odd number of games, or one not from ``least`` to :data:`MOST`."""
     if games % 2 or not least <= games <= MOST:
         raise ValueError(
             f"games={games} makes no pairs, two games with the seats swapped: choose an even number from 2 to {MOST:,}"
@@ -39,17 +39,17 @@ def check_games(games: int, least: int) -> None:
 
 @lru_cache(maxsize=32)
 def _made(game: Game, spec: str, trusted: bool) -> Policy:
-    """A policy by its spec, made once in a process: to make it may take longer than to play."""
+    """Make a policy from its spec, once per process: making it may take longer than playing."""
     return make_policy(spec if trusted else FromFile(spec), game)
 
 
 def made(game: Game, spec: str | Policy) -> Policy:
-    """A policy, or the one of a spec string, which is made once."""
+    """Return a policy, or make the one of a spec string, once per process."""
     return _made(game, str(spec), not isinstance(spec, FromFile)) if isinstance(spec, str) else spec
 
 
 def result_of(game: Game, a: str | Policy, b: str | Policy, games: int, seed: int) -> dict[str, Any]:
-    """What a makes of b: exactly where ``games`` is 0."""
+    """Return a's results against b: exact if ``games`` is 0."""
     if games == 0:
         found = match_outcome(game, made(game, a), made(game, b))
         return {"exact": True, "games": 0, **found._asdict(), "pentanomial": None}
@@ -63,7 +63,7 @@ def _shares(score: Score) -> dict[str, float]:
 
 
 def strength_of(game: Game, policy: Policy) -> dict[str, float | None]:
-    """Exploitability, and regret where the board is small enough to be solved."""
+    """Return exploitability, and regret where the board is small enough to be solved."""
     return {
         "exploitability": exploitability(game, policy),
         "regret": regret(game, policy) if game.cells <= LARGEST else None,
@@ -71,7 +71,9 @@ def strength_of(game: Game, policy: Policy) -> dict[str, float | None]:
 
 
 def weights_of(result: Mapping[str, Any]) -> Reals:
-    """float64[5]: pairs by their result. An exact result is so many pairs that sampling has no part in it."""
+    """Return pair counts by result, float64[5]. An exact result counts as so many pairs that it has no sampling
+    error.
+    """
     if result["exact"]:
         score = result["win"] + result["draw"] / 2
         return _CERTAIN * np.array([1 - score, 0, 0, 0, score])
@@ -79,7 +81,7 @@ def weights_of(result: Mapping[str, Any]) -> Reals:
 
 
 def score_of_result(result: Mapping[str, Any]) -> Interval:
-    """Wins and half the draws, per game."""
+    """Return the score per game: wins and half the draws."""
     if result["exact"]:
         score = result["win"] + result["draw"] / 2
         return Interval(score, score, score)

@@ -1,4 +1,4 @@
-"""A ladder as a table, and the cells of one."""
+"""Formatting of a ladder as a table."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from evaluation.ladder.plans import ANCHOR
 
 
 def markdown(ladder: Ladder) -> str:
-    """A ladder as a table of a page."""
+    """Format a ladder as a Markdown table."""
     fronts = front_of(
         [rung["rating"] for rung in ladder.rungs], [rung["cost"]["cpu_s_per_move"] for rung in ladder.rungs]
     )
@@ -25,7 +25,7 @@ def markdown(ladder: Ladder) -> str:
 
 
 def cells_of_rung(ladder: Ladder, rung: Mapping[str, Any]) -> list[str]:
-    """Rating, interval, exploitability, regret, microseconds a move and MiB of a rung, as text."""
+    """Format rating, interval, exploitability, regret, microseconds per move and MiB of a rung."""
     return [
         f"{rung['rating']:.0f}",
         interval_of_rung(ladder, rung),
@@ -36,7 +36,7 @@ def cells_of_rung(ladder: Ladder, rung: Mapping[str, Any]) -> list[str]:
 
 
 def interval_of_rung(ladder: Ladder, rung: Mapping[str, Any]) -> str:
-    """Of its rating, as text; that of the anchor is what it is by choice."""
+    """Format the interval of a rung's rating; that of the anchor is 0 by definition."""
     if ladder.exact:
         return "exact"
     return "0" if rung["spec"] == ANCHOR else f"{rung['low']:.0f} to {rung['high']:.0f}"

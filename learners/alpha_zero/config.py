@@ -1,4 +1,4 @@
-"""The settings of the learner."""
+"""Settings of the AlphaZero learner."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 LARGEST_LAYER, MOST_LAYERS = 4096, 8
 FEW_CELLS = 9
-"""boards of so many cells have so few positions that most are met again and again"""
+"""Maximum number of cells of a small board: most of its positions recur often."""
 LONGEST_OPENING = 14
-"""plies of the random openings, at most, where nothing else is said"""
+"""Default maximum number of plies of a random opening."""
 
 
 def value_scale_of(game: Game, asked: float | None = None) -> float:
-    """How much values count in the Gumbel search: as asked for, by default 0.5, and 2 where turns are skipped."""
+    """Return the weight of values in the Gumbel search: ``asked`` if given, else 0.5, or 2 where turns are skipped."""
     if asked is not None:
         return asked
     return 2.0 if game.skip_chance > 0 else 0.5
@@ -34,7 +34,7 @@ def value_scale_of(game: Game, asked: float | None = None) -> float:
 
 @dataclass(frozen=True)
 class AlphaZeroConfig(Looper):
-    """AlphaZero with chance: a net with two heads in TensorFlow, taught by its own search in games against itself."""
+    """AlphaZero with chance nodes: a policy-value net in TensorFlow, trained by its own search in self-play."""
 
     name: ClassVar[str] = "alpha-zero"
     games: ClassVar[int] = 8_192
@@ -42,59 +42,57 @@ class AlphaZeroConfig(Looper):
     self_play_games: ClassVar[int] = 8_192
 
     hidden: tuple[int, ...] | None = None
-    """units of the hidden layers, with ReLU; by default two of 64 on boards up to 9 cells, two of 256 on boards up to
-    16 without skips, where play can become perfect and a single wrong reply costs half a game, and two of 128 on
-    others"""
+    """units of the hidden ReLU layers; default: two of 64 on boards up to 9 cells; two of 256 on boards up to 16
+    without skips, where play can become perfect and one wrong reply costs half a game; two of 128 on others"""
     lines: bool = True
-    """let the net see of every line that can be won how many stones of one side are in it, or that both are; without
-    it sees the cells alone"""
+    """add line features to the input: for each winnable line, the number of stones of one side, or that both sides are
+    in it; without, the input is the cells alone"""
     simulations: int = 32
-    """of the search for every move while learning"""
+    """number of simulations per move during training"""
     search: Literal["gumbel", "puct"] = "gumbel"
-    """gumbel: sequential halving of the root's moves under Gumbel noise, and its improved policy to learn from (2022);
-    puct: Dirichlet noise at the root, moves drawn by their visits, and these to learn from (2018)"""
+    """gumbel: sequential halving at the root with Gumbel noise; the target is the improved policy (2022); puct:
+    Dirichlet noise at the root, moves sampled by visit count; the target is the visit distribution (2018)"""
     considered: int = 16
-    """moves of the root that the Gumbel search considers, 2 or more"""
+    """maximum number of root moves that the Gumbel search considers, 2 or more"""
     visit_scale: float = 50.0
-    """visits that the values count for in the Gumbel search, beside those of the move made most often, 0 or more"""
+    """visits added to the highest visit count when the Gumbel search scales values, 0 or more"""
     value_scale: float | None = None
-    """how much the values count in the Gumbel search, for each of these visits, 0 or more; by default 0.5, and 2 where
-    turns are skipped, as moves may then be worth almost the same"""
+    """scale of the values per such visit in the Gumbel search, 0 or more; default: 0.5, or 2 where turns are skipped,
+    because move values may then differ little"""
     c: float = 1.4
-    """weight of exploration in the search by PUCT, 0 or more"""
+    """exploration constant of PUCT, 0 or more"""
     chance_nodes: bool = True
-    """let the search weigh the turns that may be skipped; without it searches as if none was"""
+    """model skipped turns as chance nodes in the search; without, the search assumes no skips"""
     opening: int | None = None
-    """games begin with 0 to so many random moves, drawn for each game; by default so many that
-    two cells are left, half of the cells where turns are skipped, which brings games elsewhere by itself, and at most
-    14"""
+    """maximum number of random opening moves, drawn uniformly from 0 for each game; default: all but two cells, or half
+    of the cells where turns are skipped (skips vary the games anyway), at most 14"""
     epsilon: float = 0.25
-    """probability of a random move after the opening, 0 to 1; no value is traced back through random moves"""
+    """probability of a random move after the opening, 0 to 1; value targets do not bootstrap through random moves"""
     trace: float = 0.1
-    """how far the values that are learned look ahead, TD(lambda)'s lambda: 0 to what the search says of the position, 1
-    to the end of the game"""
+    """lambda of the TD(lambda) value targets: 0 is the search's value of the position, 1 the result of the game"""
     learning_rate: float = 0.006
-    """of Adam, above 0"""
+    """learning rate of Adam, above 0"""
     learning_rate_decay: float = 0.002
-    """update n, from 0, has the rate learning_rate / (1 + learning_rate_decay n); 0 keeps it constant"""
+    """the learning rate of update n, from 0, is learning_rate / (1 + learning_rate_decay n); 0 keeps it constant"""
     weight_decay: float = 1e-5
-    """weight of half the sum of squares of all weights in the loss, 0 or more"""
+    """L2 penalty: weight of half the sum of squared weights in the loss, 0 or more"""
     value_weight: float = 4.0
-    """weight of the squared error of the value beside the cross entropy of the policy, above 0"""
+    """weight of the squared value error relative to the policy's cross entropy, above 0"""
     replay_size: int | None = None
-    """positions that are remembered, of which updates draw; by default 15,000 on boards up to 9 cells, which are soon
-    met again by a better search, and 60,000 on others"""
+    """capacity of the replay buffer in positions; default: 15,000 on boards up to 9 cells, where a better search soon
+    revisits positions, and 60,000 on others"""
     replay_batch: int = 256
-    """positions that an update draws"""
+    """number of positions in a minibatch"""
     updates: int = 200
-    """updates after every set of games played side by side"""
+    """number of updates after each batch of games"""
     symmetries: Symmetries = "all"
-    """learn from images of the positions under the rotations, or all symmetries, drawn at random, and play in earnest
-    by the mean over them"""
+    """augment training data with randomly drawn rotations, or all symmetries, of the positions, and average over them
+    in greedy play"""
     decisive: bool = True
-    """in earnest, without a search, win with one stone, and where no turn can be skipped stop a stone that wins"""
+    """in greedy play without a search, complete a line at once; where no turn can be skipped, also block an immediate
+    win"""
     jobs: int = 1
-    """processes that play the games, -1 one for each core; what is learned does not depend on it"""
+    """number of processes that play the games, -1 for one per core; results do not depend on it"""
 
     def __post_init__(self) -> None:
         check_kinds(self)
@@ -128,7 +126,7 @@ class AlphaZeroConfig(Looper):
         check_limits(self, limits)
 
     def layers_of(self, game: Game) -> tuple[int, ...]:
-        """Units of the hidden layers."""
+        """Return the number of units of each hidden layer."""
         if self.hidden is not None:
             return self.hidden
         if game.cells <= FEW_CELLS:
@@ -136,24 +134,24 @@ class AlphaZeroConfig(Looper):
         return (256, 256) if game.cells <= 16 and game.skip_chance == 0 else (128, 128)
 
     def replay_size_of(self, game: Game) -> int:
-        """Positions that are remembered."""
+        """Return the capacity of the replay buffer in positions."""
         if self.replay_size is not None:
             return self.replay_size
         return 15_000 if game.cells <= FEW_CELLS else 60_000
 
     def opening_of(self, game: Game) -> int:
-        """The longest random opening."""
+        """Return the maximum number of random opening moves."""
         if self.opening is not None:
             return min(self.opening, game.cells)
         wanted = (game.cells + 1) // 2 if game.skip_chance > 0 else game.cells - 2
         return max(0, min(wanted, LONGEST_OPENING))
 
     def value_scale_of(self, game: Game) -> float:
-        """How much the values count in the Gumbel search."""
+        """Return the weight of values in the Gumbel search."""
         return value_scale_of(game, self.value_scale)
 
     def build(self, game: Game, rng: np.random.Generator) -> AlphaZero:
-        """A learner with random weights, drawn from ``rng``; to play it needs no TensorFlow."""
+        """Return a learner with random weights drawn from ``rng``; playing needs no TensorFlow."""
         from learners.alpha_zero.learner import AlphaZero
 
         return AlphaZero(self, game, rng)
@@ -169,7 +167,7 @@ class AlphaZeroConfig(Looper):
         seat: SeatChoice = "alternate",
         cluster: str = "",
     ) -> SelfPlay:
-        """See :meth:`Looper.training`; the learner has both seats, whatever ``opponent`` and ``seat`` say.
+        """See :meth:`Looper.training`; the learner plays both seats and ignores ``opponent`` and ``seat``.
 
         Raises:
             ValueError: numbers out of range, no TensorFlow.

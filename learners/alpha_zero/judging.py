@@ -1,4 +1,4 @@
-"""What the net says of positions: in a kernel by itself, and in one with the search that asks about them."""
+"""Net evaluation kernels: one for batches of positions, and one fused with the search."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from ttt_envs.boards import Boards, base_3, own_first_row
 from ttt_envs.compiling import Cells, Integers, Reals, compiled_at_once, compiled_nogil, inlined, wide
 
 AT_ONCE = 4_096
-"""simulations that are made in one call, a part of a second: then other threads and Ctrl-C have their turn"""
+"""Maximum number of simulations per call, a fraction of a second, so that other threads and Ctrl-C can run between
+calls."""
 
 
 class Images(NamedTuple):
-    """The images of a board that a net is asked about."""
+    """The symmetries of a board over which a net's outputs are averaged."""
 
     permutations: Integers
     """int64[I, cells]"""
@@ -27,10 +28,10 @@ class Images(NamedTuple):
 
 
 class _Desk(NamedTuple):
-    """What the kernels write to as they like."""
+    """Workspace of the kernels."""
 
     room: Floats
-    """see :meth:`~learners.dense.Packed.room`"""
+    """See :meth:`~learners.dense.Packed.room`."""
     seen: Cells
     """int8[cells]"""
     image: Cells
@@ -48,7 +49,7 @@ class _Desk(NamedTuple):
 
     @classmethod
     def of(cls, net: Packed, cells: int) -> _Desk:
-        """For a board."""
+        """Allocate a workspace for a board of ``cells`` cells."""
         return cls(
             room=net.room(),
             seen=np.zeros(cells, np.int8),
@@ -62,10 +63,10 @@ class _Desk(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """What a net said of positions before, by the digits of boards own stones first in base 3."""
+    """Cache of a net's evaluations, indexed by the base-3 digits of boards with own stones first."""
 
     known: Cells
-    """int8[N]: 1 where it was asked; N is 3 ** cells on boards up to ``FEW_CELLS`` cells, and 0 on others"""
+    """int8[N]: 1 where cached; N is 3 ** cells on boards up to ``FEW_CELLS`` cells, and 0 on others"""
     logits: Floats
     """float32[N, cells]"""
     values: Reals
@@ -73,24 +74,24 @@ class Memory(NamedTuple):
 
     @classmethod
     def of(cls, cells: int) -> Memory:
-        """Of nothing."""
+        """Return an empty cache."""
         size = 3**cells if cells <= FEW_CELLS else 0
         return cls(np.zeros(size, np.int8), np.empty((size, cells), np.float32), np.empty(size))
 
 
 class NetJudge:
-    """A net that judges positions by the mean over images of them.
+    """A net that evaluates positions by the mean over their symmetries.
 
-    What it says does not depend on what else it is asked: the sum of few float32 numbers in float64 is exact, so moves
-    that are images of each other have equal logits, too. A search on a board of few cells asks it about no position
-    twice.
+    An evaluation does not depend on the rest of its batch: a sum of few float32 numbers in float64 is exact. For the
+    same reason symmetric moves have equal logits. On a board of few cells, searches evaluate each position at most
+    once.
 
     Args:
-        net: which must not change.
-        images: that it is asked about.
+        net: the net; it must not change.
+        images: the symmetries to average over.
 
     Attributes:
-        memory: of what searches have asked.
+        memory: cache of the evaluations made by searches.
     """
 
     def __init__(self, net: Packed, images: Images) -> None:
@@ -98,7 +99,7 @@ class NetJudge:
         self.memory = Memory.of(images.permutations.shape[1])
 
     def means(self, boards: Boards) -> tuple[Reals, Reals]:
-        """Logits float64[B, cells] and values float64[B], to the mover."""
+        """Return logits float64[B, cells] and values float64[B] from the mover's view."""
         seen = boards.own_first()
         logits, values = np.empty(seen.shape), np.empty(len(seen))
         _judge_rows(seen, self._net, self._images, _Desk.of(self._net, seen.shape[1]), logits, values)
@@ -122,7 +123,7 @@ class NetJudge:
 
 @inlined
 def _judge(seen: Cells, net: Packed, images: Images, desk: _Desk) -> float:
-    """The value of a board own stones first; its logits are on the desk then."""
+    """Return the value of a board, own stones first, and leave its logits in ``desk.means``."""
     cells, count = len(seen), len(images.permutations)
     value = 0.0
     for cell in range(cells):
@@ -141,7 +142,7 @@ def _judge(seen: Cells, net: Packed, images: Images, desk: _Desk) -> float:
 
 @compiled_nogil
 def _judge_rows(seen: Cells, net: Packed, images: Images, desk: _Desk, logits: Reals, values: Reals) -> None:
-    """Of boards int8[B, cells]: into ``logits`` float64[B, cells] and ``values`` float64[B]."""
+    """Evaluate boards int8[B, cells] into ``logits`` float64[B, cells] and ``values`` float64[B]."""
     for b in range(len(seen)):
         values[b] = _judge(seen[b], net, images, desk)
         for cell in range(seen.shape[1]):
@@ -150,7 +151,7 @@ def _judge_rows(seen: Cells, net: Packed, images: Images, desk: _Desk, logits: R
 
 @inlined
 def _recall(leaf: int, net: Packed, images: Images, desk: _Desk, memory: Memory) -> None:
-    """What the net says of a leaf on the desk, or has said: the logits and the value of the leaf."""
+    """Write the logits and the value of a leaf into the workspace, from the cache if possible."""
     seen, logits = desk.seen, desk.logits[leaf]
     own_first_row(desk.leaves[leaf], wide(desk.movers[leaf]), seen)
     remembers = len(memory.known) > 0
@@ -172,7 +173,7 @@ def _recall(leaf: int, net: Packed, images: Images, desk: _Desk, memory: Memory)
             memory.logits[key, cell] = logits[cell]
 
 
-@compiled_at_once  # no other thread beside it: they share the memory
+@compiled_at_once  # keeps the GIL: concurrent calls would share the cache
 def _think(
     first: int,
     last: int,
@@ -184,7 +185,7 @@ def _think(
     desk: _Desk,
     memory: Memory,
 ) -> None:
-    """Simulations ``wanted`` int64[S, B] of the trees ``first`` to before ``last``, each while it is at hand."""
+    """Run simulations ``wanted`` int64[S, B] of trees ``first`` to ``last`` - 1, each in turn for cache locality."""
     for b in range(first, last):
         for simulation in range(len(wanted)):
             asked = go_down(b, wanted[simulation, b], rule, forest, desk.leaves, desk.movers, wide(0))

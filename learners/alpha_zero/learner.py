@@ -1,4 +1,4 @@
-"""The net at play: by its policy head alone, or guiding a search with both."""
+"""The trained net at play: by its policy head alone, or guiding a search with both heads."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ LARGEST = float(np.finfo(np.float32).max)
 
 
 def lines_of(game: Game, config: AlphaZeroConfig) -> Integers:
-    """int64[L, win_length]: the lines that the net sees the states of, all or none."""
+    """Return the lines int64[L, win_length] used as input features: all or none."""
     lines = windows(game)
     return lines if config.lines else lines[:0]
 
 
 def shapes_of(game: Game, config: AlphaZeroConfig) -> dict[str, tuple[int, ...]]:
-    """The arrays of the net by name: weights [inputs, outputs] and bias [outputs] of each layer.
+    """Return the shapes of the net's arrays by name: weights [inputs, outputs] and bias [outputs] of each layer.
 
-    The first sees planes and lines, as :func:`~learners.dense.outputs_of` says, the hidden ones end in ReLU, and the
-    last gives a logit for each cell and then the value, which goes through tanh.
+    The first layer's input is planes and lines, as :func:`~learners.dense.outputs_of` describes. Hidden layers end in
+    ReLU. The last layer gives one logit per cell and then the value, which passes through tanh.
     """
     inputs = 3 * game.cells + len(lines_of(game, config)) * (2 * game.win_length - 1)
     widths = (inputs, *config.layers_of(game), game.cells + 1)
@@ -47,14 +47,14 @@ def shapes_of(game: Game, config: AlphaZeroConfig) -> dict[str, tuple[int, ...]]
 
 
 class AlphaZero:
-    """What :class:`AlphaZeroConfig` learns. One net serves both seats: it sees the mover's stones as its own.
+    """The learner of :class:`AlphaZeroConfig`. One net serves both seats: it sees the mover's stones as its own.
 
-    In earnest it plays, without a search, the move that the net thinks likeliest, the mean over the images that it
-    learned from. With ``decisive`` it wins with one stone where it can, and where no turn can be skipped it stops a
-    stone that wins: the net then chooses among such moves.
+    Greedy play without a search takes the move with the highest logit, averaged over the training symmetries. With
+    ``decisive`` it completes a line where it can, and where no turn can be skipped it blocks an immediate win. The net
+    then chooses among such moves.
 
     Attributes:
-        mean: the net as it judges in earnest, by the mean over the images that it learned from.
+        mean: the net averaged over the training symmetries, as in greedy play.
     """
 
     pure: ClassVar[bool] = True
@@ -67,14 +67,14 @@ class AlphaZero:
         self._lines = lines_of(game, config)
         weights: dict[str, Floats] = {}
         for name, shape in shapes_of(game, config).items():
-            # Glorot and Bengio, 2010; a bias begins with 0
+            # Glorot and Bengio, 2010; biases start at 0
             limit = math.sqrt(6 / sum(shape)) if len(shape) == 2 else 0.0
             weights[name] = rng.uniform(-limit, limit, shape).astype(np.float32)
         self.weights = weights
 
     @property
     def weights(self) -> dict[str, Floats]:
-        """The arrays of the net by name, which cannot be written to: set all of them."""
+        """The net's arrays by name. They are read-only: replace all of them at once."""
         return self._weights
 
     @weights.setter
@@ -90,23 +90,23 @@ class AlphaZero:
         )
 
     def judge(self, boards: Boards) -> tuple[Floats, Reals]:
-        """What the net says of positions as they stand, of one image each: see :class:`~ttt_envs.policy.Judge`."""
+        """Evaluate positions without averaging over symmetries: see :class:`~ttt_envs.policy.Judge`."""
         return self._own.judge(boards)
 
     def think(self, wanted: Integers, rule: Rule, forest: Forest) -> None:
-        """The same of what simulations come to: see :class:`~ttt_envs.policy.Thinker`."""
+        """Run simulations without averaging over symmetries: see :class:`~ttt_envs.policy.Thinker`."""
         self._own.think(wanted, rule, forest)
 
     def values(self, boards: Boards) -> Reals:
-        """float64[B]: what the net says, to the mover."""
+        """Return the net's values float64[B] from the mover's view."""
         return self.mean.means(boards)[1]
 
     def action_values(self, boards: Boards) -> Reals:
-        """float64[B, cells], to the mover, NaN where illegal: what the net says of the positions one ply ahead."""
+        """Return action values float64[B, cells] from the mover's view, NaN where illegal, by one-ply lookahead."""
         return one_ply_ahead(self.game, boards, self.values)
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
-        """float64[B, cells]: equal shares for the likeliest moves."""
+        """Return float64[B, cells]: equal shares for the moves with the highest logit."""
         playable = boards.legal(self.game)
         if self.config.decisive:
             pressing = np.zeros(boards.cells.shape, np.int8)
@@ -115,11 +115,11 @@ class AlphaZero:
         return best_shares(np.where(playable, self.mean.means(boards)[0], np.nan))
 
     def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
-        """The weights."""
+        """Return the weights."""
         return {name: array.copy() for name, array in self.weights.items()}
 
     def from_arrays(self, arrays: Arrays) -> None:
-        """Take back what :meth:`to_arrays` gave.
+        """Restore the state from the arrays of :meth:`to_arrays`.
 
         Raises:
             ValueError: arrays of another learner, game or settings, or damaged ones.
@@ -135,8 +135,8 @@ class AlphaZero:
 
 
 def overflowing(weights: Arrays) -> str:
-    """The first array of a net with which a layer may give more than float32 holds, and so nothing; "" for none."""
-    largest = 1.0  # of what a layer may be given
+    """Return the name of the first array with which a layer may overflow float32 (and give NaN), "" for none."""
+    largest = 1.0  # largest possible input of the layer
     for name, array in weights.items():
         sizes = np.abs(array.astype(np.float64))
         largest = largest * float(sizes.sum(axis=0).max()) if array.ndim == 2 else largest + float(sizes.max())

@@ -1,4 +1,4 @@
-"""The search in earnest: ``alpha-zero:path=PATH,simulations=32``."""
+"""Deterministic AlphaZero search as a policy: ``alpha-zero:path=PATH,simulations=32``."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from ttt_envs.rules import Game
 from ttt_envs.specs import Named
 
 TOGETHER = 512
-"""positions that are searched side by side, where their trees fit into memory"""
+"""Maximum number of positions searched side by side, if their trees fit into memory."""
 
 
 class MeanJudge:
-    """Judges by the mean over the images that a net learned from."""
+    """Evaluates positions by the mean over the net's training symmetries."""
 
     def __init__(self, net: AlphaZero) -> None:
         self.values, self.action_values = net.values, net.action_values
@@ -34,10 +34,10 @@ class MeanJudge:
 
 @dataclass(frozen=True)
 class AlphaZeroSearch(Named):
-    """A Gumbel search without noise that what a run has learned guides: a function of the position, nothing is drawn.
+    """A Gumbel search without noise, guided by a trained run: a deterministic function of the position.
 
     Raises:
-        ValueError: a setting out of range, no such run, or one that guides no search.
+        ValueError: a setting out of range, no such run, or one that cannot guide a search.
     """
 
     name: ClassVar[str] = "alpha-zero"
@@ -45,22 +45,22 @@ class AlphaZeroSearch(Named):
 
     game: Game
     path: str
-    """of the run, one of alpha-zero"""
+    """folder of the run, one of alpha-zero"""
     simulations: int = 32
-    """for every move"""
+    """number of simulations per move"""
     considered: int = 16
-    """moves of the root that are considered, those that the net thinks likeliest"""
+    """maximum number of root moves that are considered, those with the highest logits"""
     visit_scale: float = 50.0
-    """visits that the values count for, beside those of the move made most often"""
+    """visits added to the highest visit count when values are scaled"""
     value_scale: float | None = None
-    """how much the values count, for each of these visits; by default 0.5, and 2 where turns are skipped"""
+    """scale of the values per such visit; default: 0.5, or 2 where turns are skipped"""
     images: Images = "mean"
-    """mean: the net judges by the mean over the images that it learned from, as run:PATH plays; own: a position as it
-    stands, which is further from the truth and, on boards of more than 9 cells, two to five times as quick"""
+    """mean: average the net over its training symmetries, as run:PATH does; own: evaluate each position once, which is
+    less accurate and, on boards of more than 9 cells, two to five times as fast"""
 
     def __post_init__(self) -> None:
         check_gumbel(self.simulations, self.considered, self.visit_scale, self._value_scale)
-        self._judge  # noqa: B018  # a wrong path is told now
+        self._judge  # noqa: B018  # reports a wrong path at once
 
     @property
     def _value_scale(self) -> float:
@@ -82,11 +82,11 @@ class AlphaZeroSearch(Named):
 
     @property
     def colour_blind(self) -> bool:
-        """The net sees own stones and the opponent's."""
+        """True: the net sees own and opponent's stones, not their colours."""
         return True
 
     def search(self, boards: Boards) -> GumbelSearch:
-        """The search of positions that are not over, done."""
+        """Search positions that are not over, and return the finished search."""
         return GumbelSearch(
             self.game,
             boards,
@@ -105,21 +105,21 @@ class AlphaZeroSearch(Named):
             yield rows, self.search(Boards(boards.cells[rows], boards.mover[rows]))
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
-        """float64[B, cells]: the move that the search ends with."""
+        """Return float64[B, cells]: 1 for the move that the search selects."""
         out = np.empty(boards.cells.shape)
         for rows, search in self._searches(boards):
             out[rows] = search.probabilities()
         return out
 
     def values(self, boards: Boards) -> Reals:
-        """float64[B], to the mover: of the move that the search ends with."""
+        """Return float64[B] from the mover's view: the values of the selected moves."""
         out = np.empty(len(boards.mover))
         for rows, search in self._searches(boards):
             out[rows] = search.values
         return out
 
     def action_values(self, boards: Boards) -> Reals:
-        """float64[B, cells], to the mover, NaN where illegal or not tried."""
+        """Return action values float64[B, cells] from the mover's view, NaN where illegal or not visited."""
         out = np.empty(boards.cells.shape)
         for rows, search in self._searches(boards):
             out[rows] = search.action_values

@@ -1,4 +1,4 @@
-"""Games of a net against itself, each move found by search: many side by side, and what is to be learned from them."""
+"""Self-play: many games in parallel, each move chosen by search, and the resulting training examples."""
 
 from __future__ import annotations
 
@@ -19,48 +19,48 @@ from ttt_envs.policy import Judge, sample
 from ttt_envs.rules import DRAW, NOT_OVER, POOL, Game, begin_rows, play_rows, uniforms
 
 OPENING, STRAY, ANY_MOVE, NOISE = range(POOL + 1, POOL + 5)
-"""streams of a game's luck, beside those of the rules"""
+"""Random streams of a game, in addition to those of the rules."""
 DIRICHLET = 0.25
-"""weight of the Dirichlet noise in the root's policy, of the search by PUCT"""
+"""Weight of the Dirichlet noise in the root priors of PUCT."""
 CONCENTRATION = 10.0
-"""of that noise, shared by the moves: about what Silver et al. chose for each of three games"""
+"""Total concentration of that noise, split over the moves: close to the choices of Silver et al. for three games."""
 
 
 class Lessons(NamedTuple):
-    """Positions of some games, and what their searches and ends say of them."""
+    """Training examples: positions of some games with the targets from searches and results."""
 
     seen: Cells
     """int8[N, cells], own stones first"""
     policy: Floats
-    """float32[N, cells]: what the search makes of the policy"""
+    """float32[N, cells]: the policy improved by the search"""
     value: Floats
-    """float32[N], to the mover"""
+    """float32[N], from the mover's view"""
     results: Reals
-    """float64[games], to player_0"""
+    """float64[games], for player_0"""
 
     @classmethod
     def of(cls, parts: list[Lessons]) -> Lessons:
-        """Several together, in order."""
+        """Concatenate several batches in order."""
         return cls(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
 
 class _Ply(NamedTuple):
-    """The next move in each of the games that go on."""
+    """The next move in each unfinished game."""
 
     rows: Integers
-    """int64[G]: which games"""
+    """int64[G]: indices of the games"""
     boards: Boards
     policy: Floats
     worth: Reals
-    """float64[G]: what the search says of the positions, to their movers"""
+    """float64[G]: values of the positions from the search, from their movers' view"""
     random: Flags
-    """bool[G]: where the move played was not the search's"""
+    """bool[G]: True where the move played was random, not the search's"""
 
 
 def play_block(config: AlphaZeroConfig, game: Game, weights: Arrays, seed: int, numbers: range) -> Lessons:
-    """Games of a training by their numbers, that a net with these weights plays.
+    """Play the games with the given numbers, with a net of these weights.
 
-    A game depends on its number, the seed and the weights alone, in whatever process and beside whatever others.
+    A game depends on its number, the seed and the weights alone, not on the process or the other games.
     """
     net = AlphaZero(config, game, np.random.default_rng(0))
     net.from_arrays(weights)
@@ -68,17 +68,17 @@ def play_block(config: AlphaZeroConfig, game: Game, weights: Arrays, seed: int, 
 
 
 def play_games(config: AlphaZeroConfig, game: Game, judge: Judge, key: np.uint64, numbers: range) -> Lessons:
-    """Games side by side, every position of which is searched, those of the random moves too.
+    """Play games in parallel and search every position, including those before random moves.
 
     Args:
         config: the settings.
-        game: what is played.
-        judge: what guides the searches.
-        key: of a seed; what is random in a game comes from this and its number.
-        numbers: of the games.
+        game: the game.
+        judge: the net that guides the searches.
+        key: derived from a seed; a game's random numbers come from this key and its number.
+        numbers: the numbers of the games.
 
     Returns:
-        What is to be learned, game by game.
+        The training examples, game by game.
     """
     count = len(numbers)
     (cells, mover), stones = Boards.start(game, count), np.zeros(count, np.int64)
@@ -107,7 +107,7 @@ def play_games(config: AlphaZeroConfig, game: Game, judge: Judge, key: np.uint64
 def _searched(
     config: AlphaZeroConfig, game: Game, boards: Boards, judge: Judge, luck: Keys, stones: Integers
 ) -> tuple[Reals, Reals, Integers]:
-    """What a search makes of the policy float64[G, cells], and of the positions float64[G], and its moves."""
+    """Return the improved policy float64[G, cells], the values float64[G], and the selected moves of a search."""
     met = game if config.chance_nodes else dataclasses.replace(game, skip_chance=0.0)
     shape = boards.cells.shape
     if config.search == "gumbel":
@@ -135,22 +135,22 @@ def _searched(
 
 
 def _drawn(luck: Keys, stream: int, n: Integers) -> Reals:
-    """float64[G] in [0, 1): number ``n`` int64[G] of a stream of each game."""
+    """Return float64[G] in [0, 1): random number ``n`` int64[G] of a stream of each game."""
     out = np.empty(len(luck))
     uniforms(luck, stream, n, out)
     return out
 
 
 def _shares(weights: np.ndarray[Any, Any]) -> Reals:
-    """Rows of ``weights`` as parts of their sums."""
+    """Normalize the rows of ``weights`` to sum 1."""
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
 def _traced(plies: list[_Ply], results: Reals, trace: float) -> list[Floats]:
-    """What is to be learned of each position's value: float32[G] for each ply, to the mover.
+    """Return TD(lambda) value targets: float32[G] for each ply, from the mover's view.
 
-    From the end of a game back to its start the value is a mean of what the search says, 1 - ``trace`` of it, and of
-    the value after the move, ``trace``; before a random move it is what the search says.
+    Computed backwards from the end of a game: the target is (1 - ``trace``) times the search's value plus ``trace``
+    times the target after the move. Before a random move it is the search's value.
     """
     after = results.copy()
     values = []

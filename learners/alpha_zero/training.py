@@ -1,4 +1,4 @@
-"""The loop: a set of games played side by side, then updates from what is remembered."""
+"""The training loop: play a batch of games, then update the net from the replay buffer."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from ttt_envs.parallel import Cluster, Jobs, connect, do_blocks, in_order
 from ttt_envs.symmetry import symmetries
 
 BLOCK = 64
-"""games that a process plays at a time, where there are several; what is in a game does not depend on it"""
+"""Number of games that a process plays at a time, if there are several processes; results do not depend on it."""
 
 
 class SelfPlay(Stepwise):
-    """A training of AlphaZero, see :class:`~learners.training.Stepwise`; a step is a set of games and its updates.
+    """An AlphaZero training, see :class:`~learners.training.Stepwise`; a step is a batch of games and its updates.
 
-    Everything random in a step depends on the seed and the number of its games alone.
+    All random numbers of a step depend only on the seed and the numbers of its games.
 
     Args:
-        learner: who learns, in place.
-        games: how many are to be played.
-        batch: of them in a set.
-        seed: of everything random.
-        cluster: the address of a cluster that plays the games, "" for ``config.jobs`` processes here.
+        learner: the learner, trained in place.
+        games: total number of games.
+        batch: number of games per step.
+        seed: seed of all random numbers.
+        cluster: address of a cluster that plays the games, "" for ``config.jobs`` local processes.
 
     Raises:
         ValueError: numbers out of range, no TensorFlow.
@@ -46,7 +46,7 @@ class SelfPlay(Stepwise):
         self._workers: Jobs = learner.config.jobs
         if cluster:
             self._workers = Cluster(cluster)
-            connect(self._workers)  # once, and not in every step
+            connect(self._workers)  # once, not in every step
         self._updater = Updater(learner.config, learner.game, learner.weights)
         self._memory = _Memory(learner.game.cells, learner.config.replay_size_of(learner.game))
         self._permutations = symmetries(learner.game, learner.config.symmetries)
@@ -54,18 +54,18 @@ class SelfPlay(Stepwise):
 
     @property
     def logged(self) -> dict[str, float]:
-        """The losses of the last step, how many updates there were, and what is remembered."""
+        """Losses of the last step, the number of updates, and the size of the replay buffer."""
         policy_loss, value_loss = self._losses
         updates, kept = self._updater.updates, len(self._memory.lessons.value)
         return {"policy_loss": policy_loss, "value_loss": value_loss, "updates": updates, "positions": kept}
 
     @property
     def running(self) -> bool:
-        """Whether games are still to be played."""
+        """Whether games remain to be played."""
         return self.done.games < self.games
 
     def step(self) -> None:
-        """A set of games, and its updates."""
+        """Play a batch of games and make its updates."""
         learner, config = self.learner, self.learner.config
         begun = self.done.games
         count = min(self._batch, self.games - begun)
@@ -80,7 +80,7 @@ class SelfPlay(Stepwise):
         self._losses = self._updater.update(drawn)
         learner.weights = self._updater.weights()
         if overflowing(learner.weights):
-            raise self._updater.diverged()  # in the last update, after which there is no loss
+            raise self._updater.diverged()  # diverged in the last update, after which no loss is computed
         self.done.count(lessons.results)
 
     def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
@@ -95,7 +95,7 @@ class SelfPlay(Stepwise):
         }
 
     def from_arrays(self, arrays: Arrays) -> None:
-        """See :meth:`Stepwise.from_arrays`; the learner must have its arrays back."""
+        """See :meth:`Stepwise.from_arrays`; restore the learner's arrays first."""
         name = self.learner.config.name
         games, marked, *done = checked(arrays, "counts", (6,), "i8", name).tolist()
         if min(marked, *done) < 0 or not marked <= done[0] == sum(done[1:]) <= games:
@@ -116,7 +116,7 @@ class SelfPlay(Stepwise):
 
 
 class _Memory:
-    """The last positions, at most ``size``, from which batches are drawn with replacement."""
+    """Replay buffer of the last ``size`` positions; batches are drawn with replacement."""
 
     def __init__(self, cells: int, size: int) -> None:
         self._size = size
@@ -124,13 +124,13 @@ class _Memory:
         self.lessons = Lessons(*nothing, np.zeros(0))
 
     def add(self, lessons: Lessons) -> None:
-        """Remember more, and forget the oldest."""
+        """Add positions and drop the oldest."""
         seen, policy, value, results = Lessons.of([self.lessons, lessons])
         latest = slice(-self._size, None)
         self.lessons = Lessons(seen[latest], policy[latest], value[latest], results[:0])
 
     def draw(self, updates: int, count: int, permutations: np.ndarray[Any, Any], rng: np.random.Generator) -> Lessons:
-        """Batches [updates, count], each position as one of its images."""
+        """Draw batches [updates, count], each position under a random symmetry."""
         seen, policy, value, _ = self.lessons
         rows = rng.integers(0, len(value), (updates, count))
         images = permutations[rng.integers(0, len(permutations), (updates, count))]
@@ -142,12 +142,12 @@ class _Memory:
         )
 
     def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
-        """What is remembered."""
+        """Return the buffer's contents."""
         seen, policy, value, _ = self.lessons
         return {"seen": seen, "policy": policy, "value": value}
 
     def from_arrays(self, arrays: Arrays, owner: str) -> None:
-        """Take back what :meth:`to_arrays` gave.
+        """Restore the state from the arrays of :meth:`to_arrays`.
 
         Raises:
             ValueError: arrays of another learner, game or settings, or damaged ones.

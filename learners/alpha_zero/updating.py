@@ -1,4 +1,4 @@
-"""How the net learns: gradient steps in TensorFlow, many in one call."""
+"""Gradient updates of the net in TensorFlow, many in one call."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from ttt_envs.rules import Game
 
 
 class Updater:
-    """The weights of a net and Adam's moments, in TensorFlow.
+    """The net's weights and Adam's moments in TensorFlow.
 
     Args:
         config: the settings.
-        game: what is learned.
-        weights: of the net, by name; the first it begins with.
+        game: the game.
+        weights: initial weights of the net by name.
 
     Attributes:
-        updates: how many there were.
+        updates: number of updates so far.
 
     Raises:
         ValueError: TensorFlow is not installed.
@@ -46,16 +46,16 @@ class Updater:
         self._compiled = tf.function(self._update, input_signature=signature, autograph=False).get_concrete_function()
 
     def update(self, lessons: Lessons) -> tuple[float, float]:
-        """A gradient step from each of K batches of N positions.
+        """Make one gradient step from each of K batches of N positions.
 
         Args:
-            lessons: int8[K, N, cells], float32[K, N, cells] and float32[K, N]; results are not looked at.
+            lessons: int8[K, N, cells], float32[K, N, cells] and float32[K, N]; ``results`` is ignored.
 
         Returns:
             The mean cross entropy of the policy and the mean squared error of the value, each before its step.
 
         Raises:
-            ValueError: the net has learned itself to death.
+            ValueError: training diverged (non-finite loss).
         """
         config, tf, count = self._config, self._tf, len(lessons.seen)
         rates = [
@@ -73,7 +73,7 @@ class Updater:
         return losses
 
     def diverged(self) -> ValueError:
-        """What is said of a net that has learned itself to death."""
+        """Return the error for a training that diverged."""
         config = self._config
         return ValueError(
             f"{config.name} has diverged after {self.updates:,} updates: choose a learning_rate below "
@@ -100,11 +100,11 @@ class Updater:
             return policy_losses, value_losses
 
     def _losses(self, seen: Any, states: Any, policy: Any, value: Any) -> tuple[Any, Any]:
-        """The mean cross entropy of the policy over legal moves, and the mean squared error of the value."""
+        """Return the policy's mean cross entropy over legal moves and the value's mean squared error."""
         tf = self._tf
         planes = tf.cast(tf.concat([seen == 1, seen == 2, seen == 0], axis=1), tf.float32)
         lines, length = self._lines.shape
-        held = tf.one_hot(tf.cast(states, tf.int32) - 1, 2 * length - 1)  # of a line without a stone nothing
+        held = tf.one_hot(tf.cast(states, tf.int32) - 1, 2 * length - 1)  # all zeros for a line without stones
         out = tf.concat([planes, tf.reshape(held, (tf.shape(seen)[0], lines * (2 * length - 1)))], axis=1)
         arrays = list(self._weights.values())
         for layer in range(0, len(arrays), 2):
@@ -117,11 +117,11 @@ class Updater:
         return tf.reduce_mean(entropy), tf.reduce_mean(tf.square(tf.tanh(out[:, -1]) - value))
 
     def weights(self) -> dict[str, Floats]:
-        """Of the net, by name."""
+        """Return the net's weights by name."""
         return {name: weight.numpy().copy() for name, weight in self._weights.items()}
 
     def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
-        """The weights, Adam's moments, and the number of updates."""
+        """Return the weights, Adam's moments, and the number of updates."""
         moments = {"weight": self._weights, "mean": self._means, "square": self._squares}
         arrays = {
             f"{kind}.{name}": array.numpy().copy() for kind, held in moments.items() for name, array in held.items()
@@ -129,7 +129,7 @@ class Updater:
         return arrays | {"updates": np.array([self.updates])}
 
     def from_arrays(self, arrays: Arrays) -> None:
-        """Take back what :meth:`to_arrays` gave.
+        """Restore the state from the arrays of :meth:`to_arrays`.
 
         Raises:
             ValueError: arrays of another learner, game or settings, or damaged ones.

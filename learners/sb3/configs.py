@@ -30,24 +30,24 @@ LARGEST_LAYER, MOST_LAYERS = 8192, 4
 
 @dataclass(frozen=True)
 class _Settings(Fitter):
-    """What the three learners have in common."""
+    """Settings that the three learners share."""
 
     name: ClassVar[str]
     packages: ClassVar[tuple[str, ...]] = ()
     activation: ClassVar[Activation]
 
     learning_rate: float = 1e-3
-    """step size of Adam at the beginning, above 0 and at most 1"""
+    """initial learning rate of Adam, above 0 and at most 1"""
     anneal: bool = True
-    """lower the learning rate to 0 over the training, in a straight line"""
+    """decay the learning rate linearly to 0 over the training"""
     gamma: float = 1.0
-    """how much the next turn counts, 0 to 1"""
+    """discount factor per turn, 0 to 1"""
     hidden: tuple[int, ...] = (128, 128)
-    """units of each hidden layer, 1 to 8192 in each of 1 to 4 layers"""
+    """number of units of each hidden layer, 1 to 8192 in each of 1 to 4 layers"""
     symmetry: Symmetry = "random"
-    """random: each game is learned from as seen through a symmetry of the board, drawn anew"""
+    """random: transform each game by a randomly drawn symmetry of the board"""
     threads: int = 1
-    """of torch while learning; with more than one the same seed need not give the same learner"""
+    """number of torch threads during training; with more than one the same seed need not give the same learner"""
 
     def __post_init__(self) -> None:
         as_stored: Any = self.hidden
@@ -57,7 +57,7 @@ class _Settings(Fitter):
         check_limits(self, self._limits())
 
     def _limits(self) -> dict[str, tuple[bool, str]]:
-        """Name -> whether its value works, and which do."""
+        """Return, by name, whether a setting's value is admissible, and the admissible values."""
         layers = self.hidden if isinstance(self.hidden, tuple) else ()
         sizes = all(type(units) is int and 1 <= units <= LARGEST_LAYER for units in layers)
         return {
@@ -69,35 +69,35 @@ class _Settings(Fitter):
         }
 
     def _illegal(self) -> IllegalAction:
-        """What an illegal action does; behind a mask there is none."""
+        """Return the effect of an illegal action; it cannot occur with a mask."""
         return "raise"
 
     @abstractmethod
     def _layers(self, game: Game) -> tuple[list[LinearLayer], list[LinearLayer]]:
-        """The layers that play, in their order, and the others that are stored."""
+        """Return the layers used in play, in order, and the other stored layers."""
 
     @abstractmethod
     def _net(self, game: Game, arrays: Arrays) -> SB3Net:
-        """The net at play."""
+        """Return the net used in play."""
 
     @abstractmethod
     def _model(self, games: Any, common: dict[str, Any], both: bool, left: Callable[[], float]) -> tuple[Any, int]:
-        """The learner of Stable-Baselines3, and how many positions it takes until it learns from them.
+        """Return the learner of Stable-Baselines3, and the number of positions between its updates.
 
         Args:
             games: the environment.
             common: arguments that every learner takes.
             both: whether it is self-play.
-            left: which share of the training is left.
+            left: returns the remaining share of the training.
         """
 
     def fit(self, task: Task) -> Progress:
-        """Train until ``task.games`` games are finished and learned from, and leave :data:`MODEL` in ``task.run``.
+        """Train until ``task.games`` games are finished and learned from, and write :data:`MODEL` to ``task.run``.
 
-        Stopped by an interrupt, what was learned until then is written too.
+        After an interrupt, the weights learned so far are written too.
 
         Raises:
-            ValueError: a task that makes no sense, a package that is missing, learning that diverges.
+            ValueError: an invalid task, a missing package, learning that diverges.
         """
         check_counts(task.games, task.batch)
         if not callable(task.every) and task.every < 1:
@@ -127,7 +127,7 @@ class _Settings(Fitter):
             "policy_kwargs": {"net_arch": list(self.hidden)},
         }
         model, positions = self._model(games, common, task.opponent == SELF, left)
-        model.set_logger(Logger(folder=None, output_formats=[]))  # its own would make a folder
+        model.set_logger(Logger(folder=None, output_formats=[]))  # the default logger would make a folder
         following = marks_of(task.every)
         due, saved = following(0), time.monotonic()
 
@@ -170,7 +170,7 @@ class _Settings(Fitter):
         return done
 
     def load(self, game: Game, run: Path) -> Policy:
-        """What a run has learned; neither torch nor Stable-Baselines3 is needed.
+        """Load the policy trained by a run; neither torch nor Stable-Baselines3 is needed.
 
         Raises:
             ValueError: no file, a damaged one, or one of other settings.
@@ -181,7 +181,9 @@ class _Settings(Fitter):
 
 
 def _numbers(logger: Any) -> dict[str, float]:
-    """What the learner has logged last, without its prefixes; explained_variance may be missing, where it is none."""
+    """Return the learner's latest metrics without prefixes; non-finite ones, such as explained_variance, are
+    dropped.
+    """
     logged = {key.partition("/")[2]: float(value) for key, value in logger.name_to_value.items()}
     return {key: value for key, value in logged.items() if math.isfinite(value)}
 
@@ -194,23 +196,24 @@ class DQNConfig(_Settings):
     activation: ClassVar[Activation] = "relu"
 
     illegal_action: Literal["lose", "penalize"] = "lose"
-    """an illegal action loses the game, or costs as much and changes nothing; in earnest only legal moves are played"""
+    """effect of an illegal action in training: lose the game, or penalize by as much and leave the board; greedy play
+    uses legal moves only"""
     positions_per_update: int = 16
-    """positions that are played for each step of Adam"""
+    """number of positions played per step of Adam"""
     minibatch_size: int = 256
-    """positions in each step of Adam"""
+    """number of positions in a minibatch"""
     buffer_size: int = 100_000
-    """positions that the replay buffer holds"""
+    """capacity of the replay buffer in positions"""
     learning_starts: int = 5_000
-    """positions that are played at random before learning"""
+    """number of positions played at random before learning starts"""
     target_every: int = 2_000
-    """positions that are played between two copies of the net to the target net"""
+    """number of positions played between copies of the net to the target net"""
     epsilon: float = 1.0
-    """probability of random moves at the beginning, 0 to 1"""
+    """initial probability of a random move, 0 to 1"""
     epsilon_end: float = 0.05
-    """and at the end of the part of the training in which it falls, 0 to 1"""
+    """final probability of a random move, 0 to 1"""
     epsilon_part: float = 0.5
-    """the part of the training in which it falls, 0 to 1"""
+    """share of the training over which epsilon decays, 0 to 1"""
 
     def _illegal(self) -> IllegalAction:
         return self.illegal_action
@@ -261,28 +264,29 @@ class DQNConfig(_Settings):
 
 @dataclass(frozen=True)
 class _ProximalSettings(_Settings):
-    """What PPO with and without masks have in common."""
+    """Settings that PPO and maskable PPO share."""
 
     activation: ClassVar[Activation] = "tanh"
     self_play: ClassVar[Mapping[str, Any]] = {"learning_rate": 2e-3, "epochs": 10}
     learning_rate: float = 3e-3
-    """step size of Adam at the beginning, above 0 and at most 1"""
+    """initial learning rate of Adam, above 0 and at most 1"""
     stochastic: bool = False
-    """play in earnest by drawing from the net's distribution over legal moves, in place of its most likely move"""
+    """sample moves from the net's distribution over legal moves at play, in place of its most likely move"""
     rollout: int = 2_048
-    """positions that are played, in all games together, between two times of learning from them"""
+    """number of positions per rollout, over all parallel games"""
     minibatch_size: int = 256
-    """positions in each step of Adam; the next larger divisor of the rollout is taken"""
+    """number of positions in a minibatch, rounded up to the next divisor of the rollout"""
     epochs: int = 5
-    """how often each rollout is learned from"""
+    """number of epochs per rollout"""
     gae_lambda: float = 0.95
-    """0 trusts the net's value of the next position, 1 the result of the game"""
+    """lambda of generalized advantage estimation: 0 relies on the value of the next position, 1 on the result of the
+    game"""
     clip_range: float = 0.2
-    """how far a move's probability may change in one rollout, as a share of it, above 0"""
+    """PPO clip range: maximum relative change of a move's probability per rollout, above 0"""
     entropy: float = 0.02
-    """weight of the distributions' entropy, 0 or more: keeps it exploring"""
+    """entropy coefficient, 0 or more: encourages exploration"""
     value_weight: float = 0.5
-    """weight of the error of values, 0 or more"""
+    """value loss coefficient, 0 or more"""
 
     def _limits(self) -> dict[str, tuple[bool, str]]:
         return super()._limits() | {
@@ -308,7 +312,7 @@ class _ProximalSettings(_Settings):
     def _proximal(self, kind: Any, games: Any, common: dict[str, Any], both: bool) -> tuple[Any, int]:
         steps = max(2 if games.num_envs == 1 else 1, self.rollout // games.num_envs)
         total = steps * games.num_envs
-        # a last minibatch of one position would divide by a deviation of zero
+        # a last minibatch of one position would have standard deviation 0
         size = next(size for size in range(min(self.minibatch_size, total), total + 1) if total % size == 0)
         model = kind(
             **common,
@@ -332,7 +336,8 @@ class PPOConfig(_ProximalSettings):
     name: ClassVar[str] = "sb3-ppo"
 
     illegal_action: Literal["lose", "penalize"] = "lose"
-    """an illegal action loses the game, or costs as much and changes nothing; in earnest only legal moves are played"""
+    """effect of an illegal action in training: lose the game, or penalize by as much and leave the board; greedy play
+    uses legal moves only"""
 
     def _illegal(self) -> IllegalAction:
         return self.illegal_action

@@ -1,4 +1,4 @@
-"""Our games for Stable-Baselines3: a vector environment, and buffers that know whose turn is next in self-play."""
+"""Our games for Stable-Baselines3: a vector environment, and buffers that handle alternating turns in self-play."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from ttt_envs.vector_env import MNKVectorEnv
 
 
 def games_of(task: Task, symmetry: Symmetry, illegal_action: IllegalAction, done: Progress) -> Any:
-    """``MNKVectorEnv`` as a vector environment of Stable-Baselines3, which adds finished games to ``done``.
+    """Wrap ``MNKVectorEnv`` as a vector environment of Stable-Baselines3; finished games are added to ``done``.
 
-    Its ``discount`` float32[B] says what the last step led to, as in ``learners.base.Transition``: 0 the game is over,
-    +1 the mover is to move again, -1 the opponent is (in self-play only).
+    Its ``discount`` float32[B] describes the last step as in ``learners.base.Transition``: 0 if the game is over, +1 if
+    the mover moves again, -1 if the opponent is next (in self-play only).
     """
     from stable_baselines3.common.vec_env import VecEnv
 
@@ -30,7 +30,7 @@ def games_of(task: Task, symmetry: Symmetry, illegal_action: IllegalAction, done
         seat=task.seat,
         illegal_action=illegal_action,
         symmetry=symmetry,
-        dtype="int8",  # what buffers keep
+        dtype="int8",  # the dtype of the buffers
         autoreset_mode=AutoresetMode.SAME_STEP,
     )
     both = task.opponent == SELF
@@ -58,7 +58,7 @@ def games_of(task: Task, symmetry: Symmetry, illegal_action: IllegalAction, done
             rows = np.flatnonzero(over)
             if len(rows):
                 ended = rewards[rows]
-                if both:  # counted for player_0
+                if both:  # results are counted for player_0
                     ended = np.where(info["final_info"]["seat"][rows] == 1, -ended, ended)
                 done.count(ended)
                 for row in rows:
@@ -95,7 +95,7 @@ def games_of(task: Task, symmetry: Symmetry, illegal_action: IllegalAction, done
 
 
 def signed_replay(games: Any) -> Any:
-    """A class of replay buffers for self-play."""
+    """Return a replay buffer class for self-play."""
     from stable_baselines3.common.buffers import ReplayBuffer
 
     class SignedReplay(ReplayBuffer):
@@ -106,7 +106,7 @@ def signed_replay(games: Any) -> Any:
 
 
 def signed_rollout(games: Any, buffer: Any) -> Any:
-    """A rollout buffer for self-play, of the same kind and size as ``buffer``."""
+    """Return a rollout buffer for self-play, of the same kind and size as ``buffer``."""
 
     class SignedRollout(type(buffer)):  # type: ignore[misc]
         before = games.discount

@@ -1,4 +1,4 @@
-"""Stable-Baselines3 and torch as guests: whether they are there, and that they leave no trace in the process."""
+"""Import checks for Stable-Baselines3 and torch, and isolation of their global state."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from learners.quiet import avoid_triton_crash, without_chatter
 
 @contextmanager
 def randomness_kept(threads: int | None = None) -> Iterator[None]:
-    """What is drawn inside from the generators of the process, which Stable-Baselines3 uses, is given back after."""
+    """Restore the process's random generators, which Stable-Baselines3 uses, and torch's thread count on exit."""
     import torch
 
     before = random.getstate(), np.random.get_state(), torch.get_rng_state(), torch.get_num_threads()  # noqa: NPY002
@@ -31,7 +31,7 @@ def randomness_kept(threads: int | None = None) -> Iterator[None]:
 
 
 def check_packages(wanted: str, *packages: str) -> None:
-    """Import what is needed, for whoever is ``wanted``, and quietly.
+    """Import the needed packages without log output; ``wanted`` names the learner in messages.
 
     Raises:
         ValueError: a package that is not installed.
@@ -42,5 +42,5 @@ def check_packages(wanted: str, *packages: str) -> None:
             raise ValueError(
                 f"{wanted} needs {package}, which is not installed: pip install stable-baselines3 sb3-contrib"
             )
-        with without_chatter():  # Stable-Baselines3 imports TensorFlow where it is installed
+        with without_chatter():  # Stable-Baselines3 imports TensorFlow if it is installed
             importlib.import_module(package)

@@ -15,18 +15,18 @@ from ttt_envs.rules import Game
 
 
 def flat(boards: Boards) -> Cells:
-    """int8[B, 2 * cells]: what the environments show with ``observation="flat"``, own stones first."""
+    """Return int8[B, 2 * cells]: the observation of ``observation="flat"``, own stones first."""
     seen = boards.own_first()
     return np.concatenate((seen == 1, seen == 2), axis=1).astype(np.int8)
 
 
 def choose(scores: Reals, legal: Flags, stochastic: bool) -> Reals:
-    """float64[B, cells]: how likely each legal move is.
+    """Return the probabilities float64[B, cells] of legal moves.
 
     Args:
-        scores: float64[B, cells], values of actions or logits.
+        scores: float64[B, cells], action values or logits.
         legal: bool[B, cells], the legal actions.
-        stochastic: whether scores are logits to draw from; else moves of the highest score share.
+        stochastic: whether scores are logits of a distribution; else the moves of highest score share equally.
     """
     scores = np.where(legal, scores, -np.inf)
     best = scores.max(axis=1, keepdims=True)
@@ -35,21 +35,21 @@ def choose(scores: Reals, legal: Flags, stochastic: bool) -> Reals:
 
 
 class LinearLayer(NamedTuple):
-    """A linear layer by its name in a ``state_dict``, and its size."""
+    """Name in a ``state_dict`` and size of a linear layer."""
 
     name: str
     inputs: int
     outputs: int
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Its two arrays."""
+        """Return the shapes of its two arrays."""
         return {f"{self.name}.weight": (self.outputs, self.inputs), f"{self.name}.bias": (self.outputs,)}
 
 
 class SB3Net:
-    """A net of Stable-Baselines3 at play, as it is at this moment.
+    """A snapshot of a Stable-Baselines3 net at play.
 
-    It is computed in float64, so that a position's probabilities do not depend on what else is in its batch.
+    It is computed in float64, so that a position's probabilities do not depend on the rest of its batch.
     """
 
     pure = True
@@ -70,26 +70,26 @@ class SB3Net:
         ]
 
     def scores(self, boards: Boards) -> Reals:
-        """float64[B, cells]: the last layer, illegal actions included."""
+        """Return the last layer's outputs float64[B, cells], illegal actions included."""
         return forward(flat(boards), self._layers)
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
-        """float64[B, cells]: equal shares for the legal moves of highest score, or the masked distribution."""
+        """Return float64[B, cells]: equal shares for the legal moves of highest score, or the masked distribution."""
         return choose(self.scores(boards), boards.legal(self.game), self.stochastic)
 
 
 class SB3QNet(SB3Net):
-    """A net whose scores are the values of actions."""
+    """A net whose scores are action values."""
 
     def action_values(self, boards: Boards) -> Reals:
-        """float64[B, cells], to the mover, NaN where illegal."""
+        """Return action values float64[B, cells] from the mover's view, NaN where illegal."""
         return np.where(boards.legal(self.game), self.scores(boards), np.nan)
 
     def values(self, boards: Boards) -> Reals:
-        """float64[B]: of the best legal move, to the mover."""
+        """Return float64[B]: the value of the best legal move from the mover's view."""
         return np.asarray(np.where(boards.legal(self.game), self.scores(boards), -np.inf).max(axis=1))
 
 
 def tower(prefix: str, widths: tuple[int, ...]) -> list[LinearLayer]:
-    """Linear layers with activations between them, which take every second number."""
+    """Return linear layers with even indices; activations between them have the odd ones."""
     return [LinearLayer(f"{prefix}.{2 * i}", *pair) for i, pair in enumerate(pairwise(widths))]

@@ -1,4 +1,4 @@
-"""Zips saved by Stable-Baselines3 as policies: ``sb3:PATH``. They hold pickles, and are read only where trusted."""
+"""Zips saved by Stable-Baselines3 as policies: ``sb3:PATH``. They hold pickles, and are loaded only if trusted."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class ZipPolicy(Named):
     """A zip saved by Stable-Baselines3, ``sb3:PATH,algorithm=dqn``, playing the legal move of highest score.
 
     Args:
-        game: what is played, on the board on which the model was trained with flat observations.
+        game: the game, on the board on which the model was trained with flat observations.
         path: the zip.
-        algorithm: that trained it.
+        algorithm: the algorithm that trained it.
         trust: whether the file may run code; the environment variable ``TTT_ENVS_TRUST`` = 1 trusts every file.
 
     Raises:
@@ -65,12 +65,12 @@ class ZipPolicy(Named):
         object.__setattr__(self, "model", as_policy(_load_model(self.path, self.algorithm, self.game), self.game))
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
-        """float64[B, cells]: equal shares for the legal moves of highest score."""
+        """Return float64[B, cells]: equal shares for the legal moves of highest score."""
         return self.model.probabilities(boards)
 
 
 def _load_model(path: str, algorithm: Algorithm, game: Game) -> Any:
-    """Read a trusted zip.
+    """Load a trusted zip.
 
     Raises:
         ValueError: a damaged file, one of another algorithm or another board.
@@ -78,13 +78,13 @@ def _load_model(path: str, algorithm: Algorithm, game: Game) -> Any:
     package, name = _ALGORITHMS[algorithm]
     check_packages(f"sb3:{path},algorithm={algorithm}", package)
     kind = getattr(importlib.import_module(package), name)
-    # neither the generators of the process are seeded anew, nor is room made for a million positions
+    # do not reseed the process's generators, and allocate no replay buffer of a million positions
     room = {"buffer_size": 1} if algorithm == "dqn" else {}
     with randomness_kept():
         try:
             with open(path, "rb") as file:
                 model = kind.load(file, device="cpu", seed=None, **room)
-        except Exception as problem:  # whatever a pickle raises
+        except Exception as problem:  # a pickle can raise any exception
             said = str(problem).partition("\n")[0] or type(problem).__name__
             raise ValueError(f"{path} cannot be read as a zip of {name}, is it of another algorithm? {said}") from None
     if not isinstance(model.policy, kind.policy_aliases["MlpPolicy"]):

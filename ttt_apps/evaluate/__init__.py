@@ -1,4 +1,4 @@
-"""Measure what plays: one file for each command, imported when it is chosen."""
+"""The evaluation commands: one file each, imported on demand."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ttt_apps.cli import GLOBAL, as_called, parse, run_command, say, show, words
 from ttt_envs.specs import load_object, nearest
 
 Commands = Mapping[str, tuple[str, str]]
-"""name -> "module:class", or "module:name" of more commands that the next word chooses from; and what it does"""
+"""Maps a command to "module:class", or to "module:name" of a group of subcommands, and to its description."""
 
 COMMANDS: Commands = {
     "match": ("ttt_apps.evaluate.match:Match", "Play pairs of games between A and B, with seats swapped."),
@@ -48,13 +48,13 @@ COMMANDS: Commands = {
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """The command ``ttt-evaluate``."""
+    """Run the command ``ttt-evaluate``."""
     run_command(lambda: _main(words_of(arguments)))
 
 
 def _main(words: list[str]) -> None:
     prog = as_called("evaluate.py")
-    if any(word.startswith("--tyro-") for word in words):  # shell completion knows all commands at once
+    if any(word.startswith("--tyro-") for word in words):  # shell completion needs all commands at once
         tyro.extras.subcommand_cli_from_dict(
             _kinds(COMMANDS), args=words, prog=prog, config=(tyro.conf.OmitArgPrefixes,)
         )
@@ -63,7 +63,7 @@ def _main(words: list[str]) -> None:
 
 
 def _choose(words: list[str], commands: Commands, prog: str, about: str) -> None:
-    """Run the command that the first word names; where that is a group of commands, the second word chooses in it."""
+    """Run the command named by the first word; in a group of commands, the second word names it."""
     if not words or words[0] in ("-h", "--help"):
         _help(commands, prog, about)
         if not words:
@@ -83,7 +83,7 @@ def _choose(words: list[str], commands: Commands, prog: str, about: str) -> None
 
 
 def _kinds(commands: Commands) -> dict[str, Any]:
-    """The classes of all commands; those of a group by both words."""
+    """Return the classes of all commands; those of a group by both words."""
     found: dict[str, Any] = {}
     for name, (path, _) in commands.items():
         kind = load_object(path)

@@ -31,28 +31,28 @@ COMMANDS = {
 
 @dataclass(frozen=True)
 class BuildBook(WorkOptions, GameOptions):
-    """Make an opening book: of what became of the moves of logged games, or of what a search thinks of them."""
+    """Build an opening book from the results of logged games, or from the values of a search."""
 
     logs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="LOG ...")] = ()
     """files of games, as evaluate.py match --log writes them; the game is theirs"""
     plies: Count = 6
-    """stones on a board from which on the book says nothing"""
+    """number of stones on a board from which on the book is empty"""
     minimum: Count = 5
-    """games in which a move must have been made"""
+    """minimum number of games in which a move was made"""
     player: str | None = None
-    """take only the moves of this player, named as in the logs"""
+    """include only the moves of this player, named as in the logs"""
     search: str | None = None
-    """instead of logs: a policy that thinks in values, such as mcts:simulations=10000; it is asked about every position
-    of the game that --size, --win-length and --skip-chance name"""
+    """instead of logs: a policy with action values, such as mcts:simulations=10000; it evaluates every early position
+    of the game given by --size, --win-length and --skip-chance"""
     out: Annotated[Path, tyro.conf.arg(metavar="FILE")] = Path("opening.book")
     """the new file"""
 
     def run(self) -> None:
-        """Make and write.
+        """Build the book and write it.
 
         Raises:
-            ValueError: neither logs nor a search, or both; logs of which no book can be made; a file that is there.
-            Stopped: an interrupt of a search; what was searched is kept.
+            ValueError: neither logs nor a search, or both; unusable logs; a file that exists.
+            Stopped: an interrupt of a search; completed work is stored.
         """
         from evaluation.books import book_of_games
 
@@ -104,7 +104,7 @@ class BuildBook(WorkOptions, GameOptions):
 
 @dataclass(frozen=True)
 class ShowBook:
-    """Show the moves that a book has in a position: results, how good they are, and how often they are played."""
+    """Show the moves of a book in a position: results, values, and probabilities."""
 
     book: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")] = tyro.MISSING
     """the book"""
@@ -114,7 +114,7 @@ class ShowBook:
     """print JSON instead of a table"""
 
     def run(self) -> None:
-        """Look up and print.
+        """Look up the moves and print them.
 
         Raises:
             OSError, ValueError: no book, no position of its game, one that is over.
@@ -162,14 +162,14 @@ class ShowBook:
 
 @dataclass(frozen=True)
 class LeavesBook:
-    """Tell with how many stones the games of a player leave a book, and what became of those games."""
+    """Show at how many stones the games of a player leave a book, and the results of those games."""
 
     book: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")] = tyro.MISSING
     """the book"""
     logs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="LOG ...")] = tyro.MISSING
     """files of games"""
     player: Annotated[str, tyro.conf.arg(metavar="NAME")] = tyro.MISSING
-    """whose games, named as in the logs"""
+    """the player, named as in the logs"""
     json: tyro.conf.FlagCreatePairsOff[bool] = False
     """print JSON instead of a table"""
 
@@ -177,7 +177,7 @@ class LeavesBook:
         """Read, count and print.
 
         Raises:
-            OSError, ValueError: no book, no games of its game, nobody of that name.
+            OSError, ValueError: no book, no games of its game, an unknown player.
         """
         from baselines.opening_book import read_book
         from evaluation.books import leaving

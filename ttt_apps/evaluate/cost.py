@@ -1,4 +1,4 @@
-"""``evaluate.py cost RUN...``: what runs cost, repeated in fresh processes."""
+"""``evaluate.py cost RUN...``: cost of runs, repeated in separate processes."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from ttt_apps.cli import Count, new_table, progress_bar, show, trust_files
 
 @dataclass(frozen=True)
 class Cost:
-    """Repeat runs in fresh processes, each beside one that sets up the same and plays no game, and say what they cost.
+    """Repeat runs in separate processes, each beside one that sets up the same and plays no game, and print their cost.
 
-    A repeated run learns the same, from the start, into a folder that is removed again.
+    A repeated run learns the same, from the start, in a temporary folder.
     """
 
     runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN")] = ()
     """run directories"""
     repeats: Count = 3
-    """how often each is repeated"""
+    """number of repetitions of each run"""
     games: Count | None = None
-    """how many games to play, in place of the run's own number"""
+    """number of games to play, in place of the run's own number"""
     trust: tyro.conf.FlagCreatePairsOff[bool] = False
     """run code that the files of the runs name, as train.py --resume --trust does"""
     json: tyro.conf.FlagCreatePairsOff[bool] = False
@@ -40,7 +40,7 @@ class Cost:
         """Repeat, measure and print.
 
         Raises:
-            ValueError: no runs, folders that are none, numbers below 1.
+            ValueError: no runs, folders without runs, numbers below 1.
         """
         if not self.runs:
             raise ValueError("cost needs runs: write evaluate.py cost RUN..., as in evaluate.py cost runs/*")
@@ -49,7 +49,7 @@ class Cost:
             if value is not None and value < 1:
                 raise ValueError(f"--{name} {value} measures nothing: choose 1 or more")
         if self.trust:
-            trust_files()  # of the processes below, too
+            trust_files()  # inherited by the processes below
         configs = {run: read_training(run) for run in self.runs}
         measured: dict[str, dict[str, Any]] = {}
         with progress_bar() as bar:
@@ -58,7 +58,7 @@ class Cost:
                 games = self.games or config["games"]
                 kinds: dict[str, list[Usage]] = {"run": [], "set_up": []}
                 for _ in range(self.repeats):
-                    for kind, number in (("set_up", 0), ("run", games)):  # by turns: a slow moment hits both
+                    for kind, number in (("set_up", 0), ("run", games)):  # by turns: a slow moment affects both
                         kinds[kind].append(repeat({**config, "games": number}))
                         bar.advance(task)
                 measured[str(run)] = {

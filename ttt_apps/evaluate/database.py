@@ -1,4 +1,4 @@
-"""``evaluate.py database``: endgame databases, built, verified, asked and listed."""
+"""``evaluate.py database``: build, verify, probe and list endgame databases."""
 
 from __future__ import annotations
 
@@ -31,22 +31,24 @@ COMMANDS = {
     "list": ("ttt_apps.evaluate.database:List", "What databases there are."),
 }
 DATABASES = Path("databases")
-"""where databases are put and looked for unless a folder is named, as runs are in runs/"""
+"""Default folder of databases."""
 AT_ONCE = 1 << 20
-"""entries that are verified in one block"""
+"""Number of entries verified per block."""
 
 
 @dataclass(frozen=True)
 class Build(ExactOptions):
-    """Make the values of all positions with so many stones or more, in a folder; a build that was stopped goes on."""
+    """Compute the values of all positions with at least so many stones, in a folder; resume a build that was
+    stopped.
+    """
 
     stones: Count = 0
-    """of the first layer that is made; 0 for the whole game, up to 21 cells; of up to 25 cells the last layers"""
+    """number of stones of the first layer; 0 for the whole game, up to 21 cells; of up to 25 cells the last layers"""
     folder: Annotated[Path | None, tyro.conf.arg(metavar="PATH")] = None
-    """where; by default databases/ and a name made of the game"""
+    """the folder; default: databases/ and a name made of the game"""
 
     def run(self) -> None:
-        """Say what it takes, make it, and say its hash."""
+        """Print the estimated cost, build the database, and print its hash."""
         from baselines.endgame import build, estimate, open_folder
         from baselines.layered import check_memory
 
@@ -71,14 +73,14 @@ class Build(ExactOptions):
 
 @dataclass(frozen=True)
 class Verify(WorkOptions):
-    """Derive the entries of a database anew from the rules, by single look-ups; what is wrong ends with exit code 2."""
+    """Recompute the entries of a database from the rules, by single look-ups; errors end with exit code 2."""
 
     folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER")] = tyro.MISSING
     """the database"""
     sample: Count | None = None
-    """look at so many entries, drawn at random; by default at all"""
+    """number of entries to verify, drawn at random; default: all"""
     seed: Count = 0
-    """of what is drawn"""
+    """seed of the sample"""
     json: tyro.conf.FlagCreatePairsOff[bool] = False
     """print JSON instead of text"""
 
@@ -86,7 +88,7 @@ class Verify(WorkOptions):
         """Check hashes, then entries.
 
         Raises:
-            ValueError: something is wrong with the database; the message says where.
+            ValueError: an error in the database; the message locates it.
         """
         from baselines.endgame import check, in_words, open_folder
         from ttt_envs.parallel import do_blocks
@@ -130,7 +132,7 @@ class Verify(WorkOptions):
 
 
 def _blocks(asked: Verify, sizes: dict[int, int]) -> Iterator[tuple[Path, int, int, int, np.ndarray | None]]:
-    """What is checked at once: all entries in order, or drawn ones."""
+    """Yield blocks to check: all entries in order, or a random sample."""
     if asked.sample is None:
         for stones, size in sizes.items():
             for start in range(0, size, AT_ONCE):
@@ -147,7 +149,7 @@ def _blocks(asked: Verify, sizes: dict[int, int]) -> Iterator[tuple[Path, int, i
 
 @dataclass(frozen=True)
 class Ask:
-    """What a position is worth, and each of its moves."""
+    """Print the values of a position and its moves."""
 
     folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER")] = tyro.MISSING
     """the database"""
@@ -205,15 +207,15 @@ class Ask:
 
 @dataclass(frozen=True)
 class List:
-    """What databases there are."""
+    """List endgame databases."""
 
     folder: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER")] = ()
-    """databases, or folders of them; by default databases/"""
+    """databases, or folders of them; default: databases/"""
     json: tyro.conf.FlagCreatePairsOff[bool] = False
     """print JSON instead of a table"""
 
     def run(self) -> None:
-        """Print them."""
+        """Print the list."""
         from baselines.endgame import open_folder
         from baselines.layered.folder import MANIFEST
 

@@ -23,23 +23,24 @@ from ttt_envs.rules import Game
 
 @dataclass(frozen=True)
 class Dial(ExactOptions):
-    """A dial of strength: tabulate a compressed table by rank, with exact results, exploitability and regret.
+    """Show exact results, exploitability and regret of a compressed table at several ranks, as opponents of graded
+    strength.
 
-    Each line is an opponent: METHOD:rank=N wherever a policy is named, as in svd:rank=18.
+    Each line is an opponent, used as the policy METHOD:rank=N, as in svd:rank=18.
     """
 
     method: Annotated[Method, tyro.conf.Positional, tyro.conf.arg(metavar="METHOD")] = "svd"
     """svd, hosvd, hosvd2, hooi or tt"""
     ranks: Counts = ()
-    """which, as in 0,18,81; by default a dozen from 0 to the largest"""
+    """ranks to measure, as in 0,18,81; default: a dozen from 0 to the largest"""
     w: float = 10.0
-    """how much the table weighs: exp(w f) after each move"""
+    """weight of the table: a move has probability proportional to exp(w f), f the value after it"""
     split: str | None = None
     """groups of cells, as in 012/345/678, 4, rows or columns"""
     terminal: Terminal = "equation"
-    """what won boards hold: their result, or 0 as in the paper's program"""
+    """values of won boards: their result, or 0 as in the paper's program"""
     source: str = "random"
-    """random, optimal, or the spec string of a policy that thinks in values, as in (run:PATH)"""
+    """random, optimal, or the spec string of a policy with values, as in (run:PATH)"""
 
     def run(self) -> None:
         """Measure and print."""
@@ -48,7 +49,7 @@ class Dial(ExactOptions):
         parts = decomposition(game, self.method, split=self.split, terminal=self.terminal, source=self.source)
         full = Softmax(Table(game, values_of(game, self.source, self.terminal)), self.w)
         ranks = self.ranks or spread(parts.largest)
-        compressed = [parts.at(rank) for rank in ranks]  # a rank that there is not is told before anything is measured
+        compressed = [parts.at(rank) for rank in ranks]  # reports an invalid rank before anything is measured
         announce(game, (full, full), CHUNK, self.memory_bytes(), walks=7 * len(compressed), backward=True)
         found = []
         with progress_bar() as bar:
@@ -62,7 +63,7 @@ class Dial(ExactOptions):
 
 
 def spread(largest: int, count: int = 12) -> list[int]:
-    """Ranks from 0 to the largest, denser where they are small."""
+    """Return ranks from 0 to the largest, denser at small ranks."""
     return sorted({round(largest * (index / (count - 1)) ** 1.7) for index in range(count)})
 
 

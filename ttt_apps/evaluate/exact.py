@@ -1,4 +1,4 @@
-"""``evaluate.py exact A B``: the exact result of two policies, without a game played."""
+"""``evaluate.py exact A B``: the exact result of two policies, without playing a game."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from ttt_envs.rules import Game
 from ttt_envs.specs import make_policy
 
 LONG = 10.0
-"""seconds from which on it is said beforehand how long something takes"""
+"""Minimum estimated seconds for which an estimate is printed."""
 
 
 @dataclass(frozen=True)
 class Exact(ExactOptions):
-    """The exact probabilities that A wins, draws and loses against B, in either seat."""
+    """Compute the exact probabilities that A wins, draws and loses against B, in either seat."""
 
     a: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="A")] = tyro.MISSING
     """a policy, such as random, optimal or run:PATH"""
     b: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="B")] = tyro.MISSING
     """another policy"""
     chunk: Count = CHUNK
-    """positions that a policy is asked about at once: memory against speed, never the result"""
+    """maximum number of positions per query of a policy: affects memory and speed, never the result"""
 
     def run(self) -> None:
         """Compute and print."""
@@ -54,26 +54,26 @@ class Exact(ExactOptions):
 def announce(
     game: Game, players: Players, chunk: int, memory: int | None, *, walks: int, backward: bool = False
 ) -> None:
-    """Say what work like this will take, where it is much.
+    """Print the estimated cost if it is large.
 
     Raises:
         MemoryError: it will not fit.
     """
     for player in players:
         if player is not None and not player.pure:
-            return  # refused by the work itself
+            return  # the computation itself rejects it
     found = check_fits(game, players, chunk, backward=backward, memory=memory)
     if found is not None and walks * found.seconds > LONG:
         note(f"this takes {found._replace(seconds=walks * found.seconds)}")
 
 
 def as_dict(result: Outcome) -> dict[str, Any]:
-    """As JSON-ready data; the keys are documented in docs/files.md."""
+    """Return JSON-ready data; docs/files.md documents the keys."""
     return {**result._asdict(), "value": result.value}
 
 
 def outcomes_table(title: str, whose: str, rows: dict[str, Outcome]) -> Table:
-    """Outcomes as a table."""
+    """Return a table of outcomes."""
     table = new_table(whose, "win", "draw", "loss", "value", title=title)
     for name, result in rows.items():
         table.add_row(name, *(f"{share:.9f}" for share in result), f"{result.value:+.9f}")

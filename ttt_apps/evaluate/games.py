@@ -1,4 +1,4 @@
-"""``evaluate.py games FILE``: logs of games, checked and counted, shown as text, or written as another file."""
+"""``evaluate.py games FILE``: check and count logs of games, print them as text, or convert them."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Games:
     file: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")] = tyro.MISSING
     """a log of games, or games as text"""
     text: tyro.conf.FlagCreatePairsOff[bool] = False
-    """print the games as text that people read"""
+    """print the games as readable text"""
     number: Count | None = None
-    """only the game of this number, from 1"""
+    """only the game with this number, from 1"""
     out: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
-    """write them to another file, as a log, or as text where its name ends with .txt"""
+    """write them to another file, as a log, or as text if its name ends with .txt"""
     json: tyro.conf.FlagCreatePairsOff[bool] = False
     """print the counts as JSON"""
 
@@ -46,7 +46,7 @@ class Games:
             self._count()
 
     def _chosen(self) -> Iterator[PlayedGame]:
-        """The games that are asked for, each once it is replayed."""
+        """Yield the selected games, each replayed."""
         count = 0
         for count, played in enumerate(read_either(self.file, tell=note), 1):
             if self.number in (None, count):
@@ -57,7 +57,7 @@ class Games:
             raise ValueError(f"--number {self.number} is not in {self.file}: it has {count} games")
 
     def _write(self, path: Path) -> None:
-        """Write another file, whole or not at all."""
+        """Write another file atomically."""
         if path.exists():
             raise ValueError(f"--out {path} is there already: name another file, or remove that one")
         if path.suffix == ".txt":
@@ -70,7 +70,7 @@ class Games:
         tell(f"written: {path}")
 
     def _count(self) -> None:
-        """Print how often each player won in which seat."""
+        """Print the number of wins of each player in each seat."""
         found: dict[tuple[Any, ...], dict[str, int]] = {}
         for played in self._chosen():
             counts = found.setdefault((played.game, *played.players), dict.fromkeys((*RESULTS, UNFINISHED), 0))

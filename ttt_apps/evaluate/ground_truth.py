@@ -1,4 +1,4 @@
-"""``evaluate.py ground-truth``: the page docs/ground-truth.md, computed anew."""
+"""``evaluate.py ground-truth``: compute the page docs/ground-truth.md."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ BOARDS = (
     (2, 7, 3), (3, 5, 3), (3, 5, 4), (2, 8, 3), (4, 4, 3), (4, 4, 4), (2, 9, 3), (3, 6, 3), (3, 6, 4), (2, 10, 3),
     (4, 5, 3), (4, 5, 4), (4, 5, 5), (3, 7, 3), (3, 7, 4),
 )  # fmt: skip
-"""rows, columns, win length"""
+"""Rows, columns, win length."""
 SKIPS = (0.0, 0.1, 0.25, 0.5)
 PROVED = (
     (4, 5, 4), (4, 6, 4), (4, 7, 4), (5, 5, 4), (5, 5, 5), (5, 6, 4), (6, 6, 4), (6, 6, 5), (6, 6, 6), (6, 7, 5),
     (7, 7, 4), (7, 7, 5),
 )  # fmt: skip
-"""larger boards, without skips"""
+"""Larger boards, without skips."""
 MATCHED = 12
-"""cells up to which policies are evaluated, too"""
+"""Maximum number of cells for evaluating policies."""
 MEMORY = 1 << 32
-"""bytes that positions of perfect play may take"""
+"""Maximum memory for positions of perfect play in bytes."""
 
 HEAD = """\
 # Ground truth
@@ -71,18 +71,18 @@ class GroundTruth(WorkOptions):
     """Compute the page of exact facts, docs/ground-truth.md, and print it as Markdown."""
 
     largest: int = LARGEST_BY_LAYERS
-    """cells of the largest board to solve; larger ones are left out"""
+    """maximum number of cells of a board to solve"""
     proofs: bool = True
-    """also who wins larger boards without skips"""
+    """also prove results of larger boards without skips"""
     out: Annotated[Path, tyro.conf.arg(metavar="FOLDER")] = Path("runs", "ground-truth")
-    """where results are kept, and values while they are needed"""
+    """folder of the results, and of temporary values"""
 
     def run(self) -> None:
         """Compute and print.
 
         Raises:
             ValueError: too little memory or disk.
-            Stopped: an interrupt; what was found is kept.
+            Stopped: an interrupt; completed work is stored.
         """
         boards = [board for board in BOARDS if board[0] * board[1] <= self.largest]
         games = [Game(*board, skip) for board in boards for skip in SKIPS]
@@ -117,11 +117,11 @@ class GroundTruth(WorkOptions):
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Finding
+# Computation
 
 
 def _measure(folder: Path, unit: Unit) -> Any:
-    """What is said of one game, as JSON-ready data."""
+    """Compute the facts of one game, as JSON-ready data."""
     if "prove" in unit:
         return "the first player wins" if prove(Game.from_dict(unit["prove"])).winner == 0 else "a draw"
     game = Game.from_dict(unit["solve"])
@@ -151,7 +151,7 @@ def _facts(solution: Solution, digest: str, optimal: Optimal) -> dict[str, Any]:
 
 
 def _outcome(game: Game, value: float, optimal: Optimal) -> Outcome | None:
-    """Of perfect play by both; without chance it is the value."""
+    """Return the outcome of perfect play by both; without chance it follows from the value."""
     if game.skip_chance == 0:
         return Outcome(float(value == 1), float(value == 0), float(value == -1))
     try:
@@ -161,14 +161,14 @@ def _outcome(game: Game, value: float, optimal: Optimal) -> Outcome | None:
 
 
 def _policies(game: Game) -> list[str]:
-    """What perfect play and random play come to."""
+    """Return the results of perfect play and random play."""
     pairs = (("optimal", "random"), ("random", "optimal"), ("random", "random"))
     found = [_shares(outcome(game, first, second)) for first, second in pairs]
     return [*found, f"{exploitation(game, 'random').exploitability:.9f}"]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Saying
+# Formatting
 
 
 def _shares(result: Any) -> str:
@@ -194,7 +194,7 @@ def _row(game: Game, facts: Mapping[str, Any]) -> str:
 
 
 def _number(game: Game, value: float) -> str:
-    """With its fraction where binary arithmetic is exact: no denominator is larger than (1 / skip) ** cells."""
+    """Format with the fraction where binary arithmetic is exact: no denominator exceeds (1 / skip) ** cells."""
     if game.cells > LARGEST and game.skip_chance:
         return f"{value:.6f}"
     digits = f"{value:.12f}".rstrip("0").rstrip(".")

@@ -1,4 +1,4 @@
-"""Commands that play pairs of games, keep them in a folder, and show what came of them."""
+"""Base of commands that play pairs of games, store them in a folder, and show the result."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # compiled code is imported where a game is played, not where
 
 @dataclass(frozen=True)
 class KeptPairs(PairOptions):
-    """How such a command plays, and how it shows its result."""
+    """Options of stored matches and of their output."""
 
     no_report: tyro.conf.FlagCreatePairsOff[bool] = False
     """write no report.html"""
@@ -28,21 +28,21 @@ class KeptPairs(PairOptions):
     """print JSON instead of tables"""
 
     def checked(self, games: int, most: int, specs: Sequence[str]) -> tuple[int, Jobs, Game]:
-        """Pairs of games, who plays them, and what.
+        """Return the validated number of pairs, workers and game.
 
         Raises:
-            ValueError: a number of games that makes no pairs or is more than ``most``, no seed, nobody to work, no
-                game, an unknown policy.
+            ValueError: an odd number of games, or one out of range, an invalid seed, number of workers or game, an
+                unknown policy.
         """
         pairs = pairs_of(games, most)
         check_seed(self.seed)
         workers, game = self.workers(), self.game()
         for spec in specs:
-            make_policy(spec, game)  # a wrong name is told before a bar is drawn
+            make_policy(spec, game)  # reports a wrong name before a bar is drawn
         return pairs, workers, game
 
     def tell_result(self, table: Table, *written: Path) -> None:
-        """Write the page beside what was written, of which the first is the result, and show that as asked for."""
+        """Write the report page, and print the result, the first written file, in the requested format."""
         result = written[0]
         page = write_page_of(result.parent, self.no_report)
         if self.json:

@@ -1,4 +1,4 @@
-"""``evaluate.py ladder POLICY``: where a policy stands among opponents of known strength."""
+"""``evaluate.py ladder POLICY``: rate a policy against opponents of known strength."""
 
 from __future__ import annotations
 
@@ -36,33 +36,34 @@ if TYPE_CHECKING:  # compiled code and scipy are imported where a game is played
 
 @dataclass(frozen=True)
 class PlaceOnLadder(WorkOptions):
-    """Place a policy on a ladder: its rating among a dozen opponents of known strength, and what its moves cost.
+    """Place a policy on a ladder: its rating among a dozen opponents of known strength, and the cost of its moves.
 
-    Without a policy the ladder itself is shown. On small boards results are exact where the policy is pure.
+    Without a policy, show the ladder itself. On small boards results of pure policies are exact.
     """
 
     policy: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="[POLICY]")] = ""
-    """what is placed, such as run:PATH or mcts:simulations=50"""
+    """policy to place, such as run:PATH or mcts:simulations=50"""
     ladder: Annotated[str, tyro.conf.arg(metavar="NAME|FILE")] = ""
-    """3x3, 3x3-skip, 4x4-skip, 5x5-skip or a .json file; by default that of the game, or of the run's own game"""
+    """3x3, 3x3-skip, 4x4-skip, 5x5-skip or a .json file; default: that of the game, or of the run's own game"""
     size: Annotated[str | None, tyro.conf.arg(metavar="N|RxC")] = None
     """the board of the ladder, in place of its name"""
     win_length: int | None = None
-    """stones in a line that win, in place of its name"""
+    """number of stones in a line that win, in place of its name"""
     skip_chance: float | None = None
     """probability that a turn is skipped, in place of its name"""
     games: Count | None = None
-    """games against each rung where results are not exact, an even number: 500, with --measure as the ladder has it"""
+    """number of games against each rung where results are not exact, an even number: 500, with --measure as the ladder
+    has it"""
     seed: Count = 0
-    """of all chance"""
+    """seed of all chance"""
     out: Path | None = None
-    """a folder for result.json and report.html, in which what was played is kept, too"""
+    """folder for result.json and report.html, which also stores the games played"""
     measure: Annotated[str, tyro.conf.arg(metavar="NAME")] = ""
-    """measure a ladder anew, into NAME.json in the folder --out, by default runs/ladders/NAME"""
+    """measure a ladder again, into NAME.json in the folder --out, by default runs/ladders/NAME"""
     trust: tyro.conf.FlagCreatePairsOff[bool] = False
-    """load files that can run code when they are loaded, such as those of sb3:PATH"""
+    """allow files that can run code when loaded, such as those of sb3:PATH"""
     markdown: tyro.conf.FlagCreatePairsOff[bool] = False
-    """print a ladder as a table for a page"""
+    """print a ladder as a Markdown table"""
     no_report: tyro.conf.FlagCreatePairsOff[bool] = False
     """write no report.html"""
     json: tyro.conf.FlagCreatePairsOff[bool] = False
@@ -72,8 +73,8 @@ class PlaceOnLadder(WorkOptions):
         """Measure, place or show.
 
         Raises:
-            ValueError: no such ladder, an unknown policy, a number of games that makes no pairs.
-            Stopped: an interrupt; what was played into a folder is kept.
+            ValueError: no such ladder, an unknown policy, an invalid number of games.
+            Stopped: an interrupt; with a folder, completed work is stored.
         """
         from evaluation.ladder import GAMES, MOST, RESULT, place
 
@@ -90,7 +91,7 @@ class PlaceOnLadder(WorkOptions):
         if not self.policy:
             self._print_ladder(ladder)
             return
-        make_policy(self.policy, ladder.game)  # a wrong name is told before a bar is drawn
+        make_policy(self.policy, ladder.game)  # reports a wrong name before a bar is drawn
         with kept_in(self.out), progress_bar() as bar:
             found = place(
                 self.policy,
@@ -111,7 +112,7 @@ class PlaceOnLadder(WorkOptions):
             tell(f"written: {self.out / RESULT}{page}")
 
     def _chosen(self) -> Ladder:
-        """The ladder that is asked for."""
+        """Return the selected ladder."""
         from evaluation.ladder import ladder_of, read_ladder, run_of
         from learners.checkpoint import read_config
         from ttt_envs.rules import Game
@@ -135,7 +136,7 @@ class PlaceOnLadder(WorkOptions):
         return read_ladder(ladder_of(game or Game()))
 
     def _measured(self, workers: Jobs) -> Ladder:
-        """The ladder, measured anew."""
+        """Measure the ladder and return it."""
         from evaluation.ladder import PLANS, measure_ladder
 
         if self.policy:

@@ -22,18 +22,19 @@ if TYPE_CHECKING:  # compiled code and scipy are imported where a game is played
 
 @dataclass(frozen=True)
 class Match(PairOptions):
-    """Play pairs of games between A and B, each of a pair with the same skips and the seats swapped."""
+    """Play pairs of games between A and B, each pair with the same skips and the seats swapped."""
 
     a: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="A")] = tyro.MISSING
     """a policy, such as random or run:PATH"""
     b: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="B")] = tyro.MISSING
     """another policy"""
     games: Count = 1_000
-    """how many games, an even number"""
+    """number of games, even"""
     clock: Annotated[str, tyro.conf.arg(metavar="SECONDS+INCREMENT")] = ""
-    """of both players, as in 10+0.1: seconds for a game, and seconds that each move brings. Who has none left loses"""
+    """clock of both players, as in 10+0.1: seconds per game, and increment in seconds per move. A player without time
+    loses"""
     log: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
-    """a new file, to which all games are written as they are played"""
+    """new file, to which all games are written as they are played"""
     json: tyro.conf.FlagCreatePairsOff[bool] = False
     """print JSON instead of a table"""
 
@@ -60,12 +61,11 @@ class Match(PairOptions):
                 show(times_table(self.clock, self.a, self.b, times))
 
     def play(self, game: Game) -> tuple[Score, tuple[Times, Times] | None]:
-        """Play with a progress bar; returns a's score, and by the clock what both took.
+        """Play with a progress bar; return a's score, and in a timed match both players' times.
 
         Raises:
             OSError: openings that cannot be read, a log that cannot be written.
-            ValueError: a number of games that makes no pairs, unknown policies, no openings, no clock, a log that is
-                there.
+            ValueError: an invalid number of games, unknown policies, invalid openings or clock, a log that exists.
         """
         from baselines.timed import Clock
         from evaluation.games import append_games, new_games
@@ -77,7 +77,7 @@ class Match(PairOptions):
         pairs = pairs_of(self.games)
         check_seed(self.seed)
         workers = self.workers()
-        make_policy(self.a, game), make_policy(self.b, game)  # a wrong name is told before a bar is drawn
+        make_policy(self.a, game), make_policy(self.b, game)  # reports a wrong name before a bar is drawn
         openings = Openings.of(self.openings, game) if self.openings else None
         if openings is not None and openings.boards is not None and pairs < len(openings.boards.mover):
             note(
@@ -102,7 +102,7 @@ class Match(PairOptions):
 
 
 def score_table(game: Game, a: str, b: str, score: Score) -> Table:
-    """A score as a table."""
+    """Return a table of a score."""
     from evaluation.better import elo, likelihood_of_superiority
 
     title = f"{a} against {b}, {score.games:,} games of {game}"
@@ -123,7 +123,7 @@ def score_table(game: Game, a: str, b: str, score: Score) -> Table:
 
 
 def times_table(clock: str, a: str, b: str, times: tuple[Times, Times]) -> Table:
-    """What both took, as a table."""
+    """Return a table of both players' times."""
     table = new_table("", "median", "largest", "least left", "lost on time", "guessed", title=f"by the clock, {clock}")
     for name, each in zip((a, b), times, strict=True):
         known = each.to_dict()

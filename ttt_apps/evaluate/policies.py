@@ -1,4 +1,4 @@
-"""``evaluate.py policies`` and ``learners``: everything that plays or learns, by name, with its arguments."""
+"""``evaluate.py policies`` and ``learners``: list all policies or learners by name, with their arguments."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ttt_envs.specs import POLICIES, load_object
 
 @dataclass(frozen=True)
 class Policies:
-    """List everything that plays and can be named, with its arguments and their defaults."""
+    """List all named policies, with their arguments and defaults."""
 
     json: tyro.conf.FlagCreatePairsOff[bool] = False
     """print JSON instead of a table"""
@@ -44,7 +44,7 @@ class Policies:
 
 @dataclass(frozen=True)
 class Learners:
-    """List everything that learns, with its settings, their defaults, and those in self-play where they differ."""
+    """List all learners, with their settings, the defaults, and the defaults in self-play where they differ."""
 
     json: tyro.conf.FlagCreatePairsOff[bool] = False
     """print JSON instead of a table"""
@@ -66,7 +66,7 @@ class Learners:
 
 
 def _described(factory: Callable[..., Any]) -> dict[str, Any]:
-    """What a factory makes, and its arguments: name -> kind and default, null and "needed" where there is none."""
+    """Describe a factory and its arguments: name -> kind and default, null and "needed" without a default."""
     first = (inspect.getdoc(factory) or "").split("\n\n")[0]
     if dataclasses.is_dataclass(factory):
         kinds = typing.get_type_hints(factory)
@@ -94,13 +94,13 @@ def _described(factory: Callable[..., Any]) -> dict[str, Any]:
 
 
 def _plain(docstring: str) -> str:
-    """Prose without the marks of documentation."""
+    """Remove documentation markup from prose."""
     text = re.sub(r":\w+:`~?([^`]*)`", r"\1", " ".join(docstring.split()))
     return text.replace("`", "")
 
 
 def _kind(kind: Any) -> str:
-    """The type of an argument, in a word or its choices."""
+    """Describe the type of an argument, in a word or by its choices."""
     if isinstance(kind, types.UnionType) or typing.get_origin(kind) is typing.Union:
         return " or ".join(_kind(arm) for arm in typing.get_args(kind))
     if typing.get_origin(kind) is typing.Literal:
@@ -131,7 +131,7 @@ def _table(found: Mapping[str, Mapping[str, Any]]) -> Table:
 
 
 def _shown(value: Any) -> str:
-    """As it is written in a spec string or on a command line."""
+    """Format a value as in a spec string or on a command line."""
     if isinstance(value, bool) or value is None:
         return str(value).lower()
     if isinstance(value, tuple):

@@ -1,4 +1,4 @@
-"""``evaluate.py prove``: who wins without skips, on boards too large to tabulate."""
+"""``evaluate.py prove``: the result of perfect play without skips, on boards too large to tabulate."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ttt_envs.rules import DRAW, Game
 
 @dataclass(frozen=True)
 class Prove(GameOptions):
-    """Prove who wins a board of up to 64 cells with perfect play, without skips: the first player, or nobody."""
+    """Prove the result of perfect play without skips on up to 64 cells: a first-player win or a draw."""
 
     nodes: Count | None = None
-    """give up after so many positions; never by default"""
+    """maximum number of positions to visit; default: no limit"""
     memory: float = 1.0
-    """GiB that the table of positions may take"""
+    """maximum size of the table of positions in GiB"""
     json: tyro.conf.FlagCreatePairsOff[bool] = False
     """print JSON instead of text"""
 
@@ -27,10 +27,10 @@ class Prove(GameOptions):
         """Search and print.
 
         Raises:
-            ValueError: a game with skips, a board too large, limits that make no sense.
+            ValueError: a game with skips, a board too large, invalid limits.
         """
         game = self.game()
-        prove(Game(1, 3, 3))  # compiles: the seconds below are of searching
+        prove(Game(1, 3, 3))  # compile first, so that the seconds below measure the search alone
         with progress_bar("nodes") as bar:
             task = bar.add_task("searching", total=self.nodes, nodes="")
             proof = prove(

@@ -1,4 +1,4 @@
-"""``evaluate.py proven POLICY``: how often a policy keeps a proved result, on boards too large to solve."""
+"""``evaluate.py proven POLICY``: the rate at which a policy keeps a proved result, on boards too large to solve."""
 
 from __future__ import annotations
 
@@ -31,37 +31,37 @@ if TYPE_CHECKING:  # compiled code is imported where it is used, not where help 
 
 @dataclass(frozen=True)
 class AskProven(WorkOptions):
-    """How often a policy keeps the proved result in 1,000 positions of each of four boards too large to solve.
+    """Measure how often a policy keeps the proved result in 1,000 positions of each of four boards too large to solve.
 
-    In each position some move keeps a win or a draw, and some move gives it away; what every move leads to is proved.
+    In each position some move keeps a win or a draw, and some move gives it away; the result of every move is proved.
     """
 
     policy: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="[POLICY]")] = ""
-    """who is asked, such as run:PATH or mcts:simulations=50; without one the positions are told of"""
+    """the policy, such as run:PATH or mcts:simulations=50; without one, describe the positions"""
     size: Annotated[str | None, tyro.conf.arg(metavar="N|RxC")] = None
-    """the board, 5, 5x6, 6 or 7; all four by default"""
+    """the board, 5, 5x6, 6 or 7; default: all four"""
     win_length: int | None = None
-    """stones in a line that win, as the positions of that board have it"""
+    """number of stones in a line that win, as in the positions of that board"""
     seed: Count = 0
-    """of the moves that are drawn for a policy that is not pure"""
+    """seed of the sampled moves of an impure policy"""
     prove_again: tyro.conf.FlagCreatePairsOff[bool] = False
     """prove the results of all moves again"""
     sample: Count | None = None
-    """of each board so many positions, evenly spaced, to be proved again"""
+    """number of positions of each board, evenly spaced, to prove again"""
     make: tyro.conf.FlagCreatePairsOff[bool] = False
-    """draw and prove the positions anew, into files in the folder --out"""
+    """draw and prove new positions, into files in the folder --out"""
     out: Path = Path("runs", "proven")
-    """where the files go"""
+    """folder of the files"""
     trust: tyro.conf.FlagCreatePairsOff[bool] = False
-    """load files that can run code when they are loaded, such as those of sb3:PATH"""
+    """allow files that can run code when loaded, such as those of sb3:PATH"""
     json: tyro.conf.FlagCreatePairsOff[bool] = False
     """print JSON instead of tables"""
 
     def run(self) -> None:
-        """Ask, prove again, make or tell.
+        """Evaluate a policy, prove again, make new positions, or describe them.
 
         Raises:
-            ValueError: a board without proved positions, an unknown policy, results that are not as they are kept.
+            ValueError: a board without proved positions, an unknown policy, results that differ from the stored ones.
         """
         check_seed(self.seed)
         workers = self.workers()
@@ -149,7 +149,7 @@ class AskProven(WorkOptions):
 
 
 def _told(positions: Positions) -> dict[str, Any]:
-    """What a set of positions is."""
+    """Describe a set of positions."""
     from evaluation.proven import LOOK
 
     proven = positions.proven
@@ -179,7 +179,7 @@ def _told(positions: Positions) -> dict[str, Any]:
 
 
 def _plain(found: Mapping[str, Any]) -> dict[str, Any]:
-    """As JSON-ready data; the keys are documented in docs/proven.md."""
+    """Return JSON-ready data; docs/proven.md documents the keys."""
     return {
         name: {
             kind: {which: {"positions": kept.positions, "kept": kept.share._asdict()} for which, kept in group.items()}
@@ -192,5 +192,5 @@ def _plain(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _teller(bar: Progress, task: TaskID) -> Callable[[int, int], None]:
-    """What tells a bar how many are done, and how many there are."""
+    """Return a callback that updates a bar with the number done and the total."""
     return lambda done, total: bar.update(task, completed=done, total=total)

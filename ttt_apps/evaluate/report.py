@@ -1,4 +1,4 @@
-"""``evaluate.py report RUN...``: the pages of finished runs, made anew."""
+"""``evaluate.py report RUN...``: regenerate the pages of finished runs."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ttt_apps.cli import say, slow_status, trust_files
 
 @dataclass(frozen=True)
 class Report:
-    """Make the report.html of finished runs anew, each from the files of its run alone.
+    """Regenerate the report.html of finished runs, each from the files of its run alone.
 
-    A run that is not finished is refused, and so are all that are named beside it: train.py --resume RUN finishes it.
+    An unfinished run is rejected, and so are all that are named beside it: train.py --resume RUN finishes it.
     """
 
     runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN")] = ()
@@ -27,7 +27,7 @@ class Report:
         """Check all runs, then write.
 
         Raises:
-            ValueError: no runs, folders that are none, runs that are not finished.
+            ValueError: no runs, folders without runs, unfinished runs.
         """
         from evaluation.run_files import check_trained
         from ttt_apps.runs import report_run

@@ -1,4 +1,4 @@
-"""``evaluate.py reproduce NAME``: a published table or figure, computed anew."""
+"""``evaluate.py reproduce NAME``: reproduce a published table or figure."""
 
 from __future__ import annotations
 
@@ -25,31 +25,31 @@ from ttt_envs.specs import load_object, nearest
 
 @dataclass(frozen=True)
 class Reproduce(WorkOptions):
-    """Compute a published table or figure anew: table, pictures, and whether what the source says holds.
+    """Reproduce a published table or figure: a table, figures, and whether the claims of the source hold.
 
-    Studies that measure time are done by one process, whoever works.
+    Studies that measure time use one process, whatever the number of workers.
     """
 
     name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME")] = ""
-    """which; without a name all are listed"""
+    """name of the study; without a name, list all"""
     quick: tyro.conf.FlagCreatePairsOff[bool] = False
     """a small form in under a minute, which says what it leaves out"""
     part: str = ""
-    """of a study that has parts, such as alpha-zero, one alone; what was done of it is kept for the whole"""
+    """one part of a study with parts, such as alpha-zero; its results are reused for the whole"""
     out: Path | None = None
-    """the folder for table.md, result.json and pictures; by default runs/reproduce/NAME"""
+    """folder for table.md, result.json and figures; default: runs/reproduce/NAME"""
     fresh: tyro.conf.FlagCreatePairsOff[bool] = False
-    """do everything anew, also what an earlier call that was stopped has left"""
+    """repeat all work, including that of an earlier call that was stopped"""
     json: tyro.conf.FlagCreatePairsOff[bool] = False
     """print JSON instead of tables"""
 
-    @compile_at_once()  # what moves and learning cost is of machine code
+    @compile_at_once()  # the cost of moves and learning is that of machine code
     def run(self) -> None:
-        """Do what is not done yet, write and print.
+        """Do the missing work, write and print.
 
         Raises:
-            ValueError: an unknown name, no process to work with, no matplotlib.
-            Stopped: an interrupt; what was done is kept.
+            ValueError: an unknown name, an invalid number of workers, no matplotlib.
+            Stopped: an interrupt; completed work is stored.
         """
         if not self.name:
             _list()
@@ -84,7 +84,7 @@ class Reproduce(WorkOptions):
 
 
 def _made_by(study: Study) -> dict[str, str]:
-    """What decides the results of a study's units: our code, and the packages that it uses.
+    """Return the dependencies of a study's results: our code, and the versions of packages.
 
     The training command counts, too: studies run it in processes of their own.
     """

@@ -1,4 +1,4 @@
-"""``evaluate.py solve``: the exact value of a game, of its first moves, and how many positions it has."""
+"""``evaluate.py solve``: the exact value of a game and of its first moves, and its number of positions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Solve(ExactOptions):
     """Solve a game on up to 21 cells: the values of all positions under perfect play, skips included."""
 
     position: Annotated[str | None, tyro.conf.arg(metavar="TEXT")] = None
-    """values from here instead of the empty board: rows from the top, then the mover, as in x.o/.../..o x"""
+    """start position in place of the empty board: rows from the top, then the mover, as in x.o/.../..o x"""
 
     def run(self) -> None:
         """Solve and print."""
@@ -60,7 +60,7 @@ class Solve(ExactOptions):
             }
             print(json.dumps(data))
             return
-        digits = 12 if game.cells <= LARGEST else 7  # of layers no more are right
+        digits = 12 if game.cells <= LARGEST else 7  # the accuracy of layered values
         say(f"{game}: worth {solution.value:.{digits}g} to the first player, with perfect play by both")
         if self.position is None:
             say("\nits first moves, to the first player")
@@ -88,7 +88,7 @@ def board_of(
     digits: int = 6,
     best: Container[int] | None = None,
 ) -> str:
-    """Numbers as a board, stones where there are stones; the ``best`` cells, or the highest, are marked with a star."""
+    """Format numbers as a board, with its stones; the ``best`` cells, or those of the highest value, have a star."""
     if best is None:
         best = np.flatnonzero(np.asarray(values) >= np.nanmax(np.asarray(values)) - 1e-9).tolist()
     words = [

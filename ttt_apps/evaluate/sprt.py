@@ -1,4 +1,4 @@
-"""``evaluate.py sprt A B``: pairs of games until it is known whether A is better."""
+"""``evaluate.py sprt A B``: play pairs of games until a sequential test decides whether A is better."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from ttt_apps.versions import versions
 
 @dataclass(frozen=True)
 class Sprt(KeptPairs):
-    """Play pairs of games between A and B, and stop as soon as it is known by how much A is better, or that it is not.
+    """Play pairs of games between A and B until a sequential test decides how much better A is.
 
-    A sequential test of two differences of ratings, A's less B's. What is played is kept: the same command goes on
-    where it was stopped, and with other hypotheses or more games it uses what is there.
+    The test compares two Elo differences, of A minus B. Games are stored: the same command resumes where it was
+    stopped, and with other hypotheses or more games it reuses them.
     """
 
     a: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="A")] = tyro.MISSING
@@ -31,29 +31,29 @@ class Sprt(KeptPairs):
     b: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="B")] = tyro.MISSING
     """another policy"""
     elo0: float = 0.0
-    """the smaller difference: A is no better than that"""
+    """lower Elo difference: accepted if A is no better than that"""
     elo1: float = 20.0
-    """the larger difference: A is at least that much better"""
+    """upper Elo difference: accepted if A is at least that much better"""
     alpha: float = 0.05
-    """how often elo1 may be accepted where elo0 is true"""
+    """maximum probability of accepting elo1 if elo0 is true"""
     beta: float = 0.05
-    """how often elo0 may be accepted where elo1 is true"""
+    """maximum probability of accepting elo0 if elo1 is true"""
     model: Model = "pentanomial"
-    """what is independent: pairs of games, or trinomial single ones"""
+    """independent samples: pairs of games, or trinomial single games"""
     clock: Annotated[str, tyro.conf.arg(metavar="SECONDS+INCREMENT")] = ""
-    """of both players, as in 10+0.1: seconds for a game, and seconds that each move brings. Who has none left loses"""
+    """clock of both players, as in 10+0.1: seconds per game, and increment in seconds per move. A player without time
+    loses"""
     games: Count = 40_000
-    """at most so many games, an even number"""
+    """maximum number of games, even"""
     out: Path | None = None
-    """the folder for result.json, report.html and what is played; by default runs/sprt/ and a name made of game, A
-    and B"""
+    """folder for result.json, report.html and the games played; default: runs/sprt/ and a name made of game, A and B"""
 
     def run(self) -> None:
-        """Play what is not played yet, write and print.
+        """Play the missing games, write and print.
 
         Raises:
-            ValueError: a number of games that makes no pairs, hypotheses that make no test, unknown policies.
-            Stopped: an interrupt; what was played is kept.
+            ValueError: an invalid number of games, invalid hypotheses, unknown policies.
+            Stopped: an interrupt; completed work is stored.
         """
         pairs, workers, game = self.checked(self.games, MOST, (self.a, self.b))
         test = SPRT(self.elo0, self.elo1, self.alpha, self.beta, self.model)
@@ -86,7 +86,7 @@ class Sprt(KeptPairs):
 
 
 def told(decision: Decision) -> str:
-    """Where the logarithm of the likelihood ratio stands."""
+    """Format the log-likelihood ratio with its bounds."""
     return f"LLR {decision.llr:+.2f}, from {decision.low:.2f} to {decision.high:.2f}"
 
 

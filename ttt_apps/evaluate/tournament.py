@@ -1,4 +1,4 @@
-"""``evaluate.py tournament A B C``: everybody against everybody, a cross table and ratings."""
+"""``evaluate.py tournament A B C``: a round robin with a cross table and ratings."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from ttt_apps.versions import versions
 
 @dataclass(frozen=True)
 class PlayTournament(KeptPairs):
-    """Play pairs of games between any two of several policies: a cross table, and ratings in Elo with intervals.
+    """Play a round robin of several policies in pairs of games: a cross table, and Elo ratings with intervals.
 
-    What is played is kept: the same command goes on where it was stopped, and with more players or more games it plays
-    only what is missing.
+    Games are stored: the same command resumes where it was stopped, and with more players or more games it plays only
+    what is missing.
     """
 
     players: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="A B ...")] = tyro.MISSING
     """policies, such as random, win-or-block, run:PATH"""
     games: Count = 1_000
-    """games in each pairing, an even number"""
+    """number of games in each pairing, even"""
     anchor: str | None = None
-    """whose rating is 0; by default the mean of all is"""
+    """policy with rating 0; default: the mean of all is 0"""
     out: Path | None = None
-    """the folder for result.json, cost.json, report.html and what is played; by default runs/tournament/ and the game's
+    """folder for result.json, cost.json, report.html and the games played; default: runs/tournament/ and the game's
     name"""
 
     def run(self) -> None:
-        """Play what is not played yet, write and print.
+        """Play the missing games, write and print.
 
         Raises:
-            ValueError: a number of games that makes no pairs, too few or unknown policies.
-            Stopped: an interrupt; what was played is kept.
+            ValueError: an invalid number of games, too few or unknown policies.
+            Stopped: an interrupt; completed work is stored.
         """
         check_players(self.players, self.anchor)
         pairs, workers, game = self.checked(self.games, MOST, self.players)
@@ -67,7 +67,7 @@ class PlayTournament(KeptPairs):
 
 
 def _table(found: Tournament, title: str) -> Table:
-    """The cross table, best first: the score of the row against each column."""
+    """Return the cross table, best first: the score of the row against each column."""
     order = sorted(range(len(found.players)), key=lambda i: -found.ratings[i].mean)
     table = new_table("", "Elo", "95%", *(str(place + 1) for place in range(len(order))), title=title)
     for place, i in enumerate(order):

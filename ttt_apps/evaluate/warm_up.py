@@ -1,4 +1,4 @@
-"""``evaluate.py warm-up``: compile what a class of students will use, before they do."""
+"""``evaluate.py warm-up``: compile all kernels beforehand, for a class of students, for example."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from ttt_envs.compiling import compile_at_once, kernel_folder
 from ttt_envs.rules import Game
 
 GAMES = (Game(), Game(3, 3, 3, 0.25), Game(4, 4, 4), Game(7, 7, 5))
-"""Games in which policies and environments are run: with skips and without, and a board too large to be solved."""
+"""Games that policies and environments play here: with and without skips, and a board too large to solve."""
 
 
 @dataclass(frozen=True)
 class WarmUp:
-    """Compile the machine code that environments, opponents, exact values, learners and the explorer need.
+    """Compile the machine code of environments, opponents, exact values, learners and the explorer.
 
     It is cached on disk: run this once on each machine, or once with NUMBA_CACHE_DIR on a folder that machines of the
     same kind share.
@@ -137,6 +137,6 @@ PARTS: dict[str, Callable[[], None]] = {
     "exact values": _compute_exactly,
     "learners with a table": _train_tables,
 }
-"""Name -> what is run, in this order; each compiles what those before it have not."""
+"""Parts by name, in order; each compiles what the earlier ones have not."""
 if importlib.util.find_spec("fastapi") is not None:
     PARTS["explorer"] = _answer_explorer

@@ -1,1 +1,1 @@
-"""The explorer: a page that shows what everything is worth, served on this machine alone."""
+"""The explorer: a local web page that shows the values of all moves."""

@@ -1,7 +1,7 @@
-"""What the explorer answers: positions, moves and values, by the same functions that everything else calls.
+"""The explorer's responses: positions, moves and values, from the same functions as everything else.
 
-All of it is a function of what is asked and of the files under the root: nothing of one visitor is remembered for
-another. What takes long to make (solved games, tables, what runs have learned) is kept, so much of it and no more.
+Responses depend only on the request and on the files under the root: no state is shared between visitors. Caches of
+bounded size keep expensive objects: solved games, tables, and trained policies.
 """
 
 from __future__ import annotations
@@ -49,22 +49,22 @@ from ttt_envs.specs import make_policy
 from ttt_envs.version import __version__
 
 NODES = 2_000_000
-"""positions that a search may look at for one panel"""
+"""Maximum number of positions per search for one panel."""
 DIGITS, FEW_DIGITS = 3, 2
-"""behind the point of values in cells, on boards of up to ``FEW`` columns and on wider ones"""
+"""Decimal places of values in cells, on boards of up to ``FEW`` columns and on wider ones."""
 FEW = 4
 KEPT_GAMES, KEPT_TABLES, KEPT_POLICIES, KEPT_CHOICES = 24, 32, 16, 8
-"""of how many games, tables, policies and runs the solution, the table, the policy and the choices are kept"""
+"""Maximum numbers of cached solutions, tables, policies and snapshots of runs."""
 RESULTS = ("o", "x", "draw")
 SHOWN = ("games", "iterations", "exploitability", "regret")
-"""of a mark"""
+"""Metrics shown for a mark."""
 
 
 class Recent:
-    """The last values that were asked for; each is made once, however many ask at the same time.
+    """A thread-safe LRU cache, which makes each value once even for concurrent requests.
 
     Args:
-        most: how many are kept.
+        most: maximum number of values.
     """
 
     def __init__(self, most: int) -> None:
@@ -77,7 +77,7 @@ class Recent:
         return len(self._kept)
 
     def get(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """What is kept under ``key``, or what ``make`` makes."""
+        """Return the cached value of ``key``, or make it."""
         with self._lock:
             making = self._making.setdefault(key, threading.Lock())
         try:
@@ -99,12 +99,12 @@ class Recent:
 
 
 class Answers:
-    """Answers requests; every method takes one and returns JSON-ready data.
+    """Handles requests; every method takes one and returns JSON-ready data.
 
     Args:
-        root: where runs and logs are.
+        root: folder of runs and logs.
 
-    All raise ValueError, with a sentence, for what cannot be answered.
+    All raise ValueError, with a sentence, for an invalid request.
     """
 
     def __init__(self, root: Root) -> None:
@@ -114,18 +114,18 @@ class Answers:
         self._policies = Recent(KEPT_POLICIES)
         self._choices = Recent(KEPT_CHOICES)
         self._board_compiled = threading.Event()
-        self._board_compiled.set()  # where nobody warms, nothing waits
+        self._board_compiled.set()  # without warm-up, nothing waits
 
     def start_warming(self) -> None:
-        """Answer in the background what is asked first, which compiles: the board, and then panels and a reply.
+        """Compile in the background by handling typical first requests: the board, and then panels and a reply.
 
-        One kernel is compiled at a time, so panels that are asked for meanwhile wait for the board.
+        Compilation is serial, so panels requested meanwhile wait for the board.
         """
         self._board_compiled.clear()
         threading.Thread(target=self.warm, name="warm", daemon=True).start()
 
     def warm(self) -> None:
-        """Do what :meth:`start_warming` does, and return when it is done."""
+        """Do the work of :meth:`start_warming`, and return when it is done."""
         game = {"rows": 3, "columns": 3, "win_length": 3, "skip_chance": 0.0}
         try:
             self.replay(LineAsked.model_validate({"game": game, "moves": "b2"}))
@@ -137,14 +137,14 @@ class Answers:
         self.play(PlayAsked.model_validate({"game": game, "seed": 0, "policy": "optimal"}))
 
     def about(self) -> dict[str, Any]:
-        """What may be chosen."""
+        """Return the available runs, policies and settings."""
         runs = []
         for name in self.root.runs():
             try:
                 config = read_config(self.root.run(name))
                 learned = Game.from_dict(config["game"])
                 runs.append({"name": name, "learner": str(config["learner"]), "game": learned.to_dict()})
-            except (ValueError, TypeError, OSError):  # one that is damaged is no choice
+            except (ValueError, TypeError, OSError):  # a damaged run is not offered
                 continue
         policies = {
             name: {key: setting._asdict() for key, setting in settings.items()}
@@ -166,11 +166,11 @@ class Answers:
     # Games
 
     def replay(self, asked: LineAsked) -> dict[str, Any]:
-        """Every position of a game as far as it was played, and what its moves gave away."""
+        """Return every position of a game so far, and the losses of its moves."""
         return self._line(_played(asked.game.game(), asked.opening, asked.moves))
 
     def play(self, asked: PlayAsked) -> dict[str, Any]:
-        """The same with one move more, and what chance says to it."""
+        """Play one more move with its chance event, and respond as :meth:`replay`."""
         game = asked.game.game()
         played = _played(game, asked.opening, asked.moves)
         if played.result is not None:
@@ -196,7 +196,7 @@ class Answers:
         return self._line(_played(game, asked.opening, f"{asked.moves} {word}".strip()))
 
     def log(self, asked: NameAsked) -> dict[str, Any]:
-        """The games of a log."""
+        """Return the games of a log."""
         path = self.root.log(asked.name)
         with _of(path):
             found = list(islice(read_games(path, limit=limits.LARGEST_LOG, tell=lambda _: None), limits.GAMES))
@@ -214,7 +214,7 @@ class Answers:
         }
 
     def logged(self, asked: LoggedAsked) -> dict[str, Any]:
-        """A game of a log, as :meth:`replay` answers."""
+        """Return a game of a log, as :meth:`replay` does."""
         path = self.root.log(asked.name)
         with _of(path):
             games = read_games(path, limit=limits.LARGEST_LOG, tell=lambda _: None)
@@ -274,7 +274,7 @@ class Answers:
         }
 
     def _exact(self, game: Game, positions: list[Position], over: bool) -> tuple[Reals | None, list[float] | None]:
-        """Of every position in which somebody moves the values of moves to the mover, and all values to o."""
+        """Return the action values of every unfinished position for its mover, and all values for o."""
         if game.cells > limits.TABLES:
             return None, None
         solution = self._solution(game)
@@ -288,7 +288,7 @@ class Answers:
     # Values
 
     def values(self, asked: ValuesAsked) -> dict[str, Any]:
-        """What the moves in a position are worth, as each panel sees it."""
+        """Return the action values of a position, for each panel."""
         self._board_compiled.wait()
         game = asked.game.game()
         position = from_text(asked.position, game)
@@ -297,7 +297,7 @@ class Answers:
         return {"position": to_text(position, game), "panels": [self._panel(game, boards, one) for one in asked.panels]}
 
     def _panel(self, game: Game, boards: Boards, asked: PanelAsked) -> dict[str, Any]:
-        """One panel; what cannot be shown says why, and the others are shown all the same."""
+        """Return one panel; an error is reported in the panel and does not affect the others."""
         kinds: dict[str, Callable[[Game, Boards, PanelAsked], dict[str, Any]]] = {
             "exact": self._exactly,
             "random": self._at_random,
@@ -391,7 +391,7 @@ class Answers:
     # Runs
 
     def run(self, asked: NameAsked) -> dict[str, Any]:
-        """What a run has learned of, its learning curve, and at which of its marks there are boards."""
+        """Return a run's game, its learning curve, and the marks with stored boards."""
         run = self.root.run(asked.name)
         with _of(run):
             config = read_config(run)
@@ -403,7 +403,7 @@ class Answers:
         game, why = Game.from_dict(config["game"]), ""
         try:
             kept = [mark.games for mark in self._kept(run, game)]
-        except (ValueError, OSError) as problem:  # the curve is shown all the same
+        except (ValueError, OSError) as problem:  # the curve is shown nevertheless
             kept, why = [], self.sentence(problem)
         step = -(-len(rows) // limits.MARKS) or 1
         marks = [{name: row[name] for name in SHOWN if name in row} for row in rows]
@@ -422,7 +422,7 @@ class Answers:
         }
 
     def mark(self, asked: MarkAsked) -> dict[str, Any]:
-        """What a run would have played at a mark, and what it expected, in the positions that it keeps."""
+        """Return a run's move probabilities and values at a mark, in the stored positions."""
         run = self.root.run(asked.name)
         game = Game.from_dict(read_config(run)["game"])
         with _of(run):
@@ -433,21 +433,21 @@ class Answers:
         return {"games": mark.games, "boards": [_chosen(game, one) for one in mark.choices]}
 
     def _kept(self, run: Path, game: Game) -> list[Mark]:
-        """The marks of a run at which there are boards, the first of them where they are too many."""
+        """Return the marks of a run with stored boards, at most the first ``limits.MARKS``."""
         path = run / CHOICES
         changed = (path.stat().st_mtime_ns, path.stat().st_size) if path.exists() else ()
         found: list[Mark] = self._choices.get((path, game, changed), lambda: read_choices(run, game)[: limits.MARKS])
         return found
 
     # -----------------------------------------------------------------------------------------------------------------
-    # What is kept
+    # Caches
 
     def _solution(self, game: Game) -> Solution:
         found: Solution = self._solutions.get(game, lambda: solve(game, cache=False))
         return found
 
     def _policy(self, spec: str, game: Game) -> tuple[Policy, threading.Lock]:
-        """A policy, and the lock to hold while it is asked: what it keeps for itself is not for two at once."""
+        """Return a policy, and the lock to hold while using it: policies with internal state are not thread-safe."""
         checked = check_spec(spec, game, self.root)
         changed: tuple[int, ...] = ()
         if checked.startswith("run:"):
@@ -456,14 +456,14 @@ class Answers:
 
         def make() -> tuple[Policy, threading.Lock]:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of another game than it has learned, which the panel says
+                warnings.simplefilter("ignore")  # a different training game is reported in the panel
                 return make_policy(checked, game), threading.Lock()
 
         found: tuple[Policy, threading.Lock] = self._policies.get((checked, game, changed), make)
         return found
 
     def sentence(self, problem: BaseException) -> str:
-        """What is wrong, without the paths of this machine."""
+        """Format an error without paths of this machine."""
         text = str(problem).partition("\n")[0] or type(problem).__name__
         if self.root.folder is not None:
             text = text.replace(f"{self.root.folder}/", "").replace(str(self.root.folder), "the folder of runs")
@@ -471,7 +471,7 @@ class Answers:
 
 
 class _of:  # noqa: N801  # reads as a word
-    """What goes wrong with a file is told by its name."""
+    """Reports file errors under the file's name."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -485,7 +485,7 @@ class _of:  # noqa: N801  # reads as a word
 
 
 def _played(game: Game, opening: str | None, moves: str) -> PlayedGame:
-    """A game that was played so far."""
+    """Return an unfinished or finished game from its moves."""
     start = from_text(opening, game) if opening is not None else Boards.start(game).position(0)
     if opening is not None:
         check_opening(game, start, "the opening")
@@ -500,7 +500,7 @@ def _played(game: Game, opening: str | None, moves: str) -> PlayedGame:
 
 
 def _last(plies: list[tuple[Position, int, bool]]) -> list[int]:
-    """The stones of the player who moved last, since the other one moved."""
+    """Return the stones that the last mover placed since the other player's last move."""
     cells: list[int] = []
     for position, cell, _ in reversed(plies):
         if position.mover != plies[-1][0].mover:
@@ -526,13 +526,13 @@ def _most(values: Reals) -> float:
 
 
 def _text(value: float, digits: int) -> str:
-    """A value as it is shown: with its sign, and a minus as long as a plus."""
+    """Format a value with its sign; the minus sign is as wide as the plus."""
     text = f"{abs(value):.{digits}f}"
     return text if not float(text) else ("\N{MINUS SIGN}" if value < 0 else "+") + text
 
 
 def _chosen(game: Game, choice: Choice) -> dict[str, Any]:
-    """A position in which a learner's choice was kept."""
+    """Return a position with a learner's stored choice."""
     own = choice.own
     return {
         "name": named(game, choice.position),
@@ -543,19 +543,19 @@ def _chosen(game: Game, choice: Choice) -> dict[str, Any]:
 
 
 def _likely(game: Game, position: Position, shares: Reals, notes: list[str]) -> dict[str, Any]:
-    """How likely moves are; nothing where there is a stone."""
+    """Return move probabilities; none for occupied cells."""
     known = np.where(legal(game, position.cells), shares, np.nan)
     texts = [None if np.isnan(one) else f"{one:.0%}" for one in known]
     return {**_map(game, known, notes, "probability"), "texts": texts}
 
 
 def _expected(game: Game, values: Reals, notes: list[str]) -> dict[str, Any]:
-    """What somebody takes moves to be worth, who may be wrong by any amount."""
+    """Return a learner's own action values, which may be wrong by any amount."""
     return {**_map(game, values, notes), "scale": max(1.0, float(np.nanmax(np.abs(values))))}
 
 
 def _map(game: Game, values: Reals, notes: list[str], word: str = "value") -> dict[str, Any]:
-    """A number for every empty cell: as it is, as text, and which are the best."""
+    """Return a number for every empty cell, its text, and the best cells."""
     digits = DIGITS if game.columns <= FEW else FEW_DIGITS
     known = [None if np.isnan(value) else float(value) + 0.0 for value in values]
     return {

@@ -1,4 +1,4 @@
-"""The explorer as an application: a page, what it is made of, and answers to what it asks."""
+"""The explorer as a web application: a page, its assets, and its API."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ ASSETS = Path(__file__).parent / "assets"
 KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 WORKERS = min(4, os.cpu_count() or 1)
 QUICK_WORKERS = 8
-"""for what is done in a moment: what compiles at its first use, as the board does, holds some of them and not all"""
+"""Number of threads for quick requests; the first ones, which compile, occupy only some of them."""
 WAITING = 64
-"""requests that may wait for a worker; more are told to come again"""
+"""Maximum number of waiting requests; more are rejected as busy."""
 
 log = logging.getLogger(__name__)
 
 
 class Busy(Exception):  # noqa: N818
-    """There is more to do than may wait."""
+    """The queue of requests is full."""
 
 
 class Work:
-    """Answers requests in threads, of which there are so many, and so many may wait for one.
+    """Thread pool with a bounded number of workers and of waiting requests.
 
     Args:
-        workers: threads.
-        waiting: requests that may wait.
-        pool: where the threads come from, which may be others' too: of as many threads as all of them together.
+        workers: number of threads.
+        waiting: maximum number of waiting requests.
+        pool: executor of the threads, possibly shared: with as many threads as all users together.
     """
 
     def __init__(self, workers: int = WORKERS, waiting: int = WAITING, pool: ThreadPoolExecutor | None = None) -> None:
@@ -51,10 +51,10 @@ class Work:
         self._now = 0
 
     async def do(self, work: Callable[..., Any], *given: Any) -> Any:
-        """What ``work`` returns.
+        """Run ``work`` in a thread and return its result.
 
         Raises:
-            Busy: too much is waiting.
+            Busy: too many requests are waiting.
         """
         if self._now >= self._most:
             raise Busy
@@ -66,44 +66,44 @@ class Work:
             self._now -= 1
 
     def close(self) -> None:
-        """Nothing more is begun."""
+        """Accept no more work."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
 class Explorer(Guarded):
-    """The application, behind its door.
+    """The application, behind its access policy.
 
     Args:
-        door: who is let in.
-        root: where runs and logs are; without it there are none.
-        work: who answers what may take seconds, for it searches, compiles, or reads files.
-        quick: who answers the rest, such as the moves on the board, so that it waits for none of that.
+        door: the access policy.
+        root: folder of runs and logs; without it there are none.
+        work: workers for requests that may take seconds, because they search, compile, or read files.
+        quick: workers for all other requests, such as moves on the board, which never wait for slow ones.
     """
 
     def __init__(
         self, door: Door, root: Root | None = None, work: Work | None = None, quick: Work | None = None
     ) -> None:
         self.answers = Answers(root or Root())
-        pool = ThreadPoolExecutor(WORKERS + QUICK_WORKERS, thread_name_prefix="explorer")  # begun when needed
+        pool = ThreadPoolExecutor(WORKERS + QUICK_WORKERS, thread_name_prefix="explorer")  # threads start on demand
         self.work = work or Work(WORKERS, pool=pool)
         self.quick = quick or Work(QUICK_WORKERS, pool=pool)
         super().__init__(_routed(self.answers, self.work, self.quick), door)
 
     def close(self) -> None:
-        """Nothing more is begun."""
+        """Accept no more work."""
         self.work.close()
         self.quick.close()
 
 
 def _is_quick(asked: Asked) -> bool:
-    """Whether a request needs the rules of the game only; of a solved game the values, too."""
+    """Return whether a request needs only the rules of the game, or values of a solved game."""
     if isinstance(asked, limits.PlayAsked):
         return asked.policy is None
     return isinstance(asked, limits.LineAsked) or type(asked) is Asked
 
 
 def _routed(answers: Answers, work: Work, quick: Work) -> App:
-    """What stands behind the door."""
+    """Return the application without access control."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
 
     def serve(name: str, path: str) -> None:
@@ -161,7 +161,7 @@ def _routed(answers: Answers, work: Work, quick: Work) -> App:
     async def whole(scope: Scope, receive: Receive, send: Send) -> None:
         try:
             await app(scope, receive, send)
-        except Exception:  # whoever asked has an answer; a fault of ours is for whoever serves
+        except Exception:  # the client has a response; an internal error is logged for the operator
             log.exception("a request could not be answered")
 
     return whole

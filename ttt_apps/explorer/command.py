@@ -24,17 +24,17 @@ MISSING = 'the explorer needs fastapi and uvicorn: pip install "ttt_envs[explore
 
 @dataclass(frozen=True)
 class Web:
-    """Open a page on which to play, to see what every move is worth to whom, and to step through games and runs."""
+    """Open a page to play on, to see the value of every move, and to step through games and runs."""
 
     web: tyro.conf.FlagCreatePairsOff[bool] = False
     """this page instead of the terminal"""
     port: Count = 0
-    """by default one that is free"""
+    """port; default: a free one"""
     host: str = "127.0.0.1"
-    """the address to serve at. Any other than this machine's own lets others ask, and they need the link with the token
-    that is printed"""
+    """address to serve at. Any other than this machine's own lets others connect, who need the printed link with the
+    token"""
     runs: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
-    """the folder whose runs and logs of games can be looked at; by default runs, where there is one"""
+    """folder of the runs and logs of games to show; default: runs, if it exists"""
     no_browser: tyro.conf.FlagCreatePairsOff[bool] = False
     """print the address, and open nothing"""
 
@@ -42,7 +42,7 @@ class Web:
         """Serve until a signal ends it.
 
         Raises:
-            ValueError: options that make no sense, or packages that are missing.
+            ValueError: invalid options, or missing packages.
             OSError: a port that is taken.
         """
         if any(importlib.util.find_spec(name) is None for name in NEEDED):
@@ -66,17 +66,17 @@ class Web:
             say(f"The explorer is at {address} (Ctrl-C ends it)")
             if everywhere:
                 say("From elsewhere, write an address of this machine in the place of 127.0.0.1.")
-            sys.stdout.flush()  # whoever reads it waits for it
+            sys.stdout.flush()  # a reading program waits for this line
             app.answers.start_warming()
             if not self.no_browser:
                 webbrowser.open(address)
-            with suppress(KeyboardInterrupt):  # how it is ended
+            with suppress(KeyboardInterrupt):  # the usual way to end it
                 new_server(app).run(sockets=[bound])
             app.close()
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address."""
+    """Return whether an address is reachable only from this machine."""
     try:
         return host == "localhost" or ip_address(host).is_loopback
     except ValueError:
@@ -84,17 +84,17 @@ def is_loopback(host: str) -> bool:
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """A socket that listens.
+    """Return a listening socket.
 
     Raises:
-        OSError: it cannot be bound; the message says what else there is.
+        OSError: it cannot be bound; the message suggests alternatives.
     """
     try:
         [(family, kind, protocol, _, address), *_] = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        bound = socket.socket(family, kind, protocol)  # without its protocol asyncio lets every answer wait 40 ms
+        bound = socket.socket(family, kind, protocol)  # without its protocol asyncio delays every response by 40 ms
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind(address)
-        bound.listen(128)  # from here on whoever asks waits to be answered, and is not sent away
+        bound.listen(128)  # from here on early clients wait, and are not refused
     except OSError as problem:
         why = problem.strerror or problem
         raise OSError(f"{host}:{port} cannot be served ({why}): choose another --port or --host") from None
@@ -102,5 +102,5 @@ def listening(host: str, port: int) -> socket.socket:
 
 
 def main(words: Sequence[str]) -> None:
-    """Serve as the words say."""
+    """Serve with the options in ``words``."""
     parse(Web, words, as_called("play.py --web")).run()

@@ -1,8 +1,8 @@
-"""Who may ask, and how much at once: checked before a word of what is asked is understood.
+"""Access control and request limits, enforced before parsing.
 
-A page on this machine can be asked by whatever other page a browser shows, and by a foreign name that is made to lead
-here (DNS rebinding). So the Host must be ours, an Origin must be the Host's, and where others can reach the machine
-they need the token. A request is read whole here, and is never longer than ``BODY``, nor on its way than ``REQUEST_S``.
+Any other page in a browser can send requests to a page on this machine, and so can a foreign name that resolves to it
+(DNS rebinding). So the Host must be ours, an Origin must match the Host, and if others can reach the machine they need
+the token. Requests are read whole here; their size is limited to ``BODY`` and their duration to ``REQUEST_S``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ COOKIE, HEADER = "ttt_token", b"x-ttt-token"
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 METHODS = ("GET", "HEAD", "POST")
 REQUEST_S = 10.0
-"""seconds that the head of a request may take to come, and its body"""
+"""Timeout for the head of a request, and for its body, in seconds."""
 HEADERS = (
     (
         b"content-security-policy",
@@ -44,8 +44,8 @@ HEADERS = (
 )
 
 
-class Refused(Exception):  # noqa: N818  # nothing of ours is wrong
-    """A request that is not answered: the status, and why."""
+class Refused(Exception):  # noqa: N818  # not an internal error
+    """A rejected request: the status, and the reason."""
 
     def __init__(self, status: int, why: str) -> None:
         super().__init__(why)
@@ -54,12 +54,12 @@ class Refused(Exception):  # noqa: N818  # nothing of ours is wrong
 
 @dataclass(frozen=True)
 class Door:
-    """Who is let in.
+    """The access policy.
 
     Args:
-        host: what the server is bound to.
+        host: address of the server.
         port: its port.
-        token: what everybody has to know; None where only this machine can ask.
+        token: secret of all clients; None if only this machine can connect.
     """
 
     host: str
@@ -67,7 +67,7 @@ class Door:
     token: str | None = None
 
     def check(self, scope: Scope) -> None:
-        """Let a request in.
+        """Check a request.
 
         Raises:
             Refused: it must not be answered.
@@ -85,7 +85,7 @@ class Door:
             raise Refused(405, "only GET and POST are answered")
 
     def knows_token(self, scope: Scope) -> bool:
-        """Whether a request has the token, in a header or a cookie; always where there is none."""
+        """Return whether a request has the token, in a header or a cookie; True if no token is needed."""
         if self.token is None:
             return True
         given = []
@@ -97,7 +97,7 @@ class Door:
         return any(hmac.compare_digest(one, self.token.encode()) for one in given)
 
     def brings_token(self, scope: Scope) -> bool:
-        """Whether a request is the first link, which has the token in its address."""
+        """Return whether a request is the first link, with the token in its address."""
         if self.token is None or scope["path"] != "/" or scope["method"] != "GET":
             return False
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
@@ -111,7 +111,7 @@ class Door:
             return True
         if self.token is None:
             return False
-        try:  # bound to all addresses, it is asked by any of them; a name would do for rebinding
+        try:  # bound to all addresses, any of them may be used; accepting names would allow rebinding
             ipaddress.ip_address(name.strip("[]"))
         except ValueError:
             return False
@@ -119,7 +119,7 @@ class Door:
 
 
 def _split(host: str) -> tuple[str, str]:
-    """Name and port."""
+    """Split a host into name and port."""
     name, colon, port = host.rpartition(":")
     return (name, port) if colon and not host.endswith("]") else (host, "")
 
@@ -133,11 +133,11 @@ def _cookie(text: str) -> str:
 
 
 class Guarded:
-    """An application behind a door.
+    """Middleware that enforces an access policy.
 
     Args:
-        app: what answers.
-        door: who is let in.
+        app: the application.
+        door: the access policy.
     """
 
     def __init__(self, app: App, door: Door) -> None:
@@ -145,7 +145,7 @@ class Guarded:
         self.door = door
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, or say why not."""
+        """Pass the request on, or respond with an error."""
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
             return
@@ -177,17 +177,17 @@ class Guarded:
 
 
 async def say(send: Send, status: int, why: str) -> None:
-    """Answer with an error."""
+    """Send an error response."""
     body = json.dumps({"error": why}).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     if status in (401, 403, 405, 408, 413, 421):
-        headers.append((b"connection", b"close"))  # what else it sends is not read
+        headers.append((b"connection", b"close"))  # the rest of the request is not read
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 
 
 async def _let_in(door: Door, send: Send) -> None:
-    """The cookie, and the same page without the token in its address."""
+    """Set the cookie, and redirect to the same page without the token in its address."""
     cookie = f"{COOKIE}={door.token}; Path=/; HttpOnly; SameSite=Strict"
     headers = [(b"location", b"/"), (b"set-cookie", cookie.encode()), (b"content-length", b"0")]
     await send({"type": "http.response.start", "status": 303, "headers": headers})
@@ -195,10 +195,10 @@ async def _let_in(door: Door, send: Send) -> None:
 
 
 async def _read(scope: Scope, receive: Receive) -> bytes:
-    """The body of a request.
+    """Read the body of a request.
 
     Raises:
-        Refused: one that is too long, however much of it has come.
+        Refused: it is too long, checked while it arrives.
     """
     too_long = Refused(413, f"the request is longer than {BODY:,} bytes")
     for name, value in scope["headers"]:
@@ -217,7 +217,7 @@ async def _read(scope: Scope, receive: Receive) -> bytes:
 
 
 def _given(body: bytes, receive: Receive) -> Receive:
-    """Hand over what was read."""
+    """Return a receive function that replays the body read."""
     waiting = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def given() -> MutableMapping[str, Any]:

@@ -1,7 +1,7 @@
-"""What may be asked of the explorer: the sizes of boards, the policies with their settings, the files under one root.
+"""Request schemas of the explorer with their limits: board sizes, policies with settings, files under one root.
 
-Whoever reaches the page may ask for anything. So nothing that is asked names a file or a class but for a run or a log
-under the root, which is found by looking there, and every number has a bound.
+Anybody who reaches the page may send any request. So a request names no file or class except a run or a log found under
+the root, and every number has a bound.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from ttt_envs.rules import Game
 from ttt_envs.specs import FromFile, nearest, parse_spec
 
 EDGE = 15
-"""of the largest board"""
+"""Maximum edge of a board."""
 TABLES = 12
-"""cells up to which boards have exact values and tables: each is made in a moment"""
+"""Maximum number of cells of boards with exact values and tables, each computed in a moment."""
 MOST_SKIPS = 0.5
 BODY = 1 << 14
-"""bytes that a request may have"""
+"""Maximum size of a request in bytes."""
 LARGEST_LOG = 1 << 24
-"""bytes that a log may have"""
+"""Maximum size of a log in bytes."""
 MARKS = 2000
-"""marks of a learning curve that are shown"""
+"""Maximum number of marks of a learning curve."""
 GAMES = 500
-"""games of a log that are listed"""
+"""Maximum number of listed games of a log."""
 ENTRIES, DEEP = 200, 3
-"""runs and logs that are listed, and how many folders deep they are looked for"""
+"""Maximum number of listed runs and logs, and maximum depth of their folders."""
 SIMULATIONS = 5000
 PANELS = 8
 
@@ -47,17 +47,17 @@ Text = Annotated[str, StringConstraints(max_length=400)]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# The shape of what is asked
+# Schemas
 
 
 class Asked(BaseModel):
-    """The base of requests: nothing unknown, nothing of another kind."""
+    """Base of requests: no unknown fields, strict types."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
 class GameAsked(Asked):
-    """A game."""
+    """Parameters of a game."""
 
     rows: Annotated[int, Field(ge=1, le=EDGE)] = 3
     columns: Annotated[int, Field(ge=1, le=EDGE)] = 3
@@ -65,7 +65,7 @@ class GameAsked(Asked):
     skip_chance: Annotated[float, Field(ge=0, le=MOST_SKIPS)] = 0.0
 
     def game(self) -> Game:
-        """The same as a game, checked.
+        """Return the validated game.
 
         Raises:
             ValueError: a line that does not fit on the board.
@@ -74,7 +74,7 @@ class GameAsked(Asked):
 
 
 class LineAsked(Asked):
-    """A game as far as it was played, whole: the server remembers none."""
+    """A whole game so far: the server is stateless."""
 
     game: GameAsked
     opening: Text | None = None
@@ -82,7 +82,7 @@ class LineAsked(Asked):
 
 
 class PlayAsked(LineAsked):
-    """One move more: a person's cell, or what a policy plays."""
+    """One more move: a person's cell, or a policy's move."""
 
     seed: Annotated[int, Field(ge=0, lt=1 << 32)]
     cell: Annotated[int, Field(ge=0, lt=EDGE * EDGE)] | None = None
@@ -90,7 +90,7 @@ class PlayAsked(LineAsked):
 
 
 class PanelAsked(Asked):
-    """What one panel shows."""
+    """Settings of one panel."""
 
     kind: Literal["exact", "random", "compressed", "run", "search", "mcts", "policy"]
     method: Method = "svd"
@@ -102,7 +102,7 @@ class PanelAsked(Asked):
 
 
 class ValuesAsked(Asked):
-    """What a position is worth, as several panels see it."""
+    """A position to evaluate, for several panels."""
 
     game: GameAsked
     position: Text
@@ -110,7 +110,7 @@ class ValuesAsked(Asked):
 
 
 class NameAsked(Asked):
-    """A run or a log."""
+    """Name of a run or a log."""
 
     name: Text
 
@@ -122,13 +122,13 @@ class LoggedAsked(NameAsked):
 
 
 class MarkAsked(NameAsked):
-    """A mark of a run at which there are boards, counted from 0."""
+    """A mark of a run with stored boards, counted from 0."""
 
     number: Annotated[int, Field(ge=0, lt=MARKS)]
 
 
 def read_request(kind: type[Asked], body: bytes) -> Any:
-    """A request of a kind.
+    """Parse a request.
 
     Raises:
         ValueError: anything else, in one sentence.
@@ -147,7 +147,7 @@ def read_request(kind: type[Asked], body: bytes) -> Any:
 
 
 class Setting(NamedTuple):
-    """A setting of a policy that may be chosen."""
+    """A configurable setting of a policy."""
 
     default: Any
     low: float = 0
@@ -156,7 +156,7 @@ class Setting(NamedTuple):
     about: str = ""
 
     def checked(self, name: str, key: str, value: str) -> str:
-        """The value, where it is one.
+        """Return the value if it is admissible.
 
         Raises:
             ValueError: it is not.
@@ -200,13 +200,13 @@ SETTINGS: dict[str, dict[str, Setting]] = {
     **dict.fromkeys(("svd", "hosvd", "hosvd2", "hooi", "tt"), _COMPRESSED),
     "run": {"path": Setting(""), "images": Setting("own", choices=("own", "mean"))},
 }
-"""the policies that may be chosen, and their settings, the one that may come without its key first"""
+"""Available policies and their settings; the first may be given without its key."""
 ON_TABLES = {"optimal", "table", "svd", "hosvd", "hosvd2", "hooi", "tt"}
-"""those that need a table"""
+"""Policies that need a table."""
 
 
 def depth_on(game: Game) -> int:
-    """How many plies a search may look ahead."""
+    """Return the maximum depth of a search in plies."""
     for cells, depth in ((9, 9), (25, 6), (49, 5), (100, 4)):
         if game.cells <= cells:
             return min(depth, game.cells)
@@ -214,7 +214,7 @@ def depth_on(game: Game) -> int:
 
 
 def check_spec(spec: str, game: Game, root: Root) -> FromFile:
-    """A spec string that can do nothing but play, and that in bounded time.
+    """Return the spec string if it is safe: it can only play, in bounded time.
 
     Raises:
         ValueError: any other.
@@ -247,7 +247,7 @@ def check_spec(spec: str, game: Game, root: Root) -> FromFile:
 
 
 def check_table(game: Game, what: str) -> None:
-    """Raise ValueError for a board that is too large for a table to be made in a moment."""
+    """Raise ValueError for a board too large to compute a table in a moment."""
     if game.cells > TABLES:
         raise ValueError(
             f"{what} is not offered on a board of {game.rows} x {game.columns}: choose one of up to {TABLES} cells, "
@@ -261,10 +261,10 @@ def check_table(game: Game, what: str) -> None:
 
 @dataclass(frozen=True)
 class Root:
-    """The folder whose runs and logs are shown; what is not below it does not exist, nor what a link leads to.
+    """Root folder of runs and logs; paths outside it and links are invisible.
 
     Raises:
-        ValueError: no folder.
+        ValueError: not a folder.
     """
 
     folder: Path | None = None
@@ -274,15 +274,15 @@ class Root:
             raise ValueError(f"--runs {self.folder} is no folder: choose one that holds runs")
 
     def runs(self) -> list[str]:
-        """The names of the runs."""
+        """Return the names of the runs."""
         return self._found(lambda path, files: [path] if CONFIG in files else [])
 
     def logs(self) -> list[str]:
-        """The names of the files of games."""
+        """Return the names of the files of games."""
         return self._found(lambda path, files: [path / name for name in files if _is_log(path / name)])
 
     def run(self, name: str) -> Path:
-        """The folder of a run.
+        """Return the folder of a run.
 
         Raises:
             ValueError: there is none of that name.
@@ -290,7 +290,7 @@ class Root:
         return self._named(name, _is_run, self.runs, "run")
 
     def log(self, name: str) -> Path:
-        """A file of games.
+        """Return a file of games.
 
         Raises:
             ValueError: there is none of that name.
@@ -314,7 +314,7 @@ class Root:
         return sorted(path.relative_to(self.folder or path).as_posix() for path in islice(self._walk(here), ENTRIES))
 
     def _walk(self, here: Callable[[Path, list[str]], list[Path]]) -> Iterator[Path]:
-        """What ``here`` finds in each folder, given its path and its files, without following links."""
+        """Yield the results of ``here`` in each folder, given its path and its files, without following links."""
         if self.folder is None:
             return
         for path, folders, files in os.walk(self.folder):
@@ -324,12 +324,12 @@ class Root:
 
 
 def _is_run(path: Path) -> bool:
-    """Whether a folder is a run."""
+    """Return whether a folder is a run."""
     return (path / CONFIG).is_file() and not (path / CONFIG).is_symlink()
 
 
 def _is_log(path: Path) -> bool:
-    """Whether a file is one of games, by how it begins."""
+    """Return whether a file is one of games, by its header."""
     if path.suffix != ".jsonl" or path.name in (METRICS, CHOICES) or path.is_symlink() or not path.is_file():
         return False
     try:
@@ -340,6 +340,6 @@ def _is_log(path: Path) -> bool:
 
 
 def run_of(spec: str) -> str:
-    """The name of the run in a spec string that begins with ``run:``."""
+    """Return the name of the run in a spec string that begins with ``run:``."""
     parsed = parse_spec(spec)
     return parsed.keyed.get("path", parsed.unkeyed or "")

@@ -1,7 +1,7 @@
-"""HTTP as the explorer speaks it: uvicorn's, with a time limit and a bound for requests that do not come.
+"""HTTP protocol of the explorer: uvicorn's, with a timeout and a limit for incomplete requests.
 
-uvicorn has limits for what comes behind a response, and none for a connection that sends half a request. Such a
-connection costs a file descriptor before anybody has been asked for the token.
+uvicorn limits keep-alive connections, but not connections that send half a request. Such a connection costs a file
+descriptor before the token is checked.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from ttt_apps.explorer.guards import REQUEST_S, App
 
 MAX_INCOMPLETE = 64
-"""connections that may be without a whole head at a time; the oldest of more is closed"""
+"""Maximum number of connections without a complete head; the oldest of more is closed."""
 MAX_CONNECTIONS = 256
-"""connections, above which requests are answered with 503"""
+"""Maximum number of connections; beyond it requests get status 503."""
 MAX_HEAD = 1 << 14
-"""bytes of a request up to its body"""
+"""Maximum size of a request's head in bytes."""
 KEEP_ALIVE_S, SHUTDOWN_S = 30, 3
 
 
 class BoundedH11Protocol(H11Protocol):
-    """One connection, which is closed where the head of a request takes longer than ``REQUEST_S``."""
+    """A connection that is closed if the head of a request takes longer than ``REQUEST_S``."""
 
     _deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Give it time for a request; where too many have none, the oldest is closed."""
+        """Start the timeout of a request; if too many connections are incomplete, close the oldest."""
         super().connection_made(transport)
         self._start_deadline()
         incomplete = {each: each._deadline for each in self.connections if isinstance(each, BoundedH11Protocol)}
@@ -38,7 +38,7 @@ class BoundedH11Protocol(H11Protocol):
             min(since, key=lambda each: since[each])._give_up()
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes; more of an unfinished head brings no more time."""
+        """Process data; more of an incomplete head does not extend the timeout."""
         super().data_received(data)
         if self.cycle is not None and not self.cycle.response_complete:
             self._cancel_deadline()
@@ -46,7 +46,7 @@ class BoundedH11Protocol(H11Protocol):
             self._start_deadline()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget it."""
+        """Cancel the timeout."""
         self._cancel_deadline()
         super().connection_lost(exc)
 
@@ -64,7 +64,7 @@ class BoundedH11Protocol(H11Protocol):
 
 
 def new_server(app: App) -> uvicorn.Server:
-    """A server of an application, with bounds on all that a connection may take."""
+    """Return a server of an application, with limits on each connection."""
     settings: dict[str, Any] = {"log_level": "critical", "access_log": False, "lifespan": "off", "ws": "none"}
     config = uvicorn.Config(
         app,

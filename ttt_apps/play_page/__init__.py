@@ -1,1 +1,1 @@
-"""A page without a server: one file in which 3 x 3 is played against five opponents, with all exact values inside."""
+"""A page without a server: one file to play 3 x 3 against five opponents, with all exact values inside."""

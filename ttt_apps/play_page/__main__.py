@@ -12,15 +12,15 @@ from ttt_apps.cli import parse, progress_bar, run_command, tell, words_of
 
 @dataclass(frozen=True)
 class PlayPage:
-    """Make one file in which 3 x 3 is played in a browser, with all exact values inside; it needs no server."""
+    """Make one file to play 3 x 3 in a browser, with all exact values inside; it needs no server."""
 
     out: Path = Path("docs/play/index.html")
     """the file"""
     train: tyro.conf.FlagCreatePairsOff[bool] = False
-    """train the page's nets anew first, which needs TensorFlow; by default they are taken as they are kept in a file"""
+    """train the page's nets first, which needs TensorFlow; default: use the stored weights"""
 
     def run(self) -> None:
-        """Compute, put together, write."""
+        """Compute the values and write the page."""
         from ttt_apps.play_page.nets import FILE, train_nets
         from ttt_apps.play_page.numbers import GAMES, numbers
         from ttt_apps.play_page.page import page_of, write_page
@@ -35,7 +35,7 @@ class PlayPage:
 
 
 def main() -> None:
-    """The command line."""
+    """Run the command line."""
     run_command(lambda: parse(PlayPage, words_of(None), "python -m ttt_apps.play_page").run())
 
 

@@ -1,7 +1,7 @@
-"""The nets of the page: how they were trained, what they have learned, and how it is played.
+"""The nets of the page: their training, weights and play.
 
-Their weights are kept as numbers, ``assets/nets.npz``, and so the page is made without TensorFlow, and is the same on
-every machine. ``python -m ttt_apps.play_page --train`` makes that file anew.
+The weights are stored in ``assets/nets.npz``, so the page is made without TensorFlow, and is the same on every machine.
+``python -m ttt_apps.play_page --train`` regenerates that file.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from ttt_envs.rules import Game
 
 HIDDEN = 64
 TRAINING = ("--learner", "q-net", "--opponent", "self", "--hidden", str(HIDDEN), "--games", "10000", "--seed", "0")
-"""what train.py is told, but for the skip chance: few games, so that something is left to be found wrong"""
+"""Arguments of train.py without the skip chance: few games, so that the nets still make mistakes."""
 WEIGHTS = ("hidden_kernel", "hidden_bias", "output_kernel", "output_bias")
-"""of a net, in order: float32 [18, 64], [64], [64, 9] and [9]"""
+"""Arrays of a net, in order: float32 [18, 64], [64], [64, 9] and [9]."""
 FILE = "nets.npz"
 
 
 class Net:
-    """A trained Q-network in float64, from its weights: one image of a board at a time.
+    """A trained Q-network in float64, without averaging over symmetries.
 
     Args:
         game: 3 x 3.
@@ -49,17 +49,17 @@ class Net:
         self._layers = Dense(wide[0], wide[1], "relu"), Dense(wide[2], wide[3], "linear")
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
-        """float64[B, 9]: equal shares for the moves of highest value."""
+        """Return float64[B, 9]: equal shares for the moves of highest value."""
         return best_shares(self.action_values(boards), TIE)
 
     def action_values(self, boards: Boards) -> Reals:
-        """float64[B, 9], to the mover, NaN where illegal."""
+        """Return action values float64[B, 9] from the mover's view, NaN where illegal."""
         seen = boards.own_first()
         values = forward(np.concatenate([seen == 1, seen == 2], axis=1), self._layers)
         return np.where(boards.legal(self.game), values, np.nan)
 
     def values(self, boards: Boards) -> Reals:
-        """float64[B], to the mover."""
+        """Return values float64[B] from the mover's view."""
         return np.asarray(np.nanmax(self.action_values(boards), axis=1))
 
     def __str__(self) -> str:
@@ -67,24 +67,24 @@ class Net:
 
 
 def weights_of(game: Game) -> dict[str, Floats]:
-    """The weights that are kept for a game of the page, by name."""
+    """Return the stored weights for a game of the page, by name."""
     with resources.as_file(resources.files(__package__) / "assets" / FILE) as path:
         kept = load_arrays(path, 1 << 20)
     return {name: kept[f"{game.slug}.{name}"] for name in WEIGHTS}
 
 
 def net_of(game: Game) -> MeanOverImages:
-    """The net for a game as it plays: by the mean over the eight images of a board, as in its training."""
+    """Return the net for a game as a policy: averaged over the eight symmetries of a board, as in its training."""
     return MeanOverImages(Net(game, weights_of(game)), game)
 
 
 def command_of(game: Game) -> list[str]:
-    """The words after ``train.py`` by which the net for a game was trained."""
+    """Return the arguments of ``train.py`` that trained the net for a game."""
     return [*TRAINING, "--skip-chance", f"{game.skip_chance:g}"]
 
 
 def train_nets(games: list[Game], path: Path) -> None:
-    """Train the nets by ``train.py``, a process each, and keep their weights in a file; it needs TensorFlow."""
+    """Train the nets by ``train.py``, a process each, and save their weights to a file; it needs TensorFlow."""
     found: dict[str, np.ndarray[Any, Any]] = {}
     with TemporaryDirectory() as folder:
         for game in games:

@@ -1,7 +1,7 @@
-"""The numbers inside the page: what every opponent thinks of every position, and how good each is, all exact.
+"""The numbers inside the page: each opponent's values in every position, and its exact strength.
 
-Positions are kept once for all images of the board, and of the compressed table one side of its factors, from which
-the page has every rank. Values are float32: what is shown of them is right to its last digit.
+Positions are stored once per symmetry class, and of the compressed table one side of its factors, from which the page
+computes every rank. Values are float32: all displayed digits are correct.
 """
 
 from __future__ import annotations
@@ -28,37 +28,37 @@ from ttt_envs.symmetry import symmetries
 
 GAMES = [Game(skip_chance=skip) for skip in (0.0, 0.1, 0.25, 0.5)]
 WEIGHT = 10.0
-"""of the softmax of a table, as by default and in the paper"""
+"""Softmax weight of a table, the default and the paper's."""
 RANKS = 75
-"""of the table of 3 x 3 at all skip chances: the compressed table of this rank is the whole one"""
+"""Rank of the table of 3 x 3 at all skip chances: the compressed table of this rank is the whole one."""
 OPPONENTS = ("random", "table", "svd", "net", "optimal")
 DIGITS = 6
-"""of results and errors"""
+"""Decimal places of results and errors."""
 
 
 def opponent_of(game: Game, name: str, rank: int = RANKS) -> Policy:
-    """An opponent of the page as a policy; ``rank`` is that of ``svd``."""
+    """Return an opponent of the page as a policy; ``rank`` is that of ``svd``."""
     if name == "net":
         return net_of(game)
     return make_policy(f"svd:rank={rank}" if name == "svd" else name, game)
 
 
 def positions_of(game: Game) -> Boards:
-    """All positions of a game that are not over, by key, and player_0's turn before player_1's."""
+    """Return all positions of a game that are not over, by key, with player_0's turn before player_1's."""
     kinds = reached(game)
     found = np.sort(np.concatenate([np.flatnonzero(kinds & (1 << mover)) * 2 + mover for mover in (0, 1)]))
     return Boards(cells_of((found // 2).astype(np.uint64), game), (found % 2).astype(np.int8))
 
 
 def classes_of(game: Game) -> Boards:
-    """One of the images of every position: the one with the least key."""
+    """Return the canonical position of every symmetry class: the one with the least key."""
     positions = positions_of(game)
     images = np.stack([keys(np.ascontiguousarray(positions.cells[:, image])) for image in symmetries(game)])
     return positions.take(images.min(axis=0) == keys(positions.cells))
 
 
 def numbers(progress: Callable[[float], None] | None = None) -> dict[str, Any]:
-    """All that the page knows, ready for JSON; see ``assets/game.js`` for how it is read.
+    """Return all data of the page, JSON-ready; ``assets/game.js`` documents the format.
 
     Args:
         progress: called with the share that is done.
@@ -102,7 +102,7 @@ def _of_game(game: Game, progress: Callable[[float], None]) -> dict[str, Any]:
 
 
 def _strength(game: Game, policy: Policy) -> dict[str, float]:
-    """What the best responders get, and the result against perfect play, the mean of both seats."""
+    """Return the exploitability, and the result against perfect play, the mean of both seats."""
     result = match_outcome(game, policy, "optimal")
     said = {"exploitability": exploitation(game, policy).exploitability, **result._asdict()}
     return {name: round(number, DIGITS) + 0.0 for name, number in said.items()}  # no minus before a 0

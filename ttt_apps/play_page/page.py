@@ -1,4 +1,4 @@
-"""The page put together: one file with its look, its script and its numbers inside, which asks nobody for anything."""
+"""Assembly of the page: one file with its style, script and data inside, which fetches nothing."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ PARTS = {
     "LOOK": ("explorer/assets/look.css", "play_page/assets/page.css"),
     "SCRIPT": ("explorer/assets/board.js", "play_page/assets/game.js", "play_page/assets/page.js"),
 }
-"""what stands in which place of the template"""
+"""Files for each placeholder of the template."""
 
 
 def page_of(numbers: Mapping[str, Any]) -> str:
-    """The page around what :func:`numbers.numbers` has found; the same numbers give the same letters."""
+    """Return the page with the data of :func:`numbers.numbers`; the same data give the same text."""
     text = _read("play_page/assets/page.html")
     for place, names in PARTS.items():
         text = text.replace(f"{{{{{place}}}}}", "\n".join(map(_read, names)))
@@ -26,12 +26,12 @@ def page_of(numbers: Mapping[str, Any]) -> str:
 
 
 def numbers_in(page: str) -> Any:
-    """What :func:`page_of` was given."""
+    """Extract the data that :func:`page_of` was given."""
     return json.loads(page.partition('<script type="application/json" id="numbers">')[2].partition("</script>")[0])
 
 
 def write_page(path: Path, page: str) -> None:
-    """Write a page, whole or not at all."""
+    """Write a page atomically."""
     write_whole(path, lambda file: file.write(page.encode()))
 
 

@@ -1,4 +1,4 @@
-"""The published tables and figures, and ours: one file for each, with what it takes to have them again."""
+"""Reproductions of published tables and figures, and studies of our own: one file each."""
 
 STUDIES: dict[str, str] = {
     "svd-fig4": "ttt_apps.studies.svd_fig4:STUDY",
@@ -18,4 +18,4 @@ STUDIES: dict[str, str] = {
     "tree-net": "ttt_apps.studies.tree_net:STUDY",
     "slides-tables": "ttt_apps.studies.slides_tables:STUDY",
 }
-"""name -> "module:study", imported when asked for"""
+"""Maps a name to "module:study", imported on demand."""

@@ -1,4 +1,4 @@
-"""What the studies of compressed tables have in common: the paper's matches, exactly and as it sampled them."""
+"""Shared parts of the studies of compressed tables: the paper's matches, exact and sampled."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ SOURCE = (
 )
 TERMINALS: tuple[Terminal, ...] = ("equation", "as_published")
 WEIGHT = 10.0
-"""w of Eq. (17)"""
+"""w of Eq. (17)."""
 GAMES, BATCHES = 500, 5
-"""games in each seat, and how often that was done"""
+"""Number of games in each seat, and number of batches of them."""
 PAIRS = ((0, 0), (3, 7), (8, 12), (12, 14), (19, 17), (26, 19), (49, 24), (61, 26))
-"""Table 1: ranks of the SVD and of the HOSVD at about the same compression ratio"""
+"""Table 1: ranks of the SVD and of the HOSVD at about the same compression ratio."""
 RATIOS = (0.0, 0.049, 0.13, 0.20, 0.31, 0.43, 0.80, 1.0)
-"""as Table 1 has them"""
+"""Compression ratios of Table 1."""
 TOLD = (
     "Two conventions: by the paper's Eq. (1) a won board is worth 1 or -1; its program stores 0 there, so that a "
     "winning move looks like any other, and its figures come from that. Exact results are by dynamic programming, w = "
@@ -35,21 +35,21 @@ TOLD = (
 
 
 def whole(game: Game, terminal: Terminal) -> Table:
-    """The table that is compressed."""
+    """Return the uncompressed table."""
     return Table(game, values_of(game, "random", terminal))
 
 
 def at_ranks(game: Game, method: Method, terminal: Terminal, ranks: Sequence[int] | None = None) -> list[Any]:
-    """The table at these ranks, or at all."""
+    """Return the table compressed to these ranks, or to all."""
     parts = decomposition(game, method, terminal=terminal)
     return [parts.at(rank) for rank in (range(parts.largest + 1) if ranks is None else ranks)]
 
 
 def match(game: Game, a: Evaluation, b: Evaluation, batches: int, seed: int = 0) -> dict[str, Any]:
-    """Two tables at play: ``exact`` float[2, 3], of a moving first and second, and ``sampled`` int[batches, 2, 3]."""
+    """Play two tables: ``exact`` float[2, 3], of a moving first and second, and ``sampled`` int[batches, 2, 3]."""
     one, other = Softmax(a, WEIGHT), Softmax(b, WEIGHT)
     exact = [outcome(game, one, other), outcome(game, other, one).turned()]
-    # both games of a pair draw moves of their own, and without skips they share nothing
+    # the games of a pair draw independent moves, and without skips they share nothing
     sampled = [
         play_pairs(game, one, other, GAMES, seed=batches * seed + batch).table.tolist() for batch in range(batches)
     ]
@@ -57,15 +57,15 @@ def match(game: Game, a: Evaluation, b: Evaluation, batches: int, seed: int = 0)
 
 
 def mean(result: dict[str, Any]) -> Outcome:
-    """The exact result, the mean of both seats."""
+    """Return the exact result, the mean of both seats."""
     first, second = (Outcome(*seat) for seat in result["exact"])
     return first.mean(second)
 
 
 def agree(results: Sequence[dict[str, Any]]) -> bool:
-    """Whether the sampled games may well have the exact rates."""
+    """Return whether the sampled games are plausible under the exact rates."""
     both = [
-        (counts, [max(0.0, rate) for rate in exact])  # rounding may leave -1e-17 of nothing
+        (counts, [max(0.0, rate) for rate in exact])  # rounding may give -1e-17 for zero
         for result in results
         for batch in result["sampled"]
         for counts, exact in zip(batch, result["exact"], strict=True)
@@ -74,6 +74,6 @@ def agree(results: Sequence[dict[str, Any]]) -> bool:
 
 
 def published_rates(result: dict[str, Any]) -> list[float]:
-    """Wins, draws and losses as the paper's figures have them: each from a batch of its own, of both seats."""
+    """Return wins, draws and losses as in the paper's figures: each from a batch of its own, of both seats."""
     shares = [np.array(batch).sum(axis=0) / np.sum(batch) for batch in result["sampled"]]
     return [float(shares[index % len(shares)][index]) for index in range(3)]

@@ -16,13 +16,13 @@ from ttt_envs.rules import Game
 
 GAME = Game(4, 4, 4)
 LITTLE = 0.1
-"""of its games: how much more a table may lose than it wins where that is taken for no significant degradation"""
+"""Maximum difference of losses and wins, per game, of a table without significant degradation."""
 RANKS: dict[Method, tuple[int, ...]] = {"svd": (8, 32, 128), "hosvd": (9, 27), "tt": (32, 128)}
 QUICK: dict[Method, tuple[int, ...]] = {"hosvd": (9,)}
 
 
 def units(quick: bool) -> list[Unit]:
-    """One for each method."""
+    """Return a unit for each method."""
     return [
         {"method": method, "ranks": list(ranks), "play": not quick}
         for method, ranks in (QUICK if quick else RANKS).items()
@@ -30,7 +30,7 @@ def units(quick: bool) -> list[Unit]:
 
 
 def measure(unit: Unit) -> dict[str, Any]:
-    """Errors, strengths, and what it took."""
+    """Measure errors, strengths, and cost."""
     before = Usage.now()
     table = Table(GAME, values_of(GAME, "random"))
     parts = decomposition(GAME, unit["method"])
@@ -49,7 +49,7 @@ def measure(unit: Unit) -> dict[str, Any]:
 
 
 def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
-    """By method and rank."""
+    """Report by method and rank."""
     rows = []
     for unit, result in results:
         for point in result["points"]:

@@ -1,4 +1,4 @@
-"""Beyond the paper: which four of the nine cells should form the first group of the SVD."""
+"""Beyond the paper: the choice of four of the nine cells for the first group of the SVD."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from ttt_envs.compiling import Reals
 from ttt_envs.rules import Game
 
 FIRST = 4
-"""cells in the first group"""
+"""Number of cells in the first group."""
 BAND = "#D0D0D0"
-"""the colour of what all splits have"""
+"""Colour of the range over all splits."""
 RANKS = (3, 8, 12, 18, 26, 49)
 OURS, PLAYED = "0123/45678", 18
-"""the paper's grouping, and the rank at which all groupings are played"""
+"""The paper's grouping, and the rank at which all groupings are played."""
 
 
 def units(quick: bool) -> list[Unit]:
-    """One for each convention."""
+    """Return a unit for each convention."""
     return [{"terminal": terminal, "play": not quick} for terminal in TERMINALS]
 
 
 def measure(unit: Unit) -> dict[str, Any]:
-    """Errors of all splits at all ranks, from singular values alone, and what they are worth at one rank."""
+    """Measure errors of all splits at all ranks, from singular values alone, and playing strength at one rank."""
     game = Game()
     table: Table = whole(game, unit["terminal"])
     values = table.entries.reshape(-1)
@@ -48,7 +48,7 @@ def measure(unit: Unit) -> dict[str, Any]:
 
 
 def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
-    """Best, worst and the paper's."""
+    """Report the best, the worst and the paper's."""
     rows, claims = [], []
     for unit, result in results:
         names, errors = result["names"], np.array(result["errors"])
@@ -65,7 +65,7 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
                 )
             )
         strengths = {name: Grade(**one) for name, one in result["strengths"].items()}
-        # images of a grouping under the board's symmetries are worth the same but for rounding: the first of each
+        # symmetric groupings are equal up to rounding: the first of each
         kinds: dict[tuple[float, float], str] = {}
         for name, one in sorted(strengths.items()):
             kinds.setdefault((round(one.exploitability, 6), round(one.relative_error, 6)), name)
@@ -116,7 +116,7 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
 
 
 def _first(names: Sequence[str], errors: Reals) -> str:
-    """The first of those with the smallest error, whatever rounding makes of images of one another."""
+    """Return the first of those with the smallest error, ignoring rounding between symmetric ones."""
     return names[int(np.flatnonzero(errors < errors.min() + 1e-9)[0])]
 
 

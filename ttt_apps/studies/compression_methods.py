@@ -1,4 +1,4 @@
-"""Beyond the paper: five decompositions at equal stored numbers, of four tables, by what their play is worth."""
+"""Beyond the paper: playing strength of five decompositions of four tables, at equal stored numbers."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ TABLES: dict[str, tuple[float, str]] = {
     "perfect play": (0.0, "optimal"),
     LEARNED: (0.0, ""),
 }
-"""by name: skip chance, and source"""
+"""Tables by name: skip chance, and source."""
 GAMES = 200_000
-"""of self-play, for the learned table of moves"""
+"""Number of self-play games for the learned table of moves."""
 SHARES = (0.05, 0.1, 0.2, 0.3, 0.5, 0.8)
-"""of the whole table's numbers, at which methods are compared: each at its largest rank that keeps no more"""
+"""Shares of the whole table's numbers at which methods are compared: each at its largest rank within the share."""
 
 
 def units(quick: bool) -> list[Unit]:
-    """One for each table and method."""
+    """Return a unit for each table and method."""
     return [
         {"table": table, "method": method, "dense": not quick}
         for table in TABLES
@@ -58,7 +58,7 @@ def measure(unit: Unit) -> list[dict[str, Any]]:
 
 
 def _learner(game: Game) -> Any:
-    config = QLearningConfig(  # all that decides is said, whatever the defaults are
+    config = QLearningConfig(  # all relevant settings are given, whatever the defaults are
         step_size=1.0, step_size_power=0.7, epsilon=0.3, epsilon_step=0.0, bootstrap="ply", symmetries="all"
     )
     learner = config.build(game, initial_rng(0))
@@ -67,17 +67,17 @@ def _learner(game: Game) -> Any:
 
 
 def _at(compressed: Sequence[Any], share: float) -> int:
-    """The largest rank that keeps no more than this share of the numbers."""
+    """Return the largest rank that stores no more than this share of the numbers."""
     return max(rank for rank, one in enumerate(compressed) if one.compression_ratio <= share)
 
 
 def _kept(curve: Sequence[Grade], share: float) -> Grade:
-    """The largest rank of those measured that keeps no more than this share of the numbers."""
+    """Return the largest measured rank that stores no more than this share of the numbers."""
     return max((one for one in curve if one.compression_ratio <= share), key=lambda one: one.rank)
 
 
 def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
-    """A table at equal numbers, and who is best where."""
+    """Report a table at equal numbers, and the best method of each."""
     curves = {(unit["table"], unit["method"]): [Grade(**point) for point in points] for unit, points in results}
     rows, claims = [], []
     for table in dict.fromkeys(table for table, _ in curves):

@@ -1,4 +1,4 @@
-"""Two learners that learn from the games between them, measured on the way: what the report on learners did."""
+"""Two learners trained on the games between them, with measurements, as in the report on learners."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ SOURCE = (
     "(https://github.com/dimivas/tictactoe)"
 )
 MARKS = (0, 1_000, 2_000, 5_000, 10_000, 20_000, 30_000, 40_000, 50_000)
-"""games of training after which the learners are measured"""
+"""Numbers of training games after which the learners are measured."""
 SEEDS = 10
 SAMPLED = 1_000
-"""test games"""
+"""Number of test games."""
 
-# all that decides is said, whatever the defaults of the learners are
+# all relevant settings are given, whatever the defaults of the learners are
 _REPORT = {"epsilon": 1.0, "epsilon_step": 1e-4, "rewards": "report", "symmetries": "none"}
 NAIVE = ("naive-mc", _REPORT)
 _Q: dict[str, Any] = {**_REPORT, "bootstrap": "own-turn", "gamma": 1.0}
 FORMULA = ("q-learning", {**_Q, "step_size": 1.0, "step_size_power": 0.0, "values": "action", "target": "max"})
-"""as the report's text has it"""
+"""Settings of the report's text."""
 PROGRAM = (
     "q-learning",
     {**_Q, "step_size": 0.99, "step_size_power": 0.0, "values": "afterstate", "target": "chosen"},
 )
-"""as the report's program has it"""
+"""Settings of the report's program."""
 Q_NET = (
     "q-net",
     {
@@ -75,7 +75,7 @@ def duels(
     marks: Sequence[int],
     seeds: int,
 ) -> list[Unit]:
-    """Runs of a pair of learners, one for each seed."""
+    """Return the runs of a pair of learners, one for each seed."""
     return [
         {"name": name, "challenger": challenger, "benchmark": benchmark, "marks": list(marks), "seed": seed}
         for seed in range(seeds)
@@ -90,7 +90,7 @@ def measure(unit: Unit) -> list[dict[str, Any]]:
     benchmark, challenger = (
         _build(unit[role], game, rng) for role, rng in zip(("benchmark", "challenger"), rngs, strict=True)
     )
-    second = seed % 2 == 0  # where the challenger sits
+    second = seed % 2 == 0  # whether the challenger moves second
     players = (benchmark, challenger) if second else (challenger, benchmark)
     training = Training(Duel(*players), SELF, max(marks), seed=seed)
     measured = []
@@ -120,10 +120,10 @@ class Curve:
     """The runs of one pair: exact results by mark and seed.
 
     Attributes:
-        marks: games of training.
+        marks: numbers of training games.
         exact: float64[seeds, marks, 3], the challenger's wins, draws and losses.
         sampled: int64[seeds, marks, 3].
-        full: games of training without which nothing is decided.
+        full: minimum number of training games for a verdict.
     """
 
     def __init__(self, name: str, results: Sequence[tuple[Unit, Any]], full: int = MARKS[-1]) -> None:
@@ -135,19 +135,19 @@ class Curve:
         self.sampled = np.array([[point["sampled"] for point in run] for run in runs])
 
     def mean(self, mark: int) -> Outcome:
-        """Over seeds."""
+        """Return the mean over seeds."""
         return Outcome(*(float(x) for x in self.exact[:, mark].mean(axis=0)))
 
     def share(self, mark: int, weights: Sequence[float], bounds: tuple[float, float] = (0.0, 1.0)) -> Interval:
-        """What results are worth, over seeds: ``weights`` of wins, draws and losses."""
+        """Return the mean over seeds of results weighted by ``weights`` of wins, draws and losses."""
         return of_seeds((self.exact[:, mark] @ np.asarray(weights)).tolist(), bounds=bounds)
 
     def value(self, mark: int) -> Interval:
-        """Wins less losses, over seeds."""
+        """Return wins minus losses, over seeds."""
         return self.share(mark, (1, 0, -1), (-1.0, 1.0))
 
     def rows(self) -> list[Row]:
-        """A line for each mark: exact results, and whether the test games agree with them in all runs but few."""
+        """Return a row for each mark: exact results, and whether the test games agree with them in all runs but few."""
         rows = []
         for mark, games in enumerate(self.marks):
             value = self.value(mark)
@@ -163,15 +163,15 @@ class Curve:
         return rows
 
     def claim(self, words: str, holds: bool | None, evidence: str) -> Claim:
-        """What becomes of a statement; the quick form decides none."""
+        """Return the verdict on a statement; the quick form gives none."""
         return Claim(words, holds if self.marks[-1] >= self.full else None, evidence)
 
     def to_dict(self) -> dict[str, Any]:
-        """All numbers, JSON-ready."""
+        """Return all numbers, JSON-ready."""
         return {"games": self.marks, "exact": self.exact.tolist(), "sampled": self.sampled.tolist()}
 
     def draw(self, axes: Any) -> None:
-        """Mean rates by games of training, and 95% intervals of the means over runs."""
+        """Draw mean rates by games of training, and 95% intervals of the means over runs."""
         places = np.arange(len(self.marks))
         for column, (name, colour) in enumerate(zip(("wins", "draws", "losses"), RESULTS, strict=True)):
             shares = [self.share(mark, np.eye(3)[column].tolist()) for mark in range(len(self.marks))]

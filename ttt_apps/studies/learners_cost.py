@@ -1,4 +1,4 @@
-"""Figures 9 to 11 of the report on learners: what they cost in CPU and memory."""
+"""Figures 9 to 11 of the report on learners: cost in CPU and memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ttt_envs.rules import Game
 
 LEARNERS = (NAIVE, PROGRAM, Q_NET)
 DEFAULT = 0
-"""stands for the batch that suits the learner"""
+"""Stands for the learner's default batch."""
 GAMES: dict[int, dict[str, tuple[int, ...]]] = {
     1: {name: (0, 2_000, 6_000, 10_000) for name, _ in LEARNERS},
     DEFAULT: {
@@ -30,22 +30,22 @@ GAMES: dict[int, dict[str, tuple[int, ...]]] = {
         for name, _ in LEARNERS
     },
 }
-"""by games side by side and learner, so many that they show beside the start; the report plays one at a time"""
+"""Numbers of games by batch and learner, large enough to exceed the startup cost; the report plays one at a time."""
 QUICK: dict[int, dict[str, tuple[int, ...]]] = {
     1: {name: (0, 100, 600) for name, _ in LEARNERS},
     DEFAULT: {name: (0, 20_000, 100_000) for name, _ in LEARNERS},
 }
 REPEATS = 5
 BENT = 0.1
-"""of what all games cost: how much less or more half of them may cost than half of it, where that is called linear"""
+"""Tolerance of linearity: relative deviation of the cost of half the games from half the cost."""
 STABLE = 0.2
-"""of the peak: how much more memory may be taken than after the first games, where that is called stable"""
+"""Tolerance of stable memory: growth after the first games, relative to the peak."""
 BATCHES = {name: build_config(name, settings).batch for name, settings in LEARNERS}
 MIB = 2**20
 
 
 def units(quick: bool) -> list[Unit]:
-    """Processes to run, repeats in the outer loop, so that a slow moment hits all alike."""
+    """Return the processes to run, repeats in the outer loop, so that a slow moment affects all alike."""
     games = QUICK if quick else GAMES
     return [
         {"learner": name, "settings": settings, "batch": batch, "games": games[batch][name][step], "repeat": again}
@@ -57,14 +57,14 @@ def units(quick: bool) -> list[Unit]:
 
 
 def measure(unit: Unit) -> dict[str, float]:
-    """What a fresh process takes that trains against random, imports included."""
+    """Measure the cost of a new process that trains against random, imports included."""
     _warm(unit["learner"])
     return dict(zip(NAMES, _repeated(unit), strict=True))
 
 
 @cache
 def _warm(name: str) -> None:
-    """Let the learner's kernels be compiled, or found compiled, before anything is measured."""
+    """Compile the learner's kernels, or load compiled ones, before anything is measured."""
     _repeated({"learner": name, "settings": dict(LEARNERS)[name], "batch": 1, "games": 20, "repeat": 0})
 
 
@@ -76,7 +76,7 @@ def _repeated(unit: Unit) -> Usage:
 
 
 def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
-    """CPU of each game beyond the start, and memory, beside the report's ratios."""
+    """Report CPU per game beyond the startup, and memory, beside the report's ratios."""
     costs = {(batch, name): _Cost(results, batch, name) for batch in GAMES for name, _ in LEARNERS}
     decided = len(results) == len(units(False))
     rows = []
@@ -147,7 +147,7 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
 
 
 def _drawn(figure: Any, costs: Mapping[tuple[int, str], _Cost]) -> None:
-    """CPU time and memory by games: every process, and the straight line."""
+    """Draw CPU time and memory by games: every process, and the straight line."""
     figure.set_size_inches(8, 6)
     grid = figure.subplots(2, 2, sharex="col", sharey="row")
     for column, batch in enumerate(GAMES):
@@ -165,7 +165,7 @@ def _drawn(figure: Any, costs: Mapping[tuple[int, str], _Cost]) -> None:
 
 
 def _shown(values: Interval | Reals, digits: int, scale: float = 1.0) -> str:
-    """The mean over processes and its interval, none where there is one."""
+    """Format the mean over processes and its interval; for one process without it."""
     found = values if isinstance(values, Interval) else of_seeds(values.tolist())
     if math.isnan(found.mean):
         return "an unknown number of"
@@ -174,14 +174,14 @@ def _shown(values: Interval | Reals, digits: int, scale: float = 1.0) -> str:
 
 
 def _share(values: Reals) -> str:
-    """In percent; a difference through noise says nothing without its interval."""
+    """Format in percent; a noisy difference is meaningless without its interval."""
     return f"{_shown(values, 0, 100)}%" if len(values) > 1 else "not measured"
 
 
 def _ratio(over: Reals, under: Reals) -> Interval:
-    """How many times more, repeat by repeat: the geometric mean and its interval.
+    """Return the ratio, repeat by repeat: the geometric mean and its interval.
 
-    It is not known where noise was larger than a cost, so that games seem to have taken nothing.
+    It is unknown if noise exceeds a cost, so that the measured cost of games is not positive.
     """
     if min(over.min(), under.min()) <= 0:
         return Interval(math.nan, 0.0, math.inf)
@@ -190,14 +190,14 @@ def _ratio(over: Reals, under: Reals) -> Interval:
 
 
 class _Cost:
-    """What one learner took, by repeat.
+    """Cost of one learner, by repeat.
 
     Attributes:
         games: int64[N], rising from 0.
         cpu: float64[repeats, N], seconds of user and system.
         memory: float64[repeats, N], bytes at the peak.
         per_game: float64[repeats], CPU seconds: the slope of the straight line through all numbers of games.
-        system: float64[repeats], the part of the largest number of games' CPU above the start that is the system's.
+        system: float64[repeats], the system's share of the CPU above startup, at the largest number of games.
         bend: float64[repeats], see the claim on straight lines.
         start, peak, above: float64[repeats], bytes: without a game, at most, and above the fewest games.
     """

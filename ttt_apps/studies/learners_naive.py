@@ -29,13 +29,13 @@ PAIRS = {
     "naive-mc - q-net": Q_NET,
 }
 FEW = 4
-"""seeds for the formula, which is not what the report's program does"""
+"""Number of seeds for the formula, which differs from the report's program."""
 HIGH = 0.9
-"""what is taken for "a very high number" of games"""
+"""Share taken for "a very high number" of games."""
 
 
 def units(quick: bool) -> list[Unit]:
-    """All runs."""
+    """Return all runs."""
     marks, seeds = ((0, 250, 500, 1_000), 2) if quick else (MARKS, SEEDS)
     return [
         unit
@@ -45,7 +45,7 @@ def units(quick: bool) -> list[Unit]:
 
 
 def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
-    """Curves, and what becomes of the report's three statements."""
+    """Report curves, and verdicts on the report's three statements."""
     curves = {name: Curve(name, results) for name in PAIRS}
     program, formula, net = curves.values()
     claims = []

@@ -1,4 +1,4 @@
-"""Figures 7 and 8 of the report on learners: which optimizer and learning rate suit the Q-net."""
+"""Figures 7 and 8 of the report on learners: the optimizer and learning rate of the Q-net."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ttt_apps.studies.duels import ABOUT, PROGRAM, Q_NET, SOURCE, Curve, duels, 
 
 GAMES, SEEDS = 10_000, 3
 RATES = (0.0001, 0.001, 0.01, 0.1)
-"""the report's figures name none in its text but the best, 0.001 of Adam"""
+"""Learning rates; the report's text names only the best, 0.001 of Adam."""
 OPTIMIZERS = ("sgd", "adam")
 BEST = "adam 0.001"
 
 
 def units(quick: bool) -> list[Unit]:
-    """All runs."""
+    """Return all runs."""
     games, seeds, some = (500, 2, (0.001, 0.1)) if quick else (GAMES, SEEDS, RATES)
     name, settings = Q_NET
     return [
@@ -39,7 +39,7 @@ def units(quick: bool) -> list[Unit]:
 
 
 def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
-    """Results by optimizer and rate, and whether the report's best is ours."""
+    """Report results by optimizer and rate, and whether the report's best is ours."""
     names = list(dict.fromkeys(unit["name"] for unit, _ in results))
     curves = {name: Curve(name, results, GAMES) for name in names}
     values = {name: curve.value(0) for name, curve in curves.items()}

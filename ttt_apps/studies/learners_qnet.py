@@ -13,16 +13,16 @@ from ttt_apps.studies.duels import ABOUT, MARKS, PROGRAM, Q_NET, SEEDS, SOURCE, 
 
 NAME = "q-net - q-learning"
 EQUAL = 0.9
-"""the share of draws above which play is taken for equal"""
+"""Share of draws above which play is taken for equal."""
 
 
 def units(quick: bool) -> list[Unit]:
-    """All runs."""
+    """Return all runs."""
     return duels(NAME, PROGRAM, Q_NET, *(((0, 250, 500, 1_000), 2) if quick else (MARKS, SEEDS)))
 
 
 def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
-    """The curve, and what becomes of the report's two statements."""
+    """Report the curve, and verdicts on the report's two statements."""
     curve = Curve(NAME, results)
     early = [mark for mark, games in enumerate(curve.marks) if 0 < games < 20_000]
     late = [mark for mark, games in enumerate(curve.marks) if games >= 20_000]

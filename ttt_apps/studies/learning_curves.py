@@ -1,4 +1,4 @@
-"""How the learners come to play well: exact exploitability while they learn, several seeds each."""
+"""Learning curves: exact exploitability during training, several seeds each."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ttt_envs.lockstep import SELF
 from ttt_envs.rules import Game
 
 SEEDS, POINTS = 3, 20
-# all that decides is said, whatever the defaults of the learners are
+# all relevant settings are given, whatever the defaults of the learners are
 _MEAN = {"epsilon": 1.0, "rewards": "report", "symmetries": "none"}
 _SLOW, _PROGRAM = {**_MEAN, "epsilon_step": 1e-6}, {**_MEAN, "epsilon_step": 1e-4}
 _TABLE = {
@@ -49,11 +49,11 @@ CURVES: dict[str, tuple[tuple[str, dict[str, Any], int, int, float, str], ...]] 
     ),
     "sb3-maskable-ppo": (("against random", {}, 200_000, 256, 0.0, "random"),),
 }
-"""by learner: label, settings, games, games side by side, skip chance, opponent"""
+"""Curves by learner: label, settings, games, batch, skip chance, opponent."""
 
 
 def units(quick: bool) -> list[Unit]:
-    """All runs; the quick form leaves the long ones out."""
+    """Return all runs; the quick form omits the long ones."""
     return [
         {
             "learner": learner,
@@ -73,7 +73,7 @@ def units(quick: bool) -> list[Unit]:
 
 
 def measure(unit: Unit) -> dict[str, Any]:
-    """Train in a process of its own, measured exactly on the way; CPU without these measurements is not known."""
+    """Train in a separate process with exact measurements; CPU time without these measurements is unknown."""
     every = max(1, unit["games"] // POINTS)
     config = new_config(
         Game(skip_chance=unit["skip_chance"]),
@@ -101,7 +101,7 @@ def measure(unit: Unit) -> dict[str, Any]:
 
 
 def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
-    """The ends of all curves, and a picture for each learner."""
+    """Report the ends of all curves, with a figure for each learner."""
     runs: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for unit, result in results:
         runs.setdefault((unit["learner"], unit["curve"]), []).append(result)
@@ -134,7 +134,7 @@ def _picture(curves: dict[str, list[dict[str, Any]]]) -> Any:
                 axes.plot(run["games"], run["exploitability"], color=SERIES[index], alpha=0.4, lw=1)
             middle = np.median([run["exploitability"] for run in runs], axis=0)
             axes.plot(runs[0]["games"], middle, color=SERIES[index], marker="os^"[index], ms=4, lw=2, label=label)
-        # linear below 0.01, so that 0 has a place
+        # linear below 0.01, to show 0
         axes.set_yscale("symlog", linthresh=0.01)
         axes.set_yticks([0, 0.01, 0.1, 1], ["0", "0.01", "0.1", "1"])
         axes.set(xlabel="games of training", ylabel="exploitability, exact", ylim=(-0.001, 1.5), xlim=(0, None))

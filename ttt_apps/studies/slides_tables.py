@@ -1,4 +1,4 @@
-"""How far equal players' net score strays: the tables of the slides on testing game programs."""
+"""Distribution of equal players' net score: the tables of the slides on testing game programs."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from evaluation.units import Unit
 
 SOURCE = "Hsu (2020), Theory of Computer Games, concluding remarks, slides 50 to 58"
 MASTERS = (0.3918, 0.3161)
-"""wins and draws of the first player in 63,548 games of Chinese chess, slide 54"""
+"""Rates of wins and draws of the first player in 63,548 games of Chinese chess, slide 54."""
 SIGMAS = {10: 3.67, 20: 5.19, 30: 6.36, 40: 7.34, 50: 8.21}
-"""by pairs of games: the standard deviations that stand in the tables"""
+"""Standard deviations in the tables, by pairs of games."""
 PUBLISHED: Mapping[int, str] = {
     10: "108 315 502 658 779 866 924 960 981 991 997 999 1000 1000 1000 1000 1000 1000 1000 1000 1000",
     20: "076 227 369 499 613 710 789 851 899 933 958 974 985 991 995 997 999 999 1000 1000 1000",
@@ -25,21 +25,21 @@ PUBLISHED: Mapping[int, str] = {
     40: "054 162 266 366 460 546 624 693 753 804 847 883 912 934 952 966 976 983 989 992 995",
     50: "049 145 239 330 416 497 571 639 699 753 799 839 872 900 923 941 956 967 976 983 988",
 }
-"""by pairs of games: 1000 Pr(|X[n]| <= s) for s from 0 to 20, slides 55 to 57"""
+"""By pairs of games: 1000 Pr(|X[n]| <= s) for s from 0 to 20, slides 55 to 57."""
 SCORES = 21
 SLIDES = {55: range(7), 56: range(7, 14), 57: range(14, 21)}
-"""which scores a slide has"""
+"""Scores on each slide."""
 MATCHES = 1_000_000
-"""that are simulated"""
+"""Number of simulated matches."""
 
 
 def published(pairs: int) -> list[int]:
-    """The row of the tables, in thousandths."""
+    """Return the row of the tables, in thousandths."""
     return [int(number) for number in PUBLISHED[pairs].split()]
 
 
 def units(quick: bool) -> list[Unit]:
-    """A row of the tables each: exactly, and simulated."""
+    """Return a unit for each row of the tables: exact, and simulated."""
     return [
         {"what": what, "pairs": pairs, **({"matches": 20_000 if quick else MATCHES} if what == "simulated" else {})}
         for pairs in PUBLISHED
@@ -48,7 +48,7 @@ def units(quick: bool) -> list[Unit]:
 
 
 def measure(unit: Unit) -> dict[str, Any]:
-    """How often equal players' net score is at most 0, 1, ... 20, and its standard deviation."""
+    """Compute the distribution of equal players' absolute net score at 0, 1, ... 20, and its standard deviation."""
     pairs, chances = unit["pairs"], pair_chances(*MASTERS)
     if unit["what"] == "exact":
         deviation = math.sqrt(pairs * float(chances @ np.arange(-2, 3) ** 2))
@@ -60,7 +60,7 @@ def measure(unit: Unit) -> dict[str, Any]:
             "significant": significant_score(chances, pairs),
         }
     rng = np.random.default_rng(np.random.SeedSequence(0, spawn_key=(pairs,)))
-    # game by game, not by the chances of pairs: the first of each pair wins, draws or loses by itself
+    # game by game, not from the pair distribution: the first of each pair wins, draws or loses independently
     win, draw = MASTERS
     games = [win, draw, 1 - win - draw]
     first, second = (rng.multinomial(pairs, games, unit["matches"]) for _ in range(2))
@@ -70,7 +70,7 @@ def measure(unit: Unit) -> dict[str, Any]:
 
 
 def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
-    """The tables beside ours, number by number."""
+    """Report the tables beside ours, number by number."""
     exact = {unit["pairs"]: result for unit, result in results if unit["what"] == "exact"}
     sampled = {
         unit["pairs"]: [wilson(seen / unit["matches"], unit["matches"], 0.999) for seen in result["within"]]

@@ -26,16 +26,16 @@ from ttt_apps.studies.compressed import (
 from ttt_envs.rules import Game
 
 KNEE = 18
-"""the rank down to which the paper finds the winning rates almost constant, a compression ratio of 0.3"""
+"""Rank down to which the paper finds the winning rates almost constant, a compression ratio of 0.3."""
 ZERO = 1e-12
-"""what rounding leaves of an entry that is 0"""
+"""Tolerance for an entry that is 0 up to rounding."""
 ALMOST = 0.1
-"""the change of a winning rate that is still taken for almost constant"""
+"""Maximum change of a winning rate that is called almost constant."""
 SHOWN = (0, 1, 2, 3, 5, 8, 12, 15, 18, 26, 49, 61, 69, 75, 81)
 
 
 def units(quick: bool) -> list[Unit]:
-    """One for each convention and each part of the ranks."""
+    """Return a unit for each convention and each part of the ranks."""
     return [
         {"terminal": terminal, "ranks": ranks, "batches": 1 if quick else BATCHES}
         for terminal in TERMINALS
@@ -44,7 +44,7 @@ def units(quick: bool) -> list[Unit]:
 
 
 def measure(unit: Unit) -> list[dict[str, Any]]:
-    """The whole table against every rank."""
+    """Play the whole table against every rank."""
     game = Game()
     full = whole(game, unit["terminal"])
     return [
@@ -60,7 +60,7 @@ def measure(unit: Unit) -> list[dict[str, Any]]:
 
 
 def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
-    """The curves of both conventions, and the paper's claims about them."""
+    """Report the curves of both conventions, and the paper's claims about them."""
     curves = {
         terminal: {
             point["rank"]: point
@@ -131,7 +131,9 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
 
 
 def _is_sum(curve: dict[int, dict[str, Any]]) -> bool | None:
-    """Whether the error at the knee is the sum of the ignored singular values over the norm; needs every rank."""
+    """Return whether the error at the knee is the sum of the ignored singular values over the norm; needs every
+    rank.
+    """
     if len(curve) <= max(curve):
         return None
     errors = np.array([point["error"] for point in curve.values()])

@@ -28,12 +28,12 @@ from ttt_apps.studies.compressed import (
 from ttt_envs.rules import Game
 
 METHODS: tuple[Method, ...] = ("hosvd", "hosvd2")
-"""of the newer version of the paper, and of the older"""
+"""HOSVD of the newer version of the paper, and of the older."""
 MOSTLY, SIGNIFICANT = 0.5, 1.96
 
 
 def units(quick: bool) -> list[Unit]:
-    """One for each convention, version and column of Table 1."""
+    """Return a unit for each convention, version and column of Table 1."""
     return [
         {"terminal": terminal, "method": method, "pair": list(pair), "batches": 1 if quick else BATCHES}
         for terminal in TERMINALS
@@ -43,7 +43,7 @@ def units(quick: bool) -> list[Unit]:
 
 
 def measure(unit: Unit) -> dict[str, Any]:
-    """The HOSVD against the SVD."""
+    """Play the HOSVD against the SVD."""
     game, (svd_rank, rank) = Game(), unit["pair"]
     [svd] = at_ranks(game, "svd", unit["terminal"], [svd_rank])
     [hosvd] = at_ranks(game, unit["method"], unit["terminal"], [rank])
@@ -55,7 +55,7 @@ def measure(unit: Unit) -> dict[str, Any]:
 
 
 def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
-    """All columns, and the paper's claims."""
+    """Report all columns, and the paper's claims."""
     curves: dict[tuple[str, str], list[dict[str, Any]]] = {}
     rows = []
     for unit, result in results:
@@ -122,7 +122,7 @@ def _claims(terminal: str, points: list[dict[str, Any]]) -> list[Claim]:
     listed, better = [], []
     for ratio, point in between.items():
         wins, _, losses = mean(point)
-        # of the 1,000 games that the paper played: the difference of two shares of one sample
+        # for the paper's 1,000 games: the difference of two shares of one sample
         z = (wins - losses) / np.sqrt((wins + losses - (wins - losses) ** 2) / 1_000)
         better.append(bool(z > SIGNIFICANT))
         listed.append(f"{ratio}: {wins:.3f} against {losses:.3f}, {z:.1f} standard deviations of 1,000 games")

@@ -1,4 +1,4 @@
-"""Table 1 of the paper: compression ratios and ranks, and what the matches between them come to exactly."""
+"""Table 1 of the paper: compression ratios and ranks, with exact results of the matches between them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ METHODS: tuple[Method, ...] = ("svd", "hosvd", "hosvd2")
 
 
 def units(quick: bool) -> list[Unit]:
-    """One for each column."""
+    """Return a unit for each column."""
     return [{"ratio": ratio, "pair": list(pair)} for ratio, pair in zip(RATIOS, PAIRS, strict=True)]
 
 
 def measure(unit: Unit) -> dict[str, Any]:
-    """The ratios of the ranks by all formulas, and exact results of HOSVD against SVD."""
+    """Compute the ratios of the ranks by all formulas, and exact results of HOSVD against SVD."""
     game, (svd_rank, rank) = Game(), unit["pair"]
     ratios, exact = {}, {}
     for terminal in TERMINALS:
@@ -34,7 +34,7 @@ def measure(unit: Unit) -> dict[str, Any]:
 
 
 def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
-    """The table with its ratios computed anew."""
+    """Report the table with recomputed ratios."""
     rows = []
     for unit, result in results:
         svd_rank, rank = unit["pair"]
@@ -46,7 +46,7 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
                     f"{unit['ratio']:g}",
                     f"svd {ratios[0]:.4f}, hosvd {ratios[1]:.4f}, older version's {ratios[2]:.4f}",
                     f"hosvd wins, draws, svd wins: {rates(mean(result['exact'][terminal]))}",
-                    # the paper takes ratios for the same that are "slightly different"
+                    # the paper equates ratios that are "slightly different"
                     all(abs(ratio - unit["ratio"]) <= 0.02 for ratio in ratios[:2]),
                 )
             )

@@ -1,4 +1,4 @@
-"""Part three of the report on tree search: four nets, taught by the tree, against the tree."""
+"""Part three of the report on tree search: four nets, trained by imitation of the tree, against the tree."""
 
 from __future__ import annotations
 
@@ -36,13 +36,14 @@ from ttt_envs.rules import Game
 
 TEACHER_GAMES = 25
 SEEDS, PAIRS = 10, 500
-"""nets taught for each of the report's, each by games of its own; and games that each plays in either seat"""
+"""Number of nets for each of the report's, each trained on games of its own; and number of games of each in either
+seat."""
 EXACT = 9
-"""cells up to which results of a net against the tree are exact"""
+"""Maximum number of cells for exact results of a net against the tree."""
 SOLVED = 16
-"""cells up to which optimal play is known"""
+"""Maximum number of cells for optimal play."""
 FIFTH = (0.15, 0.25)
-"""what is taken for "about a fifth\""""
+"""Range taken for "about a fifth"."""
 AUTHORS: dict[Preset, str] = {"40-20": "Song", "20": "Li", "30-10": "Liu", "10-20": "Cheng"}
 
 
@@ -58,17 +59,17 @@ class Entry(NamedTuple):
 
     @property
     def game(self) -> Game:
-        """What is played."""
+        """The game."""
         return square(self.size, self.win_length)
 
     @property
     def name(self) -> str:
-        """The board, whose net, and how long it learned."""
+        """Board, author of the net, and number of training steps."""
         return f"{name_of(self.game)}, {self.preset} ({AUTHORS[self.preset]}), {self.iterations:,}"
 
     @property
     def tree(self) -> str:
-        """The teacher, and the opponent."""
+        """The teacher, which is also the opponent."""
         return f"expectiminimax:depth={DEPTH},width={8 if self.size == 7 else 15}"
 
 
@@ -99,7 +100,7 @@ ENTRIES = (
 
 
 def units(quick: bool) -> list[Unit]:
-    """Every net with every seed, seed by seed; and optimal play where it is known."""
+    """Return every net with every seed, seed by seed; and optimal play where it is known."""
     seeds, pairs, single = (2, 25, 10) if quick else (SEEDS, PAIRS, GAMES)
     entries = [index for index, entry in enumerate(ENTRIES) if not quick or entry.size <= 4]
     boards = sorted({(entry.size, entry.win_length) for entry in ENTRIES if entry.size**2 <= (9 if quick else SOLVED)})
@@ -111,7 +112,7 @@ def units(quick: bool) -> list[Unit]:
 
 
 def measure(unit: Unit) -> Any:
-    """Teach a net and let it play, or evaluate optimal play."""
+    """Train a net and play it, or evaluate optimal play."""
     if "optimal" in unit:
         return list(outcome(square(*unit["optimal"]), "optimal", "optimal"))
     entry, seed = ENTRIES[unit["entry"]], unit["seed"]
@@ -155,7 +156,7 @@ def measure(unit: Unit) -> Any:
 
 
 class Nets:
-    """What the nets of one entry came to, one for each seed.
+    """Results of the nets of one entry, one for each seed.
 
     Attributes:
         runs: the results of their units.
@@ -172,17 +173,17 @@ class Nets:
             self.rates = np.array([run["exact"] for run in runs]).swapaxes(0, 1)
 
     def lead(self, *seats: int) -> Interval:
-        """Wins less losses, the mean over seats and nets."""
+        """Return wins minus losses, the mean over seats and nets."""
         rates = self.rates[list(seats)].mean(axis=0)
         return of_seeds((rates[:, 0] - rates[:, 2]).tolist(), bounds=(-1.0, 1.0))
 
     @property
     def drawn(self) -> Interval:
-        """Draws where the net moves first, the mean over nets."""
+        """Share of draws where the net moves first, the mean over nets."""
         return of_seeds(self.rates[0, :, 1].tolist(), bounds=(0.0, 1.0))
 
     def rows(self) -> list[Row]:
-        """First as published, then the other way round."""
+        """Return rows: first the published seat, then the other."""
         agrees = any(is_sample(self.entry.published, one) for one in self.rates[0].tolist())
         return [
             Row(
@@ -197,7 +198,7 @@ class Nets:
 
 
 def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
-    """All rows, and what becomes of the report's statements."""
+    """Report all rows, and verdicts on the report's statements."""
     optimal = {tuple(unit["optimal"]): result for unit, result in results if "optimal" in unit}
     of_entry: dict[int, list[Any]] = {}
     for unit, result in results:
@@ -220,7 +221,7 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
 
 
 def _drawn(figure: Any, nets: Sequence[Nets]) -> None:
-    """The leads, published and ours, a line for each net; and the errors on what was learned and what was not."""
+    """Draw the leads, published and ours, a row for each net; and the training and held-out errors."""
     figure.set_size_inches(8, 1.8 + 0.27 * len(nets))
     left, right = figure.subplots(1, 2, sharey=True, width_ratios=(3, 2))
     places, row = [], 0.0
@@ -264,7 +265,7 @@ def _drawn(figure: Any, nets: Sequence[Nets]) -> None:
 
 
 def _claims(nets: Mapping[Entry, Nets], optimal: Mapping[tuple[int, ...], Sequence[float]]) -> list[Claim]:
-    """The report's words; the quick form, with two small boards, decides none of those on all boards."""
+    """Return the report's claims; the quick form, with two small boards, decides none of those on all boards."""
     claims = []
     full = len(nets) == len(ENTRIES)
     for preset, author in AUTHORS.items():

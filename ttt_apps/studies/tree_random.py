@@ -33,15 +33,15 @@ from ttt_apps.studies.trees import (
 )
 
 SMALL = ((3, 3), (4, 3))
-"""boards that the report plays later, small enough for exact results"""
+"""Boards that the report plays later, small enough for exact results."""
 MANY = 100_000
-"""games of ours, enough to see what the first move is worth"""
+"""Number of our games, enough to measure the first-move advantage."""
 SURE = 0.99
-"""confidence with which the exact rates must be in their intervals"""
+"""Confidence level of the intervals that must contain the exact rates."""
 
 
 def units(quick: bool) -> list[Unit]:
-    """For each board the games as published and ours, and the exact results."""
+    """Return for each board the games as published and ours, and the exact results."""
     games = 1_000 if quick else MANY
     boards = [(board.size, board.win_length) for board in BOARDS]
     return [
@@ -52,17 +52,17 @@ def units(quick: bool) -> list[Unit]:
 
 
 def measure(unit: Unit) -> Any:
-    """Results of who moves first: counted in pairs of games, or exact."""
+    """Compute results of the first mover: from pairs of games, or exact."""
     game = square(*unit["board"])
     if unit["what"] == "exact":
         return list(outcome(game, "random", "random"))
-    if unit["what"] == "published":  # of its pairs only the first games are looked at
+    if unit["what"] == "published":  # only the first games of its pairs are used
         return match(game, "random", "random", unit["games"], unit["seed"])
     return match(game, "random", "random", unit["games"] // 2, unit["seed"])  # both players move first
 
 
 def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
-    """All boards, and whether the first move is worth something between equals."""
+    """Report all boards, and whether equal players have a first-move advantage."""
     of = {(unit["what"], *unit["board"]): result for unit, result in results}
     scores = {key: total([result]) for key, result in of.items() if key[0] != "exact"}
     rows, exact = [], {size: of.get(("exact", *size)) for size in SMALL}
@@ -120,7 +120,7 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
 
 
 def _drawn(figure: Any, scores: dict[Any, Score], exact: dict[Any, Any]) -> None:
-    """Our rates as bars, the published ones and the exact ones as points."""
+    """Draw our rates as bars, the published ones and the exact ones as points."""
     axes = figure.subplots()
     published = {(board.size, board.win_length): board.random for board in BOARDS}
     boards = [*SMALL, *published]

@@ -46,38 +46,38 @@ from ttt_envs.policy import TIE, best_shares, sample
 from ttt_envs.specs import make_policy
 
 SMALL = (3, 3)
-"""the board whose results are exact"""
+"""The board with exact results."""
 WHOLE = f"expectiminimax:depth={DEPTH},width=15"
-"""the tree there, from which no move is left out"""
+"""The tree on that board; it tries every move."""
 EXACT = ((WHOLE, "random"), (WHOLE, "optimal"), ("optimal", "optimal"))
-"""who plays there, in either seat, and against whom"""
+"""Pairings on that board, in either seat."""
 FIRST, SECOND = range(2)
-"""seats of the tree, which was published for the second"""
+"""Seats of the tree, which was published for the second."""
 PIECE = 1_000
-"""games in each seat that are a unit"""
+"""Number of games in each seat per unit."""
 OTHERS = 2_000
-"""games in each seat of trees that are not the report's as we read it"""
+"""Number of games in each seat of trees other than our reading of the report's."""
 TURNS = 16
 TIMES = {10: "almost 10 hours"}
-"""that the published games took, by size"""
+"""Duration of the published games, by size."""
 MOST = 0.5
 RARE = 0.05
-"""the chance of a match below which it is no sample of ours"""
+"""Probability of a match below which it is not a plausible sample of ours."""
 GOOD, WONDERFUL = 0.99, 0.9
-"""rates of wins that are taken for "a very good performance" and "a wonderful winning rate\""""
+"""Win rates taken for "a very good performance" and "a wonderful winning rate"."""
 CLOSE_RATES, CLOSE_LENGTHS = 0.01, 2
-"""differences of rates, and of stones, up to which results are taken for "very close\""""
+"""Maximum differences of rates, and of stones, taken for "very close"."""
 SEARCHES: tuple[Pruning, ...] = ("star1", "none")
-"""ours, and the report's, which looks at all of its tree"""
+"""Our search, and the report's, which visits its whole tree."""
 
 
 @dataclass
 class CountingTree:
-    """A tree search that plays the moves of its policy and counts what they take, by slot and search.
+    """A tree search that plays its policy's moves and counts their cost, by slot and search.
 
     Attributes:
-        policy: whose moves; without a leaf policy.
-        nodes: positions looked at.
+        policy: the policy, without a leaf policy.
+        nodes: number of positions visited.
         seconds: of CPU time.
     """
 
@@ -87,15 +87,15 @@ class CountingTree:
     pure = False
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
-        """The policy's."""
+        """Return the policy's probabilities."""
         return self.policy.probabilities(boards, rng)
 
     def player(self) -> CountingTree:
-        """Itself: what is counted can be read after a match."""
+        """Return itself, so that the counts can be read after a match."""
         return self
 
     def begin(self, slots: Integers) -> None:
-        """New games begin in ``slots``: nothing is counted there yet."""
+        """Reset the counts of new games in ``slots``."""
         for slot in slots.tolist():
             for pruning in SEARCHES:
                 self.nodes[slot, pruning], self.seconds[slot, pruning] = 0, 0.0
@@ -103,7 +103,7 @@ class CountingTree:
     def act(
         self, boards: Boards, slots: Integers, rng: np.random.Generator, time_left: Reals | None = None
     ) -> Integers:
-        """int64[B], one position after another, each with the draws that the policy would take for it."""
+        """Return moves int64[B], one position after another, each with the random draws of the policy."""
         policy, out = self.policy, np.empty(len(slots), np.int64)
         for row, slot in enumerate(slots.tolist()):
             luck = rng.integers(0, 1 << 64, 1, dtype=np.uint64)
@@ -128,18 +128,18 @@ class CountingTree:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# What is measured
+# Measurement
 
 
 def units(quick: bool) -> list[Unit]:
-    """For each board the games as published, ours with the report's tree and with others; exact results."""
+    """Return for each board the games as published, ours with the report's tree and with others; exact results."""
     games, others, published = (50, 20, 20) if quick else (SAMPLED, OTHERS, GAMES)
     boards = [(board, [board.size, board.win_length]) for board in BOARDS]
     trees = [(board, size, board.spec(), games) for board, size in boards]
     trees += [(board, size, board.spec("consecutive"), others) for board, size in boards]
     trees += [(board, size, board.spec(wide=True), others) for board, size in boards if board.close]
     return [
-        # seeds that no piece of the matches has
+        # seeds that no unit of the matches has
         *(
             {"what": "published", "board": size, "tree": board.spec(), "games": published, "seed": SAMPLED}
             for board, size in boards
@@ -154,7 +154,7 @@ def units(quick: bool) -> list[Unit]:
 
 
 def measure(unit: Unit) -> Any:
-    """Counts of a match, or of every game as published, or exact results."""
+    """Return counts of a match, or of every game as published, or exact results."""
     game = square(*unit["board"])
     if unit["what"] == "exact":
         return [[list(outcome(game, b, a).turned()), list(outcome(game, a, b))] for a, b in EXACT]
@@ -164,13 +164,13 @@ def measure(unit: Unit) -> Any:
 
 
 def _published(unit: Unit) -> dict[str, Any]:
-    """Of every game of the tree, moving second: result, stones, nodes; and the CPU time of all."""
+    """Measure every game of the tree, moving second: result, stones, nodes; and the total CPU time."""
     game, tree = square(*unit["board"]), unit["tree"]
     policy = make_policy(tree, game)
     assert isinstance(policy, Expectiminimax)
     counting = CountingTree(policy)
     for _ in one_by_one(game, counting, "random", SECOND, 1, unit["seed"]):
-        pass  # what is compiled or loaded at the first move is no search
+        pass  # compiles or loads at the first move, outside the measurement
     found: dict[str, Any] = {
         "results": [],
         "stones": [],
@@ -189,20 +189,20 @@ def _published(unit: Unit) -> dict[str, Any]:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# What it says
+# Analysis
 
 
 class Found(NamedTuple):
-    """What was measured on one board."""
+    """Measurements on one board."""
 
     published: dict[str, Any]
-    """like the published games, see :func:`_published`"""
+    """games like the published ones, see :func:`_published`"""
     tree: Score
     """of the report's tree, as we read it"""
     consecutive: Score
     """of a tree that compares the longest runs of stones"""
     wide: Score | None
-    """of a tree that tries every move; None where that was not asked"""
+    """of a tree that tries every move; None if not measured"""
 
     @property
     def won(self) -> Integers:
@@ -217,7 +217,7 @@ class Found(NamedTuple):
 
 
 def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
-    """All boards, and what becomes of the report's sentences."""
+    """Report all boards, and verdicts on the report's sentences."""
     found = {}
     for board in BOARDS:
         mine = [(unit, result) for unit, result in results if tuple(unit["board"]) == (board.size, board.win_length)]
@@ -248,7 +248,7 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
 
 
 def _rows(board: ReportBoard, one: Found) -> list[Row]:
-    """The lines of a board."""
+    """Return the rows of a board."""
     few, games = len(one.published["results"]), one.tree.games // 2
     nodes, seconds = one.published["nodes"], one.published["seconds"]
     spent = "; ".join(
@@ -281,10 +281,10 @@ def _rows(board: ReportBoard, one: Found) -> list[Row]:
 
 
 def _claims(found: Mapping[ReportBoard, Found]) -> list[Claim]:
-    """What becomes of the report's sentences."""
+    """Return verdicts on the report's sentences."""
     second = {board: of_seat(one.tree, SECOND) for board, one in found.items()}
     lengths = {board: median(one.won) for board, one in found.items()}
-    seven, eight, nine, ten, thirteen = found  # as the report has them, by size
+    seven, eight, nine, ten, thirteen = found  # in the report's order, by size
     edges = [edge(one.tree) for one in found.values()]
     claims = [
         Claim(
@@ -348,7 +348,7 @@ def _claims(found: Mapping[ReportBoard, Found]) -> list[Claim]:
 
 
 def _longer(one: Interval, other: Interval) -> Interval:
-    """How much larger a median is than another, from the ends of both intervals."""
+    """Return the difference of two medians, from the ends of both intervals."""
     return Interval(one.mean - other.mean, one.low - other.high, one.high - other.low)
 
 
@@ -358,13 +358,15 @@ def _stones(middle: Interval) -> str:
 
 
 def _mostly(verdicts: Sequence[bool | None]) -> bool | None:
-    """Whether more than half hold; None where those that are open decide it."""
+    """Return whether more than half hold; None if the open ones decide it."""
     half = len(verdicts) / 2
     return True if verdicts.count(True) > half else None if len(verdicts) - verdicts.count(False) > half else False
 
 
 def tree_size(board: ReportBoard) -> int:
-    """Nodes of a tree of three plies from the empty board, by the report's formula: two turns after every move."""
+    """Return the nodes of a three-ply tree from the empty board, by the report's formula: two turns after every
+    move.
+    """
     return board.game.cells * (1 + 2 * board.width + 2 * board.width * 2 * board.width)
 
 
@@ -383,7 +385,7 @@ def _won_all(board: ReportBoard, rate: Interval) -> Claim:
 
 
 def _turns(board: ReportBoard, won: Integers) -> list[Claim]:
-    """Two readings of one sentence."""
+    """Return claims for two readings of one sentence."""
     found = f"stones on the board at the end of the games that the tree won: most often {won.argmax()}, median "
     total = max(1, int(won.sum()))
     claims = []
@@ -429,7 +431,7 @@ def _lost(board: ReportBoard, one: Found) -> Claim:
 
 
 def _few_nodes(board: ReportBoard, one: Found, other: ReportBoard, other_one: Found) -> Claim:
-    """Whether a tree from which no move is left out does better."""
+    """Claim that a tree that tries every move does better."""
     told = []
     for name, measured in ((board.name, one), (other.name, other_one)):
         assert measured.wide is not None
@@ -448,7 +450,7 @@ def _few_nodes(board: ReportBoard, one: Found, other: ReportBoard, other_one: Fo
 
 
 def _drawn(figure: Any, found: Mapping[ReportBoard, Found]) -> None:
-    """How often the tree wins on each board, published and ours, and how long these games are."""
+    """Draw the tree's win rate on each board, published and ours, and the length of these games."""
     figure.set_size_inches(8, 6)
     left, right = figure.subplots(1, 2, sharey=True, width_ratios=(3, 2))
     boards = list(found)

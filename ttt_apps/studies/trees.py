@@ -1,4 +1,4 @@
-"""What the studies of the report on tree search have in common: its boards, matches counted by seat, pictures."""
+"""Shared parts of the studies of the report on tree search: its boards, matches counted by seat, figures."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ SOURCE = "Song, Li, Liu and Cheng, CIS 667 Project Final Report (Syracuse Univer
 SKIP = 0.25
 DEPTH = 3
 GAMES = 100
-"""of each match that it published"""
+"""Number of games of each published match."""
 SAMPLED = 10_000
-"""games of ours in each seat"""
+"""Number of our games in each seat."""
 CLOSE = 0.8
-"""of the size: a goal from which on the report has them close; it names 8 of 8 and 8 of 10"""
+"""Minimum ratio of goal to size that the report calls close; it names 8 of 8 and 8 of 10."""
 ENOUGH = 10
-"""times the published games: how many of ours it takes to speak of rates"""
+"""Minimum ratio of our games to the published ones for comparing rates."""
 RESULTS = ("wins", "draws", "losses")
 
 VALUE = (1, 0, -1)
-"""of a win, a draw and a loss"""
+"""Values of a win, a draw and a loss."""
 
 
 class ReportBoard(NamedTuple):
-    """A board of the report, and what it published of it."""
+    """A board of the report, with the published results."""
 
     size: int
     win_length: int
@@ -46,21 +46,21 @@ class ReportBoard(NamedTuple):
 
     @property
     def game(self) -> Game:
-        """What is played."""
+        """The game."""
         return square(self.size, self.win_length)
 
     @property
     def name(self) -> str:
-        """The size and how many stones in a row win."""
+        """Size and win length."""
         return name_of(self.game)
 
     @property
     def close(self) -> bool:
-        """Whether its size and its goal are "relatively close", in the report's words of two of its boards."""
+        """Whether its size and its goal are "relatively close", in the report's words for two of its boards."""
         return self.win_length >= CLOSE * self.size
 
     def spec(self, heuristic: Heuristic = "count", *, wide: bool = False) -> str:
-        """The tree as the report set it, or with another heuristic, or ``wide``, trying every move."""
+        """Return the report's tree, or one with another heuristic, or a ``wide`` one that tries every move."""
         width = "" if wide else f",width={self.width}"
         return f"expectiminimax:depth={DEPTH}{width}" + ("" if heuristic == "count" else f",heuristic={heuristic}")
 
@@ -75,12 +75,12 @@ BOARDS = (
 
 
 def square(size: int, win_length: int) -> Game:
-    """A game on a square board with the report's skips."""
+    """Return a game on a square board with the report's skips."""
     return Game(size, size, win_length, SKIP)
 
 
 def name_of(game: Game) -> str:
-    """The size and how many stones in a row win."""
+    """Return size and win length."""
     return f"{game.rows} x {game.columns} ({game.win_length})"
 
 
@@ -89,14 +89,14 @@ def name_of(game: Game) -> str:
 
 
 def match(game: Game, a: str | Policy, b: str | Policy, games: int, seed: int) -> dict[str, Any]:
-    """So many games of a against b in each seat: the fields of a `Score` as JSON-ready data."""
+    """Play this number of games of a against b in each seat; return the fields of a `Score` as JSON-ready data."""
     score = play_pairs(game, a, b, games, seed=seed)
     assert score.lengths is not None
     return {"pairs": score.pairs.tolist(), "lengths": score.lengths.tolist()}
 
 
 def total(results: Sequence[Any]) -> Score:
-    """The matches of one pair of players together."""
+    """Add up the matches of one pair of players."""
     pairs = np.sum([result["pairs"] for result in results], axis=0)
     return Score(pairs, np.sum([result["lengths"] for result in results], axis=0))
 
@@ -104,60 +104,60 @@ def total(results: Sequence[Any]) -> Score:
 def one_by_one(
     game: Game, a: str | Policy, b: str | Policy, seat: int, games: int, seed: int
 ) -> Iterator[tuple[int, int]]:
-    """Games of a in one seat, each when it is over: a's result, 0 win, 1 draw, 2 loss, and the stones on the board."""
+    """Play games of a in one seat; yield a's result, 0 win, 1 draw, 2 loss, and the stones on the board."""
     for number in range(games):
-        score = play_pairs(game, a, b, 1, seed=seed + number)  # the game of the other seat is left out
+        score = play_pairs(game, a, b, 1, seed=seed + number)  # the game of the other seat is ignored
         assert score.lengths is not None
         result, stones = np.argwhere(score.lengths[seat])[0]
         yield int(result), int(stones)
 
 
 def parts(games: int, size: int) -> list[tuple[int, int]]:
-    """Games cut into pieces of ``size`` and the rest: how many, and a seed for each that no other piece has."""
+    """Split games into units of ``size`` and the rest: the number of each, and a unique seed."""
     return [(min(size, games - start), start) for start in range(0, games, size)]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# What they say
+# Analysis
 
 
 def of_seat(score: Score, seat: int) -> list[Interval]:
-    """Rates of a's wins, draws and losses in one seat, whose games are independent."""
+    """Return rates of a's wins, draws and losses in one seat, whose games are independent."""
     counts = score.table[seat]
     return [wilson(float(count / counts.sum()), int(counts.sum())) for count in counts]
 
 
 def of_first(score: Score, confidence: float = 0.95) -> list[Interval]:
-    """Rates of wins, draws and losses of who moves first, whoever that is."""
+    """Return rates of wins, draws and losses of the first mover."""
     return [_first(score).rate(result, confidence) for result in RESULTS]
 
 
 def first_results(score: Score) -> list[int]:
-    """Wins, draws and losses of who moves first."""
+    """Return wins, draws and losses of the first mover."""
     return [int(count) for count in _first(score).table.sum(axis=0)]
 
 
 def edge(score: Score) -> Interval:
-    """Wins less losses of who moves first, the mean over a and b moving first."""
+    """Return wins minus losses of the first mover, the mean over a and b moving first."""
     return Interval(*(2 * share - 1 for share in _first(score).rate("score")))
 
 
 def _first(score: Score) -> Score:
-    """The results of who moves first: a's loss as player_1 is b's win as player_0."""
+    """Return the results of the first mover: a's loss as player_1 is b's win as player_0."""
     return Score(score.pairs[:, ::-1])
 
 
 def agree(published: Sequence[int], ours: Sequence[int] | Integers) -> bool | None:
-    """Whether published counts may well come from games with the rates that ours had; None where ours are too few."""
+    """Return whether published counts are plausible under our rates; None if our games are too few."""
     if np.sum(ours) < ENOUGH * sum(published):
         return None
-    # one of each result is added: what did not occur in our games is rare, not impossible
+    # add one of each result: a result unseen in our games is rare, not impossible
     counts = np.asarray(ours) + 1
     return is_sample(published, (counts / counts.sum()).tolist())
 
 
 def worth(counts: Sequence[int] | Integers, weights: Sequence[float]) -> Interval:
-    """The mean of what results are worth, -1 to 1 each, over independent games."""
+    """Return the mean of result values, -1 to 1 each, over independent games."""
     games, weight = np.asarray(counts), np.asarray(weights)
     mean = float(games @ weight / games.sum())
     variance = float(games @ (weight - mean) ** 2 / max(1, games.sum() - 1))
@@ -166,9 +166,9 @@ def worth(counts: Sequence[int] | Integers, weights: Sequence[float]) -> Interva
 
 
 def apart(draws: Mapping[ReportBoard, Interval]) -> bool | None:
-    """Whether more is drawn on each board whose size and goal are close than on any other.
+    """Return whether each board of close size and goal has more draws than any other.
 
-    None where the intervals leave it open.
+    None if the intervals leave it open.
     """
     close = [rate for board, rate in draws.items() if board.close]
     other = [rate for board, rate in draws.items() if not board.close]
@@ -178,10 +178,10 @@ def apart(draws: Mapping[ReportBoard, Interval]) -> bool | None:
 
 
 def counted(counts: Sequence[int] | Integers) -> str:
-    """Win / draw / loss in games."""
+    """Format win / draw / loss in games."""
     return " / ".join(f"{count:,}" for count in counts)
 
 
 def shown(intervals: Sequence[Interval]) -> str:
-    """Win / draw / loss as rates with their intervals."""
+    """Format win / draw / loss as rates with their intervals."""
     return " / ".join(interval(rate, 4) for rate in intervals)

@@ -34,21 +34,21 @@ GAMES: dict[Game, dict[str, int]] = {
     Game(4, 4, 4): {NAME: 16_384, "q-learning": 300_000, "q-net": 60_000},
     Game(4, 4, 4, 0.25): {NAME: 32_768, "q-learning": 300_000, "q-net": 60_000},
 }
-"""of training, so many that all three take seconds on 3 x 3 and a minute or two on 4 x 4"""
+"""Numbers of training games, so that all three learners take seconds on 3 x 3 and a minute or two on 4 x 4."""
 OFTEN = tuple((mark + 1) / 32 for mark in range(32))
 MARKS: dict[Game, tuple[float, ...]] = {
     **{game: OFTEN for game in GAMES if game.cells == 9},
     Game(4, 4, 4): OFTEN[1::2],
     Game(4, 4, 4, 0.25): (1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4, 1.0),  # each takes ten seconds of CPU
 }
-"""shares of the games after which the learners are measured"""
+"""Shares of the games after which the learners are measured."""
 LARGE: dict[str, dict[str, Any]] = {"q-learning": {"memory": 8.0}, NAME: {"replay_size": 150_000}}
-"""what is not as by default on 4 x 4 with skips: room for ten million positions, and a memory for longer trainings"""
+"""Changed settings on 4 x 4 with skips: room for ten million positions, and a replay buffer for longer trainings."""
 QUICK_GAMES = {NAME: 1_024, "q-learning": 20_000, "q-net": 1_024}
 
 
 def units(quick: bool) -> list[Unit]:
-    """All trainings, seeds in the outer loop."""
+    """Return all trainings, seeds in the outer loop."""
     return [
         {
             "part": PART,
@@ -71,7 +71,7 @@ def units(quick: bool) -> list[Unit]:
 
 
 def _searched(game: Game) -> tuple[float, ...]:
-    """Shares of the games after which the search is measured, too: with skips on 4 x 4 it takes too long."""
+    """Return the shares of the games after which the search is measured, too: on 4 x 4 with skips it takes too long."""
     if game.cells == 9:
         return OFTEN[3::4]
     return () if game.skip_chance else (1.0,)
@@ -79,11 +79,11 @@ def _searched(game: Game) -> tuple[float, ...]:
 
 measure = measured
 Courses = Mapping[tuple[Game, str], Sequence[Course]]
-"""by game and who plays, those of all seeds"""
+"""Trainings of all seeds, by game and player."""
 
 
 def courses_of(results: Sequence[tuple[Unit, Any]]) -> dict[tuple[Game, str], list[Course]]:
-    """How the trainings went, of the net alone and of its search."""
+    """Return the learning curves of the net alone and of its search."""
     found: dict[tuple[Game, str], list[Course]] = {}
     for unit, result in results:
         game = Game.from_dict(unit["game"])
@@ -94,7 +94,7 @@ def courses_of(results: Sequence[tuple[Unit, Any]]) -> dict[tuple[Game, str], li
 
 
 def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
-    """Where all end, how soon they are near perfect, and whether the goals are reached."""
+    """Report the final exploitability, the time to near-perfect play, and whether the goals are reached."""
     courses = courses_of(results)
     decided = len(results) == len(units(False))
     rows = []
@@ -119,7 +119,7 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
 
 
 def _goals(courses: Courses, decided: bool) -> list[Claim]:
-    """What it should reach, in every run."""
+    """Return claims about its goals, for every run."""
     claims = []
     for words, game, who, bound, cpu_s in (
         ("plays perfectly from 5 CPU seconds on, alone", Game(), NAME, ROUNDING, 5.0),
@@ -145,7 +145,7 @@ def _goals(courses: Courses, decided: bool) -> list[Claim]:
 
 
 def _compared(courses: Courses, decided: bool) -> list[Claim]:
-    """Whether it is nearer to perfect play than others that had as much CPU."""
+    """Return claims that compare it with other learners at equal CPU time."""
     claims = []
     for game in dict.fromkeys(game for game, _ in courses):
         for other in LEARNERS[1:]:
@@ -165,7 +165,7 @@ def _compared(courses: Courses, decided: bool) -> list[Claim]:
 
 
 def _drawn(figure: Any, courses: Courses, by: str, label: str) -> None:
-    """A panel for each game: every training a thin line, the medians at the marks a thick one."""
+    """Draw a panel for each game: every training a thin line, the medians at the marks a thick one."""
     games = list(dict.fromkeys(game for game, _ in courses))
     columns = min(3, len(games))
     lines = -(-len(games) // columns)

@@ -1,4 +1,4 @@
-"""Boards of which only single positions are proved: does alpha-zero keep what is, beside searches with as much time."""
+"""AlphaZero on boards with proved positions only: its rate of kept results, beside searches with equal time."""
 
 from __future__ import annotations
 
@@ -26,22 +26,23 @@ from ttt_envs.rules import DRAW, Game
 
 PART = "proved"
 BOARDS = (Game(5, 5, 4), Game(6, 6, 5), Game(7, 7, 5))
-"""all three are draws with perfect play: docs/baselines/proof.md"""
+"""Boards that are draws with perfect play: docs/baselines/proof.md."""
 SECONDS, POSITIONS, PAIRS = 300.0, 100, 25
-"""CPU seconds of training; proved positions that a pair of games begins from each; pairs from the empty board"""
+"""CPU seconds of training; number of proved positions that start a pair of games each; number of pairs from the empty
+board."""
 SIMULATIONS = (32, 128)
 ENDLESS = 10_000_000
-"""games that no training comes to"""
+"""Number of games that no training reaches."""
 DEPTHS = range(3, 11)
-"""plies that expectiminimax is tried with"""
+"""Depths of expectiminimax in plies."""
 RULED = (200, 1_000)
-"""simulations of mcts by whose costs the number for a time is found"""
+"""Simulations of mcts whose costs give the first estimate of the number for a time."""
 TRIES = 4
-"""how often it is raised where it takes less, at most"""
+"""Maximum number of times that this number is raised if its time is too short."""
 
 
 def units(quick: bool) -> list[Unit]:
-    """A training and its matches on each board."""
+    """Return a training and its matches on each board."""
     seconds, positions, pairs = (3.0, 8, 2) if quick else (SECONDS, POSITIONS, PAIRS)
     return [
         {
@@ -58,7 +59,7 @@ def units(quick: bool) -> list[Unit]:
 
 
 def measure(unit: Unit) -> dict[str, Any]:
-    """Train for so many CPU seconds, play searches that take as long for a move, and ask about proved positions."""
+    """Train for a CPU time, play searches with equal time per move, and evaluate proved positions."""
     game, training = Game.from_dict(unit["game"]), training_of(unit)
     begun = time.process_time()
     while time.process_time() - begun < unit["seconds"]:
@@ -69,7 +70,7 @@ def measure(unit: Unit) -> dict[str, Any]:
     with as_run(unit, training.learner) as run:
         told["alone"] = _kept(game, f"run:({run})", asked)
         for simulations in unit["simulations"]:
-            player = f"{NAME}:path=({run}),simulations={simulations},images=own"  # as quick as may be
+            player = f"{NAME}:path=({run}),simulations={simulations},images=own"  # the fastest setting
             [cost] = cost_of_moves(game, player)
             others = [_mcts(game, cost.cpu_s_per_move), _expectiminimax(game, cost.cpu_s_per_move)]
             one = {"simulations": simulations, "cpu_s": cost.cpu_s_per_move, "kept": _kept(game, player, asked)}
@@ -88,18 +89,18 @@ def measure(unit: Unit) -> dict[str, Any]:
 
 
 def _some(positions: Positions, count: int) -> Positions:
-    """So many of them, evenly spaced."""
+    """Select ``count`` positions, evenly spaced."""
     every = max(1, len(positions.proven) // count)
     return Positions(positions.game, positions.proven[::every][:count], positions.data)
 
 
 def _kept(game: Game, player: str, positions: Positions) -> list[float]:
-    """The share of proved positions in which a player keeps the result, and its interval."""
+    """Return the share of proved positions in which a player keeps the result, and its interval."""
     return list(summary(positions, ask(game, player, positions))["all"]["all"].share)
 
 
 def _mcts(game: Game, cpu_s: float) -> tuple[str, float]:
-    """The search by random play that takes so long for a move, and how long it takes."""
+    """Return the search with random rollouts that takes this time per move, and its time."""
     few, many = (cost.cpu_s_per_move for cost in cost_of_moves(game, *(f"mcts:simulations={n}" for n in RULED)))
     more = (cpu_s - many) / max(1e-9, many - few) * (RULED[1] - RULED[0])
     simulations = max(10, round(RULED[1] + more))
@@ -113,7 +114,7 @@ def _mcts(game: Game, cpu_s: float) -> tuple[str, float]:
 
 
 def _expectiminimax(game: Game, cpu_s: float) -> tuple[str, float]:
-    """The least deep search that takes no less time for a move, and how long it takes."""
+    """Return the shallowest search that takes at least this time per move, and its time."""
     for depth in DEPTHS:
         name = f"expectiminimax:depth={depth}"
         [cost] = cost_of_moves(game, name)
@@ -123,11 +124,11 @@ def _expectiminimax(game: Game, cpu_s: float) -> tuple[str, float]:
 
 
 def _from_proved(game: Game, player: str, other: str, positions: Positions, seed: int) -> dict[str, list[int]]:
-    """Pairs of games from proved positions, in which each player once has either side.
+    """Play pairs of games from proved positions, each player once on either side.
 
     Returns:
-        ``held``: pairs by how many of their games, 0, 1 or 2, end no worse for the player than is proved, ``theirs``
-        the same of the other; ``ahead``: pairs by how many more these are for the player, -2 to 2.
+        ``held``: pairs by the number of their games, 0, 1 or 2, that end no worse for the player than is proved,
+            ``theirs`` the same of the other; ``ahead``: pairs by the difference of these numbers, -2 to 2.
     """
     played: list[PlayedGame] = []
     with TemporaryDirectory() as folder:
@@ -146,20 +147,22 @@ def _from_proved(game: Game, player: str, other: str, positions: Positions, seed
 
 
 def _held(played: PlayedGame, proven: Proven, player: str) -> tuple[int, int]:
-    """Whether a game from a proved position ended no worse for the player than is proved, and for the other."""
+    """Return whether a game from a proved position ended no worse than proved, for the player and for the other."""
     mover = from_text(proven.text, played.game).mover
-    value = (1 - 2 * mover) * (proven.result == "w")  # to player_0, as all here
+    value = (1 - 2 * mover) * (proven.result == "w")  # for player_0, as all values here
     result = 0 if played.result == DRAW else 1 - 2 * int(played.result or 0)
     first, second = int(result >= value), int(result <= value)
     return (first, second) if played.players[0] == player else (second, first)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# What it comes to
+# Analysis
 
 
 def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
-    """Rows of every player on every board, and whether alpha-zero keeps more than those with as much time."""
+    """Return rows of every player on every board, and claims that alpha-zero keeps more results than searches of equal
+    time.
+    """
     decided = len(results) == len(units(False)) and all(unit["seconds"] >= SECONDS for unit, _ in results)
     rows, claims, reached = [], [], []
     for unit, result in results:
@@ -202,7 +205,7 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
 
 
 def _more(name: str, other: dict[str, Any], decided: bool) -> Claim:
-    """Whether more games from proved positions end no worse than is proved."""
+    """Claim that more of its games from proved positions end no worse than proved."""
     ahead = worth(other["ahead"], (-1, -0.5, 0, 0.5, 1))
     return Claim(
         f"{name}, keeps the proved result in more games than {other['name']} does against it",
@@ -212,7 +215,7 @@ def _more(name: str, other: dict[str, Any], decided: bool) -> Claim:
 
 
 def _mean(pairs: Sequence[int]) -> Interval:
-    """The share of games from pairs by how many of their games count."""
+    """Return the share of games, from pairs by their number of counted games."""
     counts, points = np.array(pairs), np.array([0.0, 0.5, 1.0])
     total = int(counts.sum())
     mean = float(counts @ points / total)
@@ -224,7 +227,7 @@ def _share(ends: Sequence[float]) -> str:
 
 
 def _brief(name: str) -> str:
-    """A search as it can stand in a picture."""
+    """Shorten the name of a search for a figure."""
     return name.replace(":simulations=", ", ").replace("expectiminimax:depth=", "depth ")
 
 

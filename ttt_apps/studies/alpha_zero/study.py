@@ -1,4 +1,4 @@
-"""AlphaZero with chance: all that was measured of it."""
+"""The study of AlphaZero with chance nodes, in three parts."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ PARTS = {module.PART: module for module in (curves, worth, proved)}
 
 
 def units(quick: bool) -> list[Unit]:
-    """Those of all parts."""
+    """Return the units of all parts."""
     return [unit for module in PARTS.values() for unit in module.units(quick)]
 
 
 def measure(unit: Unit) -> Any:
-    """As its part does."""
+    """Do a unit by the function of its part."""
     return PARTS[unit["part"]].measure(unit)
 
 
 def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
-    """What the parts that are there say, one after another."""
+    """Combine the findings of the available parts."""
     found = {}
     for name, module in PARTS.items():
         mine = [(unit, result) for unit, result in results if unit["part"] == name]

@@ -1,4 +1,4 @@
-"""A training against itself in this process, step by step: what it costs, and how good it is on the way."""
+"""A self-play training in this process, step by step, with its cost and strength over time."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ from ttt_envs.rules import Game
 NAME = "alpha-zero"
 SEEDS = 5
 NEAR = 0.01
-"""an exploitability below which play is called near perfect"""
+"""Exploitability below which play is called near perfect."""
 ROUNDING = 1e-9
-"""an exploitability up to which play is called perfect"""
+"""Maximum exploitability of play called perfect."""
 
 
 def taught(learner: str, game: Game, games: int, seed: int, **changed: Any) -> dict[str, Any]:
-    """A unit of work: a learner, its settings for self-play with some of them changed, and a game.
+    """Return a unit of work: a learner, its self-play settings with changes, and a game.
 
-    All settings stand in it, so that what is kept of it is never taken for that of others.
+    It contains all settings, so that stored results are never taken for those of other settings.
     """
     settings = dataclasses.asdict(dataclasses.replace(defaults_of(learner, SELF)[1], **changed))
     return {"learner": learner, "settings": settings, "game": game.to_dict(), "games": games, "seed": seed}
 
 
 def training_of(unit: Unit) -> Stepwise:
-    """The training at its start, compiled.
+    """Return the training at its start, with compiled code.
 
     Raises:
         ValueError: a learner with a loop that cannot be stopped between steps.
@@ -55,7 +55,7 @@ def training_of(unit: Unit) -> Stepwise:
 
 @cache
 def _warm(described: str) -> None:
-    """Have compiled what a learner will use, so that it does not count as learning."""
+    """Compile a learner's code, so that it does not count as training time."""
     learner, settings, game = json.loads(described)
     _begun(learner, settings, Game.from_dict(game), WARM, 0).run()
 
@@ -69,7 +69,7 @@ def _begun(name: str, settings: Mapping[str, Any], game: Game, games: int, seed:
 
 @contextmanager
 def as_run(unit: Unit, learner: Stored) -> Iterator[Path]:
-    """A folder with the run of a learner, for spec strings to name; it is gone afterwards."""
+    """Yield a temporary folder with a run of a learner, for spec strings."""
     with TemporaryDirectory() as folder:
         run = Path(folder)
         rest = {name: unit[name] for name in ("learner", "games", "seed")}
@@ -80,15 +80,15 @@ def as_run(unit: Unit, learner: Stored) -> Iterator[Path]:
 
 
 def measured(unit: Unit) -> dict[str, Any]:
-    """Train, and measure exactly where a unit says.
+    """Train, with exact measurements at the marks of a unit.
 
     Args:
         unit: of :func:`taught`, with ``marks``, shares of all games after which the learner is measured; and
-            ``searched``, shares after which it is measured with a search of so many ``simulations``, too.
+            ``searched``, shares after which it is also measured with a search of ``simulations``.
 
     Returns:
-        By mark ``games``, ``cpu_s``, ``exploitability`` and, None where it was not asked for, ``searched``. CPU seconds
-        are those of the steps, user and system: without imports, what is compiled, and the measurements.
+        By mark ``games``, ``cpu_s``, ``exploitability`` and ``searched``, which is None if not requested. CPU seconds
+        are those of the steps, user and system: without imports, compilation, and measurements.
     """
     game, training = Game.from_dict(unit["game"]), training_of(unit)
     told: dict[str, Any] = {"games": [], "cpu_s": [], "exploitability": [], "searched": []}
@@ -116,7 +116,7 @@ def measured(unit: Unit) -> dict[str, Any]:
 
 
 class Course(NamedTuple):
-    """How one training went, by mark."""
+    """Learning curve of one training, by mark."""
 
     games: np.ndarray[Any, Any]
     cpu_s: np.ndarray[Any, Any]
@@ -124,17 +124,17 @@ class Course(NamedTuple):
 
     @classmethod
     def of(cls, result: Mapping[str, Any], measure: str = "exploitability") -> Course:
-        """What :func:`measured` told, of the marks at which something was measured."""
+        """Build the curve from the result of :func:`measured`, at the marks with a measurement."""
         rows = [row for row, value in enumerate(result[measure]) if value is not None]
         return cls(*(np.array(result[name], np.float64)[rows] for name in ("games", "cpu_s", measure)))
 
     @property
     def end(self) -> float:
-        """The exploitability at the last mark."""
+        """Exploitability at the last mark."""
         return float(self.exploitability[-1])
 
     def to(self, bound: float) -> tuple[float, float]:
-        """Games and CPU seconds from which on it is no more than ``bound`` at every mark; inf where it never is."""
+        """Return games and CPU seconds after which it never exceeds ``bound`` again; inf if there are none."""
         beyond = np.flatnonzero(self.exploitability > bound)
         first = int(beyond[-1]) + 1 if len(beyond) else 0
         if first == len(self.games):
@@ -142,25 +142,25 @@ class Course(NamedTuple):
         return float(self.games[first]), float(self.cpu_s[first])
 
     def at(self, cpu_s: float) -> float:
-        """The exploitability at the last mark within so many CPU seconds; 1, the worst there is, where none is."""
+        """Return the exploitability at the last mark within a CPU time; 1, the worst possible, if there is none."""
         within = self.exploitability[self.cpu_s <= cpu_s]
         return float(within[-1]) if len(within) else 1.0
 
 
 def board(game: Game) -> str:
-    """A game in a few words."""
+    """Describe a game briefly."""
     goal = "" if game.rows == game.columns == game.win_length else f" ({game.win_length})"
     return f"{game.rows} x {game.columns}{goal}, skip {game.skip_chance:g}"
 
 
 def spread(values: Sequence[float], digits: int) -> str:
-    """The median and the range of runs."""
+    """Format the median and the range over runs."""
     middle, least, most = (f"{value:,.{digits}f}" for value in (np.median(values), min(values), max(values)))
     return middle if least == most else f"{middle} ({least} to {most})"
 
 
 def after(seconds: Sequence[float]) -> str:
-    """After how many CPU seconds something was so for good, in runs in which it may never have been."""
+    """Describe the CPU time until a goal was reached for good, in runs that may not reach it."""
     came = [second for second in seconds if np.isfinite(second)]
     if not came:
         return "never"

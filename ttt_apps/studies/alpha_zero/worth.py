@@ -1,4 +1,4 @@
-"""What the parts of alpha-zero are worth: each left out, or set otherwise, and all else as by default."""
+"""Ablation of alpha-zero: each part removed, or set otherwise, with all else at its default."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     **{f"trace {trace:g}": {"trace": trace} for trace in (0.0, 0.5, 1.0)},
     **{f"{simulations} simulations": {"simulations": simulations} for simulations in (8, 16, 32, 64)},
 }
-"""what is set otherwise"""
+"""Changed settings of each variant."""
 PARTS = {
     "the Gumbel search": "PUCT",
     "lines that the net sees": "cells alone",
@@ -47,14 +47,14 @@ PARTS = {
     "chance nodes": "no chance nodes",
     "values traced back through a game": "trace 0",
 }
-"""what is claimed to be of use -> the variant without it"""
+"""Maps a part claimed to be useful to the variant without it."""
 MARKS = tuple((mark + 1) / 32 for mark in range(32))
 GAMES: dict[Game, int] = {Game(): 8_192, Game(skip_chance=0.25): 8_192, Game(4, 4, 4): 8_192}
 QUICK = (DEFAULT, "PUCT", "no chance nodes")
 
 
 def units(quick: bool) -> list[Unit]:
-    """All trainings, seeds in the outer loop."""
+    """Return all trainings, seeds in the outer loop."""
     return [
         {
             "part": PART,
@@ -68,7 +68,7 @@ def units(quick: bool) -> list[Unit]:
         for variant, changed in VARIANTS.items()
         if variant == DEFAULT or any(getattr(AlphaZeroConfig(), name) != value for name, value in changed.items())
         if game.skip_chance > 0 or variant != "no chance nodes"
-        if game.cells == 9 or variant in (DEFAULT, *PARTS.values())  # 4 x 4 takes longest: what something is said of
+        if game.cells == 9 or variant in (DEFAULT, *PARTS.values())  # 4 x 4 takes longest: only variants of the claims
         if not quick or (variant in QUICK and game == Game(skip_chance=0.25))
     ]
 
@@ -78,7 +78,7 @@ Courses = Mapping[Game, Mapping[str, Sequence[Course]]]
 
 
 def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
-    """How near to perfect play every variant comes, how soon, and whether five runs of it differ from the default's."""
+    """Report the final exploitability and time to near-perfect play of each variant, compared with the default's."""
     courses: dict[Game, dict[str, list[Course]]] = {}
     for unit, result in results:
         of_game = courses.setdefault(Game.from_dict(unit["game"]), {})
@@ -102,17 +102,17 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
 
 
 def ends(courses: Sequence[Course]) -> list[float]:
-    """Exploitabilities at the end."""
+    """Return the exploitabilities at the end."""
     return [course.end for course in courses]
 
 
 def soon(courses: Sequence[Course]) -> list[float]:
-    """CPU seconds from which on exploitability is below ``NEAR``; inf for never."""
+    """Return the CPU seconds after which exploitability stays below ``NEAR``; inf for never."""
     return [course.to(NEAR)[1] for course in courses]
 
 
 def _told(mine: Sequence[Course], usual: Sequence[Course] | None) -> tuple[str, str]:
-    """The cost, and how good; with what the runs say of each beside those of the default."""
+    """Describe cost and strength, each compared with the default."""
     perfect = sum(course.end <= ROUNDING for course in mine)
     time = f"{spread([course.cpu_s[-1] for course in mine], 1)} CPU s; below {NEAR} for good {after(soon(mine))}"
     end = f"exploitability {spread(ends(mine), 4)}; 0 in {perfect} of {len(mine)}"
@@ -124,7 +124,7 @@ def _told(mine: Sequence[Course], usual: Sequence[Course] | None) -> tuple[str, 
 
 
 def _claim(part: str, found: Mapping[Game, tuple[Sequence[Course], Sequence[Course]]], decided: bool) -> Claim:
-    """Whether a part is of use: with it play is near perfect sooner, on every board where both were tried."""
+    """Claim that a part is useful: with it play is near perfect sooner, on every board where both were tried."""
     told, sooner = [], []
     for game, (usual, without) in found.items():
         sooner.append(smaller(soon(usual), soon(without)))
@@ -143,7 +143,7 @@ def _word(holds: bool | None) -> str:
 
 
 def _drawn(figure: Any, courses: Courses) -> None:
-    """A panel for each game: exploitabilities at the end over CPU seconds until it is near perfect, by variant."""
+    """Draw a panel for each game: final exploitability over CPU seconds to near-perfect play, by variant."""
     names = [name for name in VARIANTS if any(name in of_game for of_game in courses.values())]
     figure.set_size_inches(4 * max(2, len(courses)), 1.2 + 0.3 * len(names))
     panels = figure.subplots(1, len(courses), sharey=True, squeeze=False)[0]
