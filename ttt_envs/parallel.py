@@ -169,7 +169,7 @@ def _interrupts_blocked() -> Iterator[None]:
 
 @functools.cache
 def _ignore_errors_of_executor() -> None:
-    """Keep the thread of joblib that feeds the workers quiet: it may fail after an interrupt, and nobody needs it then."""
+    """Print nothing when the thread of joblib that feeds the workers fails: after an interrupt nothing needs it."""
     default = threading.excepthook
 
     def handle(failure: threading.ExceptHookArgs) -> None:
