@@ -42,7 +42,7 @@ class Ranks(NamedTuple):
     """uint32[2**low]: a part of a set with its bits read as digits in base 3"""
     squeezed: NDArray[np.uint16]
     """uint16[3**(low + 1) // 2]: by the key of a half board, with 1 for a removed cell and 2 for a cell of a set: the
-    set renumbered among the remaining cells. Keys of two disjoint or equal sets are within this range"""
+    set renumbered among the remaining cells. The keys of any two sets, disjoint or not, are within this range"""
 
 
 class Classes(NamedTuple):

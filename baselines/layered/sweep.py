@@ -33,7 +33,7 @@ Values = NDArray[Any]
 WON = 127
 """byte value of a stone that wins; a lost position that is over has -128"""
 BYTES = 128
-"""distance of a decisive byte value from 0, plus its plies to the end"""
+"""absolute byte value of a decisive result, before its distance in plies is subtracted"""
 
 
 class _Beside(NamedTuple):
