@@ -1,8 +1,8 @@
-"""Endgame databases: the last layers of a game in a folder, for searches and for who wants to know.
+"""Endgame databases (tablebases): the last layers of a game in a folder, for searches and analysis.
 
-A database holds the value of every position with N stones or more, as :mod:`baselines.layered` makes and keeps it: what
-:func:`build` makes with ``stones=N``. A search that starts before layer L puts down one stone at a ply, skips or not,
-and so meets that layer before any other: one layer is all that it reads.
+A database holds the value of every position with N stones or more, as computed and stored by :mod:`baselines.layered`:
+the result of :func:`build` with ``stones=N``. A search from fewer stones than layer L adds one stone per ply, skips or
+not, so it reaches that layer before any later one and needs to read only that layer.
 """
 
 from __future__ import annotations
@@ -40,43 +40,43 @@ __all__ = [
 ]
 
 NOWHERE = -1
-"""the layer of a search without a database"""
+"""layer number for a search without a database"""
 BLOCK = 64
-"""entries of which the look-ups are under way at once"""
+"""Number of entries whose look-ups are in flight at once."""
 SCRATCH = 13
-"""cells in half of the largest board"""
+"""Number of cells in half of the largest board."""
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# For searches
+# Probing by searches
 
 
 class Probe(NamedTuple):
-    """One layer, as kernels read it."""
+    """One layer, in the form that kernels read."""
 
     stones: int
-    """of the layer, ``NOWHERE`` without a database"""
+    """number of stones of the layer, ``NOWHERE`` without a database"""
     starts: Integers
-    """int64[stones, own stones]: where a part begins in its layer"""
+    """int64[stones, own stones]: start of a part in its layer"""
     widths: Integers
-    """int64[stones, own stones]: ranks in a part"""
+    """int64[stones, own stones]: number of ranks of a part"""
     ranks: Ranks
     classes: Classes
     plies: NDArray[np.int8]
-    """int8[N]: the values without skips, see :mod:`baselines.layered.sweep`; else none"""
+    """int8[N]: the values without skips, see :mod:`baselines.layered.sweep`; empty with skips"""
     results: NDArray[np.float32]
-    """float32[N]: the values with skips, else none"""
+    """float32[N]: the values with skips, else empty"""
 
 
 class Endgame:
-    """A database that a search asks.
+    """A database probed by a search.
 
     Args:
         path: the folder.
-        game: that is searched.
+        game: the game searched.
 
     Raises:
-        ValueError: no finished database of this game.
+        ValueError: there is no finished database of this game.
     """
 
     def __init__(self, path: str | Path, game: Game) -> None:
@@ -85,21 +85,21 @@ class Endgame:
 
     @property
     def stones(self) -> int:
-        """Positions with so many or more are in it."""
+        """Minimum number of stones of positions in the database."""
         return self.table.stones
 
     @property
     def error(self) -> float:
-        """How far a value may be from the exact one."""
+        """Maximum difference of a value from the exact one."""
         return self.table.error
 
     def layers_of(self, boards: Boards) -> Integers:
-        """int64[B]: the number of stones at which a search from these positions asks the database."""
+        """Return int64[B]: the number of stones at which a search from these positions probes the database."""
         layers: Integers = np.maximum(np.count_nonzero(boards.cells, axis=1) + 1, self.stones)
         return layers
 
     def scores(self, boards: Boards, depth: int) -> Reals:
-        """float64[B], to the mover: positions of the database as a search scores them that has ``depth`` plies left."""
+        """Return float64[B], for the mover: search scores of positions in the database, with ``depth`` plies left."""
         out = np.empty(len(boards.mover))
         for stones, rows in by_layer(np.count_nonzero(boards.cells, axis=1)):
             part = boards.take(rows)
@@ -109,7 +109,7 @@ class Endgame:
         return out
 
     def probe(self, stones: int) -> Probe:
-        """The layer of so many stones.
+        """Return the layer of ``stones`` stones.
 
         Raises:
             ValueError: its file is damaged.
@@ -121,12 +121,12 @@ class Endgame:
 
 @inlined
 def after_of(own: int, other: int, probe: Probe, parameters: Parameters) -> float:
-    """What a position of the layer is worth to who has just made it, as an entry of the database.
+    """Return the afterstate value of a position of the layer for its last player, in the units of the database.
 
     Args:
-        own: the stones of who has just moved, without a line.
-        other: the other player's.
-        probe: a layer that holds the position.
+        own: stones of the last player, without a line.
+        other: stones of the other player.
+        probe: a layer that contains the position.
         parameters: ``Game.parameters``.
     """
     skip = skip_chance_of(parameters)
@@ -140,13 +140,13 @@ def after_of(own: int, other: int, probe: Probe, parameters: Parameters) -> floa
 
 @compiled_nogil
 def result_of(cells: Cells, mover: int, skipped: bool, probe: Probe, parameters: Parameters) -> float:
-    """The expected result to ``mover``, who has just made a position of the layer, once it is known who moves next.
+    """Return the expected result for ``mover``, the last player of a position, once the next mover is known.
 
     Args:
         cells: int8[cells], the position.
-        mover: who has just moved.
-        skipped: he moves again; else the other player does.
-        probe: a layer that holds the position.
+        mover: the player who has just moved.
+        skipped: whether the last player moves again.
+        probe: a layer that contains the position.
         parameters: ``Game.parameters``.
     """
     own, other = bits_of(cells, stone_of(mover + 1)), bits_of(cells, stone_of(2 - mover))
@@ -162,10 +162,10 @@ def result_of(cells: Cells, mover: int, skipped: bool, probe: Probe, parameters:
 
 @inlined
 def score_of(worth: float, plies: float, depth: int, parameters: Parameters) -> float:
-    """An entry, of a result that is so many ``plies`` away, as a score of a search that has ``depth`` plies left.
+    """Convert an entry, with the result ``plies`` away, to a score of a search with ``depth`` plies left.
 
-    With skips it is the expected result. Without, a win at ply k of these counts ``depth - k + 1``, as in the search;
-    later ones are known, too, and count less than 1, but more than what only looks better, the sooner the more.
+    With skips the score is the expected result. Without, a win at ply k counts ``depth - k + 1``, as in the search.
+    Wins beyond the depth count less than 1, but more than heuristic scores, and sooner ones more.
     """
     if skip_chance_of(parameters) > 0 or worth == 0.0:
         return worth
@@ -175,14 +175,14 @@ def score_of(worth: float, plies: float, depth: int, parameters: Parameters) -> 
 
 @inlined
 def worth_of(cells: Cells, mover: int, depth: int, probe: Probe, parameters: Parameters) -> float:
-    """The score of a search to ``mover``, who has just made a position of the layer, with ``depth`` plies left."""
+    """Return the search score of a position of the layer for its last player ``mover``, with ``depth`` plies left."""
     worth = after_of(bits_of(cells, stone_of(mover + 1)), bits_of(cells, stone_of(2 - mover)), probe, parameters)
-    return score_of(worth, BYTES - abs(worth) - 1.0, depth, parameters)  # one of its plies is played
+    return score_of(worth, BYTES - abs(worth) - 1.0, depth, parameters)  # one ply is already played
 
 
 @inlined
 def _of_mover(cells: Cells, mover: int, depth: int, probe: Probe, parameters: Parameters) -> float:
-    """The score of a search to ``mover``, who is to move in a position of the layer, with ``depth`` plies left."""
+    """Return the search score of a position of the layer for its ``mover`` to move, with ``depth`` plies left."""
     own, other = bits_of(cells, stone_of(mover + 1)), bits_of(cells, stone_of(2 - mover))
     _, at = entry_of(own, other, probe.ranks, probe.classes, probe.starts, probe.widths)
     worth = float(probe.results[at]) if skip_chance_of(parameters) > 0 else float(probe.plies[at])
@@ -196,14 +196,14 @@ def _scores(cells: Cells, mover: Cells, depth: int, probe: Probe, parameters: Pa
 
 
 def by_layer(layers: Integers) -> Iterator[tuple[int, Integers]]:
-    """The layers that there are, and the rows of each."""
+    """Yield each distinct layer with its rows."""
     for stones in np.unique(layers).tolist():
         yield stones, np.flatnonzero(layers == stones)
 
 
 @lru_cache(maxsize=1)
 def no_probe() -> Probe:
-    """Of no database: nothing is ever asked."""
+    """Return the probe without a database, which is never read."""
     game = Game(1, 1, 1)
     ranks = ranks_of(1)
     nothing = np.zeros((1, 1), np.int64)
@@ -227,35 +227,35 @@ def _no_results() -> NDArray[np.float32]:
 
 
 UNKNOWN, LOST, WON_AT_ONCE = 0, 1, 2
-"""what the rules say of a position alone"""
+"""what the rules alone tell about a position"""
 
 
 class Checked(NamedTuple):
-    """What came of checking entries against those after them."""
+    """Result of checking entries against their successors."""
 
     entries: int
-    """how many were looked at"""
+    """number of entries checked"""
     largest: float
-    """the largest difference: in values, or without skips in what the bytes hold"""
+    """maximum difference: in values, or without skips in byte values"""
     wrong: tuple[int, int] | None
-    """stones and entry of the first that is further away than rounding explains"""
+    """stones and index of the first entry whose difference exceeds rounding"""
 
 
 def check(folder: Path, stones: int, start: int, stop: int, picked: Integers | None = None) -> Checked:
-    """Derive entries of a layer anew from the rules and from single look-ups in the next layer.
+    """Recompute entries of a layer from the rules and from single look-ups in the next layer.
 
-    Nothing of the sweep is used: for each entry its position is made, each move is made on it, lines are looked for by
-    the rules, and each position after it is looked up by itself. Hashes are not looked at.
+    This shares no code with the sweep: each entry is converted to its position, each move is made, lines are detected
+    by the rules, and each successor is looked up on its own. Hashes are not checked.
 
     Args:
         folder: of a database.
         stones: the layer.
         start: the first entry.
         stop: the entry after the last.
-        picked: int64[K], entries instead of these, in increasing order.
+        picked: int64[K], entries to check instead of the range, in increasing order.
 
     Raises:
-        ValueError: no database, a file that cannot be read.
+        ValueError: there is no database, or a file cannot be read.
     """
     layers, layer, after = _layers_to_check(folder, stones)
     entries = np.zeros(0, np.int64) if picked is None else picked
@@ -283,7 +283,7 @@ def check(folder: Path, stones: int, start: int, stop: int, picked: Integers | N
 
 
 def in_words(found: Folder, stones: int, entry: int) -> str:
-    """An entry's position as text, the mover's stones as o."""
+    """Return an entry's position as text, with the mover's stones as o."""
     layers = found.layers
     own = int(np.searchsorted(layers.starts[stones], entry, side="right")) - 1
     row, rank = divmod(entry - int(layers.starts[stones, own]), int(layers.widths[stones, own]))
@@ -305,7 +305,7 @@ def _layers_to_check(folder: Path, stones: int) -> tuple[Layers, Values, Values]
 
 
 class _Tables(NamedTuple):
-    """What tells where positions stand, see :class:`Probe`."""
+    """The tables that map positions to entries, see :class:`Probe`."""
 
     starts: Integers
     widths: Integers
@@ -314,26 +314,26 @@ class _Tables(NamedTuple):
 
 
 class _Scratch(NamedTuple):
-    """What is kept of the entries that are looked at together."""
+    """Workspace for a block of entries."""
 
     halves: Halves
-    """all sets of the cells that the mover's stones leave"""
+    """all subsets of the cells not taken by the mover's stones"""
     spread: Integers
-    """int64[1]: the mover's stones for which it has these, -1 for none yet"""
+    """int64[1]: the mover's stones to which the subsets belong, -1 for none yet"""
     empty: Integers
     """int64[cells]: these cells"""
     known: Integers
-    """int64[BLOCK]: of an entry, what the rules say"""
+    """int64[BLOCK]: for each entry, the outcome by the rules alone"""
     turned_at: Integers
-    """int64[BLOCK * cells]: of a move, where the position after it stands with the other player to move"""
+    """int64[BLOCK * cells]: for each move, the entry of the successor with the other player to move"""
     same_at: Integers
-    """int64[BLOCK * cells]: and with the same player, with skips"""
+    """int64[BLOCK * cells]: the same with the same player to move, with skips"""
     worths: Reals
-    """float64[BLOCK * cells]: of a move, what it leads to"""
+    """float64[BLOCK * cells]: value of each move"""
 
     @classmethod
     def of(cls, cells: int) -> _Scratch:
-        """For a board of so many cells."""
+        """Allocate for a board of ``cells`` cells."""
         moves = BLOCK * cells
         return cls(
             Halves(np.zeros(1 << SCRATCH, np.uint32), np.zeros(1 << SCRATCH, np.uint32)),
@@ -362,7 +362,7 @@ def _check(
     largest: NDArray[np.float64],
     wrong: Integers,
 ) -> None:
-    """See :func:`check`; ``largest`` and ``wrong`` have one entry each, which are written."""
+    """Do :func:`check`; ``largest`` and ``wrong`` have one entry each, which are written."""
     cells = len(scratch.empty)
     skip = skip_chance_of(parameters)
     won, lost = (1.0, -1.0) if skip > 0 else (float(WON), float(-BYTES))
@@ -397,7 +397,7 @@ def _check(
 
 @inlined
 def _stones_at(entry: int, stones: int, tables: _Tables, scratch: _Scratch) -> tuple[int, int]:
-    """The mover's stones in an entry's position, and the other player's."""
+    """Return the mover's stones and the other player's stones in an entry's position."""
     starts, widths, ranks, classes = tables
     cells, own = len(scratch.empty), wide(0)
     while starts[stones, own + 1] <= entry:
@@ -420,20 +420,20 @@ def _stones_at(entry: int, stones: int, tables: _Tables, scratch: _Scratch) -> t
 def _look_ahead(
     mine: int, theirs: int, moves: int, tables: _Tables, parameters: Parameters, scratch: _Scratch
 ) -> tuple[int, int]:
-    """Make each move on a position, and find where those after it stand.
+    """Make each move in a position and find the entries of the successors.
 
-    They are looked up afterwards, many at once.
+    The look-ups follow later, many at once.
 
     Args:
         mine: the mover's stones.
-        theirs: the other player's.
-        moves: how many there are so far.
-        tables: that tell where positions stand.
+        theirs: the other player's stones.
+        moves: number of moves so far.
+        tables: map positions to entries.
         parameters: ``Game.parameters``.
-        scratch: written from ``moves`` on.
+        scratch: written from index ``moves`` on.
 
     Returns:
-        ``WON_AT_ONCE`` where a move wins, else ``UNKNOWN``; and how many moves there are now.
+        ``WON_AT_ONCE`` if a move wins, else ``UNKNOWN``; and the new number of moves.
     """
     starts, widths, ranks, classes = tables
     known = wide(UNKNOWN)
@@ -456,7 +456,7 @@ def _look_ahead(
 
 @inlined
 def _look_up(moves: int, skip: float, after: Values, scratch: _Scratch) -> None:
-    """What so many moves lead to is worth to who makes them."""
+    """Compute the values of the first ``moves`` moves, for the player who makes them."""
     if skip > 0:
         for j in range(moves):
             same, turned = after[scratch.same_at[j]], after[scratch.turned_at[j]]
@@ -469,7 +469,7 @@ def _look_up(moves: int, skip: float, after: Values, scratch: _Scratch) -> None:
 
 @inlined
 def _best(start: int, stop: int, scratch: _Scratch) -> float:
-    """What the best of these moves leads to; a draw where there are none, on a full board."""
+    """Return the value of the best of these moves; a draw if there are none, on a full board."""
     value = 0.0 if start == stop else -1000.0
     for j in range(start, stop):
         value = max(value, scratch.worths[j])

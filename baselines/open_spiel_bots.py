@@ -1,7 +1,7 @@
-"""Bots and searches of OpenSpiel as policies: ``openspiel:algorithm=mcts``.
+"""OpenSpiel's bots and searches as policies: ``openspiel:algorithm=mcts``.
 
-They play OpenSpiel's own ``tic_tac_toe`` or ``mnk``, by :mod:`ttt_envs.open_spiel`; games with skips are unknown there.
-``pyspiel`` is imported when a policy is made: ``pip install open_spiel``.
+They play OpenSpiel's own ``tic_tac_toe`` or ``mnk``, see :mod:`ttt_envs.open_spiel`; OpenSpiel has no skips.
+``pyspiel`` is imported when a policy is created: ``pip install open_spiel``.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from ttt_envs.rules import Game
 from ttt_envs.specs import Named, load_object, nearest
 
 if TYPE_CHECKING:
-    import pyspiel  # which is there only for who has OpenSpiel
+    import pyspiel  # an optional dependency
 
 Algorithm = Literal["mcts", "alpha-beta", "random"]
 
 WHOLE = 9
-"""cells of the largest board that alpha-beta, which is plain Python there, searches to the end of the game"""
+"""Maximum number of cells for a search to the end by alpha-beta, which is plain Python in OpenSpiel."""
 MOST = 2**31 - 1
-"""of what a C++ int holds"""
+"""Maximum value of a C++ int."""
 
 
 @dataclass(frozen=True)
 class OpenSpielBot(Named):
     """A bot or search of OpenSpiel: ``mcts`` is its ``MCTSBot``, ``alpha-beta`` its ``minimax.alpha_beta_search``.
 
-    ``alpha-beta`` plays the first of the best moves, ``random`` is its uniform bot: both are pure. ``mcts`` takes two
-    seeds for each position from the generator handed down, and begins every search anew, as there.
+    ``alpha-beta`` plays the first of the best moves, ``random`` is its uniform bot: both are pure. ``mcts`` draws two
+    seeds for each position from the generator, and starts every search anew, as in OpenSpiel.
 
     Raises:
-        ValueError: OpenSpiel is not installed, a game with skips, a setting out of range.
+        ValueError: OpenSpiel is not installed, the game has skips, or a setting is out of range.
     """
 
     name: ClassVar[str] = "openspiel"
@@ -46,15 +46,15 @@ class OpenSpielBot(Named):
     game: Game
     algorithm: Algorithm = "mcts"
     simulations: int = 200
-    """of mcts, for every move"""
+    """number of simulations per move, for mcts"""
     c: float = 1.4
-    """of mcts, weight of exploration"""
+    """exploration weight, for mcts"""
     rollouts: int = 1
-    """of mcts, random games from every leaf, whose mean judges it"""
+    """number of random games per leaf, whose mean evaluates it, for mcts"""
     solve: bool = True
-    """of mcts: pass on what is certain"""
+    """whether to propagate solved values, for mcts"""
     depth: int | None = None
-    """of alpha-beta, plies to look ahead, where what is not over counts as a draw; none: to the end of the game"""
+    """number of plies to look ahead, for alpha-beta; an unfinished game counts as a draw; none: to the end"""
 
     def __post_init__(self) -> None:
         if self.algorithm not in get_args(Algorithm):
@@ -75,18 +75,18 @@ class OpenSpielBot(Named):
             )
         if importlib.util.find_spec("pyspiel") is None:
             raise ValueError("openspiel needs OpenSpiel, which is not installed: pip install open_spiel")
-        load_game(self.game)  # a game that is unknown there is told now
+        load_game(self.game)  # raises errors for unknown games early
 
     @property
     def pure(self) -> bool:
-        """Whether nothing is drawn."""
+        """Whether the policy draws no random numbers."""
         return self.algorithm != "mcts"
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
-        """float64[B, rows * columns]; of ``mcts`` and ``alpha-beta`` all for one move.
+        """Return float64[B, rows * columns]; one-hot for ``mcts`` and ``alpha-beta``.
 
         Raises:
-            ValueError: ``mcts`` without ``rng``; a position that no game without skips leads to.
+            ValueError: ``mcts`` without ``rng``, or a position is unreachable without skips.
         """
         if rng is None and not self.pure:
             raise ValueError(f"{self} draws its simulations: give it rng=np.random.default_rng(seed)")
@@ -102,7 +102,7 @@ class OpenSpielBot(Named):
         return out
 
     def _shares(self, state: pyspiel.State, seed: int, seed_of_rollouts: int) -> list[tuple[int, float]]:
-        """Actions and their probabilities in one state."""
+        """Return actions and their probabilities in one state."""
         import pyspiel
 
         game = state.get_game()
@@ -114,9 +114,7 @@ class OpenSpielBot(Named):
             )
             return shares
         evaluator = pyspiel.RandomRolloutEvaluator(self.rollouts, seed_of_rollouts)
-        bot = pyspiel.MCTSBot(
-            game, evaluator, self.c, self.simulations, 0, self.solve, seed, False
-        )  # no limit of memory
+        bot = pyspiel.MCTSBot(game, evaluator, self.c, self.simulations, 0, self.solve, seed, False)  # no memory limit
         return [(bot.step(state), 1.0)]
 
     def _alpha_beta(self, game: pyspiel.Game, state: pyspiel.State) -> int:

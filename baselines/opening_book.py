@@ -1,11 +1,11 @@
-"""Opening books: what became of the moves of many games, by position up to symmetry, and a policy that plays by it.
+"""Opening books: results of the moves of many games, by position up to symmetry, and a policy that plays by a book.
 
-For every position of the first plies, seen by its mover, a book has the moves that were made there and how many of
-those games the mover won, drew and lost (Hsu, Theory of Computer Games: the open book). It keeps moves and not the
-positions after them, so that a move counts for the position in which it was made and no other. A move is good by
+For every position of the first plies, in the mover's view, a book has the moves that were played there, and how many of
+those games the mover won, drew and lost (Hsu, Theory of Computer Games: the open book). It stores moves and not
+successors, so a move counts only for the position in which it was made. The score of a move is
 (wins + draws / 2) / games.
 
-A book is one file: a line of JSON that says whose it is, then the arrays of :class:`Book`, which are memory-mapped.
+A book is one file: a line of JSON with its description, then the arrays of :class:`Book`, which are memory-mapped.
 """
 
 from __future__ import annotations
@@ -32,55 +32,55 @@ from ttt_envs.specs import Named, make_policy
 from ttt_envs.symmetry import inverse, least_keys, symmetries
 
 FORMAT = 1
-"""version of a file"""
+"""version of the file format"""
 MOST_PLIES = 64
-"""plies that a book may have"""
+"""Maximum number of plies of a book."""
 
 _HEAD = 1 << 12
-"""bytes of the first line"""
+"""Size of the first line in bytes."""
 _ALIGNED = 64
-"""arrays begin at multiples of so many bytes"""
+"""Alignment of arrays in bytes."""
 _LARGEST = 1 << 34
-"""bytes that a file may have"""
+"""Maximum size of a file in bytes."""
 
 Choose = Literal["best", "ucb", "softmax"]
 
 
 @cache
 def _symmetries(game: Game) -> tuple[Integers, Integers]:
-    """The symmetries of a board, and what undoes them: int64[S, rows * columns] each."""
+    """Return the symmetries of a board, and their inverses: int64[S, rows * columns] each."""
     found = symmetries(game)
     return found, inverse(found)
 
 
 class BookError(ValueError):
-    """A file is no opening book, or that of another game."""
+    """The file is not an opening book, or is of another game."""
 
 
 class Canonical(NamedTuple):
-    """Positions as a book knows them: of all images under the symmetries of the board the one with the least key."""
+    """Canonical positions: for each the least key among its symmetric boards."""
 
     keys: Keys
-    """uint64[B, words]: of that image, as its mover sees it"""
+    """uint64[B, words]: keys of the canonical boards, in the mover's view"""
     same: Flags
-    """bool[B, S]: which symmetries make it"""
+    """bool[B, S]: symmetries that map a board to its canonical board"""
 
     @classmethod
     def of(cls, boards: Boards, game: Game) -> Canonical:
-        """Of positions; the mover's stones are 1 there, whoever he is."""
+        """Canonicalise positions; the mover's stones become 1."""
         return cls(*least_keys(boards.own_first(), _symmetries(game)[0]))
 
     def cells(self, actions: Integers, game: Game) -> Integers:
-        """int64[B]: where moves int64[B] go in the images, of several symmetries the least."""
+        """Return int64[B]: the moves int64[B] on the canonical boards; the least cell if symmetries differ."""
         to = _symmetries(game)[1][:, actions].T
         return np.asarray(np.where(self.same, to, game.cells).min(axis=1))
 
 
 class Moves(NamedTuple):
-    """What a book says of one position."""
+    """A book's moves in one position."""
 
     actions: tuple[Integers, ...]
-    """for every move the actions that it may stand for, which the symmetries of the position turn into each other"""
+    """for every move its equivalent actions, under the symmetries of the position"""
     results: Integers
     """int64[moves, 3]: games that the mover won, drew and lost"""
 
@@ -91,7 +91,7 @@ class Moves(NamedTuple):
 
 
 def goodness_of(results: NDArray[Any]) -> Reals:
-    """float64[M] of results [M, 3]."""
+    """Return float64[M] from results [M, 3]: (wins + draws / 2) / games."""
     return np.asarray((results[:, 0] + results[:, 1] / 2) / results.sum(axis=1), np.float64)
 
 
@@ -99,12 +99,12 @@ class Book:
     """The moves of an opening book, read-only; see :func:`read_book` and :func:`make_book`.
 
     Attributes:
-        game: what is played.
-        plies: stones on a board from which on it says nothing.
-        games: how many games it was made of.
+        game: the game.
+        plies: number of stones from which on it has no positions.
+        games: number of games it was made of.
         positions: uint64[P, words], sorted: the keys of positions.
-        starts: int64[P + 1]: where the moves of a position begin.
-        cells: int64[M]: where moves go in the images of the positions.
+        starts: int64[P + 1]: start of the moves of a position.
+        cells: int64[M]: cells of the moves on the canonical boards.
         results: int64[M, 3]: games that the mover won, drew and lost.
     """
 
@@ -116,11 +116,11 @@ class Book:
 
     @cached_property
     def _in_order(self) -> NDArray[Any]:
-        """[P]: the keys as something that numpy finds its way in."""
+        """[P]: the keys in a form that numpy can search in."""
         return self.positions[:, 0] if self.positions.shape[1] == 1 else _bytes_of(self.positions)
 
     def find(self, boards: Boards) -> tuple[Integers, Flags]:
-        """The rows of positions, int64[B], -1 where the book has none; and which symmetries lead there, bool[B, S]."""
+        """Return the rows of positions, int64[B], -1 if unknown; and the symmetries that lead there, bool[B, S]."""
         wanted = Canonical.of(boards, self.game)
         rows = np.full(len(boards.mover), -1)
         if len(self.positions):
@@ -131,7 +131,7 @@ class Book:
         return rows, wanted.same
 
     def moves(self, boards: Boards) -> list[Moves | None]:
-        """What the book says of positions, None where it says nothing."""
+        """Return the book's moves in positions, None for unknown ones."""
         images, _ = _symmetries(self.game)
         found: list[Moves | None] = []
         for row, same in zip(*self.find(boards), strict=True):
@@ -144,13 +144,13 @@ class Book:
         return found
 
     def spread(self, boards: Boards, shares: Reals) -> tuple[Reals, Flags]:
-        """Distributions over moves, float64[B, rows * columns], and where the book has one, bool[B].
+        """Return distributions over moves, float64[B, rows * columns], and whether the book has one, bool[B].
 
-        Moves that are symmetric in a position share what their one entry has.
+        Equivalent moves in a symmetric position split the share of their common entry.
 
         Args:
             boards: positions.
-            shares: float64[M], of the moves of the book.
+            shares: float64[M], for the moves of the book.
         """
         rows, same = self.find(boards)
         known = rows >= 0
@@ -166,10 +166,10 @@ class Book:
         return out, known
 
     def write(self, path: Path) -> None:
-        """Write the file, whole or not at all.
+        """Write the file atomically.
 
         Raises:
-            OSError: it cannot be written.
+            OSError: the file cannot be written.
         """
         arrays = self.positions, self.starts, self.cells, self.results
         digest = hashlib.sha256()
@@ -191,20 +191,20 @@ def _said(game: Game) -> dict[str, Any]:
 
 
 def _bytes_of(found: Keys) -> NDArray[Any]:
-    """Keys of several words as bytes that are in the same order."""
+    """Return keys of several words as bytes with the same order."""
     return np.ascontiguousarray(found.astype(">u8")).view(f"S{8 * found.shape[1]}").ravel()
 
 
 def read_book(path: str | Path, game: Game | None = None) -> Book:
-    """The book in a file, memory-mapped, once its hash is checked.
+    """Return the book in a file, memory-mapped, after a check of its hash.
 
     Args:
         path: the file.
-        game: what will be played; None for whatever the book is of.
+        game: the expected game; None for any.
 
     Raises:
-        OSError: no file.
-        BookError: a file of something else, of another game, or damaged.
+        OSError: there is no file.
+        BookError: the file is something else, of another game, or damaged.
     """
     path = Path(path)
     try:
@@ -221,12 +221,12 @@ def read_book(path: str | Path, game: Game | None = None) -> Book:
             at = _HEAD
             for _ in range(4):
                 file.seek(at)
-                arrays.append(mapped(file))  # which moves on in the file
+                arrays.append(mapped(file))  # this moves the file position
                 file.seek(at)
                 at = _end_of(file, arrays[-1].nbytes)
             book = Book(own, int(said["plies"]), int(said["games"]), *arrays)
             _check(book, str(said["sha256"]))
-        except Exception as problem:  # there is no end of ways in which a file can be wrong
+        except Exception as problem:  # files can be wrong in endless ways
             raise BookError(
                 f"{path} is no opening book, or a damaged one: make one by evaluate.py book build"
             ) from problem
@@ -236,14 +236,14 @@ def read_book(path: str | Path, game: Game | None = None) -> Book:
 
 
 def _end_of(file: IO[bytes], size: int) -> int:
-    """Where the array after that of ``size`` bytes begins which begins here."""
+    """Return the offset after the array of ``size`` bytes that begins here."""
     np.lib.format.read_magic(file)
     np.lib.format.read_array_header_1_0(file)
     return -(-(file.tell() + size) // _ALIGNED) * _ALIGNED
 
 
 def _check(book: Book, sha256: str) -> None:
-    """Raise ValueError where the arrays are not what they should be."""
+    """Raise ValueError if the arrays are invalid."""
     positions, starts, cells, results = arrays = book.positions, book.starts, book.cells, book.results
     shapes = (len(positions), words_of(book.game)), (len(positions) + 1,), (len(cells),), (len(cells), 3)
     kinds = np.uint64, np.int64, np.int64, np.int64
@@ -266,10 +266,10 @@ def _check(book: Book, sha256: str) -> None:
 
 
 class Made(NamedTuple):
-    """Moves that were made, and what became of them."""
+    """Moves that were made, and their results."""
 
     boards: Boards
-    """in which position"""
+    """the positions before the moves"""
     actions: Integers
     """int64[B]"""
     results: Integers
@@ -282,7 +282,7 @@ class _Counts(NamedTuple):
     results: Integers
 
     def with_(self, other: _Counts) -> _Counts:
-        """The moves of both, every one once and in order."""
+        """Merge the moves of both, sorted and unique."""
         kept = np.concatenate([self.keys, other.keys])
         cells, results = np.append(self.cells, other.cells), np.concatenate([self.results, other.results])
         order = np.lexsort((cells, *kept.T[::-1]))
@@ -293,17 +293,17 @@ class _Counts(NamedTuple):
 
 
 def make_book(game: Game, made: Iterable[Made], *, plies: int, minimum: int = 1, games: int = 0) -> Book:
-    """A book of moves that were made.
+    """Return a book of moves that were made.
 
     Args:
-        game: what was played.
+        game: the game.
         made: the moves, in any order and in parts of any size.
-        plies: stones on a board from which on the book says nothing, 1 to 64.
-        minimum: games in which a move must have been made, 1 or more.
-        games: how many there were in all; for people.
+        plies: number of stones from which on the book has no positions, 1 to 64.
+        minimum: minimum number of games of a move, 1 or more.
+        games: total number of games; for information.
 
     Raises:
-        ValueError: no such number of plies, or minimum.
+        ValueError: the number of plies, or the minimum, is invalid.
     """
     check_plies(plies)
     if minimum < 1:
@@ -326,7 +326,7 @@ def make_book(game: Game, made: Iterable[Made], *, plies: int, minimum: int = 1,
 
 
 def check_plies(plies: int) -> None:
-    """Raise ValueError for no number of plies of a book."""
+    """Raise ValueError for an invalid number of plies of a book."""
     if not 1 <= plies <= MOST_PLIES:
         raise ValueError(f"plies={plies} makes no book: choose 1 to {MOST_PLIES} stones up to which positions are kept")
 
@@ -336,25 +336,25 @@ def check_plies(plies: int) -> None:
 
 
 def ucb_shares(starts: Integers, results: NDArray[Any], c: float) -> Reals:
-    """How often UCB1 makes each move of a position whose goodness stays what it is, as shares of its games.
+    """Return how often UCB1 selects each move of a position with constant scores, as shares of its games.
 
-    Its index is goodness + c sqrt(ln N / n), with n of N games for a move (Auer, Cesa-Bianchi and Fischer, 2002; there
-    c is the root of 2). It makes the move with the highest, so that in the long run all indices are the same number l,
-    and n = c**2 ln N / (l - goodness)**2; l is what makes them N in all.
+    Its index is score + c sqrt(ln N / n), with n of N games for a move (Auer, Cesa-Bianchi and Fischer, 2002; there c
+    is the root of 2). It selects the move with the highest index, so that in the long run all indices equal a number l,
+    and n = c**2 ln N / (l - score)**2; l follows from the sum N of all n.
 
     Args:
-        starts: int64[P + 1]: where the moves of a position begin.
+        starts: int64[P + 1]: start of the moves of a position.
         results: [M, 3]: games won, drawn and lost.
-        c: weight of exploration, above 0.
+        c: exploration weight, above 0.
 
     Returns:
         float64[M].
     """
     good, count = goodness_of(results), np.diff(starts)
     games = np.add.reduceat(results.sum(axis=1), starts[:-1]).astype(np.float64)
-    unit = c * np.sqrt(np.log(np.maximum(games, 2)) / games)  # of one game there is one move
+    unit = c * np.sqrt(np.log(np.maximum(games, 2)) / games)  # a position with one game has one move
     best = np.maximum.reduceat(good, starts[:-1])
-    low, high = best + unit, best + unit * np.sqrt(count)  # one move alone; all as good
+    low, high = best + unit, best + unit * np.sqrt(count)  # extremes: one move has all games; all scores are equal
     for _ in range(60):
         middle = (low + high) / 2
         wide = np.add.reduceat((np.repeat(unit, count) / (np.repeat(middle, count) - good)) ** 2, starts[:-1]) > 1
@@ -363,14 +363,14 @@ def ucb_shares(starts: Integers, results: NDArray[Any], c: float) -> Reals:
 
 
 def best_move_shares(starts: Integers, results: NDArray[Any]) -> Reals:
-    """Equal shares of the best moves of each position, float64[M]; arguments as of :func:`ucb_shares`."""
+    """Return equal shares for the best moves of each position, float64[M]; arguments as for :func:`ucb_shares`."""
     good = goodness_of(results)
     best = np.repeat(np.maximum.reduceat(good, starts[:-1]), np.diff(starts))
     return _normed(starts, (good >= best - TIE).astype(np.float64))
 
 
 def softmax_shares(starts: Integers, results: NDArray[Any], temperature: float) -> Reals:
-    """Shares that go as exp(goodness / temperature), float64[M]; arguments as of :func:`ucb_shares`."""
+    """Return shares by exp(score / temperature), float64[M]; arguments as for :func:`ucb_shares`."""
     good = goodness_of(results)
     best = np.repeat(np.maximum.reduceat(good, starts[:-1]), np.diff(starts))
     return _normed(starts, np.exp((good - best) / temperature))
@@ -382,26 +382,26 @@ def _normed(starts: Integers, weights: Reals) -> Reals:
 
 @dataclass(frozen=True)
 class OpeningBook(Named):
-    """Plays by an opening book while it has moves, and then as another policy.
+    """Plays by an opening book while it has moves, and then like another policy.
 
     Raises:
-        BookError, ValueError: a file that is no book of the game, a setting out of range.
-        OSError: no file.
+        BookError, ValueError: the file is not a book of the game, or a setting is out of range.
+        OSError: there is no file.
     """
 
     name: ClassVar[str] = "book"
 
     game: Game
     path: str
-    """the file, as evaluate.py book build makes it"""
+    """the file, made by evaluate.py book build"""
     choose: Choose = "best"
-    """the best move; or more than one: as often as ucb would make it, or by softmax of how good it is"""
+    """the best move; or random moves: with the frequencies of ucb, or by softmax of their scores"""
     then: str | Policy = "expectiminimax"
-    """who plays where the book has no move"""
+    """the policy for positions without book moves"""
     c: float = 1.4
-    """weight of exploration, of ucb"""
+    """exploration weight, for ucb"""
     temperature: float = 0.05
-    """of softmax: shares go as exp(goodness / temperature)"""
+    """for softmax: shares are exp(score / temperature)"""
 
     def __post_init__(self) -> None:
         for name, value in (("c", self.c), ("temperature", self.temperature)):
@@ -409,11 +409,11 @@ class OpeningBook(Named):
                 raise ValueError(f"{name}={value:g} is out of range: choose a number above 0")
         if self.choose not in ("best", "ucb", "softmax"):
             raise ValueError(f"choose={self.choose!r} is not known: choose best, ucb or softmax")
-        self.book, self._then  # noqa: B018  # now, rather than at the first move
+        self.book, self._then  # noqa: B018  # raises errors early
 
     @cached_property
     def book(self) -> Book:
-        """What it plays by."""
+        """The opening book."""
         return read_book(self.path, self.game)
 
     @cached_property
@@ -422,21 +422,21 @@ class OpeningBook(Named):
 
     @property
     def pure(self) -> bool:
-        """Whether who plays then is."""
+        """Whether the following policy is pure."""
         return self._then.pure
 
     @property
     def symmetric(self) -> bool:
-        """Whether who plays then is: a book knows no other positions than classes of images."""
+        """Whether the following policy is; a book itself is, because positions are stored up to symmetry."""
         return is_symmetric(self._then)
 
     @property
     def colour_blind(self) -> bool:
-        """Whether who plays then is: a book knows own stones and the opponent's."""
+        """Whether the following policy is; a book itself is, because positions are stored in the mover's view."""
         return is_colour_blind(self._then)
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
-        """float64[B, rows * columns]; ``rng`` as whoever plays then needs it."""
+        """Return float64[B, rows * columns]; ``rng`` as the following policy needs it."""
         out, known = self.of_book(boards)
         if not known.all():
             out[~known] = self._then.probabilities(boards.take(~known), rng)
@@ -444,7 +444,7 @@ class OpeningBook(Named):
 
     @cached_property
     def _shares(self) -> Reals:
-        """float64[M]: of the moves of the book."""
+        """float64[M]: shares of the moves of the book."""
         book = self.book
         if not len(book.cells):
             return np.zeros(0)
@@ -455,7 +455,7 @@ class OpeningBook(Named):
         return best_move_shares(book.starts, book.results)
 
     def of_book(self, boards: Boards) -> tuple[Reals, Flags]:
-        """The distributions of the book alone, float64[B, rows * columns], and where it has one, bool[B]."""
+        """Return the distributions of the book alone, float64[B, rows * columns], and whether it has one, bool[B]."""
         out, known = np.zeros(boards.cells.shape), np.zeros(len(boards.mover), np.bool_)
         early = np.count_nonzero(boards.cells, axis=1) < self.book.plies
         if early.any():
@@ -464,28 +464,28 @@ class OpeningBook(Named):
 
 
 class OpeningBookWithMemory(OpeningBook):
-    """The same where who plays then has a memory, which begins where the book ends."""
+    """An opening book followed by a policy with a player, which takes over at the end of the book."""
 
     def player(self) -> BookPlayer:
-        """A player that has nothing to remember yet."""
+        """Return a new player with empty memory."""
         assert isinstance(self._then, HasPlayer)
         return BookPlayer(self, self._then.player())
 
 
 class BookPlayer:
-    """Plays games by a book, and hands each of them over to a player with a memory where the book ends."""
+    """Plays games by a book, and hands each over to a player with memory at the end of the book."""
 
     def __init__(self, policy: OpeningBook, then: Player) -> None:
         self.policy, self.then = policy, then
 
     def begin(self, slots: Integers) -> None:
-        """New games begin in ``slots`` int64[B]."""
+        """Start new games in ``slots`` int64[B]."""
         self.then.begin(slots)
 
     def act(
         self, boards: Boards, slots: Integers, rng: np.random.Generator, time_left: Reals | None = None
     ) -> Integers:
-        """int64[B]: a move in each of the games ``slots``; one uniform number for each is drawn first."""
+        """Return int64[B]: a move in each of the games ``slots``; first draws one uniform number for each."""
         shares, known = self.policy.of_book(boards)
         u = rng.random(len(slots))
         out = np.empty(len(slots), np.int64)
@@ -504,6 +504,6 @@ def load_book(
     c: float = 1.4,
     temperature: float = 0.05,
 ) -> OpeningBook:
-    """The policy ``book``; see :class:`OpeningBook`."""
+    """Create the policy ``book``; see :class:`OpeningBook`."""
     kind = OpeningBookWithMemory if isinstance(make_policy(then, game), HasPlayer) else OpeningBook
     return kind(game, path, choose, then, c, temperature)

@@ -1,4 +1,4 @@
-"""What can be reached from the empty board: which boards, with whom to move, and how many."""
+"""Enumeration of the boards and positions reachable from the empty board."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from ttt_envs.rules import NOT_OVER, Game, is_legal, skip_chance_of, standing_of
 from ttt_envs.symmetry import symmetries
 
 WON, DRAWN = 4, 16
-"""in :func:`reached`: WON << m, player m has a line; the board is full without one"""
+"""codes of :func:`reached`: WON << m, player m has a line; DRAWN, the board is full without one"""
 
 
 class Counts(NamedTuple):
-    """What can be reached from the empty board."""
+    """Numbers of boards, positions and games reachable from the empty board."""
 
     positions_not_over: int
-    """pairs of cells and mover in which somebody is to move"""
+    """pairs of cells and mover of games in progress"""
     boards_not_over: int
     boards_over: int
     won_by_player_0: int
-    """boards over because player_0 has a line"""
+    """boards that are over because player_0 has a line"""
     won_by_player_1: int
     drawn: int
     by_stones: tuple[int, ...]
     """boards with 0, 1, ... stones, over or not"""
     classes: int
-    """boards that no symmetry of the board turns into each other"""
+    """number of boards up to the symmetries of the board"""
     games: int | None
-    """sequences of moves from the empty board to an end; None with skips, where players do not move by turns, and on
-    boards that are counted by sets"""
+    """sequences of moves from the empty board to an end; None with skips, where play does not alternate, and for boards
+    counted by sets"""
 
     @property
     def boards(self) -> int:
@@ -41,9 +41,9 @@ class Counts(NamedTuple):
 
 
 def reached(game: Game) -> NDArray[np.uint8]:
-    """What every board is, by its key: uint8[3**cells], 0 where no game comes to it.
+    """Return the status of every board, by its key: uint8[3**cells], 0 for unreachable boards.
 
-    Bit m is set where player m may be to move; a board that is over has ``WON << winner`` or ``DRAWN``.
+    Bit m is set if player m may be the mover; a finished board has ``WON << winner`` or ``DRAWN``.
     """
     found = np.zeros(3**game.cells, np.uint8)
     none = np.zeros((0, game.cells), np.int64)
@@ -53,7 +53,7 @@ def reached(game: Game) -> NDArray[np.uint8]:
 
 
 def count(game: Game) -> Counts:
-    """By one sweep upwards, marking what every position leads to."""
+    """Count by one upward sweep that marks the successors of every position."""
     size = game.cells
     made = np.zeros(3**size, np.uint8)
     paths = np.zeros(3**size if game.skip_chance == 0 else 0, np.uint64)
@@ -78,7 +78,7 @@ def count(game: Game) -> Counts:
 
 @inlined
 def count_up(cells: Cells) -> None:
-    """The board with the next key, in place; there must be one."""
+    """Advance to the board with the next key, in place; there must be one."""
     cell = 0
     while cells[cell] == 2:
         cells[cell] = 0
@@ -96,21 +96,21 @@ def _count_all(
     totals: Integers,
     fixed: Integers,
 ) -> int:
-    """Visit every board that can be reached, lowest key first.
+    """Visit every reachable board, lowest key first.
 
     Args:
-        made: uint8[3**cells] of zeros: bit m is set where player m may have made the board, until it is visited;
-            then it holds what :func:`reached` says of it.
-        paths: uint64[3**cells] of zeros: in how many ways a board is reached; of no length where that is not asked.
+        made: uint8[3**cells] of zeros: bit m is set if player m may have made the board, until it is visited; then it
+            holds the code of :func:`reached`.
+        paths: uint64[3**cells] of zeros: number of ways to reach a board; empty if not needed.
         images: int64[S, cells], the symmetries.
         parameters: ``Game.parameters``.
         by_stones: int64[cells + 1], written.
         totals: int64[6], written: boards won by player_0, by player_1, drawn, not over; positions not over.
-        fixed: int64[1], written: pairs of a board and a symmetry that leaves it as it is. Divided by the number of
-            symmetries that is the number of classes (the lemma of Burnside).
+        fixed: int64[1], written: pairs of a board and a symmetry that leaves it unchanged. Divided by the number of
+            symmetries this is the number of classes (Burnside's lemma).
 
     Returns:
-        The number of games, where ``paths`` is given.
+        The number of games, if ``paths`` is given.
     """
     size = images.shape[1]
     cells = np.zeros(size, np.int8)

@@ -1,4 +1,4 @@
-"""The two plainest opponents: random moves, and one ply of sense."""
+"""The simplest opponents: random moves, and one-ply wins and blocks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ttt_envs.specs import Named
 
 @dataclass(frozen=True)
 class Random(Named):
-    """Every legal move is equally likely."""
+    """Plays every legal move with equal probability."""
 
     name: ClassVar[str] = "random"
     pure: ClassVar[bool] = True
@@ -38,13 +38,13 @@ class Random(Named):
     game: Game
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
-        """float64[B, rows * columns]."""
+        """Return float64[B, rows * columns]."""
         legal = boards.legal(self.game)
         shares: Reals = legal / legal.sum(axis=1, keepdims=True)
         return shares
 
     def act(self, boards: Boards, rng: Uniforms) -> Integers:
-        """int64[B]."""
+        """Return int64[B]."""
         out = np.empty(len(boards.mover), np.int64)
         _random_moves(np.ascontiguousarray(boards.cells), rng.random(len(out)), out)
         return out
@@ -58,9 +58,9 @@ def _random_moves(cells: Cells, u: Reals, out: Integers) -> None:
 
 @dataclass(frozen=True)
 class WinOrBlock(Named):
-    """Wins where one stone wins, else blocks where one stone of the opponent would win, else moves at random.
+    """Wins if one stone wins, else blocks if one stone of the opponent would win, else moves at random.
 
-    Where several cells win, or several must be blocked, each is equally likely.
+    Several winning or blocking cells are equally likely.
     """
 
     name: ClassVar[str] = "win-or-block"
@@ -71,20 +71,20 @@ class WinOrBlock(Named):
     game: Game
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
-        """float64[B, rows * columns]."""
+        """Return float64[B, rows * columns]."""
         chosen = self._candidates(boards) == 0
         shares: Reals = chosen / chosen.sum(axis=1, keepdims=True)
         return shares
 
     def act(self, boards: Boards, rng: Uniforms) -> Integers:
-        """int64[B]."""
+        """Return int64[B]."""
         out = np.empty(len(boards.mover), np.int64)
         cells = np.ascontiguousarray(boards.cells)
         _win_or_block(cells, boards.mover, rng.random(len(out)), self.game.parameters, out)
         return out
 
     def _candidates(self, boards: Boards) -> Cells:
-        """int8[B, rows * columns]: 0 where this policy may move."""
+        """Return int8[B, rows * columns]: 0 for candidate moves."""
         out = np.empty(boards.cells.shape, np.int8)
         _closed_cells(np.ascontiguousarray(boards.cells), boards.mover, self.game.parameters, out)
         return out
@@ -92,7 +92,7 @@ class WinOrBlock(Named):
 
 @inlined
 def _close(board: Cells, mover: int, parameters: Parameters, wins: Cells, closed: Cells) -> None:
-    """1 in ``closed`` int8[rows * columns] for every cell that win-or-block does not consider; ``wins`` is scratch."""
+    """Mark all other cells than candidates with 1 in ``closed`` int8[rows * columns]; ``wins`` is scratch."""
     size = len(board)
     found = 0
     for turn in range(2):
@@ -106,7 +106,7 @@ def _close(board: Cells, mover: int, parameters: Parameters, wins: Cells, closed
 
 @inlined
 def _candidate_bits(board: Cells, mover: int, parameters: Parameters) -> int:
-    """The cells that win-or-block considers, as bits, on a board that fits into them."""
+    """Return the candidate moves as bits, on a board up to ``LARGEST_IN_BITS`` cells."""
     own, other = bits_of(board, stone_of(mover + 1)), bits_of(board, stone_of(2 - mover))
     legal = legal_bits(own, other, parameters)
     wins, blocks = winning_bits(own, parameters) & legal, winning_bits(other, parameters) & legal
@@ -116,7 +116,7 @@ def _candidate_bits(board: Cells, mover: int, parameters: Parameters) -> int:
 
 @compiled_allocating
 def _closed_cells(cells: Cells, mover: Cells, parameters: Parameters, out: Cells) -> None:
-    """1 in ``out`` int8[B, rows * columns] for every cell that win-or-block does not consider."""
+    """Mark all other cells than candidates with 1 in ``out`` int8[B, rows * columns]."""
     count, size = cells.shape
     wins = np.empty(size, np.int8)
     for b in range(count):
@@ -130,7 +130,7 @@ def _closed_cells(cells: Cells, mover: Cells, parameters: Parameters, out: Cells
 
 @compiled_allocating
 def _win_or_block(cells: Cells, mover: Cells, u: Reals, parameters: Parameters, out: Integers) -> None:
-    """The moves int64[B] on which uniform numbers fall."""
+    """Sample moves int64[B] with uniform numbers."""
     count, size = cells.shape
     wins, closed = np.empty(size, np.int8), np.empty(size, np.int8)
     for b in range(count):

@@ -1,12 +1,12 @@
-"""Exact values of every position, by backward induction over the whole game, skips included; and perfect play.
+"""Exact values of every position by backward induction over the whole game, including skips; and perfect play.
 
-A move leads to an *afterstate*: a stone more, and chance has yet to say who moves. The solver keeps the value of every
-afterstate, ``after[m, b]``: the expected result to player_0, from -1 to 1, once player m has made board b. Then a move
-is worth what stands in one entry, and the best of them is the value of a position. Boards are numbered by their base-3
-keys; a stone only ever increases the key, so one sweep from the highest key to the lowest meets every board after all
-that can follow it (Bellman, 1957; retrograde analysis in the tongue of game programs).
+A move leads to an *afterstate*: one more stone, before chance decides the next mover. The solver stores the value of
+every afterstate, ``after[m, b]``: the expected result for player_0, from -1 to 1, after player m has made board b. The
+value of a move is then one table entry, and the value of a position is the best of these. Boards are numbered by their
+base-3 keys. A stone only increases the key, so one sweep from the highest key to the lowest visits every board after
+all its successors (Bellman, 1957; retrograde analysis in game programming).
 
-Boards of 17 to 21 cells have too many boards for such a table, and are solved by layers: :mod:`baselines.layered`.
+Boards of 17 to 21 cells are too many for such a table and are solved layer by layer: :mod:`baselines.layered`.
 """
 
 from __future__ import annotations
@@ -48,67 +48,67 @@ from ttt_envs.rules import DRAW, NOT_OVER, Game, is_legal, skip_chance_of, stand
 from ttt_envs.specs import Named
 
 LARGEST = 16
-"""cells up to which all boards have their place in one table"""
+"""Maximum number of cells for a single table of all boards."""
 LARGEST_BY_LAYERS = layered.LARGEST
-"""cells up to which a game is solved"""
+"""Maximum number of cells of a solvable game."""
 FORMAT = 1
 """version of a stored table"""
 MADE_BY = source_of(bits, rules, sys.modules[__name__])
 LOOKED_AT = 300
-"""entries of a table from disk that are compared with those after them"""
+"""Number of entries of a cached table that are verified against their successors."""
 SMALLEST_KEPT = 1 << 22
-"""bytes from which a table is kept on disk; a smaller one is made faster than it is read"""
+"""Minimum size in bytes of a table cached on disk; computing a smaller one is faster than reading it."""
 LOW = 5
-"""cells in a block of boards, which the sweep works on at once"""
+"""Number of cells whose contents make up a block of boards, the unit of the sweep."""
 
 Progress = Callable[[float], None]
-"""called with the share of the work that is done, 0 to 1"""
+"""called with the fraction of work done, 0 to 1"""
 
 
 class Solution:
-    """The exact values of all positions of a game, made by :func:`solve`."""
+    """The exact values of all positions of a game, computed by :func:`solve`."""
 
     _tie = TIE
-    """moves that are so near to the best are as good"""
+    """tolerance within which moves count as equally good"""
 
     def __init__(self, game: Game, after: Reals, cache: bool) -> None:
         self.game = game
         self.after = after
-        """float64[2, 3**cells], read-only: the value to player_0 of board b (second index, by base-3 key) made by
-        player m (first index), before chance says who moves next"""
+        """float64[2, 3**cells], read-only: value for player_0 of board b (second index, base-3 key) made by player m
+        (first index), before chance decides the next mover"""
         self._cache = cache
         self.value = float(self.values(Boards.start(game))[0])
-        """of the empty board, to player_0"""
+        """value of the empty board for player_0"""
 
     def values(self, boards: Boards) -> Reals:
-        """The expected result of best play by both, to the mover: float64[B] from -1 to 1.
+        """Return the expected result under best play by both players, for the mover: float64[B] from -1 to 1.
 
-        A finished board has the result that stands on it.
+        The value of a finished board is its result.
         """
         out = np.empty(len(boards.mover))
         _values(np.ascontiguousarray(boards.cells), boards.mover, self.after, self.game.parameters, out)
         return out
 
     def action_values(self, boards: Boards) -> Reals:
-        """What each move is worth to the mover: float64[B, rows * columns], NaN where illegal."""
+        """Return the value of each move for the mover: float64[B, rows * columns], NaN where illegal."""
         out = np.empty(boards.cells.shape)
         _action_values(np.ascontiguousarray(boards.cells), boards.mover, self.after, self.game.parameters, out)
         return out
 
     def optimal_actions(self, boards: Boards) -> NDArray[np.bool_]:
-        """bool[B, rows * columns]: the moves within 1e-9 of the best; above 16 cells see :class:`LayeredSolution`."""
+        """Return bool[B, rows * columns]: moves within 1e-9 of the best, or see :class:`LayeredSolution`."""
         values = self.action_values(boards)
         best = np.max(values, axis=1, initial=-np.inf, where=~np.isnan(values), keepdims=True)
         optimal: NDArray[np.bool_] = values >= best - self._tie
         return optimal
 
     def distance(self, boards: Boards) -> Integers:
-        """Plies to the end under best play, int64[B]: the winner is as fast, the loser as slow as can be.
+        """Return the plies to the end under best play, int64[B]: winners minimise and losers maximise this distance.
 
-        A drawn position ends with the full board, a finished one is at 0.
+        A drawn position ends with the full board; a finished one has distance 0.
 
         Raises:
-            ValueError: the game has skips, and then no player knows how long it takes.
+            ValueError: the game has skips, so that the distance is random.
         """
         layered.check_distance(self.game)
         cells = np.ascontiguousarray(boards.cells)
@@ -121,12 +121,12 @@ class Solution:
 
     @cached_property
     def _halved(self) -> Reals:
-        """Of a game whose result counts half as much with every ply: 2**-d takes d + 1 plies."""
+        """The table ``after`` with results halved at every ply: 2**-d means d + 1 plies."""
         return _table(self.game, 0.5, self._cache, None)
 
     @cached_property
     def counts(self) -> Counts:
-        """How many positions there are, counted when first asked."""
+        """Numbers of positions, computed on first access."""
         return count(self.game)
 
     def __repr__(self) -> str:
@@ -134,11 +134,11 @@ class Solution:
 
 
 class LayeredSolution(Solution):
-    """The same by layers, as of a board of 17 to 21 cells: it has no table ``after`` of all boards.
+    """A solution by layers, for boards of 17 to 21 cells: it has no table ``after`` of all boards.
 
-    With skips values are float32 and rounded once a layer, so that they may be 7e-7 from the exact ones; moves that are
-    twice as near to the best count as optimal. Without skips they are exact, but only positions of alternate play have
-    one, and others are refused.
+    With skips, values are float32 and rounded once per layer, so they may differ from the exact ones by 7e-7; moves
+    within twice this error of the best count as optimal. Without skips values are exact, but only positions of
+    alternating play have one; others raise ValueError.
     """
 
     def __init__(self, table: layered.LayeredTable) -> None:
@@ -148,44 +148,44 @@ class LayeredSolution(Solution):
         self.value = float(self.values(Boards.start(self.game))[0])
 
     def values(self, boards: Boards) -> Reals:
-        """As :meth:`Solution.values`."""
+        """See :meth:`Solution.values`."""
         return self._table.values(boards)
 
     def action_values(self, boards: Boards) -> Reals:
-        """As :meth:`Solution.action_values`."""
+        """See :meth:`Solution.action_values`."""
         return self._table.action_values(boards)
 
     def distance(self, boards: Boards) -> Integers:
-        """As :meth:`Solution.distance`."""
+        """See :meth:`Solution.distance`."""
         return self._table.distances(boards)
 
     @cached_property
     def counts(self) -> Counts:
-        """How many positions there are, counted when first asked; not how many games."""
+        """Numbers of positions, computed on first access; without the number of games."""
         return count_by_sets(self.game)
 
 
 _alive: WeakValueDictionary[Game, Solution] = WeakValueDictionary()
 _latest: deque[Solution] = deque(maxlen=8)
-"""small tables, which are not kept on disk, outlive a pause between two that ask for them"""
+"""keeps recent small tables alive, because they are not cached on disk"""
 
 
 def solve(game: Game, *, cache: bool = True, memory: int | None = None, progress: Progress | None = None) -> Solution:
-    """The exact values of all positions of a game.
+    """Return the exact values of all positions of a game.
 
-    A table of more than 4 MiB is kept in the user's cache directory, or in the folder that ``TTT_ENVS_CACHE`` names,
-    checked by its hash, and read back memory-mapped; all of them take at most ``TTT_ENVS_CACHE_BYTES`` (4 GiB), and
-    with 0 nothing is kept. Above 16 cells it is a folder of layers: 3 GB for 4 x 5 with skips, which a process that
-    was killed leaves for the next to finish; where it is not kept, it takes memory instead.
+    A table of more than 4 MiB is cached in the user's cache directory, or in the folder ``TTT_ENVS_CACHE``, checked by
+    its hash, and memory-mapped when read. The cache takes at most ``TTT_ENVS_CACHE_BYTES`` (4 GiB); 0 disables it.
+    Above 16 cells the table is a folder of layers: 3 GB for 4 x 5 with skips. An interrupted build is resumed by the
+    next process. Without the cache, the layers are kept in memory.
 
     Args:
         game: up to 21 cells, with any skip chance.
-        cache: read and keep the table on disk.
-        memory: bytes that may be used above 16 cells; None for what is free.
-        progress: called with the share that is done.
+        cache: whether to read and store the table on disk.
+        memory: maximum memory in bytes above 16 cells; None for all free memory.
+        progress: called with the fraction done.
 
     Raises:
-        ValueError: a larger board; too little memory or disk.
+        ValueError: the board is larger, or memory or disk space is too small.
     """
     check_size(game)
     found = _alive.get(game) if cache else None
@@ -202,7 +202,7 @@ def solve(game: Game, *, cache: bool = True, memory: int | None = None, progress
 
 
 def check_size(game: Game) -> None:
-    """Raise ValueError for a board that :func:`solve` cannot tabulate."""
+    """Raise ValueError for a board too large for :func:`solve`."""
     if game.cells > LARGEST_BY_LAYERS:
         needed = 16 * 3**game.cells
         size = f"{needed:,}" if needed < 10**15 else f"{needed:.1e}"
@@ -214,17 +214,17 @@ def check_size(game: Game) -> None:
 
 
 def _layers(game: Game, cache: bool, memory: int | None, progress: Progress | None) -> layered.LayeredTable:
-    """The layers of a game, in a folder where so much is kept, else in memory."""
+    """Return the layers of a game, in a cache folder if the limit allows it, else in memory."""
     folder, size = None, layered.estimate(game).disk
     place = f"layers-{game.slug}", {"format": layered.FORMAT, "game": game.to_dict()}, layered.MADE_BY
-    if not (cache and layered.is_finished(game, Kept(*place).path.with_suffix(""))):  # before others make room for it
+    if not (cache and layered.is_finished(game, Kept(*place).path.with_suffix(""))):  # check before evicting others
         layered.check_memory(game, folder=cache and size <= limit(), memory=memory)
     if cache:
         folder = kept_folder(*place, size)
     while True:
         try:
             return layered.build(game, folder, memory=memory, progress=progress)
-        except layered.InUse:  # its layers will be read
+        except layered.InUse:  # another process is building; its layers will be read
             time.sleep(1.0)
 
 
@@ -233,7 +233,7 @@ def _layers(game: Game, cache: bool, memory: int | None, progress: Progress | No
 
 
 def _table(game: Game, discount: float, cache: bool, progress: Progress | None) -> Reals:
-    """``after`` of a game whose result is multiplied by ``discount`` with every ply, read-only."""
+    """Return ``after`` with results multiplied by ``discount`` at every ply, read-only."""
     kept = None
     if cache:
         kept = Kept(
@@ -258,9 +258,9 @@ def kept_or_made(
     make: Callable[[], Reals],
     holds: Callable[[Reals], bool] = lambda found: True,
 ) -> Reals:
-    """An array float64[shape], read-only: of 4 MiB or more it is read from its place on disk, or made and put there.
+    """Return an array float64[shape], read-only: computed, or above 4 MiB loaded from the disk cache.
 
-    What is read and does not hold is made anew.
+    A cached array that fails the check ``holds`` is recomputed.
     """
     if kept is None or 8 * math.prod(shape) < SMALLEST_KEPT:
         found = make()
@@ -268,7 +268,7 @@ def kept_or_made(
         read = kept.read(shape, np.float64)
         if read is None or not holds(read):
             found = make()
-            # from here on other processes share its memory
+            # from here on, its memory is shared with other processes
             read = kept.read(shape, np.float64) if kept.write(found) else None
         if read is not None:
             found = read
@@ -277,12 +277,12 @@ def kept_or_made(
 
 
 def follows(game: Game, after: Reals, discount: float = 1.0) -> bool:
-    """Whether some entries of a table are what those after them say: the empty board's, and :data:`LOOKED_AT` others.
+    """Return whether a sample of entries is consistent with their successors: the empty board and random others.
 
     Args:
-        game: whose table.
-        after: float64[2, 3**cells], as :class:`Solution` keeps it.
-        discount: what a result is multiplied by with every ply.
+        game: the game of the table.
+        after: float64[2, 3**cells], as in :class:`Solution`.
+        discount: factor applied to a result at every ply.
     """
     rng = np.random.default_rng(0)
     skip, powers = game.skip_chance, 3 ** np.arange(game.cells)
@@ -310,20 +310,20 @@ def follows(game: Game, after: Reals, discount: float = 1.0) -> bool:
 
 
 def sweep(game: Game, *, discount: float = 1.0, average: bool = False, progress: Progress | None = None) -> Reals:
-    """The values of all afterstates, to player_0: float64[2, 3**cells], as :class:`Solution` keeps them.
+    """Compute the values of all afterstates, for player_0: float64[2, 3**cells], as in :class:`Solution`.
 
     Args:
         game: up to 16 cells.
-        discount: what a result is multiplied by with every ply.
-        average: both players move at random; else they move at their best.
-        progress: called with the share that is done.
+        discount: factor applied to a result at every ply.
+        average: whether both players move uniformly at random; else they play optimally.
+        progress: called with the fraction done.
     """
     size = game.cells
     low = min(LOW, size)
     after = np.empty((2, 3**size))
     low_bits, high_bits = _bits(game, 0, low), _bits(game, low, size)
     blocks = high_bits.shape[1]
-    stretch = max(1, blocks // 100) if size > 12 else blocks  # so that progress is seen and an interrupt is heard
+    stretch = max(1, blocks // 100) if size > 12 else blocks  # for progress reports and interrupts
     for stop in range(blocks, 0, -stretch):
         start = max(0, stop - stretch)
         _sweep_blocks(start, stop, size, low, low_bits, high_bits, discount, average, game.parameters, after)
@@ -333,7 +333,7 @@ def sweep(game: Game, *, discount: float = 1.0, average: bool = False, progress:
 
 
 def _bits(game: Game, start: int, stop: int) -> Integers:
-    """int64[2, 3**(stop - start)]: the bits of player_0's and player_1's stones for all contents of some cells."""
+    """Return int64[2, 3**(stop - start)]: bits of both players' stones for all contents of the cells in the range."""
     cells = np.arange(3 ** (stop - start))
     bits = np.zeros((2, len(cells)), np.int64)
     for cell in range(start, stop):
@@ -357,13 +357,13 @@ def _sweep_blocks(
     parameters: Parameters,
     after: Reals,
 ) -> None:
-    """Blocks ``stop - 1`` down to ``start``; all blocks above are done.
+    """Compute blocks ``stop - 1`` down to ``start``; all blocks above must be done.
 
-    A stone on a high cell leads to the same place in another block: that maximum, or sum, runs over whole blocks, which
-    the compiler vectorises, as it does the search for lines. Only stones on the few low cells are followed one by one.
+    A stone on a high cell leads to the same place in another block. That maximum, or sum, runs over whole blocks and is
+    vectorised, and so is the search for lines. Only stones on the few low cells are followed one by one.
     """
     block = 3**low
-    first = np.empty(block)  # the best of player_0's moves, or their sum, then of player_1's
+    first = np.empty(block)  # maximum over player_0's moves, or their sum; `second` likewise for player_1
     second = np.empty(block)
     lines = np.empty(block, np.int64)
     free, steps = _free_cells(low)
@@ -380,7 +380,7 @@ def _sweep_blocks(
 
 @inlined_allocating
 def _free_cells(low: int) -> tuple[Integers, Integers]:
-    """int64[3**low], how many low cells are empty; int64[3**low, low], what a stone of player_0 there adds to a key."""
+    """Return the number of empty low cells, int64[3**low], and the key increments of player_0's stones there."""
     block = 3**low
     free, steps = np.zeros(block, np.int64), np.empty((block, low), np.int64)
     for i in range(block):
@@ -395,7 +395,7 @@ def _free_cells(low: int) -> tuple[Integers, Integers]:
 
 @inlined
 def _follow_high(high: int, count: int, average: bool, after: Reals, first: Reals, second: Reals) -> int:
-    """What stones on ``count`` high cells lead to, the best or the sum, into ``first`` and ``second``; how many."""
+    """Write the maximum or sum over stones on ``count`` high cells into ``first`` and ``second``; return the number."""
     block = len(first)
     base = high * block
     first[:] = 0.0 if average else -2.0
@@ -434,11 +434,11 @@ def _follow_low(
     by_first: Reals,
     by_second: Reals,
 ) -> None:
-    """The values of a block, by who has just moved, from what stones on high cells lead to, and stones on low ones."""
+    """Compute the values of a block, by last player, from the results for high cells and stones on low cells."""
     skip = skip_chance_of(parameters)
     for i in range(len(first) - 1, -1, -1):
         if lines[i] != 0 or open_high + free[i] == 0:
-            # one line: won; none on a full board: drawn; two cannot occur
+            # one line: a win; none on a full board: a draw; two cannot occur
             value = 1.0 if lines[i] == 1 else (-1.0 if lines[i] == 2 else 0.0)
             by_first[i] = value
             by_second[i] = value
@@ -462,12 +462,12 @@ def _follow_low(
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Reading the table
+# Table lookup
 
 
 @inlined
 def table_key(cells: Cells) -> int:
-    """The base-3 key of a board of few cells."""
+    """Return the base-3 key of a board of up to 16 cells."""
     key = 0
     for cell in range(len(cells) - 1, -1, -1):
         key = key * 3 + wide(cells[cell])
@@ -476,7 +476,7 @@ def table_key(cells: Cells) -> int:
 
 @inlined
 def _best(cells: Cells, key: int, mover: int, after: Reals, parameters: Parameters) -> float:
-    """The value of the best move to the mover, on a board that is not full."""
+    """Return the value of the best move for the mover, on a board that is not full."""
     best = -2.0
     step = (mover + 1) * wide(1)
     sign = 1.0 - 2.0 * mover
@@ -493,7 +493,7 @@ def _values(cells: Cells, mover: Cells, after: Reals, parameters: Parameters, ou
         player = wide(mover[b])
         if standing_in_bits(cells[b], parameters) == NOT_OVER:
             out[b] = _best(cells[b], table_key(cells[b]), player, after, parameters)
-        else:  # chance has no part in a result: both entries hold it
+        else:  # results do not depend on chance: both entries are equal
             out[b] = (1.0 - 2.0 * player) * after[0, table_key(cells[b])]
 
 
@@ -512,7 +512,7 @@ def _action_values(cells: Cells, mover: Cells, after: Reals, parameters: Paramet
 
 @compiled
 def _optimal(cells: Cells, mover: Cells, after: Reals, epsilon: float, parameters: Parameters, out: Reals) -> None:
-    """Equal shares for the best moves, mixed with equal shares for all, on boards that are not finished."""
+    """Write equal shares for the best moves, mixed with equal shares for all, on boards that are not finished."""
     for b in range(len(cells)):
         player = wide(mover[b])
         sign = 1.0 - 2.0 * player
@@ -540,7 +540,7 @@ def _optimal(cells: Cells, mover: Cells, after: Reals, epsilon: float, parameter
 
 @dataclass(frozen=True)
 class Optimal(Named):
-    """Perfect play, skips included: equal shares for all optimal moves; with probability epsilon any legal move."""
+    """Perfect play, including skips: equal shares for all optimal moves; with probability epsilon any legal move."""
 
     name: ClassVar[str] = "optimal"
     pure: ClassVar[bool] = True
@@ -549,21 +549,21 @@ class Optimal(Named):
 
     game: Game
     epsilon: float = 0.0
-    """probability of a random move, 0 to 1: a dial of strength"""
+    """probability of a random move, 0 to 1; controls the playing strength"""
     database: str | None = None
-    """a folder that evaluate.py database build has made of the whole game, which is then not solved"""
+    """a folder built by evaluate.py database build for the whole game, used instead of solving"""
 
     def __post_init__(self) -> None:
         if self.database is None:
             check_size(self.game)
         else:
-            self.solution  # noqa: B018  # what is wrong with it is told now
+            self.solution  # noqa: B018  # raises errors early
         if not 0 <= self.epsilon <= 1:
             raise ValueError(f"epsilon={self.epsilon} is no probability of a random move: choose 0 (perfect) to 1")
 
     @cached_property
     def solution(self) -> Solution:
-        """What it plays by, solved when first asked."""
+        """The solution, computed on first access."""
         if self.database is None:
             return solve(self.game)
         table = layered.open_table(self.game, Path(self.database))
@@ -575,7 +575,7 @@ class Optimal(Named):
         return LayeredSolution(table)
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
-        """float64[B, rows * columns]."""
+        """Return float64[B, rows * columns]."""
         if isinstance(self.solution, LayeredSolution):
             best, legal = self.solution.optimal_actions(boards), boards.legal(self.game)
             shares = (chosen / chosen.sum(axis=1, keepdims=True) for chosen in (best, legal))
@@ -586,11 +586,11 @@ class Optimal(Named):
         return out
 
     def values(self, boards: Boards) -> Reals:
-        """Of perfect play, float64[B], to the mover."""
+        """Return the values under perfect play, float64[B], for the mover."""
         return self.solution.values(boards)
 
     def action_values(self, boards: Boards) -> Reals:
-        """Of perfect play after the move, float64[B, rows * columns], to the mover, NaN where illegal."""
+        """Return action values under perfect play, float64[B, rows * columns], for the mover, NaN where illegal."""
         return self.solution.action_values(boards)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -598,4 +598,4 @@ class Optimal(Named):
             self.game,
             self.epsilon,
             self.database,
-        )  # without its table, which every process finds for itself
+        )  # without the table, which each process loads itself

@@ -1,9 +1,9 @@
 """Tables of positions, and the softmax policy that plays by one (Fujita and Watanabe; docs/baselines/table.md).
 
-A table holds an evaluation function: for every board, by its base-3 key, the expected result to player_0, from -1 to 1,
-when both players go on in some way: at random, which is the paper's function, at their best, or as a policy thinks
-that has values. Boards and movers that no game comes to hold 0. With skips the mover is not seen from the board, and a
-table has two halves, one for each player to move.
+A table holds an evaluation function: for every board, by its base-3 key, the expected result for player_0, from -1 to
+1, if both players continue in some way: at random, which is the paper's function, optimally, or as estimated by a
+policy with values. Unreachable boards and movers hold 0. With skips the board does not determine the mover, and a table
+has two halves, one for each player to move.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from ttt_envs.rules import Game, is_legal
 from ttt_envs.specs import Named, make_policy
 
 Terminal = Literal["equation", "as_published"]
-"""what a won board holds: the result, 1 or -1, as in Eq. (1) of the paper; or 0, as in its published program"""
+"""value of won boards: the result, 1 or -1, as in Eq. (1) of the paper; or 0, as in its published program"""
 
 FORMAT = 1
-"""version of a stored table"""
+"""version of the storage format"""
 MADE_BY = source_of(bits, rules, solver, reachable, sys.modules[__name__])
 LARGEST_OF_MOVES = 12
-"""cells up to which a table has a value for every move of every board"""
+"""Maximum number of cells for a table with a value for every move of every board."""
 LARGEST_STEADY = 1e4
-"""weight up to which what rounding does to values changes no probability by more than 1e-9"""
+"""Maximum weight for which rounding of values changes no probability by more than 1e-9."""
 CHUNK = 1 << 14
-"""positions that a policy is asked about at once"""
+"""Number of positions per call of a policy."""
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -50,44 +50,44 @@ CHUNK = 1 << 14
 
 
 def random_play_values(game: Game, terminal: Terminal = "equation") -> Reals:
-    """The paper's evaluation function: the expected result to player_0 when both play at random.
+    """Return the paper's evaluation function: the expected result for player_0 if both players move at random.
 
-    The mean over all moves of what follows, back to results of +1, -1 and 0 (Eqs. 1 and 2); chance weighs who moves
-    next. This is the value of *random* play, which the paper calls perfect because every position is counted.
+    It is the mean over all moves, backed up from results of +1, -1 and 0 (Eqs. 1 and 2); chance weighs the next mover.
+    This is the value of *random* play, which the paper calls perfect because every position is counted.
 
     Args:
         game: up to 16 cells.
-        terminal: ``"equation"``, won boards hold their result; ``"as_published"``, they hold 0, and a move that wins is
-            worth as much as a draw to whoever reads the table. The other values are the same.
+        terminal: ``"equation"``, won boards hold their result; ``"as_published"``, they hold 0, and a winning move
+            looks like a draw to a reader of the table. The other values are the same.
 
     Returns:
-        float64[3**cells] by the key of the board; with skips float64[2, 3**cells], by mover first. Read-only. Where
-        nobody is to move, both halves hold the result. Positions that cannot occur hold 0.
+        float64[3**cells] by the key of the board; with skips float64[2, 3**cells], with the mover as first index.
+        Read-only. Finished boards hold the result in both halves, unreachable positions 0.
 
     Raises:
-        ValueError: a larger board, another ``terminal``.
+        ValueError: the board is larger, or ``terminal`` is unknown.
     """
     return _table(game, "random", terminal)
 
 
 def optimal_values(game: Game, terminal: Terminal = "equation") -> Reals:
-    """The same of perfect play by both: see :func:`random_play_values`."""
+    """Return the same for optimal play by both players: see :func:`random_play_values`."""
     return _table(game, "optimal", terminal)
 
 
 def learned_values(game: Game, policy: str | Policy) -> Reals:
-    """What a policy that thinks in values thinks of every move: (board x action), to player_0.
+    """Return a policy's values of every move: (board x action), for player_0.
 
     Args:
         game: up to 12 cells.
         policy: a spec string such as ``run:PATH``, or a policy with ``action_values``.
 
     Returns:
-        float64[3**cells, cells], with skips float64[2, 3**cells, cells]. Read-only. Illegal moves and positions that
-        cannot occur hold 0.
+        float64[3**cells, cells], with skips float64[2, 3**cells, cells]. Read-only. Illegal moves and unreachable
+        positions hold 0.
 
     Raises:
-        ValueError: a larger board; a policy that has no values.
+        ValueError: the board is larger, or the policy has no values.
     """
     check_size(game, moves=True)
     thinker = make_policy(policy, game)
@@ -107,10 +107,10 @@ def learned_values(game: Game, policy: str | Policy) -> Reals:
 
 
 def values_of(game: Game, source: str, terminal: Terminal = "equation") -> Reals:
-    """The table of a source: ``"random"``, ``"optimal"``, or the spec string of a policy that thinks in values.
+    """Return the table of a source: ``"random"``, ``"optimal"``, or the spec string of a policy with values.
 
     Returns:
-        As :func:`random_play_values`; of a policy as :func:`learned_values`.
+        As for :func:`random_play_values`; for a policy as for :func:`learned_values`.
     """
     if not is_policy(source):
         return _table(game, source, terminal)
@@ -118,12 +118,12 @@ def values_of(game: Game, source: str, terminal: Terminal = "equation") -> Reals
 
 
 def is_policy(source: str) -> bool:
-    """Whether a source is the spec string of a policy, and its table one of moves."""
+    """Return whether a source is the spec string of a policy, so that its table is one of moves."""
     return source not in ("random", "optimal")
 
 
 def check_source(game: Game, source: str, terminal: Terminal) -> None:
-    """Raise ValueError where :func:`values_of` makes no table of this source, as far as can be seen at once."""
+    """Raise ValueError if :func:`values_of` rejects this source, by checks that are fast."""
     check_size(game, moves=is_policy(source))
     if terminal not in ("equation", "as_published"):
         raise ValueError(f"terminal={terminal!r} is not known: choose 'equation' or 'as_published'")
@@ -150,7 +150,7 @@ _alive: WeakValueDictionary[tuple[Game, str, str], Reals] = WeakValueDictionary(
 
 
 def _table(game: Game, source: str, terminal: Terminal) -> Reals:
-    """From memory, from disk, or made."""
+    """Return a table from memory, from the disk cache, or computed."""
     check_source(game, source, terminal)
     found = _alive.get((game, source, terminal))
     if found is not None:
@@ -181,15 +181,15 @@ def _fill(
     results: bool,
     out: Reals,
 ) -> None:
-    """Positions from afterstates: for each mover the mean, or the best, of the moves.
+    """Compute positions from afterstates: for each mover the mean, or the best, over the moves.
 
     Args:
-        kinds: uint8[3**cells], of ``reachable.reached``.
+        kinds: uint8[3**cells], from ``reachable.reached``.
         cells: int8[cells], the empty board, written.
         parameters: ``Game.parameters``.
-        after: float64[2, 3**cells], of ``solver.sweep``.
-        average: the mean; else the best.
-        results: won boards hold their result.
+        after: float64[2, 3**cells], from ``solver.sweep``.
+        average: whether to take the mean; else the best.
+        results: whether won boards hold their result.
         out: float64[1 or 2, 3**cells] of zeros, written.
     """
     size = len(cells)
@@ -217,16 +217,16 @@ def _fill(
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Reading them
+# Table lookup
 
 
 class Evaluation(ABC):
-    """An evaluation function over the positions of a game, to player_0, however it is stored.
+    """An evaluation function over the positions of a game, for player_0, in any storage.
 
     Attributes:
         game: the game.
-        of_moves: it has a value for every move of a board; else one for the board.
-        halves: 2 where the mover is not seen from the board, with skips; else 1.
+        of_moves: whether it has a value for every move of a board; else one for the board.
+        halves: 2 with skips, where the board does not determine the mover; else 1.
     """
 
     game: Game
@@ -235,19 +235,19 @@ class Evaluation(ABC):
 
     @abstractmethod
     def read(self, cells: Cells, actions: Integers | None = None, half: int = 0) -> Reals:
-        """Single entries of a half, float64[B]: of boards int8[B, cells], and actions int64[B] in a table of moves.
+        """Return single entries of a half, float64[B]: of boards int8[B, cells], with actions int64[B] if ``of_moves``.
 
-        Boards of keys are ``boards.cells_of(keys, game)``.
+        For keys, get the boards from ``boards.cells_of(keys, game)``.
         """
 
     @abstractmethod
     def _children(self, half: int, cells: Cells, mover: Cells, legal: Flags) -> Reals:
-        """What half ``half`` holds after every move, float64[B, cells], NaN where a cell is taken."""
+        """Return the values in half ``half`` after every move, float64[B, cells], NaN where a cell is taken."""
 
     def after_moves(self, boards: Boards) -> Reals:
-        """What the mover's moves lead to, float64[B, cells], to player_0, NaN where a cell is taken.
+        """Return the values after the mover's moves, float64[B, cells], for player_0, NaN where a cell is taken.
 
-        With skips that is (1 - p) f(the other moves) + p f(the same moves).
+        With skips the value is (1 - p) f(the other moves) + p f(the same moves).
         """
         cells, legal = np.ascontiguousarray(boards.cells), boards.legal(self.game)
         if self.halves == 1:
@@ -257,7 +257,7 @@ class Evaluation(ABC):
         return of_first
 
     def values(self, boards: Boards) -> Reals:
-        """The position itself, float64[B], to player_0; of a table of moves its best move."""
+        """Return the values of positions, float64[B], for player_0; for a table of moves that of the best move."""
         sign = 1.0 - 2.0 * boards.mover
         if self.of_moves:
             return np.asarray(sign * np.nanmax(sign[:, None] * self.after_moves(boards), axis=1))
@@ -267,7 +267,7 @@ class Evaluation(ABC):
 
 @compiled
 def _mix(mover: Cells, share: float, of_first: Reals, of_second: Reals) -> None:
-    """Into ``of_first``: the mover's half by this share, and the other player's by the rest; float64[B, cells] both."""
+    """Mix halves float64[B, cells] into ``of_first``: the mover's with weight ``share``, the other with the rest."""
     for b in range(len(mover)):
         first = share if mover[b] == 0 else 1.0 - share
         for cell in range(of_first.shape[1]):
@@ -275,11 +275,11 @@ def _mix(mover: Cells, share: float, of_first: Reals, of_second: Reals) -> None:
 
 
 class Table(Evaluation):
-    """All values as they are.
+    """An uncompressed table.
 
     Args:
         game: the game.
-        values: as :func:`values_of` gives them.
+        values: from :func:`values_of`.
     """
 
     def __init__(self, game: Game, values: Reals) -> None:
@@ -289,7 +289,7 @@ class Table(Evaluation):
         """float64[halves, 3**cells, 1 or cells]"""
 
     def read(self, cells: Cells, actions: Integers | None = None, half: int = 0) -> Reals:
-        """Single entries of a half, float64[B]."""
+        """Return single entries of a half, float64[B]."""
         out = np.empty(len(cells))
         _read(np.ascontiguousarray(cells), actions_of(cells, actions), self.entries[half], out)
         return out
@@ -301,10 +301,10 @@ class Table(Evaluation):
 
 
 def shape_of(game: Game, values: Reals) -> tuple[bool, int]:
-    """Whether a table is one of moves, and how many halves it has.
+    """Return whether a table is one of moves, and its number of halves.
 
     Raises:
-        ValueError: it is no table of this game.
+        ValueError: the array is not a table of this game.
     """
     size = 3**game.cells
     for of_moves, shape in ((False, (size,)), (True, (size, game.cells))):
@@ -317,7 +317,7 @@ def shape_of(game: Game, values: Reals) -> tuple[bool, int]:
 
 
 def actions_of(cells: Cells, actions: Integers | None) -> Integers:
-    """The actions, or zeros where there are none."""
+    """Return the actions, or zeros if there are none."""
     return np.zeros(len(cells), np.int64) if actions is None else np.ascontiguousarray(actions, np.int64)
 
 
@@ -341,17 +341,17 @@ def _table_children(cells: Cells, mover: Cells, legal: Flags, of_moves: bool, en
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Playing by them
+# Policies that play by tables
 
 
 class Softmax:
     """Plays by an evaluation function f: weight exp(w f) for player_0, exp(-w f) for player_1 (the paper's Eq. 17).
 
-    f is read after every legal move.
+    f is evaluated after every legal move.
 
     Args:
-        evaluation: what is read.
-        w: how much it weighs, at least 0; 0 is random play. The paper's is 10.
+        evaluation: the evaluation function.
+        w: its weight, at least 0; 0 is random play. The paper uses 10.
     """
 
     pure: ClassVar[bool] = True
@@ -362,17 +362,17 @@ class Softmax:
         self.w = w
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
-        """float64[B, rows * columns]."""
+        """Return float64[B, rows * columns]."""
         after = self.evaluation.after_moves(boards)
         _softmax(boards.mover, self.w, after)
         return after
 
     def values(self, boards: Boards) -> Reals:
-        """The evaluation of the position, float64[B], to the mover."""
+        """Return the evaluation of positions, float64[B], for the mover."""
         return np.asarray((1.0 - 2.0 * boards.mover) * self.evaluation.values(boards))
 
     def action_values(self, boards: Boards) -> Reals:
-        """The evaluation after each move, float64[B, rows * columns], to the mover, NaN where a cell is taken."""
+        """Return the evaluation after each move, float64[B, rows * columns], for the mover, NaN where illegal."""
         return np.asarray((1.0 - 2.0 * boards.mover)[:, None] * self.evaluation.after_moves(boards))
 
     def __str__(self) -> str:
@@ -380,7 +380,7 @@ class Softmax:
 
 
 def check_weight(w: float) -> None:
-    """Raise ValueError for what :class:`Softmax` cannot weigh with."""
+    """Raise ValueError for an invalid weight of :class:`Softmax`."""
     if not (math.isfinite(w) and w >= 0):
         raise ValueError(
             f"w={w} is no weight of an evaluation function: choose 0 (random play) or more; the paper's is 10"
@@ -389,7 +389,7 @@ def check_weight(w: float) -> None:
 
 @compiled_at_once
 def _softmax(mover: Cells, w: float, values: Reals) -> None:
-    """Values to player_0, float64[B, cells] with NaN where there is no move, become probabilities."""
+    """Convert values for player_0, float64[B, cells] with NaN for taken cells, to probabilities, in place."""
     for b in range(len(values)):
         weight = w if mover[b] == 0 else -w
         best = -np.inf
@@ -406,14 +406,14 @@ def _softmax(mover: Cells, w: float, values: Reals) -> None:
 
 
 class NamedSoftmax(Softmax, Named):
-    """For softmax policies with a name: dataclasses of (game, ..., w, terminal, source) that make their evaluation."""
+    """Base of named softmax policies: dataclasses of (game, ..., w, terminal, source) that build their evaluation."""
 
     game: Game
     w: float
 
     @cached_property
-    def evaluation(self) -> Evaluation:  # type: ignore[override]  # made when first asked
-        """What is read."""
+    def evaluation(self) -> Evaluation:  # type: ignore[override]  # created on first access
+        """The evaluation function."""
         return self._made()
 
     def _made(self) -> Evaluation:
@@ -421,27 +421,27 @@ class NamedSoftmax(Softmax, Named):
 
     __str__ = Named.__str__
 
-    def __reduce__(self) -> tuple[Any, ...]:  # without its evaluation, which every process finds for itself
+    def __reduce__(self) -> tuple[Any, ...]:  # without the evaluation, which each process loads itself
         return type(self), tuple(getattr(self, field.name) for field in dataclasses.fields(self))  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
 class TablePolicy(NamedSoftmax):
-    """Softmax of a table: of random play (the paper's), of perfect play, or of what a run has learned.
+    """Softmax of a table: of random play (the paper's), of perfect play, or of a run's learned values.
 
     Raises:
-        ValueError: a board too large for a table; a weight or terminal that is none.
+        ValueError: the board is too large for a table, or the weight or terminal is invalid.
     """
 
     name: ClassVar[str] = "table"
 
     game: Game
     w: float = 10.0
-    """how much the table weighs: exp(w f) after each move"""
+    """weight of the table: exp(w f) after each move"""
     terminal: Terminal = "equation"
-    """what won boards hold: their result, or 0 as in the paper's program"""
+    """value of won boards: their result, or 0 as in the paper's program"""
     source: str = "random"
-    """random, optimal, or the spec string of a policy that thinks in values, as in (run:PATH)"""
+    """random, optimal, or the spec string of a policy with values, as in (run:PATH)"""
 
     def __post_init__(self) -> None:
         check_source(self.game, self.source, self.terminal)
@@ -449,12 +449,12 @@ class TablePolicy(NamedSoftmax):
 
     @property
     def symmetric(self) -> bool:
-        """Whether images of a position are answered alike: the values are, and a large weight would tell rounding."""
+        """Whether the policy is equivariant: the values are, and the weight is too small to reveal rounding."""
         return self.w <= LARGEST_STEADY and (not is_policy(self.source) or is_symmetric(self._thinker))
 
     @property
     def colour_blind(self) -> bool:
-        """The same of stones and mover exchanged."""
+        """Whether the policy is colour-blind, by the same conditions."""
         return self.w <= LARGEST_STEADY and (not is_policy(self.source) or is_colour_blind(self._thinker))
 
     @cached_property

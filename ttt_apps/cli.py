@@ -179,14 +179,14 @@ class WorkOptions:
         Raises:
             ValueError: an invalid number.
         """
-        from ttt_envs.parallel import MOST_JOBS, Cluster
+        from ttt_envs.parallel import MAX_JOBS, Cluster
 
         if self.cluster:
             return Cluster(self.cluster)
         if self.jobs < 1 and self.jobs != -1:
             raise ValueError(f"--jobs {self.jobs} leaves nobody to work: choose 1 or more processes, -1 for all cores")
-        if self.jobs > MOST_JOBS:
-            raise ValueError(f"--jobs {self.jobs} is more than a machine can have: choose {MOST_JOBS} or fewer")
+        if self.jobs > MAX_JOBS:
+            raise ValueError(f"--jobs {self.jobs} is more than a machine can have: choose {MAX_JOBS} or fewer")
         return self.jobs
 
 

@@ -1,4 +1,4 @@
-"""m,n,k tic-tac-toe with skipped turns, in which everything can be known exactly.
+"""m,n,k tic-tac-toe with skipped turns, small enough to be solved exactly.
 
 Importing this package registers the Gymnasium ids ``ttt/MNK-v0``, ``ttt/TicTacToe-v0``, ``ttt/SkipTicTacToe-v0`` and
 ``ttt/Gomoku-v0``, and the same in small letters, as ``ttt/mnk-v0``, where PettingZoo has a registry.
@@ -35,8 +35,8 @@ PLACES = {
     "make_policy": "specs",
     "to_text": "boards",
 }
-"""public name -> the module that it is imported from when it is asked for: compiled code takes half a second to import,
-and whoever only wants the environments registered, or reads help, does not wait for it"""
+"""public name -> module that defines it; imported on first access, because compiled code takes half a second to import,
+which registering the environments or printing help does not need"""
 
 __all__ = [
     "Boards",
@@ -54,7 +54,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """A public name, or ``ttt_envs.mnk_v0``, the PettingZoo environment, imported when asked for."""
+    """Import and return a public name, or ``ttt_envs.mnk_v0``, the PettingZoo environment."""
     if name == "mnk_v0":
         return importlib.import_module("ttt_envs.mnk_v0")
     if name not in PLACES:
@@ -64,7 +64,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """The public names, including those that are not imported yet."""
+    """Return the public names, including those not yet imported."""
     return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])
 
 

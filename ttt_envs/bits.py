@@ -1,7 +1,7 @@
-"""Boards as bits: the stones of one player as one number, cell i its bit i.
+"""Bitboards: the stones of one player as one integer, cell i as bit i.
 
-Lines are found for the whole board at once, by shifts and without a branch that depends on a stone; so in a loop over
-many games it all becomes vector instructions.
+Lines are found for the whole board at once, by shifts without data-dependent branches; so loops over many games are
+vectorised.
 """
 
 from __future__ import annotations
@@ -9,21 +9,21 @@ from __future__ import annotations
 from ttt_envs.compiling import Cells, Parameters, inlined, wide
 
 LARGEST_IN_BITS = 63
-"""cells up to which the stones of one player are the bits of one number"""
+"""Maximum number of cells for which the stones of one player fit into one integer."""
 
 
 @inlined
 def _runs(bits: int, step: int, one: int, two: int) -> int:
-    """Where runs begin that are longer by ``one``, then by ``two``, than those that begin where ``bits`` are set."""
+    """Return the starts of runs longer by ``one``, then by ``two``, than the runs that start at the set ``bits``."""
     bits &= bits >> (one * step)
     return bits & bits >> (two * step)
 
 
 @inlined
 def line_in(bits: int, parameters: Parameters) -> bool:
-    """Whether the stones of a player hold a line, on a board up to ``LARGEST_IN_BITS`` cells.
+    """Return whether the stones of a player contain a line, on a board up to ``LARGEST_IN_BITS`` cells.
 
-    The length of the runs that are looked for doubles with every step: two steps reach 4, five reach 32.
+    The tested run length doubles with every step: two steps reach 4, five reach 32.
     """
     _, columns, win_length, _, across, falling, rising = parameters
     one = min(1, win_length - 1)
@@ -49,7 +49,7 @@ def line_in(bits: int, parameters: Parameters) -> bool:
 
 @inlined
 def bits_of(cells: Cells, stone: int) -> int:
-    """The stones of one kind as bits, on a board up to ``LARGEST_IN_BITS`` cells."""
+    """Return the stones of one kind as bits, on a board up to ``LARGEST_IN_BITS`` cells."""
     bits = wide(0)
     for cell in range(len(cells)):
         bits |= wide(cells[cell] == stone) << cell
@@ -58,9 +58,9 @@ def bits_of(cells: Cells, stone: int) -> int:
 
 @inlined
 def nth_bit(bits: int, n: int) -> int:
-    """The place of the set bit number ``n``, from 0; of a bit beyond the last, some place up to 63.
+    """Return the index of the set bit number ``n``, from 0; beyond the last set bit, some index up to 63.
 
-    By how many bits are set in halves, quarters and so on: no branch, and the same work for all boards.
+    A branch-free binary search over bit counts of halves, quarters and so on, with the same work for all boards.
     """
     by_2 = bits - ((bits >> 1) & 0x5555555555555555)
     by_4 = (by_2 & 0x3333333333333333) + ((by_2 >> 2) & 0x3333333333333333)
@@ -79,7 +79,7 @@ def nth_bit(bits: int, n: int) -> int:
 
 @inlined
 def count_bits(bits: int) -> int:
-    """How many bits are set."""
+    """Return the number of set bits."""
     bits = bits - ((bits >> 1) & 0x5555555555555555)
     bits = (bits & 0x3333333333333333) + ((bits >> 2) & 0x3333333333333333)
     bits = (bits + (bits >> 4)) & 0x0F0F0F0F0F0F0F0F
@@ -90,7 +90,7 @@ def count_bits(bits: int) -> int:
 
 @inlined
 def _beyond(n: int, at: int, counts: int, width: int) -> tuple[int, int]:
-    """Step over the next ``1 << width`` bits where bit ``n`` is not among them."""
+    """Skip the next ``1 << width`` bits if bit ``n`` is not among them."""
     here = (counts >> at) & ((2 << width) - 1)
     further = wide(n >= here)
     return n - here * further, at + (further << width)
@@ -98,7 +98,7 @@ def _beyond(n: int, at: int, counts: int, width: int) -> tuple[int, int]:
 
 @inlined
 def winning_bits(bits: int, parameters: Parameters) -> int:
-    """Where one stone more would complete a line, as bits; those that are taken or off the board mean nothing."""
+    """Return the cells, as bits, where one more stone completes a line; ignore the bits of cells that are not empty."""
     _, columns, win_length, _, across, falling, rising = parameters
     found = wide(0)
     for direction in range(4):

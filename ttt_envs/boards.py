@@ -1,4 +1,4 @@
-"""Batches of positions, positions as text, and keys for tables."""
+"""Batches of positions, their text format, and their hash keys."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ttt_envs.compiling import Cells, Keys, compiled, inlined, wide
 from ttt_envs.rules import DRAW, Game, Position, check_cells, legal, windows, winner
 
 STONES = ".ox"
-"""how the cells 0, 1 and 2 are written"""
+"""letters of the cells 0, 1 and 2"""
 MOVERS = "ox"
 COLUMNS = "abcdefghijklmnopqrs"
-"""how people name columns, from the left"""
+"""column names, from the left"""
 LARGEST_BASE_3 = 40
-"""cells up to which 3**cells fits into 64 bits"""
+"""Maximum number of cells for which 3**cells fits into 64 bits."""
 
 
 class Boards(NamedTuple):
@@ -27,33 +27,33 @@ class Boards(NamedTuple):
     cells: Cells
     """int8[B, rows * columns], row by row: 0 empty, 1 a stone of player_0, 2 a stone of player_1"""
     mover: NDArray[np.int8]
-    """int8[B]: who is to move, 0 or 1"""
+    """int8[B]: player to move, 0 or 1"""
 
     @classmethod
     def start(cls, game: Game, count: int = 1) -> Boards:
-        """``count`` empty boards, player_0 to move."""
+        """Return ``count`` empty boards, player_0 to move."""
         return cls(np.zeros((count, game.cells), np.int8), np.zeros(count, np.int8))
 
     @classmethod
     def of(cls, positions: Iterable[Position]) -> Boards:
-        """Single positions of one game as a batch."""
+        """Stack single positions of one game into a batch."""
         cells, movers = zip(*positions, strict=True)
         return cls(np.stack(cells).astype(np.int8, copy=False), np.array(movers, np.int8))
 
     def position(self, index: int) -> Position:
-        """Row ``index`` as a position of its own."""
+        """Return row ``index`` as a position, copied."""
         return Position(self.cells[index].copy(), int(self.mover[index]))
 
     def take(self, rows: NDArray[np.int64] | NDArray[np.bool_]) -> Boards:
-        """The chosen rows, copied."""
+        """Return the selected rows, copied."""
         return Boards(self.cells[rows], self.mover[rows])
 
     def legal(self, game: Game) -> NDArray[np.bool_]:
-        """bool[B, rows * columns]: the legal actions in positions of ``game`` that are not over."""
+        """Return bool[B, rows * columns]: the legal actions in positions of ``game`` that are not over."""
         return legal(game, self.cells)
 
     def own_first(self) -> Cells:
-        """int8[B, rows * columns] as the mover sees it: 0 empty, 1 an own stone, 2 a stone of the opponent."""
+        """Return int8[B, rows * columns] in the mover's view: 0 empty, 1 an own stone, 2 a stone of the opponent."""
         out = np.empty(self.cells.shape, np.int8)
         own_first_rows(np.ascontiguousarray(self.cells), self.mover, out)
         return out
@@ -61,32 +61,32 @@ class Boards(NamedTuple):
 
 @compiled
 def own_first_rows(cells: Cells, mover: Cells, out: Cells) -> None:
-    """``Boards.own_first`` into ``out``: stones 1 and 2 change places where player_1 is to move."""
+    """Write ``Boards.own_first`` into ``out``: stones 1 and 2 are exchanged where player_1 is to move."""
     for b in range(len(cells)):
         own_first_row(cells[b], wide(mover[b]), out[b])
 
 
 @inlined
 def own_first_row(board: Cells, mover: int, out: Cells) -> None:
-    """The same of one position."""
+    """Do :func:`own_first_rows` for one position."""
     swaps = -mover
     for cell in range(len(board)):
         stone = wide(board[cell])
-        out[cell] = stone ^ ((stone ^ (stone >> 1 | stone << 1)) & 3 & swaps)  # 1 and 2 with their bits exchanged
+        out[cell] = stone ^ ((stone ^ (stone >> 1 | stone << 1)) & 3 & swaps)  # exchanging the bits exchanges 1 and 2
 
 
 def keys(cells: Cells) -> Keys:
-    """A number for every board, the same for the same cells only.
+    """Return a key for every board, injective in the cells.
 
-    The mover is not in it: a table over positions has a row of its own for each mover, or is read with
+    The mover is not part of the key: a table over positions has a separate row for each mover, or is read with
     ``keys(boards.own_first())``.
 
     Args:
         cells: int8[B, rows * columns].
 
     Returns:
-        Up to 40 cells uint64[B]: the cells as digits in base 3, the first the least; adding a stone only increases it.
-        Above that uint64[B, W]: the bits of player_0's stones in W/2 words, then those of player_1's.
+        Up to 40 cells uint64[B]: the cells as base-3 digits, the first the least significant; adding a stone only
+        increases the key. Above that uint64[B, W]: the bits of player_0's stones in W/2 words, then player_1's.
     """
     size = cells.shape[1]
     if size <= LARGEST_BASE_3:
@@ -102,7 +102,7 @@ def keys(cells: Cells) -> Keys:
 
 
 def words_of(game: Game) -> int:
-    """64-bit words of a key: 1 up to 40 cells."""
+    """Return the number of 64-bit words of a key: 1 up to 40 cells."""
     return _words(game.cells)
 
 
@@ -118,7 +118,7 @@ def _base_3(cells: Cells, out: Keys) -> None:
 
 @inlined
 def base_3(board: Cells) -> np.uint64:
-    """The key of one board of up to 40 cells."""
+    """Return the key of one board of up to 40 cells."""
     key = np.uint64(0)
     for cell in range(len(board) - 1, -1, -1):
         key = key * np.uint64(3) + np.uint64(board[cell])
@@ -126,9 +126,9 @@ def base_3(board: Cells) -> np.uint64:
 
 
 def cells_of(key: Keys, game: Game) -> Cells:
-    """The boards with the given keys, int8[B, rows * columns]: the way back from :func:`keys`.
+    """Return the boards with the given keys, int8[B, rows * columns]: the inverse of :func:`keys`.
 
-    Keys of one word may come as uint64[B] or uint64[B, 1].
+    Keys of one word may be uint64[B] or uint64[B, 1].
     """
     size = game.cells
     out = np.empty((len(key), size), np.int8)
@@ -152,14 +152,14 @@ def _digits(key: Keys, out: Cells) -> None:
 
 
 def from_text(text: str, game: Game | None = None) -> Position:
-    """Read a position: rows from the top joined by "/", a space, then who is to move, as in ``"x.o/.../..o x"``.
+    """Parse a position: rows from the top joined by "/", a space, then the mover, as in ``"x.o/.../..o x"``.
 
     Args:
         text: ``.`` empty, ``o`` a stone of player_0, ``x`` a stone of player_1.
-        game: where given, the board must be this game's.
+        game: if given, the board must have its size.
 
     Raises:
-        ValueError: text that is no position, or no position of ``game``.
+        ValueError: the text is not a position, or not one of ``game``.
     """
     example = 'write rows from the top, then who is to move, as in "x.o/.../..o x"'
     parts = text.split(" ") if isinstance(text, str) else []
@@ -183,7 +183,7 @@ def from_text(text: str, game: Game | None = None) -> Position:
 
 
 def check_opening(game: Game, position: Position, name: str) -> None:
-    """Raise ValueError, about ``name``, for a position that is over, or that no game leads to by its stones."""
+    """Raise ValueError, naming ``name``, if a position is over, or unreachable by its numbers of stones."""
     if winner(game, position.cells) is not None:
         raise ValueError(f"{name} is over: choose a position in which the game goes on")
     o, x = (int(np.count_nonzero(position.cells == stone)) for stone in (1, 2))
@@ -199,13 +199,13 @@ def check_opening(game: Game, position: Position, name: str) -> None:
 
 
 def to_text(position: Position, game: Game | None = None) -> str:
-    """Write a position as :func:`from_text` reads it; a board that is not square needs its ``game``.
+    """Format a position for :func:`from_text`; a board that is not square needs its ``game``.
 
     >>> to_text(from_text("x.o/.../..o x"))
     'x.o/.../..o x'
 
     Raises:
-        ValueError: cells that are no board of ``game``, or no square board where no game is given.
+        ValueError: the cells are not a board of ``game``, or not a square board without ``game``.
     """
     if game is None:
         edge = round(len(position.cells) ** 0.5)
@@ -223,7 +223,7 @@ def to_text(position: Position, game: Game | None = None) -> str:
 
 
 def coordinate(cell: int, game: Game) -> str:
-    """A cell as people name it: the letter of its column, from the left, and its row, from the top.
+    """Return a cell in coordinates: the letter of its column, from the left, and its row number, from the top.
 
     >>> coordinate(5, Game(3, 3))
     'c2'
@@ -233,10 +233,10 @@ def coordinate(cell: int, game: Game) -> str:
 
 
 def cell_at(text: str, game: Game) -> int:
-    """The cell that people name so: the way back from :func:`coordinate`; capitals will do.
+    """Return the cell at given coordinates: the inverse of :func:`coordinate`; capitals are accepted.
 
     Raises:
-        ValueError: text that names no cell of the board.
+        ValueError: the text does not name a cell of the board.
     """
     match = re.fullmatch(r"([a-s])([1-9][0-9]?)", text.lower())
     if match is not None:
@@ -251,7 +251,7 @@ def cell_at(text: str, game: Game) -> int:
 
 
 def line_of(game: Game, cells: Cells, winner: int | None) -> list[int]:
-    """The cells of the winner's lines; none where nobody has won."""
+    """Return the cells of the winner's lines; none without a winner."""
     if winner in (None, DRAW):
         return []
     lines = windows(game)

@@ -1,4 +1,4 @@
-"""Decorators of kernels, functions that numba compiles, and the types that kernels share.
+"""Decorators for numba kernels, and the types that kernels share.
 
 numba is imported at the first call of a kernel, see :mod:`ttt_envs.kernels`; ``NUMBA_DISABLE_JIT=1`` runs the same
 source as plain Python.
@@ -36,19 +36,19 @@ Interpretable = bool | Callable[..., int]
 """see :func:`kernel`"""
 
 INTERPRET, NOTICE = "TTT_ENVS_INTERPRET", "TTT_ENVS_COMPILE_NOTICE"
-"""Environment variables. 0 compiles every kernel at its first call, however small; 0 announces no compilation."""
+"""Environment variables. 0 compiles every kernel at its first call, however small; 0 disables compile notices."""
 
 
 def may_interpret() -> bool:
-    """Whether calls on small arrays may be interpreted."""
+    """Return whether calls on small arrays may be interpreted."""
     return os.environ.get(INTERPRET, "1") != "0"
 
 
 @contextmanager
 def compile_at_once() -> Iterator[None]:
-    """Inside, here and in processes that are started, kernels are compiled at their first call.
+    """Compile kernels at their first call within this context, in this process and in child processes.
 
-    For work that is known to be worth compiling for, and for work that is measured.
+    For workloads long enough to repay compilation, and for measurements.
     """
     before = os.environ.get(INTERPRET)
     os.environ[INTERPRET] = "0"
@@ -63,9 +63,9 @@ def compile_at_once() -> Iterator[None]:
 
 @functools.cache
 def kernel_folder() -> Path | None:
-    """The folder of machine code: the first that can be written to; None where none can.
+    """Return the cache folder for machine code: the first writable one, None if there is none.
 
-    ``NUMBA_CACHE_DIR``, where it is set; in a checkout ``.cache/numba``; the user's cache folder; a private temporary
+    In order: ``NUMBA_CACHE_DIR``, if set; in a checkout ``.cache/numba``; the user's cache folder; a private temporary
     folder.
     """
     named, checkout = os.environ.get("NUMBA_CACHE_DIR"), Path(__file__).resolve().parents[1]
@@ -78,7 +78,7 @@ def kernel_folder() -> Path | None:
 
 
 def _is_writable(folder: Path) -> bool:
-    """Whether files can be written into a folder, which is made where it is missing."""
+    """Return whether files can be written into a folder, which is created if missing."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -88,7 +88,7 @@ def _is_writable(folder: Path) -> bool:
 
 
 def _private_folder() -> Path | None:
-    """A folder of this user alone for machine code, which numba reads back with pickle; None where there is none."""
+    """Return a folder private to this user, because numba unpickles its cache; None if there is none."""
     if not hasattr(os, "getuid"):
         return None
     try:
@@ -102,7 +102,7 @@ def _private_folder() -> Path | None:
 
 
 class _Deferred:
-    """Stands for a kernel until any kernel is called: then numba is imported, and modules get the kernels."""
+    """Placeholder for a kernel until the first call of any kernel, which imports numba and replaces placeholders."""
 
     pending: list[_Deferred] | None = []  # noqa: RUF012  # shared on purpose; None once numba is imported
     lock = threading.RLock()
@@ -115,7 +115,7 @@ class _Deferred:
         self.pending.append(self)
 
     def load(self) -> Callable[..., Any]:
-        """The kernel; all others are made as well, for kernels call each other."""
+        """Return the kernel; creates all other kernels too, because kernels call each other."""
         if self._kernel is None:
             _load_kernels()
         assert self._kernel is not None
@@ -134,7 +134,7 @@ class _Deferred:
 
 
 def _load_kernels() -> None:
-    """Import numba, make all kernels, and put them where modules hold what stands for them."""
+    """Import numba, create all kernels, and replace their placeholders in all modules."""
     from ttt_envs.kernels import make_kernel
 
     with _Deferred.lock:
@@ -150,12 +150,12 @@ def _load_kernels() -> None:
 
 
 def kernel(function: Function, interpretable: Interpretable = False, **options: Any) -> Function:
-    """A function that is compiled with more ``options`` of numba's, or interpreted, see :mod:`ttt_envs.kernels`.
+    """Return a kernel compiled with ``options`` of numba, or interpreted, see :mod:`ttt_envs.kernels`.
 
     Args:
-        function: the source; in plain Python it gives the same results bit for bit where it is ``interpretable``.
-        interpretable: whether the time of a call is bounded by the size of its arrays, so that calls on small arrays
-            may be interpreted; or a function of the arguments of a call that returns a bound of its elementary steps.
+        function: the source; if ``interpretable``, plain Python gives bit-identical results.
+        interpretable: whether the size of the arrays bounds the time of a call, so that calls on small arrays may be
+            interpreted; or a function of the call's arguments that returns a bound on its elementary steps.
         options: of ``numba.njit``.
     """
     if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
@@ -168,59 +168,59 @@ def kernel(function: Function, interpretable: Interpretable = False, **options: 
 
 
 def compiled(function: Function) -> Function:
-    """A kernel for callers in Python: calls on small arrays are interpreted until compiling pays.
+    """Decorate a kernel for Python callers: calls on small arrays are interpreted until compiling pays.
 
-    Like all kernels that are not called *allocating* it makes no arrays, and is compiled without numba's reference
-    counts: otherwise numba counts at every call, even of what is inlined, and for all that is taken out of a tuple or
-    an array, which takes longer than a function of a few nanoseconds, and as long to compile.
+    Like all kernels without *allocating* in the decorator's name, it makes no arrays and is compiled without numba's
+    reference counting. Otherwise numba counts references at every call, even an inlined one, and for every array taken
+    from a tuple; that takes longer than a function of a few nanoseconds, in execution and compilation.
     """
     return kernel(function, interpretable=True)
 
 
 def compiled_allocating(function: Function) -> Function:
-    """As :func:`compiled`, for a kernel that makes arrays."""
+    """Like :func:`compiled`, for a kernel that makes arrays."""
     return kernel(function, interpretable=True, _nrt=True)
 
 
 def compiled_at_once(function: Function) -> Function:
-    """A kernel that may take long on small arrays, and is compiled at its first call."""
+    """Decorate a kernel that may take long on small arrays: it is compiled at its first call."""
     return kernel(function)
 
 
 def compiled_at_once_allocating(function: Function) -> Function:
-    """As :func:`compiled_at_once`, for a kernel that makes arrays."""
+    """Like :func:`compiled_at_once`, for a kernel that makes arrays."""
     return kernel(function, _nrt=True)
 
 
 def compiled_nogil(function: Function) -> Function:
-    """As :func:`compiled_at_once`; other threads of Python run beside it."""
+    """Like :func:`compiled_at_once`, but the kernel releases the GIL."""
     return kernel(function, nogil=True)
 
 
 def compiled_nogil_bounded(count_steps: Callable[..., int]) -> Callable[[Function], Function]:
-    """As :func:`compiled_nogil`; ``count_steps`` bounds the elementary steps of a call: few are interpreted."""
+    """Like :func:`compiled_nogil`; calls with a small bound ``count_steps`` on elementary steps are interpreted."""
     return functools.partial(kernel, interpretable=count_steps, nogil=True)
 
 
 def inlined(function: Function) -> Function:
-    """A kernel for other kernels, inlined where they call it. A call from Python is always interpreted.
+    """Decorate a kernel inlined into other kernels. A call from Python is always interpreted.
 
-    It has no wrapper for callers in Python: that would take a sixth of the time to compile.
+    It has no wrapper for Python callers, which would take a sixth of the compile time.
     """
     return kernel(function, forceinline=True, no_cpython_wrapper=True)
 
 
 def inlined_allocating(function: Function) -> Function:
-    """As :func:`inlined`, for a kernel that makes arrays; so must do those that call it."""
+    """Like :func:`inlined`, for a kernel that makes arrays; its callers must be *allocating* too."""
     return kernel(function, forceinline=True, no_cpython_wrapper=True, _nrt=True)
 
 
 def inlined_public(function: Function) -> Function:
-    """A kernel for other kernels, inlined where they call it, and for callers in Python."""
+    """Decorate a kernel that is inlined into other kernels and can be called from Python."""
     return kernel(function, interpretable=True, forceinline=True)
 
 
 wide = cast(Callable[[Any], int], np.int64)
-"""in kernels: one type of number for all callers, so that what they call is compiled once"""
+"""in kernels: converts to int64, so that callees are compiled for one integer type only"""
 stone_of = cast(Callable[[Any], int], np.int8)
-"""in kernels: a stone as cells hold it"""
+"""in kernels: converts to int8, the type of cells"""

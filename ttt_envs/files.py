@@ -1,7 +1,7 @@
-"""Files that are written whole or not at all, and files of others that are read and written with care.
+"""Atomic writes, file locks, and careful reading of untrusted files.
 
-Whoever may write in a folder may put anything in the place of a file: a link to another place, a device that never
-ends, a pipe that waits for ever, JSON that is nested a million times. All of that is refused in one sentence.
+Anybody with write access to a folder may replace a file with a link, a device without end, a pipe that blocks, or JSON
+nested a million times. All of these are rejected with a one-line error.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from pathlib import Path
 from typing import Any
 
 LARGEST = 1 << 30
-"""bytes that a file of JSON may have, where the reader says nothing else"""
+"""Default maximum size of a JSON file in bytes."""
 DEEPEST = 64
-"""how deep JSON may be nested"""
+"""Maximum nesting depth of JSON."""
 DIGITS = 40
-"""digits that a whole number in JSON may have"""
+"""Maximum number of digits of an integer in JSON."""
 LOCKED_BYTE = 1 << 30
-"""offset of the byte that is locked on Windows, behind the end of files that are locked"""
+"""offset of the byte that is locked on Windows, beyond the end of locked files"""
 
 _STRING = re.compile(r'"(?:[^"\\]|\\.?)*+"?', re.DOTALL)
 
@@ -37,18 +37,18 @@ _STRING = re.compile(r'"(?:[^"\\]|\\.?)*+"?', re.DOTALL)
 
 
 def write_whole(path: Path, write: Any) -> None:
-    """Write a file beside ``path`` by ``write(file)``, then put it in the place of ``path`` in one step.
+    """Write a file atomically: ``write(file)`` fills a temporary file, which then replaces ``path``.
 
-    A link in the place of ``path`` is replaced; what it leads to is left alone. Who may read the file is what the
-    process's umask says, as of any other new file.
+    If ``path`` is a link, the link is replaced and its target left alone. The umask of the process sets the
+    permissions, as for any new file.
 
     Raises:
-        OSError: it cannot be written; the error names ``path``.
+        OSError: the file cannot be written; the error names ``path``.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         unfinished = path.with_name(f"{path.name}{secrets.token_hex(4)}.tmp")
-        file = unfinished.open("x+b")  # tempfile's would be readable by nobody else
+        file = unfinished.open("x+b")  # a file from tempfile would be readable by its owner only
         try:
             with file:
                 write(file)
@@ -63,7 +63,7 @@ def write_whole(path: Path, write: Any) -> None:
 
 
 def _replace(new: Path, old: Path) -> None:
-    """Rename a file. Windows refuses while somebody has the old one open; readers do so for a moment."""
+    """Rename a file. Windows refuses while the old file is open, as it is for a moment in readers; so retry."""
     for pause in (0.01, 0.03, 0.1, 0.3, 1.0) if os.name == "nt" else ():
         try:
             return os.replace(new, old)
@@ -73,14 +73,14 @@ def _replace(new: Path, old: Path) -> None:
 
 
 def write_json(path: Path, data: Any) -> None:
-    """Write JSON, whole or not at all."""
+    """Write JSON atomically."""
     write_whole(path, lambda file: file.write(json.dumps(data, indent=2).encode() + b"\n"))
 
 
 def tidy(folder: Path, names: Iterable[str]) -> None:
-    """Remove what a process that was killed while it wrote the files of these names has left in a folder.
+    """Remove temporary files of the given names left in a folder by killed processes.
 
-    Nobody else may write there meanwhile: see :func:`held`.
+    No other process may write there meanwhile: see :func:`held`.
     """
     written = set(names)
     for path in folder.glob("*.tmp"):
@@ -91,23 +91,23 @@ def tidy(folder: Path, names: Iterable[str]) -> None:
 
 @contextmanager
 def held(folder: Path) -> Iterator[None]:
-    """Hold a folder that is there, so that no two processes write in it at once. No file is made for it.
+    """Hold an exclusive lock on an existing folder, so that no two processes write in it at once. No file is created.
 
-    Windows cannot lock a folder. A file beside it is locked there, which the system removes when it is closed.
+    Windows cannot lock a folder. There, a file beside it is locked, which the system removes when it is closed.
 
     Raises:
-        ValueError: somebody else holds it.
+        ValueError: another process holds the lock.
     """
     in_use = ValueError(f"another process is writing in {folder}: wait until it has ended, or choose another folder")
     try:
         descriptor = os.open(folder, os.O_RDONLY)
     except PermissionError:
-        temporary = getattr(os, "O_TEMPORARY", None)  # of Windows
+        temporary = getattr(os, "O_TEMPORARY", None)  # Windows only
         if temporary is None:
             raise
         try:
             descriptor = os.open(f"{folder.resolve()}.lock", os.O_RDWR | os.O_CREAT | temporary)
-        except PermissionError:  # it is about to be removed
+        except PermissionError:  # the file is about to be removed
             raise in_use from None
     try:
         try:
@@ -122,23 +122,23 @@ def held(folder: Path) -> Iterator[None]:
 
 
 def lock(descriptor: int, *, wait: bool) -> None:
-    """Lock what is open as ``descriptor`` against other processes that lock it, until it is closed.
+    """Lock an open file or folder against other processes that lock it, until it is closed.
 
     Args:
         descriptor: of a file or, where the system has ``fcntl``, of a folder.
-        wait: until nobody else has locked it; Windows gives up after ten seconds.
+        wait: whether to block until the lock is free; Windows gives up after ten seconds.
 
     Raises:
-        BlockingIOError: somebody else has locked it; on Windows a PermissionError.
-        OSError: it cannot be locked, as on a file system without locks.
+        BlockingIOError: another process holds the lock; on Windows a PermissionError.
+        OSError: locking fails, as on a file system without locks.
     """
     try:
         import fcntl
     except ImportError:
-        with suppress(ImportError):  # there are systems with neither
+        with suppress(ImportError):  # some systems have neither
             msvcrt: Any = importlib.import_module("msvcrt")
             position = os.lseek(descriptor, 0, os.SEEK_CUR)
-            os.lseek(descriptor, LOCKED_BYTE, os.SEEK_SET)  # Windows locks bytes, and nobody else may read those
+            os.lseek(descriptor, LOCKED_BYTE, os.SEEK_SET)  # Windows locks are byte ranges that others cannot read
             try:
                 msvcrt.locking(descriptor, msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)
             finally:
@@ -156,39 +156,39 @@ def open_to_read(path: Path, most: int = LARGEST) -> BufferedReader:
 
     Args:
         path: the file.
-        most: bytes that it may have.
+        most: maximum size in bytes.
 
     Raises:
-        OSError: no file, or one that cannot be opened.
-        ValueError: a link, a device, a pipe, a folder, or a larger file.
+        OSError: the file is missing or cannot be opened.
+        ValueError: the path is a link, a device, a pipe, a folder, or a larger file.
     """
     return os.fdopen(_opened(path, os.O_RDONLY, most), "rb")
 
 
 def open_to_write(path: Path) -> BufferedRandom:
-    """Open a regular file for reading and writing, from its start, with what it holds; it is made where there is none.
+    """Open a regular file for reading and writing, from its start, keeping its content; it is created if missing.
 
     Raises:
-        OSError: it cannot be opened.
-        ValueError: a link, a device, a pipe or a folder.
+        OSError: the file cannot be opened.
+        ValueError: the path is a link, a device, a pipe or a folder.
     """
     return os.fdopen(_opened(path, os.O_RDWR | os.O_CREAT, None), "r+b")
 
 
 def read_bounded(path: Path, most: int = LARGEST) -> bytes:
-    """All bytes of a regular file; see :func:`open_to_read`."""
+    """Return all bytes of a regular file; see :func:`open_to_read`."""
     with open_to_read(path, most) as file:
         content = file.read(most + 1)
-    if len(content) > most:  # it has grown since it was opened
+    if len(content) > most:  # the file has grown since it was opened
         raise ValueError(f"{path} has more than {most:,} bytes, which is more than is read")
     return content
 
 
 def _opened(path: Path, flags: int, most: int | None) -> int:
-    """The descriptor of a regular file."""
+    """Return the descriptor of a regular file."""
     with suppress(FileNotFoundError):
-        _check_kind(path, os.lstat(path))  # before it is opened: to open a device may do something
-    # not there on every system; the kind is looked at again below, for the file may have been exchanged
+        _check_kind(path, os.lstat(path))  # before opening, because opening a device may have side effects
+    # flags missing on some systems; the kind is checked again below, because the file may have been replaced
     flags |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:
         descriptor = os.open(path, flags | getattr(os, "O_CLOEXEC", 0), 0o666)
@@ -222,11 +222,11 @@ def _no_file(path: Path, kind: str) -> str:
 
 
 def read_json(path: Path, most: int = LARGEST) -> Any:
-    """The JSON in a regular file; see :func:`open_to_read` and :func:`parse_json`.
+    """Return the JSON in a regular file; see :func:`open_to_read` and :func:`parse_json`.
 
     Raises:
-        OSError: no file, or one that cannot be opened.
-        ValueError: anything else; the message names the file.
+        OSError: the file is missing or cannot be opened.
+        ValueError: any other problem; the message names the file.
     """
     content = read_bounded(path, most)
     try:
@@ -236,15 +236,15 @@ def read_json(path: Path, most: int = LARGEST) -> Any:
 
 
 def parse_json(text: bytes | str, most: int = LARGEST, *, nan: bool = False) -> Any:
-    """Read JSON from anybody.
+    """Parse JSON from an untrusted source.
 
     Args:
         text: the JSON.
-        most: bytes, or letters, that it may have.
-        nan: take NaN and Infinity for numbers, as Python writes them.
+        most: maximum length in bytes, or letters.
+        nan: whether NaN and Infinity count as numbers, as Python writes them.
 
     Raises:
-        ValueError: no JSON, or what only somebody with bad intentions writes.
+        ValueError: the text is not JSON, or is beyond the limits on size, depth or digits.
     """
     if len(text) > most:
         raise ValueError(f"it has more than {most:,} bytes")
@@ -254,7 +254,7 @@ def parse_json(text: bytes | str, most: int = LARGEST, *, nan: bool = False) -> 
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     except json.JSONDecodeError as problem:
-        if _depth(words[: problem.pos]) > DEEPEST:  # which Python notices first depends on its version
+        if _depth(words[: problem.pos]) > DEEPEST:  # the order in which problems are found depends on Python's version
             raise ValueError("it is nested too deeply") from None
         raise ValueError(f"it is not JSON: {problem.msg} at character {problem.pos + 1}") from None
     except UnicodeDecodeError:
@@ -275,7 +275,7 @@ def _is_deep(data: Any) -> bool:
 
 
 def _depth(text: str) -> int:
-    """How deep the beginning of some JSON is nested."""
+    """Return the maximum nesting depth in the beginning of a JSON text."""
     depth = deepest = 0
     for bracket in re.findall(r"[\[\]{}]", _STRING.sub("", text)):
         depth += 1 if bracket in "[{" else -1

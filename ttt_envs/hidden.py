@@ -1,8 +1,8 @@
-"""Folders and distributions of others that Python imports in the place of this project's packages.
+"""Detects foreign folders and distributions that shadow or overwrite this project's packages.
 
-The packages have common names. ``baselines``, ``learners`` and ``evaluation`` are also distributions of others on the
-package index, and an installer overwrites files of the same name without a word. So each package says in its
-``__init__`` that it is ours, by ``__ttt_envs__ = True``, and is looked at here the first time that it is needed.
+The packages have common names. ``baselines``, ``learners`` and ``evaluation`` are also other projects' distributions on
+the package index, and an installer overwrites files of the same name without a warning. So each package marks itself in
+its ``__init__`` with ``__ttt_envs__ = True``, and this module checks the mark before first use.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def hidden_by(package: str) -> str | None:
-    """Which folder, file or distribution hides a package, and what to do about it, in one sentence; None if none does.
+    """Return a sentence on which folder, file or distribution shadows a package, and the remedy; None if none does.
 
     Args:
-        package: what to look at; what is none of ``PACKAGES`` is not hidden.
+        package: package name; a name outside ``PACKAGES`` gives None.
     """
     if package not in PACKAGES or not (ROOT / package).is_dir():
         return None
@@ -37,7 +37,7 @@ def hidden_by(package: str) -> str | None:
 
 
 def overwritten_by(package: str) -> str | None:
-    """Which distribution has overwritten a package of ours in its place, in one sentence; None if none has.
+    """Return a sentence on which distribution has overwritten a package in place; None if none has.
 
     Args:
         package: one of ``PACKAGES``; only its ``__init__`` is read.
@@ -58,10 +58,10 @@ def overwritten_by(package: str) -> str | None:
 
 
 def mixed_with(package: str) -> str | None:
-    """Which distribution has files beside ours in a package, in one sentence, to explain an import that has failed.
+    """Return a sentence on which distribution has files inside a package, to explain a failed import; None if none has.
 
     Args:
-        package: any; other projects' packages are mixed with nothing.
+        package: any name; a name outside ``PACKAGES`` gives None.
     """
     others = other_distributions(package) if package in PACKAGES else ""
     return f"{others} has files in the package {package} of ttt_envs: {_own_environment(others)}" if others else None
@@ -72,9 +72,9 @@ def _own_environment(others: str) -> str:
 
 
 def other_distributions(package: str) -> str:
-    """The other distributions that have installed a package of this name, with versions; "" if there are none.
+    """Return the names and versions of other distributions that install a package of this name; "" if there are none.
 
-    It reads the metadata of all distributions, which takes a while.
+    This reads the metadata of all distributions, which is slow.
     """
     from importlib import metadata
 
@@ -85,10 +85,10 @@ def other_distributions(package: str) -> str:
 
 @cache
 def check_package(package: str) -> None:
-    """Look once at a package that is about to be imported.
+    """Check a package before its import; the result is cached.
 
     Raises:
-        ValueError: it is one of ``PACKAGES``, and a folder or distribution hides it or has overwritten it.
+        ValueError: it is one of ``PACKAGES``, and a folder or distribution shadows it or has overwritten it.
     """
     problem = hidden_by(package)
     if problem:
@@ -96,7 +96,7 @@ def check_package(package: str) -> None:
 
 
 def warn_of_overwritten() -> None:
-    """Warn of each package that another distribution has overwritten: code may import it without asking here."""
+    """Warn about each package overwritten by another distribution: code may import it without :func:`check_package`."""
     for package in PACKAGES[1:]:
         problem = overwritten_by(package)
         if problem:

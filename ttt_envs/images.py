@@ -1,4 +1,4 @@
-"""Policies and the images of a board: one that plays by the mean over all of them, and whether one keeps its word."""
+"""Symmetrised policies, and checks of declared symmetry and colour-blindness."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from ttt_envs.symmetry import inverse, symmetries
 
 
 class MeanOverImages:
-    """Plays by what a policy thinks of moves, the mean over all images of the board: equal shares for the best.
+    """Plays by the action values of a policy averaged over all symmetries of the board: equal shares for the best.
 
-    Moves whose means differ by no more than 1e-9 are equally good, for the images are valued one after another.
+    Moves whose means differ by at most 1e-9 count as equally good, because rounding depends on the symmetry.
 
     Args:
-        policy: pure, and one that thinks in values.
-        game: what is played.
+        policy: pure, with values.
+        game: the game.
 
     Raises:
-        ValueError: a policy that is not pure, or has no values of moves.
+        ValueError: the policy is not pure, or has no action values.
     """
 
     pure: ClassVar[bool] = True
@@ -42,11 +42,11 @@ class MeanOverImages:
         self._inverses = inverse(self._permutations)
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
-        """float64[B, cells]: equal shares for the moves of highest mean value."""
+        """Return float64[B, cells]: equal shares for the moves of highest mean value."""
         return best_shares(self.action_values(boards), TIE)
 
     def action_values(self, boards: Boards) -> Reals:
-        """float64[B, cells], to the mover, NaN where illegal."""
+        """Return float64[B, cells], for the mover, NaN where illegal."""
         total = np.zeros(boards.cells.shape)
         for permutation, back in zip(self._permutations, self._inverses, strict=True):
             image = Boards(np.ascontiguousarray(boards.cells[:, permutation]), boards.mover)
@@ -54,7 +54,7 @@ class MeanOverImages:
         return np.asarray(total / len(self._permutations))
 
     def values(self, boards: Boards) -> Reals:
-        """float64[B], to the mover."""
+        """Return float64[B], for the mover."""
         return np.asarray(np.nanmax(self.action_values(boards), axis=1))
 
     def __str__(self) -> str:
@@ -62,15 +62,15 @@ class MeanOverImages:
 
 
 def check_symmetric(policy: Policy, game: Game, boards: Boards) -> None:
-    """Make sure that a policy answers the images of positions alike, as one that is symmetric does.
+    """Check that a policy is equivariant under the symmetries of the board, see ``policy.Symmetric``.
 
     Args:
         policy: pure.
-        game: what is played.
+        game: the game.
         boards: positions that are not over.
 
     Raises:
-        ValueError: it does not; the message names a position.
+        ValueError: it is not equivariant; the message names a position.
     """
     p = policy.probabilities(boards)
     for permutation in symmetries(game):
@@ -85,16 +85,16 @@ def check_symmetric(policy: Policy, game: Game, boards: Boards) -> None:
 
 
 def check_colour_blind(policy: Policy, game: Game, boards: Boards) -> None:
-    """Make sure that a policy answers positions alike whose stones and mover are exchanged, as one colour-blind does.
+    """Check that a policy has the same probabilities after exchange of stones and mover, see ``policy.ColourBlind``.
 
     Args:
         policy: pure.
-        game: what is played.
-        boards: positions that are not over, and that games come to with stones and mover exchanged too: there are such
-            only where turns are skipped, and both players have stones.
+        game: the game.
+        boards: positions that are not over and stay reachable after the exchange; this needs turns that are skipped,
+            and stones of both players.
 
     Raises:
-        ValueError: it does not; the message names a position.
+        ValueError: it is not colour-blind; the message names a position.
     """
     exchanged = Boards(np.where(boards.cells == 0, 0, 3 - boards.cells).astype(np.int8), 1 - boards.mover)
     apart = np.abs(policy.probabilities(exchanged) - policy.probabilities(boards)).max(axis=1, initial=0.0)

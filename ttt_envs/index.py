@@ -1,4 +1,4 @@
-"""Row numbers for keys: what every table over the positions met stands on."""
+"""A hash index from keys to row numbers, the basis of every table over visited positions."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from ttt_envs.rules import splitmix64
 
 
 class KeyIndex:
-    """Numbers keys 0, 1, 2, ... in the order in which they are first met; a hash table with open addressing.
+    """Numbers keys 0, 1, 2, ... in the order of first insertion; a hash table with open addressing.
 
     Args:
-        words: 64-bit words of a key.
+        words: number of 64-bit words of a key.
 
     Attributes:
         keys: uint64[capacity, words], of which ``size`` rows are in use.
-        size: how many keys were met.
+        size: number of keys.
     """
 
     def __init__(self, words: int) -> None:
@@ -25,7 +25,7 @@ class KeyIndex:
         self._slots = np.full(16, -1)
 
     def reserve(self, capacity: int) -> None:
-        """Make room for ``capacity`` keys in all, and no more than that."""
+        """Set the capacity to exactly ``capacity`` keys in total."""
         keys = np.empty((capacity, self.keys.shape[1]), np.uint64)
         keys[: self.size] = self.keys[: self.size]
         self.keys = keys
@@ -36,18 +36,18 @@ class KeyIndex:
         _reinsert(self.keys, self.size, self._slots)
 
     def pack(self) -> None:
-        """Give back all memory but the keys'; :meth:`reserve` makes the index usable again."""
+        """Free all memory except the keys'; :meth:`reserve` makes the index usable again."""
         self.keys = self.keys[: self.size].copy()
         self._slots = np.full(16, -1)
 
     def find(self, wanted: Keys) -> Integers:
-        """int64[B]: the rows of keys uint64[B, words], -1 for a key not met."""
+        """Return int64[B]: the rows of keys uint64[B, words], -1 for unknown keys."""
         out = np.empty(len(wanted), np.int64)
         _find(wanted, self.keys, self._slots, out)
         return out
 
     def rows(self, wanted: Keys) -> Integers:
-        """int64[B]: the rows of keys uint64[B, words], new ones for keys not met; there must be room for B more."""
+        """Return int64[B]: the rows of keys uint64[B, words], inserting unknown keys; B more must fit."""
         assert self.size + len(wanted) <= len(self.keys)
         out = np.empty(len(wanted), np.int64)
         self.size = _insert(wanted, self.keys, self._slots, self.size, out)
@@ -56,7 +56,7 @@ class KeyIndex:
 
 @inlined
 def _slot_of(key: Keys, slots: Integers) -> int:
-    """Where the search for a key begins."""
+    """Return the first slot to probe for a key."""
     mixed = key[0]
     for word in range(1, len(key)):
         mixed = splitmix64(mixed, 0) ^ key[word]

@@ -1,4 +1,4 @@
-"""Arrays that are dear to compute, kept on disk: named, checked by a hash, memory-mapped, and bounded in size."""
+"""Disk cache for arrays that are expensive to compute: named, hashed, memory-mapped, bounded in size."""
 
 from __future__ import annotations
 
@@ -23,41 +23,41 @@ from ttt_envs.files import held, open_to_read, read_json, write_json, write_whol
 from ttt_envs.version import __version__
 
 CACHE, CACHE_BYTES = "TTT_ENVS_CACHE", "TTT_ENVS_CACHE_BYTES"
-"""environment variables: the folder of kept arrays, and how many bytes they may take in all"""
+"""environment variables: the cache folder, and its maximum size in bytes"""
 MOST_BYTES = 1 << 32
-"""bytes of all kept arrays unless the environment says otherwise"""
+"""Default maximum size of the cache in bytes."""
 
 _OURS = re.compile(r"-[0-9a-f]{16}\.json$")
 _UNFINISHED = re.compile(r"-[0-9a-f]{16}\.(npy|json).*\.tmp$")
 _FOLDER = re.compile(r"-[0-9a-f]{16}$")
 _IN_FOLDER = re.compile(r"(manifest\.json|[0-9]+-([0-9]+|layer)\.npy)([0-9a-f]{8}\.tmp)?$")
 _ABANDONED_S = 3600
-"""seconds after which a file that is being written belongs to nobody any more"""
+"""Age in seconds after which an unfinished file counts as abandoned."""
 _BESIDE = 1 << 12
-"""bytes allowed for a file's header and label"""
+"""Maximum size in bytes of a file's header and label."""
 
 
 class Kept:
-    """A place on disk for one array: ``NAME-HASH.npy``, and beside it ``NAME-HASH.json``, which says what it is.
+    """A cached array: ``NAME-HASH.npy``, with a label ``NAME-HASH.json`` that describes it.
 
     Args:
-        name: for people.
-        content: JSON-ready data that decides what is in the array.
-        made_by: :func:`source_of` the modules that compute it. The hash is of it, too: no version reads another's.
+        name: human-readable name.
+        content: JSON-ready data that determines the array.
+        made_by: :func:`source_of` the modules that compute it. It is part of the hash: no version reads another's data.
     """
 
     def __init__(self, name: str, content: Mapping[str, Any], made_by: str) -> None:
         digest = hashlib.sha256(json.dumps([dict(content), sys.byteorder, made_by]).encode()).hexdigest()[:16]
         said = {**content, "made_by": made_by, "byteorder": sys.byteorder}
-        self.said: dict[str, Any] = json.loads(json.dumps(said))  # as it is read again
-        """what the label says, but for the hash of the array"""
+        self.said: dict[str, Any] = json.loads(json.dumps(said))  # in the form in which the label is read back
+        """content of the label, except the hash of the array"""
         self.path = folder() / f"{name}-{digest}.npy"
         self.label = self.path.with_suffix(".json")
 
     def read(self, shape: tuple[int, ...], dtype: type) -> np.ndarray[Any, Any] | None:
-        """The array, memory-mapped and read-only; None where there is none, a damaged one, or one of something else.
+        """Return the array, memory-mapped and read-only; None if it is missing, damaged or of other content.
 
-        The label must say what is asked for: a file under another's name is not believed.
+        The label must match, so that a renamed file is not accepted.
         """
         if limit() == 0:
             return None
@@ -70,13 +70,13 @@ class Kept:
                     return None
                 file.seek(0)
                 found = mapped(file)
-            os.utime(self.label)  # what was read last is removed last
-        except Exception:  # there is no end of ways in which files can be wrong, and the array can be made anew
+            os.utime(self.label)  # eviction removes the least recently used first
+        except Exception:  # files can be wrong in endless ways, and the array can be recomputed
             return None
         return found if found.shape == shape and found.dtype == dtype else None
 
     def write(self, array: np.ndarray[Any, Any]) -> bool:
-        """Keep the array, older ones making room; False where it does not fit or the folder cannot be written."""
+        """Store the array, evicting older ones; return False if it does not fit or the folder is not writable."""
         room = limit() - array.nbytes - _BESIDE
         if room < 0:
             return False
@@ -93,18 +93,18 @@ class Kept:
 
 
 def kept_folder(name: str, content: Mapping[str, Any], made_by: str, size: int) -> Path | None:
-    """A folder ``NAME-HASH`` for ``manifest.json`` and arrays ``N-layer.npy``, which count among what is kept.
+    """Return a cached folder ``NAME-HASH`` for ``manifest.json`` and arrays ``N-layer.npy``; it counts as cache.
 
-    Who writes there holds it (:func:`ttt_envs.files.held`): what is held is not removed.
+    A writer must hold it (:func:`ttt_envs.files.held`), because held folders are not evicted.
 
     Args:
-        name: for people.
-        content: as of :class:`Kept`.
-        made_by: as of :class:`Kept`.
-        size: bytes of all its files; older ones of others make room for them.
+        name: human-readable name.
+        content: as for :class:`Kept`.
+        made_by: as for :class:`Kept`.
+        size: total bytes of its files; older entries are evicted to make room.
 
     Returns:
-        The folder, made where there is none; None where so much is not kept, or it cannot be made.
+        The folder, created if missing; None if the size exceeds the limit or the folder cannot be created.
     """
     place = Kept(name, content, made_by).path.with_suffix("")
     room = limit() - size - _BESIDE
@@ -114,14 +114,14 @@ def kept_folder(name: str, content: Mapping[str, Any], made_by: str, size: int) 
         _make_folder(place.parent)
         _make_room(place.parent, room, besides=place)
         place.mkdir(exist_ok=True)
-        os.utime(place)  # what was asked for last is removed last
+        os.utime(place)  # eviction removes the least recently used first
     except OSError:
         return None
     return place
 
 
 def mapped(file: IO[bytes]) -> np.ndarray[Any, Any]:
-    """The array in a file of numpy, memory-mapped and read-only; whatever is wrong with it is any exception."""
+    """Return the array in a numpy file, memory-mapped and read-only; an invalid file raises any exception."""
     major, _ = np.lib.format.read_magic(file)
     read = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
     shape, by_columns, dtype = read(file)
@@ -132,24 +132,24 @@ def mapped(file: IO[bytes]) -> np.ndarray[Any, Any]:
 
 
 def _make_folder(kept: Path) -> None:
-    """A folder that is the user's alone: whoever can write in it can have other values believed."""
+    """Create a folder private to the user: anybody with write access could plant other values."""
     kept.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if not os.environ.get(CACHE):  # who has chosen another one may share it
+    if not os.environ.get(CACHE):  # a folder chosen by the user may be shared
         with suppress(OSError):
             kept.chmod(0o700)
 
 
 def folder() -> Path:
-    """Where arrays are kept: ``TTT_ENVS_CACHE``, or else the user's cache directory."""
+    """Return the cache folder: ``TTT_ENVS_CACHE``, or else the user's cache directory."""
     chosen = os.environ.get(CACHE)
     return Path(chosen) if chosen else platformdirs.user_cache_path("ttt_envs")
 
 
 def limit() -> int:
-    """Bytes that kept arrays may take in all; with 0 none is kept or read.
+    """Return the maximum total size of cached arrays in bytes; 0 disables the cache.
 
     Raises:
-        ValueError: ``TTT_ENVS_CACHE_BYTES`` is no number of bytes.
+        ValueError: ``TTT_ENVS_CACHE_BYTES`` is not a number of bytes.
     """
     text = os.environ.get(CACHE_BYTES, str(MOST_BYTES))
     if not text.isdecimal():
@@ -158,9 +158,9 @@ def limit() -> int:
 
 
 def source_of(*modules: ModuleType) -> str:
-    """A hash of the code of modules. Called while they are imported, for files may change later.
+    """Return a hash of the code of modules. Call it while they are imported, because files may change later.
 
-    Without source files, in some installations, it is the version of the package.
+    Without source files, as in some installations, the hash is of the package version.
     """
     try:
         sources = "".join(map(inspect.getsource, modules))
@@ -170,10 +170,10 @@ def source_of(*modules: ModuleType) -> str:
 
 
 def _make_room(kept: Path, room: int, besides: Path | None = None) -> None:
-    """Remove arrays and folders, the one unread for longest first, until the others take at most ``room`` bytes.
+    """Evict arrays and folders, least recently read first, until the others take at most ``room`` bytes.
 
-    Only files that this module has named are counted or touched, those of a process that was killed included; and not
-    the folder ``besides``.
+    Only files named by this module are counted or removed, including those of killed processes; the folder
+    ``besides`` is left out.
     """
     found = []
     for path in kept.iterdir():
@@ -188,16 +188,16 @@ def _make_room(kept: Path, room: int, besides: Path | None = None) -> None:
             with suppress(ValueError), held(path):
                 for file in files:
                     file.unlink(missing_ok=True)
-                with suppress(OSError):  # somebody has put a file of his own there
+                with suppress(OSError):  # the folder holds a foreign file
                     path.rmdir()
         elif room < 0:
-            with suppress(PermissionError):  # Windows keeps an array that somebody has mapped, and its label stays
+            with suppress(PermissionError):  # on Windows a mapped array cannot be removed; its label stays too
                 for file in reversed(files):
                     file.unlink(missing_ok=True)
 
 
 def _files_of(path: Path) -> list[Path]:
-    """The label of an array and the array, or the files of a folder."""
+    """Return the label of an array and the array, or the files of a folder."""
     if path.is_dir():
         return sorted(file for file in path.iterdir() if _IN_FOLDER.match(file.name))
     array = path.with_suffix(".npy")

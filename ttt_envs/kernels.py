@@ -1,17 +1,16 @@
-"""Kernels as numba objects: compiled when that pays, interpreted before, cached on disk by what they depend on.
+"""Kernels as numba dispatchers: interpreted until compiling pays, and cached on disk by a fingerprint of dependencies.
 
 Imported at the first call of any kernel, because numba takes a quarter of a second to import.
 
-*Two tiers.* The source of a kernel is plain Python, and gives the same results bit for bit when it is interpreted. To
-compile one takes .1 to 7 seconds; many callers, such as a first game, need a few calls on small arrays, which take
-milliseconds. So calls on small arrays are interpreted until they have taken half as long as compiling is estimated to
-take: then the kernel is compiled. So long work takes at most half a compile time more than if it had been compiled at
-once (but for the length of one call), and short work compiles nothing. numba calls a compiled kernel directly, at no
-extra cost.
+*Two tiers.* The source of a kernel is plain Python and gives bit-identical results when interpreted. Compiling a kernel
+takes 0.1 to 7 seconds; many callers, such as a first game, need only a few calls on small arrays, which take
+milliseconds. So calls on small arrays are interpreted until they have taken half of the estimated compile time; then
+the kernel is compiled. Long workloads thus take at most half a compile time more than with immediate compilation (plus
+the length of one call), and short ones compile nothing. numba calls a compiled kernel directly, without extra cost.
 
-*The cache.* Machine code is stored per kernel, and is valid as long as its fingerprint is: a hash of the bytecode of
-the kernel, of the constants it reads and, recursively, of the kernels it calls. An edit of a file recompiles the
-kernels that it changes and their callers, and nothing else.
+*The cache.* Machine code is stored per kernel and is valid as long as the fingerprint: a hash of the kernel's bytecode,
+of the constants it reads and, recursively, of the kernels it calls. An edit recompiles only the changed kernels and
+their callers.
 """
 
 from __future__ import annotations
@@ -43,13 +42,13 @@ from ttt_envs.hidden import PACKAGES
 MAX_INTERPRETED_ELEMENTS = 1 << 18
 """Maximum number of array elements, over all arguments, of a call that is interpreted."""
 MAX_INTERPRETED_STEPS = 1 << 16
-"""Maximum number of elementary steps of a call that is interpreted, such as looks at a cell, where they are bounded."""
+"""Maximum number of elementary steps of an interpreted call, such as cell reads, for kernels that bound them."""
 INTERPRETED_SHARE = 0.5
 """Share of the estimated compile time that calls of a kernel may spend in the interpreter before it is compiled."""
 COMPILE_S, COMPILE_S_PER_BYTE = 0.1, 0.0006
 """Estimated compile time in seconds: for each kernel, and for each byte of its bytecode (AMD EPYC, family 25)."""
 NOTICE_S = 1.0
-"""Estimated compile time of a process, in seconds, above which it is announced."""
+"""Estimated compile time of a process, in seconds, above which a notice is logged."""
 MAX_AGE_S = 60 * 86400
 """Age in seconds after which unused machine code is deleted."""
 
@@ -60,12 +59,12 @@ _DAMAGED = (OSError, EOFError, UnpicklingError, ValueError, TypeError, LookupErr
 class Kernel(CPUDispatcher):
     """A compiled function of this package.
 
-    numba calls the overload that fits the arguments from C; ``_compile_for_args`` is called only where there is none,
-    and may return any callable, which numba then calls in place of machine code.
+    numba calls a matching overload from C; ``_compile_for_args`` runs only if there is none. It may return any
+    callable, which numba then calls in place of machine code.
     """
 
     interpretable: Interpretable = False
-    """Whether calls on small arrays may be interpreted; or what bounds the elementary steps of a call."""
+    """Whether calls on small arrays may be interpreted; or a function that bounds the elementary steps of a call."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -83,16 +82,16 @@ class Kernel(CPUDispatcher):
 
     @property
     def has_wrapper(self) -> bool:
-        """Whether Python can call the machine code; if not, only kernels do, and a call from Python is interpreted."""
+        """Whether Python can call the machine code; if not, only kernels do, and Python calls are interpreted."""
         return not self.targetoptions.get("no_cpython_wrapper")
 
     @functools.cached_property
     def _callable(self) -> Kernel:
-        """The same with a wrapper."""
+        """The same kernel with a wrapper for Python callers."""
         return Kernel(self.py_func, targetoptions={**self.targetoptions, "no_cpython_wrapper": False})
 
     def add_overload(self, compiled: Any) -> None:
-        """Keep machine code; C may call it only if it has a wrapper."""
+        """Store machine code; C may call it only if it has a wrapper."""
         if self.has_wrapper:
             super().add_overload(compiled)
         else:
@@ -107,37 +106,37 @@ class Kernel(CPUDispatcher):
             return super().compile(signature)
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
-        """What numba calls for arguments of these types in another kernel.
+        """Return the function that numba calls from another kernel for arguments of these types.
 
-        Inlined code is specialized for constants anyway, so it is compiled once for all numbers of a type.
+        Inlined code is specialized for constants anyway, so it is compiled once for all values of a type.
         """
         if self.targetoptions.get("forceinline"):
             args = tuple(map(numba.types.unliteral, args))
         return super().get_call_template(args, kws)
 
     def open_cache(self) -> None:
-        """Find the place of the machine code on disk; postponed until the kernels that this one calls are defined."""
+        """Open the disk cache; deferred until the kernels called by this one are defined."""
         if isinstance(self._cache, NullCache) and (folder := kernel_folder()) is not None:
             self._cache = KernelCache(self.py_func, folder, self.fingerprint, "" if self.has_wrapper else "-inlined")
 
     def is_cached(self) -> bool:
-        """Whether the cache holds machine code of this kernel."""
+        """Return whether the cache holds machine code of this kernel."""
         self.open_cache()
         return isinstance(self._cache, KernelCache) and self._cache.is_filled()
 
     @functools.cached_property
     def fingerprint(self) -> str:
-        """Hash of all that the machine code depends on, besides the versions of Python and numba and the processor."""
-        self.__dict__["fingerprint"] = f"recursive call of {self.py_func.__qualname__}"  # what a recursive call finds
+        """Hash of all dependencies of the machine code, except the versions of Python and numba and the processor."""
+        self.__dict__["fingerprint"] = f"recursive call of {self.py_func.__qualname__}"  # read by a recursive call
         parts = [repr(sorted(self.targetoptions.items(), key=str)), *_describe_function(self.py_func)]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
     def callees(self) -> Iterator[Kernel]:
-        """Kernels that this one calls directly."""
+        """Return the kernels that this one calls directly."""
         return (value for value in _globals_read(self.py_func).values() if isinstance(value, Kernel))
 
     def estimate_compile_s(self) -> float:
-        """Estimated seconds to compile this kernel and those that it calls, where they are not cached."""
+        """Return the estimated seconds to compile this kernel and its callees, except cached ones."""
         found: set[Kernel] = set()
         waiting = [self]
         while waiting:
@@ -159,7 +158,7 @@ class Kernel(CPUDispatcher):
         """Call the source as plain Python; results have the types that machine code returns."""
         begun = time.perf_counter()
         try:
-            with np.errstate(all="ignore"):  # kernels compute modulo 2**64, and divide by 0, on purpose
+            with np.errstate(all="ignore"):  # kernels compute modulo 2**64 and divide by 0 on purpose
                 return _to_python(_interpreted(self)(*args))
         finally:
             self._interpreted_s += time.perf_counter() - begun
@@ -170,7 +169,7 @@ class Kernel(CPUDispatcher):
 
 
 def _count_elements(args: tuple[Any, ...]) -> int:
-    """Elements of all arrays among arguments, also of those in tuples."""
+    """Count the elements of all arrays among the arguments, including arrays in tuples."""
     return sum(
         arg.size if isinstance(arg, np.ndarray) else _count_elements(arg) if isinstance(arg, tuple) else 0
         for arg in args
@@ -178,7 +177,7 @@ def _count_elements(args: tuple[Any, ...]) -> int:
 
 
 def _to_python(result: Any) -> Any:
-    """Convert numpy's scalars into those of Python, as numba does for what a kernel returns."""
+    """Convert numpy scalars to Python scalars, as numba does with return values."""
     if isinstance(result, np.generic):
         return result.item()
     return tuple(map(_to_python, result)) if type(result) is tuple else result
@@ -186,9 +185,9 @@ def _to_python(result: Any) -> Any:
 
 @functools.cache
 def _interpreted(kernel: Kernel) -> Callable[..., Any]:
-    """The source of a kernel as a function of Python that calls the sources of other kernels.
+    """Return the source of a kernel as a Python function that calls the sources of other kernels.
 
-    Machine code must not be mixed in: it returns unsigned 64-bit integers as ``int``.
+    Machine code must not be mixed in, because it returns unsigned 64-bit integers as ``int``.
     """
     function = kernel.py_func
     namespace = _interpreted_globals(function.__module__)
@@ -201,9 +200,9 @@ _namespaces: dict[str, dict[str, Any]] = {}
 
 
 def _interpreted_globals(module: str) -> dict[str, Any]:
-    """The globals of a module, with the sources of kernels in place of kernels."""
+    """Return the globals of a module, with kernels replaced by their sources."""
     if module not in _namespaces:
-        found = _namespaces[module] = dict(vars(sys.modules[module]))  # known before it is filled: modules form circles
+        found = _namespaces[module] = dict(vars(sys.modules[module]))  # stored before it is filled: imports are cyclic
         found.update({name: _interpreted(value) for name, value in found.items() if isinstance(value, Kernel)})
     return _namespaces[module]
 
@@ -213,7 +212,7 @@ def _interpreted_globals(module: str) -> dict[str, Any]:
 
 
 def _globals_read(function: Callable[..., Any]) -> dict[str, Any]:
-    """Names of globals that a function reads, with their values, in the order of names."""
+    """Return the globals that a function reads, name -> value, sorted by name."""
     names: set[str] = set()
     codes = [function.__code__]
     for code in codes:
@@ -223,7 +222,7 @@ def _globals_read(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def _describe_function(function: Callable[..., Any]) -> Iterator[str]:
-    """Lines that change when the meaning of a function does; comments, line numbers and the docstring do not count."""
+    """Return lines that change with the meaning of a function, but not with comments, line numbers or the docstring."""
     codes = [function.__code__]
     for code in codes:
         codes += [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
@@ -242,10 +241,10 @@ def _describe_function(function: Callable[..., Any]) -> Iterator[str]:
 
 
 def _describe_value(value: Any) -> str:
-    """Text that changes when a value that a kernel reads does.
+    """Return a text that changes with a value that a kernel reads.
 
     Raises:
-        TypeError: a kind of value that no kernel reads so far.
+        TypeError: the kind of value is not supported.
     """
     if isinstance(value, Kernel):
         return value.fingerprint
@@ -266,7 +265,7 @@ def _describe_value(value: Any) -> str:
 
 
 class _Files(CompileResultCacheImpl):
-    """How the machine code of one kernel is written; in place of numba's search for a folder."""
+    """File names for the machine code of one kernel; replaces numba's search for a folder."""
 
     def __init__(self, function: Callable[..., Any], folder: Path, kind: str) -> None:
         self._locator, self._folder, self._lineno = self, folder, function.__code__.co_firstlineno
@@ -281,7 +280,7 @@ class _Files(CompileResultCacheImpl):
 class KernelCache(FunctionCache):
     """The machine code of one kernel in a folder, valid for one fingerprint.
 
-    Damaged files count as absent, and a full or read-only disk as no cache.
+    Damaged files are treated as absent, and a full or read-only disk as no cache.
     """
 
     def __init__(self, function: Callable[..., Any], folder: Path, fingerprint: str, kind: str) -> None:
@@ -292,14 +291,14 @@ class KernelCache(FunctionCache):
         self.enable()
 
     def is_filled(self) -> bool:
-        """Whether there is machine code for this fingerprint."""
+        """Return whether there is machine code for this fingerprint."""
         try:
             return bool(self._cache_file._load_index())
         except _DAMAGED:
             return False
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
-        """Machine code for a signature, None where there is none."""
+        """Return machine code for a signature, None if there is none."""
         try:
             return super().load_overload(signature, target_context)
         except _DAMAGED:
@@ -308,7 +307,7 @@ class KernelCache(FunctionCache):
             return None
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
-        """Store machine code where that is possible."""
+        """Store machine code if possible."""
         try:
             super().save_overload(signature, compiled)
             _delete_unused(self._impl._folder)
@@ -318,7 +317,7 @@ class KernelCache(FunctionCache):
 
 @functools.cache
 def _delete_unused(folder: Path) -> None:
-    """Delete machine code that was neither written nor read for a long time, once in a process."""
+    """Delete machine code neither written nor read for a long time, once per process."""
     oldest = time.time() - MAX_AGE_S
     for file in folder.glob("*.nb[ic]"):
         status = file.stat()
@@ -331,20 +330,20 @@ def _delete_unused(folder: Path) -> None:
 
 
 class _Compiling:
-    """While kernels are compiled: it is announced, once for a process and those that it starts, and garbage waits.
+    """Context of compilations: logs one notice per process tree and pauses garbage collection.
 
-    A compilation makes millions of objects, hardly any of which are garbage before it ends: searching them for it
-    would be a tenth of the time.
+    A compilation creates millions of objects, hardly any of which become garbage before it ends; collection would take
+    a tenth of the time.
     """
 
     def __init__(self) -> None:
-        self._depth = 0  # kernels being compiled, in all threads: those that a kernel calls are part of its estimate
+        self._depth = 0  # kernels being compiled, in all threads; the estimate of a kernel includes its callees
         self._lock = threading.Lock()
         self._collects_garbage = False
         self._expected_s = 0.0
 
     def expect(self, kernel: Kernel) -> None:
-        """A kernel is about to be compiled."""
+        """Add the compile time of a kernel to the estimate, and log the notice if it becomes long."""
         if self._depth or os.environ.get(NOTICE, "1") == "0":
             return
         self._expected_s += kernel.estimate_compile_s()
@@ -374,12 +373,12 @@ _compiling = _Compiling()
 def make_kernel(
     function: Callable[..., Any], interpretable: Interpretable, options: dict[str, Any]
 ) -> Callable[..., Any]:
-    """A kernel of a function, or the function itself where numba is switched off."""
+    """Return a kernel for a function, or the function itself if numba is switched off."""
     if getattr(numba_config, "DISABLE_JIT", 0):
         return function
     target: dict[str, Any] = {"nopython": True, "boundscheck": None, "error_model": "numpy", "no_cfunc_wrapper": True}
     target |= {"_nrt": False} | options
     kernel = Kernel(function, targetoptions=target)
-    # before numpy 2, numbers of Python and of numpy mix by other rules than in machine code
+    # before numpy 2, type promotion of Python and numpy numbers differs from that of machine code
     kernel.interpretable = interpretable if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else False
     return cast(Callable[..., Any], kernel)

@@ -1,6 +1,6 @@
-"""B games side by side between the caller and an opponent: what the single and the vector environment share.
+"""B simultaneous games between the caller and an opponent: the common core of the single and the vector environment.
 
-The two environments only present what this does, so that game i of a batch and the single environment cannot differ.
+Both environments are thin wrappers, so game i of a batch cannot differ from the single environment.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ IllegalAction = Literal["lose", "penalize", "raise"]
 Symmetry = Literal["none", "random"]
 
 SELF = "self"
-"""the opponent's name when the caller moves for both"""
+"""opponent name for self-play: the caller moves for both players"""
 OUTCOMES = (
     "player_0 won",
     "player_1 won",
@@ -44,7 +44,7 @@ OUTCOMES = (
     "truncated after too many illegal actions",
 )
 WINNERS = (0, 1, -1, 1, 0, -1, -1)
-"""of each outcome the player who has won, -1 for nobody; the last is that of ``NOT_OVER``, -1"""
+"""winner of each outcome, -1 for none; the last entry is for ``NOT_OVER``, -1"""
 _SEATS = get_args(SeatChoice)
 
 
@@ -55,15 +55,15 @@ def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
 
 
 def beginning(game: Game, options: Mapping[str, Any] | None, both: bool) -> tuple[Position | None, int | None]:
-    """The position and the caller's seat that the options of a reset ask for, None where they do not.
+    """Return the position and the caller's seat from the options of a reset; None for each that is missing.
 
     Args:
-        game: what is played.
-        options: ``position``, a text, and ``seat``, 0 or 1; both may be missing.
+        game: the game.
+        options: ``position``, a text, and ``seat``, 0 or 1; both are optional.
         both: whether the caller moves for both players.
 
     Raises:
-        TypeError, ValueError: another option, a position that is over or that no game leads to, a seat that is none.
+        TypeError, ValueError: an option is unknown, the position is over or unreachable, or the seat is invalid.
     """
     if not options:
         return None, None
@@ -88,7 +88,7 @@ def beginning(game: Game, options: Mapping[str, Any] | None, both: bool) -> tupl
 
 
 def check_restored(cloned: Game, game: Game, has_luck: bool, seed: object) -> None:
-    """Raise ValueError unless a cloned state fits the game and somebody says how chance goes on."""
+    """Raise ValueError unless a cloned state fits the game and it or ``seed`` determines future random numbers."""
     if cloned != game:
         raise ValueError(f"a state of the game {cloned} cannot be restored in the game {game}: make that game first")
     if not has_luck and seed is None:
@@ -99,25 +99,25 @@ def check_restored(cloned: Game, game: Game, has_luck: bool, seed: object) -> No
 
 
 class Shown(NamedTuple):
-    """What a step shows."""
+    """Output of a step."""
 
     planes: Cells
-    """int8[B, 2, cells]: own stones, then the opponent's"""
+    """int8[B, 2, cells]: own stones, then the opponent's stones"""
     mask: Cells
     """int8[B, cells]: legal actions; all ones in a finished game, because an empty mask would make masked distributions
     uniform over illegal actions"""
     rewards: Reals
-    """float64[B], to ``Lockstep.seat``"""
+    """float64[B], rewards of the player ``Lockstep.seat``"""
     terminated: Flags
     """bool[B]"""
     truncated: Flags
     """bool[B]"""
     words: tuple[Keys, Keys]
-    """the memory of planes and mask as uint64, for kernels write eight bytes at once"""
+    """the memory of planes and mask as uint64, because kernels write eight bytes at once"""
 
     @classmethod
     def empty(cls, count: int, cells: int) -> Shown:
-        """Fresh arrays to write into."""
+        """Allocate uninitialised arrays."""
         planes, mask = np.empty((count * 2 * cells + 7) // 8, np.uint64), np.empty((count * cells + 7) // 8, np.uint64)
         return cls(
             np.ndarray((count, 2, cells), np.int8, planes),
@@ -129,11 +129,11 @@ class Shown(NamedTuple):
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _shown, tuple(self[:5])  # planes and mask share the memory of their words: in copies, too
+        return _shown, tuple(self[:5])  # planes and mask share the memory of `words`, in copies too
 
 
 def _shown(*arrays: np.ndarray[Any, Any]) -> Shown:
-    """These arrays in fresh memory."""
+    """Copy these arrays into newly allocated memory."""
     out = Shown.empty(*arrays[1].shape)
     for name, array in zip(Shown._fields, arrays, strict=False):
         getattr(out, name)[...] = array
@@ -141,16 +141,16 @@ def _shown(*arrays: np.ndarray[Any, Any]) -> Shown:
 
 
 class Lockstep:
-    """The state of B games and what happens to all of them at once.
+    """The state of B games and the operations on all of them at once.
 
     Attributes:
-        mover, seat: int64[B]: who is to move, and the caller's seat; with ``opponent="self"`` the seat that moved last.
+        mover, seat: int64[B]: player to move, and the caller's seat; with ``opponent="self"`` the seat that moved last.
         outcome: int64[B]: ``NOT_OVER``, a winner, ``DRAW``, ``FORFEIT`` + the loser, or ``TRUNCATED``.
-        stones: int64[B]: on the boards.
-        keys, episode, luck: uint64[B], int64[B], uint64[B]: the seeds' keys, the number of the episode since, and
-            ``splitmix64(key, episode)``, from which all chance of the episode comes.
-        symmetry: int64[B]: which of ``permutations`` int64[S, cells] the caller sees the board through.
-        illegal: int64[B]: illegal actions so far.
+        stones: int64[B]: number of stones on the board.
+        keys, episode, luck: uint64[B], int64[B], uint64[B]: the seeds' keys, the number of the episode since seeding,
+            and ``splitmix64(key, episode)``, from which all random numbers of the episode are computed.
+        symmetry: int64[B]: index into ``permutations`` int64[S, cells] of the caller's view of the board.
+        illegal: int64[B]: number of illegal actions so far.
     """
 
     def __init__(
@@ -179,7 +179,7 @@ class Lockstep:
         self._settings = np.concatenate(
             [np.array([count, seats, get_args(IllegalAction).index(illegal_action), self._replies]), packed(game)]
         )
-        # Few arrays, because every array costs a kernel's caller as much as a move on a small board.
+        # Few arrays: each argument costs the caller of a kernel as much as a move on a small board.
         self._rows = np.zeros((stepping.ROWS, stepping.stride(count)), np.int64)
         self._cells = np.zeros(0 if game.cells <= LARGEST_IN_BITS else (count, game.cells), np.int8)
         self._words = np.empty(count * 2 * game.cells // 64 + 1, np.uint64)
@@ -193,7 +193,7 @@ class Lockstep:
         self.episode[:] = -1
 
     def _name_rows(self) -> None:
-        """Make the views of the arrays: a copy of a view is none, so copies make them anew."""
+        """Create the views of the arrays; needed after copying, because a copy of a view is not a view."""
         count = self._count
         rows = self._rows[:, :count]
         self.mover, self.seat, self.outcome = rows[stepping.MOVER], rows[stepping.SEAT_OF], rows[stepping.OUTCOME]
@@ -201,7 +201,7 @@ class Lockstep:
         self.symmetry, self.illegal = rows[stepping.IMAGE], rows[stepping.ILLEGALS]
         chance = self._rows.view(np.uint64)[:, :count]
         self.keys, self.luck = chance[stepping.KEY], chance[stepping.LUCK]
-        self.numbers = rows[: stepping.OVER + 1, 0]  # what told() tells and whether it is over, without a copy
+        self.numbers = rows[: stepping.OVER + 1, 0]  # the rows of told() and OVER of game 0, without a copy
         self._fixed = (self._settings, self._cells, self._rows, self._words, self.permutations)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -210,16 +210,16 @@ class Lockstep:
 
     @property
     def over(self) -> Flags:
-        """bool[B], fresh: the end of the game has been shown, and the game must begin anew."""
+        """bool[B], a copy: the end of the game has been shown, and the game must be reset."""
         over: Flags = self._rows[stepping.OVER, : self._count] != 0
         return over
 
     def end(self, rows: Flags) -> None:
-        """Where ``rows`` bool[B] is true the game must begin anew, whoever has won."""
+        """Mark the games where ``rows`` bool[B] is true as over, so that they must be reset; outcomes do not change."""
         self._rows[stepping.OVER, : self._count][rows] = 1
 
     def boards(self, rows: Integers | None = None) -> Boards:
-        """The positions of the games ``rows`` int64[R], of all by default, in fresh arrays."""
+        """Return the positions of the games ``rows`` int64[R], by default all, as copies."""
         if rows is None:
             rows = np.arange(len(self.mover))
         out = Boards(np.empty((len(rows), self.game.cells), np.int8), np.empty(len(rows), np.int8))
@@ -227,20 +227,20 @@ class Lockstep:
         return out
 
     def seed(self, rows: Integers, keys: Keys) -> None:
-        """Give the games ``rows`` the 64-bit keys of their seeds; their next episode is number 0."""
+        """Set the 64-bit seed keys of the games ``rows``; their next episode is number 0."""
         self.keys[rows] = keys
         self.episode[rows] = -1
 
     def begin(
         self, rows: Integers, position: Position | None = None, seat: int | None = None, out: Shown | None = None
     ) -> None:
-        """Begin the next episode in the games ``rows``, the opponent's opening moves included.
+        """Begin the next episode in the games ``rows``, including the opponent's opening moves.
 
         Args:
             rows: int64[R].
-            position: where they begin, if not with an empty board.
-            seat: the caller's, if not as the environment was made.
-            out: whose ``planes`` and ``mask`` are written, of all games.
+            position: initial position; the empty board by default.
+            seat: the caller's seat; by default as configured.
+            out: its ``planes`` and ``mask`` are written, for all games.
         """
         unseen = self._unseen
         shown = unseen if out is None else (*out.words, *unseen[2:])
@@ -259,20 +259,19 @@ class Lockstep:
             self.observe(out)
 
     def step(self, actions: Integers, begin_over: bool, out: Shown) -> int:
-        """Move in every game, let the opponent reply, and show how the games stand.
+        """Make the caller's move in every game, let the opponent reply, and write the resulting state.
 
         Args:
-            actions: int64[B], cells of the board as the caller sees it. It is ignored where a game begins, and where
-                the opponent won before the caller's first move.
-            begin_over: whether games that are over begin anew in place of a move (reward 0); else they stay over.
-            out: written into.
+            actions: int64[B], cells of the board in the caller's view. Ignored where a game begins, and where the
+                opponent won before the caller's first move.
+            begin_over: whether games that are over are reset instead of moving (reward 0); else they stay over.
+            out: written.
 
         Returns:
-            How many games have ended.
+            The number of games that have ended.
 
         Raises:
-            ValueError: an action that is no cell, or an illegal one with ``illegal_action="raise"``; then no game has
-                changed.
+            ValueError: an action is not a cell, or is illegal with ``illegal_action="raise"``; no game has changed.
         """
         shown = (*out.words, out.rewards, out.terminated, out.truncated)
         status: int = _call_step(*self._fixed, actions, GAMES_OVER if begin_over else NO_GAME, *shown)
@@ -284,7 +283,7 @@ class Lockstep:
         return status
 
     def _reply(self) -> None:
-        """Let an opponent with an ``act`` of its own move wherever it is to move, until nowhere."""
+        """Let an opponent with its own ``act`` move, until the caller is to move in every game."""
         assert self.opponent is not None
         while True:
             rows = self._waiting[: stepping.waiting(self._count, self._rows, self._waiting)]
@@ -305,39 +304,39 @@ class Lockstep:
         _call_show(*self._fixed, *out.words)
 
     def shown(self) -> Shown:
-        """``planes`` and ``mask`` in fresh arrays; the rest is not written."""
+        """Return ``planes`` and ``mask`` in new arrays; the other fields are not written."""
         out = Shown.empty(len(self.mover), self.game.cells)
         self.observe(out)
         return out
 
     def seen(self, row: int, cells: Cells) -> Cells:
-        """A board int8[rows * columns] as the caller of game ``row`` sees it."""
+        """Return a board int8[rows * columns] in the view of the caller of game ``row``."""
         return np.asarray(cells[self.permutations[self.symmetry[row]]])
 
     def told(self) -> Integers:
-        """int64[4, B], fresh: mover, seat, outcome and winner (-1 for nobody) of each game."""
+        """Return int64[4, B], a copy: mover, seat, outcome and winner (-1 for none) of each game."""
         return self._rows[: stepping.TOLD, : self._count].copy()
 
     def words(self, row: int) -> str | None:
-        """How game ``row`` has ended, None while it goes on."""
+        """Return a text for the outcome of game ``row``, None while it is in progress."""
         return None if self.outcome[row] == NOT_OVER else OUTCOMES[self.outcome[row]]
 
     def position(self, row: int) -> Position:
-        """The position of game ``row``."""
+        """Return the position of game ``row``."""
         return self.boards(np.array([row])).position(0)
 
     def chance_outcomes(self, row: int, action: object) -> list[ChanceOutcome]:
-        """What the caller's move may lead to in game ``row``, the opponent's reply not included."""
+        """Return the possible successors of the caller's move in game ``row``, before the opponent's reply."""
         cell = self.permutations[self.symmetry[row], action_index(self.game, action)]
         return chance_outcomes(self.game, self.position(row), int(cell))
 
-    _SMALL = ("mover", "seat", "outcome")  # int8 in what is stored
+    _SMALL = ("mover", "seat", "outcome")  # stored as int8
     _WHOLE = ("stones", "symmetry", "illegal")
     _LUCK = ("luck", "keys", "episode")
 
     def clone(self, include_rng: bool) -> dict[str, Any]:
-        """Copies of the arrays, with ``cells`` int8[B, rows * columns]; without ``include_rng`` of none that tells the
-        future.
+        """Return copies of the arrays, with ``cells`` int8[B, rows * columns]; without ``include_rng``, arrays that
+        determine future random numbers are left out.
         """
         names = self._WHOLE + (self._LUCK if include_rng else ())
         return {
@@ -349,10 +348,10 @@ class Lockstep:
         }
 
     def restore(self, state: dict[str, Any], keys: Keys | None) -> None:
-        """Take back what :meth:`clone` gave, and with ``keys`` go on with other luck.
+        """Restore a state from :meth:`clone`; with ``keys``, random numbers come from these keys from now on.
 
         Raises:
-            ValueError: arrays of another board or number of games, or neither the state's own luck nor keys.
+            ValueError: the state has another board or number of games, or there are neither stored nor new keys.
         """
         check_restored(state["game"], self.game, "luck" in state, keys)
         count = len(self.mover)
@@ -379,7 +378,7 @@ class Lockstep:
         raise ValueError(f"game {row}: {message}" if len(self.mover) > 1 else message)
 
 
-# mypy cannot count arguments behind two starred tuples
+# mypy cannot count arguments after two starred tuples
 _call_step: Callable[..., int] = stepping.step
 _call_settle: Callable[..., int] = stepping.settle
 _call_show: Callable[..., None] = stepping.show

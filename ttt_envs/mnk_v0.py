@@ -1,19 +1,19 @@
-"""The PettingZoo AEC environment: both players are the caller's.
+"""The PettingZoo AEC environment: the caller plays both players.
 
-``env`` and ``raw_env`` make the same object. The guards that PettingZoo's other games get from three wrappers (illegal
-move, action out of bounds, calls out of order) are built in, with the wrappers' behaviour and words, because the
+``env`` and ``raw_env`` make the same object. The checks that PettingZoo's other games get from three wrappers (illegal
+move, action out of bounds, calls out of order) are built in, with the wrappers' behaviour and messages, because the
 wrappers cost more than twenty times as much as the game.
 
 Rules: the board has rows x columns cells; player_0 (o) moves first. A move puts one own stone on an empty cell;
 ``win_length`` or more own stones in a row, column or diagonal win, a full board without such a line is a draw. After
-every stone that does not end the game the other player's turn is skipped with probability ``skip_chance``, and the
+every stone that does not end the game, the other player's turn is skipped with probability ``skip_chance``, and the
 mover moves again.
 
 Actions: the index of an empty cell, counted row by row from 0 at the top left: ``row * columns + column``. The action
 mask has 1 for each legal action.
 
 Rewards: 0 until the end; then +1 to the winner and -1 to the loser, 0 to both in a draw. An illegal action ends the
-game with -1 to who chose it and 0 to the other.
+game with -1 to its player and 0 to the other.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ __all__ = ["env", "raw_env"]
 
 PLAYERS = ("player_0", "player_1")
 _ENDS = ((1.0, -1.0), (-1.0, 1.0), (0.0, 0.0), (-1.0, 0.0), (0.0, -1.0))  # the two rewards of each outcome
-# what infos tell of each outcome, of NOT_OVER the last, to each agent
+# infos for each outcome (the last is NOT_OVER) and agent
 _TOLD: tuple[dict[str, dict[str, Any]], ...] = tuple(
     {
         agent: {
@@ -70,12 +70,12 @@ _TOLD: tuple[dict[str, dict[str, Any]], ...] = tuple(
     }
     for outcome in (*range(len(_ENDS)), NOT_OVER)
 )
-_INT64 = np.int64  # a global, because it is asked for at every step
-_NOT_BEGUN = -3  # an outcome beside those of the rules: no reset yet
+_INT64 = np.int64  # a global, because every step reads it
+_NOT_BEGUN = -3  # an outcome in addition to those of the rules: no reset yet
 
 
 class _AfterReset:
-    """An attribute that a game has once it has begun; and no ``__getattr__``, which would slow every access down."""
+    """An attribute available after reset; a descriptor, because ``__getattr__`` would slow down every access."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -89,30 +89,30 @@ class _AfterReset:
 class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this name
     """m,n,k tic-tac-toe with skipped turns for two agents.
 
-    A skipped turn is no event of its own: the same agent simply stays selected. An observation is a dict of
-    ``observation`` int8[rows, columns, 2], own stones first, and ``action_mask`` int8[rows * columns], all zeros for
-    the agent not on move and after the end. An action is the index of a cell, row by row. Rewards come at the end: +1
-    and -1, or 0 and 0; an illegal action ends the game with -1 for its player and 0 for the other.
+    A skipped turn is not a separate event: the same agent stays selected. An observation is a dict of ``observation``
+    int8[rows, columns, 2], own stones first, and ``action_mask`` int8[rows * columns], all zeros for the agent not on
+    move and after the end. An action is the index of a cell, row by row. Rewards come at the end: +1 and -1, or 0 and
+    0; an illegal action ends the game with -1 for its player and 0 for the other.
 
-    ``infos`` hold the same for both agents at every step: ``action_mask`` as in the observation, ``seat`` (the agent's
-    own, 0 or 1), ``mover``, ``result`` (-1 while the game goes on, else the index of ``lockstep.OUTCOMES``), ``winner``
-    (0 or 1; -1 while there is none, and in a draw) and ``outcome``, the result in words, empty while the game goes on.
+    ``infos`` hold the same keys for both agents at every step: ``action_mask`` as in the observation, ``seat`` (the
+    agent's own, 0 or 1), ``mover``, ``result`` (-1 during the game, else the index into ``lockstep.OUTCOMES``),
+    ``winner`` (0 or 1; -1 during the game and in a draw) and ``outcome``, the result as text, empty during the game.
 
-    After the end the opponent of the last mover is selected first, as in ``pettingzoo.classic.tictactoe_v3``; after an
-    illegal action player_0 is, as ``TerminateIllegalWrapper`` does.
+    After the end, the opponent of the last mover is selected first, as in ``pettingzoo.classic.tictactoe_v3``; after an
+    illegal action it is player_0, as with ``TerminateIllegalWrapper``.
 
     Args:
         size: edge of the board, or (rows, columns), 1 to 19.
-        win_length: stones in a line that win.
-        skip_chance: probability that a turn is skipped, in [0, 1).
-        symmetry: ``"random"`` shows each episode through a random symmetry of the board; actions are mapped back.
+        win_length: stones in a line needed to win.
+        skip_chance: probability of a skipped turn, in [0, 1).
+        symmetry: ``"random"`` shows each episode under a random symmetry of the board; actions are mapped back.
         render_mode: None, ``"ansi"``, ``"rgb_array"`` or ``"human"`` (needs pygame).
     """
 
     metadata: ClassVar[dict[str, Any]] = {
         "render_modes": ["human", "ansi", "rgb_array"],
         "name": "mnk_v0",
-        "is_parallelizable": False,  # after a skip the agents do not take turns in a cycle
+        "is_parallelizable": False,  # after a skip, agents do not alternate
         "render_fps": drawing.FPS,
     }
 
@@ -156,10 +156,10 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         self._permutations = symmetries(self.game, "all") if symmetry == "random" else None
         self._symmetry = 0
         self._mover = 0
-        self._last: int | None = None  # where the last stone is seen
+        self._last: int | None = None  # the cell of the last stone in the agents' view
         self._outcome = _NOT_BEGUN
-        # The cells, the mask, and what each player sees, kept up to date stone by stone: an observation is then a
-        # copy, whatever the board. All in one piece of memory, so that one copy begins a game.
+        # The cells, the mask, and each player's view, updated stone by stone: an observation is then a copy. One
+        # array, so that a reset is one copy.
         size = self._size = self.game.cells
         self._memory = np.zeros(6 * size, np.int8)
         self._numbers = np.concatenate([np.array([0, 0, -1, 0]), packed(self.game)])
@@ -172,17 +172,17 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         self._infos: dict[str, dict[str, Any]] = {}
         self._has_reset = False
         self._has_updated = False
-        self._quick = False  # a game has begun, and observe is what stands below
+        self._quick = False  # a game has begun, and observe is not overridden
 
     def _name_views(self) -> None:
-        """Make the views of the memory: a copy of a view is none, so copies make them anew."""
+        """Create the views of the memory; needed after copying, because a copy of a view is not a view."""
         self._cells, self._mask, self._views = np.split(self._memory, [self._size, 2 * self._size])
         shape = (2, self.game.rows, self.game.columns, 2)
         self._seen = dict(zip(PLAYERS, self._views.reshape(shape), strict=True))
         self._key = self._numbers.view(np.uint64)[_KEY : _KEY + 1]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_screen": None}  # a copy goes on with the game, in a window of its own
+        return {**self.__dict__, "_screen": None}  # a copy continues the game, in its own window
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -190,17 +190,17 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
 
     @property
     def num_agents(self) -> int:
-        """How many agents the game has that is played."""
+        """Number of agents in the current game."""
         if not self._has_reset:
             raise AttributeError("num_agents cannot be accessed before reset")
         return len(self.agents)
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
-        """The same object at every call."""
+        """Return the observation space, the same object at every call."""
         return self.observation_spaces[agent]
 
     def action_space(self, agent: str) -> spaces.Space[Any]:
-        """The same object at every call."""
+        """Return the action space, the same object at every call."""
         return self.action_spaces[agent]
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
@@ -233,10 +233,10 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
             self.render()
 
     def step(self, action: Any) -> None:
-        """Move for ``agent_selection``; None for an agent whose game is over.
+        """Make a move for ``agent_selection``; None for an agent whose game is over.
 
         Raises:
-            AssertionError: before ``reset``, and for an action that is no cell of the board.
+            AssertionError: there was no ``reset``, or the action is not a cell of the board.
             ValueError: an action for an agent whose game is over.
         """
         self._has_updated = True
@@ -278,7 +278,7 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         )
 
     def _finish(self, outcome: int) -> None:
-        """Both agents are done; ``agent_selection`` goes to the one that takes leave first."""
+        """Terminate both agents, and select the agent that is removed first."""
         self._outcome = outcome
         first, second = _ENDS[outcome]
         self.rewards = {"player_0": first, "player_1": second}
@@ -294,7 +294,7 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
             self._skip_agent_selection = self.agent_selection
 
     def _was_dead_step(self, action: Any) -> None:
-        """Take leave of the selected agent: what the base class does, for two agents that end together."""
+        """Remove the selected agent: like the base class, for two agents that end together."""
         if action is not None:
             raise ValueError("when an agent is dead, the only valid action is None")
         agent = self.agent_selection
@@ -310,11 +310,11 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
             self.agent_selection = self._skip_agent_selection or agent
             self._skip_agent_selection = None
 
-    # The infos of an agent are made when they are asked for, because loops ask for one agent's.
+    # Infos are created on demand, because loops read the info of one agent only.
 
     @property
     def infos(self) -> dict[str, dict[str, Any]]:
-        """What is told to each of ``agents``: see :class:`raw_env`."""
+        """The info of each of ``agents``: see :class:`raw_env`."""
         if not self._has_reset:
             raise AttributeError("infos cannot be accessed before reset")
         return {agent: self._info(agent) for agent in self.agents}
@@ -324,7 +324,7 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         self._infos = infos
 
     def _info(self, agent: str) -> dict[str, Any]:
-        """What is told to ``agent``: the same object until the next step."""
+        """Return the info of ``agent``: the same object until the next step."""
         info = self._infos.get(agent)
         if info is None:
             info = self._infos[agent] = _TOLD[self._outcome][agent].copy()
@@ -334,7 +334,7 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         return info
 
     def observe(self, agent: str) -> dict[str, Any]:
-        """What ``agent`` sees: ``observation`` int8[rows, columns, 2] and ``action_mask`` int8[cells], both fresh."""
+        """Return copies of ``observation`` int8[rows, columns, 2] and ``action_mask`` int8[cells] of ``agent``."""
         mask = self._no_mask
         if self._outcome == NOT_OVER:
             if agent == self.agent_selection:
@@ -344,9 +344,9 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         return {"observation": self._seen[agent].copy(), "action_mask": mask.copy()}
 
     def last(self, observe: bool = True) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Observation (or None), cumulative reward, terminated, truncated and info of the selected agent."""
+        """Return observation (or None), cumulative reward, terminated, truncated and info of the selected agent."""
         agent = self.agent_selection
-        if observe and self._quick:  # what is returned below, sooner
+        if observe and self._quick:  # a faster path to the same result
             outcome = self._outcome
             mask = (self._mask if outcome == NOT_OVER else self._no_mask).copy()
             infos = self._infos
@@ -373,13 +373,13 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         )
 
     def agent_iter(self, max_iter: int = 2**63) -> Iterator[str]:
-        """The agents in turn; ``step`` or ``reset`` must be called between two of them."""
+        """Iterate over selected agents; call ``step`` or ``reset`` between two of them."""
         if not self._has_reset:
             EnvLogger.error_agent_iter_before_reset()
         return self._turns(max_iter)
 
     def _turns(self, left: int) -> Iterator[str]:
-        for _ in repeat(None, min(left, sys.maxsize)):  # sooner than counting down from 2**63
+        for _ in repeat(None, min(left, sys.maxsize)):  # faster than counting down from 2**63
             if not self.agents:
                 return
             assert self._has_updated, "need to call step() or reset() in a loop over `agent_iter`"
@@ -387,24 +387,24 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
             yield self.agent_selection
 
     def state(self) -> np.ndarray[Any, Any]:
-        """int8[rows, columns, 3]: stones of player_0, stones of player_1, and a plane of the mover (0 or 1)."""
+        """Return int8[rows, columns, 3]: stones of player_0, stones of player_1, and a plane of the mover (0 or 1)."""
         if not self._has_reset:
             EnvLogger.error_state_before_reset()
         mover = np.full((self.game.rows, self.game.columns, 1), self._mover, np.int8)
         return np.concatenate([self._seen[PLAYERS[0]], mover], axis=2)
 
     def legal_actions(self) -> list[int]:
-        """The actions of the selected agent on empty cells; none when the game is over."""
+        """Return the legal actions of the selected agent; none when the game is over."""
         if not self._has_reset:
             EnvLogger.error_observe_before_reset()
         actions: list[int] = np.flatnonzero(self._mask).tolist() if self._outcome == NOT_OVER else []
         return actions
 
     def chance_outcomes(self, action: int) -> list[ChanceOutcome]:
-        """All positions that the selected agent's action may lead to, with exact probabilities.
+        """Return all possible successors of the selected agent's action, with exact probabilities.
 
-        See :func:`ttt_envs.chance_outcomes`. With ``symmetry="random"`` the action is one of the view and the
-        positions are the board's own.
+        See :func:`ttt_envs.chance_outcomes`. With ``symmetry="random"`` the action is in the agent's view, and the
+        positions are those of the board itself.
         """
         cell = action_index(self.game, action)
         if self._permutations is not None:
@@ -423,7 +423,7 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
     _COPIED = ("agents", "rewards", "_cumulative_rewards", "terminations", "truncations")
 
     def clone_state(self, include_rng: bool = False) -> dict[str, Any]:
-        """A copy of the game. Without ``include_rng`` it knows nothing of skips to come."""
+        """Return a copy of the game. Without ``include_rng`` it does not determine future skips."""
         if not self._has_reset:
             EnvLogger.error_state_before_reset()
         state: dict[str, Any] = {"game": self.game, **{name: getattr(self, name) for name in self._STATE}}
@@ -435,14 +435,14 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         return state
 
     def restore_state(self, state: dict[str, Any], *, seed: int | None = None) -> None:
-        """Go back to a cloned game.
+        """Restore a cloned game.
 
         Args:
-            state: what :meth:`clone_state` returned, of an environment with the same game.
-            seed: for the chance to come; a state that was cloned without the generator needs it.
+            state: from :meth:`clone_state` of an environment with the same game.
+            seed: for future random numbers; required if the state was cloned without the generator.
 
         Raises:
-            ValueError: another board, or neither the state nor the caller says how chance goes on.
+            ValueError: the state has another board, or neither the state nor ``seed`` determines random numbers.
         """
         check_restored(state["game"], self.game, "_key" in state, seed)
         for name in self._STATE:
@@ -462,7 +462,7 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         self._quick = type(self).observe is raw_env.observe
 
     def render(self) -> Any:
-        """The board as text (``"ansi"``), uint8[height, width, 3] (``"rgb_array"``), or in a window (``"human"``)."""
+        """Return the board as text (``"ansi"``) or uint8[height, width, 3] (``"rgb_array"``), or show a window."""
         if not self._has_reset:
             EnvLogger.error_render_before_reset()
         if self._human and self._screen is None:
@@ -474,23 +474,23 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         return drawing.show(self.render_mode, self.game, drawing.Scene(cells, self._mover, end, last), self._screen)
 
     def close(self) -> None:
-        """Close the window, where there is one."""
+        """Close the window, if any."""
         if self._screen is not None:
             self._screen.close()
             self._screen = None
 
 
-# What a move needs to know, in one array int64: these (the key is uint64 in the same eight bytes) and the game.
+# Arguments of a move in one int64 array: these (the key is the bits of uint64) and the game.
 _MOVER, _STONES, _EPISODE, _KEY, _GAME = range(5)
 _REFUSED = 5
 
 
 @compiled
 def _turn(memory: Cells, numbers: Integers, cell: int, shown: int) -> int:
-    """``rules.play``, and the stone in the mask and in both players' views, where it appears on cell ``shown``.
+    """Apply ``rules.play``, and write the stone into the mask and both players' views, on cell ``shown``.
 
     Returns:
-        Who is to move, 0 or 1; 2 + the winner, 2 + ``DRAW``; or ``_REFUSED``, and then nothing has changed.
+        The next mover, 0 or 1; 2 + the winner, 2 + ``DRAW``; or ``_REFUSED``, and then nothing has changed.
     """
     size = len(memory) // 6
     mover, stones = numbers[_MOVER], numbers[_STONES]
@@ -501,10 +501,10 @@ def _turn(memory: Cells, numbers: Integers, cell: int, shown: int) -> int:
     numbers[_MOVER], numbers[_STONES] = after, stones + 1
     memory[size + shown] = 0
     memory[2 * size + mover * 2 * size + 2 * shown] = 1  # plane 0 of the mover's view
-    memory[2 * size + (1 - mover) * 2 * size + 2 * shown + 1] = 1  # plane 1 of the other's
+    memory[2 * size + (1 - mover) * 2 * size + 2 * shown + 1] = 1  # plane 1 of the other's view
     return wide(after if outcome == NOT_OVER else 2 + outcome)
 
 
 def env(**kwargs: Any) -> raw_env:
-    """The environment with PettingZoo's usual guards, which :class:`raw_env` has built in. Arguments are its."""
+    """Create :class:`raw_env`, which has PettingZoo's usual checks built in; the arguments are the same."""
     return raw_env(**kwargs)

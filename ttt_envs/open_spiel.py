@@ -1,9 +1,9 @@
-"""Positions as states of OpenSpiel and back: its ``tic_tac_toe`` and ``mnk``.
+"""Conversion of positions to OpenSpiel states and back, for its ``tic_tac_toe`` and ``mnk``.
 
-There x moves first, so player_0's stones, o here, are x there; a cell has the same number on both sides. A state there
-is a sequence of moves: a position becomes one of the sequences that lead to it. Skips are unknown there.
+In OpenSpiel x moves first, so player_0's stones, o here, are x there; cells have the same numbers. An OpenSpiel state
+is a sequence of moves: a position becomes one of the sequences that lead to it. OpenSpiel has no skips.
 
-``pyspiel`` is imported when something is converted: ``pip install open_spiel``.
+``pyspiel`` is imported at the first conversion: ``pip install open_spiel``.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from ttt_envs.boards import Boards, to_text
 from ttt_envs.rules import Game, Position, windows
 
 if TYPE_CHECKING:
-    import pyspiel  # which is there only for who has OpenSpiel
+    import pyspiel  # an optional dependency
 
 STONES = ".xo"
-"""how the cells 0, 1 and 2 are written there"""
+"""OpenSpiel's letters of the cells 0, 1 and 2"""
 TIC_TAC_TOE = "tic_tac_toe"
 
 
 def load_game(game: Game) -> pyspiel.Game:
-    """The same game of OpenSpiel: ``tic_tac_toe`` for 3 x 3 with 3 in a row, else ``mnk``.
+    """Return the same game in OpenSpiel: ``tic_tac_toe`` for 3 x 3 with 3 in a row, else ``mnk``.
 
     Raises:
-        ValueError: a game with skips.
+        ValueError: the game has skips.
     """
     if game.skip_chance:
         raise ValueError(f"skip_chance={game.skip_chance} is unknown to OpenSpiel: choose a game without skips")
@@ -40,10 +40,10 @@ def load_game(game: Game) -> pyspiel.Game:
 
 
 def game_of(other: pyspiel.Game) -> Game:
-    """The same game here: the way back from :func:`load_game`.
+    """Return the game of an OpenSpiel game: the inverse of :func:`load_game`.
 
     Raises:
-        ValueError: neither ``tic_tac_toe`` nor ``mnk``.
+        ValueError: the game is neither ``tic_tac_toe`` nor ``mnk``.
     """
     name = other.get_type().short_name
     if name == TIC_TAC_TOE:
@@ -56,10 +56,10 @@ def game_of(other: pyspiel.Game) -> Game:
 
 
 def to_boards(states: Iterable[pyspiel.State]) -> Boards:
-    """States of one game as a batch, in their order; finished ones too, whose mover is who moved last.
+    """Convert states of one game to a batch, in order; in finished ones the mover is the player who moved last.
 
     Raises:
-        ValueError: no state at all, or states of different games or of another game: see :func:`game_of`.
+        ValueError: there are no states, or states of different games or of an unknown game: see :func:`game_of`.
     """
     states = list(states)
     shapes = {game_of(state.get_game()) for state in states}
@@ -73,10 +73,10 @@ def to_boards(states: Iterable[pyspiel.State]) -> Boards:
 
 
 def to_states(boards: Boards, game: Game) -> list[pyspiel.State]:
-    """A state for each position, whose history is one of those that lead there: the way back from :func:`to_boards`.
+    """Convert each position to a state with one of its possible histories: the inverse of :func:`to_boards`.
 
     Raises:
-        ValueError: a game with skips, or a position that no game without skips leads to.
+        ValueError: the game has skips, or a position is unreachable without skips.
     """
     other = load_game(game)
     states = []
@@ -89,12 +89,12 @@ def to_states(boards: Boards, game: Game) -> list[pyspiel.State]:
 
 
 def _history(game: Game, position: Position) -> list[int]:
-    """Actions that lead to a position, in the order of their cells; a stone that ends the game comes last."""
+    """Return actions that lead to a position, in the order of their cells; a final winning stone comes last."""
     text = to_text(position, game)
     cells, mover = position
     stones = [np.flatnonzero(cells == stone).tolist() for stone in (1, 2)]
     first, second = map(len, stones)
-    last = 1 - (first + second) % 2  # who has put the last stone, and still counts as the mover after the end
+    last = 1 - (first + second) % 2  # the player of the last stone, who remains the mover after the end
     lines = windows(game)
     own, others = (lines[(cells[lines] == stone).all(axis=1)] for stone in (last + 1, 2 - last))
     over = len(own) > 0 or first + second == game.cells

@@ -1,6 +1,6 @@
-"""Functions and models from outside as policies: what sees observations and knows nothing of boards.
+"""Adapters that turn external functions and models, which see observations and not boards, into policies.
 
-torch, Keras and Stable-Baselines3 are known by what is handed in, and none of them is imported before.
+torch, Keras and Stable-Baselines3 models are recognised by their types; none of these libraries is imported before.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from ttt_envs.views import DType, Observation, Views
 
 Returns = Literal["actions", "values", "logits", "probabilities"]
 Opponent = str | Policy | Any
-"""what environments take for an opponent: also functions, nets, and models with ``predict``"""
+"""opponents that environments accept: also functions, networks, and models with ``predict``"""
 
 
 @dataclass(frozen=True)
 class Outside:
-    """A function as a policy: see :func:`as_policy`."""
+    """A function wrapped as a policy: see :func:`as_policy`."""
 
     game: Game
     function: Callable[[Any, Cells], Any]
@@ -45,10 +45,10 @@ class Outside:
         return self.name
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
-        """float64[B, cells]: all on the chosen action, or what the function says of the legal ones.
+        """Return float64[B, cells]: one-hot for the chosen action, or from the function's output for legal actions.
 
         Raises:
-            TypeError, ValueError: what the function returns is no answer for these positions.
+            TypeError, ValueError: the function's output has the wrong type, shape or values.
         """
         seen = boards.own_first()
         planes = np.stack([seen == 1, seen == 2], axis=1).astype(np.int8)
@@ -59,7 +59,7 @@ class Outside:
         return self._of_actions(answer, mask) if self.returns == "actions" else self._of_numbers(answer, mask)
 
     def _in_batches(self, planes: Cells, mask: Cells) -> np.ndarray[Any, Any]:
-        """The answers to all positions at once, or to so many at a time, the last of which fill up their batch."""
+        """Return the outputs for all positions, in one batch or in batches of fixed size; the last one is padded."""
         count = len(mask)
         size = count if self.batch is True else self.batch
         answers = []
@@ -71,7 +71,7 @@ class Outside:
         return np.concatenate(answers)[:count]
 
     def _one_by_one(self, planes: Cells, mask: Cells) -> np.ndarray[Any, Any]:
-        """The answers of a function that takes one position at a time."""
+        """Return the outputs of a function that takes one position at a time."""
         shown, masks = self.views.show(planes, mask), mask.copy()
         answers = [self._array(self.function(_row(shown, b), masks[b])) for b in range(len(mask))]
         shapes = {one.shape for one in answers}
@@ -82,7 +82,7 @@ class Outside:
 
     @property
     def _shape(self) -> tuple[int, ...]:
-        """Of an answer to one position."""
+        """Shape of the output for one position."""
         return () if self.returns == "actions" else (self.game.cells,)
 
     def _check_shape(self, got: tuple[int, ...], fits: tuple[int, ...]) -> None:
@@ -93,7 +93,7 @@ class Outside:
             )
 
     def _array(self, answer: Any) -> np.ndarray[Any, Any]:
-        """An answer as an array; torch's tensors may hang on a graph or a device, and have types that numpy lacks."""
+        """Convert an output to an array; torch tensors may need to be detached, moved and converted for numpy."""
         if hasattr(answer, "detach"):
             answer = answer.detach().cpu()
             answer = answer.double() if answer.is_floating_point() else answer
@@ -153,33 +153,33 @@ def as_policy(
     batch: bool | int | None = None,
     dtype: DType = "float32",
 ) -> Policy:
-    """What a training loop has, in any framework, as a policy: for matches, exact evaluation, and as an opponent.
+    """Wrap a function or model of any framework as a policy: for matches, exact evaluation, and as an opponent.
 
     Args:
-        function: what answers to observations, and equally to the same observation:
+        function: maps observations to outputs, deterministically:
 
             - a function of (observation, mask) or of (observation), with mask int8[cells], 1 where an action is legal;
-              it is handed arrays, and may return those of any library;
-            - a module of torch, or a method of one. It is handed tensors on its device and of its type, the mask as
-              bool, and asked in evaluation mode and without gradients; after that it is as it was before;
-            - a model of Keras, called with ``training=False`` and the observation;
-            - a model of Stable-Baselines3 or sb3-contrib, or its policy. It plays its best legal action, whatever it
-              knew of masks while it learned, and sees what its VecNormalize makes of observations;
-            - any other model with ``predict(observations)``, asked for actions (with ``deterministic=True`` and
-              ``action_masks`` where it takes them);
-            - a policy of ours, which is returned as it is.
-        game: what it plays.
-        observation, dtype: what it sees, as in ``ttt_envs.single_env.SingleEnv``; by default what a model with an
+              it receives arrays, and may return those of any library;
+            - a torch module, or a method of one. It receives tensors on its device and of its type, the mask as bool,
+              and runs in evaluation mode without gradients; its mode is restored afterwards;
+            - a Keras model, called with ``training=False`` and the observation;
+            - a model of Stable-Baselines3 or sb3-contrib, or its policy. It plays its best legal action, whether or
+              not it was trained with masks, and sees observations as normalised by its VecNormalize;
+            - any other model with ``predict(observations)``, which must return actions (``deterministic=True`` and
+              ``action_masks`` are passed if it accepts them);
+            - a policy of this package, which is returned unchanged.
+        game: the game to play.
+        observation, dtype: the observation, as in ``ttt_envs.single_env.SingleEnv``; by default what a model with an
             ``observation_space`` was trained with, else ``"flat"``.
-        returns: ``"actions"`` legal actions; ``"values"`` [cells] of which the best legal one is played, equal ones
-            share; ``"logits"`` or ``"probabilities"`` [cells] of which the legal ones count. Of a model of
-            Stable-Baselines3 the last two ask for its distribution.
-        batch: whether it takes and returns batches, [B, ...] each: nets and models do by default, functions do not. A
-            number is the size that every batch has, as compiled functions like it; the last one is filled up.
+        returns: ``"actions"`` legal actions; ``"values"`` [cells], of which the best legal one is played, with equal
+            shares for ties; ``"logits"`` or ``"probabilities"`` [cells], which are masked. For a Stable-Baselines3
+            model the last two use its action distribution.
+        batch: whether the function takes and returns batches, [B, ...] each; by default networks and models do,
+            functions do not. A number is a fixed batch size, useful for compiled functions; the last batch is padded.
 
     Raises:
-        TypeError: nothing of all that.
-        ValueError: an option that is not known, a model that sees something else.
+        TypeError: none of the above.
+        ValueError: an option is unknown, or the model needs another observation.
     """
     check_choice("returns", returns, get_args(Returns))
     if isinstance(function, Policy):
@@ -201,18 +201,18 @@ def as_policy(
 
 
 def opponent_of(opponent: Opponent, game: Game, observation: Observation, dtype: DType) -> str | Policy:
-    """What an environment's ``opponent`` means: functions and models become policies that see as the caller does."""
+    """Convert an environment's ``opponent``: functions and models become policies with the caller's observation."""
     if isinstance(opponent, (str, Policy)) or not (callable(opponent) or hasattr(opponent, "predict")):
-        return opponent  # also what is nothing of all that: make_policy says so
+        return opponent  # also anything unknown, which make_policy rejects
     return as_policy(opponent, game, observation, dtype=dtype)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# What is handed in, as a function of (observations, masks)
+# Adapters to functions of (observations, masks)
 
 
 def _asked(function: Any, name: str, returns: Returns) -> tuple[Callable[[Any, Cells], Any], Returns, bool]:
-    """How it is asked, what it then returns, and whether it takes batches."""
+    """Return the adapter, the kind of its output, and whether it takes batches."""
     if (policy := _sb3_policy(function, name)) is not None:
         if returns in ("logits", "probabilities"):
             if not hasattr(policy, "get_distribution"):
@@ -235,14 +235,14 @@ def _asked(function: Any, name: str, returns: Returns) -> tuple[Callable[[Any, C
 
 
 def _takes_mask(function: Any, name: str, *, star: bool) -> bool:
-    """Whether a function of observations wants masks as its second argument; ``star`` is whether ``*args`` does.
+    """Return whether a function of observations takes masks as its second argument; ``star``: whether ``*args`` does.
 
     Raises:
-        TypeError: it needs other arguments.
+        TypeError: the function needs other arguments.
     """
     try:
         parameters = list(inspect.signature(function).parameters.values())
-    except (TypeError, ValueError):  # compiled ones may have none
+    except (TypeError, ValueError):  # compiled functions may have no signature
         return star
     placed = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     starred = any(p.kind is p.VAR_POSITIONAL for p in parameters)
@@ -269,7 +269,7 @@ class _Unmasked:
 
 @dataclass(frozen=True)
 class _Predicting:
-    """A model with ``predict``, in the manner of Stable-Baselines3 or of scikit-learn."""
+    """A model with ``predict``, as in Stable-Baselines3 or scikit-learn."""
 
     model: Any
 
@@ -277,12 +277,12 @@ class _Predicting:
         taken = inspect.signature(self.model.predict).parameters
         offered = {"deterministic": True, "action_masks": masks.astype(np.bool_)}
         answer = self.model.predict(observations, **{key: offered[key] for key in offered if key in taken})
-        return answer[0] if isinstance(answer, tuple) else answer  # beside the state of a memory, which is none
+        return answer[0] if isinstance(answer, tuple) else answer  # without the recurrent state, which is None
 
 
 @dataclass(frozen=True)
 class _Keras:
-    """A model of Keras."""
+    """A Keras model."""
 
     model: Any
 
@@ -292,7 +292,7 @@ class _Keras:
 
 @dataclass(frozen=True)
 class _Torch:
-    """A module of torch, or a method of one."""
+    """A torch module, or a method of one."""
 
     function: Any
     module: Any
@@ -318,7 +318,7 @@ class _Torch:
 
 @dataclass(frozen=True)
 class _SB3:
-    """The values, or the logits, of a model of Stable-Baselines3; masks are left to whoever asks."""
+    """The values, or the logits, of a Stable-Baselines3 model; the caller applies masks."""
 
     model: Any
     policy: Any
@@ -335,15 +335,15 @@ class _SB3:
 
 
 def _sb3_policy(model: Any, name: str) -> Any:
-    """The policy of a model of Stable-Baselines3, or the policy that was handed in; None where it is none.
+    """Return the policy of a Stable-Baselines3 model, or the policy passed in; None for anything else.
 
     Raises:
-        ValueError: it has a memory.
+        ValueError: the policy is recurrent.
     """
     policy = getattr(model, "policy", model)
     if not _is_module(policy) or not hasattr(policy, "obs_to_tensor"):
         return None
-    if hasattr(policy, "q_net"):  # that of DQN; a QNetwork has one, too, which is no net of observations
+    if hasattr(policy, "q_net"):  # of DQN; a QNetwork also has a q_net, which does not take observations
         return policy if hasattr(policy, "q_net_target") else None
     if not hasattr(policy, "get_distribution"):
         return None
@@ -354,7 +354,7 @@ def _sb3_policy(model: Any, name: str) -> Any:
 
 @contextmanager
 def _in_earnest(module: Any) -> Iterator[None]:
-    """A module of torch in evaluation mode and without gradients inside; after that it is as it was before."""
+    """Put a torch module into evaluation mode without gradients; its mode is restored on exit."""
     import torch
 
     before = [(part, part.training) for part in module.modules()]
@@ -372,27 +372,27 @@ def _is_module(thing: Any) -> bool:
 
 
 def _is_a(thing: Any, library: str, kind: str) -> bool:
-    """Whether it is of a class of a library, which is imported already where that is so."""
+    """Return whether an object is of a class of a library, which must be imported already for that."""
     found = getattr(sys.modules.get(library), kind, None)
     return isinstance(found, type) and isinstance(thing, found)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# What it sees
+# Observations
 
 
 def _row(shown: Any, row: int) -> Any:
-    """One observation of a batch."""
+    """Return one observation of a batch."""
     return {name: array[row] for name, array in shown.items()} if isinstance(shown, dict) else shown[row]
 
 
 def _shape_of(space: Any) -> Any:
-    """The shape of observations; of those that are dicts, shapes by name."""
+    """Return the shape of observations; for dicts, shapes by name."""
     return {name: part.shape for name, part in space.items()} if isinstance(space, spaces.Dict) else space.shape
 
 
 def _kind_of(space: Any, game: Game) -> Observation:
-    """The kind of observations that a space has; flat where it is none of ours, as the error then says."""
+    """Return the kind of observation of a space; flat if none matches, so that the caller reports a mismatch."""
     for kind in get_args(Observation):
         if space is not None and _shape_of(space) == _shape_of(Views(game, kind, "float32").observation_space):
             found: Observation = kind

@@ -1,7 +1,6 @@
-"""Blocks of work, done on the cores here or on a cluster, in any order; a block whose worker died is done again.
+"""Parallel blocks of work, on local cores or on a cluster, in any order; a block whose worker dies is retried.
 
-A block is a function of its arguments alone, so what comes of the work depends neither on who does a block nor on how
-often one is begun.
+A block is a pure function of its arguments, so results depend neither on the worker nor on retries.
 """
 
 from __future__ import annotations
@@ -34,52 +33,52 @@ Block = Sequence[Any]
 """the arguments of one call"""
 
 TRIES = 3
-"""how often workers may die, one after the other without a block that gets done, before that is an error"""
+"""Maximum number of consecutive worker deaths, without a finished block in between."""
 TASK_S = 0.5
-"""seconds that a task on a cluster is to take at most, where blocks are shorter"""
-MOST_JOBS = 1024
-"""processes here: all are started at once, however little there is to do"""
+"""Maximum duration in seconds of a task on a cluster that groups short blocks."""
+MAX_JOBS = 1024
+"""Maximum number of processes; all are started at once, however little work there is."""
 PARENT_CHECK_S = 0.5
-"""seconds between two looks of a worker at whether its parent lives"""
+"""Interval in seconds at which a worker checks whether its parent is alive."""
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """Machines on which Ray runs; ttt_envs is installed on each of them, in the same version."""
+    """Machines that run Ray; ttt_envs must be installed on each of them, in the same version."""
 
     address: str = "auto"
-    """of its head, ``host:port``; ``"auto"`` is the one that was started on this machine"""
+    """address of the head, ``host:port``; ``"auto"`` is the one started on this machine"""
 
 
 Jobs = int | Cluster
-"""who does the work: so many processes here, -1 for one per core, 1 for this process itself; or a cluster"""
+"""workers: a number of local processes, -1 for one per core, 1 for this process itself; or a cluster"""
 
 
 def check_jobs(jobs: Jobs) -> None:
-    """Raise ValueError for a number of processes that cannot work."""
+    """Raise ValueError for an invalid number of processes."""
     if isinstance(jobs, int) and jobs < 1 and jobs != -1:
         raise ValueError(f"jobs={jobs} leaves nobody to work: choose 1 or more processes, or -1 for one per core")
-    if isinstance(jobs, int) and jobs > MOST_JOBS:
-        raise ValueError(f"jobs={jobs} is more than a machine can have: choose {MOST_JOBS} or fewer processes")
+    if isinstance(jobs, int) and jobs > MAX_JOBS:
+        raise ValueError(f"jobs={jobs} is more than a machine can have: choose {MAX_JOBS} or fewer processes")
 
 
 def do_blocks(
     function: Callable[..., Result], blocks: Iterable[Block], jobs: Jobs = 1
 ) -> Generator[tuple[int, Result], None, None]:
-    """Do blocks of work, and hand out each result as soon as it is there.
+    """Run blocks of work in parallel, and yield each result as soon as it is available.
 
     Args:
-        function: what does a block; other processes must be able to import it.
-        blocks: the arguments of each call. They are taken as workers get free, so there may be more than anyone will
-            do: close the generator when enough are done.
-        jobs: who does them.
+        function: computes a block; other processes must be able to import it.
+        blocks: the arguments of each call. They are consumed lazily as workers become free, so there may be more than
+            needed: close the generator when enough are done.
+        jobs: the workers.
 
     Yields:
-        The number of a block and its result, in the order in which blocks get done.
+        The number of a block and its result, in the order of completion.
 
     Raises:
-        ValueError: nobody to work; work that cannot be pickled; workers that die again and again; no such cluster, or
-            no Ray. What ``function`` raises is raised here.
+        ValueError: there are no workers, the work cannot be pickled, workers die again and again, or the cluster or
+            Ray is missing. Exceptions of ``function`` are re-raised here.
     """
     check_jobs(jobs)
     numbered = enumerate(blocks)
@@ -91,7 +90,7 @@ def do_blocks(
 
 
 def in_order(results: Iterable[tuple[int, Result]]) -> Iterator[Result]:
-    """The results of :func:`do_blocks` in the order of the blocks, each as soon as all before it are done."""
+    """Yield the results of :func:`do_blocks` in the order of blocks, each once all earlier ones are done."""
     early: dict[int, Result] = {}
     wanted = 0
     for number, result in results:
@@ -113,7 +112,7 @@ def _died(problem: BaseException) -> ValueError:
 
 
 def _stays_here(problem: BaseException) -> ValueError:
-    """What is said of work that cannot be pickled."""
+    """Return the error for work that cannot be pickled."""
     why = str(problem.__cause__).strip('"\n ').rpartition("\n")[2] or "it cannot be pickled"
     return ValueError(
         f"the work cannot be handed to other processes ({why}): choose jobs=1, or spec strings for what plays"
@@ -121,27 +120,27 @@ def _stays_here(problem: BaseException) -> ValueError:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# On the cores here
+# On local cores
 
 
 class _TiedLokyBackend(LokyBackend):  # type: ignore[misc]
-    """Processes of joblib, which leave Ctrl-C to their parent and end when it ends, however it does."""
+    """joblib processes that leave Ctrl-C to their parent, and exit when it exits in any way."""
 
     def configure(self, n_jobs: int = 1, parallel: Any = None, **settings: Any) -> Any:
-        """The number of workers."""
+        """Return the number of workers."""
         settings |= {"initializer": _prepare_worker, "initargs": (os.getpid(),)}
         return super().configure(n_jobs, parallel, **settings)
 
 
 def _prepare_worker(parent: int) -> None:
-    """Make this process a worker of ``parent``."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its workers
+    """Initialise this process as a worker of ``parent``."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent stops its workers
     threading.Thread(target=_end_with, args=(parent,), name="parent", daemon=True).start()
 
 
 def _end_with(parent: int) -> None:
-    """End this process when its parent has ended."""
-    if sys.platform == "win32":  # the number of the parent stays there
+    """Exit this process once its parent has exited."""
+    if sys.platform == "win32":  # getppid does not change there
         import psutil
 
         with contextlib.suppress(psutil.Error):
@@ -154,11 +153,11 @@ def _end_with(parent: int) -> None:
 
 @contextlib.contextmanager
 def _interrupts_blocked() -> Iterator[None]:
-    """Ctrl-C waits for the end of it; processes that are started within do not hear it at all."""
+    """Defer Ctrl-C until the end of the context; processes started within ignore it."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    for tracker in (resource_tracker, loky_resource_tracker):  # which would lift the block when they are started
+    for tracker in (resource_tracker, loky_resource_tracker):  # starting them later would lift the block
         tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
@@ -180,7 +179,7 @@ def _ignore_errors_of_executor() -> None:
 
 
 def _in_parallel(jobs: int) -> Parallel:
-    """Parallel with workers tied to this process; within one of its workers, or another backend, as usual."""
+    """Return a Parallel with workers tied to this process; within its workers or another backend, a default one."""
     active, _ = get_active_backend()
     tied = {"backend": _TiedLokyBackend()} if isinstance(active, LokyBackend) else {}
     return Parallel(n_jobs=jobs, return_as="generator_unordered", **tied)
@@ -189,7 +188,7 @@ def _in_parallel(jobs: int) -> Parallel:
 def _on_cores(
     function: Callable[..., Result], numbered: Iterator[tuple[int, Block]], jobs: int
 ) -> Generator[tuple[int, Result], None, None]:
-    """By joblib. When a worker dies its pool is lost: blocks that were on their way are begun again in a new one."""
+    """Run blocks with joblib. A dead worker breaks its pool: unfinished blocks are restarted in a new one."""
     under_way: dict[int, Block] = {}
     wanted = True
 
@@ -200,21 +199,21 @@ def _on_cores(
             under_way[number] = block
             yield delayed(_numbered)(function, number, block)
 
-    # a worker that has grown by what it keeps, as loky sees it, is replaced by another: nobody needs to know
+    # loky replaces a worker whose memory has grown, and warns; the replacement is harmless
     warnings.filterwarnings("ignore", "A worker stopped while some jobs were given", UserWarning)
     deaths = 0
     while True:
         again = sorted(under_way.items())
         results: Any = None
         try:
-            with _interrupts_blocked():  # Python prints a traceback where it is interrupted while it starts
+            with _interrupts_blocked():  # an interrupt during Python's start-up would print a traceback
                 results = _in_parallel(jobs)(take(itertools.chain(again, numbered)))
             for number, result in results:
                 del under_way[number]
                 deaths = 0
                 yield number, result
             return
-        except GeneratorExit:  # the few blocks that are on their way are waited for, and the workers kept
+        except GeneratorExit:  # wait for the few unfinished blocks, and keep the workers
             wanted = False
             with contextlib.suppress(Exception):
                 collections.deque(results, maxlen=0)
@@ -230,7 +229,7 @@ def _on_cores(
             raise _stays_here(problem) from None
         finally:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # that what nobody wants any more is cancelled
+                warnings.simplefilter("ignore")  # about cancelled blocks, whose results are not needed
                 if results is not None:
                     results.close()
 
@@ -240,13 +239,13 @@ def _on_cores(
 
 
 def connect(cluster: Cluster) -> bool:
-    """Connect to a cluster, for many calls of :func:`do_blocks`; it stays connected until this process ends.
+    """Connect to a cluster, for several calls of :func:`do_blocks`; the connection lasts until this process exits.
 
     Returns:
-        Whether it was not connected before.
+        Whether this call made the connection.
 
     Raises:
-        ValueError: no such cluster, or no Ray.
+        ValueError: the cluster or Ray is missing.
     """
     try:
         ray = _import_ray()
@@ -266,10 +265,10 @@ def connect(cluster: Cluster) -> bool:
 
 
 def _import_ray() -> Any:
-    """Ray, silent on standard output, which is for results.
+    """Import Ray so that it prints nothing on standard output, which is reserved for results.
 
-    A thread of Ray prints there that a worker died, whatever ``log_to_driver`` says. It reads these variables when it
-    is imported; who has imported it before decides for themselves.
+    A thread of Ray reports dead workers there despite ``log_to_driver``. Ray reads these variables on import; an import
+    before this one is not affected.
     """
     silent = {"RAY_DEDUP_LOGS": "1", "RAY_DEDUP_LOGS_SKIP_REGEX": "^"}
     before = {name: os.environ.get(name) for name in silent}
@@ -288,9 +287,9 @@ def _import_ray() -> Any:
 def _on_cluster(
     function: Callable[..., Result], numbered: Iterator[tuple[int, Block]], cluster: Cluster
 ) -> Generator[tuple[int, Result], None, None]:
-    """By tasks of Ray, twice as many at a time as there are CPUs. Ray itself begins a task again whose worker died.
+    """Run blocks as Ray tasks, twice as many at a time as there are CPUs. Ray itself retries tasks of dead workers.
 
-    A task costs milliseconds to hand out, so that short blocks go several together.
+    Submitting a task takes milliseconds, so short blocks are grouped.
     """
     begun_here = connect(cluster)
     import ray
@@ -313,7 +312,7 @@ def _on_cluster(
                 numbers = under_way.pop(one)
                 try:
                     seconds, results = ray.get(one)
-                except ray.exceptions.RayTaskError as problem:  # what the function raised there is raised here
+                except ray.exceptions.RayTaskError as problem:  # re-raise the function's own exception
                     raise problem.cause from None
                 except (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError) as problem:
                     raise _died(problem) from None
@@ -330,7 +329,7 @@ def _on_cluster(
 
 
 def _handed(hand: Callable[..., Any], *what: object) -> Any:
-    """What Ray makes of what it is handed."""
+    """Submit to Ray, with a clear error for work that cannot be pickled."""
     try:
         return hand(*what)
     except TypeError as problem:
@@ -338,14 +337,14 @@ def _handed(hand: Callable[..., Any], *what: object) -> Any:
 
 
 def _check_answers(address: str) -> None:
-    """Raise OSError where nobody answers at ``host:port``: Ray would go on asking for minutes."""
+    """Raise OSError if nothing answers at ``host:port``, because Ray would retry for minutes."""
     host, _, port = address.rpartition(":")
     if host and "://" not in address:
         socket.create_connection((host, int(port)), timeout=10).close()
 
 
 def _shared(function: Callable[..., Result], blocks: Sequence[Block]) -> tuple[float, list[Result]]:
-    """Blocks by the function that Ray has stored once for all of them, and the seconds that they took."""
+    """Run blocks with the function stored once in Ray, and return the elapsed seconds and the results."""
     begun = time.perf_counter()
     results = [function(*block) for block in blocks]
     return time.perf_counter() - begun, results

@@ -1,4 +1,4 @@
-"""What everything that plays has in common."""
+"""The policy and player protocols, and sampling of moves."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from ttt_envs.rules import OPPONENT, uniforms
 
 
 class Uniforms(Protocol):
-    """The part of ``numpy.random.Generator`` that playing needs; every generator has it."""
+    """The part of ``numpy.random.Generator`` needed for sampling; every generator has it."""
 
     def random(self, size: int, /) -> Reals:
-        """float64[size], uniform in [0, 1)."""
+        """Return float64[size], uniform in [0, 1)."""
         ...
 
 
 @runtime_checkable
 class Policy(Protocol):
-    """Whatever plays: a distribution over moves for every position of a batch.
+    """A distribution over moves for every position of a batch.
 
-    Callers never pass finished positions. What more a policy may offer are protocols of their own, found by the methods
-    of its class: :class:`ActsFast`, :class:`ActsInGames`, :class:`PlaysUniformly`, :class:`Symmetric`,
-    :class:`ColourBlind`, :class:`HasPlayer`, :class:`Values`.
+    Callers never pass finished positions. Optional features are separate protocols, detected by the methods of the
+    class: :class:`ActsFast`, :class:`ActsInGames`, :class:`PlaysUniformly`, :class:`Symmetric`, :class:`ColourBlind`,
+    :class:`HasPlayer`, :class:`Values`.
     """
 
     @property
     def pure(self) -> bool:
-        """Whether ``probabilities`` is a function of the boards alone; an attribute of the class will do."""
+        """Whether ``probabilities`` is a function of the boards alone; may be a class attribute."""
         ...
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
-        """float64[B, rows * columns]: a distribution over legal moves for each position; rows sum to 1.
+        """Return float64[B, rows * columns]: a distribution over legal moves for each position; rows sum to 1.
 
         A policy that is not pure needs ``rng``.
         """
@@ -46,115 +46,115 @@ class Policy(Protocol):
 
 @runtime_checkable
 class ActsFast(Protocol):
-    """A policy that draws its moves faster than from its probabilities; :func:`act` lets it."""
+    """A policy with a faster way to sample moves than from its probabilities; :func:`act` uses it."""
 
     def act(self, boards: Boards, rng: Uniforms) -> Integers:
-        """int64[B], from the distribution of ``probabilities``, with exactly one ``rng.random(B)``."""
+        """Sample int64[B] from the distribution of ``probabilities``, with exactly one ``rng.random(B)``."""
         ...
 
 
 @runtime_checkable
 class ActsInGames(Protocol):
-    """An opponent that plays differently in different games."""
+    """An opponent whose play depends on the game number."""
 
     def act_in_games(self, boards: Boards, games: Integers, luck: Keys, plies: Integers) -> Integers:
-        """int64[B]: a move in each of the games of these numbers, with luck uint64[B] and ``plies`` stones so far."""
+        """Return int64[B]: a move in each game, given its number, ``luck`` uint64[B] and ``plies`` stones so far."""
         ...
 
 
 @runtime_checkable
 class PlaysUniformly(Protocol):
-    """A policy that, where it says so, gives every legal move the same probability: environments draw in its place."""
+    """A policy that declares itself uniformly random over legal moves, so that environments sample in its place."""
 
     @property
     def plays_uniformly(self) -> bool:
-        """Whether it does; an attribute of the class will do."""
+        """Whether the policy is uniformly random; may be a class attribute."""
         ...
 
 
 @runtime_checkable
 class Symmetric(Protocol):
-    """A pure policy that says whether it answers all images of a position alike; who does not say it does not.
+    """A pure policy that declares whether it is equivariant under board symmetries; undeclared means it is not.
 
-    Its probabilities for the image of a position under a symmetry of the board (``symmetry.symmetries``) are the image
-    of those for the position, within :data:`SAME`. Exact evaluation believes it, and asks about one image of eight;
-    ``images.check_symmetric`` puts it to the test.
+    Its probabilities for a position transformed by a symmetry of the board (``symmetry.symmetries``) are the
+    transformed probabilities of the position, within :data:`SAME`. Exact evaluation relies on this and evaluates one of
+    eight symmetric positions; ``images.check_symmetric`` tests it.
     """
 
     @property
     def symmetric(self) -> bool:
-        """Whether it does; an attribute of the class will do."""
+        """Whether the policy is equivariant; may be a class attribute."""
         ...
 
 
 @runtime_checkable
 class ColourBlind(Protocol):
-    """A pure policy that says whether it sees own stones and the opponent's, and not who moved first.
+    """A pure policy that declares whether it depends only on own and opponent stones, not on the first player.
 
-    Of two positions that games come to, and that are the same but for stones and mover exchanged, it answers both with
-    the same probabilities, within :data:`SAME`. ``images.check_colour_blind`` puts it to the test.
+    For two reachable positions that differ only by exchanged stones and mover, its probabilities are the same, within
+    :data:`SAME`. ``images.check_colour_blind`` tests it.
     """
 
     @property
     def colour_blind(self) -> bool:
-        """Whether it does; an attribute of the class will do."""
+        """Whether the policy is colour-blind; may be a class attribute."""
         ...
 
 
 @runtime_checkable
 class Values(Protocol):
-    """What a policy thinks of positions, where it thinks in values: expected results, -1 loss to 1 win."""
+    """A policy with value estimates: expected results, from -1 (loss) to 1 (win)."""
 
     def values(self, boards: Boards) -> Reals:
-        """float64[B], to the mover."""
+        """Return float64[B], for the mover."""
         ...
 
     def action_values(self, boards: Boards) -> Reals:
-        """float64[B, rows * columns], to the mover, NaN where illegal."""
+        """Return float64[B, rows * columns], for the mover, NaN where illegal."""
         ...
 
 
 @runtime_checkable
 class Judge(Values, Protocol):
-    """A policy that guides searches: it says in one go how likely moves are and what positions are worth."""
+    """A policy that guides searches: one evaluation gives both priors and values."""
 
     def judge(self, boards: Boards) -> tuple[NDArray[np.float32], Reals]:
-        """How likely moves are, and what positions are worth.
+        """Evaluate positions.
 
         Returns:
-            float32[B, rows * columns], logarithms, each row up to a constant and anything where illegal; and
-            float64[B], to the mover, -1 loss to 1 win.
+            prior logits, float32[B, rows * columns], each row up to a constant and arbitrary where illegal; and
+            values, float64[B], for the mover, from -1 (loss) to 1 (win).
         """
         ...
 
 
 @runtime_checkable
 class Thinker(Judge, Protocol):
-    """A judge that makes the simulations of a search itself, in a kernel of its own."""
+    """A :class:`Judge` with its own kernel that runs the simulations of a search."""
 
     def think(self, wanted: Integers, rule: Any, forest: Any) -> None:
-        """Simulations of B trees one after another.
+        """Run simulations in B trees, one tree after another.
 
-        What is in the trees then is the same, bit for bit, as where :meth:`judge` is asked about what they come to.
+        The resulting trees are bit-identical to those of a search that calls :meth:`judge` on the reached positions.
 
         Args:
-            wanted: int64[S, B], of each simulation what :func:`baselines.mcts.guided.go_down` says.
-            rule: how moves are chosen, a :class:`baselines.mcts.Rule`.
+            wanted: int64[S, B], for each simulation the argument of :func:`baselines.mcts.guided.go_down`.
+            rule: parameters of action selection, a :class:`baselines.mcts.Rule`.
             forest: the trees, a :class:`baselines.mcts.Forest`, written.
         """
         ...
 
 
-class Forfeit(ValueError):  # noqa: N818  # a game's end, and no error where a match counts it
-    """Who is to move gives up a game, and so loses it: an engine that has ended, say. A match counts it and goes on.
+class Forfeit(ValueError):  # noqa: N818  # the end of a game, which a match counts instead of failing
+    """The mover forfeits a game, for example because its engine has exited. A match counts the loss and continues.
 
-    Players raise it from ``act``, and policies that are not pure, which matches ask about one position at a time;
-    elsewhere it is an error like any other.
+    Players raise it from ``act``, and so do policies that are not pure, which matches query one position at a time.
+    Elsewhere it is an ordinary error.
 
     Args:
         reason: one sentence.
-        actions: int64[F]: moves in the first F games that were asked about. The next one is given up, and those behind
-            it are asked about again.
+        actions: int64[F]: moves in the first F games of the batch. The next game is forfeited; for later games,
+            ``act`` is called again.
     """
 
     def __init__(self, reason: str, actions: Integers | None = None) -> None:
@@ -164,68 +164,68 @@ class Forfeit(ValueError):  # noqa: N818  # a game's end, and no error where a m
 
 
 LONGEST_REASON = 1000
-"""letters of a reason that are kept"""
+"""Maximum number of letters of a reason; the rest is cut."""
 
 
 class Player(Protocol):
-    """What plays with a memory between its moves: tree reuse, clocks, pondering."""
+    """A player with memory between its moves: tree reuse, clocks, pondering."""
 
     def begin(self, slots: Integers) -> None:
-        """New games begin in ``slots`` int64[B]."""
+        """Start new games in ``slots`` int64[B]."""
         ...
 
     def act(
         self, boards: Boards, slots: Integers, rng: np.random.Generator, time_left: Reals | None = None
     ) -> Integers:
-        """int64[B]: a move in each of the games ``slots``, with ``time_left`` float64[B] seconds on the clocks.
+        """Return int64[B]: a move in each of the games ``slots``, with ``time_left`` float64[B] seconds on the clocks.
 
         Raises:
-            Forfeit: one of the games is given up.
+            Forfeit: one of the games is forfeited.
         """
         ...
 
 
 @runtime_checkable
 class ReadsClocks(Protocol):
-    """A player that wants to know by which clock a match is played that keeps the clocks."""
+    """A player that needs the time control of a match."""
 
     def use_clock(self, seconds: float, increment: float) -> None:
-        """Seconds for a game, and seconds that are added after every move; said before the first game begins."""
+        """Set the seconds per game and the increment in seconds per move; called before the first game begins."""
         ...
 
 
 @runtime_checkable
 class HasPlayer(Protocol):
-    """A policy that plays matches with a memory."""
+    """A policy that plays matches with memory."""
 
     def player(self) -> Player:
-        """A player of its own, with nothing remembered yet."""
+        """Return a new player with empty memory."""
         ...
 
 
 SAME = 1e-9
-"""probabilities that differ by no more are the same, to :class:`Symmetric` and :class:`ColourBlind`"""
+"""Maximum difference of probabilities that count as equal, for :class:`Symmetric` and :class:`ColourBlind`."""
 
 
 def is_symmetric(policy: Policy) -> bool:
-    """Whether a policy says that it is :class:`Symmetric`."""
+    """Return whether a policy declares itself :class:`Symmetric`."""
     return bool(getattr(policy, "symmetric", False))
 
 
 def is_colour_blind(policy: Policy) -> bool:
-    """Whether a policy says that it is :class:`ColourBlind`."""
+    """Return whether a policy declares itself :class:`ColourBlind`."""
     return bool(getattr(policy, "colour_blind", False))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Drawing moves
+# Sampling moves
 
 TIE = 1e-9
-"""values that differ by no more are equal, where they were computed in different ways"""
+"""Maximum difference of values that count as equal, where they were computed in different ways."""
 
 
 def best_shares(values: Reals, tie: float = 0.0) -> Reals:
-    """float64[B, cells]: equal shares for the moves within ``tie`` of the best; ``values`` are NaN where illegal."""
+    """Return float64[B, cells]: equal shares for moves within ``tie`` of the best; ``values`` are NaN where illegal."""
     best = values >= np.nanmax(values, axis=1, keepdims=True) - tie
     shares: Reals = best / best.sum(axis=1, keepdims=True)
     return shares
@@ -239,7 +239,7 @@ def _sample(probabilities: Reals, u: Reals, out: Integers) -> None:
         for cell in range(probabilities.shape[1]):
             p = probabilities[b, cell]
             if p > 0:
-                chosen = cell  # rounding may leave a rest behind the last one: then it is the last one's
+                chosen = cell  # rounding may leave a rest after the last move: then the last one is chosen
                 if rest < p:
                     break
                 rest -= p
@@ -247,7 +247,7 @@ def _sample(probabilities: Reals, u: Reals, out: Integers) -> None:
 
 
 def sample(probabilities: Reals, u: Reals) -> Integers:
-    """The actions on which uniform numbers fall.
+    """Sample actions by inverting the cumulative distribution at uniform numbers.
 
     Args:
         probabilities: float64[B, cells], rows that sum to 1.
@@ -262,10 +262,10 @@ def sample(probabilities: Reals, u: Reals) -> Integers:
 
 
 def act(policy: Policy, boards: Boards, rng: Uniforms) -> Integers:
-    """Draw one move for each position, int64[B], from exactly one ``rng.random(B)``.
+    """Sample one move for each position, int64[B], from exactly one ``rng.random(B)``.
 
     Args:
-        policy: who moves.
+        policy: the policy that moves.
         boards: positions that are not over.
         rng: a ``numpy.random.Generator``; for a policy that is not pure it must be a real one.
     """
@@ -277,16 +277,16 @@ def act(policy: Policy, boards: Boards, rng: Uniforms) -> Integers:
     return sample(policy.probabilities(boards, rng), rng.random(len(boards.mover)))
 
 
-@functools.cache  # protocols are slow to look at, and moves are not
+@functools.cache  # checks of protocols are slow
 def acts_fast(kind: type) -> bool:
-    """Whether policies of a class choose moves by a method of their own: see :class:`ActsFast`."""
+    """Return whether policies of a class have their own sampling method: see :class:`ActsFast`."""
     return issubclass(kind, ActsFast)
 
 
 class EpisodeStreams:
-    """Uniform numbers that belong to (episode, ply), in place of a generator: row b gets number ``plies[b]``.
+    """Replaces a generator by uniform numbers indexed by (episode, ply): row b gets number ``plies[b]``.
 
-    So a game has the same moves whatever else is played beside it. It offers ``random(B)`` once and nothing more.
+    So the moves of a game do not depend on other games of the batch. It offers ``random(B)`` once and nothing more.
     """
 
     def __init__(self, luck: Keys, plies: Integers) -> None:
@@ -294,7 +294,7 @@ class EpisodeStreams:
         self._plies = plies
 
     def random(self, size: int, /) -> Reals:
-        """float64[B], the numbers of the rows."""
+        """Return float64[B], one number per row."""
         if size != len(self._plies):
             raise ValueError(f"act must draw one uniform number per position: {len(self._plies)}, not {size}")
         out = np.empty(size)
@@ -309,25 +309,25 @@ class EpisodeStreams:
 
 
 def act_in_episodes(policy: Policy, boards: Boards, luck: Keys, plies: Integers) -> Integers:
-    """:func:`act` with the numbers of each row's own episode, so that rows do not depend on their neighbours.
+    """Like :func:`act`, with random numbers of each row's own episode, so that rows do not depend on each other.
 
     Args:
-        policy: who moves.
+        policy: the policy that moves.
         boards: positions that are not over.
-        luck: uint64[B], the episodes' luck.
+        luck: uint64[B], ``splitmix64(key, episode)`` of each episode.
         plies: int64[B], stones on the boards.
 
     Raises:
-        Forfeit: a policy that is not pure gives up a game.
+        Forfeit: a policy that is not pure forfeits a game.
     """
     if policy.pure:
         try:
             actions = act(policy, boards, EpisodeStreams(luck, plies))
-        except Forfeit as problem:  # nobody knows of which game, for it may have been asked in another order
+        except Forfeit as problem:  # the game is unknown, because positions may have been queried in another order
             raise ValueError(f"{policy} is pure and gave up a game, {problem}: say pure = False") from None
     else:
         actions = np.empty(len(plies), np.int64)
-        for b in range(len(plies)):  # a generator of its own for every row: what it draws cannot depend on the batch
+        for b in range(len(plies)):  # a separate generator per row: draws must not depend on the batch
             rng = np.random.default_rng([int(luck[b]), OPPONENT, int(plies[b])])
             try:
                 actions[b] = act(policy, boards.take(np.array([b])), rng)[0]

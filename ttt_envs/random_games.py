@@ -1,4 +1,4 @@
-"""Whole games of random moves, millions a second: what is true of chance alone can be looked at."""
+"""Complete random games, millions per second, for statistics of the rules and of chance."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from ttt_envs.rules import (
 )
 
 LANES = 64
-"""games side by side"""
-_SMALL = 16  # cells whose order fits into one number, four bits a cell
+"""Number of simultaneous games."""
+_SMALL = 16  # maximum number of cells whose order fits into one integer, four bits per cell
 
 
 def random_results(game: Game, games: int, seed: int) -> tuple[int, int, int]:
-    """(player_0's wins, player_1's wins, draws) of games of random moves, compiled."""
+    """Play random games and return (player_0's wins, player_1's wins, draws); compiled."""
     if games < 0:
         raise ValueError(f"games={games} is negative: choose 0 or more")
     results = np.zeros(3, np.int64)
@@ -37,11 +37,11 @@ def random_results(game: Game, games: int, seed: int) -> tuple[int, int, int]:
 
 @compiled_at_once
 def random_games(games: int, key: np.uint64, parameters: Parameters, results: Integers) -> int:
-    """Play games of random moves.
+    """Play uniformly random games.
 
     Args:
-        games: how many.
-        key: uint64; the episode ``i`` is game ``i``.
+        games: number of games.
+        key: uint64; game ``i`` is episode ``i``.
         parameters: ``Game.parameters``.
         results: int64[3], to which player_0's wins, player_1's wins and draws are added.
 
@@ -55,7 +55,7 @@ def random_games(games: int, key: np.uint64, parameters: Parameters, results: In
 
 @compiled_at_once_allocating
 def _side_by_side(games: int, key: np.uint64, parameters: Parameters, results: Integers) -> int:
-    """:func:`random_games` on a small board: ``LANES`` games at once without a branch on what they do.
+    """Do :func:`random_games` on a small board: ``LANES`` games at once, without data-dependent branches.
 
     Lane l plays the games l, l + ``LANES`` and so on; games beyond the last are played and not counted.
     """
@@ -64,7 +64,7 @@ def _side_by_side(games: int, key: np.uint64, parameters: Parameters, results: I
     first, second, mover, stones = rows[0], rows[1], rows[2], rows[3]
     number, cell_of, turn, over = rows[4], rows[5], rows[6], rows[7]
     empty, luck = np.zeros(LANES, np.uint64), np.zeros(LANES, np.uint64)
-    all_empty = np.uint64(0)  # the empty cells, four bits for each; the chosen one gives its place to the last
+    all_empty = np.uint64(0)  # the empty cells, four bits each; the last one replaces the chosen one
     for cell in range(size):
         all_empty |= np.uint64(cell) << np.uint64(4 * cell)
     for b in range(LANES):
@@ -123,7 +123,7 @@ def _side_by_side(games: int, key: np.uint64, parameters: Parameters, results: I
 
 @compiled_at_once_allocating
 def _one_by_one(games: int, key: np.uint64, parameters: Parameters, results: Integers) -> int:
-    """:func:`random_games` on a board of any size."""
+    """Do :func:`random_games` on a board of any size."""
     size = parameters[0] * parameters[1]
     cells = np.zeros(size, np.int8)
     empty = np.empty(size, np.int64)

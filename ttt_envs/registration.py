@@ -1,7 +1,7 @@
-"""The names under which Gymnasium and PettingZoo know the environments.
+"""Registration of the environments in Gymnasium and PettingZoo.
 
-Both take long to import. So they are not imported here: the names are registered with a library as soon as it is
-imported, before or after this package.
+Both are slow to import, so this module does not import them: the ids are registered with a library once it is imported,
+before or after this package.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ PRESETS: dict[str, dict[str, object]] = {
     "ttt/SkipTicTacToe-v0": {"size": 3, "win_length": 3, "skip_chance": 0.25},
     "ttt/Gomoku-v0": {"size": 15, "win_length": 5},
 }
-"""Gymnasium's ids and the arguments that each presets; all others stay open"""
+"""Gymnasium ids and their preset arguments; all other arguments stay open"""
 
 PETTINGZOO_PRESETS = {name.lower(): kwargs for name, kwargs in PRESETS.items()}
-"""the same in PettingZoo, in small letters as it writes ids"""
+"""the same for PettingZoo, in lower case as its ids are"""
 
 
 def register_in_gymnasium() -> None:
-    """Register every preset that is not registered yet."""
+    """Register every preset that is not yet registered."""
     import gymnasium
 
     for name, kwargs in PRESETS.items():
@@ -40,7 +40,7 @@ def register_in_gymnasium() -> None:
 
 
 def register_in_pettingzoo() -> None:
-    """Register every preset that is not registered yet; before 1.27 PettingZoo has no registry."""
+    """Register every preset that is not yet registered; PettingZoo has no registry before 1.27."""
     try:
         from pettingzoo import aec_registry, register
     except ImportError:
@@ -54,11 +54,11 @@ REGISTRIES: dict[str, Callable[[], None]] = {
     "gymnasium": register_in_gymnasium,
     "pettingzoo": register_in_pettingzoo,
 }
-"""library -> what registers the presets with it"""
+"""library -> function that registers the presets with it"""
 
 
 class _RegisterAfterImport(MetaPathFinder):
-    """Finds the libraries of ``REGISTRIES`` by the other finders, and registers the presets when they are executed."""
+    """Finds the libraries of ``REGISTRIES`` with the other finders, and registers the presets after their execution."""
 
     def __init__(self) -> None:
         self._searched: set[str] = set()
@@ -69,7 +69,7 @@ class _RegisterAfterImport(MetaPathFinder):
         """See :class:`importlib.abc.MetaPathFinder`."""
         if fullname not in REGISTRIES or fullname in self._searched:
             return None
-        self._searched.add(fullname)  # the search below asks this finder again
+        self._searched.add(fullname)  # the search below calls this finder again
         try:
             spec = importlib.util.find_spec(fullname)
         finally:
@@ -86,7 +86,7 @@ class _RegisterAfterImport(MetaPathFinder):
 
 
 def register_all() -> None:
-    """Register the presets with each library, now if it is imported already, else as soon as it is."""
+    """Register the presets with each library: now if it is already imported, else after its import."""
     for library, register in REGISTRIES.items():
         if library in sys.modules:
             register()

@@ -1,4 +1,4 @@
-"""Pictures of a board: as text and as pixels without a display, and in a window through pygame."""
+"""Rendering of a board: as text and as pixels without a display, and in a window with pygame."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ FPS = 2
 MODES = ("ansi", "rgb_array", "human")
 Picture = NDArray[np.uint8]
 
-# The colours of a cell's ground, its lines, player_0's ring and player_1's cross
+# Colours: background of a cell, grid lines, player_0's ring and player_1's cross
 _GROUND, _LINE, _RING, _CROSS = (247, 243, 235), (120, 110, 100), (32, 96, 168), (190, 62, 44)
-_GROUNDS = (_GROUND, (226, 212, 182), (190, 224, 180))  # of cells: as they are, of the last move, of a line that won
+_GROUNDS = (_GROUND, (226, 212, 182), (190, 224, 180))  # backgrounds: default, last move, winning line
 _LARGEST_PICTURE = 608
 _STRIP = 16
-# Letters of three by five pixels: five rows from the top, each a number of three bits. Other letters stay empty.
+# Font of three by five pixels: five rows from the top, each a number of three bits. Other letters are blank.
 _LETTERS = "0123456789abcdefghijklmnopqrstuvwxyz_,"
 _ROWS = (
     "7555726227717477171755711747177475771122757577571725755656563444365556746477464434553557557222711152556554444757755"
@@ -38,21 +38,21 @@ def check_mode(mode: object, modes: tuple[str, ...] = MODES) -> None:
 
 
 class Scene(NamedTuple):
-    """What a picture shows, as the agent sees the board."""
+    """The content of a picture, in the agent's view of the board."""
 
     cells: Cells
     """int8[rows * columns]"""
     mover: int
-    """who is to move, 0 or 1"""
+    """player to move, 0 or 1"""
     end: str | None = None
-    """how the game ended, in words"""
+    """result of the game as text"""
     last: tuple[int, ...] = ()
-    """the stones of the player who moved last, since the other one moved"""
+    """cells of the stones that the last mover has put since the other player's move"""
     refused: int | None = None
-    """the cell, not empty, on which the agent has just tried to move"""
+    """the occupied cell of the agent's last, illegal action"""
 
     def skipped(self) -> int | None:
-        """The player whose turn was just skipped."""
+        """Return the player whose turn was just skipped, None if there is none."""
         if not self.last:
             return None
         owner = int(self.cells[self.last[0]]) - 1
@@ -61,13 +61,13 @@ class Scene(NamedTuple):
 
 
 def scene_of(before: Cells, cells: Cells, mover: int, end: str | None, seat: int, refused: int | None = None) -> Scene:
-    """The scene after a step: what has changed are the caller's stone and the other player's replies.
+    """Return the scene after a step, which adds the caller's stone and the other player's replies.
 
     Args:
         before: int8[rows * columns], the board before the step.
-        cells: int8[rows * columns], after it; a game that has begun in the step is another one.
-        mover, end, refused: as of :class:`Scene`.
-        seat: who the caller is.
+        cells: int8[rows * columns], the board after it; possibly of a new game.
+        mover, end, refused: as for :class:`Scene`.
+        seat: the caller's seat.
     """
     if ((before != 0) & (before != cells)).any():
         before = np.zeros_like(before)
@@ -77,10 +77,10 @@ def scene_of(before: Cells, cells: Cells, mover: int, end: str | None, seat: int
 
 
 def text(game: Game, scene: Scene) -> str:
-    """The board with its coordinates, then who is to move or how the game ended, the last move, a skip, a refused move.
+    """Return the board with coordinates, then the mover or the result, the last move, a skip, and a refused move.
 
-    The last move stands in brackets, the stones of a line that has won in stars. Boards of up to 25 cells also list the
-    legal actions, each with its cell.
+    The last move is in brackets, the stones of a winning line between asterisks. For boards of up to 25 cells, the
+    legal actions are listed with their cells.
     """
     label = len(str(game.rows))
     line = set(line_of(game, scene.cells, winner(game, scene.cells)))
@@ -107,10 +107,10 @@ def text(game: Game, scene: Scene) -> str:
 
 
 def picture(game: Game, scene: Scene) -> Picture:
-    """The board as uint8[height, width, 3], rings for player_0 and crosses for player_1.
+    """Return the board as uint8[height, width, 3], with rings for player_0 and crosses for player_1.
 
-    The last move's ground is darker, the ground of a line that has won is green. Below stands who is to move or how the
-    game ended, a skip, and a refused move; boards with an edge of 10 or more have coordinates above and on the left.
+    The background is darker at the last move and green on a winning line. Below are the mover or the result, a skip,
+    and a refused move. Boards with an edge of 10 or more have coordinates above and on the left.
     """
     longest = max(game.rows, game.columns)
     edge = max(16, min(64, _LARGEST_PICTURE // longest))
@@ -140,7 +140,7 @@ def picture(game: Game, scene: Scene) -> Picture:
 
 
 def _tile(edge: int, stone: int, ground: tuple[int, int, int]) -> Picture:
-    """One cell of ``edge`` pixels."""
+    """Draw one cell of ``edge`` pixels."""
     tile = np.empty((edge, edge, 3), np.uint8)
     tile[:] = ground
     middle = (edge - 1) / 2
@@ -156,7 +156,7 @@ def _tile(edge: int, stone: int, ground: tuple[int, int, int]) -> Picture:
 
 
 def _write(out: Picture, words: str, y: int, x: int) -> None:
-    """Write around the pixel (y, x), twice as large where there is room; what does not fit is cut off."""
+    """Write text centred at the pixel (y, x), at double size if it fits; the overflow is cut off."""
     glyphs = np.zeros((5, 4 * len(words)), np.bool_)
     for index, letter in enumerate(words):
         for row, bits in enumerate(_FONT.get(letter, "00000")):
@@ -170,7 +170,7 @@ def _write(out: Picture, words: str, y: int, x: int) -> None:
 
 
 class Screen:
-    """A window that shows a board; pygame is imported here and nowhere else."""
+    """A window that shows a board; the only user of pygame."""
 
     def __init__(self, game: Game) -> None:
         try:
@@ -182,7 +182,7 @@ class Screen:
         self._pygame = pygame
         pygame.display.init()
         height, width, _ = picture(game, Scene(np.zeros(game.cells, np.int8), 0)).shape
-        self._window = pygame.Window(f"tic-tac-toe, {game}", (width, height))  # each environment has its own
+        self._window = pygame.Window(f"tic-tac-toe, {game}", (width, height))  # one window per environment
         self._clock = pygame.time.Clock()
 
     def show(self, pixels: Picture) -> None:
@@ -194,12 +194,12 @@ class Screen:
         self._clock.tick(FPS)
 
     def close(self) -> None:
-        """Close this window, and no other."""
+        """Close this window only."""
         self._window.destroy()
 
 
 def show(mode: str | None, game: Game, scene: Scene, screen: Screen | None) -> Any:
-    """What ``render()`` returns in a mode of ``MODES``: str, a picture, or None with the window updated."""
+    """Return the result of ``render()`` in a mode of ``MODES``: str, a picture, or None with the window updated."""
     if mode is None:
         gymnasium.logger.warn(
             "render() was called without a render mode: choose one when making the environment, "

@@ -1,11 +1,11 @@
-"""The rules of m,n,k tic-tac-toe with skipped turns: the one place that knows lines, ends, turns and moves.
+"""The rules of m,n,k tic-tac-toe with skipped turns: lines, results, turns and legal moves are defined only here.
 
-Everything else calls what stands here: the environments, the solver, the searches, the learners. Two things are kept
-apart on purpose. *Chance is an argument*: no rule draws a random number, a caller hands in ``u`` in [0, 1). And the
-*mover is part of the position*: after a skip the number of stones does not tell whose turn it is.
+The environments, the solver, the searches and the learners all call this module. Two design decisions: *chance is an
+argument*: no rule draws a random number, the caller passes ``u`` in [0, 1). And the *mover is part of the position*:
+after a skip, the number of stones no longer determines the player to move.
 
 Kernels take a game as the plain tuple :attr:`Game.parameters`, because numba unpacks a plain tuple three times faster
-than a named one; only what stands here and in :mod:`ttt_envs.bits` takes it apart.
+than a named one; only this module and :mod:`ttt_envs.bits` unpack it.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ from ttt_envs.compiling import (
 )
 
 FORMAT = 1
-"""version of a stored game"""
+"""version of the storage format"""
 LARGEST_EDGE = 19
 
-# What a move leads to: the winner, 0 or 1, or one of these.
+# Outcome of a move: the winner, 0 or 1, or one of these.
 DRAW = 2
 NOT_OVER = -1
 ILLEGAL = -2
 
-# Independent sequences of uniform numbers within one episode (see `uniform`).
+# Independent streams of uniform random numbers within one episode (see `uniform`).
 SKIP, OPPONENT, SEAT, SYMMETRY, POOL = range(5)
 
 
@@ -53,23 +53,23 @@ SKIP, OPPONENT, SEAT, SYMMETRY, POOL = range(5)
 class Game:
     """The parameters of a game.
 
-    Players put stones on empty cells by turns, ``player_0`` (o) first. ``win_length`` or more own stones in a row,
-    column or diagonal win; a full board without such a line is a draw. After every stone that does not end the game
+    Players alternately put stones on empty cells, ``player_0`` (o) first. ``win_length`` or more own stones in a row,
+    column or diagonal win; a full board without such a line is a draw. After every stone that does not end the game,
     the other player's turn is skipped with probability ``skip_chance``, and the mover moves again; skips chain.
 
     Raises:
-        TypeError: a size that is not a whole number, a skip chance that is not a number.
-        ValueError: a size out of range, a line that fits nowhere, a skip chance outside [0, 1).
+        TypeError: a size is not an integer, or the skip chance is not a number.
+        ValueError: a size is out of range, no line fits on the board, or the skip chance is outside [0, 1).
     """
 
     rows: int = 3
-    """rows of the board, 1 to 19"""
+    """number of rows, 1 to 19"""
     columns: int = 3
-    """columns of the board, 1 to 19"""
+    """number of columns, 1 to 19"""
     win_length: int = 3
-    """stones in a line that win, 1 to the longer edge"""
+    """stones in a line needed to win, 1 to the longer edge"""
     skip_chance: float = 0.0
-    """probability that a turn is skipped, at least 0 and below 1"""
+    """probability of a skipped turn, at least 0 and below 1"""
 
     def __post_init__(self) -> None:
         for name in ("rows", "columns", "win_length"):
@@ -93,7 +93,7 @@ class Game:
         skip = self.skip_chance
         if isinstance(skip, bool) or not isinstance(skip, (int, float, np.integer, np.floating)):
             raise TypeError(f"skip_chance={skip!r} is not a number: write for example skip_chance=0.25")
-        if not 0 <= skip < 1:  # also refuses NaN
+        if not 0 <= skip < 1:  # also rejects NaN
             raise ValueError(
                 f"skip_chance={skip} is not a probability below 1: choose 0 (turns are never skipped) "
                 f"up to, but not including, 1 (the other player would never move)"
@@ -102,7 +102,7 @@ class Game:
 
     @classmethod
     def of_size(cls, size: int | tuple[int, int] = 3, win_length: int = 3, skip_chance: float = 0.0) -> Game:
-        """The game on a square board of edge ``size``, or on ``size = (rows, columns)``."""
+        """Return the game on a square board of edge ``size``, or on ``size = (rows, columns)``."""
         if isinstance(size, (tuple, list)):
             if len(size) != 2:
                 raise ValueError(f"size={size!r} is not a board: write size=3 or size=(5, 6), rows first")
@@ -115,13 +115,13 @@ class Game:
 
     @cached_property
     def cells(self) -> int:
-        """How many cells the board has, which is also the number of actions."""
+        """Number of cells of the board, which is also the number of actions."""
         return self.rows * self.columns
 
     @cached_property
     def parameters(self) -> Parameters:
-        """The form in which kernels take a game: rows, columns, win length, skip chance, and as bits the cells where a
-        line along a row, a falling and a rising diagonal may begin (0 on boards too large for bits).
+        """Kernel representation: rows, columns, win length, skip chance, and three bit sets (0 on boards too large for
+        bits): the cells where a line along a row, a falling diagonal or a rising diagonal may begin.
         """
         starts = (0, 0, 0)
         if self.cells <= LARGEST_IN_BITS:
@@ -130,7 +130,7 @@ class Game:
         return self.rows, self.columns, self.win_length, self.skip_chance, *starts
 
     def _bits_of(self, down: int, right: int) -> int:
-        """As bits the cells from which a step of so many rows and columns stays on the board."""
+        """Return the cells, as bits, from which a step of ``down`` rows and ``right`` columns stays on the board."""
         return sum(
             1 << row * self.columns + column
             for row, column in np.ndindex(self.rows, self.columns)
@@ -138,15 +138,15 @@ class Game:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The game as JSON-ready data, with the version of the format."""
+        """Return the game as JSON-ready data, with the format version."""
         return {"format": FORMAT, **dataclasses.asdict(self)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Game:
-        """The game that :meth:`to_dict` stored; missing fields get their defaults.
+        """Return the game that :meth:`to_dict` stored; missing fields get their defaults.
 
         Raises:
-            ValueError: a newer format, or a field that this version does not know.
+            ValueError: the format is newer, or a field is unknown to this version.
         """
         fields = dict(data)
         version = fields.pop("format", FORMAT)
@@ -168,7 +168,7 @@ class Game:
 
     @property
     def slug(self) -> str:
-        """For names of files, as in ``3x3-3-skip0.25``."""
+        """Short form for file names, as in ``3x3-3-skip0.25``."""
         skip = f"-skip{self.skip_chance:g}" if self.skip_chance else ""
         return f"{self.rows}x{self.columns}-{self.win_length}{skip}"
 
@@ -179,28 +179,28 @@ class Position(NamedTuple):
     cells: Cells
     """int8[rows * columns], row by row: 0 empty, 1 a stone of player_0, 2 a stone of player_1"""
     mover: int
-    """who is to move, 0 or 1"""
+    """player to move, 0 or 1"""
 
 
 class ChanceOutcome(NamedTuple):
-    """One of the positions that a move may lead to."""
+    """One possible successor of a move."""
 
     probability: float
     position: Position
     winner: int | None
-    """None while the game goes on, else 0, 1 or ``DRAW``"""
+    """None while the game is in progress, else 0, 1 or ``DRAW``"""
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Compiled rules
 
-SMALL = 25  # cells up to which reading the whole board is faster than looking around the last stone
+SMALL = 25  # maximum number of cells for which scanning the whole board is faster than scanning around the last stone
 
 
 def packed(game: Game) -> Integers:
-    """int64[7]: ``Game.parameters`` as one array, the skip chance by its bits.
+    """Return ``Game.parameters`` as one int64[7] array; the skip chance is stored as its bits.
 
-    A kernel that is called from Python pays for every argument, and for each part of a tuple, as much as for a move.
+    A kernel call from Python pays as much for each argument, and for each part of a tuple, as for a move.
     """
     rows, columns, win_length, skip_chance, *starts = game.parameters
     numbers = np.array([rows, columns, win_length, 0, *starts], np.int64)
@@ -210,64 +210,64 @@ def packed(game: Game) -> Integers:
 
 @inlined
 def unpacked(numbers: Integers) -> Parameters:
-    """``Game.parameters`` again, in kernels."""
+    """Return ``Game.parameters`` from :func:`packed`, in kernels."""
     skip_chance = numbers.view(np.float64)[3]
     return numbers[0], numbers[1], numbers[2], skip_chance, numbers[4], numbers[5], numbers[6]
 
 
 @inlined
 def win_length_of(parameters: Parameters) -> int:
-    """The win length of ``Game.parameters``."""
+    """Return the win length from ``Game.parameters``."""
     return parameters[2]
 
 
 @inlined
 def skip_chance_of(parameters: Parameters) -> float:
-    """The skip chance of ``Game.parameters``."""
+    """Return the skip chance from ``Game.parameters``."""
     return parameters[3]
 
 
 @inlined
 def is_legal(cells: Cells, cell: int, parameters: Parameters) -> bool:
-    """Whether a stone may be put on a cell of the board, in a game that goes on; whose stones are 1 is no matter."""
+    """Return whether a cell may be played in a game in progress (the colour encoding does not matter)."""
     return bool(cells[cell] == 0)
 
 
 @inlined
 def legal_bits(first: int, second: int, parameters: Parameters) -> int:
-    """:func:`is_legal` of all cells, as bits: ``first`` and ``second`` are the two players' stones, in any order."""
+    """Return the legal cells as bits, see :func:`is_legal`; ``first`` and ``second`` are both players' stones."""
     rows, columns, _, _, _, _, _ = parameters
     return ~(first | second) & ((wide(1) << (rows * columns)) - 1)
 
 
 @inlined
 def end_of(line: bool, mover: int, stones: int, parameters: Parameters) -> int:
-    """What a stone of ``mover`` leads to, with a line or without, when ``stones`` stones are then on the board."""
+    """Return the outcome of a stone of ``mover``, given ``line``, whether it makes one, and ``stones`` including it."""
     rows, columns, _, _, _, _, _ = parameters
     return mover if line else (DRAW if stones == rows * columns else NOT_OVER)
 
 
 @inlined
 def has_line(cells: Cells, cell: int, parameters: Parameters) -> bool:
-    """Whether the stone on ``cell``, the last that was placed, has completed a line of ``win_length`` or more.
+    """Return whether the last stone, on ``cell``, completes a line of ``win_length`` or more.
 
     Only lines through the last stone can be new, so the cost does not grow with the board.
 
     Args:
         cells: int8[rows * columns].
-        cell: the index of a stone.
+        cell: index of a stone.
         parameters: ``Game.parameters``.
     """
     rows, columns, win_length, _, _, _, _ = parameters
     stone = cells[cell]
     if len(cells) <= SMALL:
-        # A small board is faster read whole: nothing branches on a stone, which is what costs time below.
+        # Scanning a small board has no branches that depend on stones; the loops below do.
         return line_in(bits_of(cells, stone), parameters)
     up = cell // columns
     left = cell - up * columns
     down = rows - 1 - up
     right = columns - 1 - left
-    for direction in range(4):  # one loop, not a helper called eight times: this is where play spends its time
+    for direction in range(4):  # one loop, not a helper called eight times: this is the hottest code of play
         if direction == 0:
             step, before, after = 1, left, right
         elif direction == 1:
@@ -293,7 +293,7 @@ def has_line(cells: Cells, cell: int, parameters: Parameters) -> bool:
 
 @inlined
 def _put(cells: Cells, mover: int, cell: int, stones: int, own: int, parameters: Parameters) -> int:
-    """:func:`place` where the mover then has at most ``own`` stones: with fewer than a line, none is looked for."""
+    """Like :func:`place`; no line is searched where ``own``, the maximum number of own stones, is too small for one."""
     if cell < 0 or cell >= len(cells) or not is_legal(cells, cell, parameters):
         return ILLEGAL
     cells[cell] = mover + 1
@@ -303,25 +303,25 @@ def _put(cells: Cells, mover: int, cell: int, stones: int, own: int, parameters:
 
 @inlined_public
 def place(cells: Cells, mover: int, cell: int, stones: int, parameters: Parameters) -> int:
-    """Put a stone of ``mover`` on ``cell``, in place, where the board holds ``stones`` stones before.
+    """Put a stone of ``mover`` on ``cell``, in place; ``stones`` counts the stones before the move.
 
     Returns:
-        The winner (``mover``), ``DRAW``, ``NOT_OVER``; or ``ILLEGAL``, and then nothing has changed.
+        The winner (``mover``), ``DRAW``, ``NOT_OVER``; or ``ILLEGAL``, with the board unchanged.
     """
     return _put(cells, mover, cell, stones, stones + 1, parameters)
 
 
 @inlined_public
 def next_mover(mover: int, u: float, parameters: Parameters) -> int:
-    """Who moves after a stone of ``mover`` that did not end the game: ``mover`` again when ``u < skip_chance``."""
+    """Return the next mover after a stone that does not end the game: ``mover`` again when ``u < skip_chance``."""
     return mover if u < skip_chance_of(parameters) else 1 - mover
 
 
 @inlined_public
 def splitmix64(state: np.uint64, n: int) -> np.uint64:
-    """The n-th number, from 0, that splitmix64 gives from a 64-bit state (Steele, Lea and Flood, 2014, figure 19).
+    """Return output number n, from 0, of splitmix64 for a 64-bit state (Steele, Lea and Flood, 2014, figure 19).
 
-    Addressed by n rather than drawn in order, so that a number depends on where it is used and on nothing else.
+    The generator is counter-based: a number depends on its index only, not on the order of draws.
     """
     z = state + (np.uint64(n) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -331,32 +331,32 @@ def splitmix64(state: np.uint64, n: int) -> np.uint64:
 
 @inlined_public
 def uniform(luck: np.uint64, stream: int, n: int) -> float:
-    """Number ``n`` of a stream of an episode, in [0, 1): ``luck`` is the episode's ``splitmix64(key, episode)``.
+    """Return number ``n`` of an episode's stream, in [0, 1); ``luck`` is the episode's ``splitmix64(key, episode)``.
 
-    Streams are ``SKIP`` (n the ply), ``OPPONENT`` (n the ply), ``SEAT``, ``SYMMETRY`` and ``POOL`` (n = 0): 2**32
-    numbers each.
+    The streams are ``SKIP`` (n is the ply), ``OPPONENT`` (n is the ply), ``SEAT``, ``SYMMETRY`` and ``POOL`` (n = 0),
+    with 2**32 numbers each.
     """
     return float(splitmix64(luck, (stream << 32) + n) >> np.uint64(11)) * (1.0 / (1 << 53))
 
 
 @inlined_public
 def mover_after(mover: int, luck: np.uint64, stones: int, parameters: Parameters) -> int:
-    """:func:`next_mover` with the skip that the episode's ``luck`` has for the ply ``stones``."""
+    """Like :func:`next_mover`, with the episode's skip draw for the ply ``stones``."""
     if skip_chance_of(parameters) > 0:
         return next_mover(mover, uniform(luck, SKIP, stones), parameters)
-    return 1 - mover  # chance is not asked
+    return 1 - mover  # no random number is needed
 
 
 @inlined
 def play(cells: Cells, mover: int, cell: int, stones: int, luck: np.uint64, parameters: Parameters) -> tuple[int, int]:
-    """Move in a game that began with an empty board, then let chance say who moves next.
+    """Make a move in a game that began with an empty board, then draw the next mover.
 
-    The skip is the one that the episode's ``luck`` has for this ply.
+    The skip draw is the episode's draw for this ply.
 
     Returns:
-        (outcome, mover): as of :func:`place`; the mover is unchanged where the game is over or the move was illegal.
+        (outcome, mover): the outcome as in :func:`place`; the mover is unchanged after the end or an illegal move.
     """
-    # by turns, the mover has half of the stones
+    # without skips, the mover has half of the stones
     own = stones + 1 if skip_chance_of(parameters) > 0 else stones // 2 + 1
     outcome = _put(cells, mover, cell, stones, own, parameters)
     if outcome == NOT_OVER:
@@ -366,7 +366,7 @@ def play(cells: Cells, mover: int, cell: int, stones: int, luck: np.uint64, para
 
 @inlined
 def pick(cells: Cells, u: float) -> int:
-    """The empty cell that ``u`` in [0, 1) falls on when all empty cells have equal shares, in order; -1 if none is."""
+    """Return the empty cell at quantile ``u`` in [0, 1) of the uniform distribution, in order of cells; -1 if full."""
     empty = 0
     for cell in range(len(cells)):
         empty += cells[cell] == 0
@@ -381,7 +381,7 @@ def pick(cells: Cells, u: float) -> int:
 
 @inlined
 def winning_cells(cells: Cells, mover: int, parameters: Parameters, out: Cells) -> None:
-    """Where one stone of ``mover`` wins: 1 into ``out`` int8[rows * columns] for these cells, else 0."""
+    """Write 1 into ``out`` int8[rows * columns] where a stone of ``mover`` wins at once, else 0."""
     size = len(cells)
     if size <= LARGEST_IN_BITS:
         wins = winning_bits(bits_of(cells, stone_of(mover + 1)), parameters)
@@ -407,7 +407,7 @@ def winning_cells(cells: Cells, mover: int, parameters: Parameters, out: Cells) 
 def _winning_in_line(
     cells: Cells, mover: int, start: int, step: int, length: int, parameters: Parameters, out: Cells
 ) -> None:
-    """:func:`winning_cells` of one line of the board: a window of ``win_length`` cells slides along it."""
+    """Do :func:`winning_cells` for one line of the board: a window of ``win_length`` cells slides along it."""
     win_length = win_length_of(parameters)
     mine = mover + 1
     own, empty, last_empty = 0, 0, 0
@@ -427,7 +427,7 @@ def _winning_in_line(
 
 @inlined
 def standing_in_bits(cells: Cells, parameters: Parameters) -> int:
-    """:func:`standing_of` on a board up to ``LARGEST_IN_BITS`` cells."""
+    """Like :func:`standing_of`, for boards up to ``LARGEST_IN_BITS`` cells."""
     outcome = DRAW
     for cell in range(len(cells)):
         if cells[cell] == 0:
@@ -440,7 +440,7 @@ def standing_in_bits(cells: Cells, parameters: Parameters) -> int:
 
 @inlined
 def standing_of(cells: Cells, parameters: Parameters) -> int:
-    """How a position stands, read from the whole board: the winner, ``DRAW`` or ``NOT_OVER``."""
+    """Return the outcome of a position from a scan of the whole board: the winner, ``DRAW`` or ``NOT_OVER``."""
     if len(cells) <= LARGEST_IN_BITS:
         return standing_in_bits(cells, parameters)
     outcome = DRAW
@@ -454,7 +454,7 @@ def standing_of(cells: Cells, parameters: Parameters) -> int:
 
 @compiled
 def standing(cells: Cells, parameters: Parameters) -> int:
-    """:func:`standing_of` for a caller in Python."""
+    """Like :func:`standing_of`, for calls from Python."""
     return standing_of(cells, parameters)
 
 
@@ -469,13 +469,13 @@ def play_rows(
     parameters: Parameters,
     outcomes: Cells,
 ) -> None:
-    """:func:`play` in the games ``rows`` of a batch, in place.
+    """Apply :func:`play` in the games ``rows`` of a batch, in place.
 
     Args:
         cells: int8[B, rows * columns]; mover: int8[B]; stones: int64[B]; luck: uint64[B].
-        rows: int64[R]: which games move.
+        rows: int64[R]: indices of the games that move.
         actions: int64[R].
-        outcomes: int8[B], written for ``rows``; where it becomes ``ILLEGAL`` nothing else has changed.
+        outcomes: int8[B], written for ``rows``; a game with outcome ``ILLEGAL`` is otherwise unchanged.
     """
     for i in range(len(rows)):
         b = rows[i]
@@ -488,7 +488,7 @@ def play_rows(
 
 @inlined
 def begin(b: int, cells: Cells, mover: Cells, stones: Integers, luck: Keys, key: np.uint64, episode: int) -> None:
-    """Start an episode of a seed, by its key, in game ``b`` of a batch: see :func:`play_rows`."""
+    """Start an episode in game ``b`` of a batch, from the seed's key and the episode number; see :func:`play_rows`."""
     for cell in range(cells.shape[1]):
         cells[b, cell] = 0
     mover[b] = 0
@@ -498,20 +498,20 @@ def begin(b: int, cells: Cells, mover: Cells, stones: Integers, luck: Keys, key:
 
 @compiled
 def begin_rows(cells: Cells, mover: Cells, stones: Integers, luck: Keys, key: np.uint64, episodes: Integers) -> None:
-    """:func:`begin` episode ``episodes[b]`` in every game b."""
+    """Start episode ``episodes[b]`` in every game b, see :func:`begin`."""
     for b in range(len(cells)):
         begin(b, cells, mover, stones, luck, key, episodes[b])
 
 
 @compiled
 def uniforms(luck: Keys, stream: int, plies: Integers, out: Reals) -> None:
-    """:func:`uniform` for rows: luck uint64[B], plies int64[B], out float64[B]."""
+    """Apply :func:`uniform` row by row: luck uint64[B], plies int64[B], out float64[B]."""
     for b in range(len(out)):
         out[b] = uniform(luck[b], stream, plies[b])
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# For Python callers
+# Functions for Python callers
 
 
 def check_cells(game: Game, cells: Cells) -> None:
@@ -526,16 +526,16 @@ def check_cells(game: Game, cells: Cells) -> None:
 
 
 def action_index(game: Game, action: object) -> int:
-    """``action`` as an int, checked for type and range.
+    """Return ``action`` as an int, checked for type and range.
 
     Raises:
-        TypeError: not a whole number.
-        ValueError: no cell of the board.
+        TypeError: the action is not an integer.
+        ValueError: the action is not a cell of the board.
     """
     try:
         if isinstance(action, (bool, np.bool_)):
             raise TypeError
-        action = operator.index(action)  # type: ignore[arg-type]  # what has no index is refused
+        action = operator.index(action)  # type: ignore[arg-type]  # raises TypeError for objects without an index
     except TypeError:
         raise TypeError(
             f"action {action!r} is not a whole number: an action is the index of a cell, 0 to {game.cells - 1}"
@@ -548,39 +548,39 @@ def action_index(game: Game, action: object) -> int:
 
 
 def legal(game: Game, cells: Cells) -> NDArray[np.bool_]:
-    """bool, of the shape of ``cells``: :func:`is_legal` on boards int8[..., rows * columns] of games that go on."""
+    """Return :func:`is_legal` as bool, of the shape of ``cells``: int8[..., rows * columns], games in progress."""
     found: NDArray[np.bool_] = cells == 0
     return found
 
 
 def occupied(game: Game, cells: Cells, action: int) -> str:
-    """The sentence for an action on a cell that is taken."""
+    """Return the error message for an action on an occupied cell."""
     free = np.flatnonzero(legal(game, cells))
     listed = ", ".join(map(str, free[:12])) + (", ..." if len(free) > 12 else "")
     return f"action {action} is illegal, the cell holds a stone: choose an empty one ({listed})"
 
 
 def winner(game: Game, cells: Cells) -> int | None:
-    """Who has won, 0 or 1, or ``DRAW``; None while the game goes on."""
+    """Return the winner, 0 or 1, or ``DRAW``; None while the game is in progress."""
     outcome = int(standing(cells, game.parameters))
     return None if outcome == NOT_OVER else outcome
 
 
 def chance_outcomes(game: Game, position: Position, action: int) -> list[ChanceOutcome]:
-    """All that may follow a move, with exact probabilities: what a planner needs to know of chance.
+    """Return all possible successors of a move with exact probabilities: the chance model for planners.
 
     Args:
         game: the game.
         position: a position that is not over; it is not changed.
-        action: the index of an empty cell.
+        action: index of an empty cell.
 
     Returns:
-        One outcome with probability 1 where the move ends the game or turns are never skipped; else two, the other
-        player's turn first. Positions of finished games have the player who moved last as mover.
+        One outcome with probability 1 if the move ends the game or turns are never skipped; else two, the other
+        player's turn first. In positions of finished games the mover is the player who moved last.
 
     Raises:
-        TypeError: an action that is not a whole number.
-        ValueError: an illegal action, a finished position, cells that are no board of the game.
+        TypeError: the action is not an integer.
+        ValueError: the action is illegal, the position is over, or cells are not a board of the game.
     """
     check_cells(game, position.cells)
     if position.mover not in (0, 1):
@@ -602,14 +602,14 @@ def chance_outcomes(game: Game, position: Position, action: int) -> list[ChanceO
 
 
 def key_of(rng: np.random.Generator) -> np.uint64:
-    """The 64-bit key of a seed: the one number that an environment draws from its generator."""
+    """Draw the 64-bit key of a seed: the only number that an environment draws from its generator."""
     return np.uint64(rng.integers(0, 1 << 64, dtype=np.uint64))
 
 
 def ways(game: Game, plies: int) -> int:
-    """In how many ways the first ``plies`` moves can be played without skips, ends of games included.
+    """Return the number of move sequences of length ``plies`` without skips, from the empty board.
 
-    Counts sequences of moves of length ``plies``, as perft does in chess: finished games are not continued.
+    This is perft as in chess: games that end at ply ``plies`` count, games that end earlier do not.
     """
     if not 0 <= plies <= game.cells:
         raise ValueError(f"plies={plies} does not fit a board of {game.cells} cells: choose 0 to {game.cells}")
@@ -634,8 +634,8 @@ def _ways(cells: Cells, mover: int, stones: int, plies: int, parameters: Paramet
 
 
 def windows(game: Game) -> Integers:
-    """The cells of every line, int64[W, win_length]: rows, columns, diagonals falling and rising, each from its top."""
-    lines = set()  # with one cell to a line, all four directions give the same
+    """Return the cells of every line, int64[W, win_length]: rows, columns and both diagonals, each from its top."""
+    lines = set()  # with one cell per line, all four directions give the same line
     for row, column in np.ndindex(game.rows, game.columns):
         for down, right in ((0, 1), (1, 0), (1, 1), (1, -1)):
             last_row, last_column = row + (game.win_length - 1) * down, column + (game.win_length - 1) * right

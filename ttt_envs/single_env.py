@@ -2,14 +2,14 @@
 
 Rules: the board has rows x columns cells; player_0 (o) moves first. A move puts one own stone on an empty cell;
 ``win_length`` or more own stones in a row, column or diagonal win, a full board without such a line is a draw. After
-every stone that does not end the game the other player's turn is skipped with probability ``skip_chance``, and the
+every stone that does not end the game, the other player's turn is skipped with probability ``skip_chance``, and the
 mover moves again.
 
 Actions: the index of an empty cell, counted row by row from 0 at the top left: ``row * columns + column``. The action
 mask has 1 for each legal action.
 
-Rewards: 0 until the end; then +1 to the winner and -1 to the loser, 0 to both in a draw. They are the
-learner's own; an illegal action costs -1 and by default ends the game.
+Rewards: 0 until the end; then +1 to the winner and -1 to the loser, 0 to both in a draw. The environment returns the
+learner's reward; an illegal action costs -1 and by default ends the game.
 """
 
 from __future__ import annotations
@@ -45,44 +45,44 @@ from ttt_envs.views import DType, Observation, Views
 RenderMode = Literal["ansi", "rgb_array", "rgb_array_list", "human"]
 
 
-_WORDS = (*OUTCOMES, "")  # of each outcome; the last is that of NOT_OVER, -1
+_WORDS = (*OUTCOMES, "")  # text of each outcome; the last is for NOT_OVER, -1
 
 
 class SingleEnv(gymnasium.Env[Any, np.int64]):
     """One game at a time between the caller and an opponent.
 
     Rewards are always the caller's own: +1 win, 0 draw or not over, -1 loss. With ``opponent="self"`` the caller moves
-    for both players by turns: the reward goes to the player who just moved, the next observation is the next mover's,
-    and ``info["mover"]`` says whose it is.
+    for both players: the reward goes to the player who just moved, the next observation is the next mover's, and
+    ``info["mover"]`` names that player.
 
-    With skips, an opponent who begins may win before the caller's first move. Resetting never draws again: that
-    position is returned, and the next ``step``, whatever its action, returns -1, terminated.
+    With skips, an opponent who moves first may win before the caller's first move. ``reset`` does not resample; it
+    returns that position, and the next ``step``, whatever its action, returns -1, terminated.
 
-    ``info`` holds the same at every step: ``action_mask`` int8[cells] (all ones when the game is over), and as Python's
-    numbers ``seat`` the caller's seat (with ``"self"`` the seat that moved last), ``mover``, ``result`` (-1 while the
-    game goes on, else the index of ``lockstep.OUTCOMES``: 0 or 1 the winner, 2 a draw, 3 or 4 the player who lost by an
-    illegal action, 5 truncated) and ``winner`` (0 or 1; -1 while there is none, and where nobody wins), and
-    ``outcome``, the result in words, empty while the game goes on.
+    ``info`` holds the same keys at every step: ``action_mask`` int8[cells] (all ones when the game is over), and as
+    Python integers ``seat`` the caller's seat (with ``"self"`` the seat that moved last), ``mover``, ``result`` (-1
+    during the game, else the index into ``lockstep.OUTCOMES``: 0 or 1 the winner, 2 a draw, 3 or 4 the player who lost
+    by an illegal action, 5 truncated) and ``winner`` (0 or 1; -1 during the game, and without a winner), and
+    ``outcome``, the result as text, empty during the game.
 
     Args:
         size: edge of the board, or (rows, columns), 1 to 19.
-        win_length: stones in a line that win.
-        skip_chance: probability that a turn is skipped, in [0, 1).
-        opponent: a spec string such as ``"random"``, a Policy, ``"self"``, or what :func:`ttt_envs.as_policy` takes: a
-            function of (observation, mask) of one game, which returns an action, or a model of Stable-Baselines3. They
-            see what the caller would see in their place.
-        seat: the caller's: ``"first"``, ``"second"``, ``"random"`` or ``"alternate"`` (first, then by turns).
+        win_length: stones in a line needed to win.
+        skip_chance: probability of a skipped turn, in [0, 1).
+        opponent: a spec string such as ``"random"``, a Policy, ``"self"``, or an argument of
+            :func:`ttt_envs.as_policy`: a function of (observation, mask) of one game, which returns an action, or a
+            model of Stable-Baselines3. These get the caller's kind of observation, from the opponent's seat.
+        seat: the caller's seat: ``"first"``, ``"second"``, ``"random"`` or ``"alternate"`` (starting with first).
         observation: ``"flat"`` [2 * cells] own stones then the opponent's, ``"planes"`` [rows, columns, 2],
             ``"channels"`` [2, rows, columns], or ``"dict"`` with ``observation`` (planes) and ``action_mask``.
-        dtype: of the stones, ``"float32"`` as nets take them, or ``"int8"``.
-        illegal_action: ``"lose"`` (-1, terminated), ``"penalize"`` (-1, nothing changes; truncated after as many as
-            there are cells) or ``"raise"``.
-        symmetry: ``"random"`` shows each episode through a random symmetry of the board; actions are mapped back.
-        render_mode: None, ``"ansi"``, ``"rgb_array"``, ``"rgb_array_list"`` (a picture of each turn, the opponent's
-            included) or ``"human"`` (needs pygame).
+        dtype: of the observation, ``"float32"`` as networks need it, or ``"int8"``.
+        illegal_action: ``"lose"`` (-1, terminated), ``"penalize"`` (-1, no move; truncated once there are as many as
+            cells) or ``"raise"``.
+        symmetry: ``"random"`` shows each episode under a random symmetry of the board; actions are mapped back.
+        render_mode: None, ``"ansi"``, ``"rgb_array"``, ``"rgb_array_list"`` (a picture of each turn, including the
+            opponent's) or ``"human"`` (needs pygame).
 
     Raises:
-        TypeError, ValueError: an argument that makes no sense; the message says what does.
+        TypeError, ValueError: an argument is invalid; the message lists valid ones.
     """
 
     metadata: dict[str, Any] = {"render_modes": list(get_args(RenderMode)), "render_fps": render.FPS}  # noqa: RUF012
@@ -113,9 +113,9 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         self.action_space = self._views.action_space
         self.render_mode = render_mode
         self._screen: render.Screen | None = None
-        self._before = np.zeros(self.game.cells, np.int8)  # the board before the last step, where pictures are made
-        self._refused: int | None = None  # the action of the last step if it was illegal, where pictures are made
-        self._scenes: list[Scene] = []  # since the last render() or reset(), where a list of pictures is made
+        self._before = np.zeros(self.game.cells, np.int8)  # the board before the last step, for rendering
+        self._refused: int | None = None  # the action of the last step if it was illegal, for rendering
+        self._scenes: list[Scene] = []  # since the last render() or reset(), for rgb_array_list
         self._seeded = False
         self._action = np.zeros(1, np.int64)
         self._row = np.zeros(1, np.int64)
@@ -123,13 +123,13 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         self._name_views()
 
     def _name_views(self) -> None:
-        """Make the views of arrays: a copy of a view is none, so copies make them anew."""
+        """Create the views of arrays; needed after copying, because a copy of a view is not a view."""
         self._mask = self._out.mask[0]
         self._numbers = self._games.numbers
         self._flat = self._out.planes.reshape(-1) if self._views.kind == "flat" else None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_screen": None}  # a copy opens a window of its own
+        return {**self.__dict__, "_screen": None}  # a copy opens its own window
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -139,12 +139,13 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         """Begin the next episode, or with ``seed`` the first of that seed.
 
         Args:
-            seed: None goes on with the next episode.
-            options: ``position`` a text such as ``"x.o/.../..o x"`` to begin there (see ``ttt_envs.from_text``; of the
-                board itself, whatever the symmetry), ``seat`` 0 or 1 the caller's in this episode.
+            seed: None continues with the next episode.
+            options: ``position``, a text such as ``"x.o/.../..o x"``, is the initial position (see
+                ``ttt_envs.from_text``; of the board itself, whatever the symmetry); ``seat``, 0 or 1, is the caller's
+                seat in this episode.
 
         Raises:
-            TypeError, ValueError: another option, or a position or seat that makes no sense.
+            TypeError, ValueError: an option is unknown, or the position or seat is invalid.
         """
         position, at_seat = beginning(self.game, options, self._games.opponent is None)
         super().reset(seed=seed)
@@ -161,14 +162,14 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         return self._seen()
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Move, and let the opponent reply.
+        """Make the caller's move, and let the opponent reply.
 
         Args:
-            action: the index of a cell, as the observation shows the board.
+            action: the index of a cell, in the view of the observation.
 
         Raises:
-            TypeError: an action that is no whole number.
-            ValueError: an action off the board; with ``illegal_action="raise"`` also one on a stone.
+            TypeError: the action is not an integer.
+            ValueError: the action is off the board; with ``illegal_action="raise"`` also if the cell is occupied.
             ResetNeeded: before ``reset``, and after the end of a game.
         """
         games = self._games
@@ -192,7 +193,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         return observation, out.rewards.item(), out.terminated.item(), out.truncated.item(), info
 
     def _seen(self) -> tuple[Any, dict[str, Any]]:
-        """What ``_out`` holds, in fresh arrays."""
+        """Return the observation and info in ``_out``, as copies."""
         mover, seat, result, winner, _ = self._numbers.tolist()
         info: dict[str, Any] = {
             "action_mask": self._mask.copy(),
@@ -202,7 +203,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
             "winner": winner,
             "outcome": _WORDS[result],
         }
-        if self._flat is not None:  # the common case, quickly
+        if self._flat is not None:  # the fast path for the common case
             return self._flat.astype(self._views.dtype), info
         shown = self._views.show(self._out.planes.copy(), self._out.mask)
         if isinstance(shown, dict):
@@ -210,11 +211,11 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         return shown[0], info
 
     def action_masks(self) -> Flags:
-        """bool[cells]: the legal actions, all of them when the game is over, as sb3-contrib asks for them."""
+        """Return bool[cells]: the legal actions, all of them when the game is over, for sb3-contrib."""
         return np.asarray(self._games.shown().mask[0], np.bool_)
 
     def legal_actions(self) -> list[int]:
-        """The actions on empty cells; none when the game is over."""
+        """Return the legal actions; none when the game is over."""
         games = self._games
         if self._numbers[OVER] or games.outcome[0] != NOT_OVER:
             return []
@@ -222,26 +223,26 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         return actions
 
     def chance_outcomes(self, action: int) -> list[ChanceOutcome]:
-        """All positions that the caller's move may lead to before the opponent's reply, with exact probabilities.
+        """Return all possible successors of the caller's move before the opponent's reply, with exact probabilities.
 
-        See :func:`ttt_envs.chance_outcomes`. With ``symmetry="random"`` the action is one of the view and the
-        positions are the board's own.
+        See :func:`ttt_envs.chance_outcomes`. With ``symmetry="random"`` the action is in the caller's view, and the
+        positions are those of the board itself.
         """
         return self._games.chance_outcomes(0, action)
 
     def clone_state(self, include_rng: bool = False) -> dict[str, Any]:
-        """A copy of the game. Without ``include_rng`` it knows nothing of skips and replies to come."""
+        """Return a copy of the game. Without ``include_rng`` it does not determine future skips and replies."""
         return self._games.clone(include_rng)
 
     def restore_state(self, state: dict[str, Any], *, seed: int | None = None) -> tuple[Any, dict[str, Any]]:
-        """Go back to a cloned game, and return its observation and info as :meth:`reset` does.
+        """Restore a cloned game, and return its observation and info like :meth:`reset`.
 
         Args:
-            state: what :meth:`clone_state` returned, of an environment with the same game.
-            seed: for the chance to come; a state that was cloned without the generator needs it.
+            state: from :meth:`clone_state` of an environment with the same game.
+            seed: for future random numbers; required if the state was cloned without the generator.
 
         Raises:
-            ValueError: neither the state nor the caller says how chance goes on.
+            ValueError: neither the state nor ``seed`` determines random numbers.
         """
         keys = None
         if seed is not None:
@@ -257,10 +258,10 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         return self._seen()
 
     def render(self) -> Any:
-        """The board as text (``"ansi"``), uint8[height, width, 3] (``"rgb_array"``), or in a window (``"human"``).
+        """Return the board as text (``"ansi"``) or uint8[height, width, 3] (``"rgb_array"``), or show it in a window.
 
-        With ``"rgb_array_list"`` the list of such pictures since the last ``render()`` or ``reset()``, the beginning
-        included: one after each turn, the caller's own and each of the opponent's, and at least one a step.
+        With ``"rgb_array_list"``, return the list of such pictures since the last ``render()`` or ``reset()``,
+        including the initial one: one after each turn, the caller's and each of the opponent's, at least one per step.
         """
         if self.render_mode == "rgb_array_list":
             scenes, self._scenes = self._scenes, []
@@ -270,7 +271,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         return render.show(self.render_mode, self.game, self._scene(), self._screen)
 
     def _scene(self) -> Scene:
-        """The board as it is."""
+        """Return the scene of the current board."""
         games = self._games
         return self._scene_of(*games.position(0), games.words(0), self._refused)
 
@@ -281,23 +282,23 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         return scene_of(before, cells, mover, end, seat, refused)
 
     def _draw(self, anew: bool = False) -> None:
-        """Show what has happened where nobody asks for it: in the window, or in the list of pictures to come.
+        """Update the window, or add to the list of pictures, without a call of :meth:`render`.
 
         Args:
-            anew: a game begins.
+            anew: whether a game begins.
         """
         if self.render_mode == "human":
             self.render()
         elif self.render_mode == "rgb_array_list":
             if anew:
                 self._scenes.clear()
-            if self._watched is not None:  # the opponent met the board after each turn but the last
+            if self._watched is not None:  # the opponent has seen the board after each turn but the last
                 self._scenes += [self._scene_of(cells, mover) for cells, mover in self._watched.met]
                 self._watched.met.clear()
             self._scenes.append(self._scene())
 
     def close(self) -> None:
-        """Close the window, where there is one."""
+        """Close the window, if any."""
         if self._screen is not None:
             self._screen.close()
             self._screen = None
@@ -305,7 +306,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
 
 @dataclass(frozen=True)
 class _Watched:
-    """An opponent of one game at a time that plays as ``policy`` does, and keeps the positions that it met."""
+    """An opponent in one game at a time that plays like ``policy`` and records the positions it moves in."""
 
     policy: Policy
     met: list[tuple[Cells, int]] = field(default_factory=list)

@@ -1,13 +1,13 @@
-"""The spec strings that name what plays, and the registry behind them.
+"""Spec strings that name policies, and the registry of built-in policies.
 
-A spec string is ``name[:argument,...]`` with arguments ``[key=]value``, of which only the first may come without its
-key; a value that contains ``,`` or ``:`` stands in parentheses::
+A spec string is ``name[:argument,...]`` with arguments ``[key=]value``, of which only the first may omit its key; a
+value that contains ``,`` or ``:`` is enclosed in parentheses::
 
     random      optimal:epsilon=0.1      run:runs/first      book:path=b.npz,then=(expectiminimax:depth=4)
 
-Any other name is a module, and a class of yours in it: ``module:Class`` or ``package.module:Class:key=value`` is called
-as ``Class(game, key=value)``. A spec string that was read from a file is a :class:`FromFile`, which names built-in
-policies only, unless files are trusted.
+Any other name is a module and a user's class in it: ``module:Class`` or ``package.module:Class:key=value`` is called as
+``Class(game, key=value)``. A spec string read from a file is a :class:`FromFile`, which names built-in policies only,
+unless files are trusted.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from ttt_envs.hidden import check_package, mixed_with
 
-if TYPE_CHECKING:  # what says how it is called imports nothing that plays
+if TYPE_CHECKING:  # parsing a spec imports no policy
     from ttt_envs.policy import Policy
     from ttt_envs.rules import Game
 
@@ -50,7 +50,7 @@ POLICIES: dict[str, str] = {
     "openspiel": "baselines.open_spiel_bots:OpenSpielBot",
     "gomocup": "baselines.gomocup:Gomocup",
 }
-"""built-in names -> "module:factory", imported when asked for and called as ``factory(game, **arguments)``"""
+"""built-in names -> "module:factory", imported on demand and called as ``factory(game, **arguments)``"""
 
 OTHER_NAMES: dict[str, tuple[str, ...]] = {
     "minimax": ("optimal", "expectiminimax"),
@@ -62,33 +62,33 @@ OTHER_NAMES: dict[str, tuple[str, ...]] = {
     "uct": ("mcts",),
     "uniform": ("random",),
 }
-"""what others call the built-in ones"""
+"""other common names -> built-in names"""
 
 GRAMMAR = 'write name or name:key=value,..., as in "random" or "run:PATH"'
 
 
 PROGRAMS = ("gomocup",)
-"""built-in ones that run the program that they are told, which a file may not do"""
+"""built-in policies that run a program named by an argument, which a file may not do"""
 
 TRUST = "TTT_ENVS_TRUST"
-"""the environment variable that, set to 1, trusts every file: those that can run code when they are loaded, and the
-classes that files name. The commands' --trust sets it"""
+"""the environment variable that, set to 1, trusts every file: files that can run code when loaded, and classes that
+files name. The commands' --trust sets it"""
 LONGEST, DEEPEST = 4096, 16
-"""letters that a spec string may have, and how deep its parentheses may be nested"""
+"""Maximum number of letters of a spec string, and maximum nesting depth of its parentheses."""
 
 
 class FromFile(str):
-    """A word that was read from a file, which anybody may have written.
+    """A string read from a file, hence untrusted.
 
-    As a spec string it names built-in policies only, and so do the spec strings inside it, however deep; it stays what
-    it is on its way to other processes. See :data:`TRUST`.
+    As a spec string it names built-in policies only, and so do nested spec strings, at any depth. The type survives
+    transfer to other processes. See :data:`TRUST`.
     """
 
     __slots__ = ()
 
 
 def from_file(data: Any) -> Any:
-    """JSON-ready data that was read from a file: every word in it, keys apart, becomes a :class:`FromFile`."""
+    """Convert JSON-ready data read from a file: every string, except keys, becomes a :class:`FromFile`."""
     if isinstance(data, dict):
         return {key: from_file(value) for key, value in data.items()}
     if isinstance(data, list):
@@ -97,28 +97,28 @@ def from_file(data: Any) -> Any:
 
 
 def trusted() -> bool:
-    """Whether files are trusted: see :data:`TRUST`."""
+    """Return whether files are trusted: see :data:`TRUST`."""
     return os.environ.get(TRUST) == "1"
 
 
 class Spec(NamedTuple):
-    """A spec string, taken apart."""
+    """A parsed spec string."""
 
     name: str
     unkeyed: str | None
     keyed: dict[str, str]
 
     def from_file(self) -> Spec:
-        """The same with values that were read from a file."""
+        """Return the same spec, with its values marked as read from a file."""
         keyed: dict[str, str] = {key: FromFile(value) for key, value in self.keyed.items()}
         return Spec(self.name, None if self.unkeyed is None else FromFile(self.unkeyed), keyed)
 
 
 def _split(text: str, at: str) -> list[str]:
-    """``text`` cut at ``at`` outside parentheses.
+    """Split ``text`` at ``at`` outside parentheses.
 
     Raises:
-        ValueError: parentheses that do not match.
+        ValueError: the parentheses do not match.
     """
     parts, depth, start = [], 0, 0
     for index, letter in enumerate(text):
@@ -136,7 +136,7 @@ def _split(text: str, at: str) -> list[str]:
 
 
 def _unwrap(value: str) -> str:
-    """``value`` without the one pair of parentheses that stands around all of it."""
+    """Return ``value`` without a pair of parentheses that encloses all of it."""
     inner = value[1:-1]
     if not (value.startswith("(") and value.endswith(")")):
         return value
@@ -148,11 +148,11 @@ def _unwrap(value: str) -> str:
 
 
 def parse_spec(spec: str) -> Spec:
-    """Take a spec string apart, without looking at what it names.
+    """Parse a spec string, without resolving its name.
 
     Raises:
         TypeError: not a string.
-        ValueError: a string that is no spec.
+        ValueError: the string is not a spec.
     """
     if not isinstance(spec, str):
         raise TypeError(f"{spec!r} is neither a policy nor the name of one: {GRAMMAR}")
@@ -185,18 +185,18 @@ def parse_spec(spec: str) -> Spec:
 
 
 def nearest(name: str, known: typing.Iterable[str]) -> str:
-    """What to say after an unknown name: the nearest known one, or all of them."""
+    """Return the hint after an unknown name: the closest known one, or all of them."""
     known = sorted(known)
     near = difflib.get_close_matches(name, known, 1, 0.5)
     return f"did you mean {near[0]!r}?" if near else f"choose one of {', '.join(map(repr, known))}"
 
 
 def load_object(path: str) -> Any:
-    """The object that ``"package.module:name"`` names.
+    """Import the object named by ``"package.module:name"``.
 
     Raises:
-        ValueError: no such module, or no such name in it, or of this project one that another folder or distribution
-            hides or has overwritten.
+        ValueError: there is no such module or no such name in it, or another folder or distribution shadows or has
+            overwritten a package of this project.
     """
     module_name, _, name = path.partition(":")
     package = module_name.split(".")[0]
@@ -209,7 +209,7 @@ def load_object(path: str) -> Any:
         if isinstance(problem, ModuleNotFoundError) and (problem.name or "").split(".")[0] == package:
             missing = f"there is no module {problem.name!r} to import for {path!r}: is it installed?"
             raise ValueError(missing) from None
-        raise  # the module is there, and misses something itself
+        raise  # the module exists, and one of its own imports is missing
     if not hasattr(module, name):
         public = [other for other in vars(module) if not other.startswith("_")]
         raise ValueError(mixed_with(package) or f"the module {module_name} has no {name!r}: {nearest(name, public)}")
@@ -217,7 +217,7 @@ def load_object(path: str) -> Any:
 
 
 def _converted(name: str, key: str, value: str, kind: Any) -> Any:
-    """A value of a spec string as the type that the factory's signature wants."""
+    """Convert a value of a spec string to the type in the factory's signature."""
     if isinstance(kind, types.UnionType) or typing.get_origin(kind) is typing.Union:  # as in int | None
         if type(None) in typing.get_args(kind) and value.lower() == "none":
             return None
@@ -240,16 +240,16 @@ def _converted(name: str, key: str, value: str, kind: Any) -> Any:
 
 
 def make_policy(spec: str | Policy, game: Game) -> Policy:
-    """The policy that a spec string names, for a game; a policy is returned as it is.
+    """Create the policy named by a spec string, for a game; a policy is returned unchanged.
 
     Args:
         spec: for example ``"random"``, ``"win-or-block"``, ``"run:runs/first"`` or ``"package.module:Class"``.
-        game: what will be played.
+        game: the game.
 
     Raises:
         TypeError: neither a string nor a policy.
-        ValueError: a malformed spec, an unknown name or key (with the nearest known one), a value that does not fit; in
-            a :class:`FromFile` that is not trusted, any name but a built-in one's.
+        ValueError: the spec is malformed, a name or key is unknown (the message gives the closest known one), or a
+            value does not fit; in an untrusted :class:`FromFile`, the name is not a built-in one.
     """
     from ttt_envs.policy import Policy
 
@@ -282,7 +282,7 @@ def make_policy(spec: str | Policy, game: Game) -> Policy:
 
 
 def _check_from_file(spec: Spec) -> None:
-    """Raise ValueError for what a file may only name where files are trusted."""
+    """Raise ValueError for specs that files may name only if they are trusted."""
     if trusted():
         return
     if ":" in spec.name:
@@ -307,7 +307,7 @@ def _cut(text: str) -> str:
 
 
 def _unknown(spec: str, name: str) -> str:
-    """What to say of a spec whose name is neither a policy nor a module."""
+    """Return the error message for a spec whose name is neither a policy nor a module."""
     if spec[1:3] in (":/", ":\\"):  # a drive letter
         name = spec
     if {"/", "\\"} & set(name) or Path(name).is_dir():
@@ -323,7 +323,7 @@ def _unknown(spec: str, name: str) -> str:
 
 
 def _arguments(spec: Spec, factory: Callable[..., Any]) -> Mapping[str, Any]:
-    """The arguments of a spec, named and converted as the factory says (its first parameter is the game)."""
+    """Return the arguments of a spec, converted by the factory's signature; its first parameter is the game."""
     parameters = list(inspect.signature(factory, eval_str=True).parameters.values())[1:]
     named = {p.name.replace("_", "-"): p for p in parameters if p.kind is not p.VAR_KEYWORD}
     arguments = dict(spec.keyed)
@@ -349,13 +349,13 @@ def _arguments(spec: Spec, factory: Callable[..., Any]) -> Mapping[str, Any]:
 
 
 class Named:
-    """For policies that are dataclasses of (game, settings...): ``str`` gives the spec string that made them."""
+    """Mixin for policies that are dataclasses of (game, settings...): ``str`` returns their spec string."""
 
     name: ClassVar[str]
 
     def __str__(self) -> str:
         changed = []
-        for field in dataclasses.fields(self)[1:]:  # type: ignore[arg-type]  # every user is a dataclass
+        for field in dataclasses.fields(self)[1:]:  # type: ignore[arg-type]  # every subclass is a dataclass
             value = getattr(self, field.name)
             if field.init and value != field.default:
                 text = str(value).lower() if value is None or isinstance(value, bool) else str(value)

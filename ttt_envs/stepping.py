@@ -1,13 +1,13 @@
-"""The kernels of :mod:`ttt_envs.lockstep`: what a step does to B games side by side.
+"""The kernels of :mod:`ttt_envs.lockstep`: one step of B simultaneous games.
 
-On boards that fit into bits no loop over games branches on what the games do, but for the few where the opponent moves
-again after a skip. Games differ, so such a branch is guessed wrong again and again, and each wrong guess costs as much
-as a move; and a loop without branches becomes vector instructions, eight games at once.
-So every game computes everything, its own move, the reply, lines, results and rewards, and keeps what holds for it.
+On boards that fit into bits the vectorised step is branch-free, except where the opponent moves again after a skip.
+Games differ, so data-dependent branches are mispredicted, and each misprediction costs as much as a move. Loops without
+branches are compiled to vector instructions, eight games at once.
+So every game computes everything (own move, reply, lines, results and rewards) and masks out what does not apply.
 
-A game's numbers are the rows of one array int64[``ROWS``, :func:`stride`]. Up to ``LARGEST_IN_BITS`` cells the stones
-are two of these numbers, as bits; larger boards keep cells int8[B, rows * columns], and go one after another. Which it
-is stands in the type of ``cells``, which has two dimensions or one: numba compiles only the branches that are taken.
+The numbers of a game are a column of one array int64[``ROWS``, :func:`stride`]. Up to ``LARGEST_IN_BITS`` cells, the
+stones are two of these numbers, as bits; larger boards keep cells int8[B, rows * columns] and are stepped one by one.
+The number of dimensions of ``cells``, two or one, selects the case by type: numba compiles only the branches taken.
 """
 
 from __future__ import annotations
@@ -35,26 +35,26 @@ from ttt_envs.rules import (
     unpacked,
 )
 
-FORFEIT, TRUNCATED = 3, 5  # FORFEIT + the loser: further outcomes beside the rules' own
-LOSE, PENALIZE, RAISE = range(3)  # what an illegal action leads to
-FIRST_SEAT, SECOND_SEAT, RANDOM_SEAT, ALTERNATE_SEAT, BOTH_SEATS = range(5)  # where the caller sits
-NO_GAME, GAMES_OVER, THESE_GAMES = range(3)  # which games a step begins
-NOBODY, UNIFORM, BY_ACT = range(3)  # who replies: none but the caller, moves at random, a policy with code of its own
+FORFEIT, TRUNCATED = 3, 5  # outcomes in addition to those of the rules: FORFEIT + the loser, TRUNCATED
+LOSE, PENALIZE, RAISE = range(3)  # consequences of an illegal action
+FIRST_SEAT, SECOND_SEAT, RANDOM_SEAT, ALTERNATE_SEAT, BOTH_SEATS = range(5)  # the caller's seat
+NO_GAME, GAMES_OVER, THESE_GAMES = range(3)  # games that a step resets
+NOBODY, UNIFORM, BY_ACT = range(3)  # replies: none (self-play), uniformly random, by a policy's own code
 
-# The rows; the first ``TOLD`` are what every step tells, the last two are the bits of uint64.
+# The rows; every step returns the first ``TOLD``, the last two are the bits of uint64.
 MOVER, SEAT_OF, OUTCOME, WINNER, OVER, BEGUN, STONES, EPISODE, IMAGE, ILLEGALS, FIRST, SECOND = range(12)
 OWN, OTHER, FREE = range(12, 15)  # scratch
 KEY, LUCK = range(15, 17)
 TOLD, ROWS = 4, 17
 
-# What decides how games are played, in one array int64: how many games, the settings above, and the game.
+# Settings in one int64 array: number of games, the settings above, and the game.
 COUNT, SEATS, ILLEGAL_ACTION, REPLIES, GAME = range(5)
 
 
 def stride(count: int) -> int:
-    """How long a row for ``count`` games is: an odd number of cache lines.
+    """Return the length of a row for ``count`` games: an odd number of cache lines.
 
-    A power of two would put all numbers of a game into one place of the cache, which has room for eight.
+    With a power of two, all numbers of a game would fall into the same set of the 8-way cache.
     """
     return ((count + 7) // 8 | 1) * 8
 
@@ -70,24 +70,24 @@ _SEVENS = np.uint64(0x7F7F7F7F7F7F7F7F)
 
 @inlined
 def _pack(count: int, numbers: Integers, size: int, words: Keys) -> None:
-    """The ``size`` bits of each of the numbers int64[F, B], game by game, one after another in a stream of words."""
+    """Append the lowest ``size`` bits of each number of int64[F, B] to a bit stream ``words``, game by game."""
     word, filled, at = np.uint64(0), 0, 0
     for b in range(count):
         for i in range(numbers.shape[0]):
             bits = np.uint64(numbers[i, b])
             word |= bits << np.uint64(filled)
             filled += size
-            if filled >= 64:  # as a rule of the board's size, not of the games: it is guessed right
+            if filled >= 64:  # depends on the board size, not on the games: well predicted
                 words[at] = word
                 at += 1
                 filled -= 64
-                word = (bits >> np.uint64(1)) >> np.uint64(size - filled - 1)  # in two steps: one by 64 is undefined
+                word = (bits >> np.uint64(1)) >> np.uint64(size - filled - 1)  # two shifts: a shift by 64 is undefined
     words[at] = word
 
 
 @inlined
 def _spread(packed: Keys, out: Keys) -> None:
-    """A byte 0 or 1 for each bit of a stream."""
+    """Write a byte, 0 or 1, for each bit of a stream."""
     bytes_of = packed.view(np.uint8)
     for i in range(len(out)):
         some = (np.uint64(bytes_of[i]) * _ONES) & _SPREAD
@@ -100,11 +100,11 @@ def _spread(packed: Keys, out: Keys) -> None:
 
 @inlined
 def _begin(count: int, cells: Cells, rows: Integers, images: int, seats: int) -> None:
-    """Begin the next episode where ``BEGUN`` is 1: an empty board, and the seat and the symmetry of the episode."""
+    """Begin the next episode where ``BEGUN`` is 1: empty the board, set the episode's seat and symmetry."""
     mover, seat, outcome, over, begun = rows[MOVER], rows[SEAT_OF], rows[OUTCOME], rows[OVER], rows[BEGUN]
     stones, episode, illegals, first, second = rows[STONES], rows[EPISODE], rows[ILLEGALS], rows[FIRST], rows[SECOND]
     key, luck = rows[KEY], rows[LUCK]
-    for b in range(count):  # not all in one loop: the more arrays a loop has, the less the compiler knows of it
+    for b in range(count):  # several loops: with many arrays per loop the compiler vectorises less
         keep = begun[b] - 1  # all ones, or 0 where a game begins
         whose, placed, of_first, of_second = mover[b] & keep, stones[b] & keep, first[b] & keep, second[b] & keep
         mover[b], stones[b], first[b], second[b] = whose, placed, of_first, of_second
@@ -127,7 +127,7 @@ def _begin(count: int, cells: Cells, rows: Integers, images: int, seats: int) ->
             seat[b] = episode[b] % 2 if begun[b] else seat[b]
     else:
         for b in range(count):
-            seat[b] = seats % 2 if begun[b] else seat[b]  # who plays both begins as the first
+            seat[b] = seats % 2 if begun[b] else seat[b]  # in self-play the first seat begins
     if images > 1:
         image = rows[IMAGE]
         for b in range(count):
@@ -142,7 +142,7 @@ def _begin(count: int, cells: Cells, rows: Integers, images: int, seats: int) ->
 
 @inlined
 def _turns(count: int, rows: Integers, luck: Integers, parameters: Parameters, out: Integers) -> None:
-    """Into ``out`` 1 where the other player has the next turn after a stone that is about to be put, 0 after a skip."""
+    """Write into ``out`` 1 where the other player moves after the next stone, 0 where that turn is skipped."""
     stones = rows[STONES]
     for b in range(count):
         out[b] = 1
@@ -164,8 +164,8 @@ def _put(
     stones: Integers,
     outcome: Integers,
 ) -> None:
-    """Where ``moves`` is 1, put the mover's stone on the empty cell ``bit``: ``rules.play`` of game ``b`` in bits."""
-    # All is read before anything is written, and nothing is read under a condition: else no vector instructions come.
+    """Put the mover's stone on the empty cell ``bit`` where ``moves`` is 1: ``rules.play`` of game ``b`` in bits."""
+    # All reads come before the writes and none is conditional: otherwise the loop is not vectorised.
     player, before, placed = mover[b], outcome[b], stones[b]
     of_first, of_second = first[b], second[b]
     own = of_first ^ ((of_first ^ of_second) & -player) | bit
@@ -180,7 +180,7 @@ def _put(
 
 @inlined
 def _is_legal_in(b: int, cell: int, cells: Cells, rows: Integers, parameters: Parameters) -> bool:
-    """``rules.is_legal`` in game ``b``."""
+    """Like ``rules.is_legal``, in game ``b``."""
     if cells.ndim == 2:
         return is_legal(cells[b], cell, parameters)
     return legal_bits(rows[FIRST, b], rows[SECOND, b], parameters) >> cell & 1 != 0
@@ -198,10 +198,10 @@ def _move(
     parameters: Parameters,
     rewards: Reals,
 ) -> None:
-    """The caller's moves, in the games that go on and have not just begun."""
+    """Make the caller's moves in games in progress that have not just begun."""
     mover, seat, outcome, begun, stones = rows[MOVER], rows[SEAT_OF], rows[OUTCOME], rows[BEGUN], rows[STONES]
     image, illegals, first, second = rows[IMAGE], rows[ILLEGALS], rows[FIRST], rows[SECOND]
-    turn, cell_of = rows[OWN], rows[OTHER]  # until the games are shown
+    turn, cell_of = rows[OWN], rows[OTHER]  # scratch until _show
     count = len(actions)
     size = permutations.shape[1]
     loses = wide(illegal_action == LOSE)
@@ -236,7 +236,7 @@ def _move(
         _put(b, wide(1) << cell_of[b], moves, turn[b], parameters, first, second, mover, stones, outcome)
         rewards[b] = float(moves - playing)
         refused += playing ^ moves
-    if refused > 0:  # seldom, and then of all games
+    if refused > 0:  # rare, and then for all games
         for b in range(count):
             bad = wide(rewards[b] < 0)
             illegals[b] += bad
@@ -259,7 +259,7 @@ def _reply(
     outcome: Integers,
     luck: Integers,
 ) -> None:
-    """Where the opponent is to move, a move at random, with the number that ``act_in_episodes`` would use."""
+    """Make a uniformly random move where the opponent is to move, with the random number of ``act_in_episodes``."""
     waiting = wide(outcome[b] == NOT_OVER) & wide(mover[b] != seat[b])
     legal = legal_bits(first[b], second[b], parameters)
     cell = nth_bit(legal, int(uniform(np.uint64(luck[b]), OPPONENT, stones[b]) * count_bits(legal)))
@@ -268,7 +268,7 @@ def _reply(
 
 @inlined
 def _reply_at_random(count: int, cells: Cells, rows: Integers, luck: Integers, parameters: Parameters) -> None:
-    """The replies of an opponent that moves at random, until it is to move nowhere."""
+    """Make the replies of a uniformly random opponent, until it is to move in no game."""
     mover, seat, outcome, stones = rows[MOVER], rows[SEAT_OF], rows[OUTCOME], rows[STONES]
     first, second, turn = rows[FIRST], rows[SECOND], rows[OWN]
     if cells.ndim == 2:
@@ -281,7 +281,7 @@ def _reply_at_random(count: int, cells: Cells, rows: Integers, luck: Integers, p
     _turns(count, rows, luck, parameters, turn)
     for b in range(count):
         _reply(b, turn[b], parameters, first, second, mover, seat, stones, outcome, luck)
-    if skip_chance_of(parameters) > 0:  # the few whose turn was skipped: the opponent moves again
+    if skip_chance_of(parameters) > 0:  # few games, those with a skipped turn: the opponent moves again
         for b in range(count):
             while outcome[b] == NOT_OVER and mover[b] != seat[b]:
                 again = mover_after(wide(0), np.uint64(luck[b]), stones[b], parameters)
@@ -290,7 +290,7 @@ def _reply_at_random(count: int, cells: Cells, rows: Integers, luck: Integers, p
 
 @inlined
 def _winners(outcome: int) -> tuple[int, int]:
-    """For player_0 and for player_1 1 where this outcome is a victory, else 0."""
+    """Return for each player 1 if this outcome is a win, else 0."""
     first_won = wide(outcome == 0) | wide(outcome == FORFEIT + 1)
     second_won = wide(outcome == 1) | wide(outcome == FORFEIT)
     return first_won, second_won
@@ -298,7 +298,7 @@ def _winners(outcome: int) -> tuple[int, int]:
 
 @inlined
 def _settle(rows: Integers, rewards: Reals, terminated: Flags, truncated: Flags) -> int:
-    """Rewards and flags of games that have ended; what ends is over. Returns how many."""
+    """Write rewards and flags of games that have ended, mark them as over, and return their number."""
     seat, outcome, over, begun = rows[SEAT_OF], rows[OUTCOME], rows[OVER], rows[BEGUN]
     count = len(rewards)
     ended = wide(0)
@@ -308,7 +308,7 @@ def _settle(rows: Integers, rewards: Reals, terminated: Flags, truncated: Flags)
         over[b] = ends
         ended += ends
         rewards[b] += float(ends * (first_won - second_won) * (1 - 2 * seat[b]))
-    for b in range(count):  # loops of their own for bytes: what mixes widths becomes no vector instructions
+    for b in range(count):  # separate loops for bytes: loops of mixed widths are not vectorised
         truncated[b] = over[b] & wide(outcome[b] == TRUNCATED) != 0
     for b in range(count):
         terminated[b] = over[b] & wide(outcome[b] != TRUNCATED) != 0
@@ -327,7 +327,7 @@ def _show(
     planes: Keys,
     mask: Keys,
 ) -> None:
-    """Who has won; and a byte for each cell: the stones of who looks on, then the other's, and the legal actions."""
+    """Write the winners and, with a byte per cell, the viewer's stones, the other's stones and the legal actions."""
     viewer, outcome = rows[MOVER] if seats == BOTH_SEATS else rows[SEAT_OF], rows[OUTCOME]
     image, first, second, own, other, free = rows[IMAGE], rows[FIRST], rows[SECOND], rows[OWN], rows[OTHER], rows[FREE]
     winner = rows[WINNER]
@@ -355,7 +355,7 @@ def _show(
         swap = (of_first ^ of_second) & -viewer[b]
         own[b] = of_first ^ swap
         other[b] = of_second ^ swap
-        free[b] = legal_bits(of_first & ~-ended, of_second & ~-ended, parameters)  # all of them after the end
+        free[b] = legal_bits(of_first & ~-ended, of_second & ~-ended, parameters)  # all cells after the end
     if len(permutations) > 1:
         for b in range(count):
             mine, theirs, open_cells = own[b], other[b], free[b]
@@ -372,7 +372,7 @@ def _show(
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# What is called from Python
+# Kernels called from Python
 
 
 @compiled
@@ -390,9 +390,9 @@ def step(
     terminated: Flags,
     truncated: Flags,
 ) -> int:
-    """The caller's moves; and where the opponent needs no Python, its replies and how the games then stand.
+    """Make the caller's moves and, where the opponent needs no Python code, its replies and the outputs.
 
-    To begin games is a case of it, and not a kernel of its own that would take as long to compile.
+    Resetting is a case of this kernel, because a separate kernel would take as long to compile again.
 
     Args:
         settings: int64[11], as named above.
@@ -400,16 +400,16 @@ def step(
         rows: int64[``ROWS``, stride(B)].
         words: uint64, scratch: a bit for each byte of ``planes``.
         permutations: int64[S, rows * columns].
-        actions: int64[B]; where games are begun, int64[R], their rows.
-        begins: ``NO_GAME``; ``GAMES_OVER``, in place of a move; or ``THESE_GAMES``: then no game moves, but where an
-            opponent that moves at random is to open, and rewards and flags are not written.
+        actions: int64[B]; with ``THESE_GAMES`` int64[R], the games to reset.
+        begins: ``NO_GAME``; ``GAMES_OVER``, which resets instead of moving; or ``THESE_GAMES``: no game moves except
+            for openings by a uniformly random opponent, and rewards and flags are not written.
         rewards, terminated, truncated: [B], see ``Shown``.
-        planes: uint64, of which the first B * 2 * cells bytes become the planes, empty where nothing is to be shown;
+        planes: uint64; the first B * 2 * cells bytes become the planes. Empty: no observation is written.
             mask: uint64, B * cells bytes.
 
     Returns:
-        How many games have ended; or -1 - b for the first game b whose action is to be refused, and then nothing has
-        changed.
+        The number of games that have ended; or -1 - b for the first game b with an invalid action, and then nothing
+        has changed.
     """
     count, seats, illegal_action = settings[COUNT], settings[SEATS], settings[ILLEGAL_ACTION]
     replies, parameters = settings[REPLIES], unpacked(settings[GAME:])
@@ -462,7 +462,7 @@ def settle(
     terminated: Flags,
     truncated: Flags,
 ) -> int:
-    """The rest of :func:`step` after replies by ``act``."""
+    """Finish :func:`step` after replies by ``act``."""
     parameters = unpacked(settings[GAME:])
     _show(settings[COUNT], cells, rows, permutations, settings[SEATS], words, parameters, planes, mask)
     return _settle(rows, rewards, terminated, truncated)
@@ -485,7 +485,7 @@ def show(
 
 @compiled
 def waiting(count: int, rows: Integers, out: Integers) -> int:
-    """The games in which the opponent is to move, into ``out`` int64[B]; returns how many."""
+    """Write the games in which the opponent is to move into ``out`` int64[B] and return their number."""
     mover, seat, outcome = rows[MOVER], rows[SEAT_OF], rows[OUTCOME]
     found = 0
     for b in range(count):
@@ -496,7 +496,7 @@ def waiting(count: int, rows: Integers, out: Integers) -> int:
 
 @compiled
 def read(which: Integers, cells: Cells, rows: Integers, out: Cells, movers: Cells) -> None:
-    """The boards and movers of the games ``which`` int64[R] into int8[R, rows * columns] and int8[R]."""
+    """Copy the boards and movers of the games ``which`` int64[R] into int8[R, rows * columns] and int8[R]."""
     mover, first, second = rows[MOVER], rows[FIRST], rows[SECOND]
     for i in range(len(which)):
         b = which[i]
@@ -510,7 +510,7 @@ def read(which: Integers, cells: Cells, rows: Integers, out: Cells, movers: Cell
 
 @compiled
 def write(which: Integers, boards: Cells, cells: Cells, rows: Integers) -> None:
-    """Put boards int8[R, rows * columns] into the games ``which``, with their numbers of stones."""
+    """Set the boards int8[R, rows * columns] of the games ``which``, and their numbers of stones."""
     first, second, stones = rows[FIRST], rows[SECOND], rows[STONES]
     for i in range(len(which)):
         b = which[i]
@@ -527,10 +527,10 @@ def write(which: Integers, boards: Cells, cells: Cells, rows: Integers) -> None:
 
 @compiled
 def play_replies(which: Integers, actions: Integers, settings: Integers, cells: Cells, rows: Integers) -> int:
-    """The opponent's moves ``actions`` int64[R] in the games ``which``.
+    """Make the opponent's moves ``actions`` int64[R] in the games ``which``.
 
     Returns:
-        -1; or the first of them whose action is no empty cell, and then no game has moved.
+        -1; or the index of the first action that is not an empty cell, and then no game has moved.
     """
     parameters = unpacked(settings[GAME:])
     size, luck = parameters[0] * parameters[1], rows[LUCK]
@@ -553,7 +553,7 @@ def play_replies(which: Integers, actions: Integers, settings: Integers, cells: 
 
 @compiled
 def luck_of(count: int, rows: Integers) -> None:
-    """The luck of the episodes, after their numbers or keys have changed."""
+    """Recompute ``splitmix64(key, episode)`` after keys or episode numbers have changed."""
     keys, luck, episode = rows[KEY], rows[LUCK], rows[EPISODE]
     for b in range(count):
         luck[b] = wide(splitmix64(np.uint64(keys[b]), episode[b]))

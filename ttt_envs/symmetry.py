@@ -1,7 +1,7 @@
 """The symmetries of the board as permutations of cells.
 
-A permutation ``p`` makes the image ``cells[p]``: cell ``j`` of the image is cell ``p[j]`` of the board, so that an
-action ``j`` in the image is the action ``p[j]`` on the board. Lines go to lines, so an image has the same value.
+A permutation ``p`` maps a board to ``cells[p]``: cell ``j`` of the transformed board is cell ``p[j]`` of the board, so
+action ``j`` there is the action ``p[j]`` on the board. Lines map to lines, so symmetric positions have the same value.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Symmetries = Literal["none", "rotations", "all"]
 
 
 def symmetries(game: Game, which: Symmetries = "all") -> NDArray[np.int64]:
-    """The symmetries of a game's board, int64[S, rows * columns], the identity first.
+    """Return the symmetries of a game's board, int64[S, rows * columns], the identity first.
 
     Args:
         game: the game.
@@ -42,23 +42,23 @@ def symmetries(game: Game, which: Symmetries = "all") -> NDArray[np.int64]:
 
 
 def inverse(permutations: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The permutations that undo ``permutations`` int64[S, cells]: ``inverse(p)[s, p[s, j]] == j``."""
+    """Return the inverses of ``permutations`` int64[S, cells]: ``inverse(p)[s, p[s, j]] == j``."""
     return np.argsort(permutations, axis=1)
 
 
 def least_keys(cells: Cells, permutations: Integers) -> tuple[Keys, Flags]:
-    """What tells boards apart up to symmetry: of all images of a board the least key.
+    """Return the canonical key of each board: the least key among its symmetric boards.
 
-    Kernels that ask this at every move permute no boards: they have images from tables, or carry them along, and call
-    another one the least.
+    Kernels that need a canonical form at every move do not permute boards: they look transformed boards up in tables or
+    maintain them incrementally, and their canonical form is another one.
 
     Args:
         cells: int8[B, rows * columns].
-        permutations: int64[S, rows * columns], of :func:`symmetries`.
+        permutations: int64[S, rows * columns], from :func:`symmetries`.
 
     Returns:
-        uint64[B, words]: the least, of keys of several words the first that differs says which. bool[B, S]: which
-        permutations make that image.
+        uint64[B, words]: the least key, in lexicographic order of its words. bool[B, S]: the permutations that map the
+        board to it.
     """
     of_images = keys(cells[:, permutations].reshape(-1, cells.shape[1]))
     words = 1 if of_images.ndim == 1 else of_images.shape[1]

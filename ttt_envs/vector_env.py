@@ -20,25 +20,25 @@ from ttt_envs.rules import ChanceOutcome, Game, key_of
 from ttt_envs.single_env import RenderMode, SingleEnv
 from ttt_envs.views import DType, Observation, Views
 
-_MOVING = frozenset(("reset", "step", "restore_state"))  # of single environments, what changes the game
+_MOVING = frozenset(("reset", "step", "restore_state"))  # methods of single environments that change the game
 
 
 class MNKVectorEnv(VectorEnv[Any, Any, Any]):
-    """``num_envs`` games side by side; game i is :class:`ttt_envs.single_env.SingleEnv` seeded ``seed + i``.
+    """``num_envs`` simultaneous games; game i is :class:`ttt_envs.single_env.SingleEnv` seeded ``seed + i``.
 
-    Observations, rewards, flags and infos are what ``gymnasium.vector.SyncVectorEnv`` of such environments gives, all
-    arrays fresh at every call; only the words, ``info["outcome"]``, are left out (``lockstep.OUTCOMES`` has them for
+    Observations, rewards, flags and infos are those of ``gymnasium.vector.SyncVectorEnv`` over such environments, in
+    new arrays at every call; only the text ``info["outcome"]`` is left out (``lockstep.OUTCOMES`` has it for
     ``info["result"]``).
 
     Args:
         num_envs: B, at least 1.
-        autoreset_mode: what happens after the end of a game, as Gymnasium defines it: ``NEXT_STEP`` the next step
-            begins the next game and ignores its action; ``SAME_STEP`` the same step does, and ``info`` keeps the end
-            in ``final_obs`` and ``final_info``; ``DISABLED`` the caller must
+        autoreset_mode: behaviour after the end of a game, as defined by Gymnasium: with ``NEXT_STEP`` the next step
+            begins the next game and ignores its action; with ``SAME_STEP`` the same step does, and ``info`` keeps the
+            end in ``final_obs`` and ``final_info``; with ``DISABLED`` the caller must
             ``reset(options={"reset_mask": bool[B]})``.
-        render_mode: None, ``"ansi"`` or ``"rgb_array"``: ``render`` gives a tuple with one picture a game.
-        max_episode_steps: after so many steps a game is truncated, as ``gymnasium.wrappers.TimeLimit`` does to single
-            environments; ``info["result"]`` then stays -1, for the game was not over. None or -1: never.
+        render_mode: None, ``"ansi"`` or ``"rgb_array"``: ``render`` returns a tuple with one picture per game.
+        max_episode_steps: number of steps after which a game is truncated, as by ``gymnasium.wrappers.TimeLimit``;
+            ``info["result"]`` then stays -1, because the game is not over. None or -1: no limit.
 
     The other arguments are those of ``SingleEnv``.
     """
@@ -85,7 +85,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self.render_mode = render_mode
-        # of the instance: two environments may differ in their mode
+        # an instance attribute, because environments may differ in their mode
         self.metadata = {
             "render_modes": list(self.render_modes),
             "render_fps": render.FPS,
@@ -105,13 +105,13 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         }
         self._singles: list[SingleEnv] = []  # see `call`
         self._given: list[int | None] = [None] * self.num_envs  # the seeds
-        self._steps = np.zeros(self.num_envs, np.int64)  # of the episodes, counted where there is a limit
+        self._steps = np.zeros(self.num_envs, np.int64)  # of the episodes, counted if there is a limit
         self._every = np.ones(self.num_envs, np.bool_)
         self._seeded = False
         self._before = np.zeros(
             (self.num_envs, self.game.cells), np.int8
-        )  # the boards before the last step, where pictures are made
-        self._refused = np.full(self.num_envs, -1)  # the illegal actions of the last step, likewise; else -1
+        )  # the boards before the last step, for rendering
+        self._refused = np.full(self.num_envs, -1)  # the illegal actions of the last step, for rendering; else -1
 
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
@@ -119,17 +119,17 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         """Begin new episodes.
 
         Args:
-            seed: game i is seeded ``seed + i``, or ``seed[i]`` with a sequence; None goes on with the next episodes.
-            options: ``reset_mask`` bool[B] names the games to reset, all by default; ``position`` and ``seat`` are
+            seed: game i is seeded ``seed + i``, or ``seed[i]`` with a sequence; None continues with the next episodes.
+            options: ``reset_mask`` bool[B] selects the games to reset, by default all; ``position`` and ``seat`` are
                 those of ``SingleEnv`` for each of them.
 
         Returns:
-            observations of all games, and the infos of the games that were reset. As in Gymnasium's own vectors the
-            entries of all others are 0, their ``action_mask`` too, and ``_action_mask`` bool[B] is False there:
-            :meth:`action_masks` gives the masks of all games.
+            Observations of all games, and the infos of the games that were reset. As in Gymnasium's own vector
+            environments, the entries of all others are 0, including ``action_mask``, and ``_action_mask`` bool[B] is
+            False there: :meth:`action_masks` returns the masks of all games.
 
         Raises:
-            TypeError, ValueError: a mask or a sequence of seeds of the wrong type or length, or another option.
+            TypeError, ValueError: a mask or a sequence of seeds has the wrong type or length, or an option is unknown.
         """
         others = dict(options or {})
         mask = self._checked_mask(others.pop("reset_mask", None))
@@ -155,19 +155,19 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         return self._seen(self._games.shown(), None if mask.all() else mask)
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """Move in every game, and let the opponents reply.
+        """Make a move in every game, and let the opponents reply.
 
         Args:
-            actions: whole numbers [B].
+            actions: integers [B].
 
         Returns:
             observations, rewards float64[B], terminated bool[B], truncated bool[B], info.
 
         Raises:
-            TypeError: actions that are no whole numbers.
-            ValueError: not B of them, or one off the board; with ``illegal_action="raise"`` also one on a stone.
-                Nothing has changed then.
-            ResetNeeded: before ``reset``; with ``DISABLED`` also while a game that is over was not reset.
+            TypeError: the actions are not integers.
+            ValueError: there are not B actions, or one is off the board; with ``illegal_action="raise"`` also if a
+                cell is occupied. Nothing has changed then.
+            ResetNeeded: before ``reset``; with ``DISABLED`` also while a finished game has not been reset.
         """
         games = self._games
         if not self._seeded:
@@ -206,7 +206,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         return observation, out.rewards, out.terminated, out.truncated, info
 
     def _cut(self, limit: int, begun: Flags, out: Shown) -> int:
-        """Count the step in all games but those that have just begun, truncate, and return how many are over."""
+        """Count the step in all games that have not just begun, truncate, and return the number of finished games."""
         self._steps += 1
         self._steps[begun] = 0
         late = self._steps >= limit
@@ -215,9 +215,9 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         return int(np.count_nonzero(self._games.over))
 
     def _seen(self, out: Shown, rows: Flags | None = None) -> tuple[Any, dict[str, Any]]:
-        """Observations of all games, and the infos of the games ``rows`` bool[B], as ``SyncVectorEnv`` combines them.
+        """Return observations of all games, and the infos of the games ``rows`` bool[B], as in ``SyncVectorEnv``.
 
-        The arrays of ``out`` become part of what is returned.
+        The result shares the arrays of ``out``.
         """
         mask = out.mask
         shown = self._views.show(out.planes, mask)
@@ -244,7 +244,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         return shown, info
 
     def _unbatched(self, observation: Any, rows: Integers) -> Any:
-        """object[B]: the observations of ``rows`` one by one, None elsewhere."""
+        """Return object[B]: the observations of ``rows`` one by one, None elsewhere."""
         out = np.full(self.num_envs, None, dtype=object)
         for row in rows:
             if isinstance(observation, dict):
@@ -290,21 +290,21 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         return seed
 
     def action_masks(self) -> Flags:
-        """bool[B, cells]: the legal actions of each game, all of them where it is over."""
+        """Return bool[B, cells]: the legal actions of each game, all of them where it is over."""
         return self._games.shown().mask.astype(np.bool_)
 
     def chance_outcomes(self, index: int, action: int) -> list[ChanceOutcome]:
-        """``SingleEnv.chance_outcomes`` of game ``index``."""
+        """Return ``SingleEnv.chance_outcomes`` of game ``index``."""
         return self._games.chance_outcomes(index, action)
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
-        """What a method of each game's ``SingleEnv`` returns, or the attribute of that name, as ``SyncVectorEnv`` does.
+        """Return the results of a method of each game's ``SingleEnv``, or an attribute, as ``SyncVectorEnv`` does.
 
-        The single environments are copies, made for this: it is for a few calls, not for playing.
+        The single environments are copies created on demand: this is for a few calls, not for playing.
 
         Raises:
-            AttributeError: single environments have nothing of that name.
-            ValueError: a method that would move the copies and not the games.
+            AttributeError: single environments have no such attribute.
+            ValueError: the method would change the copies and not the games.
         """
         if name in _MOVING:
             raise ValueError(f"call({name!r}) would move copies of the games: use {name}() of the vector itself")
@@ -312,18 +312,18 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         return tuple(result(*args, **kwargs) if callable(result) else result for result in results)
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
-        """An attribute of each game's ``SingleEnv``; see :meth:`call`."""
+        """Return an attribute of each game's ``SingleEnv``; see :meth:`call`."""
         return self.call(name)
 
     def set_attr(self, name: str, values: Any) -> None:
-        """Give each game's ``SingleEnv`` an attribute of your own, which :meth:`get_attr` returns.
+        """Set a new attribute on each game's ``SingleEnv``, which :meth:`get_attr` returns.
 
         Args:
-            name: of the attribute.
-            values: a list or tuple of B, or one for all.
+            name: name of the attribute.
+            values: a list or tuple of B values, or one value for all.
 
         Raises:
-            ValueError: not B values, or an attribute that single environments have by themselves.
+            ValueError: there are not B values, or single environments already have the attribute.
         """
         values = values if isinstance(values, (list, tuple)) else [values] * self.num_envs
         if len(values) != self.num_envs:
@@ -335,7 +335,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
             setattr(single, name, value)
 
     def _as_singles(self) -> list[SingleEnv]:
-        """Copies of the games as single environments."""
+        """Return copies of the games as single environments."""
         if not self._singles:
             self._singles = [SingleEnv(**self._settings) for _ in range(self.num_envs)]
             self._attributes = frozenset(dir(self._singles[0]))
@@ -353,14 +353,14 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         return self._singles
 
     def clone_state(self, include_rng: bool = False) -> dict[str, Any]:
-        """A copy of all games. Without ``include_rng`` it knows nothing of skips and replies to come."""
+        """Return a copy of all games. Without ``include_rng`` it does not determine future skips and replies."""
         state = self._games.clone(include_rng)
         return state if self._limit is None else {**state, "steps": self._steps.copy()}
 
     def restore_state(self, state: dict[str, Any], *, seed: int | None = None) -> tuple[Any, dict[str, Any]]:
-        """Go back to cloned games, and return observations and info as :meth:`reset` does.
+        """Restore cloned games, and return observations and info like :meth:`reset`.
 
-        ``seed`` (game i: ``seed + i``) is for the chance to come; a state cloned without the generator needs it.
+        ``seed`` (game i: ``seed + i``) is for future random numbers; a state cloned without the generator needs it.
         """
         keys = None
         if seed is not None:
@@ -374,7 +374,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         return self._seen(self._games.shown())
 
     def render(self) -> tuple[Any, ...] | None:
-        """One picture for each game."""
+        """Return one picture for each game."""
         scenes = map(self._scene, range(self.num_envs))
         if self.render_mode is None:
             render.show(None, self.game, next(scenes), None)
@@ -392,7 +392,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
 
 
 def _checked_limit(steps: object) -> int | None:
-    """The steps of ``max_episode_steps``, None for no limit."""
+    """Return the limit from ``max_episode_steps``, None for no limit."""
     if steps is None or (steps == -1 and not isinstance(steps, bool)):  # -1 as in `gymnasium.make`
         return None
     if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)):

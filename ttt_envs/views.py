@@ -1,4 +1,4 @@
-"""How games are shown to those who learn: the spaces, and observations made from planes."""
+"""Observation and action spaces, and observations built from planes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DType = Literal["int8", "float32"]
 
 
 class Views:
-    """How a game is shown: the spaces, and observations made from planes int8[B, 2, cells] and masks int8[B, cells]."""
+    """Builds the spaces, and observations from planes int8[B, 2, cells] and masks int8[B, cells]."""
 
     def __init__(self, game: Game, observation: Observation, dtype: DType) -> None:
         check_choice("observation", observation, get_args(Observation))
@@ -35,7 +35,7 @@ class Views:
             self.observation_space = spaces.Dict(both) if observation == "dict" else planes
 
     def show(self, planes: Cells, mask: Cells) -> Any:
-        """The batched observation; it shares no memory with ``mask``."""
+        """Return the batched observation; it shares no memory with ``mask``."""
         count = len(planes)
         shown: np.ndarray[Any, Any]
         if self.kind == "flat":

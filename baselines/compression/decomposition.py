@@ -1,4 +1,4 @@
-"""Decomposed tables: every rank of a table from one decomposition, made or read from disk."""
+"""Decompositions of tables: one decomposition gives every rank of a table, computed or read from disk."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from ttt_envs.kept import Kept, source_of
 from ttt_envs.rules import Game
 
 FORMAT = 1
-"""version of a stored decomposition"""
+"""version of the storage format"""
 MADE_BY = source_of(bits, rules, solver, reachable, tables, groups, singular_vectors, sys.modules[__name__])
 
 
 class Compressed(Evaluation):
-    """A table as factors, read without making it again.
+    """A table as factors, read without reconstructing it.
 
     Attributes:
-        method: how it was decomposed; grouping: with which groups of cells; rank: cut at which rank.
+        method: the method; grouping: the groups of cells; rank: the rank of the approximation.
         factors: of each half.
-        relative_error: the Frobenius norm of the difference to the table, over that of the table (Eq. 16); 0 of zeros.
+        relative_error: Frobenius norm of the difference to the table, relative to the table (Eq. 16); 0 for all zeros.
     """
 
     def __init__(
@@ -54,22 +54,22 @@ class Compressed(Evaluation):
 
     @property
     def stored_numbers(self) -> int:
-        """The numbers in all factors of all halves."""
+        """Number of values in all factors of all halves."""
         return sum(array.size for factors in self.factors for array in factors.arrays)
 
     @property
     def compression_ratio(self) -> float:
-        """Over the numbers in the table (Eq. 13); it may be above 1."""
+        """Ratio to the number of values in the table (Eq. 13); it may be above 1."""
         return self.stored_numbers / (self.halves * math.prod(self.grouping.sizes))
 
     def table(self) -> Reals:
-        """The approximated table, in the shape of the table."""
+        """Return the approximated table, in the shape of the table."""
         halves = np.stack([self._of_tensor.entries(factors.tensor()) for factors in self.factors])
         shape = (3**self.game.cells, self.game.cells) if self.of_moves else (3**self.game.cells,)
         return halves.reshape((2, *shape) if self.halves == 2 else shape)
 
     def read(self, cells: Cells, actions: Integers | None = None, half: int = 0) -> Reals:
-        """Single entries of a half, float64[B]."""
+        """Return single entries of a half, float64[B]."""
         out = np.empty(len(cells))
         self.factors[half].read(np.ascontiguousarray(cells), actions_of(cells, actions), self._axes, out)
         return out
@@ -84,10 +84,10 @@ class Compressed(Evaluation):
 
 
 class Decomposition:
-    """A decomposed table, from which it is had at every rank; made by :func:`decompose` or :func:`decomposition`.
+    """A decomposed table that gives every rank; made by :func:`decompose` or :func:`decomposition`.
 
     Attributes:
-        method: how; grouping: with which groups of cells.
+        method: the method; grouping: the groups of cells.
         largest: the largest rank.
     """
 
@@ -98,13 +98,13 @@ class Decomposition:
         self._parts = [_unpacked(method, grouping, most, half) for half in parts]
 
     def at(self, rank: int) -> Compressed:
-        """The table at a rank: one number for all axes, of which a smaller axis takes as much as it has.
+        """Return the table at a rank, one number for all axes; a smaller axis is kept whole.
 
-        At rank 0 all is 0. ``svd``, ``hosvd`` and ``hosvd2`` only take the leading parts of what is there, ``tt`` goes
-        on with SVDs of what the first one left, ``hooi`` iterates from ``hosvd``.
+        At rank 0 all entries are 0. ``svd``, ``hosvd`` and ``hosvd2`` only truncate; ``tt`` continues with SVDs of the
+        rest after the first one, ``hooi`` iterates from ``hosvd``.
 
         Raises:
-            ValueError: another rank than 0 to ``largest``.
+            ValueError: the rank is not in 0 to ``largest``.
         """
         check_rank(self.method, self.grouping, rank, self.largest)
         cut = {"svd": _cut_train, "tt": _cut_train, "hosvd": _cut_tucker, "hooi": _cut_hooi, "hosvd2": _cut_hosvd2}
@@ -115,12 +115,12 @@ class Decomposition:
         return Compressed(self.method, self.grouping, rank, factors, error)
 
     def __iter__(self) -> Iterator[Compressed]:
-        """The table at every rank, from 0."""
+        """Yield the table at every rank, from 0."""
         return map(self.at, range(self.largest + 1))
 
 
 def _cut_train(bases: list[Reals], core: Reals, missed: Reals, rank: int) -> tuple[Factors, float]:
-    """SVD after SVD from the left; the first one is there."""
+    """Truncate a train: SVDs from the left, of which the first is given."""
     first = bases[0][:, :rank]
     cores = [first[None]]
     lost = float(missed[min(rank, len(missed) - 1)])
@@ -153,11 +153,11 @@ def _cut_hooi(bases: list[Reals], core: Reals, missed: Reals, rank: int) -> tupl
 
 
 def _shapes(method: Method, grouping: Grouping, most: int) -> tuple[Grouping, list[int], list[tuple[int, ...]]]:
-    """What a method projects.
+    """Return the shapes of a method's projection.
 
     Returns:
-        The groups of the tensor; the axes that are projected; the shapes of their singular vectors, of the core and of
-        what is missed, as of :func:`projected`.
+        The groups of the tensor; the projected axes; the shapes of their singular vectors, of the core and of the
+        squared errors, as in :func:`projected`.
     """
     grouping = of_tensor(method, grouping)
     sizes = grouping.sizes
@@ -172,7 +172,7 @@ def _shapes(method: Method, grouping: Grouping, most: int) -> tuple[Grouping, li
 
 
 def _packed(method: Method, grouping: Grouping, most: int, values: Reals) -> Reals:
-    """All that :func:`projected` finds of the halves of a table, float64[halves, numbers]."""
+    """Return the results of :func:`projected` for the halves of a table, float64[halves, numbers]."""
     of_moves, halves = shape_of(grouping.game, values)
     if of_moves != grouping.of_moves:
         what = "a value for every move" if of_moves else "one value for every board"
@@ -187,7 +187,7 @@ def _packed(method: Method, grouping: Grouping, most: int, values: Reals) -> Rea
 
 
 def _unpacked(method: Method, grouping: Grouping, most: int, half: Reals) -> tuple[list[Reals], Reals, Reals]:
-    """One half of :func:`_packed` as :func:`projected` had it."""
+    """Return one half of :func:`_packed` in the form of :func:`projected`."""
     _, _, shapes = _shapes(method, grouping, most)
     borders = np.cumsum([math.prod(shape) for shape in shapes])[:-1]
     *bases, core, missed = (part.reshape(shape) for part, shape in zip(np.split(half, borders), shapes, strict=True))
@@ -200,44 +200,44 @@ def decompose(method: Method, values: Reals, grouping: Grouping, *, most: int = 
     Args:
         method: ``"svd"``, ``"hosvd"``, ``"hosvd2"``, ``"hooi"`` or ``"tt"``.
         values: a table as of ``tables.values_of``, or any array of that shape.
-        grouping: cells by axis; :func:`grouping_of` has the usual ones.
-        most: of groups with more than 3**7 contents, as the halves of 4 x 4, so many singular vectors are computed, 1
-            to 1,024, by a truncated method.
+        grouping: cells by axis; :func:`grouping_of` has defaults.
+        most: number of singular vectors for groups with more than 3**7 contents, as the halves of 4 x 4, 1 to 1,024;
+            these are computed by a truncated method.
 
     Raises:
-        ValueError: a table of another game or kind than the grouping, another ``most``.
+        ValueError: the table is of another game or kind than the grouping, or ``most`` is out of range.
     """
     if not 1 <= most <= MOST_TRUNCATED:
         raise ValueError(f"most={most} singular vectors cannot be computed: choose 1 to {MOST_TRUNCATED}")
-    grouping_of(grouping.game, method, str(grouping), of_moves=grouping.of_moves)  # has it as many groups as it must?
+    grouping_of(grouping.game, method, str(grouping), of_moves=grouping.of_moves)  # checks the number of groups
     return Decomposition(method, grouping, most, _packed(method, grouping, most, values))
 
 
 def svd(values: Reals, grouping: Grouping, *, most: int = TRUNCATED) -> Decomposition:
-    """:func:`decompose` by the SVD of a matrix, two groups of cells.
+    """Do :func:`decompose` by the SVD of a matrix, two groups of cells.
 
-    The factors are U and Sigma V*; the paper's Q and S share Sigma out evenly, with the same product and numbers.
+    The factors are U and Sigma V*; the paper's Q and S split Sigma evenly, with the same product and size.
     """
     return decompose("svd", values, grouping, most=most)
 
 
 def hosvd(values: Reals, grouping: Grouping, *, most: int = TRUNCATED) -> Decomposition:
-    """:func:`decompose` by higher-order SVD, the newer version of the paper's."""
+    """Do :func:`decompose` by higher-order SVD, as in the paper's newer version."""
     return decompose("hosvd", values, grouping, most=most)
 
 
 def hosvd2(values: Reals, grouping: Grouping, *, most: int = TRUNCATED) -> Decomposition:
-    """:func:`decompose` by the two-sided higher-order SVD of the paper's older version."""
+    """Do :func:`decompose` by the two-sided higher-order SVD of the paper's older version."""
     return decompose("hosvd2", values, grouping, most=most)
 
 
 def hooi(values: Reals, grouping: Grouping, *, most: int = TRUNCATED) -> Decomposition:
-    """:func:`decompose` by higher-order orthogonal iteration: never worse than :func:`hosvd` of the same rank."""
+    """Do :func:`decompose` by higher-order orthogonal iteration: never worse than :func:`hosvd` of the same rank."""
     return decompose("hooi", values, grouping, most=most)
 
 
 def tt(values: Reals, grouping: Grouping, *, most: int = TRUNCATED) -> Decomposition:
-    """:func:`decompose` into a tensor train."""
+    """Do :func:`decompose` into a tensor train."""
     return decompose("tt", values, grouping, most=most)
 
 
@@ -253,24 +253,24 @@ def decomposition(
     source: str = "random",
     most: int = TRUNCATED,
 ) -> Decomposition:
-    """The decomposed table of a game: what the policies named ``svd``, ``hosvd``, ... take theirs from.
+    """Return the decomposed table of a game, as used by the policies ``svd``, ``hosvd``, ...
 
-    As long as somebody holds it, it is not made again. A large one is kept on disk like a table.
+    It is shared while it is referenced. A large one is cached on disk like a table.
 
     Args:
         game: up to 16 cells.
         method: ``"svd"``, ``"hosvd"``, ``"hosvd2"``, ``"hooi"`` or ``"tt"``.
-        split: groups of cells, see :meth:`Grouping.parse`; by default as :func:`grouping_of`.
+        split: groups of cells, see :meth:`Grouping.parse`; the default is that of :func:`grouping_of`.
         terminal: see ``tables.random_play_values``.
         source: see ``tables.values_of``.
         most: see :func:`decompose`.
 
     Raises:
-        ValueError: a board too large, groups, a source or a terminal that are none.
+        ValueError: the board is too large, or the groups, the source or the terminal are invalid.
     """
     check_source(game, source, terminal)
     grouping = grouping_of(game, method, split, of_moves=is_policy(source))
-    if is_policy(source):  # its files may change
+    if is_policy(source):  # not cached, because its files may change
         return decompose(method, values_of(game, source, terminal), grouping, most=most)
     key = (game, method, str(grouping), terminal, source, most)
     found = _alive.get(key)
@@ -296,18 +296,19 @@ def decomposition(
 
 
 def split_errors(values: Reals, game: Game, first: int) -> tuple[list[Grouping], Reals]:
-    """How well ``svd`` does with every split of the cells into two groups, from singular values alone.
+    """Return the errors of ``svd`` for every split of the cells into two groups, from singular values alone.
 
     Args:
         values: a table of positions.
         game: its game.
-        first: cells in the first group; where both are as large, the first has cell 0.
+        first: number of cells in the first group; if both are equally large, the first has cell 0.
 
     Returns:
         The groupings, and float64[groupings, ranks + 1]: the relative errors at rank 0, 1, ...
 
     Raises:
-        ValueError: a table of moves or of another game; no group of so many cells; a matrix too large for so many SVDs.
+        ValueError: the table is of moves or of another game, the size of the group is invalid, or the matrix is too
+            large for so many SVDs.
     """
     of_moves, halves = shape_of(game, values)
     size = game.cells

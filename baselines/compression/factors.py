@@ -1,4 +1,4 @@
-"""One half of a table as factors, from which entries are read: a tensor train, or a core with matrices."""
+"""Factors of one half of a table, a tensor train or a core with matrices, and access to its entries."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from ttt_envs.compiling import Cells, Flags, Function, Integers, Reals, inlined,
 
 
 def summing(function: Function) -> Function:
-    """Compile a kernel that makes arrays, and whose sums may be taken in any order, several terms at once."""
+    """Decorate a kernel that makes arrays, with sums in any order so that they are vectorised."""
     return kernel(function, _nrt=True, fastmath={"reassoc", "contract"})
 
 
 class Factors(ABC):
-    """One half of a table as factors; entries are read from them."""
+    """Factors of one half of a table, with access to its entries."""
 
     @property
     @abstractmethod
     def arrays(self) -> list[Reals]:
-        """What is stored."""
+        """The stored arrays."""
 
     @abstractmethod
     def tensor(self) -> Reals:
-        """All entries."""
+        """Return all entries."""
 
     @abstractmethod
     def read(self, cells: Cells, actions: Integers, axes: Integers, out: Reals) -> None:
-        """Entries of boards int8[B, cells] and actions int64[B] into ``out`` float64[B]."""
+        """Write entries of boards int8[B, cells] and actions int64[B] into ``out`` float64[B]."""
 
     @abstractmethod
     def children(self, cells: Cells, mover: Cells, legal: Flags, axes: Integers, out: Reals) -> None:
-        """Entries after every move into ``out`` float64[B, cells], NaN where a cell is taken."""
+        """Write entries after every move into ``out`` float64[B, cells], NaN where a cell is taken."""
 
 
 class Train(Factors):
-    """A product of matrices, one of each core, chosen by the contents of the core's group.
+    """A tensor train: a product of matrices, one from each core, selected by the contents of the core's group.
 
     Args:
         cores: float64[r_k-1, d_k, r_k]; the first and the last r are 1.
@@ -55,7 +55,7 @@ class Train(Factors):
         return self.cores
 
     def tensor(self) -> Reals:
-        """All entries."""
+        """Return all entries."""
         out = self.cores[0]
         for core in self.cores[1:]:
             out = np.tensordot(out, core, (-1, 0))
@@ -71,7 +71,7 @@ class Train(Factors):
 
 
 class Tucker(Factors):
-    """A core, multiplied along each axis by the row of a matrix that the contents of the axis' group choose.
+    """A Tucker tensor: a core multiplied along each axis by a matrix row, selected by the contents of the axis' group.
 
     Args:
         core: float64[r_1, ..., r_n].
@@ -91,9 +91,9 @@ class Tucker(Factors):
         return [self.core, *self.matrices]
 
     def tensor(self) -> Reals:
-        """All entries."""
+        """Return all entries."""
         out = self.core
-        for matrix in self.matrices:  # each step puts the first axis last
+        for matrix in self.matrices:  # each step moves the first axis to the end
             out = np.tensordot(out, matrix, (0, 1))
         return out
 
@@ -108,7 +108,7 @@ class Tucker(Factors):
 
 @inlined
 def _locate(cells: Cells, axes: Integers, index: Integers) -> None:
-    """The contents of every group of a board, without the move, into ``index``."""
+    """Write the contents of every group of a board, before the move, into ``index``."""
     index[:] = 0
     for cell in range(len(cells)):
         index[axes[0, cell]] += wide(cells[cell]) * axes[1, cell]
@@ -116,7 +116,7 @@ def _locate(cells: Cells, axes: Integers, index: Integers) -> None:
 
 @inlined
 def _moved(cell: int, player: int, axes: Integers, size: int, index: Integers) -> tuple[int, int]:
-    """The group that a stone, or in a table of moves the move, changes, and its contents then."""
+    """Return the group that a move changes, and its new contents; in a table of moves, the group of the move."""
     if axes.shape[1] > size:
         group = axes[0, size]
         return group, index[group] + cell * axes[1, size]
@@ -126,7 +126,7 @@ def _moved(cell: int, player: int, axes: Integers, size: int, index: Integers) -
 
 @inlined
 def _times_matrix(row: Reals, matrix: Reals, out: Reals) -> None:
-    """out[k] = sum over j of row[j] matrix[j, k], the matrix given flat."""
+    """Compute out[k] = sum over j of row[j] matrix[j, k], with a flat matrix."""
     width = len(out)
     out[:] = 0.0
     for j in range(len(row)):
@@ -166,7 +166,7 @@ def _train_children(
     ranks: Integers,
     out: Reals,
 ) -> None:
-    """The product of what stands left of each group, and of what stands right of it, serves all moves in the group."""
+    """Share the products left and right of each group between all moves in the group."""
     groups = len(ranks) - 1
     size = cells.shape[1]
     index = np.empty(groups, np.int64)
@@ -205,7 +205,7 @@ def _train_children(
 
 @summing
 def _contract_first(tensor: Reals, vector: Reals, out: Reals) -> None:
-    """out[p] = sum over i of vector[i] tensor[i, p], all flat; ``out`` may be where the tensor is."""
+    """Compute out[p] = sum over i of vector[i] tensor[i, p], all flat; ``out`` may alias the start of the tensor."""
     rest = len(out)
     for p in range(rest):
         out[p] = vector[0] * tensor[p]
@@ -214,7 +214,7 @@ def _contract_first(tensor: Reals, vector: Reals, out: Reals) -> None:
         for p in range(rest):
             out[p] += vector[i] * tensor[i * rest + p]
         i += 1
-    while i < len(vector):  # four at a time, so that ``out`` is read and written less often
+    while i < len(vector):  # four at a time, to reduce reads and writes of ``out``
         a, b, c, d = vector[i], vector[i + 1], vector[i + 2], vector[i + 3]
         four = tensor[i * rest : (i + 4) * rest]
         for p in range(rest):
@@ -265,16 +265,16 @@ def _tucker_children(
     ranks: Integers,
     out: Reals,
 ) -> None:
-    """The core contracted along all groups but one serves all moves in that group."""
+    """Share the core contracted along all other groups between all moves in a group."""
     groups = len(ranks)
     size = cells.shape[1]
     index = np.empty(groups, np.int64)
-    seen = np.zeros((groups, max(1, ranks.max())))  # the core from each group
+    seen = np.zeros((groups, max(1, ranks.max())))  # the core contracted along all other groups
     before = np.empty(len(core) // max(1, ranks[groups - 1]))
     work = np.empty(len(core) // max(1, ranks[0]))
     for b in range(len(cells)):
         _locate(cells[b], axes, index)
-        length = len(core)  # of what is left where the groups behind g are contracted: `core` at first, then `before`
+        length = len(core)  # size after contraction of the groups after g: of `core` at first, then of `before`
         for g in range(groups - 1, -1, -1):
             if length == 0:
                 break

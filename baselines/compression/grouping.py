@@ -1,4 +1,4 @@
-"""Groups of cells: which of them form the axes of the tensor that a table becomes."""
+"""Groups of cells, which form the axes of a table's tensor."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from ttt_envs.specs import nearest
 Method = Literal["svd", "hosvd", "hosvd2", "hooi", "tt"]
 
 LETTERS = "0123456789abcdef"
-"""cells in the text of a grouping"""
+"""letters of the cells in the text of a grouping"""
 MOVE = "m"
-"""the move in the text of a grouping, where a table has a value for every move"""
+"""letter of the move in the text of a grouping, for tables with a value for every move"""
 
 
 @dataclass(frozen=True)
 class Grouping:
-    """Which cells form the axes of a tensor.
+    """A partition of the cells into the axes of a tensor.
 
     Args:
         game: the game.
-        groups: cells, 0 to ``game.cells - 1``, each in one group; ``game.cells`` stands for the move.
-        of_moves: the table has a value for every move of a board, so that the move is in one of the groups.
+        groups: cells, 0 to ``game.cells - 1``, each in one group; ``game.cells`` represents the move.
+        of_moves: whether the table has a value for every move of a board, so that the move is in one of the groups.
 
     Raises:
-        ValueError: groups that miss, repeat or invent a cell.
+        ValueError: a cell is missing, repeated or unknown.
     """
 
     game: Game
@@ -60,17 +60,17 @@ class Grouping:
 
     @classmethod
     def parse(cls, game: Game, split: str, *, of_moves: bool = False) -> Grouping:
-        """Read a grouping.
+        """Parse a grouping.
 
         Args:
             game: the game, up to 16 cells.
             split: cells 0 to 9 and a to f, groups joined by "/" like the rows of a position, as in ``"012/345/678"``;
                 or a number, the cells in the first of two groups; or ``"rows"``, ``"columns"``, ``"cells"``.
-            of_moves: the table has a value for every move of a board. The move is written ``m``; where it is not, it
-                stands with the rest of the cells after a number, and else in a group of its own.
+            of_moves: whether the table has a value for every move of a board. The move is written ``m``. With a number,
+                it is in the second group; with a name, it is in its own group.
 
         Raises:
-            ValueError: text that is none, or groups that miss, repeat or invent a cell.
+            ValueError: the text is not a grouping, or a cell is missing, repeated or unknown.
         """
         size = game.cells
         board = np.arange(size).reshape(game.rows, game.columns)
@@ -89,12 +89,12 @@ class Grouping:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """How long the axes of the tensor are."""
+        """Lengths of the axes of the tensor."""
         return tuple(math.prod(self._contents(axis) for axis in group) for group in self.groups)
 
     @property
     def axes(self) -> Integers:
-        """int64[2, cells (+ 1)]: in which group a cell (at the end the move) is, and what it counts there."""
+        """int64[2, cells (+ 1)]: for each cell (last, the move) its group, and its place value in the group."""
         found = np.empty((2, self.game.cells + self.of_moves), np.int64)
         for number, group in enumerate(self.groups):
             place = 1
@@ -104,16 +104,16 @@ class Grouping:
         return found
 
     def tensor(self, entries: Reals) -> Reals:
-        """A half of a table, by keys (and moves), as a tensor with one axis for each group."""
+        """Return a half of a table, by keys (and moves), as a tensor with one axis for each group."""
         return np.ascontiguousarray(entries.reshape(self._shape).transpose(self._order).reshape(self.sizes))
 
     def entries(self, tensor: Reals) -> Reals:
-        """The way back, float64[3**cells, 1 or cells]."""
+        """Return the entries of a tensor, float64[3**cells, 1 or cells]: the inverse of :meth:`tensor`."""
         shape = [self._shape[axis] for axis in self._order]
         return tensor.reshape(shape).transpose(np.argsort(self._order)).reshape(3**self.game.cells, -1)
 
     def merged(self) -> Grouping:
-        """The first group, all between as one (perhaps an empty one), and the last."""
+        """Return the first group, all groups between merged into one (possibly empty), and the last."""
         first, *between, last = self.groups
         return Grouping(self.game, (first, tuple(itertools.chain(*between)), last), self.of_moves)
 
@@ -122,12 +122,12 @@ class Grouping:
 
     @property
     def _shape(self) -> tuple[int, ...]:
-        """Of a half with one axis for each cell, the first cell last because its digit counts least, then the move."""
+        """Shape of a half with one axis per cell, the first, least significant cell last, then the move."""
         return (3,) * self.game.cells + (self.game.cells,) * self.of_moves
 
     @property
     def _order(self) -> list[int]:
-        """The axes of :attr:`_shape` as the groups have them; within a group the first cell counts least, too."""
+        """The axes of :attr:`_shape` in the order of groups; in a group, too, the first cell is least significant."""
         size = self.game.cells
         return [size - 1 - axis if axis < size else size for group in self.groups for axis in reversed(group)]
 
@@ -137,7 +137,7 @@ class Grouping:
 
 
 def how_to_group(game: Game, of_moves: bool) -> str:
-    """The end of every sentence about a bad grouping."""
+    """Return the end of the error message for an invalid grouping."""
     cells = LETTERS[: game.cells]
     half = max(1, game.cells // 2)
     example = f"{cells[:half]}/{cells[half:]}{MOVE}" if of_moves else f"{cells[:half]}/{cells[half:]}"
@@ -149,13 +149,13 @@ def how_to_group(game: Game, of_moves: bool) -> str:
 
 
 def grouping_of(game: Game, method: Method, split: str | None = None, *, of_moves: bool = False) -> Grouping:
-    """The grouping of a method, by default two halves of the board for ``svd`` and rows for the others.
+    """Return the grouping of a method, by default two halves of the board for ``svd`` and rows for the others.
 
-    A board of one row is grouped by cells. A table of moves has the move in a group of its own, which is the second of
+    A board of one row is grouped by cells. A table of moves has the move in its own group, which is the second one of
     ``svd``: (board x action).
 
     Raises:
-        ValueError: another method; too few groups, for ``svd`` more than two; text that is no grouping.
+        ValueError: the method is unknown, there are too few groups, more than two for ``svd``, or the text is invalid.
     """
     if method not in typing.get_args(Method):
         raise ValueError(f"method={method!r} is not known: {nearest(method, typing.get_args(Method))}")
@@ -175,5 +175,5 @@ def grouping_of(game: Game, method: Method, split: str | None = None, *, of_move
 
 
 def of_tensor(method: Method, grouping: Grouping) -> Grouping:
-    """The groups of the tensor that is decomposed: ``hosvd2`` takes all between the first and the last as one."""
+    """Return the groups of the decomposed tensor: ``hosvd2`` merges all groups between the first and the last."""
     return grouping.merged() if method == "hosvd2" else grouping

@@ -1,4 +1,4 @@
-"""The softmax policies that play by compressed tables."""
+"""The softmax policies of compressed tables."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from ttt_envs.rules import Game
 
 @dataclass(frozen=True)
 class CompressedPolicy(NamedSoftmax):
-    """For the policies by name.
+    """Base of the named policies.
 
     Raises:
-        ValueError: a board too large for a table; a rank, groups, a weight or a terminal that are none.
+        ValueError: the board is too large for a table, or the rank, groups, weight or terminal are invalid.
     """
 
     name: ClassVar[Method]
 
     game: Game
     rank: int | None = None
-    """of the approximation, from 0; None: the largest that keeps at most 30% of the numbers, and at most 32"""
+    """rank of the approximation, from 0; None: the largest that keeps at most 30% of the numbers, and at most 32"""
     w: float = 10.0
-    """how much the table weighs: exp(w f) after each move"""
+    """weight of the table: exp(w f) after each move"""
     split: str | None = None
     """groups of cells, as in 012/345/678, 4, rows or columns"""
     terminal: Terminal = "equation"
-    """what won boards hold: their result, or 0 as in the paper's program"""
+    """value of won boards: their result, or 0 as in the paper's program"""
     source: str = "random"
-    """random, optimal, or the spec string of a policy that thinks in values, as in (run:PATH)"""
+    """random, optimal, or the spec string of a policy with values, as in (run:PATH)"""
 
     def __post_init__(self) -> None:
         check_source(self.game, self.source, self.terminal)
@@ -48,7 +48,7 @@ class CompressedPolicy(NamedSoftmax):
     def _made(self) -> Compressed:
         rank = default_rank(self.name, self._grouping) if self.rank is None else self.rank
         most = TRUNCATED
-        while most < rank and most < MOST_TRUNCATED:  # few steps, so that one decomposition serves many ranks
+        while most < rank and most < MOST_TRUNCATED:  # doubling, so that one decomposition serves many ranks
             most *= 2
         return decomposition(
             self.game, self.name, split=self.split, terminal=self.terminal, source=self.source, most=most
@@ -71,14 +71,14 @@ class HOSVD(CompressedPolicy):
 
 @dataclass(frozen=True)
 class HOSVD2(CompressedPolicy):
-    """The same along the first and the last group of cells only, as in the paper's older version."""
+    """Softmax of a table compressed like hosvd, along the first and last group only (the paper's older version)."""
 
     name: ClassVar[Method] = "hosvd2"
 
 
 @dataclass(frozen=True)
 class HOOI(CompressedPolicy):
-    """Softmax of a table compressed by higher-order orthogonal iteration: the error of hosvd, lowered."""
+    """Softmax of a table compressed by higher-order orthogonal iteration, with a lower error than hosvd."""
 
     name: ClassVar[Method] = "hooi"
 

@@ -1,4 +1,4 @@
-"""Ranks, and how many numbers are stored at each."""
+"""Ranks, and the number of stored values at each."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from baselines.compression import singular_vectors
 from baselines.compression.grouping import Grouping, Method, of_tensor
 
 TRUNCATED, MOST_TRUNCATED = 128, 1024
-"""how many of these, unless a caller says otherwise, and at most"""
+"""Default and maximum number of singular vectors of a truncated decomposition."""
 KEEPS, LARGEST_DEFAULT = 0.3, 32
-"""without a rank a policy keeps this share of the numbers, as the paper's svd of rank 18 does, up to this rank"""
+"""Share of the numbers kept at the default rank, as by the paper's svd of rank 18; and maximum default rank."""
 
 
 def _unfoldings(method: Method, sizes: Sequence[int]) -> list[tuple[int, int]]:
-    """Rows and columns of the matrices whose ranks a method cuts."""
+    """Return rows and columns of the matrices whose ranks a method truncates."""
     every = math.prod(sizes)
     if method in ("svd", "tt"):
         return [(math.prod(sizes[:cut]), math.prod(sizes[cut:])) for cut in range(1, len(sizes))]
@@ -24,23 +24,23 @@ def _unfoldings(method: Method, sizes: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def ranks_of(method: Method, sizes: Sequence[int], rank: int) -> list[int]:
-    """The rank of each of :func:`_unfoldings` where ``rank`` is asked for: none has more than rows or columns."""
+    """Return the rank of each of :func:`_unfoldings` for ``rank``, at most its number of rows or columns."""
     return [min(rank, rows, columns) for rows, columns in _unfoldings(method, sizes)]
 
 
 def largest_rank(method: Method, grouping: Grouping, most: int = MOST_TRUNCATED) -> int:
-    """The largest rank that cuts anything; of groups with more than 3**7 contents ``most``."""
+    """Return the largest rank that truncates anything; ``most`` for groups with more than 3**7 contents."""
     smaller = [min(unfolding) for unfolding in _unfoldings(method, grouping.sizes)]
     return max(size if size <= singular_vectors.GRAM else most for size in smaller)
 
 
 def stored_numbers(method: Method, grouping: Grouping, rank: int) -> int:
-    """The numbers in all factors of one half.
+    """Return the number of values in all factors of one half.
 
     With groups of d contents: r (d_1 + d_2) for ``svd`` (Eq. 13), the sum of r d_k and the product of the r for
     ``hosvd`` and ``hooi`` (Eq. 15), r (d_first + r d_between + d_last) for ``hosvd2`` (the older version's Eq. 14), the
-    sum of r_k-1 d_k r_k for ``tt``; where an axis, or what is left of the tensor without it, is smaller than r, r is as
-    small.
+    sum of r_k-1 d_k r_k for ``tt``. If an axis, or the rest of the tensor without it, is smaller than r, its r is that
+    size.
     """
     sizes = of_tensor(method, grouping).sizes
     ranks = ranks_of(method, sizes, rank)
@@ -51,14 +51,14 @@ def stored_numbers(method: Method, grouping: Grouping, rank: int) -> int:
 
 
 def default_rank(method: Method, grouping: Grouping) -> int:
-    """The largest rank that keeps at most 30% of the numbers, as ``svd`` at rank 18 on 3 x 3 does; 1 to 32."""
+    """Return the largest rank that keeps at most 30% of the numbers, as ``svd`` at rank 18 on 3 x 3 does; 1 to 32."""
     most = KEEPS * math.prod(grouping.sizes)
     ranks = range(1, min(largest_rank(method, grouping), LARGEST_DEFAULT) + 1)
     return max((rank for rank in ranks if stored_numbers(method, grouping, rank) <= most), default=1)
 
 
 def check_rank(method: Method, grouping: Grouping, rank: int, largest: int) -> None:
-    """Raise ValueError for a rank that there is not."""
+    """Raise ValueError for a rank that is out of range."""
     if not 0 <= rank <= largest:
         sizes = " x ".join(map(str, grouping.sizes))
         raise ValueError(

@@ -1,8 +1,8 @@
-"""Singular vectors of matrices and of the unfoldings of tensors: the linear algebra of all methods.
+"""Singular vectors of matrices and of tensor unfoldings: the linear algebra of all methods.
 
-Singular vectors are unique up to their signs or, where singular values are equal, up to a rotation. They are turned to
-one choice here: a rank that cuts through equal values, where several approximations are equally good, gives the same
-one whatever the linear algebra underneath.
+Singular vectors are unique up to their signs or, for equal singular values, up to a rotation. They are normalised to a
+fixed choice here. So a rank that cuts through equal values, where several approximations are equally good, gives the
+same approximation with every linear algebra library.
 """
 
 from __future__ import annotations
@@ -14,28 +14,28 @@ import numpy as np
 from ttt_envs.compiling import Reals
 
 EXACT = 3**12
-"""entries up to which a matrix is decomposed as it is; for a larger one its Gram matrix is"""
+"""Maximum number of entries of a matrix decomposed directly; larger ones are decomposed by their Gram matrix."""
 GRAM = 3**7
-"""rows or columns up to which that is done whole; of a larger matrix only the leading singular vectors are computed"""
+"""Maximum rows or columns for a full Gram decomposition; of larger matrices only leading vectors are computed."""
 SPARE = 8
-"""singular vectors computed beyond them, so that equal singular values at the end are seen"""
+"""Number of extra singular vectors, computed to detect equal singular values at the end."""
 TIE = 1e-9
-"""singular values that differ by no more than this share of the largest are equal"""
+"""Maximum difference of equal singular values, relative to the largest."""
 CONVERGED = 1e-10
-"""HOOI ends with a round that captures no more than this share of the squared norm in addition"""
+"""HOOI stops after a round that captures at most this additional share of the squared norm."""
 MOST_ROUNDS = 1000
-"""rounds of HOOI at most"""
+"""Maximum number of rounds of HOOI."""
 
 
 def leading_vectors(matrix: Reals, most: int) -> tuple[Reals, float]:
-    """The leading left singular vectors of a matrix.
+    """Return the leading left singular vectors of a matrix.
 
     Args:
         matrix: float64[rows, columns].
-        most: how many, if there are as many.
+        most: maximum number of vectors.
 
     Returns:
-        float64[rows, up to most], turned to a fixed choice; and the squared norm of what they leave out.
+        float64[rows, up to most], normalised to a fixed choice; and the squared norm of the remainder.
     """
     smaller = min(matrix.shape)
     if min(smaller, most) == 0:
@@ -55,7 +55,7 @@ def leading_vectors(matrix: Reals, most: int) -> tuple[Reals, float]:
 
 
 def _lanczos(matrix: Reals, count: int) -> tuple[Reals, Reals]:
-    """So many singular vectors and values, the largest first, by ARPACK from a fixed start."""
+    """Return ``count`` singular vectors and values, the largest first, by ARPACK from a fixed start."""
     from scipy.sparse import csr_array
     from scipy.sparse.linalg import svds
 
@@ -68,9 +68,9 @@ def _lanczos(matrix: Reals, count: int) -> tuple[Reals, Reals]:
 
 
 def _turned(u: Reals, s: Reals) -> Reals:
-    """Singular vectors, with signs, and rotations among those with equal values, that do not depend on how they came.
+    """Normalise the signs of singular vectors, and rotations among those with equal values.
 
-    The choice is what the QR decomposition of a fixed matrix, seen from the space they span, says.
+    The choice is given by the QR decomposition of a fixed matrix, projected onto the space that they span.
     """
     borders = [0, *(np.flatnonzero(s[:-1] - s[1:] > TIE * s[0]) + 1).tolist(), len(s)]
     widths = np.diff(borders)
@@ -84,40 +84,40 @@ def _turned(u: Reals, s: Reals) -> Reals:
 
 
 def squared(array: Reals) -> float:
-    """The squared Frobenius norm."""
+    """Return the squared Frobenius norm."""
     flat = array.reshape(-1)
     return float(flat @ flat)
 
 
 def _unfolded(tensor: Reals, axis: int) -> Reals:
-    """A tensor as a matrix, with an axis as its rows."""
+    """Return a tensor as a matrix, with an axis as its rows."""
     return np.moveaxis(tensor, axis, 0).reshape(tensor.shape[axis], -1)
 
 
 def _along(tensor: Reals, matrix: Reals, axis: int) -> Reals:
-    """A tensor whose axis, of d, is multiplied by a matrix float64[d, k], and is then of k."""
+    """Multiply an axis of a tensor, of length d, by a matrix float64[d, k]."""
     return np.moveaxis(np.tensordot(tensor, matrix, (axis, 0)), -1, axis)
 
 
 def projected(tensor: Reals, axes: Sequence[int], counts: Sequence[int]) -> tuple[list[Reals], Reals, Reals]:
-    """A tensor seen from the singular vectors of its unfoldings along some axes: what all methods begin with.
+    """Project a tensor onto the singular vectors of its unfoldings along some axes: the first step of all methods.
 
     Args:
         tensor: the tensor.
-        axes: along which it is unfolded.
-        counts: how many singular vectors of each, if there are as many.
+        axes: axes to unfold along.
+        counts: maximum number of singular vectors of each.
 
     Returns:
         The singular vectors, float64[d, k] for each of ``axes``. The core: the tensor multiplied by them. And, with n
-        the largest k, float64[n + 1]: the squared norm missed where only the leading 0, 1, ..., n of each are kept.
+        the largest k, float64[n + 1]: the squared error if only the leading 0, 1, ..., n of each are kept.
     """
     bases = [leading_vectors(_unfolded(tensor, axis), count)[0] for axis, count in zip(axes, counts, strict=True)]
     core = tensor
-    for axis in range(tensor.ndim):  # each step puts the first axis last: in the end all stand as they did
+    for axis in range(tensor.ndim):  # each step moves the first axis to the end, so the final order is the original
         core = np.tensordot(core, bases[axes.index(axis)], (0, 0)) if axis in axes else np.moveaxis(core, 0, -1)
     core = np.ascontiguousarray(core)
     shells = np.zeros(max(core.shape[axis] for axis in axes))
-    for rank in range(len(shells)):  # the entries that rank + 1 has and rank has not
+    for rank in range(len(shells)):  # the entries that rank + 1 adds to rank
         for i, axis in enumerate(axes):
             if rank < core.shape[axis]:
                 chosen: list[slice | int] = [slice(None)] * core.ndim
@@ -132,10 +132,10 @@ def projected(tensor: Reals, axes: Sequence[int], counts: Sequence[int]) -> tupl
 
 
 def improved(core: Reals, rank: int) -> tuple[list[Reals], Reals, float]:
-    """HOOI from the leading entries of a core.
+    """Run HOOI from the leading entries of a core.
 
     Returns:
-        Matrices with orthonormal columns for the axes, the core seen from them, and the squared norm that is missed.
+        Matrices with orthonormal columns for the axes, the core projected onto them, and the squared error.
     """
     ranks = [min(rank, size) for size in core.shape]
     matrices = [np.eye(size, r) for size, r in zip(core.shape, ranks, strict=True)]
@@ -153,7 +153,7 @@ def improved(core: Reals, rank: int) -> tuple[list[Reals], Reals, float]:
             break
         before = captured
     missed = 0.0
-    for axis, r in enumerate(ranks):  # what is cut off, piece by piece: a difference of norms would lose its digits
+    for axis, r in enumerate(ranks):  # sum up the truncated parts: a difference of norms would lose precision
         turned = np.linalg.qr(matrices[axis], mode="complete")[0]
         seen = np.moveaxis(_along(core, turned, axis), axis, 0)
         missed += squared(np.ascontiguousarray(seen[r:]))

@@ -1,7 +1,7 @@
-"""What can be said of a position without searching it: bounds, the score at the horizon, and the last ply.
+"""Static evaluation: bounds, the score at the horizon, and the last ply.
 
-Scores: a win at ply k is worth depth - k + 1, the moves at the root having ply 1, a loss the same with a minus, a full
-board 0; at the horizon +1/2, 0 or -1/2 says whose best line is the longer one.
+A win at ply k scores depth - k + 1, where moves at the root have ply 1; a loss scores the negative, a full board 0. At
+the horizon +1/2, 0 or -1/2 compares the players' best open windows.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from ttt_envs.rules import DRAW, end_of, is_legal, skip_chance_of, win_length_of
 
 @inlined
 def horizon(mine: int, theirs: int) -> float:
-    """The score at the horizon to the player whose best window is worth ``mine``; -1, no window, is as good as 0."""
+    """Return the horizon score for the player whose best window has ``mine``; -1, no window, counts as 0."""
     return 0.5 * (wide(mine > max(theirs, 0)) - wide(theirs > max(mine, 0)))
 
 
 @inlined
 def horizon_of(mover: int, board: Board) -> float:
-    """The score to the player who has just moved at the horizon."""
+    """Return the horizon score for the player who has just moved."""
     _, _, tally = board
     return horizon(tally[0, SCORED, mover, -1], tally[0, SCORED, 1 - mover, -1])
 
@@ -43,10 +43,10 @@ def limits(
     beyond: bool,
     parameters: Parameters,
 ) -> tuple[float, float]:
-    """Bounds on the value to a mover with ``depth`` plies left: nobody wins before the missing stones are placed.
+    """Return bounds on the value for a mover with ``depth`` plies left: a win needs the missing stones first.
 
-    ``mine`` and ``theirs`` are the most stones that either player has in an open window, -1 where none is open; with
-    ``by_result`` a win counts 1; ``beyond`` the horizon a database may know who wins.
+    ``mine`` and ``theirs`` are the players' maximum stones in an open window, -1 if none is open. With ``by_result`` a
+    win counts 1. ``beyond``: a database may contain wins beyond the horizon.
     """
     win_length, skip = win_length_of(parameters), skip_chance_of(parameters)
     high = 0.5 if empty > depth else 0.0
@@ -60,7 +60,7 @@ def limits(
         ply = missing if skip > 0 else 2 * missing - 1
         if ply <= plies:
             high = 1.0 if by_result else depth - ply + 1.0
-        if missing == 1 and width == 0:  # now, and nothing scores more
+        if missing == 1 and width == 0:  # win now: no score is higher
             return high, high
     if theirs >= 0:
         missing = win_length - theirs
@@ -74,13 +74,13 @@ def limits(
 def last_ply(
     mover: int, depth: int, empty: int, windows: Windows, board: Board, parameters: Parameters
 ) -> tuple[float, int]:
-    """The value to a mover with one ply left, read off the tallies.
+    """Return the value for a mover with one ply left, from the tallies.
 
-    A stone never makes the mover's best window worse nor the other player's better. And as long as a window is open and
-    not full, some stone makes it better, by number and by run.
+    A stone never worsens the mover's best window nor improves the other player's. And while a window is open and not
+    full, some stone improves it, in number and in run length.
 
     Returns:
-        (value, positions looked at).
+        (value, number of positions visited).
     """
     lines, through, worth, scored, counted = windows
     cells, masks, tally = board
@@ -94,11 +94,11 @@ def last_ply(
         return 0.5, 1
     value = -0.5
     window = 0
-    joins = counted < scored  # a stone may join two runs
+    joins = counted < scored  # with runs: a stone may join two
     if joins:
         choices = len(cells)
     else:
-        # A stone adds one at most, and only in a cell of all best windows of the other player makes those worse
+        # A stone adds at most one, and weakens the other player's best windows only in a cell common to all of them
         if mine == theirs - 1 and mine >= 0:
             value = 0.0
         choices = 0
@@ -119,7 +119,7 @@ def last_ply(
 
 @inlined
 def horizon_with(cell: int, mover: int, depth: int, windows: Windows, board: Board) -> float:
-    """The score at the horizon to the mover if a stone of the mover stood on ``cell``."""
+    """Return the horizon score for the mover after a stone of the mover on ``cell``."""
     _, through, worth, _, _ = windows
     _, masks, tally = board
     last = tally.shape[3] - 1
@@ -133,7 +133,7 @@ def horizon_with(cell: int, mover: int, depth: int, windows: Windows, board: Boa
             mine = max(mine, wide(worth[SCORED, own | through[cell, i, 1]]))
         elif own == 0:
             still_open -= wide(worth[SCORED, against] == theirs)
-    while still_open == 0:  # this stone closes the best windows of the other player
+    while still_open == 0:  # the stone closes all best windows of the other player
         theirs -= 1
         still_open = tally[depth, SCORED, other, theirs] if theirs > 0 else 1
         for i in range(1, wide(through[cell, 0, THE_SCORED])):
@@ -147,7 +147,7 @@ def horizon_with(cell: int, mover: int, depth: int, windows: Windows, board: Boa
 def last_stone(
     cell: int, mover: int, depth: int, empty: int, windows: Windows, board: Board, parameters: Parameters
 ) -> float:
-    """The score to the mover of a stone on ``cell`` at the last ply."""
+    """Return the score for the mover of a stone on ``cell`` at the last ply."""
     _, through, worth, _, _ = windows
     cells, masks, tally = board
     last = tally.shape[3] - 1
@@ -163,5 +163,5 @@ def last_stone(
 
 @inlined
 def _draws(empty: int, cells: Cells, mover: int, parameters: Parameters) -> bool:
-    """Whether a stone that completes no line ends the game."""
+    """Return whether a stone that completes no line ends the game."""
     return end_of(False, mover, len(cells) - empty + 1, parameters) == DRAW

@@ -1,4 +1,4 @@
-"""The same search, without pruning, with leaves that another policy values in place of the heuristic."""
+"""A search without pruning, whose leaves are evaluated by another policy instead of the heuristic."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ttt_envs.policy import Values
 from ttt_envs.rules import DRAW, NOT_OVER, Game, place
 
 BATCH = 1 << 14
-"""positions that are expanded at once for a leaf policy: it is asked about twice as many, or fewer"""
+"""Maximum number of positions expanded at once; the leaf policy evaluates up to twice as many per call."""
 
 
 @compiled_at_once_allocating
@@ -30,20 +30,20 @@ def _expand(
     maker: Cells,
     turns: Keys,
 ) -> int:
-    """Make the moves of every position, or draw ``width`` of them.
+    """Make all moves of every position, or ``width`` random ones.
 
     Args:
-        cells: int8[B, cells]; mover: int8[B]; luck: uint64[B], the positions.
-        width: moves to draw, 0 for all.
+        cells: int8[B, cells]; mover: int8[B]; luck: uint64[B], the positions and their random keys.
+        width: number of moves to draw, 0 for all.
         depth: the score of a win: plies left, or 1.
         parameters: ``Game.parameters``.
-        values: float64[B, cells], written where a move ends the game, to the mover.
-        child: int64[B, cells], written where it does not: the row in the following.
-        after: int8[M, cells]; maker: int8[M], written: the position and who made it.
-        turns: uint64[M, 2], written: the luck of the other player's turn, and of the maker's after a skip.
+        values: float64[B, cells], written if a move ends the game, for the mover.
+        child: int64[B, cells], written otherwise: the row in the following arrays.
+        after: int8[M, cells]; maker: int8[M], written: the successor and its last player.
+        turns: uint64[M, 2], written: random keys of the other player's turn, and of the same player's after a skip.
 
     Returns:
-        How many rows were written.
+        The number of rows written.
     """
     size = cells.shape[1]
     moves = np.empty((1, size), np.int64)
@@ -71,19 +71,19 @@ def _expand(
 
 
 class SearchByLeaves:
-    """The same search, without pruning, with the value of a policy in place of the heuristic."""
+    """Expectiminimax without pruning, with the values of a policy instead of the heuristic."""
 
     def __init__(
         self, game: Game, leaf: Values, width: int | None, endgame: Endgame | None = None, stones: int = NOWHERE
     ) -> None:
         self._game, self._leaf, self._width = game, leaf, width
-        self._endgame, self._stones = endgame, stones  # positions of so many stones are looked up
+        self._endgame, self._stones = endgame, stones  # positions of this number of stones are looked up
         self._by_result = endgame is not None and game.skip_chance > 0
         self.nodes = 0
-        """positions made"""
+        """number of positions created"""
 
     def move_values(self, boards: Boards, luck: Keys, depth: int, width: int | None = None) -> Reals:
-        """float64[B, rows * columns], to the mover, NaN where illegal or not drawn; the root draws nothing."""
+        """Return float64[B, rows * columns], for the mover, NaN where illegal or not drawn; ``width`` is the root's."""
         values = np.full(boards.cells.shape, np.nan)
         child = np.full(boards.cells.shape, -1)
         empty = boards.legal(self._game).sum(axis=1)
@@ -117,8 +117,8 @@ class SearchByLeaves:
         return values
 
     def _values(self, boards: Boards, luck: Keys, depth: int) -> Reals:
-        """float64[B], to the mover."""
-        if self._width is None:  # the same position has the same value
+        """Return float64[B], for the mover."""
+        if self._width is None:  # equal positions have equal values: evaluate them once
             wanted = np.column_stack([keys(boards.cells), boards.mover.astype(np.uint64)])
             index = KeyIndex(wanted.shape[1])
             index.reserve(len(wanted))
@@ -136,7 +136,7 @@ class SearchByLeaves:
         return self._searched(boards, luck, depth)[rows]
 
     def _searched(self, boards: Boards, luck: Keys, depth: int) -> Reals:
-        """float64[B], to the mover, of positions that differ."""
+        """Return float64[B], for the mover, of distinct positions."""
         if depth == 0:
             return self._leaf.values(boards) if len(luck) else np.empty(0)
         values = np.empty(len(luck))

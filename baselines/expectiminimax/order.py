@@ -1,6 +1,6 @@
-"""Which moves of a position are tried: all of them, the most promising first, or some drawn at random.
+"""Move selection: all moves, the most promising first, or a random sample.
 
-What a narrow search draws with are numbers that belong to a node, so that pruning does not change them.
+The random numbers of a narrow search are indexed by node, so pruning does not change them.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from ttt_envs.compiling import Cells, Integers, Parameters, compiled_nogil, inli
 from ttt_envs.rules import is_legal, splitmix64, uniform
 
 FIRST = 8
-"""how many moves are put in order, the rest follows as it comes"""
+"""Number of moves that are sorted; the rest stays in order of cells."""
 
 
 @inlined
 def in_cells(cells: Cells, depth: int, moves: Integers, parameters: Parameters) -> int:
-    """Write all moves into ``moves[depth]`` as they come; returns how many there are."""
+    """Write all moves into ``moves[depth]`` in order of cells; return their number."""
     count = 0
     for cell in range(len(cells)):
         if is_legal(cells, cell, parameters):
@@ -37,10 +37,10 @@ def in_order(
     moves: Integers,
     parameters: Parameters,
 ) -> int:
-    """Write all moves into ``moves[depth]``, those through weighty windows first; returns how many there are.
+    """Write all moves into ``moves[depth]``, those through heavy windows first; return their number.
 
-    A window weighs four times as much with every stone in it, as long as it is open to somebody. ``before`` is a move
-    to try before all others, -1 for none; ``weight`` int64[cells] is scratch.
+    Every stone in a window quadruples its weight, as long as it is open to a player. ``before`` is a move to try first,
+    -1 for none; ``weight`` int64[cells] is scratch.
     """
     _, through, worth, _, _ = windows
     cells, masks, _ = board
@@ -62,19 +62,19 @@ def in_order(
 
 @inlined_public
 def luck_after(luck: np.uint64, cell: int) -> np.uint64:
-    """Of the chance node after a move at a decision node."""
+    """Return the random key of the chance node after a move at a decision node."""
     return splitmix64(luck, (1 << 32) + cell)
 
 
 @inlined_public
 def luck_of_turn(luck: np.uint64, mover: int) -> np.uint64:
-    """Of the decision node where ``mover`` moves after a chance node."""
+    """Return the random key of the decision node where ``mover`` moves after a chance node."""
     return splitmix64(luck, (2 << 32) + mover)
 
 
 @inlined_public
 def tried(width: int, luck: np.uint64, cells: Cells, depth: int, moves: Integers, parameters: Parameters) -> int:
-    """Write all moves into ``moves[depth]``, or ``width`` drawn without replacement; returns how many there are."""
+    """Write all moves into ``moves[depth]``, or ``width`` drawn without replacement; return their number."""
     count = in_cells(cells, depth, moves, parameters)
     if 0 < width < count:
         for i in range(width):

@@ -1,8 +1,8 @@
-"""The path from the root to the position being looked at: all that a search knows, so that it can stop at any node.
+"""The search stack: the path from the root to the current position, the complete state of an interruptible search.
 
-Chance nodes, where the turn after a move may be skipped, and decision nodes, where a player moves, alternate. A pair
-has a row by the plies left: the chance node, what is known of either turn after it, and of one of these turns the
-decision node that is being searched. The root is a decision node alone.
+Chance nodes, where the next turn may be skipped, and decision nodes, where a player moves, alternate. A pair shares a
+row, indexed by the plies left: the chance node, the bounds on both turns after it, and the decision node of the turn
+being searched. The root is a single decision node.
 """
 
 from __future__ import annotations
@@ -22,89 +22,89 @@ Records = NDArray[Any]
 """rows with the fields of a class below"""
 
 OTHER, OWN = range(2)
-"""turns after a chance node: the other player's, and the maker's own after a skip"""
+"""turns after a chance node: the other player's, and the same player's after a skip"""
 PROBE, TURN, SKIPPED, DONE = range(4)
-"""stages of a chance node: one move of the maker's own turn is probed; the other player's turn is searched; the maker's
-own is"""
+"""stages of a chance node: probe one move of the same player's turn; search the other player's turn; search the same
+player's turn"""
 BEGIN_ROOT, BEGIN_CHANCE, DECIDE, TRY, TAKE_BACK, END_TURN = range(6)
-"""what a search does next, see ``search.go_on``"""
+"""next step of a search, see ``search.go_on``"""
 
 
 class Chance:
-    """A chance node: a position that its maker has just made. Its value and bounds are the maker's."""
+    """A chance node: a position after a move. Its value and bounds are for its maker, the player who made the move."""
 
     maker: int
     stage: int
     beyond: int
-    """1 or -1 where a turn was worth more, or less, than its window, and decides the node; else 0"""
+    """1 or -1 if a turn's value is above, or below, its window, which decides the node; else 0"""
     changed: int
     """whether a turn was searched"""
     image: int
-    """the symmetry that leads to the board's key"""
+    """the symmetry that maps the board to its key"""
     alpha: float
     beta: float
-    """the node is worth knowing between these"""
+    """the value matters only between these"""
     luck: np.uint64
-    """what a narrow search draws with"""
+    """random key for a narrow search"""
 
 
 class Turn:
-    """A turn that may follow a chance node: bounds on its value to the maker."""
+    """A turn after a chance node: bounds on its value for the maker."""
 
     low: float
     high: float
     move: int
-    """a good one, -1 for none"""
+    """a good move, -1 for none"""
 
 
 class Decision:
-    """A decision node: the turn that is being searched. Values are the mover's."""
+    """A decision node: the turn being searched. Values are for the mover."""
 
     mover: int
     count: int
-    """moves to try"""
+    """number of moves to try"""
     index: int
-    """the move being tried"""
+    """index of the move being tried"""
     chosen: int
     """the best cell so far"""
     best: float
-    """what it is worth"""
+    """its value"""
     alpha: float
     beta: float
     ceiling: float
-    """no move is worth more"""
+    """upper bound on the value of all moves"""
     luck: np.uint64
 
 
 class State:
-    """Where a search is."""
+    """Progress of a search."""
 
     row: int
-    """the position being searched"""
+    """index of the position being searched"""
     depth: int
     """plies left at the node"""
     step: int
-    """what is done next"""
+    """next step"""
     empty: int
-    """cells"""
+    """number of empty cells"""
     nodes: int
-    """looked at"""
+    """number of positions visited"""
     limit: int
-    """nodes after which it stops"""
+    """number of nodes after which to stop"""
     stored: int
-    """entries in the table"""
+    """number of entries in the table"""
     full: int
-    """entries at which it stops"""
+    """number of entries at which to stop"""
 
 
 class Path(NamedTuple):
-    """The position being looked at, and the nodes that led there by plies left: D is the depth + 1."""
+    """The current position and the nodes that lead to it, indexed by plies left: D is the depth + 1."""
 
     board: Board
     weight: Integers
     """int64[cells]: scratch for ordering moves"""
     moves: Integers
-    """int64[D, cells]: the moves tried"""
+    """int64[D, cells]: the moves to try"""
     chances: Records
     """`Chance`[D]"""
     turns: Records
@@ -112,13 +112,13 @@ class Path(NamedTuple):
     decisions: Records
     """`Decision`[D]"""
     keys: Keys
-    """uint64[D, 2 * words]: the least image"""
+    """uint64[D, 2 * words]: the canonical board"""
     states: Records
     """`State`[1]"""
 
     @classmethod
     def of(cls, game: Game, windows: int, words: int) -> Path:
-        """At no depth: see :meth:`to`."""
+        """Return a path of depth 0: see :meth:`to`."""
         return cls(
             Board(np.zeros(game.cells, np.int8), np.zeros((2, windows), np.uint32), _tally(0, game)),
             np.zeros(game.cells, np.int64),
@@ -127,7 +127,7 @@ class Path(NamedTuple):
         )
 
     def to(self, depth: int, game: Game) -> Path:
-        """With room for the nodes of a search to this depth, the state the same."""
+        """Return a path with capacity for a search to this depth, and the same state."""
         board = self.board._replace(tally=_tally(depth, game))
         return self._replace(board=board, **_rows(depth, game, self.keys.shape[1] // 2))
 
@@ -147,7 +147,7 @@ def _rows(depth: int, game: Game, words: int) -> dict[str, Any]:
 
 
 def _records(kind: type, shape: tuple[int, ...]) -> Records:
-    """Zeros with the fields that a class declares, for kernels and for plain Python alike."""
+    """Return zeros with the fields that a class declares, usable in kernels and in plain Python."""
     return np.zeros(shape, _fields(kind))
 
 

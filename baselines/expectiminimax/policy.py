@@ -1,4 +1,4 @@
-"""The policy that plays by the search, and what it says of positions."""
+"""The expectiminimax policy and its analysis of positions."""
 
 from __future__ import annotations
 
@@ -21,50 +21,50 @@ from ttt_envs.specs import Named, make_policy
 
 
 class Analysis(NamedTuple):
-    """What a search says of one position, in its own scores: no expected results, see the module."""
+    """Search results for one position, in the search's own scores, which are not expected results: see the module."""
 
     value: float
-    """to player_0"""
+    """value for player_0"""
     move_values: Reals
-    """float64[rows * columns], of every move, to player_0; NaN where illegal"""
+    """float64[rows * columns], value of every move for player_0; NaN where illegal"""
     variation: tuple[int, ...]
-    """the principal variation: the best moves of both, first of equals, as long as no turn is skipped"""
+    """the principal variation: best moves of both players, the first of equals, without skips"""
     nodes: int
-    """positions looked at: stones put down in the search, and positions before the last ply that were only read"""
+    """number of positions visited: stones put in the search, and positions before the last ply evaluated statically"""
 
 
 LARGEST_TABLE = 1 << 16
-"""MiB"""
+"""Maximum size of the table in MiB."""
 
 
 @dataclass(frozen=True)
 class Expectiminimax(Named):
     """Plays the best move of a search to ``depth``; moves within 1e-9 of the best have equal shares.
 
-    It has no ``values``, because the scores of the search are no expected results; :meth:`analyse` gives them.
+    It has no ``values``, because search scores are not expected results; :meth:`analyse` returns them.
 
     Raises:
-        ValueError: a setting out of range, a leaf policy without values.
+        ValueError: a setting is out of range, or the leaf policy has no values.
     """
 
     name: ClassVar[str] = "expectiminimax"
 
     game: Game
     depth: int = 3
-    """plies to look ahead"""
+    """number of plies to look ahead"""
     width: int | None = None
-    """moves drawn at every decision node below the root; none for all"""
+    """number of random moves at every decision node below the root; none for all moves"""
     heuristic: Heuristic = "count"
-    """what is compared at the horizon"""
+    """quantity compared at the horizon"""
     leaf: str | Policy | None = None
-    """a policy whose values take the place of the heuristic: to the mover, -1 loss to 1 win"""
+    """a policy whose values replace the heuristic: for the mover, -1 loss to 1 win"""
     endgame: str | None = None
-    """a folder that evaluate.py database build has made: what is in it is looked up instead of being searched. With
-    skips a win then counts 1 whenever it comes, as in the database; without, the more, the sooner it comes"""
+    """a folder built by evaluate.py database build, whose positions are looked up instead of searched. With skips every
+    win then counts 1, as in the database; without, sooner wins count more"""
     table: int = MEMORY >> 20
-    """MiB to which the table of positions may grow, 0 for none: what is found is the same"""
+    """maximum size of the transposition table in MiB, 0 for none; results do not depend on it"""
     pure: bool = field(init=False)
-    """whether nothing is drawn"""
+    """whether the policy draws no random moves"""
 
     def __post_init__(self) -> None:
         check_settings(self.depth, self.width, self.heuristic)
@@ -72,23 +72,23 @@ class Expectiminimax(Named):
             raise ValueError(f"table={self.table} is no size of a table: choose 0 (none) to {LARGEST_TABLE:,} MiB")
         object.__setattr__(self, "pure", self._drawn is None)
         if self.leaf is not None:
-            self._leaf  # noqa: B018  # now, rather than at the first move
+            self._leaf  # noqa: B018  # raises errors early
         if self.endgame is not None:
             self._database  # noqa: B018
 
     @property
     def symmetric(self) -> bool:
-        """Whether images of a position are answered alike: where nothing is drawn, and the leaves are valued alike."""
+        """Whether the policy is equivariant: it draws no moves, and the leaf policy, if any, is equivariant."""
         return self.pure and (self.leaf is None or is_symmetric(make_policy(self.leaf, self.game)))
 
     @property
     def colour_blind(self) -> bool:
-        """The same of stones and mover exchanged."""
+        """Whether the policy is colour-blind, by the same conditions."""
         return self.pure and (self.leaf is None or is_colour_blind(make_policy(self.leaf, self.game)))
 
     @property
     def _drawn(self) -> int | None:
-        """How many moves are drawn at a node, None where all are tried: a node below the root has a stone at least."""
+        """Number of moves drawn at a node, None if all are tried; nodes below the root have at least one stone."""
         return None if self.width is None or self.width >= self.game.cells - 1 else self.width
 
     @cached_property
@@ -110,33 +110,33 @@ class Expectiminimax(Named):
 
     @property
     def tie(self) -> float:
-        """Moves that are so near to the best are as good."""
+        """Tolerance within which moves count as equally good."""
         return TIE if self.endgame is None else TIE + 2 * self._database.error
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
-        """float64[B, rows * columns]; with ``width`` it needs ``rng`` and draws one number of 64 bits a position."""
+        """Return float64[B, rows * columns]; with ``width``, draws one 64-bit number per position from ``rng``."""
         return best_shares(self.scores(boards, rng), self.tie)
 
     def scores(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
-        """Scores of the search, float64[B, rows * columns], to the mover, NaN where illegal.
+        """Return the search scores, float64[B, rows * columns], for the mover, NaN where illegal.
 
-        The best moves have their values; of others a bound below the best may be all that is known.
+        The best moves have exact values; the score of another move may be an upper bound below the best.
         """
         return self._search(boards, self._luck(boards, rng), self.depth, every_move=False)[0]
 
     def analyse(self, position: Position, rng: np.random.Generator | None = None) -> Analysis:
-        """What the search says of a position; see :meth:`analyse_all`."""
+        """Return the search results for a position; see :meth:`analyse_all`."""
         return self.analyse_all(Boards.of([position]), rng)[0]
 
     def analyse_all(self, boards: Boards, rng: np.random.Generator | None = None) -> list[Analysis]:
-        """What the search says of positions, in its own scores, to player_0.
+        """Return the search results for positions, in the search's own scores, for player_0.
 
         Args:
             boards: positions that are not over.
             rng: for a search that draws moves.
 
         Raises:
-            ValueError: a position that is over, no ``rng`` where it is needed.
+            ValueError: a position is over, or ``rng`` is missing where it is needed.
         """
         for cells in boards.cells:
             if winner(self.game, cells) is not None:
@@ -162,7 +162,7 @@ class Expectiminimax(Named):
         return rng.integers(0, 1 << 64, count, dtype=np.uint64)
 
     def _search(self, boards: Boards, luck: Keys, depth: int, every_move: bool) -> tuple[Reals, Integers]:
-        """Values of the moves, float64[B, cells] to the mover, and the positions looked at, int64[B]."""
+        """Return values of the moves, float64[B, cells] for the mover, and the positions visited, int64[B]."""
         if self.endgame is None:
             return self._search_to(NOWHERE, boards, luck, depth, every_move)
         values, nodes = np.empty(boards.cells.shape), np.empty(len(luck), np.int64)
@@ -171,13 +171,13 @@ class Expectiminimax(Named):
         return values, nodes
 
     def search(self, boards: Boards, luck: Keys, *, every_move: bool, most: int = LARGEST_TABLE) -> Search:
-        """A search by these settings, not yet begun; where there are leaves of another policy there is none.
+        """Return a search with these settings, not yet started; not available with a leaf policy.
 
         Args:
-            boards: positions that are not over; with a database of one number of stones, or all with fewer than it.
-            luck: uint64[B], what a narrow search draws with.
-            every_move: find the value of every move.
-            most: MiB to which the table may grow, where the policy would let it be larger.
+            boards: positions that are not over; with a database, of equal numbers of stones, or all below its layers.
+            luck: uint64[B], random keys of a narrow search.
+            every_move: whether to compute the value of every move.
+            most: upper limit in MiB on the size of the table, in addition to the policy's own.
         """
         assert self.leaf is None
         layers = None if self.endgame is None else self._database.layers_of(boards)
@@ -197,13 +197,13 @@ class Expectiminimax(Named):
     def _search_to(
         self, stones: int, boards: Boards, luck: Keys, depth: int, every_move: bool
     ) -> tuple[Reals, Integers]:
-        """The same, of positions of which a search meets the database at so many stones, at ``NOWHERE`` never."""
+        """Do :meth:`_search` for positions that reach the database at ``stones`` stones, at ``NOWHERE`` never."""
         if self.leaf is None:
             search = self.search(boards, luck, every_move=every_move)
             search.run(depth)
             return search.move_values, search.nodes
         values, nodes = np.empty(boards.cells.shape), np.empty(len(luck), np.int64)
-        rows = 1 if every_move else max(1, BATCH // self.game.cells)  # one by one for an analysis, to count their nodes
+        rows = 1 if every_move else max(1, BATCH // self.game.cells)  # one by one, to count the nodes of an analysis
         for start in range(0, len(luck), rows):
             part = slice(start, start + rows)
             database = None if stones == NOWHERE else self._database
@@ -213,7 +213,7 @@ class Expectiminimax(Named):
         return values, nodes
 
     def variation(self, position: Position, luck: np.uint64, values: Reals) -> tuple[int, ...]:
-        """The principal variation from a position whose moves are worth ``values`` to the mover."""
+        """Return the principal variation from a position with ``values`` of its moves for the mover."""
         cells, mover = position.cells.copy(), position.mover
         moves: list[int] = []
         while True:
@@ -227,7 +227,7 @@ class Expectiminimax(Named):
             after = Boards.of([Position(cells, mover)])
             width = self._drawn
             values = self._search(after, np.array([luck]), self.depth - len(moves), every_move=width is not None)[0][0]
-            if width is not None:  # what the search knows is the moves drawn here
+            if width is not None:  # restrict to the moves drawn here, as in the search
                 drawn = np.empty((1, self.game.cells), np.int64)
                 count = tried(width, luck, cells, 0, drawn, self.game.parameters)
                 values[np.setdiff1d(np.arange(self.game.cells), drawn[0, :count])] = np.nan

@@ -1,4 +1,4 @@
-"""The search of positions to a fixed depth, which can be stopped at any node and goes on as if it had not."""
+"""Search to a fixed depth that can be interrupted at any node and resumed with the same result."""
 
 from __future__ import annotations
 
@@ -58,31 +58,31 @@ from ttt_envs.rules import DRAW, NOT_OVER, Game, end_of, skip_chance_of
 LARGEST_DEPTH = 361
 FOREVER = np.iinfo(np.int64).max
 MEMORY = 1 << 28
-"""bytes to which a table may grow"""
+"""Default maximum size of a table in bytes."""
 SMALLEST_TABLE = 1 << 10
 
 
 class Fixed(NamedTuple):
-    """What stays the same for all positions of a search."""
+    """Constants of a search."""
 
     windows: Windows
     parameters: Parameters
     """``Game.parameters``"""
     pruning: int
     width: int
-    """moves to draw below the root; 0 for all"""
+    """number of moves to draw below the root; 0 for all"""
     every_move: bool
     by_result: bool
-    """a win counts 1 whenever it comes; else the more, the more plies are left"""
+    """whether every win counts 1; else the number of plies left"""
     margin: float
-    """moves may be worth so much less than the best and count as equal"""
+    """tolerance within which moves count as equal to the best"""
     probe: Probe
-    """what is looked up instead of being searched"""
+    """database layer for look-ups instead of searches"""
 
 
 @inlined
 def _of_win(depth: int, fixed: Fixed) -> float:
-    """What a win is worth that leaves ``depth - 1`` plies."""
+    """Return the score of a win that leaves ``depth - 1`` plies."""
     return 1.0 if fixed.by_result else float(depth)
 
 
@@ -94,7 +94,7 @@ def _of_win(depth: int, fixed: Fixed) -> float:
 def _begin_root(
     cells: Cells, mover: int, before: int, luck: np.uint64, fixed: Fixed, path: Path, of_board: Images
 ) -> None:
-    """Make a position the root: a decision node without a window. ``before`` is a move to try first, -1 for none."""
+    """Make a position the root: a decision node with an open window. ``before`` is a move to try first, -1 for none."""
     board, weight, moves, _, _, decisions, _, states = path
     root, state, decision = len(moves) - 1, states[0], decisions[len(moves) - 1]
     clear(root, fixed.windows, board)
@@ -118,7 +118,7 @@ def _begin_root(
 
 @inlined
 def _begin_chance(depth: int, fixed: Fixed, path: Path, of_board: Images, table: Table) -> None:
-    """A chance node, with what is known of its turns without a search."""
+    """Initialise a chance node, with static bounds and table bounds on its turns."""
     board, _, _, chances, turns, _, keys, states = path
     chance, other, own = chances[depth], turns[depth, OTHER], turns[depth, OWN]
     chance.stage = PROBE if fixed.pruning == STAR2 else TURN
@@ -141,7 +141,7 @@ def _begin_chance(depth: int, fixed: Fixed, path: Path, of_board: Images, table:
 
 @inlined
 def _decide(depth: int, fixed: Fixed, path: Path, of_board: Images, table: Table) -> tuple[int, float]:
-    """Decide a chance node, or begin to search a turn; returns what is done next, and the value of a decided node."""
+    """Decide a chance node, or start to search a turn; return the next step and the value of a decided node."""
     chance, other, own = path.chances[depth], path.turns[depth, OTHER], path.turns[depth, OWN]
     state, skip = path.states[0], skip_chance_of(fixed.parameters)
     least, most = expected(other.low, own.low, skip), expected(other.high, own.high, skip)
@@ -160,7 +160,7 @@ def _decide(depth: int, fixed: Fixed, path: Path, of_board: Images, table: Table
 
 @inlined
 def _begin_turn(depth: int, chance: Chance, other: Turn, own: Turn, fixed: Fixed, path: Path) -> None:
-    """Begin to search the turn of this stage: its window, in the eyes of its mover, and its moves."""
+    """Start to search the turn of this stage: set its window, from its mover's view, and its moves."""
     decision = path.decisions[depth]
     low, high = window_of(chance, other, own, skip_chance_of(fixed.parameters), fixed.pruning)
     if chance.stage == TURN:
@@ -185,7 +185,7 @@ def _begin_turn(depth: int, chance: Chance, other: Turn, own: Turn, fixed: Fixed
 
 @inlined
 def _try(depth: int, fixed: Fixed, path: Path, of_board: Images, in_table: bool) -> tuple[int, float]:
-    """Make the next move of a decision node; returns what is done next, and the value of what is not searched."""
+    """Make the next move of a decision node; return the next step, and the value if the successor is not searched."""
     board, decision, state = path.board, path.decisions[depth], path.states[0]
     mover, cell = decision.mover, path.moves[depth, decision.index]
     line = put(cell, mover, depth, depth - 1, fixed.windows, board)
@@ -213,7 +213,7 @@ def _try(depth: int, fixed: Fixed, path: Path, of_board: Images, in_table: bool)
 
 @inlined
 def _last_turns(maker: int, luck: np.uint64, fixed: Fixed, path: Path) -> float:
-    """The value to its maker of a chance node with one ply left, whose positions are only read."""
+    """Return the value for its maker of a chance node with one ply left, by static evaluation."""
     board, state, skip = path.board, path.states[0], skip_chance_of(fixed.parameters)
     value, count = 0.0, 0
     for own in range(2 if skip > 0 else 1):
@@ -234,7 +234,7 @@ def _last_turns(maker: int, luck: np.uint64, fixed: Fixed, path: Path) -> float:
 
 @inlined
 def _take_back(depth: int, value: float, fixed: Fixed, path: Path, values: Reals) -> int:
-    """Take back the move of a decision node, which was worth ``value``; returns what is done next."""
+    """Take back the move of a decision node, given its ``value``; return the next step."""
     board, decision, state = path.board, path.decisions[depth], path.states[0]
     cell = path.moves[depth, decision.index]
     take(cell, wide(decision.mover), fixed.windows, board)
@@ -270,17 +270,17 @@ def go_on(
     values: Reals,
     looked: Integers,
 ) -> None:
-    """Go on with a search of the positions (cells[b], movers[b]) until it is done or has to stop.
+    """Continue a search of the positions (cells[b], movers[b]) until it is finished or has to stop.
 
-    The path leads from the root, a decision node, through chance nodes. Stage by stage a chance node has one of its
-    turns searched, until what is known of both decides it: `star1`. It returns its value where that lies between alpha
-    and beta, else a bound that is at most alpha or at least beta.
+    The path leads from the root, a decision node, through chance nodes. A chance node has its turns searched stage by
+    stage, until the bounds on both decide it: `star1`. It returns its value if that lies between alpha and beta, else a
+    bound that is at most alpha or at least beta.
 
     Args:
         before: int64[B]: a move to try first, -1 for none.
-        lucks: uint64[B]: what a narrow search draws with.
-        values: float64[B, cells], of the moves, to the mover; written.
-        looked: int64[B], positions looked at; added to.
+        lucks: uint64[B]: random keys of a narrow search.
+        values: float64[B, cells], of the moves, for the mover; written.
+        looked: int64[B], positions visited; added to.
     """
     root, state = len(path.moves) - 1, path.states[0]
     depth, step, begun, value = wide(state.depth), wide(state.step), state.nodes, 0.0
@@ -327,13 +327,13 @@ def go_on(
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# For Python callers
+# Functions for Python callers
 
 
 class Search:
-    """A search of positions that can be stopped, continued and deepened from outside.
+    """A search of positions that can be interrupted, resumed and deepened.
 
-    Where it stops, it goes on as if it had not; between two depths it keeps its table.
+    Interruptions do not change the result; the table is kept between depths.
 
     >>> search = Search(Game(skip_chance=0.25), Boards.start(Game()))
     >>> for depth in (1, 2, 3):
@@ -345,26 +345,26 @@ class Search:
     3 0.25
 
     Args:
-        game: what is played.
+        game: the game.
         boards: positions that are not over.
-        heuristic: what is compared at the horizon.
-        pruning: how much is left out; the values are the same.
-        width: moves drawn at every decision node below the root; None for all.
-        luck: uint64[B], what they are drawn with: what is drawn for a position depends on its number only.
-        memory: bytes to which the table of positions may grow; 0 is no table. A search that is narrow or does not
-            prune has none.
-        every_move: find the value of every move; else of the best moves, and of others what they are at most.
-        probe: a layer of a database, met by the stones of all positions: see :class:`baselines.endgame.Endgame`.
-        by_result: a win counts 1 whenever it comes; else the more, the sooner it comes.
-        margin: moves that are worth so much less than the best are found as exactly.
+        heuristic: quantity compared at the horizon.
+        pruning: amount of pruning; values do not depend on it.
+        width: number of random moves at every decision node below the root; None for all moves.
+        luck: uint64[B], random keys: the moves drawn for a position depend on its key only.
+        memory: maximum size of the table in bytes; 0 for no table. A search with ``width`` or without pruning has no
+            table.
+        every_move: whether to compute the value of every move; else of the best moves, and upper bounds of others.
+        probe: a layer of a database, reached from all positions: see :class:`baselines.endgame.Endgame`.
+        by_result: whether every win counts 1; else sooner wins count more.
+        margin: moves within this distance of the best have exact values.
 
     Attributes:
-        depth: plies, of the search done last or going on; 0 before the first.
-        move_values: float64[B, rows * columns], to the mover, NaN where illegal or not yet searched.
-        nodes: int64[B], positions looked at so far, by all searches together; see `Analysis`.
+        depth: plies of the last or current search; 0 before the first.
+        move_values: float64[B, rows * columns], for the mover, NaN where illegal or not yet searched.
+        nodes: int64[B], positions visited so far, by all searches together; see `Analysis`.
 
     Raises:
-        ValueError: a setting out of range, ``width`` without ``luck``.
+        ValueError: a setting is out of range, or ``width`` is given without ``luck``.
     """
 
     def __init__(
@@ -405,14 +405,14 @@ class Search:
         self._luck = np.zeros(count, np.uint64) if luck is None else luck
 
     def run(self, depth: int, nodes: int | None = None) -> bool:
-        """Search to ``depth``, or go on with that.
+        """Search to ``depth``, or resume this search.
 
         Args:
-            depth: plies to look ahead, 1 to 361. With another depth than before all values are found anew.
-            nodes: positions after which it stops at the next chance node or root; None for no limit.
+            depth: plies to look ahead, 1 to 361. A depth other than the last one starts a new search.
+            nodes: number of positions after which to stop at the next chance node or root; None for no limit.
 
         Returns:
-            Whether it is done.
+            Whether the search is finished.
         """
         check_settings(depth)
         if depth != self.depth:
@@ -437,7 +437,7 @@ class Search:
                 return bool(state.row == len(self._mover))
 
     def _begin(self, depth: int) -> None:
-        """Begin a search to another depth, with the best moves known first."""
+        """Start a search to another depth, with the best known moves first."""
         known = np.nan_to_num(self.move_values, nan=-np.inf)
         searched = np.isfinite(known).any(axis=1)
         self._before[searched] = known[searched].argmax(axis=1)
@@ -448,9 +448,9 @@ class Search:
         state.row, state.step = 0, BEGIN_ROOT
 
     def _make_room(self) -> None:
-        """Move the table into a larger one where it is half full and the memory holds both."""
+        """Move the table into a larger one once it is half full, if the memory limit holds both."""
         state, size = self._path.states[0], len(self._table.meta)
-        if self.depth > 2 and 2 * state.stored >= size:  # the last two plies are not kept
+        if self.depth > 2 and 2 * state.stored >= size:  # the last two plies are not stored
             larger = max(4 * size, SMALLEST_TABLE)
             if bytes_of(size + larger, self._words) <= self._memory:
                 table = table_of(larger, self._words)
@@ -461,7 +461,7 @@ class Search:
 
 
 def check_settings(depth: int, width: int | None = None, heuristic: str = "count", pruning: str = "star1") -> None:
-    """Raise ValueError for settings of a search that are out of range."""
+    """Raise ValueError for search settings that are out of range."""
     if not 1 <= depth <= LARGEST_DEPTH:
         raise ValueError(f"depth={depth} is no number of plies to look ahead: choose 1 to {LARGEST_DEPTH}")
     if width is not None and width < 1:

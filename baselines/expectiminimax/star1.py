@@ -1,14 +1,14 @@
-"""Star1 and star2: alpha-beta where chance has a part (Ballard, "The *-minimax search procedure for trees containing
-chance nodes", 1983; Hauk, Buro and Schaeffer, "Rediscovering *-minimax search", 2004).
+"""Star1 and star2: alpha-beta with chance nodes (Ballard, "The *-minimax search procedure for trees containing chance
+nodes", 1983; Hauk, Buro and Schaeffer, "Rediscovering *-minimax search", 2004).
 
-A chance node is worth ``(1 - p) v + p w``: v the other player's turn, w the maker's own after a skip. Bounds on both
-turns, L <= v, w <= U, are bounds on the node. Where they show that it is worth at most alpha or at least beta, nothing
-needs to be searched. Else a turn is searched, but only in the window in which it still matters: where v lies outside of
+The value of a chance node is ``(1 - p) v + p w``: v of the other player's turn, w of the maker's own after a skip.
+Bounds on both turns, L <= v, w <= U, give bounds on the node. If these show that it is at most alpha or at least beta,
+no search is needed. Else a turn is searched, but only in the window that still matters: if v lies outside of
 
     (alpha - p U_w) / (1 - p)  to  (beta - p L_w) / (1 - p)
 
-the node is at most alpha, or at least beta, whatever w is. That is star1; what a turn was found to be narrows the
-window of the other. Star2 has the maker's own turn probed before, by one move: what it is worth is a lower bound, L_w.
+the node is at most alpha, or at least beta, for any w. That is star1; the result for one turn narrows the window of the
+other. Star2 first probes the maker's own turn with one move, whose value is a lower bound L_w.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from baselines.expectiminimax.path import DONE, PROBE, TURN, Chance, Decision, T
 from ttt_envs.compiling import inlined, wide
 
 Pruning = Literal["none", "alpha-beta", "star1", "star2"]
-"""``"none"`` tries everything; ``"alpha-beta"`` prunes at decision nodes, and through chance nodes only where nothing
-is skipped; ``"star1"`` through all chance nodes; ``"star2"`` probes one move of the turn after a skip before that"""
+"""``"none"`` tries everything; ``"alpha-beta"`` prunes at decision nodes, and through chance nodes only without skips;
+``"star1"`` through all chance nodes; ``"star2"`` first probes one move of the turn after a skip"""
 NO_PRUNING, ALPHA_BETA, STAR1, STAR2 = range(len(typing.get_args(Pruning)))
 
 
 @inlined
 def expected(other: float, own: float, skip: float) -> float:
-    """What a chance node is worth whose turns are worth so much; without skips the own turn may be worth anything."""
+    """Return the value of a chance node from those of its turns; without skips the own turn is ignored."""
     return (1.0 - skip) * other + skip * own if skip > 0 else other
 
 
 @inlined
 def is_decided(chance: Chance, least: float, most: float) -> bool:
-    """Whether a chance node that is worth ``least`` to ``most`` needs no further search.
+    """Return whether a chance node with bounds ``least`` and ``most`` needs no further search.
 
-    It also is where a turn was worth less or more than its window: rounding must not ask again.
+    This includes a turn whose value was outside its window, because rounding must not trigger a second search.
     """
     outside = least >= chance.beta or most <= chance.alpha or least >= most
     return bool(chance.beyond != 0 or chance.stage == DONE or outside)
@@ -45,14 +45,14 @@ def is_decided(chance: Chance, least: float, most: float) -> bool:
 
 @inlined
 def value_of(chance: Chance, least: float, most: float) -> float:
-    """Of a node that is decided: its value within alpha and beta, else a bound that is as far as one of them."""
+    """Return the value of a decided node if within alpha and beta, else a bound at or beyond one of them."""
     is_low = chance.beyond < 0 or (chance.beyond == 0 and most <= chance.alpha)
     return most if is_low else least
 
 
 @inlined
 def need_not_be_searched(chance: Chance, turn: Turn, most: float, skip: float) -> bool:
-    """Whether the stage of a chance node has nothing to search: a turn that is known, that never comes, or no probe."""
+    """Return whether a stage can be skipped: its turn is solved, cannot occur, or a probe would be useless."""
     own = chance.stage != TURN
     probes_in_vain = chance.stage == PROBE and chance.beta >= most
     return bool(turn.low == turn.high or (own and skip == 0) or probes_in_vain)
@@ -60,7 +60,7 @@ def need_not_be_searched(chance: Chance, turn: Turn, most: float, skip: float) -
 
 @inlined
 def window_of(chance: Chance, other: Turn, own: Turn, skip: float, pruning: int) -> tuple[float, float]:
-    """The window, to the maker, in which the turn of this stage matters."""
+    """Return the window, for the maker, in which the value of this stage's turn matters."""
     if skip == 0:
         return chance.alpha, chance.beta
     if pruning < STAR1:
@@ -72,18 +72,18 @@ def window_of(chance: Chance, other: Turn, own: Turn, skip: float, pruning: int)
 
 @inlined
 def star1_window(chance: Chance, probability: float, rest: float, turn: Turn) -> tuple[float, float]:
-    """The window of a turn that comes with ``probability``, with what is known of the other one, the ``rest``."""
+    """Return the window of a turn with ``probability``, given the bounds of the other turn, of probability ``rest``."""
     return (chance.alpha - rest * turn.high) / probability, (chance.beta - rest * turn.low) / probability
 
 
 @inlined
 def learn(chance: Chance, turn: Turn, decision: Decision) -> None:
-    """A turn has been searched: all moves tried give its value, or what it is at most; some, what it is at least."""
+    """Update the bounds of a turn after its search: exact within the window, else an upper or a lower bound."""
     best, alpha, beta = decision.best, decision.alpha, decision.beta
     probing, own = chance.stage == PROBE, chance.stage != TURN
     low = best if probing or best > alpha else -np.inf
     high = np.inf if probing or best >= beta else best
-    if not own:  # the other player's value is the maker's with a minus
+    if not own:  # the other player's value has the opposite sign
         low, high = -high, -low
     turn.low = max(turn.low, low)
     turn.high = min(turn.high, high)

@@ -1,7 +1,7 @@
-"""The transposition table: bounds that searches have found, one entry for a board up to symmetry and the plies left.
+"""The transposition table of bounds: one entry for a board up to symmetry and the plies left.
 
-An entry holds the whole key, so that none is taken for another, and serves both players (Veness and Blair, "Effective
-use of transposition tables in stochastic game tree search", 2007).
+An entry holds the whole key, so there are no collisions, and serves both players (Veness and Blair, "Effective use of
+transposition tables in stochastic game tree search", 2007).
 """
 
 from __future__ import annotations
@@ -17,35 +17,35 @@ from ttt_envs.rules import Game, splitmix64
 from ttt_envs.symmetry import inverse, symmetries
 
 BUCKET = 4
-"""entries among which a position may stand"""
+"""Number of entries in a bucket."""
 NO_MOVE = 511
 
 
 class Table(NamedTuple):
-    """What is known of boards with so many plies left; N entries, none or a power of two."""
+    """Bounds for boards and plies left; N entries, zero or a power of two."""
 
     keys: Keys
-    """uint64[N, 2 * words]: the board, the least of its images"""
+    """uint64[N, 2 * words]: the canonical board"""
     meta: Integers
     """int64[N]: plies left, then 9 bits for a good move of either player, ``NO_MOVE`` for none; 0 for no entry"""
     bounds: Reals
-    """float64[N, 4]: what the position is worth to player_0, at least and at most, where player_0 is to move; and where
-    player_1 is"""
+    """float64[N, 4]: lower and upper bound on the value for player_0, with player_0 to move; and the same with player_1
+    to move"""
 
 
 def table_of(size: int, words: int) -> Table:
-    """A table of nothing; see :class:`Table`."""
+    """Return an empty table; see :class:`Table`."""
     return Table(np.zeros((size, 2 * words), np.uint64), np.zeros(size, np.int64), np.zeros((size, 4)))
 
 
 def bytes_of(size: int, words: int) -> int:
-    """What a table takes."""
+    """Return the size of a table in bytes."""
     return 8 * size * (2 * words + 5)
 
 
 @inlined
 def _bucket(keys: Keys, row: int, depth: int, known: Integers) -> int:
-    """Where the entries of ``keys[row]`` begin."""
+    """Return the first entry of the bucket of ``keys[row]``."""
     mixed = splitmix64(np.uint64(depth), 0)
     for word in range(keys.shape[1]):
         mixed = splitmix64(mixed ^ keys[row, word], 0)
@@ -54,7 +54,7 @@ def _bucket(keys: Keys, row: int, depth: int, known: Integers) -> int:
 
 @compiled_nogil
 def _found_entry(keys: Keys, row: int, depth: int, table: Table) -> int:
-    """The entry of the board ``keys[row]`` with so many plies left, -1 where there is none."""
+    """Return the entry of the board ``keys[row]`` with ``depth`` plies left, -1 if there is none."""
     boards, known, _ = table
     found = -1
     start = _bucket(keys, row, depth, known)
@@ -69,7 +69,7 @@ def _found_entry(keys: Keys, row: int, depth: int, table: Table) -> int:
 
 @compiled_nogil
 def _entry_for(keys: Keys, row: int, depth: int, table: Table) -> int:
-    """Where to write: the board's entry, else a free one, else that with the fewest plies left."""
+    """Return the entry to write: the board's own, else a free one, else the one with the fewest plies left."""
     _, known, _ = table
     entry = _found_entry(keys, row, depth, table)
     if entry < 0:
@@ -83,7 +83,7 @@ def _entry_for(keys: Keys, row: int, depth: int, table: Table) -> int:
 
 @compiled_nogil
 def refill(old: Table, new: Table) -> int:
-    """Write all entries of one table into another; returns how many are there now."""
+    """Write all entries of one table into another; return the resulting number of entries."""
     count = 0
     for entry in range(len(old.meta)):
         if old.meta[entry] != 0:
@@ -102,20 +102,21 @@ def refill(old: Table, new: Table) -> int:
 
 
 class Images(NamedTuple):
-    """The symmetries of a board, and the position being looked at as those see it that matter."""
+    """The symmetries of a board, and the current position under those that matter."""
 
     images: Integers
-    """int64[S, cells]: where a stone goes, for each symmetry, the identity first"""
+    """int64[S, cells]: new cell of a stone under each symmetry, the identity first"""
     back: Integers
-    """int64[S, cells]: the way back"""
+    """int64[S, cells]: the inverse"""
     used: Integers
-    """int64[1 + S]: how many symmetries leave the root as it is, and which: only they make equals of what follows"""
+    """int64[1 + S]: number of symmetries that leave the root unchanged, and their indices: only these make successors
+    equivalent"""
     planes: Keys
-    """uint64[S, 2, words]: the stones of both players in these images, as bits"""
+    """uint64[S, 2, words]: the stones of both players under these symmetries, as bits"""
 
     @classmethod
     def of(cls, game: Game) -> Images:
-        """Those of the empty board."""
+        """Return the tables for an empty board."""
         images, back = _ways(game)
         planes = np.zeros((len(back), 2, words_of(game)), np.uint64)
         return cls(images, back, np.zeros(1 + len(back), np.int64), planes)
@@ -123,19 +124,19 @@ class Images(NamedTuple):
 
 @lru_cache(maxsize=16)
 def _ways(game: Game) -> tuple[Integers, Integers]:
-    """``images`` and ``back``."""
-    back = np.unique(symmetries(game), axis=0)  # a board of one row has fewer than 4; the identity is the least
+    """Return ``images`` and ``back``."""
+    back = np.unique(symmetries(game), axis=0)  # a board of one row has fewer than 4; the identity sorts first
     return inverse(back), back
 
 
 def words_of(game: Game) -> int:
-    """How many words of 64 bits hold a set of cells."""
+    """Return the number of 64-bit words of a set of cells."""
     return -(-game.cells // 64)
 
 
 @inlined
 def use_images(cells: Cells, of_board: Images) -> None:
-    """Choose the symmetries that leave a root as it is; no stone is marked yet."""
+    """Select the symmetries that leave a root unchanged, and clear the planes."""
     images, _, used, planes = of_board
     used[0] = 0
     for image in range(len(images)):
@@ -152,7 +153,7 @@ def use_images(cells: Cells, of_board: Images) -> None:
 
 @inlined
 def mark(cell: int, mover: int, of_board: Images) -> None:
-    """Put a stone into the planes, or take it out of them."""
+    """Toggle a stone in the planes."""
     images, _, used, planes = of_board
     for i in range(used[0]):
         to = images[used[1 + i], cell]
@@ -161,7 +162,7 @@ def mark(cell: int, mover: int, of_board: Images) -> None:
 
 @compiled_nogil
 def write_key(depth: int, of_board: Images, keys: Keys) -> int:
-    """Write the least image of the board into ``keys[depth]``; returns which symmetry leads to it."""
+    """Write the canonical board, the least under symmetries, into ``keys[depth]``; return the symmetry used."""
     _, _, used, planes = of_board
     words = planes.shape[2]
     least = 0
@@ -178,12 +179,12 @@ def write_key(depth: int, of_board: Images, keys: Keys) -> int:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# What a chance node reads and writes
+# Access by chance nodes
 
 
 @inlined
 def look_up(depth: int, chance: Chance, turns: Records, keys: Keys, of_board: Images, table: Table) -> None:
-    """What the table knows of a chance node: bounds, and good moves; a shallower search knows these, but no bounds."""
+    """Read bounds and good moves of a chance node; entries of a search one ply shallower give moves only."""
     for plies in range(depth, depth - 2, -1):
         entry = _found_entry(keys, depth, plies, table)
         if entry >= 0:
@@ -203,7 +204,7 @@ def look_up(depth: int, chance: Chance, turns: Records, keys: Keys, of_board: Im
 
 @inlined
 def keep(depth: int, chance: Chance, turns: Records, keys: Keys, of_board: Images, table: Table) -> int:
-    """Write what is known of a chance node into the table; returns whether that is an entry more."""
+    """Write the bounds and moves of a chance node into the table; return the number of entries gained, 0 or 1."""
     entry = _entry_for(keys, depth, depth, table)
     more = wide(table.meta[entry] == 0)
     for word in range(keys.shape[1]):

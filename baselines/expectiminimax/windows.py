@@ -1,7 +1,7 @@
-"""Windows, the places of lines: which stones stand in them, and how many of a kind are open to whom.
+"""Windows, the possible lines: their stones, and the tallies of open ones for each player.
 
-A window with stones of one player only is open to that player, and a full one is a line. What a stone does to the
-windows through its cell is counted as it is put down (:func:`put`), so that nothing reads the board again.
+A window with stones of one player only is open to that player, and a full one is a line. The windows through a cell are
+updated incrementally with each stone (:func:`put`), so that the board is never rescanned.
 """
 
 from __future__ import annotations
@@ -16,53 +16,53 @@ from ttt_envs.compiling import Cells, Integers, inlined, wide
 from ttt_envs.rules import Game, windows
 
 Heuristic = Literal["count", "consecutive", "all-diagonals"]
-"""what is compared at the horizon, in windows that are still open to a player: ``"count"`` the most stones in one, in a
-row, column or main diagonal; ``"consecutive"`` the longest run of stones in one of the same; ``"all-diagonals"`` the
-most stones, the short diagonals included. The main diagonals are those that begin in a corner of the board"""
+"""quantity compared at the horizon, over windows still open to a player: ``"count"`` the maximum number of stones, in a
+row, column or main diagonal; ``"consecutive"`` the longest run of stones in one of these; ``"all-diagonals"`` the
+maximum number of stones, including short diagonals. The main diagonals begin in a corner of the board"""
 
 Masks = NDArray[np.uint32]
 Octets = NDArray[np.uint8]
 
 THE_SCORED, ALL_OF_THEM = range(2)
-"""where `Windows.through` says how many windows there are"""
+"""indices of the numbers of windows in `Windows.through`"""
 COUNTED, SCORED = range(2)
-"""kinds of windows: those of which the stones are counted, and those that the heuristic looks at; where the heuristic
-counts stones itself no window need be both"""
+"""kinds of windows: those with counted stones, and those that the heuristic scores; if the heuristic counts stones
+itself, no window is both"""
 
 
 class Windows(NamedTuple):
-    """The windows of a game, the same for all positions."""
+    """The windows of a game, constant for all positions."""
 
     lines: Integers
     """int64[W, win_length]: the cells of the windows"""
     through: Masks
-    """uint32[cells, 1 + T, 2]: from 1 on, of the windows through a cell the number, and the cell's bit in it; before
-    them where the scored ones end, and where all end (``THE_SCORED``, ``ALL_OF_THEM``)"""
+    """uint32[cells, 1 + T, 2]: from row 1 on, for each window through a cell its number, and the cell's bit in it; in
+    row 0 the ends of the scored windows and of all (``THE_SCORED``, ``ALL_OF_THEM``)"""
     worth: Octets
-    """uint8[2, 2**win_length]: by the bits of a player's stones in a window, how many (``COUNTED``), and what the
-    heuristic makes of them (``SCORED``)"""
+    """uint8[2, 2**win_length]: by the bits of a player's stones in a window, their number (``COUNTED``), and their
+    score by the heuristic (``SCORED``)"""
     scored: int
-    """the windows that the heuristic looks at are those with smaller numbers"""
+    """number of windows that the heuristic scores, which come first"""
     counted: int
-    """the others have their stones counted: windows from this number on, all of them where the heuristic does not"""
+    """first window with counted stones; 0, all windows, if the heuristic does not count stones"""
 
 
 class Board(NamedTuple):
-    """The position being looked at, and what stands in its windows there and on the path to it."""
+    """The current position, and the stones in its windows there and along the path."""
 
     cells: Cells
     """int8[cells]"""
     masks: Masks
     """uint32[2, W]: each player's stones in each window, as bits"""
     tally: Integers
-    """int64[D, 2, 2, win_length + 2]: how many windows of a kind are open to a player with so much in them; and at the
-    end the largest of which there is one, -1 where no window is open. Of the nodes of the path, by plies left: D is the
+    """int64[D, 2, 2, win_length + 2]: number of windows of a kind open to a player, by count or score; the last entry
+    is the largest of these with a window, -1 if no window is open. Indexed by plies left along the path: D is the
     depth + 1"""
 
 
 @lru_cache(maxsize=16)
 def windows_of(game: Game, heuristic: Heuristic) -> Windows:
-    """The windows of a game, as a heuristic looks at them."""
+    """Return the windows of a game for a heuristic."""
     lines = windows(game)
     length, size = game.win_length, game.cells
     scored = np.full(len(lines), True) if heuristic == "all-diagonals" else _straight_or_main(game, lines)
@@ -78,7 +78,7 @@ def windows_of(game: Game, heuristic: Heuristic) -> Windows:
     for cell in range(length):
         worth[COUNTED] += (masks >> cell & 1).astype(np.uint8)
         worth[SCORED] += runs != 0  # the longest run
-        runs = runs & runs >> 1  # every run less by one
+        runs = runs & runs >> 1  # shortens every run by one
     if heuristic != "consecutive":
         worth[SCORED] = worth[COUNTED]
     many = int(scored.sum())
@@ -86,8 +86,8 @@ def windows_of(game: Game, heuristic: Heuristic) -> Windows:
 
 
 def _straight_or_main(game: Game, lines: Integers) -> NDArray[np.bool_]:
-    """bool[W]: the windows in a row, in a column, or in a diagonal that begins in a corner."""
-    row, column = np.divmod(lines[:, [0, -1]].T, game.columns)  # of the first cell, the upper one, and of the last
+    """Return bool[W]: the windows in a row, in a column, or in a diagonal that begins in a corner."""
+    row, column = np.divmod(lines[:, [0, -1]].T, game.columns)  # of the first, upper cell and of the last one
     straight = (row[0] == row[1]) | (column[0] == column[1])
     falling = (column[1] > column[0]) & np.isin(row[0] - column[0], (0, game.rows - game.columns))
     rising = (column[1] < column[0]) & np.isin(row[0] + column[0], (game.columns - 1, game.rows - 1))
@@ -101,9 +101,9 @@ def _straight_or_main(game: Game, lines: Integers) -> NDArray[np.bool_]:
 
 @inlined
 def put(cell: int, mover: int, before: int, after: int, windows: Windows, board: Board) -> bool:
-    """Put a stone on an empty cell, and count it; returns whether a line is full.
+    """Put a stone on an empty cell and update the tallies; return whether it completes a line.
 
-    ``tally[after]`` becomes ``tally[before]`` with the stone. To take it back :func:`take` is enough.
+    ``tally[after]`` becomes ``tally[before]`` plus the stone. :func:`take` undoes it.
     """
     _, through, worth, scored, counted = windows
     cells, masks, tally = board
@@ -153,7 +153,7 @@ def take(cell: int, mover: int, windows: Windows, board: Board) -> None:
 
 @inlined
 def _settle(player: int, depth: int, tally: Integers) -> None:
-    """Lower the largest values of a player to where there is a window."""
+    """Lower the maxima of a player to the largest value that some window has."""
     last = tally.shape[3] - 1
     for kind in range(2):
         value = tally[depth, kind, player, last]
@@ -164,7 +164,7 @@ def _settle(player: int, depth: int, tally: Integers) -> None:
 
 @inlined
 def most_stones(player: int, depth: int, board: Board) -> int:
-    """The most stones of a player in an open window, -1 where none is open; a run is never more than the count."""
+    """Return a player's maximum number of stones in an open window, -1 if none is open; runs never exceed the count."""
     _, _, tally = board
     last = tally.shape[3] - 1
     return wide(max(tally[depth, COUNTED, player, last], tally[depth, SCORED, player, last]))
@@ -172,7 +172,7 @@ def most_stones(player: int, depth: int, board: Board) -> int:
 
 @inlined
 def clear(depth: int, windows: Windows, board: Board) -> None:
-    """The empty board, at ``tally[depth]``."""
+    """Set the empty board, at ``tally[depth]``."""
     _, _, _, scored, counted = windows
     cells, masks, tally = board
     cells[:] = 0

@@ -1,20 +1,20 @@
 """The manager's side of the Gomocup protocol: games, moves and times.
 
-What is relied on, each from the protocol (see :mod:`baselines.gomocup`):
+It relies on these rules of the protocol (see :mod:`baselines.gomocup`):
 
 - X is the column and Y the row, from 0. ``START size`` for square boards, ``RECTSTART width,height`` for others,
   answered by ``OK`` or ``ERROR message``; piskvork's skeleton of an engine refuses edges below 5.
-- ``INFO key value`` is not answered; ``timeout_turn``, ``timeout_match`` and ``time_left`` are milliseconds, of which
-  ``timeout_match`` 0 and ``time_left`` 2147483647 are no limit; ``game_type`` 1 is an engine as opponent; ``rule``
-  0 is five or more in a row. ``time_left`` is sent before every move.
-- ``BEGIN`` asks for the first move, ``TURN X,Y`` tells one and asks for the next, ``BOARD`` with lines ``X,Y,1`` for
-  own stones and ``X,Y,2`` for the opponent's, up to ``DONE``, sets up a position and asks for a move. The answer is
-  ``X,Y``, or ``SUGGEST X,Y``, to which ``PLAY X,Y`` is said.
-- ``RESTART`` empties the board; who does not answer ``OK`` is ended and started again. ``END`` ends.
-- ``MESSAGE`` and ``DEBUG`` lines may stand before any answer, ``UNKNOWN`` and ``ERROR`` in its place.
+- ``INFO key value`` is not answered; ``timeout_turn``, ``timeout_match`` and ``time_left`` are milliseconds;
+  ``timeout_match`` 0 and ``time_left`` 2147483647 mean no limit; ``game_type`` 1 means an engine as opponent; ``rule``
+  0 means five or more in a row. ``time_left`` is sent before every move.
+- ``BEGIN`` requests the first move, ``TURN X,Y`` sends a move and requests the next. ``BOARD`` with lines ``X,Y,1`` for
+  own stones and ``X,Y,2`` for the opponent's, up to ``DONE``, sets up a position and requests a move. The answer is
+  ``X,Y``, or ``SUGGEST X,Y``, which is answered by ``PLAY X,Y``.
+- ``RESTART`` empties the board; an engine that does not answer ``OK`` is ended and restarted. ``END`` ends it.
+- ``MESSAGE`` and ``DEBUG`` lines may precede any answer, ``UNKNOWN`` and ``ERROR`` may replace it.
 
-And one thing from elsewhere: an engine may not listen for a moment after its answer. Rapfi,
-https://github.com/dhbloo/rapfi, command/gomocup.cpp, throws away what comes before it has noted that it thinks no more.
+One rule has another source: an engine may not listen for a moment after its answer. Rapfi,
+https://github.com/dhbloo/rapfi, command/gomocup.cpp, discards input until it has recorded the end of its search.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from ttt_envs.compiling import Cells
 from ttt_envs.rules import Game, Position, legal
 
 SMALLEST, LARGEST = 5, 19
-"""edges of boards: those that engines take at least, and ours at most"""
+"""Minimum edge of boards for engines, and maximum edge here."""
 STONES_THAT_WIN = 5
 NO_LIMIT = 2**31 - 1
-"""``time_left`` where a game has no clock; also the most that a number of the protocol is"""
+"""``time_left`` of a game without a clock; also the maximum of a number in the protocol"""
 _CHATTER = ("MESSAGE", "DEBUG")
 
 
-class Fault(ValueError):  # noqa: N818  # it is the engine's
-    """An engine did what the protocol does not allow, or too late."""
+class Fault(ValueError):  # noqa: N818  # the engine's, not ours
+    """An engine violated the protocol, or answered too late."""
 
 
 class OutOfTime(Fault):
@@ -47,7 +47,7 @@ class OutOfTime(Fault):
 
 
 def check_game(game: Game) -> None:
-    """Raise ValueError for a game that engines do not play."""
+    """Raise ValueError for a game that engines cannot play."""
     wrong = None
     if game.win_length != STONES_THAT_WIN:
         wrong = f"{game.win_length} in a row"
@@ -63,28 +63,28 @@ def check_game(game: Game) -> None:
 
 
 def parse_cell(text: str) -> tuple[int, int] | None:
-    """The numbers of ``"X,Y"``, None where it is something else."""
+    """Return the numbers of ``"X,Y"``, None for any other text."""
     match = re.fullmatch(r"\s*(\d{1,4})\s*,\s*(\d{1,4})\s*", text, re.ASCII)
     return None if match is None else (int(match[1]), int(match[2]))
 
 
 def shown(text: str) -> str:
-    """What a program said, on one line and not too long."""
+    """Return a program's output on one line, shortened."""
     return ascii(text if len(text) <= 80 else f"{text[:77]}...")
 
 
 class Engine:
-    """One process of an engine, with one game at a time; it is started when it is needed, and anew after a fault.
+    """One process of an engine, with one game at a time; started on demand, and restarted after a fault.
 
     Args:
-        name: what it is called in messages.
+        name: its name in messages.
         command: the program and its arguments.
-        game: what is played, as of :func:`check_game`.
-        memory: MiB that it is told it may use, 0 for no limit.
-        start_s: seconds that it may take to start.
-        tolerance_s: seconds that a move may take longer than the engine was told.
-        pause_s: seconds from an answer to what is said next, at least; they are not the engine's.
-        now: seconds from some moment on.
+        game: the game, see :func:`check_game`.
+        memory: memory limit sent to the engine in MiB, 0 for no limit.
+        start_s: maximum start-up time in seconds.
+        tolerance_s: maximum seconds that a move may exceed the time sent to the engine.
+        pause_s: minimum seconds between an answer and the next command; they do not count as the engine's time.
+        now: a clock in seconds, from any starting point.
     """
 
     def __init__(
@@ -104,16 +104,16 @@ class Engine:
         self._pause_s, self._answered = pause_s, -math.inf
         self._program: Program | None = None
         self._untouched = False
-        """whether the engine has an empty board, and no game yet"""
+        """whether the engine has an empty board and no game yet"""
         self._cells: Cells | None = None
-        """int8[rows * columns], the board after the engine's last move; None where there was none, or it is over"""
+        """int8[rows * columns], the board after the engine's last move; None before the first, or after the game"""
         self._mover = 0
 
     def start(self) -> None:
-        """Have it running, with an empty board.
+        """Start the engine if it is not running, with an empty board.
 
         Raises:
-            Fault: it says something else than OK, or nothing in time.
+            Fault: its answer is not OK, or comes too late.
             ValueError: there is no such program.
         """
         if self._program is not None:
@@ -127,29 +127,29 @@ class Engine:
         self._untouched, self._cells = True, None
 
     def close(self) -> None:
-        """End it."""
+        """End the engine."""
         if self._program is not None:
             self._program.close()
         self._program = None
 
     def game_over(self) -> None:
-        """What comes next is another game, even where it looks like the same one."""
+        """Mark the game as over: the next position starts a new game, even if it looks like the same one."""
         self._cells = None
 
     def move(self, position: Position, turn_s: float | None, left_s: float | None, match_s: float | None) -> int:
-        """The cell to which it moves.
+        """Return the cell of the engine's move.
 
-        A position that follows its own last one by a move of the other player is told as such, any other as a board.
+        A position one opponent's move after the engine's last one is sent as that move, any other as a board.
 
         Args:
             position: not over.
             turn_s: seconds for this move, None for all that are left.
             left_s: seconds on its clock, None without one; above 0 with ``turn_s`` None.
-            match_s: what the clock has for a whole game, None without one.
+            match_s: initial seconds on the clock for the game, None without one.
 
         Raises:
-            OutOfTime: it takes longer.
-            Fault: it ends, or says what is no legal move.
+            OutOfTime: the move takes too long.
+            Fault: the engine exits, or its answer is not a legal move.
             ValueError: there is no such program.
         """
         following = self._last_move(position)
@@ -178,7 +178,7 @@ class Engine:
         return cell
 
     def _begin_game(self) -> None:
-        """An empty board."""
+        """Get an empty board, by a restart if needed."""
         if self._program is not None and not self._untouched:
             answer = self._ask(["RESTART"], self._start_s, "start=")
             if _is_ok(answer):
@@ -188,7 +188,7 @@ class Engine:
         self.start()
 
     def _last_move(self, position: Position) -> int | None:
-        """The opponent's move that leads here from the engine's last one; None where it is more than that."""
+        """Return the opponent's move after the engine's last one that leads here; None if there is no such move."""
         if self._program is None or self._cells is None or self._mover != position.mover:
             return None
         changed = np.flatnonzero(self._cells != position.cells)
@@ -197,7 +197,7 @@ class Engine:
         return int(changed[0])
 
     def _position_as_told(self, position: Position) -> list[str]:
-        """The lines that set up a position and ask for a move, stones by turns: some engines look at their order."""
+        """Return the lines that set up a position and request a move, in alternating order, which some engines use."""
         by_player = [np.flatnonzero(position.cells == player + 1).tolist() for player in (0, 1)]
         own, others = by_player[position.mover], by_player[1 - position.mover]
         if not own and len(others) <= 1:
@@ -214,7 +214,7 @@ class Engine:
         return f"{column},{row}"
 
     def _cell(self, answer: str, asked: str, position: Position) -> int:
-        """The cell that an answer names."""
+        """Return the cell named by an answer."""
         found = parse_cell(answer)
         if found is None:
             raise self._fault(f"answered {shown(answer)} to {asked}, which is no move: it is at fault")
@@ -227,7 +227,7 @@ class Engine:
         return cell
 
     def _ask(self, lines: Sequence[str], limit_s: float, more: str, asked: str | None = None) -> str:
-        """Say something and hear the answer, behind messages."""
+        """Send lines and return the answer, skipping messages."""
         program, asked = self._program, asked or lines[0]
         assert program is not None
         last = ""
@@ -244,7 +244,7 @@ class Engine:
         except Ended as end:
             last = f", and said {shown(str(end))}" if str(end) else last
             raise self._fault(f"ended before it answered {asked}{last}: it is at fault") from None
-        except BaseException:  # as an interrupt: nobody knows what it will say next
+        except BaseException:  # such as an interrupt: the state of the engine is unknown
             self._kill()
             raise
         self._answered = self._now()
@@ -261,10 +261,10 @@ class Engine:
 
 
 def _is_ok(answer: str) -> bool:
-    """``OK``, behind which the protocol's example has a comment."""
+    """Return whether an answer is ``OK``, which a comment may follow, as in the protocol's example."""
     return re.match(r"OK\b", answer, re.IGNORECASE) is not None
 
 
 def _ms(seconds: float | None) -> int:
-    """Milliseconds as the protocol has them."""
+    """Return milliseconds in the protocol's range."""
     return NO_LIMIT if seconds is None else max(0, min(round(seconds * 1000), NO_LIMIT))

@@ -1,4 +1,4 @@
-"""The policy that asks an engine, and its player."""
+"""The policy that plays by an engine, and its player."""
 
 from __future__ import annotations
 
@@ -23,21 +23,20 @@ from ttt_envs.rules import Game, legal
 from ttt_envs.specs import Named
 
 USUAL_MOVE_S = 1.0
-"""for a move, where nothing is said"""
+"""Default time for a move in seconds."""
 LARGEST_MEMORY = 1 << 20
-"""MiB"""
+"""Maximum memory limit in MiB."""
 
 
 @dataclass(frozen=True)
 class Gomocup(Named):
-    """An engine that speaks the Gomocup protocol: five or more in a row without skips, on boards of 5 to 19.
+    """An engine with the Gomocup protocol: five or more in a row without skips, on boards of 5 to 19.
 
-    The program runs with all rights of the caller, in the folder of the caller. A move that is illegal, late or
-    no move at all, and an engine that ends, are a :class:`ValueError` that says what happened; in a match they lose
-    the game.
+    The program runs with all rights of the caller, in the caller's folder. An illegal, late or malformed move, or the
+    exit of the engine, raises a :class:`ValueError` with a description; in a match, the game is lost.
 
     Raises:
-        ValueError: a game that engines do not play, no such program, a setting out of range.
+        ValueError: engines cannot play the game, the program does not exist, or a setting is out of range.
     """
 
     name: ClassVar[str] = "gomocup"
@@ -45,21 +44,21 @@ class Gomocup(Named):
 
     game: Game
     path: str
-    """the program, or its name where the shell finds it"""
+    """the program, or its name if the shell finds it"""
     arguments: str = ""
     """its arguments, with quotes as in a shell"""
     move: float | None = None
-    """seconds for each move, 0 as fast as possible; none: 1 where there is no other clock"""
+    """seconds per move, 0 as fast as possible; none: 1 if there is no game clock"""
     clock: str | None = None
-    """seconds for a game, as in 60, or with seconds a move added, as in 60+1; a match's own clocks take its place"""
+    """seconds for a game, as in 60, or with an increment per move, as in 60+1; a match's clocks take precedence"""
     memory: int = 0
-    """MiB that it is told it may use, 0 for no limit"""
+    """memory limit sent to the engine in MiB, 0 for no limit"""
     start: float = 30.0
-    """seconds that it may take to start, which are on no clock"""
+    """maximum start-up time in seconds, which is on no clock"""
     tolerance: float = 1.0
-    """seconds that a move may take longer than the engine was told"""
+    """maximum seconds that a move may exceed the time sent to the engine"""
     pause: float = 0.02
-    """seconds from its answer until it is told more, at least: some engines do not listen while they finish"""
+    """minimum seconds between its answer and the next command, because some engines do not listen at once"""
 
     def __post_init__(self) -> None:
         check_game(self.game)
@@ -70,12 +69,12 @@ class Gomocup(Named):
         for name in ("start", "tolerance", "pause"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise ValueError(f"{name}={getattr(self, name):g} is no time: choose 0 seconds or more")
-        self.own_clock  # noqa: B018  # a wrong clock is told now
+        self.own_clock  # noqa: B018  # raises errors in the clock early
         self._command  # noqa: B018
 
     @cached_property
     def own_clock(self) -> Clock | None:
-        """The clock of ``clock``."""
+        """The clock named by ``clock``."""
         return None if self.clock is None else Clock.of(self.clock)
 
     @cached_property
@@ -89,7 +88,7 @@ class Gomocup(Named):
             raise ValueError(f"arguments={self.arguments} are none, {str(problem).lower()}: close its quotes") from None
 
     def engine(self) -> Engine:
-        """A process of its own, which is not started yet."""
+        """Return a new process, not yet started."""
         return Engine(
             str(self),
             self._command,
@@ -101,7 +100,7 @@ class Gomocup(Named):
         )
 
     def turn_s(self, left_s: float | None) -> float | None:
-        """Seconds for a move: None for all that are left on the clock."""
+        """Return the seconds for a move: None for all that are left on the clock."""
         return USUAL_MOVE_S if self.move is None and left_s is None else self.move
 
     @cached_property
@@ -109,18 +108,18 @@ class Gomocup(Named):
         return self.engine()
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
-        """float64[B, rows * columns], all for the engine's move; asked one position after another, ``rng`` is not used.
+        """Return float64[B, cells], one-hot for the engine's move, one position after another; ``rng`` is not used.
 
-        Each has the time for a move; with ``clock`` that of a game that begins with it.
+        Each position gets the time for a move; with ``clock``, as the first move of a game.
 
         Raises:
             Forfeit: the engine is at fault.
-            ValueError: it cannot be started.
+            ValueError: the engine cannot be started.
         """
         out = np.zeros(boards.cells.shape)
         full_s = None if self.own_clock is None else self.own_clock.seconds
         for row in range(len(boards.mover)):
-            self._engine.start()  # what does not start will not do so for the next game
+            self._engine.start()  # outside try: a failure to start would recur in every game
             try:
                 out[row, self._engine.move(boards.position(row), self.turn_s(full_s), full_s, full_s)] = 1
             except Fault as problem:
@@ -128,21 +127,21 @@ class Gomocup(Named):
         return out
 
     def player(self) -> GomocupPlayer:
-        """The same with a process and clocks of its own; the engine is started before it returns."""
+        """Return a player with its own process and clocks; the engine is started before this returns."""
         return GomocupPlayer(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Its settings: a copy starts a process of its own."""
+        """Return the settings: a copy starts its own process."""
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
 
 
 class GomocupPlayer:
-    """Plays games with an engine, in one process: a game by itself is told move by move, several in turns as boards.
+    """Plays games with an engine, in one process: a single game is sent move by move, simultaneous games as boards.
 
-    A fault of the engine gives up the game in which it happens, and the engine is started anew for the next one.
+    A fault of the engine forfeits the game in which it happens, and the engine is restarted for the next one.
 
     Attributes:
-        left: by slot, the seconds on its own clock; empty without one. A match's own clocks take its place.
+        left: slot -> seconds on its own clock; empty without one. A match's clocks take precedence.
     """
 
     def __init__(self, policy: Gomocup, now: Now = time.perf_counter) -> None:
@@ -153,33 +152,33 @@ class GomocupPlayer:
         self._engine.start()
 
     def use_clock(self, seconds: float, increment: float) -> None:
-        """A match is played by this clock: see :class:`ttt_envs.policy.ReadsClocks`."""
+        """Set the clock of a match: see :class:`ttt_envs.policy.ReadsClocks`."""
         self._clock = Clock(seconds, increment)
 
     def begin(self, slots: Integers) -> None:
-        """New games begin in ``slots`` int64[B]: their clocks are full."""
+        """Start new games in ``slots`` int64[B], with full clocks."""
         self._engine.game_over()
         if self._clock is not None:
             self.left.update(dict.fromkeys(slots.tolist(), self._clock.seconds))
 
     def close(self) -> None:
-        """End the engine; it is started anew where it is asked again."""
+        """End the engine; the next move restarts it."""
         self._engine.close()
 
     def act(
         self, boards: Boards, slots: Integers, rng: np.random.Generator, time_left: Reals | None = None
     ) -> Integers:
-        """int64[B], a move in each of the games ``slots``, one after another; ``rng`` is not used.
+        """Return int64[B], a move in each of the games ``slots``, one after another; ``rng`` is not used.
 
         Raises:
-            Forfeit: the engine is at fault. An engine whose time of a match's clock runs out is not: then any legal
-                move comes after it, and the match counts it as lost on time.
-            ValueError: it cannot be started.
+            Forfeit: the engine is at fault. If only the time on a match's clock runs out, any legal move is returned
+                late instead, and the match counts the game as lost on time.
+            ValueError: the engine cannot be started.
         """
         out = np.empty(len(slots), np.int64)
         for row, slot in enumerate(slots.tolist()):
             left = self.left.get(slot) if time_left is None else float(time_left[row])
-            self._engine.start()  # what does not start will not do so for the next game
+            self._engine.start()  # outside try: a failure to start would recur in every game
             begun = self._now()
             try:
                 out[row] = self._move(boards, row, left, time_left is not None)
@@ -194,7 +193,7 @@ class GomocupPlayer:
         turn_s = self.policy.turn_s(left_s)
         match_s = None if self._clock is None else self._clock.seconds
         begun = self._now()
-        if not (of_match and left_s is not None and left_s <= 0):  # else it has lost already
+        if not (of_match and left_s is not None and left_s <= 0):  # else the game is already lost
             try:
                 return self._engine.move(position, turn_s, left_s, match_s)
             except OutOfTime:

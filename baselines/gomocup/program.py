@@ -1,4 +1,4 @@
-"""A program that is talked to line by line: with a time for every answer, bounds on what it says, and a certain end."""
+"""A subprocess with line-based communication: timeouts for answers, limits on output, and guaranteed termination."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from typing import IO
 import psutil
 
 LONGEST = 8000
-"""letters of a line that are read; the rest is cut, as piskvork does with its buffer of that size"""
+"""Maximum number of letters of a line; the rest is cut, as by piskvork's buffer of that size."""
 MOST_UNREAD = 10_000
-"""lines that may wait for a reader: who says more, unasked, is not listened to any longer"""
+"""Maximum number of unread lines; after more, reading stops."""
 END_S = 1.0
-"""for a program that was told to end, before it is killed: "e.g. 1 second" in the protocol"""
+"""Seconds between a request to end and the kill: "e.g. 1 second" in the protocol."""
 KILL_ROUNDS = 20
-"""how often processes of a program are looked for: it may start others in the meantime"""
+"""Maximum number of searches for processes of a program, because it may start others in the meantime."""
 
 
-class Ended(Exception):  # noqa: N818  # it need not be an error
-    """The program says nothing more; the message is what it said last of what went wrong, or nothing."""
+class Ended(Exception):  # noqa: N818  # not necessarily an error
+    """The program has closed its output; the message is the last line of its standard error, or empty."""
 
 
 class TooLate(Exception):  # noqa: N818
@@ -38,16 +38,16 @@ class TooLate(Exception):  # noqa: N818
 class Program:
     """A running program and its standard streams.
 
-    It is in a group of processes of its own, so that Ctrl-C at the terminal is ours alone. It is told to end, and a
-    moment later killed with all that it has started, when it is closed, when nobody holds this object any more, and
-    when Python ends. Processes that have left the group are known by a variable in their environment.
+    It has its own process group, so that Ctrl-C at the terminal does not reach it. When it is closed, when this object
+    is no longer referenced, and when Python exits, it is asked to end and after a moment killed, with all processes it
+    has started. Processes that have left the group are recognised by an environment variable.
 
     Args:
         command: the program and its arguments.
-        farewell: a line that tells it to end; none: it is killed at once.
+        farewell: a line that asks it to end; none: it is killed at once.
 
     Raises:
-        ValueError: it cannot be started.
+        ValueError: the program cannot be started.
     """
 
     def __init__(self, command: Sequence[str], farewell: str | None = None) -> None:
@@ -71,23 +71,23 @@ class Program:
             os.set_blocking(child.stdin.fileno(), False)
         self._stdin = child.stdin
         self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-        """what it has said; None stands behind the last line"""
+        """its lines; None follows the last one"""
         self._ended = False
         self._last_error: collections.deque[str] = collections.deque(maxlen=1)
         reader = threading.Thread(target=_listen, args=(child.stdout, self._lines), daemon=True)
         self._errors_reader = threading.Thread(target=_keep, args=(child.stderr, self._last_error), daemon=True)
-        readers = [reader, self._errors_reader]  # which do not hold this object
+        readers = [reader, self._errors_reader]  # which do not reference this object
         for one in readers:
             one.start()
         self._farewell = [] if farewell is None else [f"{farewell}\r\n".encode()]
         self._finalizer = weakref.finalize(self, _end, child, mark, readers, self._farewell, os.getpid())
 
     def send(self, lines: Sequence[str]) -> None:
-        """Write lines, each ended by CR LF, as the protocol has it.
+        """Write lines, each ended by CR LF, as in the protocol.
 
         Raises:
-            Ended: it reads no more.
-            TooLate: it has not read what it was told before.
+            Ended: the program has closed its input.
+            TooLate: the program has not read earlier lines.
         """
         data = "".join(f"{line}\r\n" for line in lines).encode("ascii")
         while data:
@@ -100,21 +100,21 @@ class Program:
             data = data[written:]
 
     def forget(self) -> None:
-        """What it has said unasked is not heard."""
+        """Discard unread lines."""
         with contextlib.suppress(queue.Empty):
             while True:
                 self._ended |= self._lines.get_nowait() is None
 
     def line(self, until: float, now: Callable[[], float] = time.monotonic) -> str:
-        """The next line that is not empty, without the spaces around it.
+        """Return the next non-empty line, without surrounding spaces.
 
         Args:
-            until: when it must be there, by ``now``.
+            until: the deadline, by ``now``.
             now: a clock.
 
         Raises:
-            Ended: there is none, and none will come.
-            TooLate: it did not come in time.
+            Ended: there are no more lines.
+            TooLate: the deadline has passed.
         """
         if self._ended:
             raise Ended(self._why())
@@ -128,22 +128,22 @@ class Program:
         return line
 
     def _why(self) -> str:
-        """The last line of its standard error."""
+        """Return the last line of its standard error."""
         self._errors_reader.join(END_S)
         return self._last_error[0] if self._last_error else ""
 
     def close(self) -> None:
-        """End it, and wait until it is not running any more."""
+        """End the program, and wait for its termination."""
         self._finalizer()
 
     def kill(self) -> None:
-        """The same without telling it."""
+        """End the program without asking it first."""
         self._farewell.clear()
         self._finalizer()
 
 
 def _listen(stream: IO[bytes], lines: queue.SimpleQueue[str | None]) -> None:
-    """Hear lines until the end, or until too many wait."""
+    """Read lines until the end, or until too many are unread."""
     for line in _lines_of(stream):
         lines.put(line)
         if lines.qsize() > MOST_UNREAD:
@@ -156,7 +156,7 @@ def _keep(stream: IO[bytes], last: collections.deque[str]) -> None:
 
 
 def _lines_of(stream: IO[bytes]) -> Iterator[str]:
-    """Lines may end with CR LF, LF or CR; empty ones do not count."""
+    """Yield lines, which may end with CR LF, LF or CR, except empty ones."""
     rest = b""
     with stream:
         while chunk := _some(stream):
@@ -173,13 +173,13 @@ def _text(line: bytes) -> str:
 
 def _some(stream: IO[bytes]) -> bytes:
     try:
-        return stream.read(1 << 14) or b""  # unbuffered: what there is
+        return stream.read(1 << 14) or b""  # unbuffered: returns what is available
     except (OSError, ValueError):
         return b""
 
 
 def _marked(mark: str) -> list[psutil.Process]:
-    """Running processes with a variable of this name in their environment; those of other users cannot be read."""
+    """Return running processes with this environment variable; those of other users cannot be read."""
     found = []
     for number in psutil.pids():
         with contextlib.suppress(psutil.Error, OSError):
@@ -190,14 +190,14 @@ def _marked(mark: str) -> list[psutil.Process]:
 
 
 def _kill_marked(mark: str) -> None:
-    """Kill all processes that have inherited a variable, wherever they are."""
+    """Kill all processes that have inherited a variable."""
     for _ in range(KILL_ROUNDS):
         found = _marked(mark)
         if not found:
             return
         for process in found:
             with contextlib.suppress(psutil.Error):
-                process.kill()  # psutil compares when it began: its number may be somebody else's by now
+                process.kill()  # psutil compares start times: the process id may have been reused
         psutil.wait_procs(found, END_S)
 
 
@@ -208,15 +208,15 @@ def _end(
     farewell: Sequence[bytes],
     owner: int,
 ) -> None:
-    """Tell a child to end, kill it and all that it has started, and wait for it."""
-    if os.getpid() != owner or child.stdin is None:  # the former is a copy of the process, whose child it is not
+    """Ask a child to end, kill it and all processes it has started, and wait for it."""
+    if os.getpid() != owner or child.stdin is None:  # in a forked copy of the process, the child is not ours
         return
     if farewell and readers[0].is_alive():
         with contextlib.suppress(OSError):
             os.write(child.stdin.fileno(), farewell[0])
-            readers[0].join(END_S)  # until it says no more
+            readers[0].join(END_S)  # until its output ends
     if hasattr(os, "killpg"):
-        # the child has not been waited for, so that its number is still its own, even where it has ended
+        # the child has not been waited for, so its process id is still its own, even if it has ended
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(child.pid, signal.SIGKILL)
     else:

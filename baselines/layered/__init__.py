@@ -1,9 +1,9 @@
-"""Strong solving by layers: the value of every position of a board up to 21 cells, without a table of all boards.
+"""Strong solution layer by layer: the value of every position of a board up to 21 cells, without a table of all boards.
 
-:mod:`~baselines.layered.ranks` numbers sets of cells, :mod:`~baselines.layered.layers` says which positions a layer
-has, :mod:`~baselines.layered.sweep` computes a layer from the next, :mod:`~baselines.layered.building` makes them all,
-:mod:`~baselines.layered.folder` keeps them, and :mod:`~baselines.layered.table` reads them. Of boards up to 25 cells
-the last layers can be made: see :mod:`baselines.endgame`.
+:mod:`~baselines.layered.ranks` numbers sets of cells, :mod:`~baselines.layered.layers` lists the positions of a layer,
+:mod:`~baselines.layered.sweep` computes a layer from the next, :mod:`~baselines.layered.building` computes all layers,
+:mod:`~baselines.layered.folder` stores them, and :mod:`~baselines.layered.table` reads them. For boards up to 25 cells
+the last layers can be computed: see :mod:`baselines.endgame`.
 """
 
 from __future__ import annotations

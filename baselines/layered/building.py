@@ -1,4 +1,4 @@
-"""The layers of a game: made, kept in memory or in a folder, and opened again."""
+"""Builds the layers of a game, in memory or in a folder, and opens finished ones."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from ttt_envs.rules import Game
 
 MADE_BY = source_of(bits, rules, ranks, sweep, layers_module, sys.modules[__name__])
 AT_ONCE = 1 << 22
-"""entries that are computed between two calls of ``progress``, where an interrupt is heard"""
+"""Maximum number of entries computed between two calls of ``progress``, where interrupts are handled."""
 
 Progress = Callable[[float], None]
-"""called with the share of the work that is done, 0 to 1"""
+"""called with the fraction of work done, 0 to 1"""
 
 
 def build(
@@ -36,23 +36,22 @@ def build(
     memory: int | None = None,
     progress: Progress | None = None,
 ) -> LayeredTable:
-    """The values of all positions with ``stones`` stones or more, layer by layer from the full board on.
+    """Compute the values of all positions with ``stones`` stones or more, layer by layer from the full board on.
 
-    With a folder every finished layer is a file there; what a build that was stopped has left is kept, and made anew is
-    what is missing or damaged. A folder that is complete is only read and checked; one that begins at more stones goes
-    on to fewer.
+    With a folder, every finished layer is a file there. An interrupted build is resumed; missing or damaged layers are
+    recomputed. A complete folder is only read and checked; one that begins at more stones is extended to fewer.
 
     Args:
         game: up to 21 cells, with any skip chance; up to 25 with ``stones`` above 0.
-        folder: where the layers are kept; it is made where there is none. Without one they are kept in memory.
-        stones: of the first layer, which is made last; 0 for the whole game.
-        memory: bytes that may be used; None for what the machine has free.
-        progress: called with the share that is done.
+        folder: for the layers, created if missing. Without one they are kept in memory.
+        stones: number of stones of the first layer, which is computed last; 0 for the whole game.
+        memory: maximum memory in bytes; None for all free memory.
+        progress: called with the fraction done.
 
     Raises:
         InUse: another process builds in the folder.
-        ValueError: a larger board; too little memory; a full disk, which loses no finished layer; a folder with
-            something else in it.
+        ValueError: the board is larger, memory is too small, the disk is full (no finished layer is lost), or the
+            folder holds something else.
     """
     layers = layers_of(game, stones, folder is not None)
     found = None if folder is None else Folder(folder, layers)
@@ -66,7 +65,7 @@ def build(
     check_memory(game, stones=stones, folder=found is not None, memory=memory)
     with nullcontext() if found is None else found.writing():
         if found is not None:
-            if found.has_changed():  # another process has worked on it meanwhile
+            if found.has_changed():  # another process has written to it meanwhile
                 done = found.read_all()
             found.check_room(layers.estimate().disk - sum(array.nbytes for array in done.values()))
             found.write_manifest()
@@ -75,14 +74,14 @@ def build(
 
 
 def open_table(game: Game | None, folder: Path) -> LayeredTable:
-    """A table that :func:`build` has finished, memory-mapped; each layer is checked by its hash when first read.
+    """Return a finished table of :func:`build`, memory-mapped; each layer's hash is checked on first read.
 
     Args:
-        game: whose table it must be; None for whatever is there.
-        folder: where it is.
+        game: the expected game; None for any.
+        folder: of the table.
 
     Raises:
-        ValueError: there is none, one of another game, or one that is not finished.
+        ValueError: there is no table, or it is of another game or unfinished.
     """
     found = open_folder(folder)
     layers = found.layers
@@ -109,7 +108,7 @@ def open_table(game: Game | None, folder: Path) -> LayeredTable:
 
 
 def is_finished(game: Game, folder: Path) -> bool:
-    """Whether a folder has all layers of a game, by its manifest."""
+    """Return whether a folder has all layers of a game, by its manifest."""
     try:
         found = open_folder(folder)
     except ValueError:
@@ -122,7 +121,7 @@ def _numbers(stones: list[int]) -> str:
 
 
 def _sweep(layers: Layers, folder: Folder | None, done: dict[int, Values], progress: Progress | None) -> None:
-    """Make all layers that are not there yet, into ``done``."""
+    """Compute all missing layers into ``done``."""
     cells = layers.game.cells
     total, finished = sum(map(layers.size, layers.all())), 0
     for stones in layers.all():
@@ -142,14 +141,14 @@ def _sweep(layers: Layers, folder: Folder | None, done: dict[int, Values], progr
         finished += layers.size(stones)
         if progress is not None:
             progress(finished / total)
-        if folder is not None and stones < cells:  # memory is needed for two layers only
+        if folder is not None and stones < cells:  # keep only two layers in memory
             done[stones + 1] = folder.mapped(stones + 1)
     if folder is not None:
         done[layers.stones] = folder.mapped(layers.stones)
 
 
 def _part(layers: Layers, stones: int, own: int, done: dict[int, Values], out: Values) -> None:
-    """One part, from those of the next layer."""
+    """Compute one part from those of the next layer."""
     other, parameters = stones - own, layers.game.parameters
     if stones == layers.game.cells:
         classes = layers.classes
@@ -179,6 +178,6 @@ def _part(layers: Layers, stones: int, own: int, done: dict[int, Values], out: V
 
 
 def _stretches(array: Values) -> Iterator[tuple[int, int]]:
-    """Rows to compute at once."""
+    """Yield ranges of rows to compute at once."""
     rows = max(1, AT_ONCE // max(1, array.shape[1]))
     return ((start, min(start + rows, len(array))) for start in range(0, len(array), rows))

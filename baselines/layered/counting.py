@@ -1,4 +1,4 @@
-"""How many positions a game has, from sets of stones instead of a list of all boards."""
+"""Counts the positions of a game by sets of stones, without a list of all boards."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from ttt_envs.symmetry import symmetries
 
 
 def count_by_sets(game: Game) -> Counts:
-    """The same as :func:`baselines.reachable.count` without the number of games, up to 21 cells in some seconds.
+    """Return :func:`baselines.reachable.count` without the number of games, up to 21 cells within seconds.
 
-    A board can be reached where nobody has a line, whatever the order of its stones was; and where one player has a
-    line that lacked its last stone before. Without skips the number of stones says who moved last.
+    A board is reachable if neither player has a line, in any order of its stones; or if exactly one player has a line,
+    and had none before the last stone. Without skips the number of stones determines the last player.
     """
     cells = game.cells
     sets = np.arange(1 << cells)
@@ -24,10 +24,10 @@ def count_by_sets(game: Game) -> Counts:
     sizes = np.empty(1 << cells, np.int64)
     sizes[ranks.sets] = np.repeat(np.arange(cells + 1), np.diff(ranks.starts))
     open_sets = classes.places >= 0
-    made = np.zeros(1 << cells, np.bool_)  # sets with a line that some stone has just completed
+    made = np.zeros(1 << cells, np.bool_)  # sets with a line that one stone has just completed
     for cell in range(cells):
         made |= open_sets[sets & ~(1 << cell)] & ~open_sets
-    beside = _subsets(open_sets, sizes, cells)  # of every set and size: subsets without a line
+    beside = _subsets(open_sets, sizes, cells)  # number of subsets without a line, by size and set
     of_open, of_made = (_pairs(kind, sizes, beside) for kind in (open_sets, made))
     kinds = [np.zeros((cells + 1, cells + 1), np.int64) for _ in range(3)]  # by stones of player_0 and of player_1
     for o in range(cells + 1):
@@ -46,7 +46,7 @@ def count_by_sets(game: Game) -> Counts:
     total = sum(kinds)
     fixed = sum(_fixed(game, image, open_sets, made, sizes, int(np.sum(total))) for image in symmetries(game))
     return Counts(
-        positions_not_over=going_on if game.skip_chance == 0 else 2 * going_on - 1,  # on the empty one player_0 moves
+        positions_not_over=going_on if game.skip_chance == 0 else 2 * going_on - 1,  # the empty board has one mover
         boards_not_over=going_on,
         boards_over=int(kinds[1].sum() + kinds[2].sum()) + drawn,
         won_by_player_0=int(kinds[1].sum()),
@@ -59,7 +59,7 @@ def count_by_sets(game: Game) -> Counts:
 
 
 def _subsets(kind: Flags, sizes: Integers, cells: int) -> NDArray[np.int32]:
-    """int32[cells + 1, 2**cells]: how many subsets of a size and kind every set has, summed over a cell at a time."""
+    """Return int32[cells + 1, 2**cells]: number of subsets of a size and kind of every set, summed cell by cell."""
     found = np.zeros((cells + 1, 1 << cells), np.int32)
     found[sizes[kind], np.flatnonzero(kind)] = 1
     for cell in range(cells):
@@ -69,7 +69,7 @@ def _subsets(kind: Flags, sizes: Integers, cells: int) -> NDArray[np.int32]:
 
 
 def _pairs(kind: Flags, sizes: Integers, beside: NDArray[np.int32]) -> Integers:
-    """int64[size of a set of a kind, size of a set without a line beside it]: how many pairs there are."""
+    """Return int64[size of a set of the kind, size of a disjoint set without a line]: the number of pairs."""
     found = np.empty((len(beside), len(beside)), np.int64)
     for size in range(len(beside)):
         left = len(kind) - 1 - np.flatnonzero(kind & (sizes == size))
@@ -78,7 +78,7 @@ def _pairs(kind: Flags, sizes: Integers, beside: NDArray[np.int32]) -> Integers:
 
 
 def _fixed(game: Game, image: Integers, open_sets: Flags, made: Flags, sizes: Integers, everything: int) -> int:
-    """How many boards that can be reached a symmetry leaves as they are."""
+    """Return the number of reachable boards that a symmetry leaves unchanged."""
     cycles, left = [], set(range(game.cells))
     while left:
         cycle, cell = 0, min(left)

@@ -1,4 +1,4 @@
-"""Layers in a folder: a file each, and what is said of them."""
+"""Folders of layers: one file per layer, and a manifest."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from ttt_envs.kept import mapped
 from ttt_envs.rules import Game
 
 FORMAT = 2
-"""version of a folder"""
+"""version of the folder format"""
 MANIFEST = "manifest.json"
 _HEADER = 1 << 12
-"""bytes allowed for the header of a file"""
+"""Maximum size of a file header in bytes."""
 
 
-class InUse(ValueError):  # noqa: N818  # nothing is wrong
+class InUse(ValueError):  # noqa: N818  # not an error
     """Another process builds in the folder."""
 
 
 def name_of(stones: int) -> str:
-    """Of the file of a layer."""
+    """Return the file name of a layer."""
     return f"{stones:02d}-layer.npy"
 
 
 class Folder:
-    """One file for each layer, and a manifest that says whose they are and holds their hashes."""
+    """One file for each layer, and a manifest with the game and the hashes of the files."""
 
     def __init__(self, path: Path, layers: Layers) -> None:
         self.path = path
@@ -48,16 +48,16 @@ class Folder:
             "dtype": layers.dtype.name,
         }
         self.stones = layers.stones
-        """of the first layer that is wanted here"""
-        self._begins: int | None = None  # what the manifest says
+        """number of stones of the first layer requested here"""
+        self._begins: int | None = None  # from the manifest
         self.kept = self._read_manifest()
-        """hashes of the files, by their names"""
+        """file name -> hash"""
 
     def _read_manifest(self) -> dict[str, str]:
-        """The hashes; none where there is no manifest yet.
+        """Return the hashes; none if there is no manifest yet.
 
         Raises:
-            ValueError: it is a manifest of something else.
+            ValueError: the manifest is of something else.
         """
         data = _manifest_of(self.path)
         if data is None:
@@ -75,25 +75,25 @@ class Folder:
         return {name: str(digest) for name, digest in data["layers"].items() if name in names}
 
     def begins_at(self, stones: int) -> bool:
-        """Whether there is a manifest, and by it so few stones are wanted here."""
+        """Return whether there is a manifest that requests layers from ``stones`` stones or fewer."""
         return self._begins is not None and self._begins <= stones
 
     def missing(self) -> list[int]:
-        """Layers that the manifest does not have."""
+        """Return the layers that the manifest lacks."""
         return [n for n in self.layers.all() if self.layers.size(n) > 0 and name_of(n) not in self.kept]
 
     def digest(self) -> str:
-        """SHA-256 of all: of the game and the hashes of the layers."""
+        """Return a SHA-256 over the game and the hashes of the layers."""
         lines = [f"{name} {value}" for name, value in self.said.items()]
         lines += [f"{name_of(n)} {self.kept.get(name_of(n), '')}" for n in self.layers.all()]
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
     def file(self, stones: int) -> Path:
-        """Of a layer."""
+        """Return the path of a layer's file."""
         return self.path / name_of(stones)
 
     def facts(self) -> dict[str, Any]:
-        """What is here, by the manifest: JSON-ready."""
+        """Return the contents by the manifest, JSON-ready."""
         there = [n for n in self.layers.all() if n not in self.missing()]
         entries = sum(map(self.layers.size, there))
         return {
@@ -107,10 +107,10 @@ class Folder:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Hold the folder, which is made where there is none.
+        """Hold the lock of the folder, which is created if missing.
 
         Raises:
-            InUse: another process holds it.
+            InUse: another process holds the lock.
         """
         with ExitStack() as stack:
             try:
@@ -123,17 +123,17 @@ class Folder:
             yield
 
     def has_changed(self) -> bool:
-        """Whether the manifest says something else than when it was last read."""
+        """Return whether the manifest has changed since it was last read."""
         return self._read_manifest() != self.kept
 
     def read_all(self) -> dict[int, Values]:
-        """All layers that are there and whole."""
+        """Return all layers that are present and intact."""
         self.kept = self._read_manifest()
         found = {stones: self.read(stones) for stones in self.layers.all()}
         return {stones: array for stones, array in found.items() if array is not None}
 
     def read(self, stones: int) -> Values | None:
-        """A layer, memory-mapped; None where its file is not there or damaged."""
+        """Return a layer, memory-mapped; None if its file is missing or damaged."""
         if self.layers.size(stones) == 0:
             return self._nothing()
         try:
@@ -146,16 +146,16 @@ class Folder:
             return None
 
     def mapped(self, stones: int) -> Values:
-        """A layer that this process has just written or checked."""
+        """Return a layer that this process has just written or checked."""
         if self.layers.size(stones) == 0:
             return self._nothing()
         with open_to_read(self.path / name_of(stones), self._most(stones)) as file:
             return self._checked(stones, mapped(file))
 
     def _nothing(self) -> Values:
-        """A layer in which all own sets have lines: it has no file."""
+        """Return an empty layer, in which all own sets have lines: it has no file."""
         array = np.empty(0, self.layers.dtype)
-        array.flags.writeable = False  # as all others, so that kernels are compiled once
+        array.flags.writeable = False  # like all others, so that kernels are compiled once
         return array
 
     def _checked(self, stones: int, array: NDArray[Any]) -> Values:
@@ -167,7 +167,7 @@ class Folder:
         return self.layers.size(stones) * self.layers.dtype.itemsize + _HEADER
 
     def check_room(self, needed: int) -> None:
-        """Raise ValueError where the disk has less than ``needed`` bytes."""
+        """Raise ValueError if the disk has less than ``needed`` bytes free."""
         tidy(self.path, [MANIFEST, *map(name_of, self.layers.all())])
         free = shutil.disk_usage(self.path).free
         if needed > free:
@@ -177,13 +177,13 @@ class Folder:
             )
 
     def write_manifest(self) -> None:
-        """Write what is here, and from how many stones on it is wanted."""
+        """Write the hashes of existing layers, and the number of stones of the first requested one."""
         with self._told(self.path / MANIFEST):
             write_json(self.path / MANIFEST, {**self.said, "stones": self.stones, "layers": self.kept})
 
     @contextmanager
     def _told(self, path: Path) -> Iterator[None]:
-        """What prevents a file from being written, in one sentence."""
+        """Turn an error from writing a file into a one-line message."""
         try:
             yield
         except OSError as problem:
@@ -204,10 +204,10 @@ class Folder:
 
 
 def _manifest_of(path: Path) -> dict[str, Any] | None:
-    """What the manifest in a folder says; None where there is none.
+    """Return the data of a folder's manifest; None if there is none.
 
     Raises:
-        ValueError: it is none of a table in layers.
+        ValueError: it is not the manifest of a table in layers.
     """
     try:
         data = read_json(path / MANIFEST, 1 << 20)
@@ -226,10 +226,10 @@ def _manifest_of(path: Path) -> dict[str, Any] | None:
 
 
 def open_folder(path: Path) -> Folder:
-    """What a folder holds, as its manifest says, finished or not.
+    """Open a folder by its manifest, finished or not.
 
     Raises:
-        ValueError: there is no table, or not of this format.
+        ValueError: there is no table, or it has another format.
     """
     data = _manifest_of(path)
     if data is None:

@@ -1,4 +1,4 @@
-"""Which layers a game has, what is in them, and what they take."""
+"""The layers of a game: their parts, sizes and memory requirements."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ from ttt_envs.compiling import Integers
 from ttt_envs.rules import Game
 
 LARGEST = 21
-"""cells up to which all layers are made"""
+"""Maximum number of cells for which all layers are built."""
 LARGEST_OF_ALL = 25
-"""cells up to which the last layers are made"""
+"""Maximum number of cells for which the last layers are built."""
 LARGEST_IN_DOUBLE = 16
-"""cells up to which values in memory are float64"""
+"""Maximum number of cells for which values in memory are float64."""
 NS_A_VALUE = 60
-"""nanoseconds that a value takes about, on one core of an AMD EPYC (family 25, model 17)"""
+"""Approximate nanoseconds per value, on one core of an AMD EPYC (family 25, model 17)."""
 
 
 class Estimate(NamedTuple):
-    """What it takes to solve a game by layers."""
+    """Resources needed to solve a game by layers."""
 
     by_stones: tuple[int, ...]
-    """values in the layer of 0, 1, ... stones; 0 where it is not made"""
+    """number of values in the layer of 0, 1, ... stones; 0 if it is not built"""
     disk: int
-    """bytes of all layers: in a folder, and what a table without one keeps in memory"""
+    """total bytes of all layers, in a folder or in memory"""
     memory: int
-    """bytes of memory that are needed at once where the layers go to a folder"""
+    """peak memory in bytes if the layers go to a folder"""
     memory_alone: int
-    """the same where they do not"""
+    """peak memory in bytes if they do not"""
 
     @property
     def seconds(self) -> float:
-        """How long it takes, about."""
+        """Approximate duration in seconds."""
         return sum(self.by_stones) * NS_A_VALUE / 1e9
 
 
 def tables_of(game: Game) -> tuple[Ranks, Classes]:
-    """What games of a board and a win length share: about 20 bytes for every set of cells."""
+    """Return the tables shared by games of a board and a win length: about 20 bytes for every set of cells."""
     return _tables(game.rows, game.columns, game.win_length)
 
 
@@ -55,15 +55,15 @@ def _tables(rows: int, columns: int, win_length: int) -> tuple[Ranks, Classes]:
 
 
 class Layers:
-    """Which layers a game has from a number of stones on, which parts they have, and where those begin.
+    """The layers of a game from a number of stones on, with their parts and offsets.
 
     Args:
-        game: up to 21 cells, or 25 where the first layers are left out.
-        stones: of the first layer that is wanted, the last to be made.
-        double: float64 instead of float32, where there are skips.
+        game: up to 21 cells, or 25 if the first layers are left out.
+        stones: number of stones of the first layer, the last to be built.
+        double: float64 instead of float32, if there are skips.
 
     Raises:
-        ValueError: a larger board, a number of stones that does not fit on it.
+        ValueError: the board is larger, or the number of stones does not fit on it.
     """
 
     def __init__(self, game: Game, stones: int = 0, *, double: bool = False) -> None:
@@ -81,36 +81,36 @@ class Layers:
         self.won = self.dtype.type(WON if game.skip_chance == 0 else 1)
         self.lost = self.dtype.type(-BYTES if game.skip_chance == 0 else -1)
         self.rounding = {"float32": 2.0**-24, "float64": 2.0**-50}.get(self.dtype.name, 0.0)
-        """how far a value may be from what those after it say: it was rounded in between"""
+        """maximum difference, by rounding, between a value and its recomputation from its successors"""
         self.ranks, self.classes = tables_of(game)
         self.widths: Integers = np.zeros((game.cells + 1, game.cells + 1), np.int64)
-        """int64[stones, own stones]: ranks in a part"""
+        """int64[stones, own stones]: number of ranks of a part"""
         self.starts: Integers = np.zeros((game.cells + 1, game.cells + 2), np.int64)
-        """int64[stones, own stones]: where a part begins in its layer; then how long the layer is"""
+        """int64[stones, own stones]: start of a part in its layer; the last is the length of the layer"""
         for n in range(game.cells + 1):
             for own in self.owns(n):
                 classes, self.widths[n, own] = self.shape(n, own)
                 self.starts[n, own + 1 :] += classes * self.widths[n, own]
 
     def owns(self, stones: int) -> range:
-        """How many of the stones may be the mover's: any number with skips, by turns half of them, rounded down."""
+        """Return the possible numbers of the mover's stones: all with skips; without, half of them, rounded down."""
         return range(stones + 1) if self.game.skip_chance > 0 else range(stones // 2, stones // 2 + 1)
 
     def all(self) -> range:
-        """The layers, in the order in which they are made."""
+        """Return the layers, in build order."""
         return range(self.game.cells, self.stones - 1, -1)
 
     def shape(self, stones: int, own: int) -> tuple[int, int]:
-        """Of a part: classes of own sets x ranks of the other's sets."""
+        """Return the shape of a part: classes of own sets x ranks of the other's sets."""
         cells = self.game.cells
         return int(self.classes.starts[own + 1] - self.classes.starts[own]), math.comb(cells - own, stones - own)
 
     def size(self, stones: int) -> int:
-        """Entries of a layer."""
+        """Return the number of entries of a layer."""
         return int(self.starts[stones, -1])
 
     def part(self, stones: int, own: int, layer: Values) -> Values:
-        """A part of a layer, [classes, ranks]."""
+        """Return a part of a layer, [classes, ranks]."""
         start, stop = self.starts[stones, own : own + 2]
         return layer[start:stop].reshape(self.shape(stones, own))
 
@@ -119,7 +119,7 @@ class Layers:
         cells, item = self.game.cells, self.dtype.itemsize
         by_stones = tuple(self.size(n) if n >= self.stones else 0 for n in range(cells + 1))
         shared = sum(array.nbytes for array in (*self.ranks[1:], *self.classes))
-        # of the position that has just been made, one part at a time
+        # afterstates, one part at a time
         made = max(
             (math.prod(self.shape(n + 1, own + 1)) for n in range(self.stones, cells) for own in self.owns(n)),
             default=0,
@@ -132,26 +132,26 @@ class Layers:
 
 
 def estimate(game: Game, *, stones: int = 0, folder: bool = True) -> Estimate:
-    """How many values each layer has, and how many bytes it takes to solve a game.
+    """Return the number of values per layer and the bytes needed to solve a game.
 
     Args:
-        game: as of :func:`build`.
-        stones: as of :func:`build`.
-        folder: the layers go to a folder.
+        game: as for :func:`build`.
+        stones: as for :func:`build`.
+        folder: whether the layers go to a folder.
 
     Raises:
-        ValueError: a larger board, no such number of stones.
+        ValueError: the board is larger, or the number of stones is invalid.
     """
     return layers_of(game, stones, folder).estimate()
 
 
 def layers_of(game: Game, stones: int, folder: bool) -> Layers:
-    """In float64 where they stay in memory and are few."""
+    """Return the layers, in float64 if they are small and stay in memory."""
     return Layers(game, stones, double=not folder and game.cells <= LARGEST_IN_DOUBLE)
 
 
 def check_memory(game: Game, *, stones: int = 0, folder: bool = True, memory: int | None = None) -> None:
-    """Raise ValueError where :func:`build` takes more memory than ``memory`` bytes, or than is free."""
+    """Raise ValueError if :func:`build` needs more memory than ``memory`` bytes, or than is free."""
     needed = estimate(game, stones=stones, folder=folder)
     wanted = needed.memory if folder else needed.memory_alone
     free = int(psutil.virtual_memory().available) if memory is None else memory

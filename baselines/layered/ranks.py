@@ -1,9 +1,9 @@
-"""Sets of cells by numbers: their ranks, and their classes under the symmetries of the board.
+"""Numbering of sets of cells: their ranks, and their classes under the symmetries of the board.
 
-A set of cells is a number with bit i for cell i. The *rank* of a set is its place among the sets of its size, smallest
-number first: the sum of C(p_j, j + 1) over its cells p_0 < p_1 < ... (the combinatorial number system; Knuth, The Art
-of Computer Programming 4A, 7.2.1.3). It does not depend on how many cells there are. The rank of a set *beside*
-another is that among the cells which the other leaves, counted from 0.
+A set of cells is an integer with bit i for cell i. The *rank* of a set is its index among the sets of its size, in
+order of these integers: the sum of C(p_j, j + 1) over its cells p_0 < p_1 < ... (the combinatorial number system;
+Knuth, The Art of Computer Programming 4A, 7.2.1.3). It does not depend on the number of cells. The rank of a set
+*beside* another is its rank among the cells outside the other, renumbered from 0.
 """
 
 from __future__ import annotations
@@ -22,50 +22,50 @@ Sets = NDArray[np.uint32]
 Places = NDArray[np.int32]
 
 IMAGES = 8
-"""a class and a symmetry are kept as one number, class * IMAGES + symmetry"""
+"""a class and a symmetry are stored as one integer, class * IMAGES + symmetry"""
 
 
 class Ranks(NamedTuple):
-    """Tables that turn sets of up to ``cells`` cells into ranks; sets are cut in ``low`` cells and the rest."""
+    """Tables that map sets of up to ``cells`` cells to ranks; sets are split into ``low`` cells and the rest."""
 
     low: int
-    """how many cells the lower part of a set has"""
+    """number of cells in the lower part of a set"""
     sets: Sets
     """uint32[2**cells]: all sets, by their size and then their rank"""
     starts: Integers
-    """int64[cells + 2]: where the sets of a size begin in ``sets``"""
+    """int64[cells + 2]: start of the sets of a size in ``sets``"""
     low_rank: Sets
-    """uint32[2**low]: what a lower part adds to the rank of its set"""
+    """uint32[2**low]: contribution of a lower part to the rank of its set"""
     high_rank: Sets
-    """uint32[cells + 1, 2**(cells - low)]: what a higher part adds to the rank of a set of this size"""
+    """uint32[cells + 1, 2**(cells - low)]: contribution of a higher part to the rank of a set of this size"""
     thirds: Sets
     """uint32[2**low]: a part of a set with its bits read as digits in base 3"""
     squeezed: NDArray[np.uint16]
-    """uint16[3**(low + 1) // 2]: of a half board by its key, 1 a cell that is left out and 2 a cell of a set: the set
-    among the cells that are not left out. No two disjoint or other sets have a key beyond"""
+    """uint16[3**(low + 1) // 2]: by the key of a half board, with 1 for a removed cell and 2 for a cell of a set: the
+    set renumbered among the remaining cells. The keys of any two sets, disjoint or not, are within this range"""
 
 
 class Classes(NamedTuple):
     """The sets of a game without a line, up to the symmetries of its board.
 
-    The leader of a class is the image with the smallest number.
+    The leader of a class is its canonical set, the one with the smallest number.
     """
 
     places: Places
-    """int32[2**cells]: of every set its class, from 0 among those of its size, times ``IMAGES``, plus the symmetry
-    that turns it into its leader, 0 for the leader; -1 for a set with a line"""
+    """int32[2**cells]: for every set its class, from 0 among those of its size, times ``IMAGES``, plus the symmetry
+    that maps it to its leader, 0 for the leader; -1 for a set with a line"""
     leaders: Sets
     """uint32[classes]: the leaders, by their size"""
     starts: Integers
-    """int64[cells + 2]: where those of a size begin in ``leaders``"""
+    """int64[cells + 2]: start of the leaders of a size in ``leaders``"""
     low_images: Sets
-    """uint32[S, 2**low]: what the symmetries make of the lower part of a set"""
+    """uint32[S, 2**low]: the lower part of a set under each symmetry"""
     high_images: Sets
-    """uint32[S, 2**(cells - low)]: and of its higher part"""
+    """uint32[S, 2**(cells - low)]: its higher part under each symmetry"""
 
 
 class Halves(NamedTuple):
-    """All sets of some cells with their cells moved, cut in the lower (count + 1) // 2 of them and the rest."""
+    """All sets of some cells after these are moved, split into the lower (count + 1) // 2 cells and the rest."""
 
     low: Sets
     """uint32[2**lower cells], or longer"""
@@ -74,7 +74,7 @@ class Halves(NamedTuple):
 
 
 def ranks_of(cells: int) -> Ranks:
-    """The tables for boards of so many cells, 1 to 25."""
+    """Return the tables for boards of ``cells`` cells, 1 to 25."""
     low = (cells + 1) // 2
     numbers = np.arange(1 << cells, dtype=np.uint32)
     sizes = _sizes(numbers)
@@ -86,7 +86,7 @@ def ranks_of(cells: int) -> Ranks:
     for high in range(1 << (cells - low)):
         above = int(high).bit_count()
         for below in range(min(low, cells - above) + 1):
-            first = (1 << below) - 1  # of rank 0, so that all of the rank is the higher part's
+            first = (1 << below) - 1  # of rank 0, so that the rank is entirely the higher part's
             high_rank[above + below, high] = ranks[high << low | first]
     thirds = np.zeros(1 << low, np.uint32)
     for cell in range(low):
@@ -101,7 +101,7 @@ def ranks_of(cells: int) -> Ranks:
 
 
 def classes_of(game: Game, ranks: Ranks) -> Classes:
-    """The classes of all sets without a line, in a second for 20 cells."""
+    """Return the classes of all sets without a line, in a second for 20 cells."""
     cells, low = game.cells, ranks.low
     images = inverse(symmetries(game))  # where a cell goes
     low_images = spread_all(images[:, :low])
@@ -114,14 +114,14 @@ def classes_of(game: Game, ranks: Ranks) -> Classes:
 
 
 def _sizes(sets: Sets) -> NDArray[np.uint8]:
-    sizes = np.zeros(len(sets), np.uint8)  # narrow, for numpy sorts such numbers in linear time
+    sizes = np.zeros(len(sets), np.uint8)  # narrow, because numpy sorts such integers in linear time
     for cell in range(32):
         sizes += (sets >> np.uint32(cell) & np.uint32(1)).astype(np.uint8)
     return sizes
 
 
 def spread_all(to: Integers) -> Sets:
-    """uint32[S, 2**n]: all sets of n cells with their cells moved, cell i to ``to[s, i]``."""
+    """Return uint32[S, 2**n]: all sets of n cells, with cell i moved to ``to[s, i]``."""
     out = np.zeros((len(to), 1), np.uint32)
     for moved in np.uint32(1) << to.T.astype(np.uint32):
         out = np.concatenate([out, out | moved[:, None]], axis=1)
@@ -130,7 +130,7 @@ def spread_all(to: Integers) -> Sets:
 
 @inlined
 def spread(to: Integers, count: int, first: int, out: Sets) -> None:
-    """All sets of the cells ``first`` to ``first + count - 1``, with cell i moved to ``to[i]``: into out[2**count]."""
+    """Write all sets of the cells ``first`` to ``first + count - 1``, with cell i moved to ``to[i]``: out[2**count]."""
     out[0] = 0
     for i in range(count):
         moved = np.uint32(wide(1) << to[first + i])
@@ -140,7 +140,7 @@ def spread(to: Integers, count: int, first: int, out: Sets) -> None:
 
 @inlined
 def spread_halves(to: Integers, count: int, out: Halves) -> None:
-    """The same of the first ``count`` cells: what :func:`joined` reads."""
+    """Do :func:`spread` for the first ``count`` cells, in halves as :func:`joined` reads them."""
     half = (count + 1) // 2
     spread(to, half, 0, out.low)
     spread(to, count - half, half, out.high)
@@ -148,14 +148,14 @@ def spread_halves(to: Integers, count: int, out: Halves) -> None:
 
 @inlined
 def joined(bits: int, count: int, halves: Halves) -> int:
-    """A set of ``count`` cells with its cells moved."""
+    """Return a set of ``count`` cells after its cells are moved."""
     half = (count + 1) // 2
     return wide(halves.low[bits & ((wide(1) << half) - 1)]) | wide(halves.high[bits >> half])
 
 
 @inlined
 def rank_in(bits: int, size: int, low: int, low_rank: Sets, high_rank: Sets) -> int:
-    """The rank of a set of ``size`` cells."""
+    """Return the rank of a set of ``size`` cells."""
     return wide(low_rank[bits & ((wide(1) << low) - 1)]) + wide(high_rank[size, bits >> low])
 
 
@@ -170,7 +170,7 @@ def rank_beside(
     thirds: Sets,
     squeezed: NDArray[np.uint16],
 ) -> int:
-    """The rank of a set of ``size`` cells beside another."""
+    """Return the rank of a set of ``size`` cells beside another."""
     ones = (wide(1) << low) - 1
     below = other & ones
     of_low = squeezed[wide(thirds[below]) + 2 * wide(thirds[bits & ones])]
@@ -180,7 +180,7 @@ def rank_beside(
 
 @inlined
 def image(bits: int, symmetry: int, low: int, low_images: Sets, high_images: Sets) -> int:
-    """What a symmetry makes of a set."""
+    """Return a set under a symmetry."""
     return wide(low_images[symmetry, bits & ((wide(1) << low) - 1)]) | wide(high_images[symmetry, bits >> low])
 
 
@@ -188,15 +188,15 @@ def image(bits: int, symmetry: int, low: int, low_images: Sets, high_images: Set
 def entry_of(
     own: int, other: int, ranks: Ranks, classes: Classes, starts: Integers, widths: Integers
 ) -> tuple[int, int]:
-    """Where V(A, B) stands, of sets without lines: the layer, and the entry in it.
+    """Return the location of V(A, B), for sets without lines: the layer, and the entry in it.
 
     Args:
         own: A, the mover's stones.
-        other: B, the other player's.
+        other: B, the other player's stones.
         ranks: of the board.
         classes: of the game.
-        starts: int64[stones, own stones], where a part begins in its layer.
-        widths: int64[stones, own stones], ranks in a part.
+        starts: int64[stones, own stones], start of a part in its layer.
+        widths: int64[stones, own stones], number of ranks of a part.
     """
     low, _, _, low_rank, high_rank, thirds, squeezed = ranks
     places, _, _, low_images, high_images = classes
@@ -220,7 +220,7 @@ def _classify(
     leaders: Sets,
     starts: Integers,
 ) -> int:
-    """Fill the arrays of :class:`Classes`; the number of classes."""
+    """Fill the arrays of :class:`Classes`; return the number of classes."""
     low, sets, first, _, _, _, _ = ranks
     cells = len(first) - 2
     places[:] = -1

@@ -1,19 +1,19 @@
-"""The values of a layer from those of the next: what the solver by layers spends its time on.
+"""Computes the values of a layer from those of the next: the hot loop of the layered solver.
 
-A position is a pair of sets (A, B): the mover's stones and the other player's. Exchanging the colours makes one table
-serve both movers. V(A, B) is its value to the mover: 1 where A has a line, -1 where B has one, 0 on a full board, and
-else the best of what a stone on an empty cell c leads to, W(A + c, B). W(A, B) is what the position that a mover has
-just made is worth to him, before chance says who moves next:
+A position is a pair of sets (A, B): the mover's stones and the other player's. By exchanging the colours, one table
+serves both movers. V(A, B) is its value for the mover: 1 if A has a line, -1 if B has one, 0 on a full board, and else
+the maximum over stones on an empty cell c of W(A + c, B). The afterstate value W(A, B) is the value for the player who
+has just moved, before chance decides the next mover:
 
     W(A, B) = skip_chance * V(A, B) - (1 - skip_chance) * V(B, A)
 
-Positions with n stones are a *layer*, those of them with a own stones a *part*, which is an array [classes of sets A
+Positions with n stones form a *layer*, those of them with a own stones a *part*, which is an array [classes of sets A
 without a line, ranks of B beside A]. So a layer follows from the next one, part by part. W is read far more often than
-it has entries, and V(B, A) is anywhere in memory: that is why W is computed first, for one part at a time.
+it has entries, and V(B, A) is scattered in memory; so W is computed first, for one part at a time.
 
-Without skips a value is one signed byte that tells the distance, too: 128 - d where the mover wins in d plies, d - 128
-where he loses in d plies, 0 for a draw. So a better result is a larger number: the winner is as fast, the loser as slow
-as can be, and W is V with its sign turned, one nearer to 0.
+Without skips a value is one signed byte that includes the distance: 128 - d if the mover wins in d plies, d - 128 if he
+loses in d plies, 0 for a draw. So a better result is a larger number: winners minimise and losers maximise the
+distance, and W is V with its sign changed, one nearer to 0.
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ from ttt_envs.rules import legal_bits, skip_chance_of
 Values = NDArray[Any]
 """float64 or float32; int8 without skips"""
 WON = 127
-"""in bytes: what a stone is worth that wins; a lost position that is over is at -128"""
+"""byte value of a stone that wins; a lost position that is over has -128"""
 BYTES = 128
-"""in bytes: a result is so far from 0, less its distance in plies"""
+"""absolute byte value of a decisive result, before its distance in plies is subtracted"""
 
 
 class _Beside(NamedTuple):
-    """What makes ranks beside the leaders of sets of the other's stones: see :func:`_find_turned`."""
+    """Tables for the ranks beside the leaders of sets of the other's stones: see :func:`_find_turned`."""
 
     low_keys: Sets
     """uint32[leaders]: the keys of their lower halves"""
     high_keys: Sets
-    """uint32[leaders]: and of their upper halves"""
+    """uint32[leaders]: the keys of their upper halves"""
     low_left: NDArray[np.uint8]
-    """uint8[leaders]: how many cells their lower halves leave"""
+    """uint8[leaders]: number of cells outside their lower halves"""
     of_high: Sets
-    """uint32[low + 1, 2**(cells - low)]: what the upper half of an own set adds to its rank, by how many cells are left
-    in the lower half"""
+    """uint32[low + 1, 2**(cells - low)]: contribution of the upper half of an own set to its rank, by the number of
+    remaining cells in the lower half"""
     image_low_keys: Sets
-    """uint32[IMAGES]: what the lower halves of the images of an own set add to a key"""
+    """uint32[IMAGES]: contributions to keys of the lower halves of an own set under each symmetry"""
     image_high_keys: Sets
-    """uint32[IMAGES]: and their upper halves"""
+    """uint32[IMAGES]: contributions of the upper halves"""
 
 
 @compiled_at_once_allocating
@@ -67,21 +67,21 @@ def afterstates(
     turned: Values,
     out: Values,
 ) -> None:
-    """W of the classes ``start`` to ``stop - 1`` of sets of ``own`` stones, beside sets of ``other``.
+    """Compute W of the classes ``start`` to ``stop - 1`` of sets of ``own`` stones, beside sets of ``other``.
 
-    Where the other set has a line, W has no meaning: the game was over before.
+    If the other set has a line, W is meaningless, because the game was over before.
 
     Args:
         start: the first class.
         stop: the class after the last.
-        own: stones of who has just moved.
-        other: stones of the other player.
+        own: number of stones of the last player.
+        other: number of stones of the other player.
         ranks: of the board.
         classes: of the game.
         parameters: ``Game.parameters``.
-        same: V[classes of own, ranks of other], where turns may be skipped.
+        same: V[classes of own, ranks of other], read with skips only.
         turned: V[classes of other, ranks of own].
-        out: written, as ``same``.
+        out: written, of the shape of ``same``.
     """
     _, sets, first, _, _, _, _ = ranks
     _, leaders, leader_starts, _, _ = classes
@@ -101,7 +101,7 @@ def afterstates(
         _empty_cells(mine, parameters, empty)
         spread_halves(empty, left, halves)
         _key_images(mine, ranks, classes, beside)
-        # apart from reading there, so that many of these entries, which are anywhere, are under way at once
+        # a separate loop before the reads, so that many of these scattered reads are in flight at once
         _find_turned(left, halves, others, turned.shape[1], ranks, classes, beside, at)
         _weigh(skip, same, row, everywhere, at, out[row])
 
@@ -120,24 +120,26 @@ def best(
     after: Values,
     out: Values,
 ) -> None:
-    """V of the classes ``start`` to ``stop - 1`` of sets of ``own`` stones, beside sets of ``other``; not all cells.
+    """Compute V of the classes ``start`` to ``stop - 1`` of sets of ``own`` stones, beside sets of ``other``.
+
+    The board must not be full.
 
     Args:
         start: the first class.
         stop: the class after the last.
-        own: stones of the mover.
-        other: stones of the other player.
+        own: number of stones of the mover.
+        other: number of stones of the other player.
         ranks: of the board.
         classes: of the game.
         parameters: ``Game.parameters``.
-        won, lost: the values of a line of the mover's and of the other player's, of the type of all values.
+        won, lost: the values of a line of the mover and of the other player, of the type of all values.
         after: W[classes of own + 1, ranks of other].
         out: written, [classes of own, ranks of other].
     """
     _, sets, first, _, _, _, _ = ranks
     places, leaders, leader_starts, _, _ = classes
     cells = len(first) - 2
-    count = cells - own  # cells that the mover's stones leave
+    count = cells - own  # cells outside the mover's stones
     others = sets[first[other] :]
     ranks_with = _ranks_with(count, after.shape[1], other, ranks)
     empty, to = np.zeros(cells, np.int64), np.zeros(cells, np.int64)
@@ -156,7 +158,7 @@ def best(
                 continue
             worth = after[place // IMAGES]
             symmetry = place & (IMAGES - 1)
-            if symmetry == 0:  # the leader itself: its sets stand in the same order
+            if symmetry == 0:  # the leader itself: its sets have the same order
                 for i in range(len(at)):
                     values[at[i]] = max(values[at[i]], worth[i])
                 continue
@@ -174,7 +176,7 @@ def best(
 
 @inlined
 def _empty_cells(bits: int, parameters: Parameters, out: Integers) -> None:
-    """The cells that a set leaves, into ``out``."""
+    """Write the cells outside a set into ``out``."""
     left = legal_bits(bits, wide(0), parameters)
     count = 0
     for cell in range(len(out)):
@@ -185,18 +187,18 @@ def _empty_cells(bits: int, parameters: Parameters, out: Integers) -> None:
 
 @inlined_allocating
 def _room(count: int) -> Halves:
-    """For all sets of so many cells."""
+    """Allocate for all sets of ``count`` cells."""
     half = (count + 1) // 2
     return Halves(np.zeros(1 << half, np.uint32), np.zeros(1 << (count - half), np.uint32))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Positions after moves
+# Afterstates
 
 
 @inlined_allocating
 def _beside(own: int, other: int, count: int, ranks: Ranks, classes: Classes) -> _Beside:
-    """For sets of ``own`` stones and the ``count`` leaders of those of ``other``; nothing yet for a certain own set."""
+    """Return the tables for ``own`` stones and the ``count`` leaders of ``other``, not yet for a specific own set."""
     low, _, first, low_rank, high_rank, thirds, _ = ranks
     _, leaders, leader_starts, _, _ = classes
     low_ones = (wide(1) << low) - 1
@@ -212,7 +214,7 @@ def _beside(own: int, other: int, count: int, ranks: Ranks, classes: Classes) ->
     for left in range(low + 1):
         for bits in range(highs):
             below = own - count_bits(wide(bits))
-            if 0 <= below <= left:  # the lowest cells add nothing
+            if 0 <= below <= left:  # the lowest cells contribute nothing
                 lowest = (wide(1) << below) - 1
                 of_high[left, bits] = rank_in(wide(bits) << left | lowest, own, low, low_rank, high_rank)
     return _Beside(low_keys, high_keys, low_left, of_high, np.zeros(IMAGES, np.uint32), np.zeros(IMAGES, np.uint32))
@@ -220,7 +222,7 @@ def _beside(own: int, other: int, count: int, ranks: Ranks, classes: Classes) ->
 
 @inlined
 def _key_images(mine: int, ranks: Ranks, classes: Classes, beside: _Beside) -> None:
-    """Take the images of an own set."""
+    """Store the keys of an own set under all symmetries."""
     low, _, _, _, _, thirds, _ = ranks
     _, _, _, low_images, high_images = classes
     for s in range(len(low_images)):
@@ -233,20 +235,20 @@ def _key_images(mine: int, ranks: Ranks, classes: Classes, beside: _Beside) -> N
 def _find_turned(
     count: int, halves: Halves, others: Sets, width: int, ranks: Ranks, classes: Classes, beside: _Beside, at: Sets
 ) -> None:
-    """Where V(B, A) stands for one set A, whose images ``beside`` has, and all sets B beside it; 0 where B has a line.
+    """Find the entries of V(B, A) for one set A, set by :func:`_key_images`, and all sets B beside it.
 
-    That is in the row of the leader of B, at the rank of the image of A beside it; :func:`.ranks.rank_beside` says how
-    that is made. Most of its parts are the same for many B.
+    The entry is in the row of the leader of B, at the rank beside it of A under the same symmetry, computed as in
+    :func:`.ranks.rank_beside`. Most of its parts are the same for many B.
 
     Args:
-        count: cells that A leaves.
-        halves: all sets of these.
+        count: number of cells outside A.
+        halves: all sets of these cells.
         others: B among these cells, by rank.
-        width: the length of a row.
+        width: length of a row.
         ranks: of the board.
         classes: of the game.
         beside: of these sets.
-        at: written, by rank of B.
+        at: written, by rank of B; 0 if B has a line.
     """
     _, _, _, low_rank, _, _, squeezed = ranks
     places, _, _, _, _ = classes
@@ -264,7 +266,7 @@ def _find_turned(
 
 @inlined
 def _weigh(skip: float, same: Values, row: int, everywhere: Values, at: Sets, out: Values) -> None:
-    """W(A, B) for one set A and all sets B, from V(A, B) in ``same[row]`` and V(B, A) in ``everywhere[at]``."""
+    """Compute W(A, B) for one set A and all sets B, from V(A, B) in ``same[row]`` and V(B, A) in ``everywhere[at]``."""
     if skip > 0:
         skipped = same[row]
         for i in range(len(out)):
@@ -281,7 +283,7 @@ def _weigh(skip: float, same: Values, row: int, everywhere: Values, at: Sets, ou
 
 @inlined_allocating
 def _ranks_with(count: int, width: int, size: int, ranks: Ranks) -> Sets:
-    """uint32[count, width]: of the sets of a size that leave one of ``count`` cells, the ranks among all."""
+    """Return uint32[count, width]: for each of ``count`` cells, the ranks of the sets of a size that avoid it."""
     low, sets, first, low_rank, high_rank, _, _ = ranks
     out = np.zeros((count, width), np.uint32)
     for gap in range(count):
@@ -296,7 +298,7 @@ def _ranks_with(count: int, width: int, size: int, ranks: Ranks) -> Sets:
 def _places_beside(
     leader: int, empty: Integers, count: int, gap: int, symmetry: int, ranks: Ranks, classes: Classes, to: Integers
 ) -> None:
-    """Where the empty cells but one, ``empty[gap]``, go under a symmetry, among those that the leader leaves."""
+    """Find the new indices of the empty cells except ``empty[gap]`` under a symmetry, outside the leader."""
     low, _, _, _, _, _, _ = ranks
     _, _, _, low_images, high_images = classes
     left = wide(0)
@@ -311,16 +313,16 @@ def _places_beside(
 def _take_better(
     worth: Values, others: Sets, size: int, count: int, moved: Halves, ranks: Ranks, at: Sets, values: Values
 ) -> None:
-    """Take what a move is worth where that is better: of sets of a size by their ranks once their cells are moved.
+    """Raise values to those of a move, for sets of a size by their ranks after their cells are moved.
 
     Args:
-        worth: by rank of the moved set.
+        worth: values of the move, by rank of the moved set.
         others: the sets, among ``count`` cells.
         size: of these sets.
-        count: cells that the stones leave.
-        moved: all sets of these, moved.
+        count: number of cells outside the stones.
+        moved: all sets of these cells, moved.
         ranks: of the board.
-        at: where the value of a set stands.
+        at: index of the value of each set.
         values: changed.
     """
     low, _, _, low_rank, high_rank, _, _ = ranks
@@ -331,7 +333,7 @@ def _take_better(
 
 @inlined
 def _mark_lost(lost: float, others: Sets, count: int, halves: Halves, places: Places, values: Values) -> None:
-    """Where the other player has a line."""
+    """Set the values of positions in which the other player has a line."""
     for i in range(len(values)):
         theirs = joined(wide(others[i]), count, halves)
         values[i] = lost if places[theirs] < 0 else values[i]

@@ -1,4 +1,4 @@
-"""The values of positions, read from layers."""
+"""Reads the values of positions from layers."""
 
 from __future__ import annotations
 
@@ -15,27 +15,28 @@ from ttt_envs.rules import Game
 
 
 class LayeredTable:
-    """The values of all positions of a game from a number of stones on, made by :func:`build` or read from a folder.
+    """The values of all positions with at least some number of stones, from :func:`build` or a folder.
 
-    Without skips it has the positions of alternate play only: the mover has as many stones as the other, or one fewer.
+    Without skips it has the positions of alternating play only: the mover has as many stones as the other, or one
+    fewer.
     """
 
     def __init__(self, layers: Layers, read: Callable[[int], Values]) -> None:
         self.game = layers.game
         self.stones = layers.stones
-        """of the first layer that it has"""
+        """number of stones of its first layer"""
         self.dtype = layers.dtype
         """int8 without skips, else float32, or float64 in memory up to 16 cells"""
         self.error = (self.game.cells + 1) * 2.0**-25 if layers.dtype == np.float32 else 0.0
-        """how far a value may be from the exact one, apart from rounding in float64: every layer rounds once"""
+        """maximum difference of a value from the exact one, apart from float64 rounding: each layer rounds once"""
         self.layers = layers
         self._read = read
 
     def layer(self, stones: int) -> Values:
-        """All values of the positions with so many stones, read-only, one part behind the other.
+        """Return all values of the positions with ``stones`` stones, read-only, the parts concatenated.
 
         Raises:
-            ValueError: it is not in the table, or its file is damaged.
+            ValueError: the layer is not in the table, or its file is damaged.
         """
         if not self.stones <= stones <= self.game.cells:
             raise ValueError(
@@ -45,40 +46,40 @@ class LayeredTable:
         return self._read(stones)
 
     def part(self, stones: int, own: int) -> Values:
-        """V of the positions with so many stones, ``own`` of them the mover's, read-only: [classes, ranks].
+        """Return V of the positions with ``stones`` stones, ``own`` of them the mover's, read-only: [classes, ranks].
 
         Raises:
-            ValueError: as :meth:`layer`.
+            ValueError: as for :meth:`layer`.
         """
         return self.layers.part(stones, own, self.layer(stones))
 
     def values(self, boards: Boards) -> Reals:
-        """The expected result of best play by both, to the mover: float64[B] from -1 to 1.
+        """Return the expected result under best play by both players, for the mover: float64[B] from -1 to 1.
 
-        A finished board has the result that stands on it.
+        The value of a finished board is its result.
 
         Raises:
-            ValueError: without skips, a position that no alternate play leads to; one with too few stones.
+            ValueError: without skips, a position is unreachable by alternating play; or one has too few stones.
         """
         found = self._values(boards)
         return np.sign(found) if self.game.skip_chance == 0 else found
 
     def action_values(self, boards: Boards) -> Reals:
-        """What each move is worth to the mover: float64[B, rows * columns], NaN where illegal.
+        """Return the value of each move for the mover: float64[B, rows * columns], NaN where illegal.
 
         Raises:
-            ValueError: as :meth:`values`; only what the moves lead to must be in the table.
+            ValueError: as for :meth:`values`; only the successors must be in the table.
         """
         found = self._action_values(boards)
         return np.sign(found) if self.game.skip_chance == 0 else found
 
     def distances(self, boards: Boards) -> Integers:
-        """Plies to the end under best play, int64[B]: the winner is as fast, the loser as slow as can be.
+        """Return the plies to the end under best play, int64[B]: winners minimise and losers maximise this distance.
 
-        A drawn position ends with the full board, a finished one is at 0.
+        A drawn position ends with the full board; a finished one has distance 0.
 
         Raises:
-            ValueError: as :meth:`values`; the game has skips, and then no player knows how long it takes.
+            ValueError: as for :meth:`values`; or the game has skips, so that the distance is random.
         """
         check_distance(self.game)
         empty = np.count_nonzero(boards.cells == 0, axis=1)
@@ -87,10 +88,10 @@ class LayeredTable:
         return np.where(goes_on, _plies(found, empty), 0)
 
     def action_distances(self, boards: Boards) -> Integers:
-        """Plies to the end with each move, its own included: int64[B, rows * columns], -1 where illegal.
+        """Return the plies to the end with each move, including it: int64[B, rows * columns], -1 where illegal.
 
         Raises:
-            ValueError: as :meth:`distances`.
+            ValueError: as for :meth:`distances`.
         """
         check_distance(self.game)
         empty = np.count_nonzero(boards.cells == 0, axis=1, keepdims=True)
@@ -98,7 +99,7 @@ class LayeredTable:
         return np.where(np.isnan(found), -1, _plies(np.nan_to_num(found), empty))
 
     def _values(self, boards: Boards) -> Reals:
-        """As entries of the table."""
+        """Return values in the units of the table."""
         own, other, goes_on = self._sets(boards)
         places = self.layers.classes.places
         made, met = places[own] < 0, places[other] < 0
@@ -107,7 +108,7 @@ class LayeredTable:
         return out
 
     def _action_values(self, boards: Boards) -> Reals:
-        """As entries of the table."""
+        """Return action values in the units of the table."""
         own, other, goes_on = self._sets(boards)
         places, skip = self.layers.classes.places, self.game.skip_chance
         legal = boards.legal(self.game) & goes_on[:, None]
@@ -121,12 +122,12 @@ class LayeredTable:
         if skip > 0:
             worth[left] = skip * self._look_up(made, theirs) - (1 - skip) * turned
         else:
-            worth[left] = np.sign(turned) - turned  # a ply further away
+            worth[left] = np.sign(turned) - turned  # one ply further away
         out[row, cell] = worth + 0.0  # no -0.0
         return out
 
     def _sets(self, boards: Boards) -> tuple[Integers, Integers, Flags]:
-        """The mover's stones and the other's, int64[B] each, and where the game goes on, bool[B]."""
+        """Return the mover's stones and the other's, int64[B] each, and whether the game is in progress, bool[B]."""
         places, cells = self.layers.classes.places, self.game.cells
         seen = boards.own_first()
         powers = np.left_shift(1, np.arange(cells))
@@ -144,7 +145,7 @@ class LayeredTable:
         return own, other, goes_on
 
     def _look_up(self, own: Integers, other: Integers) -> Reals:
-        """V of pairs of sets without lines, int64[K] each, as an entry of the table."""
+        """Return V of pairs of sets without lines, int64[K] each, in the units of the table."""
         stones = np.empty(len(own), np.int64)
         entries = np.empty(len(own), np.int64)
         layers = self.layers
@@ -160,7 +161,7 @@ class LayeredTable:
 
 
 def check_distance(game: Game) -> None:
-    """Raise ValueError for a game in which no player knows how many plies are left."""
+    """Raise ValueError for a game with skips, in which the number of plies left is random."""
     if game.skip_chance > 0:
         raise ValueError(
             f"distance is a number of plies only without skips, and this game has skip_chance="
@@ -169,7 +170,7 @@ def check_distance(game: Game) -> None:
 
 
 def _plies(found: Reals, empty: Integers) -> Integers:
-    """Plies to the end by values in bytes; a draw fills the empty cells."""
+    """Return the plies to the end by byte values; a draw fills the empty cells."""
     return np.where(found == 0, empty, BYTES - np.abs(found).astype(np.int64))
 
 
@@ -184,6 +185,6 @@ def _find(
     stones: Integers,
     entries: Integers,
 ) -> None:
-    """Where V(A, B) stands: the layer, and the entry in it."""
+    """Find the locations of V(A, B): the layer, and the entry in it."""
     for i in range(len(own)):
         stones[i], entries[i] = entry_of(own[i], other[i], ranks, classes, starts, widths)

@@ -1,27 +1,26 @@
-"""Monte Carlo tree search: UCT with chance nodes for the turns that may be skipped, compiled, many positions at once.
+"""Monte Carlo tree search: UCT with chance nodes for turns that may be skipped, compiled, for batches of positions.
 
-Every simulation goes down the tree from the position, adds one move, judges the position behind it and passes the
-result back along its path (Kocsis and Szepesvari, "Bandit based Monte-Carlo planning", 2006; Browne et al., "A survey
-of Monte Carlo tree search methods", 2012):
+Every simulation descends the tree from the position, expands one move, evaluates the new position and backs the result
+up along its path (Kocsis and Szepesvari, "Bandit based Monte-Carlo planning", 2006; Browne et al., "A survey of Monte
+Carlo tree search methods", 2012):
 
-- *Down.* Where moves have not been tried, one of them is drawn and tried; else the move with the largest
+- *Selection.* At a node with untried moves, one of them is drawn and expanded; else the move with the largest
   ``mean + c * sqrt(ln N / n)`` is followed, n its visits and N those of the position. A move that does not end the game
-  leads to a chance node: the simulation draws whose turn is next, and either turn has a subtree and counts of its own.
-- *Judge.* Random moves to the end of the game, or the values of another policy.
-- *Back.* The result is kept for the player who made the move, whoever that was; after a skip the same player moves
-  again, so no sign depends on the ply.
+  leads to a chance node: the simulation draws the next mover, and each turn has its own subtree and counts.
+- *Evaluation.* Random moves to the end of the game, or the values of another policy.
+- *Backup.* The result is stored for the player who made the move; after a skip the same player moves again, so no sign
+  depends on the ply.
 
-With ``decisive`` a player who can win with one stone does, and one who must stop a stone that wins tries that first,
-and nothing else where no turn can be skipped (Teytaud and Teytaud, "On the huge benefit of decisive moves in
-Monte-Carlo tree search algorithms", 2010). And results that are certain are passed on as such (Winands, Bjornsson and
-Saito, "Monte-Carlo tree search solver", 2008): a position is *known* where a move surely wins or all moves are known, a
-move where it ends the game or both turns after it are known, and then it is worth (1 - p) of one and p of the other.
-What is known takes the place of what was sampled.
+With ``decisive``, a player with a winning stone plays it, and a player who must block a winning stone tries that first,
+and nothing else if turns are never skipped (Teytaud and Teytaud, "On the huge benefit of decisive moves in Monte-Carlo
+tree search algorithms", 2010). And solved values are propagated (Winands, Bjornsson and Saito, "Monte-Carlo tree search
+solver", 2008): a position is *solved* if a move surely wins or all moves are solved, a move if it ends the game or both
+turns after it are solved, and then its value is (1 - p) of one and p of the other. Solved values replace sampled ones.
 
-A rollout that also says how likely moves are guides the search: see :mod:`baselines.mcts.guided`.
+A rollout policy with priors guides the search: see :mod:`baselines.mcts.guided`.
 
 Simulation s of a position with a 64-bit key draws from ``splitmix64(key, s)`` alone. So a search is the same in one run
-or in many, alone or beside others.
+or in many, alone or in a batch.
 """
 
 from __future__ import annotations

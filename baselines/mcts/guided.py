@@ -1,23 +1,24 @@
-"""One simulation of a search that a judge guides: it says how likely moves are, and what positions are worth.
+"""One simulation of a search guided by a network: priors for moves, and values for positions.
 
-Down the tree the moves are chosen by one of two rules, to a move that was never made:
+Selection descends to an unvisited move by one of two rules:
 
 - *PUCT* (Silver et al., "A general reinforcement learning algorithm that masters chess, shogi, and Go through
-  self-play", 2018): the largest ``q + c * p * sqrt(1 + N) / (1 + n)``, p what the judge thinks likely, N the
-  simulations of all moves and n those of the move;
+  self-play", 2018): the largest ``q + c * p * sqrt(1 + N) / (1 + n)``, p the prior, N the simulations of all moves and
+  n those of the move;
 - *Gumbel* (Danihelka et al., "Policy improvement by planning with Gumbel", 2022, section 5): the largest
-  ``p' - n / (1 + N)``, where ``p' = softmax(log p + (visit_scale + max n) * value_scale * q)``. At the root the moves
-  are considered by sequential halving: of those made as often as is wanted now, the one with the largest
+  ``p' - n / (1 + N)``, where ``p' = softmax(log p + (visit_scale + max n) * value_scale * q)``. At the root, moves are
+  considered by sequential halving: among those with the scheduled number of visits, the one with the largest
   ``g + log p + (visit_scale + max n) * value_scale * q``, g the Gumbel noise.
 
-A move that was never made has for q the mean of what the judge thinks of the position and of its moves' values, as they
-are likely (appendix D there).
+The q of an unvisited move is the mixed value: the mean of the position's raw value and its moves' values weighted by
+their priors (appendix D there).
 
-A move that does not end the game leads to an afterstate, where chance has its turn (Antonoglou et al., "Planning in
-stochastic environments with a learned model", 2022): the judge judges both turns, and the move is worth ``(1 - p)`` of
-one and ``p`` of the other, p the skip chance. So no chance is drawn, and no luck is in a value. A simulation goes on in
-the turn that has fewest of its share of visits. Whoever can win with one stone does, and where no turn can be skipped
-who must stop a stone that wins does; what is certain is passed on as such, as in :mod:`baselines.mcts.simulation`.
+A move that does not end the game leads to an afterstate, a chance node (Antonoglou et al., "Planning in stochastic
+environments with a learned model", 2022): both turns are evaluated, and the move's value is ``(1 - p)`` of one and
+``p`` of the other, p the skip chance. Chance is averaged, never sampled, so values have no chance noise. A simulation
+continues in the turn with the smallest share of its visits. A player with a winning stone plays it and, if turns are
+never skipped, a player who must block a winning stone does; solved values are propagated as in
+:mod:`baselines.mcts.simulation`.
 """
 
 from __future__ import annotations
@@ -55,51 +56,51 @@ from ttt_envs.compiling import Cells, Integers, Parameters, Reals, compiled_at_o
 from ttt_envs.rules import DRAW, NOT_OVER, is_legal, place, skip_chance_of
 
 LEAST = -50.0
-"""the smallest logarithm of how likely a move is that may be made: a judge that thinks it impossible may be wrong"""
+"""Minimum log prior of a legal move, relative to the largest: the network may wrongly consider a move impossible."""
 
 
 class Rule(NamedTuple):
-    """How moves are chosen, in B trees."""
+    """Parameters of action selection, in B trees."""
 
     lean: Reals
-    """float64[B, cells], Gumbel: noise and the logarithms of how likely the root's moves are, -inf for moves not to be
-    considered; float64[B, 0]: PUCT"""
+    """float64[B, cells], Gumbel: noise plus log priors of the root's moves, -inf for moves that are not considered;
+    float64[B, 0]: PUCT"""
     c: float
-    """weight of exploration, of PUCT"""
+    """exploration weight of PUCT"""
     visit_scale: float
-    """of the Gumbel rule"""
+    """visit offset of the Gumbel rule"""
     value_scale: float
 
 
 class Forest(NamedTuple):
-    """B trees, and what goes with them."""
+    """B trees, with the state of their current simulation."""
 
     cells: Cells
     """int8[B, rows * columns], the positions"""
     stones: Integers
-    """int64[B], on them"""
+    """int64[B], their numbers of stones"""
     counts: Integers
-    """int64[B], rows of ``trees.moves`` in use; there must be room for one more in every simulation"""
+    """int64[B], rows of ``trees.moves`` in use; every simulation needs room for one more"""
     trees: Trees
     parameters: Parameters
     paths: Integers
     """int64[B, cells + 1]: the nodes that a simulation visits"""
     depths: Integers
-    """int64[B]: the place of the last of them; -1 where no simulation is made"""
+    """int64[B]: index of the last of them; -1 for no simulation"""
     probe: Probe
-    """positions with so many stones are known, see :class:`baselines.endgame.Probe`"""
+    """positions with this number of stones are solved, see :class:`baselines.endgame.Probe`"""
     scratch: Scratch
 
 
 @inlined
 def _sign(node: int, either: int) -> float:
-    """1 where the mover at a node is the maker of the move that led there, else -1."""
+    """Return 1 if the mover at a node made the move that led there, else -1."""
     return 1.0 if node % either == 1 else -1.0
 
 
 @inlined
 def _worth(node: int, turns: Counts, sums: Reals) -> float:
-    """Of a position that was visited, to the maker of the move that led there."""
+    """Return the value of a visited position for the player who made the move that led there."""
     worth: float = sums[node, KNOWN] if is_known(node, turns) else sums[node, SUM] / turns[node, VISITS]
     return worth
 
@@ -115,14 +116,14 @@ def _look(
     judged: Reals,
     scratch: Scratch,
 ) -> tuple[int, int, int, float, float]:
-    """The moves made at a node, the last one first, and what is thought of those never made.
+    """Collect the moves made at a node, the last one first, and the value of unvisited moves.
 
-    Into ``scratch``, move by move: ``q`` values to the mover, ``p`` how likely they are, ``visits`` simulations, and
+    Written into ``scratch``, move by move: ``q`` values for the mover, ``p`` priors, ``visits`` simulations, and
     ``made`` rows in ``moves``.
 
     Returns:
-        (how many these are, simulations of all, of the one that has most, how likely all are together, and the value of
-        moves never made).
+        (number of these moves, their simulations in total, maximum simulations of a move, their total prior, and the
+        mixed value, which is the value of unvisited moves).
     """
     _, _, visits, made, q, p = scratch
     count, total, most, likely, mean = wide(0), wide(0), wide(0), 0.0, 0.0
@@ -154,9 +155,9 @@ def _considered(
     value_scale: float,
     never: Cells,
 ) -> tuple[int, int]:
-    """The best of the root's moves that were made ``wanted`` times, (cell, row in ``moves``); -1 where there is none.
+    """Return the best of the root's moves with ``wanted`` visits, (cell, row in ``moves``); -1 if there is none.
 
-    Moves never made have the same value, which makes none of them better than another.
+    Unvisited moves all have the same value, so only noise and priors rank them.
     """
     best, at, most = wide(-1), wide(0), -np.inf
     most_made = wide(0)
@@ -189,9 +190,9 @@ def _considered(
 
 @inlined
 def _highest(cell: int, most: float, count: int, moves: Counts, made: Integers, scores: Reals) -> tuple[int, int]:
-    """The move of the highest score, (cell, row in ``moves``, 0 for one never made), of equals the first on the board.
+    """Return the move of the highest score, (cell, row in ``moves``, 0 if unvisited); ties go to the first cell.
 
-    ``most`` is the score of ``cell``, which was never made; ``scores`` are those of the moves that were.
+    ``most`` is the score of the unvisited ``cell``; ``scores`` are those of visited moves.
     """
     best = wide(0)
     for row in range(count):
@@ -214,9 +215,9 @@ def _most_improving(
     likely: float,
     thought: float,
 ) -> tuple[int, int]:
-    """The move by which visits come nearest to the improved policy, (cell, row in ``moves``, 0 for one never made).
+    """Return the move that brings visits closest to the improved policy, (cell, row in ``moves``, 0 if unvisited).
 
-    Moves never made have one value: so the likeliest of them is the best. What :func:`_look` left is written over.
+    Unvisited moves share one value, so the likeliest of them is the best. The output of :func:`_look` is overwritten.
     """
     _, _, visits, made, q, p = scratch
     cell, most, highest = wide(turns[node, LIKELIEST]), -np.inf, -np.inf
@@ -250,9 +251,9 @@ def _most_promising(
     total: int,
     thought: float,
 ) -> tuple[int, int]:
-    """The move that PUCT chooses, see :func:`_most_improving`."""
+    """Return the move selected by PUCT, see :func:`_most_improving`."""
     _, _, visits, made, q, p = scratch
-    width = c * math.sqrt(1.0 + total)  # the first simulation judged the position: so the first move is the likeliest
+    width = c * math.sqrt(1.0 + total)  # 1: the evaluation is a visit, so the first move is the likeliest
     cell, most = wide(turns[node, LIKELIEST]), -np.inf
     if cell >= 0:
         most = thought + width * priors[node, cell]
@@ -274,7 +275,7 @@ def _choose(
     judged: Reals,
     scratch: Scratch,
 ) -> tuple[int, int]:
-    """The move that is followed at a node, (cell, row in ``moves``, 0 for one never made)."""
+    """Return the move selected at a node, (cell, row in ``moves``, 0 if unvisited)."""
     count, total, most, likely, thought = _look(node, either, moves, rates, turns, priors, judged, scratch)
     if not by_gumbel:
         return _most_promising(node, count, moves, turns, priors, scratch, rule.c, total, thought)
@@ -284,7 +285,7 @@ def _choose(
 
 @inlined
 def _turn_after(move: int, either: int, turns: Counts, skip: float) -> int:
-    """The turn that a simulation goes on in: one that is not known, and has least of its share of visits."""
+    """Return the turn in which a simulation continues: an unsolved one with the smallest share of its visits."""
     first = move * either
     if either == 1 or is_known(first + 1, turns):
         return first
@@ -295,16 +296,16 @@ def _turn_after(move: int, either: int, turns: Counts, skip: float) -> int:
 
 @inlined
 def pressing(board: Cells, mover: int, parameters: Parameters, out: Cells) -> int:
-    """How many cells the mover had better choose from, 0 for all: 1 into ``out`` int8[cells] for these."""
+    """Mark the mover's forced moves with 1 in ``out`` int8[cells]; return their number, 0 if all moves are open."""
     count = winning(board, mover, parameters, out)
-    if count == 0 and skip_chance_of(parameters) == 0:  # what does not stop the other player loses
+    if count == 0 and skip_chance_of(parameters) == 0:  # a move that does not block loses
         count = winning(board, 1 - mover, parameters, out)
     return count
 
 
 @compiled_at_once
 def pressing_rows(cells: Cells, mover: Cells, parameters: Parameters, out: Cells) -> None:
-    """The same of B positions: 1 into ``out`` int8[B, cells] for these cells, rows of 0 where all will do."""
+    """Mark the forced moves of B positions with 1 in ``out`` int8[B, cells]; rows of 0 if all moves are open."""
     for b in range(len(cells)):
         pressing(cells[b], wide(mover[b]), parameters, out[b])
 
@@ -321,9 +322,9 @@ def _meet(
     urgent: Cells,
     foreseen: bool,
 ) -> bool:
-    """A position after a move is met for the first time: whether a judge has to judge it, or it is won or lost now.
+    """Initialise a position after a new move: return whether it needs an evaluation, or mark it as solved.
 
-    ``foreseen``: the move was chosen among those that leave the mover no stone that wins.
+    ``foreseen``: the move was chosen among those that leave the mover no winning stone.
     """
     if not foreseen and winning(board, mover, parameters, urgent) > 0:
         known = 1.0
@@ -336,7 +337,7 @@ def _meet(
                 if urgent[cell] == 1:
                     turns[node, LIKELIEST] = cell
             return True
-        known = -1.0  # one of two stones that win can be stopped
+        known = -1.0  # only one of two winning stones can be blocked
     turns[node, LIMIT] = 1
     sums[node, KNOWN] = _sign(node, either) * known
     return False
@@ -357,11 +358,11 @@ def _admit(
     parameters: Parameters,
     urgent: Cells,
 ) -> None:
-    """Keep what the judge has said of a position, of the moves alone that may be sensible."""
+    """Expand a node: store the evaluation of a position, with priors of sensible moves only."""
     pressed = node == 0 and pressing(board, mover, parameters, urgent) > 0
     turns[node, VISITS] = 1
     judged[node] = sums[node, SUM] = _sign(node, either) * value
-    if turns[node, URGENT] > 0:  # a stone to stop
+    if turns[node, URGENT] > 0:  # a forced block
         turns[node, LIMIT] = turns[node, OPEN] = 1
         priors[node, turns[node, LIKELIEST]] = 1.0
         return
@@ -378,7 +379,7 @@ def _admit(
     likeliest, most = wide(-1), 0.0
     for cell in range(len(board)):
         priors[node, cell] /= total
-        if priors[node, cell] > most:  # as rounded, by which the next ones are found
+        if priors[node, cell] > most:  # as rounded, because _next_likeliest compares rounded priors
             likeliest, most = cell, float(priors[node, cell])
     turns[node, LIMIT] = turns[node, OPEN] = count
     turns[node, LIKELIEST] = likeliest
@@ -386,9 +387,9 @@ def _admit(
 
 @inlined
 def _next_likeliest(node: int, cell: int, priors: Floats) -> int:
-    """After a cell, which was the likeliest of those never chosen, the next one; of equals the first; -1 for none.
+    """Return the likeliest unvisited cell after ``cell``, the previous one; ties go to the first; -1 for none.
 
-    All that come before it in this order were chosen before.
+    All cells before it in this order have been selected before.
     """
     bound = priors[node, cell]
     likeliest, most = wide(-1), 0.0
@@ -410,9 +411,9 @@ def _pass_back(
     path: Integers,
     parameters: Parameters,
 ) -> None:
-    """Count a visit along a path, take the stones back, and weigh what is known and thought anew.
+    """Back up a visit along a path: remove the stones, and update values and solved values.
 
-    A position is worth the mean of what the judge thought of it and of its moves, each as often as it was made.
+    A node's value is the visit-weighted mean of its raw value and its moves' values.
     """
     skip = skip_chance_of(parameters)
     either = 2 if skip > 0 else 1
@@ -454,7 +455,7 @@ def _make(
     movers: Cells,
     asked: int,
 ) -> int:
-    """Make a move for the first time; returns ``asked`` and the positions behind it that a judge has to judge."""
+    """Add a move to the tree; return ``asked`` plus the number of new positions to evaluate."""
     moves[move, MAKER] = mover
     moves[move, CELL] = cell
     moves[move, NEXT] = turns[node, FIRST]
@@ -466,7 +467,7 @@ def _make(
         return asked
     for turn in range(either):
         after = move * either + turn
-        if outcome != NOT_OVER:  # chance has no part in a result: either turn has it
+        if outcome != NOT_OVER:  # results do not depend on chance: both turns have the same
             turns[after, LIMIT] = 1
             sums[after, KNOWN] = 0.0 if outcome == DRAW else 1.0
             continue
@@ -479,19 +480,18 @@ def _make(
 
 @inlined
 def go_down(b: int, wanted: int, rule: Rule, forest: Forest, leaves: Cells, movers: Cells, asked: int) -> int:
-    """The way down of one simulation in tree ``b``: the stones stay on its board.
+    """Select and expand for one simulation in tree ``b``; the stones stay on its board.
 
     Args:
         b: the tree.
-        wanted: how often the root's move that is made now was made before; -1: the root is judged, where it was not
-            yet, and no more.
-        rule: how moves are chosen.
+        wanted: number of earlier visits of the root's move to make now; -1: only evaluate the root, if it has not been.
+        rule: parameters of action selection.
         forest: the trees.
-        leaves, movers: int8[A, cells] and int8[A], written: positions to be judged, behind ``asked`` that are there.
-        asked: how many these are.
+        leaves, movers: int8[A, cells] and int8[A], written: positions to evaluate, after the first ``asked``.
+        asked: number of positions so far.
 
     Returns:
-        How many there are now, 2 more at most.
+        The new number of positions, at most 2 more.
     """
     skip = skip_chance_of(forest.parameters)
     either = 2 if skip > 0 else 1
@@ -514,7 +514,7 @@ def go_down(b: int, wanted: int, rule: Rule, forest: Forest, leaves: Cells, move
             cell, move = _considered(
                 wanted, either, moves, rates, turns, rule.lean[b], rule.visit_scale, rule.value_scale, scratch.closed
             )
-            if cell < 0:  # no move of the root was made so often
+            if cell < 0:  # no move of the root has this number of visits
                 return asked
         else:
             cell, move = _choose(node, either, by_gumbel, rule, moves, rates, turns, priors, judged, scratch)
@@ -555,18 +555,18 @@ def go_down(b: int, wanted: int, rule: Rule, forest: Forest, leaves: Cells, move
 
 @inlined
 def go_back(b: int, forest: Forest, movers: Cells, said: Floats, values: Reals, answered: int) -> int:
-    """The way back of what :func:`go_down` has begun in tree ``b``.
+    """Finish the simulation of :func:`go_down` in tree ``b``: expand and back up.
 
     Args:
         b: the tree.
         forest: the trees.
-        movers: as :func:`go_down` has them.
-        said: float32[A, cells], of the positions to be judged: logarithms of how likely moves are, up to a constant.
-        values: float64[A], of these to their movers.
-        answered: how many of the judgements trees before this have taken.
+        movers: as for :func:`go_down`.
+        said: float32[A, cells], prior logits of the positions to evaluate, up to a constant.
+        values: float64[A], values of these positions for their movers.
+        answered: number of evaluations consumed by earlier trees.
 
     Returns:
-        ``answered`` and those that this one has taken.
+        ``answered`` plus the number consumed by this tree.
     """
     depth = forest.depths[b]
     if depth < 0:
@@ -575,7 +575,7 @@ def go_back(b: int, forest: Forest, movers: Cells, said: Floats, values: Reals, 
     board, path, trees = forest.cells[b], forest.paths[b], forest.trees
     moves, rates, turns, sums = trees.moves[b], trees.rates[b], trees.turns[b], trees.sums[b]
     node = path[depth]
-    if turns[node, VISITS] > 0:  # nothing new
+    if turns[node, VISITS] > 0:  # no new node
         turns[node, VISITS] += 1
     else:
         for turn in range(either if node > 0 else 1):
@@ -603,7 +603,7 @@ def go_back(b: int, forest: Forest, movers: Cells, said: Floats, values: Reals, 
 
 @compiled_nogil
 def descend(wanted: Integers, rule: Rule, forest: Forest, leaves: Cells, movers: Cells) -> int:
-    """The way down of one simulation in all trees, ``wanted`` int64[B]: how many positions are to be judged now.
+    """Run :func:`go_down` in all trees, ``wanted`` int64[B]; return the number of positions to evaluate.
 
     They are written to ``leaves`` int8[2 * B, cells] and ``movers`` int8[2 * B], tree by tree.
     """
@@ -615,7 +615,7 @@ def descend(wanted: Integers, rule: Rule, forest: Forest, leaves: Cells, movers:
 
 @compiled_nogil
 def ascend(forest: Forest, movers: Cells, said: Floats, values: Reals) -> None:
-    """The way back in all trees, by what was said of these positions: see :func:`go_back`."""
+    """Run :func:`go_back` in all trees with the evaluations of these positions."""
     answered = wide(0)
     for b in range(len(forest.cells)):
         answered = go_back(b, forest, movers, said, values, answered)
@@ -633,13 +633,13 @@ def read_guided(
     values: Reals,
     scratch: Scratch,
 ) -> None:
-    """What searches by the Gumbel rule have found; what is not told here is as :func:`descend` has it.
+    """Read the results of searches by the Gumbel rule; other arguments are as for :func:`descend`.
 
     Args:
         improved: float64[B, cells], written: the improved policy, softmax(log p + scale * q).
-        scores: float64[B, cells], written: ``g + log p + scale * q`` of the moves made most often, and of those whose
-            values are certain; -inf of others, and of moves that are certainly worse than another.
-        values: float64[B], written: what the root is worth to its mover by the improved policy, or for certain.
+        scores: float64[B, cells], written: ``g + log p + scale * q`` of the moves with most visits and of solved moves;
+            -inf for others, and for moves proved to be worse than another.
+        values: float64[B], written: the root's value for its mover under the improved policy, or the solved value.
     """
     _, _, visits, made, q, p = scratch
     size = lean.shape[1]

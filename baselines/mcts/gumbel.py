@@ -1,4 +1,4 @@
-"""Searches by the Gumbel rule, of many positions side by side: few simulations that improve a judge's policy."""
+"""Batched searches by the Gumbel rule: policy improvement over a network with few simulations."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from ttt_envs.rules import Game
 
 
 class GumbelSearch(MCTSSearch):
-    """A whole search of B positions, see :mod:`baselines.mcts.guided`: sequential halving of the root's moves.
+    """A complete search of B positions, see :mod:`baselines.mcts.guided`: sequential halving of the root's moves.
 
-    Nothing in it is drawn: it is a function of the positions, the judge and the noise.
+    It is deterministic, a function of the positions, the evaluator and the noise.
 
     Args:
-        game: what is played.
+        game: the game.
         boards: positions that are not over.
-        judge: what guides the search.
-        simulations: for each position.
-        considered: how many of the root's moves are considered, at most.
-        noise: float64[B, cells], Gumbel(0, 1); None for none: then the moves that the judge thinks likeliest.
-        visit_scale: how many visits the values count for, beside those of the move made most often.
-        value_scale: how much the values count, -1 loss to 1 win, for each of these visits. With 0.1 values approach the
-            exact ones with simulations whatever the judge; more, as alpha-zero has, suits few simulations by a judge
-            that knows the game, and tries less what that judge thinks poor.
+        judge: evaluator of priors and values.
+        simulations: number of simulations for each position.
+        considered: maximum number of root moves considered.
+        noise: float64[B, cells], Gumbel(0, 1); None for none, which considers the moves with the largest priors.
+        visit_scale: visit offset for the weight of values, added to the visits of the most visited move.
+        value_scale: weight of values, -1 loss to 1 win, for each of these visits. With 0.1, values converge to the
+            exact ones with more simulations for any evaluator; larger values, as in alpha-zero, suit few simulations
+            and a strong evaluator, and explore less of the moves it rates as poor.
 
     Attributes:
-        improved: float64[B, cells]: the improved policy, to be learned.
-        scores: float64[B, cells], of the moves among which the search ended, -inf of others: the largest is chosen.
-        worth: float64[B]: the root's value by the improved policy, to its mover.
+        improved: float64[B, cells]: the improved policy, the training target.
+        scores: float64[B, cells], of the moves left at the end of the search, -inf of others; the largest is chosen.
+        worth: float64[B]: the root's value for its mover under the improved policy.
 
     Raises:
-        ValueError: numbers out of range.
+        ValueError: a number is out of range.
     """
 
     def __init__(
@@ -75,13 +75,13 @@ class GumbelSearch(MCTSSearch):
         )
 
     def run(self, simulations: int) -> None:
-        """It cannot go on: how its simulations are spent depends on how many there are."""
+        """Raise ValueError: the schedule depends on the total number of simulations, so a search cannot be extended."""
         raise ValueError("a search by the Gumbel rule has all its simulations from the start: make another of more")
 
     def probabilities(self, temperature: float = 0.0) -> Reals:
-        """float64[B, rows * columns]: the move chosen, which several may share; or the improved policy, sharpened.
+        """Return float64[B, rows * columns]: the chosen move, with equal shares for ties; or the sharpened policy.
 
-        With a temperature shares go as ``improved ** (1 / temperature)``.
+        With a temperature, shares are proportional to ``improved ** (1 / temperature)``.
         """
         if temperature == 0:
             return best_shares(np.where(np.isfinite(self.scores), self.scores, np.nan))
@@ -91,9 +91,9 @@ class GumbelSearch(MCTSSearch):
 
 @functools.cache
 def halving(considered: int, simulations: int) -> Integers:
-    """By sequential halving (Karnin, Koren and Somekh, 2013), how often the move of a simulation was made before.
+    """Return by sequential halving (Karnin, Koren and Somekh, 2013) the earlier visits of each simulation's move.
 
-    Of m moves considered, each phase gives every move the same number of simulations, and the better half goes on.
+    With m moves considered, each phase gives every move the same number of simulations and keeps the better half.
 
     Returns:
         int64[considered + 1, simulations], a row for each m up to ``considered``.
@@ -114,7 +114,7 @@ def halving(considered: int, simulations: int) -> Integers:
 
 
 def check_gumbel(simulations: int, considered: int, visit_scale: float, value_scale: float) -> None:
-    """Raise ValueError for settings of a search that are out of range."""
+    """Raise ValueError for search settings that are out of range."""
     check_settings(simulations=simulations)
     if considered < 2:
         raise ValueError(f"considered={considered} leaves no choice: choose 2 moves or more")

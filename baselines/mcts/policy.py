@@ -1,4 +1,4 @@
-"""The policy that plays by the search, what it says of positions, and a player that keeps its trees between moves."""
+"""The MCTS policy, its analysis of positions, and a player that reuses trees between moves."""
 
 from __future__ import annotations
 
@@ -19,61 +19,61 @@ from ttt_envs.rules import Game, Position
 from ttt_envs.specs import Named, make_policy
 
 MEMORY = 1 << 28
-"""bytes that the trees of positions searched side by side may take; more positions are searched one group by another"""
+"""Maximum bytes of the trees of a batch; larger batches are searched in groups."""
 
 
 class MCTSAnalysis(NamedTuple):
-    """What a search says of one position."""
+    """Search results for one position."""
 
     value: float
-    """to the mover, of the move chosen: -1 loss to 1 win"""
+    """value for the mover of the chosen move, -1 loss to 1 win"""
     action_values: Reals
-    """float64[rows * columns], to the mover, NaN where a move was not tried"""
+    """float64[rows * columns], for the mover, NaN for untried moves"""
     settled: Flags
-    """bool[rows * columns]: where the value is no mean but known"""
+    """bool[rows * columns]: whether the value is solved"""
     visits: Integers
     """int64[rows * columns]"""
     variation: tuple[tuple[int, int], ...]
-    """the moves (mover, cell) most visited; after a skip the same player moves again"""
+    """principal variation: the most visited moves (mover, cell); after a skip the same player moves again"""
     nodes: int
-    """moves in the tree, and 1 for the root"""
+    """number of moves in the tree, plus 1 for the root"""
 
 
 @dataclass(frozen=True)
 class MCTS(Named):
-    """Monte Carlo tree search: UCT with chance nodes for skipped turns, the most visited move.
+    """Monte Carlo tree search: UCT with chance nodes for skipped turns, playing the most visited move.
 
     Raises:
-        ValueError: a setting out of range, a ``rollout`` that is neither random nor a policy with values.
+        ValueError: a setting is out of range, or ``rollout`` is neither random nor a policy with values.
     """
 
     name: ClassVar[str] = "mcts"
 
     game: Game
     simulations: int = 200
-    """for every move"""
+    """number of simulations per move"""
     c: float = 1.4
-    """weight of exploration"""
+    """exploration weight"""
     rollout: str | Policy = "random"
-    """what judges a leaf: random play to the end, or the values of a policy, as in ``rollout=(run:PATH)``; one that
-    says how likely moves are, too, such as a run of alpha-zero, guides the search by PUCT"""
+    """evaluation of a leaf: random play to the end, or the values of a policy, as in ``rollout=(run:PATH)``; a policy
+    with priors, such as a run of alpha-zero, guides the search by PUCT"""
     decisive: bool = True
-    """win at once where possible, stop the other player's win first, and pass on what is certain"""
+    """win at once if possible, block the other player's win first, and propagate solved values"""
     temperature: float = 0.0
-    """0 plays the most visited move, which several may share; else shares go as ``visits ** (1 / temperature)``"""
+    """0 plays the most visited move, with equal shares for ties; else shares are ``visits ** (1 / temperature)``"""
     reuse: bool = True
-    """in matches, go on with the tree of the move before where the position is in it"""
+    """in matches, continue the tree of the previous move if the position is in it"""
     endgame: str | None = None
-    """a folder that evaluate.py database build has made: what is in it is known instead of being judged"""
+    """a folder built by evaluate.py database build, whose positions count as solved"""
 
     def __post_init__(self) -> None:
         check_settings(self.simulations, self.c, self.temperature)
-        self._leaf  # noqa: B018  # a wrong name is told now
+        self._leaf  # noqa: B018  # raises errors in names early
         self._database  # noqa: B018
 
     @property
     def pure(self) -> bool:
-        """Whether a judge guides the search: then nothing in it is drawn."""
+        """Whether a network guides the search, which then draws no random numbers."""
         return isinstance(self._leaf, Judge)
 
     @cached_property
@@ -96,7 +96,7 @@ class MCTS(Named):
         return policy
 
     def search(self, boards: Boards, keys: Keys, kept: Sequence[KeptTree | None] | None = None) -> MCTSSearch:
-        """Trees of positions with these settings, without a simulation yet; see :class:`MCTSSearch`."""
+        """Return trees of positions with these settings, without simulations; see :class:`MCTSSearch`."""
         return MCTSSearch(
             self.game,
             boards,
@@ -109,14 +109,14 @@ class MCTS(Named):
         )
 
     def groups(self, count: int) -> Iterator[slice]:
-        """Rows 0 to ``count - 1`` in groups whose trees fit into ``MEMORY``."""
+        """Yield rows 0 to ``count - 1`` in groups whose trees fit into ``MEMORY``."""
         judged_cells = self.game.cells if self.pure else 0
         step = max(1, MEMORY // Trees.bytes_of(self.simulations + 1, 2, judged_cells))
         for start in range(0, count, step):
             yield slice(start, min(start + step, count))
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
-        """float64[B, rows * columns], from one key of 64 bits a position.
+        """Return float64[B, rows * columns], from one 64-bit key per position.
 
         Raises:
             ValueError: without ``rng``.
@@ -129,21 +129,21 @@ class MCTS(Named):
         return out
 
     def values(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
-        """float64[B], to the mover, of the move chosen; without ``rng`` every position has the key 0."""
+        """Return float64[B], values of the chosen moves for the mover; without ``rng`` every position has the key 0."""
         out = np.empty(len(boards.mover))
         for rows, search in self._searches(boards, rng):
             out[rows] = search.values
         return out
 
     def action_values(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
-        """float64[B, rows * columns], to the mover, NaN where illegal or not tried; ``rng`` as in :meth:`values`."""
+        """Return float64[B, cells], for the mover, NaN where illegal or untried; ``rng`` as in :meth:`values`."""
         out = np.empty(boards.cells.shape)
         for rows, search in self._searches(boards, rng):
             out[rows] = search.action_values
         return out
 
     def analyse(self, position: Position, rng: np.random.Generator | None = None) -> MCTSAnalysis:
-        """All that a search says of one position that is not over; ``rng`` as in :meth:`values`."""
+        """Return all search results for one position that is not over; ``rng`` as in :meth:`values`."""
         ((_, search),) = self._searches(Boards.of([position]), rng)
         return MCTSAnalysis(
             float(search.values[0]),
@@ -155,7 +155,7 @@ class MCTS(Named):
         )
 
     def _searches(self, boards: Boards, rng: np.random.Generator | None) -> Iterator[tuple[slice, MCTSSearch]]:
-        """The rows of each group and their search, done."""
+        """Yield the rows of each group and their finished search."""
         keys = np.zeros(len(boards.mover), np.uint64) if rng is None else drawn_keys(rng, len(boards.mover))
         for rows in self.groups(len(keys)):
             search = self.search(Boards(boards.cells[rows], boards.mover[rows]), keys[rows])
@@ -163,39 +163,38 @@ class MCTS(Named):
             yield rows, search
 
     def player(self) -> MCTSPlayer:
-        """The same with a memory of its trees between moves."""
+        """Return a player that reuses its trees between moves."""
         return MCTSPlayer(self)
 
 
 def drawn_keys(rng: np.random.Generator, count: int) -> Keys:
-    """uint64[count], one key of 64 bits for each position."""
+    """Return uint64[count], one 64-bit key for each position."""
     return rng.integers(0, 1 << 64, count, np.uint64)
 
 
 class MCTSPlayer:
-    """Plays games with ``mcts``, going on in each from the tree of the move before.
+    """Plays games with ``mcts``, and continues the tree of the previous move in each.
 
-    Of that tree it keeps what followed the move played; when it is to move again, the position is looked up there,
-    through the other player's moves and the skips, and its simulations add to what is known. So a tree holds no more
-    moves than the game has had simulations.
+    It keeps the subtree of the move played. At its next move, it finds the position there through the other player's
+    moves and the skips, and adds simulations to it. So a tree never has more moves than the game has had simulations.
     """
 
     def __init__(self, policy: MCTS) -> None:
         self.policy = policy
         self.kept: dict[int, KeptTree | None] = {}
-        """by slot, what followed the last move"""
+        """slot -> subtree of the last move"""
 
     def begin(self, slots: Integers) -> None:
-        """New games begin in ``slots`` int64[B]: what was kept there is forgotten."""
+        """Start new games in ``slots`` int64[B], which discards their trees."""
         for slot in slots.tolist():
             self.kept.pop(slot, None)
 
     def act(
         self, boards: Boards, slots: Integers, rng: np.random.Generator, time_left: Reals | None = None
     ) -> Integers:
-        """int64[B], a move in each of the games ``slots``; from one key and one uniform number a position.
+        """Return int64[B], a move in each of the games ``slots``; from one key and one uniform number per position.
 
-        ``time_left`` is not looked at: the number of simulations is fixed.
+        ``time_left`` is ignored: the number of simulations is fixed.
         """
         policy, count = self.policy, len(slots)
         keys, u = drawn_keys(rng, count), rng.random(count)

@@ -1,4 +1,4 @@
-"""Searches of many positions side by side, that grow by as many simulations as they are given."""
+"""Batched searches that can be extended by any number of simulations."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ from ttt_envs.policy import Judge, Thinker, Values
 from ttt_envs.rules import Game
 
 TOGETHER = 1_024
-"""simulations of a tree that a judge which makes them itself is asked for at once"""
+"""Maximum number of simulations per call of an evaluator with its own simulation kernel."""
 _NOTHING_SAID = np.zeros((0, 0), np.float32), np.zeros(0)
 
 
 class _Part(NamedTuple):
-    """Some of the trees, side by side: parts of the arrays of :func:`simulate`."""
+    """Some of the trees: slices of the arrays of :func:`simulate`."""
 
     rows: slice
     cells: Cells
@@ -56,7 +56,7 @@ class _Part(NamedTuple):
 
 
 class MCTSSearch:
-    """Trees of B positions, side by side, that grow by as many simulations as they are given.
+    """Trees of B positions that can be extended by any number of simulations.
 
     >>> boards = Boards.start(Game())
     >>> search = MCTSSearch(Game(), boards, np.zeros(1, np.uint64))
@@ -66,21 +66,20 @@ class MCTSSearch:
     300
 
     Args:
-        game: what is played.
+        game: the game.
         boards: positions that are not over.
-        keys: uint64[B], what the simulations draw from.
-        c: weight of exploration.
-        leaf: a policy that judges the leaves of all trees in one call; None for random play to the end. One that also
-            says how likely moves are, a :class:`~ttt_envs.policy.Judge`, guides the search: see
-            :mod:`baselines.mcts.guided`.
+        keys: uint64[B], keys of the simulations' random numbers.
+        c: exploration weight.
+        leaf: a policy that evaluates the leaves of all trees in one call; None for random play to the end. A policy
+            with priors, a :class:`~ttt_envs.policy.Judge`, guides the search: see :mod:`baselines.mcts.guided`.
         decisive: see the module.
-        kept: for each position a tree to go on from, where the position is in it; see :meth:`keep`.
-        endgame: a database: what is in it is known instead of being judged.
-        room: simulations that the trees have room for from the start; more are made room for when they are made.
+        kept: for each position a tree to continue, if the position is in it; see :meth:`keep`.
+        endgame: a database, whose positions count as solved.
+        room: number of simulations to allocate for at the start; the trees grow as needed.
 
     Attributes:
-        simulations: how many each position had in this search.
-        counts: int64[B]: moves in the trees, and 1 for the root.
+        simulations: number of simulations of each position in this search.
+        counts: int64[B]: number of moves in the trees, plus 1 for the root.
     """
 
     def __init__(
@@ -104,7 +103,7 @@ class MCTSSearch:
         self._either = 2 if game.skip_chance > 0 else 1
         self._guide = leaf if isinstance(leaf, Judge) else None
         self._scales = (0.0, 0.0)
-        """of the Gumbel rule: see :class:`~baselines.mcts.gumbel.GumbelSearch`"""
+        """scales of the Gumbel rule: see :class:`~baselines.mcts.gumbel.GumbelSearch`"""
         self._cells = boards.cells.copy()
         self._stones = np.count_nonzero(boards.cells, axis=1)
         count = len(boards.mover)
@@ -118,7 +117,7 @@ class MCTSSearch:
             self._graft(b, tree)
         self._trees.moves[:, 0, MAKER] = 1 - boards.mover
         paths, depths = np.zeros((count, game.cells + 1), np.int64), np.zeros(count, np.int64)
-        # rows side by side that meet the database at the same number of stones
+        # consecutive rows that reach the database at the same number of stones
         layers = np.zeros(count, np.int64) if endgame is None else endgame.layers_of(boards)
         edges = [0, *(np.flatnonzero(np.diff(layers)) + 1).tolist(), count]
         self._stretches = [
@@ -126,7 +125,7 @@ class MCTSSearch:
             for start, stop in itertools.pairwise(edges)
             if start < stop
         ]
-        most = count if self._guide is None else 2 * count  # both turns after a move are judged
+        most = count if self._guide is None else 2 * count  # both turns after a move are evaluated
         self._scratch = Scratch.of(game.cells)
         self._parted: tuple[Trees | None, list[_Part]] = (None, [])
         self._between = (paths, depths, np.zeros((most, game.cells), np.int8), np.zeros(most, np.int8))
@@ -152,7 +151,7 @@ class MCTSSearch:
         self.simulations += simulations
 
     def _parts(self) -> list[_Part]:
-        """The trees that meet the database at the same number of stones, and what goes with them."""
+        """Return slices of the trees that reach the database at the same number of stones."""
         if self._parted[0] is not self._trees:
             paths, depths, leaves, movers = self._between
             made = [
@@ -182,7 +181,7 @@ class MCTSSearch:
             simulate(BACK, 1, done, *fixed, values)
 
     def stir(self, shares: Reals, weight: float) -> None:
-        """Let noise have a part in what the judge that guides the search thinks likely at the roots.
+        """Mix noise into the root priors.
 
         Args:
             shares: float64[B, cells], the noise, rows that sum to 1.
@@ -194,11 +193,11 @@ class MCTSSearch:
         self._trees.turns[:, 0, LIKELIEST] = np.argmax(priors, axis=1)
 
     def _judge_roots(self) -> None:
-        """Have the judge that guides the search judge the roots, where it has not."""
+        """Evaluate the roots that have not been evaluated."""
         self._everywhere(np.full((1, len(self.counts)), -1), np.zeros((len(self.counts), 0)))
 
     def _everywhere(self, wanted: Integers, lean: Reals) -> None:
-        """Simulations in all trees, which a judge guides, ``wanted`` int64[S, B]: see :mod:`baselines.mcts.guided`."""
+        """Run guided simulations in all trees, ``wanted`` int64[S, B]: see :mod:`baselines.mcts.guided`."""
         assert self._guide is not None
         parameters, c, _ = self._settings
         for rows, cells, stones, counts, trees, paths, depths, leaves, movers, probe in self._parts():
@@ -211,12 +210,12 @@ class MCTSSearch:
             for now in mine:
                 asked = int(descend(now, rule, forest, leaves, movers))
                 said, values = self._guide.judge(Boards(leaves[:asked], movers[:asked])) if asked else _NOTHING_SAID
-                # whatever the judge hands out, the kernel is compiled for one kind of arrays
+                # fixed array types, so that the kernel is compiled once
                 said, values = np.ascontiguousarray(said, np.float32), np.ascontiguousarray(values, np.float64)
                 ascend(forest, movers, said, values)
 
     def _make_room(self, simulations: int) -> None:
-        """Every simulation adds one move at most; a search in small steps grows by a half at a time."""
+        """Ensure capacity: every simulation adds at most one move; a search in small steps grows by half at a time."""
         room = self._trees.moves.shape[1]
         needed = int(self.counts.max(initial=1)) + simulations
         if needed > room:
@@ -224,7 +223,7 @@ class MCTSSearch:
             self._trees = self._trees.resized(needed)
 
     def keep(self, row: int, cell: int) -> KeptTree | None:
-        """The tree after a move in position ``row``, None where it was never tried, in memory of its own."""
+        """Return the subtree of a move in position ``row``, copied; None if the move was never tried."""
         trees = self._trees
         move = int(trees.turns[row, 0, FIRST])
         while move > 0 and trees.moves[row, move, CELL] != cell:
@@ -238,10 +237,10 @@ class MCTSSearch:
         return KeptTree(cells, new.resized(count))
 
     def _graft(self, row: int, kept: KeptTree) -> None:
-        """Begin with what a kept tree has of position ``row``, if it has it."""
+        """Copy the subtree of position ``row`` from a kept tree, if it contains the position."""
         trees, mover = kept.trees, int(self._boards.mover[row])
         node = int(node_of(kept.cells, self._cells[row], mover, trees.moves[0], trees.turns[0], self._either))
-        # where a database knew the position, there is no tree after it
+        # a position solved by a database has no subtree
         if node >= 0 and not (trees.turns[0, node, FIRST] == 0 and trees.turns[0, node, LIMIT] > 0):
             move, turn = divmod(node, self._either)
             self.counts[row] = copy_tree(move, turn, trees, 0, self._trees, row, self._either)
@@ -251,17 +250,17 @@ class MCTSSearch:
 
     @property
     def visits(self) -> Integers:
-        """int64[B, rows * columns]: how often each move was made, with what a kept tree brought."""
+        """int64[B, rows * columns]: number of visits of each move, including those of a kept tree."""
         return self._of_moves[0]
 
     @property
     def action_values(self) -> Reals:
-        """float64[B, rows * columns]: the mean result of each move to the mover, NaN where it was not tried."""
+        """float64[B, rows * columns]: mean result of each move for the mover, NaN for untried moves."""
         return self._of_moves[1]
 
     @property
     def settled(self) -> Flags:
-        """bool[B, rows * columns]: where the value of a move is no mean but known."""
+        """bool[B, rows * columns]: whether the value of a move is solved."""
         return self._of_moves[2]
 
     @property
@@ -272,10 +271,10 @@ class MCTSSearch:
         return found
 
     def probabilities(self, temperature: float = 0.0) -> Reals:
-        """float64[B, rows * columns]: the most visited move, which several may share; needs a simulation.
+        """Return float64[B, rows * columns]: the most visited move, with equal shares for ties; needs a simulation.
 
-        With a temperature the shares go as ``visits ** (1 / temperature)``. Moves known to be worse than another have
-        none, nor have others beside one that surely wins, however often they were made before that was known.
+        With a temperature, shares are ``visits ** (1 / temperature)``, normalised. Moves proved to be worse than
+        another have share 0, and so have all others beside a proved win, however many visits they had before.
         """
         visits, values, settled = self._of_moves
         tried = visits > 0
@@ -289,18 +288,18 @@ class MCTSSearch:
 
     @property
     def values(self) -> Reals:
-        """float64[B], to the mover: of the move that :meth:`probabilities` chooses."""
+        """float64[B], for the mover: value of the move that :meth:`probabilities` chooses."""
         return np.asarray((self.probabilities() * np.nan_to_num(self.action_values)).sum(axis=1))
 
     @property
     def root_values(self) -> Reals:
-        """float64[B], to the mover: the mean result of all simulations, what is certain in its place; after one."""
+        """float64[B], for the mover: mean result of all simulations, or the solved value; needs a simulation."""
         known = (self._trees.turns[:, 0, LIMIT] > 0) & (self._trees.turns[:, 0, OPEN] == 0)
         mean = self._trees.sums[:, 0, SUM] / self._trees.turns[:, 0, VISITS]
         return -np.where(known, self._trees.sums[:, 0, KNOWN], mean)
 
     def variation(self, row: int) -> tuple[tuple[int, int], ...]:
-        """The moves (mover, cell) most visited from position ``row`` on, after the turn most visited each."""
+        """Return the principal variation from position ``row``: the most visited moves (mover, cell) and turns."""
         moves, turns = self._trees.moves[row], self._trees.turns[row]
         found = []
         node = 0
@@ -318,7 +317,7 @@ class MCTSSearch:
 
 
 def check_settings(simulations: int = 1, c: float = 1.0, temperature: float = 0.0) -> None:
-    """Raise ValueError for settings of a search that are out of range."""
+    """Raise ValueError for search settings that are out of range."""
     if simulations < 1:
         raise ValueError(f"simulations={simulations} tries no move: choose 1 or more")
     if not 0 <= c < math.inf:

@@ -1,4 +1,4 @@
-"""One simulation: down the tree to a node that was never visited, judge it, and pass the result back."""
+"""One simulation: select down to an unvisited node, evaluate it, and back up the result."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ from ttt_envs.rules import (
 
 @compiled_nogil
 def winning(board: Cells, player: int, parameters: Parameters, out: Cells) -> int:
-    """:func:`rules.winning_cells`, and how many there are."""
+    """Write :func:`rules.winning_cells`, and return their number."""
     winning_cells(board, player, parameters, out)
     count = 0
     for cell in range(len(board)):
@@ -78,7 +78,7 @@ def _untried(
     parameters: Parameters,
     decisive: bool,
 ) -> int:
-    """Draw a cell among those that are to be tried next at a node; ``urgent`` and ``closed`` are scratch."""
+    """Draw an untried cell at a node, forced ones first; ``urgent`` and ``closed`` are scratch."""
     size = len(board)
     if turns[node, LIMIT] == 0:
         limit = size - stones
@@ -89,7 +89,7 @@ def _untried(
                 limit = 1
             else:
                 pressing = winning(board, 1 - mover, parameters, urgent)
-                if pressing > 0 and skip_chance_of(parameters) == 0:  # what does not stop the other player loses
+                if pressing > 0 and skip_chance_of(parameters) == 0:  # a move that does not block loses
                     limit = pressing
         turns[node, LIMIT] = turns[node, OPEN] = limit
         turns[node, URGENT] = pressing
@@ -107,7 +107,7 @@ def _untried(
 
 @inlined
 def _most_promising(node: int, moves: Counts, rates: Reals, turns: Counts, c: float) -> int:
-    """The move with the largest upper confidence bound; of equals the one tried last."""
+    """Return the move with the largest upper confidence bound; ties go to the one tried last."""
     width = 0.0 if is_known(node, turns) else c * math.sqrt(math.log(turns[node, VISITS]))
     best = 0
     most = -np.inf
@@ -138,17 +138,17 @@ def _descend(
     c: float,
     decisive: bool,
 ) -> tuple[int, int, int, int]:
-    """Go down a tree to a node that is known or was never visited, putting the stones on the board.
+    """Descend a tree to a solved or unvisited node, putting the stones on the board.
 
     Args:
-        luck: the simulation's.
+        luck: key of the simulation's random numbers.
         board: int8[cells], the root; then the node.
         stones: on the board.
         count: rows of ``moves`` in use.
         path: int64[cells + 1], written: the nodes visited.
 
     Returns:
-        (the node's place in the path, its mover, its stones, rows in use).
+        (the node's index in the path, its mover, its stones, rows in use).
     """
     either = 2 if skip_chance_of(parameters) > 0 else 1
     mover = 1 - wide(moves[0, MAKER])
@@ -166,7 +166,7 @@ def _descend(
             turns[node, FIRST] = move
             turns[node, TRIED] += 1
             outcome = place(board, mover, cell, stones, parameters)
-            if outcome != NOT_OVER:  # chance has no part in a result: either turn has it
+            if outcome != NOT_OVER:  # results do not depend on chance: both turns have the same
                 for turn in range(either):
                     turns[move * either + turn, LIMIT] = 1
                     sums[move * either + turn, KNOWN] = 0.0 if outcome == DRAW else 1.0
@@ -187,7 +187,7 @@ def _descend(
 def _play_out(
     board: Cells, mover: int, stones: int, luck: np.uint64, parameters: Parameters, probe: Probe, scratch: Scratch
 ) -> float:
-    """The result to player_0 when both move at random to the end, or to a position that is looked up."""
+    """Return the result for player_0 of random play to the end, or to a position in the database."""
     cells, empty = scratch.closed, scratch.visits
     left = 0
     for cell in range(len(board)):
@@ -221,11 +221,11 @@ def _pass_back(
     parameters: Parameters,
     decisive: bool,
 ) -> None:
-    """Count a visit along a path, take the stones back, and pass on what has become known.
+    """Back up a visit along a path: remove the stones, and propagate solved values.
 
     Args:
-        value: of the last node to player_0; not looked at where that node is known.
-        depth: the last node's place in the path.
+        value: of the last node for player_0; ignored if that node is solved.
+        depth: index of the last node in the path.
     """
     skip = skip_chance_of(parameters)
     either = 2 if skip > 0 else 1
@@ -265,7 +265,7 @@ def _pass_back(
 def settle(
     node: int, mover: int, known: float, either: int, moves: Counts, rates: Reals, turns: Counts, sums: Reals
 ) -> None:
-    """A move of ``mover`` at a node has become known: so may the node."""
+    """Update a node after one of its moves, by ``mover``, has been solved; this may solve the node."""
     if known == 1.0:
         turns[node, OPEN] = 0
         turns[node, LIMIT] = turns[node, TRIED]
@@ -291,7 +291,7 @@ def look_up(
     parameters: Parameters,
     probe: Probe,
 ) -> None:
-    """The positions after a move are in the database: they are known from now on."""
+    """Mark the positions after a move as solved by the database."""
     for turn in range(either):
         node = move * either + turn
         turns[node, LIMIT] = 1
@@ -300,22 +300,22 @@ def look_up(
 
 @inlined
 def ask(board: Cells, mover: int, leaves: Cells, movers: Cells, row: int) -> None:
-    """A position is to be judged."""
+    """Append a position to those that need an evaluation."""
     for cell in range(len(board)):
         leaves[row, cell] = board[cell]
     movers[row] = mover
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Many positions
+# Batches
 
 
 WHOLE, DOWN, BACK = range(3)
-"""what :func:`simulate` does of a simulation"""
+"""parts of a simulation for :func:`simulate`"""
 
 
 def _count_steps(part: int, simulations: int, done: int, keys: Keys, cells: Cells, *rest: Any) -> int:
-    """At most so many looks at a cell are in simulations that are played to the end."""
+    """Return a bound on cell reads, reached by simulations that are played to the end."""
     return simulations * int(cells.size * cells.shape[1])
 
 
@@ -340,25 +340,25 @@ def simulate(
     scratch: Scratch,
     values: Reals,
 ) -> int:
-    """Simulations in one tree after another.
+    """Run simulations in one tree after another.
 
     Args:
-        part: ``WHOLE`` with random play to the end; or of a simulation that is judged elsewhere the way ``DOWN``, after
-            which the stones stay on the boards, and then the way ``BACK``.
-        simulations: for every position; 1 of which only a part is done.
-        done: how many there were before.
+        part: ``WHOLE`` with random play to the end; or for external evaluation first ``DOWN``, which leaves the stones
+            on the boards, and then ``BACK``.
+        simulations: number per position; 1 if only a part is run.
+        done: number of earlier simulations.
         keys: uint64[B].
         cells: int8[B, rows * columns], the positions.
-        stones: int64[B], on them.
+        stones: int64[B], their numbers of stones.
         counts: int64[B], rows of ``trees.moves`` in use; there must be room for ``simulations`` more.
-        paths, depths: int64[B, cells + 1] and int64[B]: what the way down leaves to the way back.
-        leaves, movers: int8[B, cells] and int8[B]: the positions to be judged, in the order of the trees.
-        probe: positions with so many stones are known, see :class:`baselines.endgame.Probe`.
-        scratch: to write to.
-        values: float64[A], of these to their movers.
+        paths, depths: int64[B, cells + 1] and int64[B]: state between ``DOWN`` and ``BACK``.
+        leaves, movers: int8[B, cells] and int8[B]: the positions to evaluate, in the order of the trees.
+        probe: positions with this number of stones are solved, see :class:`baselines.endgame.Probe`.
+        scratch: workspace.
+        values: float64[A], values of these positions for their movers.
 
     Returns:
-        How many positions are, or were, judged elsewhere.
+        The number of positions evaluated externally.
     """
     judged, last = 0, wide(probe.stones)
     either = 2 if skip_chance_of(parameters) > 0 else 1

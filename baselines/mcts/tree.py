@@ -1,4 +1,4 @@
-"""Trees of moves, many side by side: how they are stored, read and cut."""
+"""Search trees in arrays, many side by side: storage, reading and subtree copies."""
 
 from __future__ import annotations
 
@@ -22,25 +22,24 @@ Counts = NDArray[np.int32]
 Floats = NDArray[np.float32]
 
 MAKER, CELL, NEXT, SETTLED = range(4)
-"""what stands in a row of `Trees.moves`: who made the move; where; the sibling tried before, 0 for none; whether its
-value is known"""
+"""columns of `Trees.moves`: player who made the move; cell; next sibling, 0 for none; whether its value is solved"""
 MEAN, WIDTH = range(2)
-"""in a row of `Trees.rates`, of a move: its value to its maker; 1 / sqrt(visits), which only UCT needs"""
+"""columns of `Trees.rates`, for a move: its value for its player; 1 / sqrt(visits), which only UCT needs"""
 FIRST, VISITS, TRIED, LIMIT, URGENT, OPEN, LIKELIEST = range(7)
-"""in a row of `Trees.turns`, a position whose mover is known: the move tried last, 0 for none; visits; moves tried;
-moves to try, 0 before that is known; how many of them come first; how many are not known; and where a judge guides the
-search, the likeliest cell never chosen, -1 for none"""
+"""columns of `Trees.turns`, for a position with its mover: first child, the move tried last, 0 for none; visits; number
+of moves tried; number of moves to try, 0 if not expanded; number of forced moves, tried first; number of unsolved
+moves; and in guided searches the likeliest unvisited cell, -1 for none"""
 SUM, KNOWN = range(2)
-"""in a row of `Trees.sums`, of such a position: the sum of its results, and its value where that is known; both to the
-maker of the move that led there"""
+"""columns of `Trees.sums`, for such a position: the sum of its results, and its solved value, if any; both for the
+player who made the move that led there"""
 
 
 class Trees(NamedTuple):
-    """B trees with room for N moves each; T turns may follow a move, 1 where no turn is skipped, else 2.
+    """B trees with capacity for N moves each; T turns may follow a move, 1 without skips, else 2.
 
-    Row 0 stands for the move that led to the root, whoever made it, and its turn 0 is the root. Of the turns after
-    move m, row ``m * T`` is the other player's and row ``m * T + 1`` its maker's own. The trees need no order: every
-    simulation adds one row at the end.
+    Row 0 is the move that led to the root, and its turn 0 is the root. After move m, row ``m * T`` is the turn of the
+    other player and row ``m * T + 1`` another turn of the same player. Rows are in order of creation: every simulation
+    appends one.
     """
 
     moves: Counts
@@ -52,15 +51,14 @@ class Trees(NamedTuple):
     sums: Reals
     """float64[B, N * T, 2]"""
     priors: Floats
-    """float32[B, N * T, cells], of a search that a judge guides: how likely the judge thinks the moves, 0 where none is
-    to be made; of other searches no cells"""
+    """float32[B, N * T, cells], in guided searches: priors of the moves, 0 for moves never to be made; else no cells"""
     judged: Reals
-    """float64[B, N * T], of such a search: what the judge thinks a position is worth, to the maker of the move that led
-    there; of other searches no nodes"""
+    """float64[B, N * T], in guided searches: raw value of a position, for the player who made the move that led there;
+    else no nodes"""
 
     @classmethod
     def empty(cls, count: int, room: int, turns: int, cells: int = 0) -> Trees:
-        """Trees of nothing; ``cells`` of the board where a judge guides the search."""
+        """Allocate empty trees; ``cells`` of the board for guided searches."""
         return cls(
             np.zeros((count, room, 4), np.int32),
             np.zeros((count, room, 2)),
@@ -71,12 +69,12 @@ class Trees(NamedTuple):
         )
 
     def of(self, rows: slice) -> Trees:
-        """Some of the trees."""
+        """Return views of some of the trees."""
         moves, rates, turns, sums, priors, judged = self
         return Trees(moves[rows], rates[rows], turns[rows], sums[rows], priors[rows], judged[rows])
 
     def resized(self, room: int) -> Trees:
-        """A copy with room for so many moves, more or fewer."""
+        """Return a copy with capacity for ``room`` moves, more or fewer."""
         count, before, _ = self.moves.shape
         turns = self.turns.shape[1] // before
         new = Trees.empty(count, room, turns, self.priors.shape[2])
@@ -89,12 +87,12 @@ class Trees(NamedTuple):
 
     @staticmethod
     def bytes_of(room: int, turns: int, cells: int = 0) -> int:
-        """What one tree takes."""
+        """Return the size of one tree in bytes."""
         return room * (32 + (44 + (4 * cells + 8 if cells else 0)) * turns)
 
 
 class Scratch(NamedTuple):
-    """What the kernels of one search write to as they like, of as many entries as the board has cells."""
+    """Workspace of the kernels of one search, with one entry per cell of the board."""
 
     urgent: Cells
     closed: Cells
@@ -105,12 +103,12 @@ class Scratch(NamedTuple):
 
     @classmethod
     def of(cls, cells: int) -> Scratch:
-        """For a board."""
+        """Allocate for a board of ``cells`` cells."""
         return cls(*np.zeros((2, cells), np.int8), *np.zeros((2, cells), np.int64), *np.zeros((2, cells)))
 
 
 class KeptTree(NamedTuple):
-    """A move that was made, and the tree after it."""
+    """A move that was made, and its subtree."""
 
     cells: Cells
     """int8[rows * columns], the board after it"""
@@ -120,14 +118,14 @@ class KeptTree(NamedTuple):
 
 @inlined
 def is_known(node: int, turns: Counts) -> bool:
-    """Whether the value of a position is no mean but known."""
+    """Return whether the value of a position is solved."""
     known: bool = turns[node, LIMIT] > 0 and turns[node, OPEN] == 0
     return known
 
 
 @inlined
 def visits_of(move: int, turns: Counts, either: int, guided: bool) -> int:
-    """How many simulations made a move: a judge that guides them judges both turns after it in the first."""
+    """Return the simulations through a move; in guided searches, the first one visits both turns after it."""
     visits = wide(turns[move * either, VISITS])
     if either == 2:
         visits += wide(turns[move * either + 1, VISITS]) - wide(guided)
@@ -136,7 +134,7 @@ def visits_of(move: int, turns: Counts, either: int, guided: bool) -> int:
 
 @compiled_at_once
 def read_roots(trees: Trees, either: int, visits: Integers, means: Reals, settled: Flags) -> None:
-    """Of all moves at the roots: visits int64[B, cells], means float64[B, cells], known or not bool[B, cells]."""
+    """Read all root moves: visits int64[B, cells], means float64[B, cells], solved or not bool[B, cells]."""
     moves, rates, turns = trees.moves, trees.rates, trees.turns
     for b in range(len(moves)):
         move = wide(turns[b, 0, FIRST])
@@ -149,15 +147,15 @@ def read_roots(trees: Trees, either: int, visits: Integers, means: Reals, settle
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Trees that outlive a move
+# Tree reuse between moves
 
 
 @compiled_at_once
 def node_of(before: Cells, now: Cells, mover: int, moves: Counts, turns: Counts, either: int) -> int:
-    """The node of a kept tree, as `KeptTree` has it, that is the position (now, mover); -1 where it is not in the tree.
+    """Return the node of a kept tree, as in `KeptTree`, for the position (now, mover); -1 if it is not in the tree.
 
-    Several stones of the other player, made one after another through skips, may have come in any order: the one most
-    visited is taken.
+    If the other player has made several moves in a row because of skips, their order is unknown: the most visited one
+    is taken.
     """
     maker = wide(moves[0, MAKER])
     left = 0
@@ -195,16 +193,16 @@ def node_of(before: Cells, now: Cells, mover: int, moves: Counts, turns: Counts,
 
 @compiled_at_once_allocating
 def copy_tree(move: int, turn: int, old: Trees, row: int, new: Trees, to: int, either: int) -> int:
-    """Copy a move of tree ``row`` and all that follows it into the empty tree ``to``; returns the moves copied.
+    """Copy a move of tree ``row`` and its subtree into the empty tree ``to``; return the number of moves copied.
 
-    ``turn`` chooses the turn after the move that becomes turn 0, without the other one; -1 copies both.
+    ``turn`` selects the turn after the move that becomes turn 0, without the other one; -1 copies both.
     """
     moves, rates, turns, sums = old.moves[row], old.rates[row], old.turns[row], old.sums[row]
     new_moves, new_rates, new_turns, new_sums = new.moves[to], new.rates[to], new.turns[to], new.sums[to]
     guided = len(old.judged[row]) > 0
     origin = np.empty(len(new_moves), np.int64)
     origin[0] = move
-    for column in range(moves.shape[1]):  # as assignments of rows it would take seconds to compile
+    for column in range(moves.shape[1]):  # assignments of rows would take seconds to compile
         new_moves[0, column] = moves[move, column]
     new_moves[0, NEXT] = 0
     for column in range(rates.shape[1]):

@@ -1,4 +1,4 @@
-"""Whether the weight of the open lines, and pairs of cells, keep the attacker from a line."""
+"""Proofs that the defender holds, by the weight of open lines and a pairing strategy."""
 
 from __future__ import annotations
 
@@ -8,29 +8,30 @@ from baselines.proof.sets import NONE, ONE, Board, least_of, set_of, size_of
 from ttt_envs.compiling import compiled_at_once_allocating, inlined
 
 REACH = 5
-"""pairs, each as good as the best, after which to give up: nearly all positions that hold need fewer"""
+"""Maximum number of further pairs, each as good as the best, before giving up; more are hardly ever needed."""
 
 
 @compiled_at_once_allocating  # np.max does
 def holds(first: np.uint64, second: np.uint64, mover: int, pairs: bool, board: Board) -> bool:
-    """Whether weighing lines shows that the defender can keep the attacker from completing any.
+    """Return whether the weight of lines proves that the defender can stop all of the attacker's lines.
 
-    Without pairs: while the open lines weigh less than 1 in all, the defender can always take the heaviest cell, the
-    sum never grows, and a complete line would weigh 1 (Erdos and Selfridge, 1973). Where the attacker is to move, the
-    heaviest cell is added first. With pairs: the defender answers a stone on one cell of a pair on the other. So lines
-    through both never fill, and every other line may lose its cells in pairs to the attacker; what is left of it must
-    hold by its weight. The two parts of the strategy do not disturb each other, since the defender answers where the
-    attacker plays. The search gives up where even ``REACH`` pairs as good as the best would not do.
+    Without pairs: while the open lines weigh less than 1 in total, the defender can always take the heaviest cell, the
+    sum never grows, and a complete line would weigh 1 (Erdos and Selfridge, 1973). If the attacker is to move, the
+    weight of the heaviest cell is added first. With pairs: the defender answers a stone on one cell of a pair on the
+    other. So lines through both never fill, while every other line may lose its cells in pairs to the attacker; the
+    rest of it must hold by its weight. The two parts of the strategy do not interfere, because the defender answers in
+    the part where the attacker plays. The search gives up if even ``REACH`` pairs as good as the best would not
+    suffice.
 
     Args:
         first: the attacker's stones, as a set.
-        second: the defender's.
-        mover: who is to move, 0 or 1.
+        second: the defender's stones.
+        mover: player to move, 0 the attacker or 1 the defender.
         pairs: whether to look for pairs.
         board: scratch memory.
 
     Returns:
-        True where the attacker cannot win; False says nothing.
+        True if the attacker provably cannot win; False is inconclusive.
     """
     left, heavy, common = board.left, board.heavy, board.common
     win_length = board.win_length
@@ -49,7 +50,7 @@ def holds(first: np.uint64, second: np.uint64, mover: int, pairs: bool, board: B
             return True
         if not pairs:
             return False
-        # The pair that takes away most: lines through both go, lines through one of them double
+        # The pair that reduces the weight most: lines through both vanish, lines through one of them double
         most = -1
         pair = NONE
         for i in range(count):
@@ -84,7 +85,7 @@ def holds(first: np.uint64, second: np.uint64, mover: int, pairs: bool, board: B
 
 @inlined
 def _weigh(line: np.uint64, sign: int, board: Board) -> int:
-    """Add a line, by its free cells, to what lines weigh together, or with a sign of -1 take it away; its weight."""
+    """Add a line, given by its free cells, to the weights, or subtract it with a sign of -1; return its weight."""
     weight = 1 << (board.win_length - size_of(line))
     change = sign * weight
     while line != NONE:

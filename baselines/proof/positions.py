@@ -1,4 +1,4 @@
-"""The results of all moves in a position in the middle of a game."""
+"""Results of all moves in a position within a game."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from ttt_envs.boards import check_opening
 from ttt_envs.compiling import Cells, Keys
 from ttt_envs.rules import DRAW, NOT_OVER, Game, Position, check_cells, legal, place
 
-# Results to the player who moves, and what stands where no move is possible
+# Results for the player who moves, and the code for occupied cells
 WIN, TIED, LOSS = 1, 0, -1
 TAKEN = 2
 
 
 @dataclass(frozen=True)
 class Prover:
-    """Proves what every move of a position leads to when both play their best from there.
+    """Proves the result of every move of a position under best play by both players.
 
-    Whether a position can be proved within ``nodes`` depends on nothing but the position: no table outlives it.
+    Whether a position is proved within ``nodes`` depends on the position only: no table outlives a call.
 
     Raises:
-        ValueError: a game with skips, or on more than 64 cells.
+        ValueError: the game has skips, or more than 64 cells.
     """
 
     game: Game
     nodes: int = 100_000
-    """positions visited after which a position is given up"""
+    """maximum number of positions visited before a position is given up"""
     memory: int = 1 << 28
-    """bytes that each of two tables may grow to"""
+    """maximum size of each of two tables in bytes"""
 
     def __post_init__(self) -> None:
         check_provable(self.game)
@@ -45,19 +45,19 @@ class Prover:
         return board_of(self.game)
 
     def results(self, position: Position) -> Cells | None:
-        """int8[rows * columns]: for each move ``WIN``, ``TIED`` or ``LOSS`` to the mover, ``TAKEN`` where a stone is.
+        """Return int8[rows * columns]: for each move ``WIN``, ``TIED`` or ``LOSS`` for the mover, else ``TAKEN``.
 
-        None where the nodes do not do.
+        Returns None if ``nodes`` are not enough.
 
         Raises:
-            ValueError: a position that is over, or that no game leads to.
+            ValueError: the position is over or unreachable.
         """
         game, mover = self.game, position.mover
         check_cells(game, position.cells)
         check_opening(game, position, "a position to be proved")
         out = np.full(game.cells, TAKEN, np.int8)
         stones = int(np.count_nonzero(position.cells))
-        tables: list[Keys] = [NO_TABLE, NO_TABLE]  # of the mover as attacker, and of the other player
+        tables: list[Keys] = [NO_TABLE, NO_TABLE]  # with the mover as attacker, and with the other player
         entries, left = [0, 0], self.nodes
         for cell in np.flatnonzero(legal(game, position.cells)):
             cells = position.cells.copy()
@@ -67,7 +67,7 @@ class Prover:
                 continue
             sets = [sum(1 << int(i) for i in np.flatnonzero(cells == player + 1)) for player in (mover, 1 - mover)]
             result = TIED
-            # The other player is to move now: whoever asks whether the mover wins asks as the attacker who waits
+            # The other player is to move now, so in the mover's own question the attacker is not on move
             for attacker, if_so in ((0, WIN), (1, LOSS)):
                 search = search_from(self._board, sets[attacker], sets[1 - attacker], 1 - attacker)
                 search.state[STORED] = entries[attacker]

@@ -1,4 +1,4 @@
-"""The search: df-pn, which can be stopped and continued."""
+"""Depth-first proof-number search (df-pn) that can be interrupted and resumed."""
 
 from __future__ import annotations
 
@@ -13,49 +13,49 @@ from baselines.proof.threats import NO, UNKNOWN, YES, look
 from ttt_envs.compiling import Integers, Keys, compiled_at_once, compiled_at_once_allocating, inlined, wide
 
 WORTH_PAIRING = 3
-"""weight of the open lines up to which it pays to look for pairs"""
+"""Maximum weight of the open lines for which a search for pairs pays."""
 SOLVED = (1 << 28) - 1
-"""the number against a proven or disproven position; numbers of others stay far below, see `run`"""
+"""infinity for proof and disproof numbers of solved positions; other numbers stay far below, see `run`"""
 NUMBER = np.uint64(SOLVED)
 
 ROOT, DEPTH, ENTERING, NODES, STORED, RESULT, MOVE = range(7)
-"""where `Search.state` holds what"""
+"""indices of `Search.state`"""
 COUNT, CHOSEN, PROOF_LIMIT, DISPROOF_LIMIT, BEFORE = range(5)
-"""where a row of `Search.frame` holds what"""
+"""columns of `Search.frame`"""
 
 
 class Search(NamedTuple):
-    """A search that can be stopped and continued: the path from the root, D = cells + 2 positions at most.
+    """State of an interruptible search: the path from the root, of at most D = cells + 2 positions.
 
-    The attacker moves at even depths, the defender at odd ones, and the root is at 0 or 1.
+    The attacker moves at even depths, the defender at odd ones, and the root is at depth 0 or 1.
     """
 
     stones: Keys
-    """uint64[D, S, 2]: the stones of the attacker and the defender in all images of the position"""
+    """uint64[D, S, 2]: the stones of attacker and defender under all symmetries"""
     moves: Integers
-    """int64[D, cells]: the moves considered"""
+    """int64[D, cells]: the candidate moves"""
     keys: Keys
-    """uint64[D, cells, 2]: the positions after them, the least image"""
+    """uint64[D, cells, 2]: canonical keys of the positions after them"""
     proof: Integers
-    """int64[D, cells]: the proof number of each"""
+    """int64[D, cells]: their proof numbers"""
     disproof: Integers
-    """int64[D, cells]: the disproof number"""
+    """int64[D, cells]: their disproof numbers"""
     frame: Integers
     """int64[D, 5]: number of moves, move being searched, limits of the two numbers, nodes before"""
     state: Integers
-    """int64[7]: depths of the root and of the position, whether that is new, nodes visited, entries in the table,
-    result, first move
+    """int64[7]: depths of the root and of the current position, whether that is new, nodes visited, entries in the
+    table, result, first move
     """
 
 
 def search_from(board: Board, attacker: int = 0, defender: int = 0, mover: int = 0) -> Search:
-    """A search that begins at a position.
+    """Return a search that starts at a position.
 
     Args:
         board: of the game.
-        attacker: the stones of the player whose win is asked about, as a set; neither player has a line.
-        defender: the other's.
-        mover: who is to move, 0 the attacker or 1 the defender.
+        attacker: stones, as a set, of the player whose win is to be proved; neither player has a line.
+        defender: stones of the other player.
+        mover: player to move, 0 the attacker or 1 the defender.
     """
     images, cells = board.images.shape
     deep = cells + 2
@@ -82,11 +82,11 @@ def search_from(board: Board, attacker: int = 0, defender: int = 0, mover: int =
 
 @compiled_at_once_allocating  # np.max does
 def _expand(search: Search, depth: int, table: Keys, board: Board) -> int:
-    """Look at the position at ``depth`` of the path for the first time.
+    """Evaluate the new position at ``depth`` of the path and write its moves.
 
     Returns:
-        Whether the attacker wins; where ``UNKNOWN`` the moves to be searched have been written down with their numbers,
-        and where ``YES`` with the attacker to move, a winning move as the first.
+        Whether the attacker wins. If ``UNKNOWN``, the moves to search are written with their numbers; if ``YES`` with
+        the attacker to move, the first move wins.
     """
     stones, moves, keys, proof, disproof, frame, _ = search
     mover = depth & 1
@@ -106,7 +106,7 @@ def _expand(search: Search, depth: int, table: Keys, board: Board) -> int:
     if most < one or (most < WORTH_PAIRING * one and holds(first, second, mover, True, board)):
         return NO
     images = board.images
-    same = False  # whether the position is an image of itself
+    same = False  # whether a symmetry maps the position to itself
     for s in range(1, len(images)):
         same |= stones[depth, s, 0] == first and stones[depth, s, 1] == second
     count = 0
@@ -127,11 +127,11 @@ def _expand(search: Search, depth: int, table: Keys, board: Board) -> int:
         if numbers != NONE:
             proof[depth, count] = wide(numbers & NUMBER)
             disproof[depth, count] = wide((numbers >> np.uint64(28)) & NUMBER)
-        elif mover == 0 and after < one:  # the defender is to move and holds
+        elif mover == 0 and after < one:  # with the defender to move, the position holds
             proof[depth, count] = SOLVED
             disproof[depth, count] = 0
         else:
-            # The heavier the open lines, the more it will take to stop them
+            # Heavier open lines are harder to stop
             proof[depth, count] = 1
             disproof[depth, count] = 1 + 4 * after // one
         count += 1
@@ -141,7 +141,7 @@ def _expand(search: Search, depth: int, table: Keys, board: Board) -> int:
 
 @inlined
 def key_after(stones: Keys, mover: int, cell: int, images: Integers) -> tuple[np.uint64, np.uint64]:
-    """The position after a move as the least of its images, from uint64[S, 2], all images of the one before."""
+    """Return the canonical key of the position after a move, from all variants uint64[S, 2] of the one before."""
     low, high = ~NONE, ~NONE
     for s in range(len(images)):
         stone = set_of(images[s, cell])
@@ -154,19 +154,19 @@ def key_after(stones: Keys, mover: int, cell: int, images: Integers) -> tuple[np
 
 @compiled_at_once
 def run(search: Search, table: Keys, board: Board, stop: int) -> None:
-    """Go on with a search until it is decided or ``stop`` positions have been visited.
+    """Continue a search until it is decided or ``stop`` positions have been visited.
 
-    The proof number of a position estimates how many positions below must still be won to prove that the attacker wins,
-    the disproof number how many must still fail to prove the contrary (Allis et al., 1994). Where the attacker moves,
-    one won move is enough, and the proof number is the least of the moves'. All must fail to fail, and because the
-    trees below them share positions, the disproof number is the greatest of theirs and one for each other move still
-    open, not the sum (Ueda et al., 2008). Where the defender moves the two change places. The search goes where the
-    least is missing, and comes back when a number there passes its limit: that of the next best move and a quarter, so
-    that it does not jump to and fro (Pawlewicz and Lew, 2007).
+    The proof number of a position estimates the number of positions below that must still be won to prove that the
+    attacker wins; the disproof number, the number that must fail to disprove it (Allis et al., 1994). If the attacker
+    moves, one winning move is enough, and the proof number is the minimum over moves. To disprove, all moves must fail;
+    because their subtrees share positions, the disproof number is their maximum plus one for each other open move, not
+    the sum (Ueda et al., 2008). If the defender moves, the two are exchanged. The search descends to the smallest
+    number and returns when a number there exceeds its threshold: that of the second best move plus a quarter, which
+    avoids switching back and forth (Pawlewicz and Lew, 2007).
 
-    So the numbers of positions not solved stay below the first estimates and the moves along a path, far from
-    ``SOLVED``. The numbers of all moves along the path are kept beside the table, so that a table of any size, losing
-    what it will, leads to the same result in the end.
+    So the numbers of unsolved positions are bounded by the initial estimates plus the moves along a path, far below
+    ``SOLVED``. The numbers of all moves along the path are stored outside the table, so a table of any size, whatever
+    it loses, leads to the same result in the end.
     """
     stones, moves, keys, proof, disproof, frame, state = search
     depth = state[DEPTH]
@@ -219,15 +219,15 @@ def run(search: Search, table: Keys, board: Board, stop: int) -> None:
 
 @inlined
 def _numbers_of(aim: Integers, hurdle: Integers, count: int) -> tuple[int, int, int, int, int]:
-    """What the numbers of its moves say of a position, seen by the player to move.
+    """Return the numbers of a position from those of its moves, from the view of the player to move.
 
     Args:
-        aim: int64[cells]: for each move, the estimate of what it takes to have the mover's way.
-        hurdle: int64[cells]: what it takes to stop it.
+        aim: int64[cells]: for each move, its number towards the mover's goal.
+        hurdle: int64[cells]: its number towards the opposite.
         count: the number of moves.
 
     Returns:
-        (aim, hurdle) of the position, the most promising move, the next best aim, and the moves to stop besides one.
+        (aim, hurdle) of the position, the most promising move, the second best aim, and the number of other open moves.
     """
     best, least, next_best = 0, SOLVED, SOLVED
     greatest, others = 0, -1
@@ -240,14 +240,14 @@ def _numbers_of(aim: Integers, hurdle: Integers, count: int) -> tuple[int, int, 
             next_best = aim[i]
         greatest = max(greatest, hurdle[i])
         others += 1 if hurdle[i] > 0 else 0
-    if 0 < greatest < SOLVED:  # else all moves are stopped, or one cannot be
+    if 0 < greatest < SOLVED:  # else all moves have failed, or one cannot fail
         greatest += others
     return least, greatest, best, next_best, others
 
 
 @inlined
 def _magnitude(count: int) -> int:
-    """The number of binary digits."""
+    """Return the number of binary digits."""
     digits = 0
     while count > 0:
         count >>= 1

@@ -1,6 +1,6 @@
-"""The table of positions: uint64[N, 3], rows (attacker's stones, defender's stones, numbers).
+"""The transposition table: uint64[N, 3], rows (attacker's stones, defender's stones, numbers).
 
-The empty board is never in it.
+The empty board is never stored.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from baselines.proof.sets import NONE
 from ttt_envs.compiling import Keys, compiled_at_once, inlined, wide
 
 ENTRY = 24
-"""bytes of an entry: two sets of cells; proof number, disproof number and size of the tree below"""
+"""Size of an entry in bytes: two sets of cells; proof number, disproof number and magnitude of the subtree."""
 BUCKET = 4
-"""entries among which a position may stand"""
+"""Number of entries in a bucket."""
 NO_TABLE = np.zeros((0, 3), np.uint64)
 
 
@@ -28,7 +28,7 @@ def _bucket(first: np.uint64, second: np.uint64, table: Keys) -> int:
 
 @inlined
 def stored(first: np.uint64, second: np.uint64, table: Keys) -> np.uint64:
-    """What the table has of a position, 0 where nothing."""
+    """Return the numbers stored for a position, 0 if there are none."""
     if len(table) > 0:
         start = _bucket(first, second, table)
         for i in range(start, start + BUCKET):
@@ -40,7 +40,7 @@ def stored(first: np.uint64, second: np.uint64, table: Keys) -> np.uint64:
 
 @inlined
 def store(first: np.uint64, second: np.uint64, numbers: np.uint64, table: Keys) -> int:
-    """Write an entry, in place of the one that cost least where the bucket is full; returns entries gained, 0 or 1."""
+    """Write an entry, replacing the cheapest one if the bucket is full; return the number of entries gained, 0 or 1."""
     if len(table) == 0:
         return 0
     start = _bucket(first, second, table)
@@ -60,7 +60,7 @@ def store(first: np.uint64, second: np.uint64, numbers: np.uint64, table: Keys) 
 
 @compiled_at_once
 def refill(old: Keys, new: Keys) -> int:
-    """Write all entries of one table into another; returns how many are there now."""
+    """Write all entries of one table into another; return the resulting number of entries."""
     count = 0
     for i in range(len(old)):
         if old[i, 2] != NONE:
@@ -69,16 +69,16 @@ def refill(old: Keys, new: Keys) -> int:
 
 
 def grown(table: Keys, entries: int, room: int, memory: int) -> tuple[Keys, int]:
-    """The table, moved into a larger one where it would be more than half full, and the memory holds both.
+    """Move the table into a larger one if it would be more than half full and the memory limit holds both.
 
     Args:
-        table: as it is.
-        entries: in it.
-        room: entries that may come before this is asked again.
-        memory: bytes that both may take.
+        table: the current table.
+        entries: number of entries in it.
+        room: maximum number of new entries before the next call.
+        memory: maximum bytes of both tables.
 
     Returns:
-        The table and the entries in it.
+        The table and the number of entries in it.
     """
     size = max(len(table), BUCKET)
     while size < 2 * (entries + room) and (len(table) + 2 * size) * ENTRY <= memory:

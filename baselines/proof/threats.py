@@ -1,4 +1,4 @@
-"""What threats alone say of a position, and which moves are worth a try."""
+"""Static analysis of threats: forced results and candidate moves."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import numpy as np
 from baselines.proof.sets import NONE, ONE, Board, least_of, set_of, several, size_of
 from ttt_envs.compiling import compiled_at_once, inlined
 
-# What is known of the attacker: wins, does not, or neither is known. Of a mover: completes a line first, or the other
-# player does.
+# Verdicts. For the attacker: wins, does not win, or unknown. For a mover: completes a line first, or the other player
+# does.
 YES, NO, UNKNOWN = 1, -1, 0
 
 
 @compiled_at_once
 def look(own: np.uint64, other: np.uint64, board: Board) -> tuple[int, np.uint64]:
-    """Read all lines: who completes one first, if threats alone decide it, and else which moves are worth a try.
+    """Scan all lines: return the player who completes one first, if threats alone decide, else the candidate moves.
 
     A line is open to a player while the other has no stone in it. It weighs 2**(own stones in it), that is 2**-(empty
     cells) in units of 2**-win_length.
@@ -24,9 +24,9 @@ def look(own: np.uint64, other: np.uint64, board: Board) -> tuple[int, np.uint64
         board: its ``weight`` and ``total`` are filled in.
 
     Returns:
-        (verdict, cells): ``YES`` the mover completes a line before the other player can, beginning with any of these
-        cells; ``NO`` the other player does; ``UNKNOWN``: of all moves the best is in these cells, none where no
-        line is open to anybody.
+        (verdict, cells): ``YES`` if the mover completes a line before the other player can, starting with any of these
+        cells; ``NO`` if the other player does; ``UNKNOWN`` if neither is forced: these cells contain a best move; none
+        if no line is open to either player.
     """
     partners, shared = board.partners, board.shared
     shared[:] = ~NONE
@@ -43,19 +43,19 @@ def look(own: np.uint64, other: np.uint64, board: Board) -> tuple[int, np.uint64
         if mine != NONE and several(mine):
             return YES, set_of(cell)
         if theirs != NONE and several(theirs):
-            # There the other player would make two threats: take part in them, or make a threat first
+            # The other player could make two threats there: take that cell, block the threats, or make a threat first
             moves &= set_of(cell) | twos_0 | (NONE if several(theirs & (theirs - ONE)) else theirs)
     if moves == NONE and live != NONE:
         return NO, NONE
-    # Where all live lines through a cell hold a second empty cell too, that one is at least as good, for either player:
-    # a stone there is in every line that a stone here could complete, and stops every line that it could stop.
+    # If all live lines through a cell contain a second empty cell too, that one dominates it, for either player: a
+    # stone there is in every line that a stone here could complete, and stops every line that it could stop.
     for cell in range(len(shared)):
         if (moves & set_of(cell)) != NONE:
             better = shared[cell] & ~set_of(cell)
             while better != NONE:
                 best = least_of(better)
                 better &= better - ONE
-                if best < cell or (shared[best] & set_of(cell)) == NONE:  # of equal cells the first stays
+                if best < cell or (shared[best] & set_of(cell)) == NONE:  # of equivalent cells the first stays
                     moves &= ~set_of(cell)
                     break
     return UNKNOWN, moves
@@ -63,7 +63,7 @@ def look(own: np.uint64, other: np.uint64, board: Board) -> tuple[int, np.uint64
 
 @inlined
 def _read(stones: np.uint64, against: np.uint64, row: int, board: Board) -> tuple[np.uint64, np.uint64, np.uint64]:
-    """Read one player's open lines into a row of the board's ``weight``, ``total`` and ``partners``, and ``shared``.
+    """Read one player's open lines into a row of ``weight``, ``total`` and ``partners`` of the board, and ``shared``.
 
     Returns:
         The empty cells of open lines; of lines that lack one stone; of lines that lack two.

@@ -1,4 +1,4 @@
-"""Who wins a game from the empty board."""
+"""Proves the winner of a game from the empty board."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from ttt_envs.rules import DRAW, Game
 
 LARGEST_BOARD = 64
 SLICE = 1 << 14
-"""positions between two looks at the clock, the keyboard and the size of the table"""
+"""Number of positions between two checks of the clock, of interrupts and of the size of the table."""
 
 
 class Proof(NamedTuple):
-    """Who wins a game without skips."""
+    """The winner of a game without skips."""
 
     game: Game
     winner: int | None
-    """0 player_0 wins with best play, ``DRAW`` neither player can, None undecided within the nodes allowed"""
+    """0 if player_0 wins with best play, ``DRAW`` if neither player can, None if undecided within the nodes allowed"""
     nodes: int
-    """positions visited"""
+    """number of positions visited"""
     seconds: float
-    """on the clock, the compilation of a first call included"""
+    """elapsed time, including the compilation at a first call"""
     move: int | None
-    """a first move with which player_0 wins, where player_0 does"""
+    """a winning first move, if player_0 wins"""
 
 
 def prove(
@@ -39,16 +39,16 @@ def prove(
     memory: int = 1 << 30,
     progress: Callable[[int], None] | None = None,
 ) -> Proof:
-    """Find out who wins a game without skips when both play their best.
+    """Prove the winner of a game without skips under best play by both players.
 
     Args:
         game: a game without skips on at most 64 cells.
-        nodes: positions after which to stop undecided; None for no limit.
-        memory: bytes that the table of positions may grow to. It begins small; 0 is no table.
+        nodes: number of positions after which to stop undecided; None for no limit.
+        memory: maximum size of the table in bytes. It starts small; 0 for no table.
         progress: called with the number of positions visited, a few times a second.
 
     Raises:
-        ValueError: turns may be skipped, more than 64 cells, ``nodes`` below 1, ``memory`` below 0.
+        ValueError: turns may be skipped, more than 64 cells, ``nodes`` below 1, or ``memory`` below 0.
     """
     check_provable(game)
     if nodes is not None and nodes < 1:
@@ -90,14 +90,14 @@ def decide(
     memory: int,
     progress: Callable[[int], None] | None = None,
 ) -> Keys:
-    """Go on with a search until it is decided, or ``nodes`` positions have been visited.
+    """Continue a search until it is decided, or ``nodes`` positions have been visited.
 
     Args:
-        search: its state says what was found.
+        search: its state holds the result.
         board: of the game.
         table: of positions with the same player as attacker and the same player to move at the root.
         nodes: None for no limit.
-        memory: bytes that the table may grow to.
+        memory: maximum size of the table in bytes.
         progress: called with the number of positions visited, a few times a second.
 
     Returns:

@@ -1,13 +1,13 @@
-"""Search by the clock: iterative deepening and simulations for as long as there is time, and pondering.
+"""Search by the clock: iterative deepening or more simulations within a time limit, and pondering.
 
-The rules are those of Hsu's lecture (Theory of Computer Games, concluding remarks): wall clock and not CPU time; shares
-of a game's time by the moves that are still to come; no new depth that is predicted not to fit, by
-``t(i + 1) = t(i) * t(i) / t(i - 1)``; no thinking about a single legal move; an early end where depths agree or nothing
-can change, more time where they do not; and never a move that the clock cannot pay.
+The rules are those of Hsu's lecture (Theory of Computer Games, concluding remarks): use wall-clock time, not CPU time;
+divide a game's time by the expected number of moves left; start no new depth that is predicted not to fit, by
+``t(i + 1) = t(i) * t(i) / t(i - 1)``; do not search with a single legal move; stop early if depths agree or nothing can
+change, and take more time if they disagree; and never exceed the time on the clock.
 
-- :mod:`baselines.timed.clock`: clocks, and the moves to come.
-- :mod:`baselines.timed.searches`: what a search must offer, and the two that do.
-- :mod:`baselines.timed.thinking`: how long to think about a move.
+- :mod:`baselines.timed.clock`: clocks, and the number of moves left.
+- :mod:`baselines.timed.searches`: the interface of an interruptible search, and two implementations.
+- :mod:`baselines.timed.thinking`: time management for a move.
 - :mod:`baselines.timed.pondering`: the second thread.
 - :mod:`baselines.timed.policy`: the policy and its player.
 """

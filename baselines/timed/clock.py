@@ -1,4 +1,4 @@
-"""Clocks of games, and how many moves a player still has to make by them."""
+"""Clocks of games, and estimates of a player's number of moves left."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from ttt_envs.files import read_json, write_json
 from ttt_envs.rules import Game
 
 LONGEST_S = 1e6
-"""seconds that a clock may have"""
+"""Maximum time on a clock in seconds."""
 FEWEST = 10
-"""positions with as many stones that an estimate needs"""
+"""Minimum number of positions with the same number of stones for an estimate."""
 
 
 class Clock(NamedTuple):
-    """Seconds for a whole game, and seconds that are added after every move of it."""
+    """Seconds for a whole game, and an increment in seconds after every move."""
 
     seconds: float
     increment: float = 0.0
 
     @classmethod
     def of(cls, text: str) -> Clock:
-        """The clock that ``"10+0.1"`` or ``"10"`` names.
+        """Parse a clock such as ``"10+0.1"`` or ``"10"``.
 
         Raises:
-            ValueError: anything else, or no time at all.
+            ValueError: the text is not a clock, or has no time.
         """
         number = r"(\d+(?:\.\d*)?|\.\d+)"
         match = re.fullmatch(rf"{number}(?:\+{number})?", text.strip())
@@ -49,15 +49,15 @@ class Clock(NamedTuple):
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Moves to come
+# Moves left
 
 
 def usual_moves_left(game: Game) -> Reals:
-    """float64[cells + 1], by stones on the board: own moves to come, the next one included, that a mover reckons with.
+    """Return float64[cells + 1], by stones on the board: the default estimate of own moves left, including the next.
 
-    Half of what is empty, and no more than ``max(e, 2 e - stones / 3)``, e the root of the number of cells: an upper
-    part of what searches played on 3 x 3 to 15 x 15, as in docs/baselines/timed.md. To reckon with too few moves loses
-    games on time, with too many only some time.
+    It is half of the empty cells, and at most ``max(e, 2 e - stones / 3)``, e the root of the number of cells. This is
+    on the high side of the moves that searches played on 3 x 3 to 15 x 15, see docs/baselines/timed.md. Underestimating
+    loses games on time, overestimating only wastes some time.
     """
     stones = np.arange(game.cells + 1)
     edge = math.sqrt(game.cells)
@@ -66,14 +66,15 @@ def usual_moves_left(game: Game) -> Reals:
 
 
 def estimated_moves_left(game: Game, games: Iterable[tuple[int, Sequence[int]]]) -> Reals:
-    """The same from games that were played: the mean of the moves that the mover still made, float64[cells + 1].
+    """Return an estimate from played games: the mean number of moves that the mover still made, float64[cells + 1].
 
     Args:
-        game: what was played.
-        games: of each the stones on its first board, and who made the moves after that, 0 or 1.
+        game: the game that was played.
+        games: for each the number of stones on its first board, and the movers after that, 0 or 1.
 
     Returns:
-        Where fewer than :data:`FEWEST` positions have as many stones, :func:`usual_moves_left`.
+        float64[cells + 1]; where fewer than :data:`FEWEST` positions have a number of stones,
+        :func:`usual_moves_left`.
     """
     sums, counts = np.zeros(game.cells + 1), np.zeros(game.cells + 1, np.int64)
     for stones, movers in games:
@@ -92,18 +93,18 @@ _CONTENT = "moves left"
 
 
 def write_moves_left(path: str | Path, game: Game, moves: Reals) -> None:
-    """Keep an estimate in a file, which ``timed:moves-left=FILE`` reads."""
+    """Write an estimate to a file, which ``timed:moves-left=FILE`` reads."""
     write_json(
         Path(path), {"format": 1, "content": _CONTENT, "game": game.to_dict(), "moves": [float(one) for one in moves]}
     )
 
 
 def read_moves_left(path: str | Path, game: Game) -> Reals:
-    """float64[cells + 1], from a file of :func:`write_moves_left`.
+    """Return float64[cells + 1], from a file of :func:`write_moves_left`.
 
     Raises:
-        OSError: it cannot be read.
-        ValueError: it is something else, or of another board.
+        OSError: the file cannot be read.
+        ValueError: the file holds something else, or is of another board.
     """
     data: Any = read_json(Path(path))
     try:

@@ -1,4 +1,4 @@
-"""The policy that plays by the clock, and its player."""
+"""The policy that searches by the clock, and its player."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from ttt_envs.rules import Game, Position, legal, place, splitmix64
 from ttt_envs.specs import Named, make_policy
 
 USUAL_MOVE_S = 0.1
-"""for a move, where nothing is said"""
+"""Default time for a move in seconds."""
 WARM_DEPTH = 3
 LEAST_TO_PONDER_S = 0.05
-"""by the clock of a game: to stop a thread takes time of one's own, on a busy machine as much as this"""
+"""Minimum time for a move, in seconds, for pondering with a game clock: stopping the thread may take as much time."""
 LAG_KEPT = 0.9
-"""of what a move took too long, at every move after it"""
+"""Decay of the measured lag per move."""
 
 Allocation = Literal["dynamic", "fixed"]
 
 
 @dataclass(frozen=True)
 class Timed(Named):
-    """A search by the clock: it goes deeper for as long as the clock of a game, or a time for each move, allows.
+    """A search by the clock: it deepens as long as a game clock, or a time per move, allows.
 
     Raises:
-        ValueError: a setting out of range, a ``search`` that cannot be stopped, no estimate in ``moves_left``.
-        OSError: ``moves_left`` that cannot be read.
+        ValueError: a setting is out of range, ``search`` cannot be interrupted, or ``moves_left`` is not an estimate.
+        OSError: ``moves_left`` cannot be read.
     """
 
     name: ClassVar[str] = "timed"
@@ -46,27 +46,27 @@ class Timed(Named):
 
     game: Game
     search: str | Policy = "expectiminimax"
-    """who thinks: expectiminimax, whose depth is the clock's, or mcts, whose simulations are"""
+    """the search: expectiminimax, deepened by plies, or mcts, extended by simulations"""
     move: float | None = None
-    """seconds for each move, at most; none: 0.1 where there is no other clock"""
+    """maximum seconds per move; none: 0.1 if there is no game clock"""
     clock: str | None = None
-    """seconds for a game, as in 10, or with seconds a move added, as in 10+0.1; a match's own clocks take its place"""
+    """seconds for a game, as in 10, or with an increment per move, as in 10+0.1; a match's clocks take precedence"""
     allocation: Allocation = "dynamic"
-    """of the clock's time an equal share for all moves to come; or fixed, what that was on the first board"""
+    """share of the clock's time: dynamic, equal for all moves left; or fixed, as computed on the first board"""
     min_depth: int = 1
-    """plies (of mcts simulations) that are searched wherever the clock does not run out"""
+    """minimum number of plies (of mcts simulations), unless the clock runs out"""
     max_depth: int | None = None
-    """plies (of mcts simulations) at most"""
+    """maximum number of plies (of mcts simulations)"""
     steady: int | None = 3
-    """by the clock of a game: so many depths that agree on move and score end the search early; none: they do not"""
+    """with a game clock: number of depths that must agree on move and score to stop early; none: never"""
     extra: float = 2.0
-    """by the clock of a game: how many times its share a move may take where the last two depths disagree"""
+    """with a game clock: factor on a move's share of time if the last two depths disagree"""
     margin: float = 0.05
-    """seconds on the clock that are never planned for"""
+    """seconds on the clock held in reserve"""
     moves_left: str | None = None
-    """a file with an estimate of the moves to come; none: the usual one of the board"""
+    """a file with an estimate of the moves left; none: the default for the board"""
     ponder: bool = False
-    """think on the opponent's time, in a second thread"""
+    """search on the opponent's time, in a second thread"""
 
     def __post_init__(self) -> None:
         if self.move is not None and not 0 < self.move < math.inf:
@@ -89,7 +89,7 @@ class Timed(Named):
         if self.clock is not None:
             Clock.of(self.clock)
         check_can_be_timed(self._searcher, str(self.search))
-        self._moves  # noqa: B018  # a wrong file is told now
+        self._moves  # noqa: B018  # raises errors in the file early
 
     @cached_property
     def _searcher(self) -> Policy:
@@ -97,22 +97,22 @@ class Timed(Named):
 
     @cached_property
     def _moves(self) -> Reals:
-        """float64[cells + 1], by stones on the board: own moves to come."""
+        """float64[cells + 1], by stones on the board: own moves left."""
         return usual_moves_left(self.game) if self.moves_left is None else read_moves_left(self.moves_left, self.game)
 
     @cached_property
     def own_clock(self) -> Clock | None:
-        """The clock of ``clock``."""
+        """The clock named by ``clock``."""
         return None if self.clock is None else Clock.of(self.clock)
 
     def plan(self, stones: int, left_s: float | None = None, clock: Clock | None = None, lag_s: float = 0.0) -> Plan:
-        """What may be spent on a move.
+        """Return the time plan for a move.
 
         Args:
-            stones: on the board.
-            left_s: seconds on the clock; None where a game has none.
-            clock: what it had in the beginning; None where only ``left_s`` is known.
-            lag_s: how much longer than they should have taken moves have taken here; it adds to the margin.
+            stones: number of stones on the board.
+            left_s: seconds on the clock; None without a game clock.
+            clock: the clock at the start; None if only ``left_s`` is known.
+            lag_s: measured overrun of earlier moves in seconds; added to the margin.
         """
         max_depth = self.max_depth or LARGEST
         if left_s is None:
@@ -135,11 +135,11 @@ class Timed(Named):
     def begin(
         self, position: Position, key: np.uint64, before: tuple[TimedSearch, int] | None, now: Now
     ) -> TimedSearch:
-        """The search of a position; see :class:`CanBeTimed`."""
+        """Start the search of a position; see :class:`CanBeTimed`."""
         return begin_timed(self._searcher, position, key, before, now)
 
     def warm(self) -> None:
-        """Have everything compiled that a move needs, on nobody's clock."""
+        """Compile everything needed for a move, outside any clock."""
         with compile_at_once():
             self._warmed  # noqa: B018
 
@@ -147,7 +147,7 @@ class Timed(Named):
     def _warmed(self) -> bool:
         position, key, before = Boards.start(self.game).position(0), np.uint64(0), None
         by_leaves = getattr(self._searcher, "leaf", None) is not None
-        for _ in range(2):  # the second goes on from the first
+        for _ in range(2):  # the second continues the first
             search = self.begin(position, key, before, time.perf_counter)
             for depth in range(1, 2 if by_leaves else min(WARM_DEPTH, self.game.cells) + 1):
                 search.go_on(math.inf, depth)
@@ -160,9 +160,9 @@ class Timed(Named):
         return True
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
-        """float64[B, rows * columns], one position after another; a key of 64 bits each from ``rng``.
+        """Return float64[B, rows * columns], searched one by one; each position draws a 64-bit key from ``rng``.
 
-        Each has the time for a move; with ``clock`` it has that of a game that begins with it.
+        Each position gets the time for a move; with ``clock``, as the first move of a game.
 
         Raises:
             ValueError: without ``rng``.
@@ -183,23 +183,23 @@ class Timed(Named):
         return out
 
     def player(self, now: Now = time.perf_counter) -> TimedPlayer:
-        """The same with clocks of its own, one for each game, where ``clock`` is set; compiled before it returns.
+        """Return a player with its own clocks, one per game, if ``clock`` is set; compiles before it returns.
 
         Args:
-            now: seconds from some moment on: the time that passes, whoever works.
+            now: wall clock in seconds, from any starting point.
         """
         self.warm()
         return TimedPlayer(self, now)
 
 
 class _Threads:
-    """What a player has going: apart from it, so that it can be stopped when nobody holds the player any more."""
+    """A player's running thread, in a separate object so that a finalizer can stop it without the player."""
 
     def __init__(self) -> None:
         self.going: tuple[int, Pondering] | None = None
 
     def stop(self) -> tuple[int, tuple[Position, TimedSearch] | None] | None:
-        """End the thread, if there is one; returns its game and what it has found."""
+        """Stop the thread, if any; return its game and its result."""
         if self.going is None:
             return None
         (slot, pondering), self.going = self.going, None
@@ -207,16 +207,16 @@ class _Threads:
 
 
 class TimedPlayer:
-    """Plays games with ``timed``, each with a clock of its own.
+    """Plays games with ``timed``, each with its own clock.
 
-    Where a match keeps the clocks, its ``time_left`` is what counts. Games played side by side have one thinker: of
-    several moves at once each is timed by itself, and only a player of one game at a time ponders.
+    If a match keeps the clocks, its ``time_left`` is used. Simultaneous games are searched one after another, each
+    timed by itself; only a player of one game at a time ponders.
 
     Attributes:
-        left: by slot, the seconds on its own clock; empty without ``clock``. They never go below 0.
-        guesses, hits: how often it pondered until its next turn, and how often the answer was the one it thought of.
-            A turn that comes at once because the opponent's is skipped is a miss.
-        depths: of its moves, the depth to which each was searched; 0 where there was nothing to choose.
+        left: slot -> seconds on its own clock; empty without ``clock``. Never below 0.
+        guesses, hits: number of times that it pondered until its next turn, and that it predicted the reply. A turn
+            that comes at once, because the opponent's is skipped, is a miss.
+        depths: depth of the search for each of its moves; 0 for single legal moves.
     """
 
     def __init__(self, policy: Timed, now: Now = time.perf_counter) -> None:
@@ -232,11 +232,11 @@ class TimedPlayer:
         self._finalizer = weakref.finalize(self, self._threads.stop)
 
     def use_clock(self, seconds: float, increment: float) -> None:
-        """A match is played by this clock: see :class:`ttt_envs.policy.ReadsClocks`."""
+        """Set the clock of a match: see :class:`ttt_envs.policy.ReadsClocks`."""
         self._clock = Clock(seconds, increment)
 
     def begin(self, slots: Integers) -> None:
-        """New games begin in ``slots`` int64[B]: their clocks are full, and nothing is remembered."""
+        """Start new games in ``slots`` int64[B]: clocks are reset and searches discarded."""
         self._threads.stop()
         for slot in slots.tolist():
             self._keys.pop(slot, None)
@@ -245,16 +245,16 @@ class TimedPlayer:
                 self.left[slot] = self._clock.seconds
 
     def close(self) -> None:
-        """Stop pondering; nothing is left running."""
+        """Stop pondering; no thread is left running."""
         self._threads.stop()
 
     def act(
         self, boards: Boards, slots: Integers, rng: np.random.Generator, time_left: Reals | None = None
     ) -> Integers:
-        """int64[B], a move in each of the games ``slots``, one after another.
+        """Return int64[B], a move in each of the games ``slots``, one after another.
 
-        ``rng`` gives a key of 64 bits for each game that is new, and a uniform number for each move: that is all a
-        move depends on where the depth is fixed, whether the player ponders or not.
+        ``rng`` gives a 64-bit key for each new game, and a uniform number for each move. At a fixed depth, a move
+        depends on nothing else, with or without pondering.
         """
         called = self._now()
         games = slots.tolist()
@@ -293,7 +293,7 @@ class TimedPlayer:
             search = self._begin(slot, position)
         plan = policy.plan(stones, left_s, self._clock, self._lag_s)
         think(search, plan, begun, self._now)
-        # on a machine that does other things as well, what has happened will happen again
+        # on a busy machine, overruns are likely to recur
         self._lag_s = max(LAG_KEPT * self._lag_s, self._now() - begun - plan.hard_s)
         self.depths.append(search.depth)
         cell = int(sample(search.best()[None], np.array([u]))[0])
@@ -306,7 +306,7 @@ class TimedPlayer:
         return cell
 
     def _taken_over(self, position: Position, ahead: tuple[Position, TimedSearch] | None) -> TimedSearch | None:
-        """The search of a position that was expected."""
+        """Return the search of a position that was predicted."""
         if ahead is None:
             return None
         expected, search = ahead
@@ -321,5 +321,5 @@ class TimedPlayer:
         return self.policy.begin(position, key, self._before.get(slot), self._now)
 
     def _key(self, slot: int, stones: int) -> np.uint64:
-        """For the search of a position of a game: its own, whenever the search begins."""
+        """Return the key for the search of a position, which depends only on the game and the number of stones."""
         return np.uint64(splitmix64(self._keys[slot], stones))

@@ -1,9 +1,9 @@
-"""Thinking on the opponent's time, in a second thread.
+"""Pondering: searching on the opponent's time, in a second thread.
 
-The thread works while compiled code does, wherever that lets go of Python's lock: the kernels of ``expectiminimax``
-(``go_on``) and of ``mcts`` (``simulate``) do, so that two searches in one process run on two cores. Beside other
-kernels, and between its own, it has to wait: what it costs the other side is a few microseconds for each look at the
-clock. On one core it takes from the opponent what it gets.
+The thread makes progress while compiled code releases the GIL: the kernels of ``expectiminimax`` (``go_on``) and of
+``mcts`` (``simulate``) do, so two searches in one process run on two cores. During other kernels, and between its own,
+the thread waits; it costs the other side a few microseconds for each check of the clock. On a single core, pondering
+takes its time from the opponent.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from baselines.timed.searches import Now, TimedSearch
 from ttt_envs.rules import NOT_OVER, Game, Position, place
 
 PATIENCE_S = 600.0
-"""seconds that an opponent is thought along with"""
+"""Maximum duration of pondering in seconds."""
 BETWEEN_LOOKS_S = 0.001
-"""seconds within which a thread stops"""
+"""Maximum delay in seconds until a thread stops."""
 
 Begin = Callable[[Position], TimedSearch]
 
 
 class Pondering:
-    """A thread that thinks about the position after a move and its likeliest answer.
+    """A thread that searches the position after a move and its likeliest reply.
 
     Args:
-        game: what is played.
-        position: where the move is made; its mover is who ponders.
-        search: of that position; nobody else may use it until :meth:`stop`.
+        game: the game.
+        position: the position before the move; its mover ponders.
+        search: of that position; it must not be used elsewhere until :meth:`stop`.
         cell: the move.
-        max_depth: how deep to search.
-        begin: makes the search of the position that is expected.
+        max_depth: maximum depth of the search.
+        begin: starts the search of the predicted position.
         now: the clock.
     """
 
@@ -55,10 +55,10 @@ class Pondering:
         self._thread.start()
 
     def stop(self) -> tuple[Position, TimedSearch] | None:
-        """End the thread, and return the position that was expected and its search, None where there is none.
+        """Stop the thread, and return the predicted position and its search, None if there is none.
 
         Raises:
-            Exception: what was raised there.
+            Exception: the exception raised in the thread.
         """
         self._stop.set()
         self._thread.join()
@@ -72,7 +72,7 @@ class Pondering:
     def _run(self) -> None:
         try:
             self._think(*self._work)
-        except BaseException as problem:  # told where the player is asked next
+        except BaseException as problem:  # re-raised by `stop`
             self._problem = problem
 
     def _think(

@@ -1,4 +1,4 @@
-"""Searches around which a clock can be put: what they have in common, and the two that there are."""
+"""The interface of interruptible searches, and its implementations for expectiminimax and MCTS."""
 
 from __future__ import annotations
 
@@ -17,81 +17,81 @@ from ttt_envs.rules import Position, legal
 from ttt_envs.specs import nearest
 
 Now = Callable[[], float]
-"""a clock: seconds from some moment on"""
+"""a clock: seconds from any starting point"""
 STEP_S = 0.005
-"""seconds between two looks at the clock"""
+"""Interval in seconds between two checks of the clock."""
 RATE_KEPT = 0.95
-"""of the best speed, at every look at the clock after it: slower are those in which others had the core"""
+"""Decay of the best measured speed per check of the clock; lower speeds are due to other processes."""
 NOISE_S = 0.001
-"""a depth that takes less tells nothing of the next"""
+"""Minimum duration in seconds of a depth for a prediction of the next."""
 FEWEST_NODES = 256
-"""positions between two looks, at least"""
+"""Minimum number of positions between two checks of the clock."""
 FEWEST_SIMULATIONS = 8
 LARGEST = 1 << 62
 """a depth without a bound"""
 AGREED = 0.1
-"""scores of two depths that differ by no more agree"""
+"""Maximum difference of scores of two depths that agree."""
 TABLE_MIB = 16
-"""for the table of a search: to move a larger one into one still larger takes longer than a player in need has"""
+"""Maximum size of a search's table in MiB: growing a larger one takes longer than a player in time trouble has."""
 TREE_BYTES = 1 << 27
-"""for a tree, after which it does not grow: the same"""
+"""Size of a tree in bytes beyond which it does not grow, for the same reason."""
 
 
 class TimedSearch(Protocol):
-    """A search of one position that goes deeper for as long as it is let.
+    """An interruptible search of one position that deepens as long as it is called.
 
-    What it finds depends on the position, and on how deep it came, and not on how often it was stopped on the way.
+    Its result depends on the position and the depth, and not on interruptions.
     """
 
     @property
     def depth(self) -> int:
-        """How far it came: plies that are done, or simulations; 0 before the first."""
+        """Number of finished plies or simulations; 0 before the first."""
         ...
 
     @property
     def next_s(self) -> float:
-        """Seconds that one step more is predicted to take; what of it is done is left out."""
+        """Predicted seconds for the rest of the next step."""
         ...
 
     @property
     def agreed(self) -> int:
-        """How many depths, the last included, came to the same move and score; 0 where depths do not compare."""
+        """Number of last depths that agree on move and score, at least 1; 0 if depths are not comparable."""
         ...
 
     def can_change(self, seconds: float) -> bool:
-        """Whether another move may still be chosen if it goes on for so long."""
+        """Return whether ``seconds`` more may still change the move."""
         ...
 
     def go_on(self, until: float, most: int = LARGEST) -> bool:
-        """Go on until one step more is done, the clock shows ``until``, or the depth is ``most``.
+        """Continue until one more step is finished, the clock shows ``until``, or the depth is ``most``.
 
         Returns:
-            Whether the step is done.
+            Whether the step is finished.
         """
         ...
 
     def best(self) -> Reals:
-        """float64[rows * columns]: the shares of the moves to play, after the first step at the earliest."""
+        """Return float64[rows * columns]: the shares of the moves to play; needs the first step."""
         ...
 
     def reply(self, cell: int, going: Callable[[], bool]) -> int | None:
-        """The likeliest answer to a move, None where there is none; may think about it while ``going()``."""
+        """Return the likeliest reply to a move, None if there is none; may search for it while ``going()``."""
         ...
 
 
 @runtime_checkable
 class CanBeTimed(Protocol):
-    """A policy of another kind around whose search a clock can be put."""
+    """A further policy whose search can be timed."""
 
     def begin_timed(
         self, position: Position, key: np.uint64, before: tuple[TimedSearch, int] | None, now: Now
     ) -> TimedSearch:
-        """A search of a position that is not over.
+        """Start a search of a position that is not over.
 
         Args:
-            position: to be searched.
-            key: for what is drawn.
-            before: the search of the same player's position before in this game, and the move chosen; None where there
+            position: the position.
+            key: for random numbers.
+            before: the search of the same player's previous position in this game, and the move chosen; None if there
                 is none.
             now: the clock.
         """
@@ -101,7 +101,7 @@ class CanBeTimed(Protocol):
 def begin_timed(
     policy: Policy, position: Position, key: np.uint64, before: tuple[TimedSearch, int] | None, now: Now
 ) -> TimedSearch:
-    """A search of a position by a policy; see :class:`CanBeTimed`."""
+    """Start a policy's search of a position; see :class:`CanBeTimed`."""
     if isinstance(policy, Expectiminimax):
         return Deepening(policy, position, key, now)
     if isinstance(policy, MCTS):
@@ -112,7 +112,7 @@ def begin_timed(
 
 
 def check_can_be_timed(policy: Policy, name: str) -> None:
-    """Raise ValueError for a policy without a search around which a clock can be put."""
+    """Raise ValueError for a policy without an interruptible search."""
     if not isinstance(policy, Expectiminimax | MCTS | CanBeTimed):
         raise ValueError(
             f"search={name} has no search that could be stopped: {nearest(str(name), ('expectiminimax', 'mcts'))}"
@@ -124,14 +124,13 @@ def check_can_be_timed(policy: Policy, name: str) -> None:
 
 
 class Deepening:
-    """``expectiminimax`` to depth 1, 2, 3, ..., each with what the one before has left in the table.
+    """Iterative deepening of ``expectiminimax``: depths 1, 2, 3, ..., which share the transposition table.
 
-    One more depth is predicted to take ``t(i) * t(i) / t(i - 1)`` (Hsu, Theory of Computer Games: time usage). Of a
-    depth that is not done, the moves that are count where the best move of the depth before is among them: it is
-    looked at first, and if another one is better then it is better by one ply more. Where even the first is not done,
-    the depth before decides.
+    The next depth is predicted to take ``t(i) * t(i) / t(i - 1)`` (Hsu, Theory of Computer Games: time usage). The
+    moves of an unfinished depth count if the best move of the previous depth is among them: that move is searched
+    first, so a better one is better at the new depth. If even the first is not finished, the previous depth decides.
 
-    With leaves of another policy a depth cannot be stopped.
+    With a leaf policy, a depth cannot be interrupted.
     """
 
     def __init__(self, policy: Expectiminimax, position: Position, key: np.uint64, now: Now) -> None:
@@ -144,9 +143,9 @@ class Deepening:
         self._taken = [0.0, 0.0]
         """seconds for the last two depths"""
         self._spent = 0.0
-        """seconds for what is done of the next"""
+        """seconds spent on the unfinished next depth"""
         self._nodes, self._rate = FEWEST_NODES, 0.0
-        """positions to look at before the next look at the clock, and a second"""
+        """number of positions until the next check of the clock, and per second"""
         self.depth = 0
         self.agreed = 0
 
@@ -155,9 +154,9 @@ class Deepening:
 
     @property
     def next_s(self) -> float:
-        """By the last two depths, of which the former counts for a millisecond at least: no less than the last took.
+        """Predicted from the last two depths, with at least a millisecond for the former; at least the last duration.
 
-        After the first depth it is what that took, with unpruned leaves times the moves.
+        After the first depth, it is that depth's duration; with leaf policies, times the number of moves.
         """
         before, last = self._taken
         growth = last / max(before, NOISE_S)
@@ -166,10 +165,10 @@ class Deepening:
         return max(0.0, last * max(1.0, growth) - self._spent)
 
     def can_change(self, seconds: float) -> bool:
-        """Whether it is not decided, however long it takes.
+        """Return whether the position is still undecided, whatever the time.
 
-        Decided is a search to the end, a win at once and, where no turn can be skipped, a win or loss by force, and a
-        position in which all moves but one lose.
+        It is decided after a search to the end, by an immediate win and, without skips, by a forced win or loss, or if
+        all moves but one lose.
         """
         if self.depth == 0:
             return True
@@ -181,7 +180,7 @@ class Deepening:
         return abs(value) < 1 - TIE and int(np.sum(self._values > TIE - 1)) > 1
 
     def go_on(self, until: float, most: int = LARGEST) -> bool:
-        """One ply deeper, or what there is time for."""
+        """Search one ply deeper, or a part of it within the time limit."""
         if self.depth >= min(self._empty, most):
             return False
         begun = self._now()
@@ -208,7 +207,7 @@ class Deepening:
             self._spent = spent + now - begun
             if done:
                 return True
-            held_up = now - looked if now - looked > 2 * STEP_S else 0.0  # others run on this core: it may come again
+            held_up = now - looked if now - looked > 2 * STEP_S else 0.0  # delays by other processes may recur
             if now + held_up >= until:
                 return False
             if now > looked:
@@ -216,7 +215,7 @@ class Deepening:
             self._nodes = max(FEWEST_NODES, int(self._rate * min(STEP_S, (until - now) / 2)))
 
     def _done(self, values: Reals) -> None:
-        """One more depth is done."""
+        """Update after a finished depth."""
         first = int(np.nanargmax(values))
         same = first == self._first and abs(np.nanmax(values) - np.nanmax(self._values)) <= AGREED
         self.agreed = self.agreed + 1 if same else 1
@@ -226,7 +225,7 @@ class Deepening:
         self.depth += 1
 
     def best(self) -> Reals:
-        """The best moves of the last depth, or of the one that was begun, as above."""
+        """Return the best moves of the last depth, or of an unfinished one, see the class."""
         values = self._values
         if self._search is not None and self._search.depth > self.depth:
             begun = self._search.move_values[0]
@@ -235,7 +234,7 @@ class Deepening:
         return np.asarray(best_shares(values[None], self._policy.tie)[0])
 
     def reply(self, cell: int, going: Callable[[], bool]) -> int | None:
-        """The best answer, searched one ply less deeply."""
+        """Return the best reply, searched one ply less deeply."""
         cells = self._position.cells.copy()
         cells[cell] = self._position.mover + 1
         boards = Boards.of([Position(cells, 1 - self._position.mover)])
@@ -255,7 +254,7 @@ class Deepening:
 
 
 class Sampling:
-    """``mcts``, some simulations at a time, on a tree that goes on from that of the move before."""
+    """``mcts`` in small steps, on a tree that continues the one of the previous move."""
 
     agreed = 0
 
@@ -272,7 +271,7 @@ class Sampling:
 
     @property
     def depth(self) -> int:
-        """Simulations of this search."""
+        """Number of simulations of this search."""
         return self._search.simulations
 
     @property
@@ -280,7 +279,7 @@ class Sampling:
         return Trees.bytes_of(int(self._search.counts[0]) + self._simulations, self._turns) > TREE_BYTES
 
     def can_change(self, seconds: float) -> bool:
-        """Whether the most visited move can still be overtaken at this speed, and not all is known."""
+        """Return whether the most visited move can still be overtaken at this speed, and the position is unsolved."""
         if self._full:
             return False
         if self.depth == 0:
@@ -296,7 +295,7 @@ class Sampling:
         return bool(lead <= rate * max(0.0, seconds))
 
     def go_on(self, until: float, most: int = LARGEST) -> bool:
-        """Some simulations more, of about :data:`STEP_S`, or of what there is time for."""
+        """Run simulations for about :data:`STEP_S`, or for the time left."""
         simulations = min(self._simulations, most - self.depth)
         if self._full or simulations < 1:
             return False
@@ -315,18 +314,18 @@ class Sampling:
         return True
 
     def best(self) -> Reals:
-        """As of the policy."""
+        """Return the probabilities of the policy."""
         return np.asarray(self._search.probabilities(self._policy.temperature)[0])
 
     def reply(self, cell: int, going: Callable[[], bool]) -> int | None:
-        """What was visited most after the move, where that is a turn of the opponent's."""
+        """Return the most visited move after the given one, if it is the opponent's."""
         line = self._search.variation(0)
         if len(line) < 2 or line[0][1] != cell or line[1][0] == self._position.mover:
             return None
         return line[1][1]
 
     def after(self, cell: int) -> KeptTree | None:
-        """The tree after a move."""
+        """Return the subtree of a move."""
         if cell not in self._after:
             self._after[cell] = self._search.keep(0, cell)
         return self._after[cell]

@@ -1,4 +1,4 @@
-"""How long a player thinks about a move: what it may spend, and when it has seen enough."""
+"""Time management: the time plan for a move, and when to stop searching."""
 
 from __future__ import annotations
 
@@ -9,48 +9,48 @@ from baselines.timed.clock import Clock
 from baselines.timed.searches import LARGEST, Now, TimedSearch
 
 MOST_OF_CLOCK = 0.5
-"""of the time on the clock that one move is given, at most; and what a depth that takes longer may have, with"""
+"""Maximum share of the time on the clock for one move; ``MOST_BEYOND``: the same with extra time."""
 MOST_BEYOND = 0.6
 SHARE_OF_INCREMENT = 0.8
-"""of the seconds that a move brings back that it is given"""
+"""Share of the increment that is planned for a move."""
 STEADY_SHARE = 0.25
-"""of its time after which a move whose depths agree is made"""
+"""Share of its time after which a move with agreeing depths is made."""
 LARGEST_MARGIN_SHARE = 0.1
-"""of the seconds for a move that the margin may take"""
+"""Maximum share of a fixed time per move that the margin may take."""
 
 
 class Plan(NamedTuple):
-    """What may be spent on one move.
+    """The time plan for one move.
 
-    All of it grows with the time on the clock, and nothing else that :func:`think` decides by depends on that time: so
-    a position is never searched less deeply for having more.
+    It grows with the time on the clock, and :func:`think` depends on that time in no other way: so more time never
+    gives a shallower search.
     """
 
     soft_s: float
-    """seconds after which no new depth is begun"""
+    """seconds after which no new depth is started"""
     hard_s: float
-    """seconds after which a depth is broken off"""
+    """seconds after which a depth is interrupted"""
     min_depth: int = 1
     max_depth: int = LARGEST
     extra: float = 1.0
-    """times ``soft_s`` where the last two depths disagree"""
+    """factor on ``soft_s`` if the last two depths disagree"""
     steady: int | None = None
-    """depths that must agree for a move before its time is up, None for never"""
+    """number of depths that must agree to stop early, None for never"""
 
 
 def plan_by_clock(
     left_s: float, clock: Clock, moves: float, moves_at_start: float, *, margin_s: float, extra: float, dynamic: bool
 ) -> tuple[float, float]:
-    """Seconds to plan for a move, and at most, by a game's clock.
+    """Return the planned and the maximum seconds for a move, by a game's clock.
 
     Args:
-        left_s: on the clock.
-        clock: what it had, and what a move brings.
-        moves: own moves to come, this one included.
+        left_s: seconds on the clock.
+        clock: its initial time and increment.
+        moves: own moves left, including this one.
         moves_at_start: the same on the first board.
-        margin_s: seconds that are not spent, for what happens between player and clock.
-        extra: how many times what is planned a move may take that needs it.
-        dynamic: an equal share of what is left for all moves to come; else of what there was for all moves.
+        margin_s: seconds in reserve, for overhead between player and clock.
+        extra: maximum factor on the planned time for a move that needs it.
+        dynamic: whether to divide the remaining time by the moves left; else the initial time by all moves.
     """
     usable = max(0.0, left_s - margin_s)
     share = usable / moves if dynamic else clock.seconds / moves_at_start
@@ -59,15 +59,15 @@ def plan_by_clock(
 
 
 def plan_by_move(move_s: float, margin_s: float) -> float:
-    """Seconds to spend where every move has as many."""
+    """Return the seconds to spend with a fixed time per move."""
     return move_s - min(margin_s, LARGEST_MARGIN_SHARE * move_s)
 
 
 def think(search: TimedSearch, plan: Plan, begun: float, now: Now) -> None:
-    """Search deeper until the time planned since ``begun`` is up or nothing more is to be found.
+    """Deepen a search until the time planned since ``begun`` is up or the result cannot change.
 
-    The first step is always done. No other is begun that is predicted not to fit, but for the least depth, which only
-    ``hard_s`` cuts short.
+    The first step is always finished. No step is started that is predicted not to fit, except up to the minimum depth,
+    which only ``hard_s`` interrupts.
     """
     while search.depth < plan.max_depth:
         if search.depth == 0:

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ttt_envs.parallel import MOST_JOBS, TRIES, Cluster, check_jobs, do_blocks, in_order
+from ttt_envs.parallel import MAX_JOBS, TRIES, Cluster, check_jobs, do_blocks, in_order
 
 ROOT = Path(__file__).resolve().parents[2]
 GIVE_UP_S = 120
@@ -159,10 +159,10 @@ def test_a_number_of_jobs_that_cannot_work_is_refused(jobs):
         check_jobs(jobs)
 
 
-@pytest.mark.parametrize("jobs", [MOST_JOBS + 1, 10**30])
+@pytest.mark.parametrize("jobs", [MAX_JOBS + 1, 10**30])
 def test_more_jobs_than_a_machine_can_have_are_refused(jobs):
     """joblib starts all of them, and from 2**31 on it fails with an OverflowError."""
-    check_jobs(MOST_JOBS)
+    check_jobs(MAX_JOBS)
     with pytest.raises(ValueError, match=f"^jobs={jobs} is more than a machine can have: choose 1024 or fewer"):
         do_blocks(square, [], jobs)
 
