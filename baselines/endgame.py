@@ -22,7 +22,7 @@ from baselines.layered.ranks import Classes, Halves, Ranks, classes_of, entry_of
 from baselines.layered.sweep import BYTES, WON, Values
 from ttt_envs.bits import bits_of, line_in
 from ttt_envs.boards import Boards, to_text
-from ttt_envs.compiling import Cells, Integers, Parameters, Reals, compiled_nogil, inlined, stone_of, wide
+from ttt_envs.jit import Cells, Integers, Parameters, Reals, compiled_nogil, inlined, stone_of, wide
 from ttt_envs.rules import Game, Position, legal_bits, skip_chance_of
 
 __all__ = [

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 import numpy as np
 
 from ttt_envs.boards import Boards
-from ttt_envs.compiling import Reals
+from ttt_envs.jit import Reals
 from ttt_envs.open_spiel import load_game, to_states
 from ttt_envs.rules import Game
 from ttt_envs.specs import Named, load_object, nearest

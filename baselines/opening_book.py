@@ -22,10 +22,10 @@ from typing import IO, Any, ClassVar, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ttt_envs.array_cache import mapped
 from ttt_envs.boards import Boards, cells_of, words_of
-from ttt_envs.compiling import Flags, Integers, Keys, Reals
 from ttt_envs.files import open_to_read, parse_json, write_whole
-from ttt_envs.kept import mapped
+from ttt_envs.jit import Flags, Integers, Keys, Reals
 from ttt_envs.policy import TIE, HasPlayer, Player, Policy, is_colour_blind, is_symmetric, sample
 from ttt_envs.rules import Game
 from ttt_envs.specs import Named, make_policy

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ttt_envs.compiling import Cells, Integers, Keys, Parameters, compiled_at_once_allocating, inlined, wide
+from ttt_envs.jit import Cells, Integers, Keys, Parameters, compiled_at_once_allocating, inlined, wide
 from ttt_envs.rules import NOT_OVER, Game, is_legal, skip_chance_of, standing_of
 from ttt_envs.symmetry import symmetries
 

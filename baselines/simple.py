@@ -9,7 +9,7 @@ import numpy as np
 
 from ttt_envs.bits import LARGEST_IN_BITS, bits_of, count_bits, nth_bit, winning_bits
 from ttt_envs.boards import Boards
-from ttt_envs.compiling import (
+from ttt_envs.jit import (
     Cells,
     Integers,
     Parameters,

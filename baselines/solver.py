@@ -29,9 +29,10 @@ from baselines import layered
 from baselines.layered.counting import count_by_sets
 from baselines.reachable import Counts, count
 from ttt_envs import bits, rules
+from ttt_envs.array_cache import Kept, kept_folder, limit, source_of
 from ttt_envs.bits import line_in
 from ttt_envs.boards import Boards
-from ttt_envs.compiling import (
+from ttt_envs.jit import (
     Cells,
     Integers,
     Parameters,
@@ -42,7 +43,6 @@ from ttt_envs.compiling import (
     inlined_allocating,
     wide,
 )
-from ttt_envs.kept import Kept, kept_folder, limit, source_of
 from ttt_envs.policy import TIE
 from ttt_envs.rules import DRAW, NOT_OVER, Game, is_legal, skip_chance_of, standing_in_bits
 from ttt_envs.specs import Named

@@ -24,9 +24,9 @@ from baselines import reachable, solver
 from baselines.reachable import WON, count_up, reached
 from baselines.solver import LARGEST, kept_or_made, solve, sweep, table_key
 from ttt_envs import bits, rules
+from ttt_envs.array_cache import Kept, source_of
 from ttt_envs.boards import Boards, cells_of
-from ttt_envs.compiling import Cells, Flags, Integers, Parameters, Reals, compiled, compiled_at_once, wide
-from ttt_envs.kept import Kept, source_of
+from ttt_envs.jit import Cells, Flags, Integers, Parameters, Reals, compiled, compiled_at_once, wide
 from ttt_envs.policy import Policy, Values, is_colour_blind, is_symmetric
 from ttt_envs.rules import Game, is_legal
 from ttt_envs.specs import Named, make_policy

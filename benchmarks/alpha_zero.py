@@ -43,9 +43,9 @@ from learners.alpha_zero.learner import AlphaZero
 from learners.alpha_zero.policy import TOGETHER, MeanJudge
 from learners.alpha_zero.self_play import Lessons, play_block
 from learners.training import initial_rng
-from ttt_apps.studies.alpha_zero.taught import as_run, taught
+from ttt_apps.studies.alpha_zero.training_runs import as_run, taught
 from ttt_envs.boards import Boards
-from ttt_envs.compiling import Reals
+from ttt_envs.jit import Reals
 from ttt_envs.policy import Policy, best_shares
 from ttt_envs.rules import Game
 

@@ -28,7 +28,7 @@ from baselines.expectiminimax import Expectiminimax, Search
 from baselines.mcts import MCTS
 from baselines.opening_book import Made, OpeningBook, make_book
 from baselines.timed import Clock, Plan, think
-from baselines.timed.searches import TABLE_MIB, begin_timed
+from baselines.timed.interruptible import TABLE_MIB, begin_timed
 from evaluation.timed_match import play_timed_pairs
 from ttt_envs.boards import Boards
 from ttt_envs.policy import Policy

@@ -30,9 +30,9 @@ from rich.table import Table
 
 from evaluation.cost import processor
 from evaluation.match import Score, play_pairs
-from learners.teacher import lesson_of
+from learners.imitation import lesson_of
 from ttt_envs import parallel
-from ttt_envs.compiling import Reals
+from ttt_envs.jit import Reals
 from ttt_envs.parallel import TASK_S, Cluster, Jobs, do_blocks
 from ttt_envs.rules import Game
 

@@ -154,7 +154,7 @@ TEACHER_WORK = (
     "f'{len(ask(25).value)} positions'",
 )
 TEACHER_BEFORE = """
-from learners.teacher import lesson_of
+from learners.imitation import lesson_of
 from ttt_envs.rules import Game
 ask = lambda count: lesson_of(Game(6, 6, 4, 0.25), 'expectiminimax:depth=3,width=15', 0.0, 0, range(count))
 ask(1)  # compiles

@@ -27,7 +27,7 @@ from rich.console import Console
 from rich.table import Table
 
 from evaluation.cost import processor, usage_of
-from ttt_envs.compiling import INTERPRET
+from ttt_envs.jit import INTERPRET
 
 ROOT = Path(__file__).resolve().parents[1]
 GAME = """
@@ -42,13 +42,13 @@ while not done:
     done = terminated or truncated
 """
 PANELS = """
-from ttt_apps.explorer.answers import Answers
-from ttt_apps.explorer.limits import Root
+from ttt_apps.explorer.api import Answers
+from ttt_apps.explorer.schemas import Root
 Answers(Root(None)).warm()
 """
 BOARD = """
-from ttt_apps.explorer.answers import Answers
-from ttt_apps.explorer.limits import LineAsked, Root
+from ttt_apps.explorer.api import Answers
+from ttt_apps.explorer.schemas import LineAsked, Root
 answers = Answers(Root(None))
 answers.about()
 answers.replay(LineAsked.model_validate({"game": {"rows": 3, "columns": 3, "win_length": 3, "skip_chance": 0.0}}))

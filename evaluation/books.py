@@ -13,9 +13,9 @@ import numpy as np
 
 from baselines.opening_book import Book, Canonical, Made, check_plies, make_book
 from evaluation.games import PlayedGame, read_either
-from evaluation.units import Unit, do_units
+from evaluation.result_store import Unit, do_units
 from ttt_envs.boards import Boards, cells_of
-from ttt_envs.compiling import Integers, Keys
+from ttt_envs.jit import Integers, Keys
 from ttt_envs.parallel import Jobs
 from ttt_envs.policy import Policy, Values
 from ttt_envs.rules import DRAW, NOT_OVER, Game, standing
@@ -168,7 +168,7 @@ def book_of_search(
         game: the game.
         policy: the spec string of a policy with action values.
         folder: folder of the results; the same call resumes.
-        made_by: as of :func:`evaluation.units.do_units`.
+        made_by: as of :func:`evaluation.result_store.do_units`.
         plies: number of stones on a board from which on the book is empty.
         jobs: the workers.
         progress: called with the number of positions done, and the total.

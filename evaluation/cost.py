@@ -249,7 +249,7 @@ def _positions(game: Game) -> Boards:
 
 
 def _main() -> None:
-    from ttt_envs.compiling import compile_at_once
+    from ttt_envs.jit import compile_at_once
     from ttt_envs.rules import Game
 
     described, out, *specs = sys.argv[1:]

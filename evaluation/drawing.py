@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from evaluation.statistics import Interval
-from ttt_envs.compiling import Reals
 from ttt_envs.files import write_whole
+from ttt_envs.jit import Reals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

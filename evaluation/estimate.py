@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 import psutil
 
-from evaluation.classes import counts_by_stones
-from evaluation.layers import MOST, Players, Walk, walked
+from evaluation.forward_backward import MOST, Players, Walk, walked
+from evaluation.symmetry_classes import counts_by_stones
 from ttt_envs.boards import Boards
-from ttt_envs.compiling import compile_at_once
+from ttt_envs.jit import compile_at_once
 from ttt_envs.policy import Policy
 from ttt_envs.rules import Game
 

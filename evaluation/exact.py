@@ -1,6 +1,6 @@
 """Exact results of policies, by dynamic programming over the reachable positions; nothing is sampled.
 
-Layers of positions (``evaluation/layers.py``) propagate probabilities forward and values backward. A policy is queried
+Layers of positions (``evaluation/forward_backward.py``) propagate probabilities forward and values backward. A policy is queried
 about up to ``chunk`` positions of a layer at once, and only about reachable positions.
 """
 
@@ -12,11 +12,11 @@ from typing import NamedTuple
 import numpy as np
 
 from baselines.solver import LARGEST, Progress, solve
-from evaluation.asking import KEPT, kept
 from evaluation.estimate import boards_by_stones, check_fits
-from evaluation.layers import Layer, Players, Walk, add_losses, backward, walked
+from evaluation.forward_backward import Layer, Players, Walk, add_losses, backward, walked
+from evaluation.policy_cache import KEPT, kept
 from ttt_envs.boards import Boards
-from ttt_envs.compiling import Reals
+from ttt_envs.jit import Reals
 from ttt_envs.policy import Policy, is_symmetric
 from ttt_envs.rules import Game
 from ttt_envs.specs import make_policy

@@ -15,7 +15,7 @@ from evaluation.games import Move, PlayedGame
 from evaluation.openings import Openings, draw_openings
 from evaluation.statistics import Interval, of_pairs
 from ttt_envs.boards import LARGEST_BASE_3, Boards, keys, to_text
-from ttt_envs.compiling import Cells, Flags, Integers, Keys, Reals
+from ttt_envs.jit import Cells, Flags, Integers, Keys, Reals
 from ttt_envs.parallel import Jobs, do_blocks, in_order
 from ttt_envs.policy import Forfeit, HasPlayer, Player, Policy, act_in_episodes, acts_fast
 from ttt_envs.rules import DRAW, ILLEGAL, NOT_OVER, Game, begin_rows, key_of, play_rows

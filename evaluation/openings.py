@@ -13,8 +13,8 @@ import numpy as np
 
 from evaluation.games import read_games
 from ttt_envs.boards import Boards, check_opening, from_text, keys, to_text
-from ttt_envs.compiling import Cells, Keys, Parameters, compiled_allocating, wide
 from ttt_envs.files import open_to_read, read_bounded
+from ttt_envs.jit import Cells, Keys, Parameters, compiled_allocating, wide
 from ttt_envs.rules import (
     LARGEST_EDGE,
     NOT_OVER,

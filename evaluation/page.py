@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from evaluation.statistics import Interval
 from ttt_envs.boards import COLUMNS, STONES
-from ttt_envs.compiling import Cells, Reals
 from ttt_envs.files import write_whole
+from ttt_envs.jit import Cells, Reals
 from ttt_envs.policy import TIE
 from ttt_envs.rules import LARGEST_EDGE, Game
 

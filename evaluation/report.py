@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from baselines.solver import LARGEST, Solution, solve
-from evaluation.choices import read_choices
 from evaluation.drawing import DRAW as DRAWN_COLOUR
 from evaluation.drawing import LOSS, SERIES, STYLES, WIN, Line
 from evaluation.estimate import affordable
@@ -36,6 +35,7 @@ from evaluation.page import (
     tiles,
     write_page,
 )
+from evaluation.policy_snapshots import read_choices
 from evaluation.report_parts import REPORT as REPORT
 from evaluation.report_parts import (
     Row,

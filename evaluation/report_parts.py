@@ -17,8 +17,8 @@ from evaluation.exact import Outcome
 from evaluation.page import Html, board, element, has_room, joined, number, percent, share, short, table
 from learners.checkpoint import CONFIG, COST, METRICS
 from ttt_envs.boards import STONES, coordinate
-from ttt_envs.compiling import Reals
 from ttt_envs.files import parse_json, read_bounded, read_json
+from ttt_envs.jit import Reals
 from ttt_envs.rules import Game, Position
 
 REPORT = "report.html"

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from evaluation.choices import CHOICES
+from evaluation.policy_snapshots import CHOICES
 from evaluation.report_parts import REPORT
 from learners.base import Arrays
 from learners.checkpoint import (

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.exact import while_training
-from learners.quiet import avoid_triton_crash
+from learners.silence import avoid_triton_crash
+from ttt_envs.adapters import as_policy
 from ttt_envs.files import parse_json, read_bounded, write_whole
-from ttt_envs.outside import as_policy
+from ttt_envs.observations import Observation
 from ttt_envs.policy import Policy
 from ttt_envs.rules import Game
-from ttt_envs.views import Observation
 
 avoid_triton_crash()  # Stable-Baselines3 imports TensorFlow where it is installed
 

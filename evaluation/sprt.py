@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from baselines.timed import Clock
-from evaluation.better import SPRT, Decision, how_sure, pair_moments
+from evaluation.code_fingerprint import identity_of
+from evaluation.elo import SPRT, Decision, how_sure, pair_moments
 from evaluation.match import Score
-from evaluation.match_units import block_of, openings_hash, play_units, units_of
+from evaluation.match_blocks import block_of, openings_hash, play_units, units_of
 from evaluation.openings import Openings
-from evaluation.sources import identity_of
 from evaluation.strength import differences_soon
 from ttt_envs.files import write_json
 from ttt_envs.parallel import Jobs, in_order

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ttt_envs.compiling import Integers
+from ttt_envs.jit import Integers
 
 NORMAL = statistics.NormalDist()
 

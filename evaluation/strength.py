@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from baselines.solver import LARGEST, Solution, solve
-from evaluation.asking import kept
 from evaluation.estimate import boards_by_stones
 from evaluation.exact import CHUNK, Outcome, exploitability, outcome, regret
-from evaluation.layers import forward
+from evaluation.forward_backward import forward
+from evaluation.policy_cache import kept
 from ttt_envs.boards import Boards, cells_of, keys, to_text
-from ttt_envs.compiling import Cells, Integers, Keys, Reals
+from ttt_envs.jit import Cells, Integers, Keys, Reals
 from ttt_envs.policy import TIE, Policy, Values, act
 from ttt_envs.rules import Game, Position, chance_outcomes
 from ttt_envs.specs import make_policy

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from evaluation.drawing import Draw, save_picture
+from evaluation.result_store import Unit, do_units
 from evaluation.statistics import Interval
-from evaluation.units import Unit, do_units
 from ttt_envs.files import write_json, write_whole
 from ttt_envs.parallel import Jobs
 

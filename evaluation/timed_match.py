@@ -33,7 +33,7 @@ from evaluation.match import (
 )
 from evaluation.openings import Openings
 from ttt_envs.boards import Boards
-from ttt_envs.compiling import Reals, compile_at_once
+from ttt_envs.jit import Reals, compile_at_once
 from ttt_envs.parallel import Jobs, do_blocks, in_order
 from ttt_envs.policy import Forfeit, Player, Policy, ReadsClocks
 from ttt_envs.rules import ILLEGAL, NOT_OVER, Game, play_rows

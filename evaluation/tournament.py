@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from evaluation.code_fingerprint import identity_of
 from evaluation.match import Score
-from evaluation.match_units import BLOCK, openings_hash, play_units, units_of
+from evaluation.match_blocks import BLOCK, openings_hash, play_units, units_of
 from evaluation.openings import Openings
-from evaluation.sources import identity_of
 from evaluation.statistics import Interval
 from evaluation.strength import differences_soon
-from ttt_envs.compiling import Integers, Reals
 from ttt_envs.files import write_json
+from ttt_envs.jit import Integers, Reals
 from ttt_envs.parallel import Jobs
 from ttt_envs.rules import Game
 from ttt_envs.specs import make_policy

@@ -17,8 +17,8 @@ from collections import Counter
 import gymnasium
 import numpy as np
 
-from evaluation.asking import kept
 from evaluation.exact import exploitability, match_outcome
+from evaluation.policy_cache import kept
 from ttt_envs import Game, as_policy
 from ttt_envs.boards import cell_at
 from ttt_envs.render import Scene, text

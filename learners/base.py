@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttt_envs.boards import Boards
-from ttt_envs.compiling import Cells, Integers, Reals, compiled, inlined, wide
 from ttt_envs.files import parse_json
+from ttt_envs.jit import Cells, Integers, Reals, compiled, inlined, wide
 from ttt_envs.policy import Policy
 from ttt_envs.rules import Game
 

@@ -22,12 +22,12 @@ from learners import LEARNERS, OtherGame
 from learners.config import AnyConfig, Fitter
 from learners.dense import Floats
 from ttt_envs.boards import Boards
-from ttt_envs.compiling import Integers, Reals
 from ttt_envs.files import open_to_read, parse_json, read_bounded, write_whole
-from ttt_envs.images import MeanOverImages
+from ttt_envs.jit import Integers, Reals
 from ttt_envs.policy import Judge, Policy, Thinker, Values, is_colour_blind, is_symmetric
 from ttt_envs.rules import Game
 from ttt_envs.specs import FromFile, from_file, load_object, nearest
+from ttt_envs.symmetrized import MeanOverImages
 
 CONFIG, CHECKPOINT, METRICS, COST = "config.json", "checkpoint.npz", "metrics.jsonl", "cost.json"
 MODEL = "model.npz"

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ttt_envs.compiling import Cells, Integers, Reals, compiled_nogil, inlined, wide
+from ttt_envs.jit import Cells, Integers, Reals, compiled_nogil, inlined, wide
 
 Floats = NDArray[np.float32]
 Activation = Literal["linear", "relu", "tanh", "sigmoid"]

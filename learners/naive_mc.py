@@ -20,7 +20,7 @@ from learners.tabular import (
     rows_of,
     step_sizes,
 )
-from ttt_envs.compiling import Cells, Integers, Reals, compiled
+from ttt_envs.jit import Cells, Integers, Reals, compiled
 from ttt_envs.rules import Game
 from ttt_envs.symmetry import Symmetries
 

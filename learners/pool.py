@@ -9,7 +9,7 @@ import numpy as np
 
 from learners.base import Arrays, Learner
 from ttt_envs.boards import Boards
-from ttt_envs.compiling import Integers, Keys, Reals
+from ttt_envs.jit import Integers, Keys, Reals
 from ttt_envs.policy import act_in_episodes
 from ttt_envs.rules import POOL, uniforms
 from ttt_envs.specs import parse_spec

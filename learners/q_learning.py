@@ -20,7 +20,7 @@ from learners.tabular import (
     step_sizes,
     value_at,
 )
-from ttt_envs.compiling import Cells, Integers, Parameters, Reals, compiled
+from ttt_envs.jit import Cells, Integers, Parameters, Reals, compiled
 from ttt_envs.rules import Game
 from ttt_envs.symmetry import Symmetries
 

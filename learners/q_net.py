@@ -12,10 +12,10 @@ import numpy as np
 from learners.base import Arrays, Bootstrap, Transition
 from learners.config import Builder, check_kinds, check_limits
 from learners.dense import Floats
-from learners.quiet import avoid_triton_crash, without_chatter
+from learners.silence import avoid_triton_crash, without_chatter
 from learners.tabular import checked, final_rewards
 from ttt_envs.boards import Boards
-from ttt_envs.compiling import Cells, Flags, Integers, Reals, compiled
+from ttt_envs.jit import Cells, Flags, Integers, Reals, compiled
 from ttt_envs.policy import best_shares, sample
 from ttt_envs.rules import Game, pick
 from ttt_envs.symmetry import Symmetries, inverse, symmetries

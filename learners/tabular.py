@@ -8,8 +8,8 @@ import numpy as np
 
 from learners.base import Arrays, Bootstrap
 from ttt_envs.boards import Boards, cells_of, keys, words_of
-from ttt_envs.compiling import Cells, Integers, Keys, Parameters, Reals, compiled, compiled_allocating, inlined, wide
-from ttt_envs.index import KeyIndex
+from ttt_envs.hash_index import KeyIndex
+from ttt_envs.jit import Cells, Integers, Keys, Parameters, Reals, compiled, compiled_allocating, inlined, wide
 from ttt_envs.rules import Game, is_legal
 from ttt_envs.symmetry import Symmetries, inverse, symmetries
 

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 
 from learners.base import Arrays, Follower, Learner, Seat, Stored, Turns, check_bootstrap, seen_from
-from ttt_envs.compiling import Integers
+from ttt_envs.jit import Integers
 from ttt_envs.lockstep import SELF, Lockstep, SeatChoice, Shown
 from ttt_envs.policy import Policy, act_in_episodes
 from ttt_envs.rules import NOT_OVER, SEAT, Game, key_of, splitmix64, uniform
 from ttt_envs.specs import make_policy
-from ttt_envs.stepping import TRUNCATED
+from ttt_envs.step_kernels import TRUNCATED
 
 Callback = Callable[[int, Policy], dict[str, float]]
 """Called with the number of finished games and the learner; its return value is logged."""

@@ -21,12 +21,12 @@ from learners.base import Arrays
 from learners.checkpoint import MODEL, load_weights, save_arrays
 from learners.config import TEACHER, Fitter, check_kinds, check_limits
 from learners.dense import Activation, Dense, Floats, forward, planes
-from learners.looking_ahead import one_ply_ahead
+from learners.imitation import Teacher, lessons_of
+from learners.one_ply import one_ply_ahead
 from learners.q_net import DEVICE, import_tensorflow
-from learners.teacher import Teacher, lessons_of
 from learners.training import Progress, Task, check_counts
 from ttt_envs.boards import Boards
-from ttt_envs.compiling import Cells, Reals
+from ttt_envs.jit import Cells, Reals
 from ttt_envs.policy import best_shares
 from ttt_envs.rules import Game
 from ttt_envs.specs import make_policy

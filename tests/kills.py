@@ -9,7 +9,7 @@ import os
 
 import pytest
 
-from evaluation import units
+from evaluation import result_store
 from ttt_apps import metrics, train
 from ttt_envs.files import open_to_write
 
@@ -37,7 +37,7 @@ class Disk:
     def patch(self, monkeypatch):
         for name, changed in (("replace", 1), ("unlink", 0)):
             monkeypatch.setattr(os, name, self._counted(getattr(os, name), changed))
-        for module in (metrics, units):
+        for module in (metrics, result_store):
             monkeypatch.setattr(module, "open_to_write", lambda path: _Lines(open_to_write(path).detach(), self))
 
     def _counted(self, function, changed):

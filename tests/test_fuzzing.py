@@ -17,11 +17,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from baselines import solver
-from evaluation.choices import read_choices
 from evaluation.games import Move, PlayedGame, append_games, from_notation, read_games, to_notation, write_games
+from evaluation.policy_snapshots import read_choices
 from evaluation.report_parts import game_of, read_cost, read_metrics
+from evaluation.result_store import UNITS
 from evaluation.study import Findings, Study, run_units
-from evaluation.units import UNITS
 from learners import LEARNERS, OtherGame
 from learners.checkpoint import (
     build_config,
@@ -35,7 +35,7 @@ from learners.pool import parse_pool
 from ttt_apps import evaluate, play, train
 from ttt_apps.evaluate import COMMANDS
 from ttt_envs import Boards, Game, Policy, make_policy
-from ttt_envs.kept import CACHE, CACHE_BYTES, Kept
+from ttt_envs.array_cache import CACHE, CACHE_BYTES, Kept
 from ttt_envs.specs import POLICIES, TRUST, FromFile, load_object
 
 pytestmark = pytest.mark.slow

@@ -12,7 +12,7 @@ from rich.text import Text
 from evaluation.drawing import SERIES
 from evaluation.games import Move, PlayedGame
 from ttt_envs.boards import COLUMNS, STONES, Boards, coordinate
-from ttt_envs.compiling import Cells
+from ttt_envs.jit import Cells
 from ttt_envs.rules import ILLEGAL, NOT_OVER, OPPONENT, SEAT, Game, Position, begin_rows, play_rows, uniform
 
 ONLY = np.zeros(1, np.int64)

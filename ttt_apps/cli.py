@@ -26,8 +26,8 @@ from tyro.constructors import PrimitiveConstructorSpec
 
 from learners import OtherGame
 from ttt_apps.signals import ended_by_signals
-from ttt_envs.compiling import NOTICE
-from ttt_envs.kept import CACHE_BYTES
+from ttt_envs.array_cache import CACHE_BYTES
+from ttt_envs.jit import NOTICE
 from ttt_envs.specs import TRUST
 from ttt_envs.version import __version__
 

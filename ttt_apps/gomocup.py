@@ -33,7 +33,7 @@ from baselines.timed import CanBeTimed, Timed
 from evaluation.match import player_of
 from ttt_apps.board import ONLY, LiveGame
 from ttt_envs.boards import Boards
-from ttt_envs.compiling import Cells
+from ttt_envs.jit import Cells
 from ttt_envs.policy import Player, Policy
 from ttt_envs.rules import Game, Position, key_of, winner
 from ttt_envs.specs import make_policy

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
-from evaluation.choices import CHOICES, LARGEST_CHOICES, due_after, line_of_mark, mark_of, read_choices
+from evaluation.policy_snapshots import CHOICES, LARGEST_CHOICES, due_after, line_of_mark, mark_of, read_choices
 from evaluation.report_parts import read_metrics
 from evaluation.run_files import EVENTS as EVENTS
 from learners.checkpoint import METRICS
@@ -89,7 +89,7 @@ class Metrics:
 
 
 class KeptChoices:
-    """Writes snapshots of a learner's policy at exact marks, few in a long run: see :mod:`evaluation.choices`.
+    """Writes snapshots of a learner's policy at exact marks, few in a long run: see :mod:`evaluation.policy_snapshots`.
 
     Args:
         run: the run directory.

@@ -74,7 +74,7 @@ class Play(GameOptions):
         from baselines.solver import LARGEST
         from evaluation.games import append_games
         from ttt_apps.replay import replay
-        from ttt_apps.sitting import Sitting
+        from ttt_apps.terminal_game import Sitting
 
         if self.number is not None and (self.replay is None or self.number < 1):
             raise ValueError(f"--number {self.number} names no game: choose 1 or more, with --replay FILE")

@@ -49,11 +49,11 @@ from ttt_apps.cli import (
     tell,
 )
 from ttt_apps.metrics import KeptChoices, Metrics
-from ttt_apps.options import Options, folder_of
 from ttt_apps.signals import Interrupt
+from ttt_apps.train_options import Options, folder_of
 from ttt_apps.versions import revision, versions
-from ttt_envs.compiling import compile_at_once
 from ttt_envs.files import held, tidy, write_json
+from ttt_envs.jit import compile_at_once
 from ttt_envs.policy import Policy
 from ttt_envs.rules import Game
 from ttt_envs.specs import make_policy

@@ -14,19 +14,19 @@ from typing import Any
 import tyro
 from rich.table import Table
 
+from evaluation.code_fingerprint import hash_of
 from evaluation.estimate import boards_by_stones
 from evaluation.match import play_pairs
 from evaluation.report_parts import read_cost
+from evaluation.result_store import UNITS, Unit, do_units
 from evaluation.run_files import DERIVED_FILES, RUN_FILES
-from evaluation.sources import hash_of
 from evaluation.strength import strength_of
 from evaluation.sweep import RESULT, TABLE, Line, Trained, cells_of, lines_of, read_sweep, words_of, write_sweep
-from evaluation.units import UNITS, Unit, do_units
 from learners.checkpoint import CONFIG, policy_name
-from ttt_apps.apart import run_apart
 from ttt_apps.cli import WorkOptions, kept_in, new_table, note, progress_bar, show, tell, trust_files, write_page_of
-from ttt_apps.options import MEASURED, Options
 from ttt_apps.runs import COMPARED, complete_run, completed, config_of
+from ttt_apps.train_options import MEASURED, Options
+from ttt_apps.train_subprocess import run_apart
 from ttt_apps.versions import versions
 from ttt_envs.files import read_bounded, read_json, write_whole
 from ttt_envs.parallel import Cluster

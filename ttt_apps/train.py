@@ -22,7 +22,7 @@ from ttt_apps.cli import (
     trust_files,
     words_of,
 )
-from ttt_apps.options import Options, defaults_of
+from ttt_apps.train_options import Options, defaults_of
 from ttt_envs.specs import load_object, nearest
 
 

@@ -9,19 +9,19 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from ttt_envs.hidden import warn_of_overwritten
+from ttt_envs.package_conflicts import warn_of_overwritten
 from ttt_envs.registration import register_all
 from ttt_envs.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from ttt_envs import mnk_v0
+    from ttt_envs.adapters import as_policy
     from ttt_envs.boards import Boards, from_text, to_text
-    from ttt_envs.outside import as_policy
     from ttt_envs.policy import Policy, act
     from ttt_envs.rules import Game, Position, chance_outcomes
     from ttt_envs.specs import make_policy
 
-__ttt_envs__ = True  # tells our package from others of this name: ttt_envs/hidden.py
+__ttt_envs__ = True  # tells our package from others of this name: ttt_envs/package_conflicts.py
 
 PLACES = {
     "Boards": "boards",

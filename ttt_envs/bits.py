@@ -6,7 +6,7 @@ vectorised.
 
 from __future__ import annotations
 
-from ttt_envs.compiling import Cells, Parameters, inlined, wide
+from ttt_envs.jit import Cells, Parameters, inlined, wide
 
 LARGEST_IN_BITS = 63
 """Maximum number of cells for which the stones of one player fit into one integer."""

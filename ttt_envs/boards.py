@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ttt_envs.compiling import Cells, Keys, compiled, inlined, wide
+from ttt_envs.jit import Cells, Keys, compiled, inlined, wide
 from ttt_envs.rules import DRAW, Game, Position, check_cells, legal, windows, winner
 
 STONES = ".ox"

@@ -36,8 +36,8 @@ from numba.core import config as numba_config
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, NullCache
 from numba.core.registry import CPUDispatcher
 
-from ttt_envs.compiling import NOTICE, Interpretable, kernel_folder, may_interpret
-from ttt_envs.hidden import PACKAGES
+from ttt_envs.jit import NOTICE, Interpretable, kernel_folder, may_interpret
+from ttt_envs.package_conflicts import PACKAGES
 
 MAX_INTERPRETED_ELEMENTS = 1 << 18
 """Maximum number of array elements, over all arguments, of a call that is interpreted."""

@@ -10,10 +10,10 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from ttt_envs import stepping
+from ttt_envs import step_kernels
 from ttt_envs.bits import LARGEST_IN_BITS
 from ttt_envs.boards import Boards, check_opening, from_text
-from ttt_envs.compiling import Cells, Flags, Integers, Keys, Reals
+from ttt_envs.jit import Cells, Flags, Integers, Keys, Reals
 from ttt_envs.policy import ActsInGames, PlaysUniformly, Policy, act_in_episodes
 from ttt_envs.rules import (
     NOT_OVER,
@@ -26,7 +26,7 @@ from ttt_envs.rules import (
     packed,
 )
 from ttt_envs.specs import make_policy
-from ttt_envs.stepping import BOTH_SEATS, BY_ACT, GAMES_OVER, NO_GAME, NOBODY, THESE_GAMES, UNIFORM
+from ttt_envs.step_kernels import BOTH_SEATS, BY_ACT, GAMES_OVER, NO_GAME, NOBODY, THESE_GAMES, UNIFORM
 from ttt_envs.symmetry import symmetries
 
 SeatChoice = Literal["first", "second", "random", "alternate"]
@@ -180,7 +180,7 @@ class Lockstep:
             [np.array([count, seats, get_args(IllegalAction).index(illegal_action), self._replies]), packed(game)]
         )
         # Few arrays: each argument costs the caller of a kernel as much as a move on a small board.
-        self._rows = np.zeros((stepping.ROWS, stepping.stride(count)), np.int64)
+        self._rows = np.zeros((step_kernels.ROWS, step_kernels.stride(count)), np.int64)
         self._cells = np.zeros(0 if game.cells <= LARGEST_IN_BITS else (count, game.cells), np.int8)
         self._words = np.empty(count * 2 * game.cells // 64 + 1, np.uint64)
         self._waiting = np.empty(count, np.int64)
@@ -189,19 +189,23 @@ class Lockstep:
         self._unseen = (np.empty(0, np.uint64), np.empty(0, np.uint64), np.empty(0), flags, flags)
         self._name_rows()
         self.outcome[:] = NOT_OVER
-        self._rows[stepping.OVER] = 1
+        self._rows[step_kernels.OVER] = 1
         self.episode[:] = -1
 
     def _name_rows(self) -> None:
         """Create the views of the arrays; needed after copying, because a copy of a view is not a view."""
         count = self._count
         rows = self._rows[:, :count]
-        self.mover, self.seat, self.outcome = rows[stepping.MOVER], rows[stepping.SEAT_OF], rows[stepping.OUTCOME]
-        self.stones, self.episode = rows[stepping.STONES], rows[stepping.EPISODE]
-        self.symmetry, self.illegal = rows[stepping.IMAGE], rows[stepping.ILLEGALS]
+        self.mover, self.seat, self.outcome = (
+            rows[step_kernels.MOVER],
+            rows[step_kernels.SEAT_OF],
+            rows[step_kernels.OUTCOME],
+        )
+        self.stones, self.episode = rows[step_kernels.STONES], rows[step_kernels.EPISODE]
+        self.symmetry, self.illegal = rows[step_kernels.IMAGE], rows[step_kernels.ILLEGALS]
         chance = self._rows.view(np.uint64)[:, :count]
-        self.keys, self.luck = chance[stepping.KEY], chance[stepping.LUCK]
-        self.numbers = rows[: stepping.OVER + 1, 0]  # the rows of told() and OVER of game 0, without a copy
+        self.keys, self.luck = chance[step_kernels.KEY], chance[step_kernels.LUCK]
+        self.numbers = rows[: step_kernels.OVER + 1, 0]  # the rows of told() and OVER of game 0, without a copy
         self._fixed = (self._settings, self._cells, self._rows, self._words, self.permutations)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -211,19 +215,19 @@ class Lockstep:
     @property
     def over(self) -> Flags:
         """bool[B], a copy: the end of the game has been shown, and the game must be reset."""
-        over: Flags = self._rows[stepping.OVER, : self._count] != 0
+        over: Flags = self._rows[step_kernels.OVER, : self._count] != 0
         return over
 
     def end(self, rows: Flags) -> None:
         """Mark the games where ``rows`` bool[B] is true as over, so that they must be reset; outcomes do not change."""
-        self._rows[stepping.OVER, : self._count][rows] = 1
+        self._rows[step_kernels.OVER, : self._count][rows] = 1
 
     def boards(self, rows: Integers | None = None) -> Boards:
         """Return the positions of the games ``rows`` int64[R], by default all, as copies."""
         if rows is None:
             rows = np.arange(len(self.mover))
         out = Boards(np.empty((len(rows), self.game.cells), np.int8), np.empty(len(rows), np.int8))
-        stepping.read(rows, self._cells, self._rows, *out)
+        step_kernels.read(rows, self._cells, self._rows, *out)
         return out
 
     def seed(self, rows: Integers, keys: Keys) -> None:
@@ -248,7 +252,7 @@ class Lockstep:
         placed = position is not None or seat is not None
         if placed:
             cells, mover = position or Position(np.zeros(self.game.cells, np.int8), 0)
-            stepping.write(rows, np.tile(cells, (len(rows), 1)), self._cells, self._rows)
+            step_kernels.write(rows, np.tile(cells, (len(rows), 1)), self._cells, self._rows)
             self.mover[rows] = mover
             self.outcome[rows] = NOT_OVER
             if seat is not None:
@@ -286,7 +290,7 @@ class Lockstep:
         """Let an opponent with its own ``act`` move, until the caller is to move in every game."""
         assert self.opponent is not None
         while True:
-            rows = self._waiting[: stepping.waiting(self._count, self._rows, self._waiting)]
+            rows = self._waiting[: step_kernels.waiting(self._count, self._rows, self._waiting)]
             if not len(rows):
                 return
             boards = self.boards(rows)
@@ -295,7 +299,7 @@ class Lockstep:
                 actions = self._in_games.act_in_games(boards, self.episode[rows], luck, stones)
             else:
                 actions = act_in_episodes(self.opponent, boards, luck, stones)
-            refused = stepping.play_replies(rows, actions, self._settings, self._cells, self._rows)
+            refused = step_kernels.play_replies(rows, actions, self._settings, self._cells, self._rows)
             if refused >= 0:
                 raise ValueError(f"the opponent {self.opponent} moved to a cell that is not empty: it is at fault")
 
@@ -315,7 +319,7 @@ class Lockstep:
 
     def told(self) -> Integers:
         """Return int64[4, B], a copy: mover, seat, outcome and winner (-1 for none) of each game."""
-        return self._rows[: stepping.TOLD, : self._count].copy()
+        return self._rows[: step_kernels.TOLD, : self._count].copy()
 
     def words(self, row: int) -> str | None:
         """Return a text for the outcome of game ``row``, None while it is in progress."""
@@ -359,14 +363,14 @@ class Lockstep:
             raise ValueError(f"a state of {len(state['cells'])} games does not fit {count}")
         for name in self._SMALL + self._WHOLE + (self._LUCK if "luck" in state else ()):
             getattr(self, name)[...] = state[name]
-        self._rows[stepping.OVER, :count] = state["over"]
+        self._rows[step_kernels.OVER, :count] = state["over"]
         cells = np.empty((count, self.game.cells), np.int8)
         cells[...] = state["cells"]
-        stepping.write(np.arange(count), cells, self._cells, self._rows)
+        step_kernels.write(np.arange(count), cells, self._cells, self._rows)
         if keys is not None:
             self.seed(np.arange(count), keys)
             self.episode += 1
-            stepping.luck_of(count, self._rows)
+            step_kernels.luck_of(count, self._rows)
 
     def _refuse(self, row: int, action: int) -> None:
         try:
@@ -379,6 +383,6 @@ class Lockstep:
 
 
 # mypy cannot count arguments after two starred tuples
-_call_step: Callable[..., int] = stepping.step
-_call_settle: Callable[..., int] = stepping.settle
-_call_show: Callable[..., None] = stepping.show
+_call_step: Callable[..., int] = step_kernels.step
+_call_settle: Callable[..., int] = step_kernels.settle
+_call_show: Callable[..., None] = step_kernels.show

@@ -30,7 +30,7 @@ from pettingzoo import AECEnv
 from pettingzoo.utils.env_logger import EnvLogger
 
 from ttt_envs import render as drawing
-from ttt_envs.compiling import Cells, Integers, compiled, wide
+from ttt_envs.jit import Cells, Integers, compiled, wide
 from ttt_envs.lockstep import OUTCOMES, WINNERS, Symmetry, check_choice, check_restored
 from ttt_envs.rules import (
     ILLEGAL,
@@ -48,7 +48,7 @@ from ttt_envs.rules import (
     uniform,
     unpacked,
 )
-from ttt_envs.stepping import FORFEIT
+from ttt_envs.step_kernels import FORFEIT
 from ttt_envs.symmetry import symmetries
 
 __all__ = ["env", "raw_env"]

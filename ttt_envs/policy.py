@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttt_envs.boards import Boards
-from ttt_envs.compiling import Integers, Keys, Reals, compiled
+from ttt_envs.jit import Integers, Keys, Reals, compiled
 from ttt_envs.rules import OPPONENT, uniforms
 
 
@@ -138,7 +138,7 @@ class Thinker(Judge, Protocol):
         The resulting trees are bit-identical to those of a search that calls :meth:`judge` on the reached positions.
 
         Args:
-            wanted: int64[S, B], for each simulation the argument of :func:`baselines.mcts.guided.go_down`.
+            wanted: int64[S, B], for each simulation the argument of :func:`baselines.mcts.puct.go_down`.
             rule: parameters of action selection, a :class:`baselines.mcts.Rule`.
             forest: the trees, a :class:`baselines.mcts.Forest`, written.
         """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ttt_envs.bits import line_in
-from ttt_envs.compiling import Integers, Parameters, compiled_at_once, compiled_at_once_allocating, wide
+from ttt_envs.jit import Integers, Parameters, compiled_at_once, compiled_at_once_allocating, wide
 from ttt_envs.rules import (
     DRAW,
     NOT_OVER,

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttt_envs.boards import COLUMNS, MOVERS, STONES, coordinate, line_of
-from ttt_envs.compiling import Cells
+from ttt_envs.jit import Cells
 from ttt_envs.rules import SMALL, Game, legal, winner
 
 FPS = 2

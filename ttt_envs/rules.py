@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttt_envs.bits import LARGEST_IN_BITS, bits_of, line_in, winning_bits
-from ttt_envs.compiling import (
+from ttt_envs.jit import (
     Cells,
     Integers,
     Keys,

@@ -22,8 +22,9 @@ import numpy as np
 from gymnasium.error import ResetNeeded
 
 from ttt_envs import render
+from ttt_envs.adapters import Opponent, opponent_of
 from ttt_envs.boards import Boards
-from ttt_envs.compiling import Cells, Flags, Integers, Keys, Reals
+from ttt_envs.jit import Cells, Flags, Integers, Keys, Reals
 from ttt_envs.lockstep import (
     OUTCOMES,
     SELF,
@@ -34,13 +35,12 @@ from ttt_envs.lockstep import (
     Symmetry,
     beginning,
 )
-from ttt_envs.outside import Opponent, opponent_of
+from ttt_envs.observations import DType, Observation, Views
 from ttt_envs.policy import Policy, act_in_episodes
 from ttt_envs.render import Scene, scene_of
 from ttt_envs.rules import NOT_OVER, ChanceOutcome, Game, action_index, key_of
 from ttt_envs.specs import make_policy
-from ttt_envs.stepping import OVER
-from ttt_envs.views import DType, Observation, Views
+from ttt_envs.step_kernels import OVER
 
 RenderMode = Literal["ansi", "rgb_array", "rgb_array_list", "human"]
 

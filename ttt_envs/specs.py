@@ -24,7 +24,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from ttt_envs.hidden import check_package, mixed_with
+from ttt_envs.package_conflicts import check_package, mixed_with
 
 if TYPE_CHECKING:  # parsing a spec imports no policy
     from ttt_envs.policy import Policy

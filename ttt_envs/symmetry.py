@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttt_envs.boards import keys
-from ttt_envs.compiling import Cells, Flags, Integers, Keys
+from ttt_envs.jit import Cells, Flags, Integers, Keys
 from ttt_envs.rules import Game
 
 Symmetries = Literal["none", "rotations", "all"]

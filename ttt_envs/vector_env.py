@@ -12,13 +12,13 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from ttt_envs import render
-from ttt_envs.compiling import Flags, Integers
+from ttt_envs.adapters import Opponent, opponent_of
+from ttt_envs.jit import Flags, Integers
 from ttt_envs.lockstep import SELF, IllegalAction, Lockstep, SeatChoice, Shown, Symmetry, beginning
-from ttt_envs.outside import Opponent, opponent_of
+from ttt_envs.observations import DType, Observation, Views
 from ttt_envs.render import Scene
 from ttt_envs.rules import ChanceOutcome, Game, key_of
 from ttt_envs.single_env import RenderMode, SingleEnv
-from ttt_envs.views import DType, Observation, Views
 
 _MOVING = frozenset(("reset", "step", "restore_state"))  # methods of single environments that change the game
 

@@ -20,8 +20,8 @@ from baselines.compression.singular_vectors import improved, leading_vectors, pr
 from baselines.solver import kept_or_made
 from baselines.tables import Evaluation, Terminal, actions_of, check_source, is_policy, shape_of, values_of
 from ttt_envs import bits, rules
-from ttt_envs.compiling import Cells, Flags, Integers, Reals
-from ttt_envs.kept import Kept, source_of
+from ttt_envs.array_cache import Kept, source_of
+from ttt_envs.jit import Cells, Flags, Integers, Reals
 from ttt_envs.rules import Game
 
 FORMAT = 1

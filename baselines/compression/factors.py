@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ttt_envs.compiling import Cells, Flags, Function, Integers, Reals, inlined, kernel, wide
+from ttt_envs.jit import Cells, Flags, Function, Integers, Reals, inlined, kernel, wide
 
 
 def summing(function: Function) -> Function:

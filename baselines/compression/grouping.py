@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from ttt_envs.compiling import Integers, Reals
+from ttt_envs.jit import Integers, Reals
 from ttt_envs.rules import Game
 from ttt_envs.specs import nearest
 

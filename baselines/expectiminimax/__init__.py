@@ -25,9 +25,9 @@ Lines are the windows of ``rules.windows`` (`windows`).
 
 from __future__ import annotations
 
+from baselines.expectiminimax.lines import Heuristic as Heuristic
 from baselines.expectiminimax.policy import Analysis as Analysis
 from baselines.expectiminimax.policy import Expectiminimax as Expectiminimax
 from baselines.expectiminimax.search import Search as Search
 from baselines.expectiminimax.search import check_settings as check_settings
 from baselines.expectiminimax.star1 import Pruning as Pruning
-from baselines.expectiminimax.windows import Heuristic as Heuristic

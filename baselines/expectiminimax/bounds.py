@@ -6,7 +6,7 @@ the horizon +1/2, 0 or -1/2 compares the players' best open windows.
 
 from __future__ import annotations
 
-from baselines.expectiminimax.windows import (
+from baselines.expectiminimax.lines import (
     ALL_OF_THEM,
     COUNTED,
     SCORED,
@@ -15,7 +15,7 @@ from baselines.expectiminimax.windows import (
     Windows,
     most_stones,
 )
-from ttt_envs.compiling import Cells, Parameters, inlined, wide
+from ttt_envs.jit import Cells, Parameters, inlined, wide
 from ttt_envs.rules import DRAW, end_of, is_legal, skip_chance_of, win_length_of
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from baselines.expectiminimax.windows import ALL_OF_THEM, COUNTED, Board, Windows
-from ttt_envs.compiling import Cells, Integers, Parameters, compiled_nogil, inlined, inlined_public, wide
+from baselines.expectiminimax.lines import ALL_OF_THEM, COUNTED, Board, Windows
+from ttt_envs.jit import Cells, Integers, Parameters, compiled_nogil, inlined, inlined_public, wide
 from ttt_envs.rules import is_legal, splitmix64, uniform
 
 FIRST = 8

@@ -9,12 +9,12 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from baselines.endgame import NOWHERE, Endgame, by_layer
-from baselines.expectiminimax.leaves import BATCH, SearchByLeaves
+from baselines.expectiminimax.leaf_search import BATCH, SearchByLeaves
+from baselines.expectiminimax.lines import Heuristic
 from baselines.expectiminimax.order import luck_after, luck_of_turn, tried
 from baselines.expectiminimax.search import MEMORY, Search, check_settings
-from baselines.expectiminimax.windows import Heuristic
 from ttt_envs.boards import Boards
-from ttt_envs.compiling import Integers, Keys, Reals
+from ttt_envs.jit import Integers, Keys, Reals
 from ttt_envs.policy import TIE, Policy, Values, best_shares, is_colour_blind, is_symmetric
 from ttt_envs.rules import NOT_OVER, Game, Position, place, winner
 from ttt_envs.specs import Named, make_policy

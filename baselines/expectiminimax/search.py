@@ -9,8 +9,9 @@ import numpy as np
 
 from baselines.endgame import NOWHERE, Probe, no_probe, worth_of
 from baselines.expectiminimax.bounds import horizon_of, last_ply, last_stone, limits
+from baselines.expectiminimax.lines import Heuristic, Windows, clear, most_stones, put, take, windows_of
 from baselines.expectiminimax.order import in_order, luck_after, luck_of_turn, tried
-from baselines.expectiminimax.path import (
+from baselines.expectiminimax.search_stack import (
     BEGIN_CHANCE,
     BEGIN_ROOT,
     DECIDE,
@@ -49,9 +50,8 @@ from baselines.expectiminimax.transpositions import (
     words_of,
     write_key,
 )
-from baselines.expectiminimax.windows import Heuristic, Windows, clear, most_stones, put, take, windows_of
 from ttt_envs.boards import Boards
-from ttt_envs.compiling import Cells, Integers, Keys, Parameters, Reals, compiled_nogil, inlined, wide
+from ttt_envs.jit import Cells, Integers, Keys, Parameters, Reals, compiled_nogil, inlined, wide
 from ttt_envs.policy import TIE
 from ttt_envs.rules import DRAW, NOT_OVER, Game, end_of, skip_chance_of
 

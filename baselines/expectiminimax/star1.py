@@ -18,8 +18,8 @@ from typing import Literal
 
 import numpy as np
 
-from baselines.expectiminimax.path import DONE, PROBE, TURN, Chance, Decision, Turn
-from ttt_envs.compiling import inlined, wide
+from baselines.expectiminimax.search_stack import DONE, PROBE, TURN, Chance, Decision, Turn
+from ttt_envs.jit import inlined, wide
 
 Pruning = Literal["none", "alpha-beta", "star1", "star2"]
 """``"none"`` tries everything; ``"alpha-beta"`` prunes at decision nodes, and through chance nodes only without skips;

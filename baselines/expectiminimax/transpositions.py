@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from baselines.expectiminimax.path import Chance, Records
-from ttt_envs.compiling import Cells, Integers, Keys, Reals, compiled_nogil, inlined, wide
+from baselines.expectiminimax.search_stack import Chance, Records
+from ttt_envs.jit import Cells, Integers, Keys, Reals, compiled_nogil, inlined, wide
 from ttt_envs.rules import Game, splitmix64
 from ttt_envs.symmetry import inverse, symmetries
 

@@ -27,7 +27,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from baselines.gomocup.program import Ended, Program, TooLate
-from ttt_envs.compiling import Cells
+from ttt_envs.jit import Cells
 from ttt_envs.rules import Game, Position, legal
 
 SMALLEST, LARGEST = 5, 19

@@ -15,9 +15,9 @@ import numpy as np
 
 from baselines.gomocup.engine import Engine, Fault, OutOfTime, check_game
 from baselines.timed.clock import Clock
-from baselines.timed.searches import Now
+from baselines.timed.interruptible import Now
 from ttt_envs.boards import Boards
-from ttt_envs.compiling import Integers, Reals
+from ttt_envs.jit import Integers, Reals
 from ttt_envs.policy import Forfeit
 from ttt_envs.rules import Game, legal
 from ttt_envs.specs import Named

@@ -17,7 +17,7 @@ from baselines.layered.layers import Layers, check_memory, layers_of
 from baselines.layered.sweep import Values, afterstates, best
 from baselines.layered.table import LayeredTable
 from ttt_envs import bits, rules
-from ttt_envs.kept import source_of
+from ttt_envs.array_cache import source_of
 from ttt_envs.rules import Game
 
 MADE_BY = source_of(bits, rules, ranks, sweep, layers_module, sys.modules[__name__])

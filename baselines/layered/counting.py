@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from baselines.layered.layers import tables_of
 from baselines.reachable import Counts
-from ttt_envs.compiling import Flags, Integers
+from ttt_envs.jit import Flags, Integers
 from ttt_envs.rules import Game
 from ttt_envs.symmetry import symmetries
 

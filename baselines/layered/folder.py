@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from baselines.layered.layers import Layers
 from baselines.layered.sweep import Values
+from ttt_envs.array_cache import mapped
 from ttt_envs.files import held, open_to_read, read_json, tidy, write_json, write_whole
-from ttt_envs.kept import mapped
 from ttt_envs.rules import Game
 
 FORMAT = 2

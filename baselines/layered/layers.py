@@ -11,7 +11,7 @@ import psutil
 
 from baselines.layered.ranks import Classes, Ranks, classes_of, ranks_of
 from baselines.layered.sweep import BYTES, WON, Values
-from ttt_envs.compiling import Integers
+from ttt_envs.jit import Integers
 from ttt_envs.rules import Game
 
 LARGEST = 21

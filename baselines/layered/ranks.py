@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttt_envs.bits import count_bits, line_in
-from ttt_envs.compiling import Integers, Parameters, compiled_at_once, inlined, wide
+from ttt_envs.jit import Integers, Parameters, compiled_at_once, inlined, wide
 from ttt_envs.rules import Game
 from ttt_envs.symmetry import inverse, symmetries
 

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from baselines.layered.ranks import IMAGES, Classes, Halves, Places, Ranks, Sets, image, joined, rank_in, spread_halves
 from ttt_envs.bits import count_bits
-from ttt_envs.compiling import Integers, Parameters, compiled_at_once_allocating, inlined, inlined_allocating, wide
+from ttt_envs.jit import Integers, Parameters, compiled_at_once_allocating, inlined, inlined_allocating, wide
 from ttt_envs.rules import legal_bits, skip_chance_of
 
 Values = NDArray[Any]

@@ -10,7 +10,7 @@ from baselines.layered.layers import Layers
 from baselines.layered.ranks import Classes, Ranks, entry_of
 from baselines.layered.sweep import BYTES, Values
 from ttt_envs.boards import Boards
-from ttt_envs.compiling import Flags, Integers, Reals, compiled_at_once
+from ttt_envs.jit import Flags, Integers, Reals, compiled_at_once
 from ttt_envs.rules import Game
 
 

@@ -17,7 +17,7 @@ tree search algorithms", 2010). And solved values are propagated (Winands, Bjorn
 solver", 2008): a position is *solved* if a move surely wins or all moves are solved, a move if it ends the game or both
 turns after it are solved, and then its value is (1 - p) of one and p of the other. Solved values replace sampled ones.
 
-A rollout policy with priors guides the search: see :mod:`baselines.mcts.guided`.
+A rollout policy with priors guides the search: see :mod:`baselines.mcts.puct`.
 
 Simulation s of a position with a 64-bit key draws from ``splitmix64(key, s)`` alone. So a search is the same in one run
 or in many, alone or in a batch.
@@ -25,17 +25,17 @@ or in many, alone or in a batch.
 
 from __future__ import annotations
 
-from baselines.mcts.guided import Forest as Forest
-from baselines.mcts.guided import Rule as Rule
-from baselines.mcts.guided import go_back as go_back
-from baselines.mcts.guided import go_down as go_down
-from baselines.mcts.guided import pressing_rows as pressing_rows
 from baselines.mcts.gumbel import GumbelSearch as GumbelSearch
 from baselines.mcts.gumbel import check_gumbel as check_gumbel
 from baselines.mcts.policy import MCTS as MCTS
 from baselines.mcts.policy import MCTSAnalysis as MCTSAnalysis
 from baselines.mcts.policy import MCTSPlayer as MCTSPlayer
 from baselines.mcts.policy import drawn_keys as drawn_keys
+from baselines.mcts.puct import Forest as Forest
+from baselines.mcts.puct import Rule as Rule
+from baselines.mcts.puct import go_back as go_back
+from baselines.mcts.puct import go_down as go_down
+from baselines.mcts.puct import pressing_rows as pressing_rows
 from baselines.mcts.search import MCTSSearch as MCTSSearch
 from baselines.mcts.search import check_settings as check_settings
 from baselines.mcts.tree import KeptTree as KeptTree

@@ -7,16 +7,16 @@ import math
 
 import numpy as np
 
-from baselines.mcts.guided import read_guided
+from baselines.mcts.puct import read_guided
 from baselines.mcts.search import MCTSSearch, check_settings
 from ttt_envs.boards import Boards
-from ttt_envs.compiling import Integers, Reals
+from ttt_envs.jit import Integers, Reals
 from ttt_envs.policy import Judge, best_shares
 from ttt_envs.rules import Game
 
 
 class GumbelSearch(MCTSSearch):
-    """A complete search of B positions, see :mod:`baselines.mcts.guided`: sequential halving of the root's moves.
+    """A complete search of B positions, see :mod:`baselines.mcts.puct`: sequential halving of the root's moves.
 
     It is deterministic, a function of the positions, the evaluator and the noise.
 

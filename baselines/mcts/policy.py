@@ -13,7 +13,7 @@ from baselines.endgame import Endgame
 from baselines.mcts.search import MCTSSearch, check_settings
 from baselines.mcts.tree import KeptTree, Trees
 from ttt_envs.boards import Boards
-from ttt_envs.compiling import Flags, Integers, Keys, Reals
+from ttt_envs.jit import Flags, Integers, Keys, Reals
 from ttt_envs.policy import Judge, Policy, Values, sample
 from ttt_envs.rules import Game, Position
 from ttt_envs.specs import Named, make_policy

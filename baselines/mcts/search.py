@@ -10,8 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from baselines.endgame import Endgame, Probe, no_probe
-from baselines.mcts.guided import Forest, Rule, ascend, descend
-from baselines.mcts.simulation import BACK, DOWN, WHOLE, simulate
+from baselines.mcts.puct import Forest, Rule, ascend, descend
 from baselines.mcts.tree import (
     CELL,
     FIRST,
@@ -30,8 +29,9 @@ from baselines.mcts.tree import (
     node_of,
     read_roots,
 )
+from baselines.mcts.uct import BACK, DOWN, WHOLE, simulate
 from ttt_envs.boards import Boards
-from ttt_envs.compiling import Cells, Flags, Integers, Keys, Reals
+from ttt_envs.jit import Cells, Flags, Integers, Keys, Reals
 from ttt_envs.policy import Judge, Thinker, Values
 from ttt_envs.rules import Game
 
@@ -71,7 +71,7 @@ class MCTSSearch:
         keys: uint64[B], keys of the simulations' random numbers.
         c: exploration weight.
         leaf: a policy that evaluates the leaves of all trees in one call; None for random play to the end. A policy
-            with priors, a :class:`~ttt_envs.policy.Judge`, guides the search: see :mod:`baselines.mcts.guided`.
+            with priors, a :class:`~ttt_envs.policy.Judge`, guides the search: see :mod:`baselines.mcts.puct`.
         decisive: see the module.
         kept: for each position a tree to continue, if the position is in it; see :meth:`keep`.
         endgame: a database, whose positions count as solved.
@@ -197,7 +197,7 @@ class MCTSSearch:
         self._everywhere(np.full((1, len(self.counts)), -1), np.zeros((len(self.counts), 0)))
 
     def _everywhere(self, wanted: Integers, lean: Reals) -> None:
-        """Run guided simulations in all trees, ``wanted`` int64[S, B]: see :mod:`baselines.mcts.guided`."""
+        """Run guided simulations in all trees, ``wanted`` int64[S, B]: see :mod:`baselines.mcts.puct`."""
         assert self._guide is not None
         parameters, c, _ = self._settings
         for rows, cells, stones, counts, trees, paths, depths, leaves, movers, probe in self._parts():

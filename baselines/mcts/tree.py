@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ttt_envs.compiling import (
+from ttt_envs.jit import (
     Cells,
     Flags,
     Integers,

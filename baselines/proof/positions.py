@@ -7,13 +7,13 @@ from functools import cached_property
 
 import numpy as np
 
+from baselines.proof.bitsets import Board, board_of
 from baselines.proof.search import NODES, RESULT, STORED, search_from
-from baselines.proof.sets import Board, board_of
 from baselines.proof.table import NO_TABLE
 from baselines.proof.threats import UNKNOWN, YES
 from baselines.proof.winner import check_provable, decide
 from ttt_envs.boards import check_opening
-from ttt_envs.compiling import Cells, Keys
+from ttt_envs.jit import Cells, Keys
 from ttt_envs.rules import DRAW, NOT_OVER, Game, Position, check_cells, legal, place
 
 # Results for the player who moves, and the code for occupied cells

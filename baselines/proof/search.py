@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from baselines.proof.holding import holds
-from baselines.proof.sets import NONE, ONE, Board, least_of, set_of
+from baselines.proof.bitsets import NONE, ONE, Board, least_of, set_of
+from baselines.proof.pairing_strategy import holds
 from baselines.proof.table import store, stored
 from baselines.proof.threats import NO, UNKNOWN, YES, look
-from ttt_envs.compiling import Integers, Keys, compiled_at_once, compiled_at_once_allocating, inlined, wide
+from ttt_envs.jit import Integers, Keys, compiled_at_once, compiled_at_once_allocating, inlined, wide
 
 WORTH_PAIRING = 3
 """Maximum weight of the open lines for which a search for pairs pays."""

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from baselines.proof.sets import NONE
-from ttt_envs.compiling import Keys, compiled_at_once, inlined, wide
+from baselines.proof.bitsets import NONE
+from ttt_envs.jit import Keys, compiled_at_once, inlined, wide
 
 ENTRY = 24
 """Size of an entry in bytes: two sets of cells; proof number, disproof number and magnitude of the subtree."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from baselines.proof.sets import NONE, ONE, Board, least_of, set_of, several, size_of
-from ttt_envs.compiling import compiled_at_once, inlined
+from baselines.proof.bitsets import NONE, ONE, Board, least_of, set_of, several, size_of
+from ttt_envs.jit import compiled_at_once, inlined
 
 # Verdicts. For the attacker: wins, does not win, or unknown. For a mover: completes a line first, or the other player
 # does.

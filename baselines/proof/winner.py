@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
+from baselines.proof.bitsets import Board, board_of
 from baselines.proof.search import MOVE, NODES, RESULT, STORED, Search, run, search_from
-from baselines.proof.sets import Board, board_of
 from baselines.proof.table import NO_TABLE, grown
 from baselines.proof.threats import NO, UNKNOWN, YES
-from ttt_envs.compiling import Keys
+from ttt_envs.jit import Keys
 from ttt_envs.rules import DRAW, Game
 
 LARGEST_BOARD = 64

@@ -6,8 +6,8 @@ divide a game's time by the expected number of moves left; start no new depth th
 change, and take more time if they disagree; and never exceed the time on the clock.
 
 - :mod:`baselines.timed.clock`: clocks, and the number of moves left.
-- :mod:`baselines.timed.searches`: the interface of an interruptible search, and two implementations.
-- :mod:`baselines.timed.thinking`: time management for a move.
+- :mod:`baselines.timed.interruptible`: the interface of an interruptible search, and two implementations.
+- :mod:`baselines.timed.time_management`: time management for a move.
 - :mod:`baselines.timed.pondering`: the second thread.
 - :mod:`baselines.timed.policy`: the policy and its player.
 """
@@ -19,9 +19,9 @@ from baselines.timed.clock import estimated_moves_left as estimated_moves_left
 from baselines.timed.clock import read_moves_left as read_moves_left
 from baselines.timed.clock import usual_moves_left as usual_moves_left
 from baselines.timed.clock import write_moves_left as write_moves_left
+from baselines.timed.interruptible import CanBeTimed as CanBeTimed
+from baselines.timed.interruptible import TimedSearch as TimedSearch
 from baselines.timed.policy import Timed as Timed
 from baselines.timed.policy import TimedPlayer as TimedPlayer
-from baselines.timed.searches import CanBeTimed as CanBeTimed
-from baselines.timed.searches import TimedSearch as TimedSearch
-from baselines.timed.thinking import Plan as Plan
-from baselines.timed.thinking import think as think
+from baselines.timed.time_management import Plan as Plan
+from baselines.timed.time_management import think as think

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ttt_envs.compiling import Reals
 from ttt_envs.files import read_json, write_json
+from ttt_envs.jit import Reals
 from ttt_envs.rules import Game
 
 LONGEST_S = 1e6

@@ -12,11 +12,11 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from baselines.timed.clock import Clock, read_moves_left, usual_moves_left
+from baselines.timed.interruptible import LARGEST, Now, TimedSearch, begin_timed, check_can_be_timed
 from baselines.timed.pondering import Pondering
-from baselines.timed.searches import LARGEST, Now, TimedSearch, begin_timed, check_can_be_timed
-from baselines.timed.thinking import Plan, plan_by_clock, plan_by_move, think
+from baselines.timed.time_management import Plan, plan_by_clock, plan_by_move, think
 from ttt_envs.boards import Boards
-from ttt_envs.compiling import Integers, Reals, compile_at_once
+from ttt_envs.jit import Integers, Reals, compile_at_once
 from ttt_envs.policy import Policy, sample
 from ttt_envs.rules import Game, Position, legal, place, splitmix64
 from ttt_envs.specs import Named, make_policy

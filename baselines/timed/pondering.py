@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from baselines.timed.searches import Now, TimedSearch
+from baselines.timed.interruptible import Now, TimedSearch
 from ttt_envs.rules import NOT_OVER, Game, Position, place
 
 PATIENCE_S = 600.0

@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.better import elo_of
+from evaluation.elo import elo_of
 from evaluation.match import Forfeits, Score
 from evaluation.page import Html, element, folded, percent, section, share
 from evaluation.report_parts import boards_of, choice_figure, left_out, loses, or_why
 from evaluation.statistics import Interval
 from ttt_envs.boards import from_text
-from ttt_envs.compiling import Reals
+from ttt_envs.jit import Reals
 from ttt_envs.policy import TIE
 from ttt_envs.rules import Game
 

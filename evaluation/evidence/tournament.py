@@ -7,8 +7,8 @@ from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
-from evaluation.better import likelihood_of_superiority
 from evaluation.drawing import Reach, reaches, tall
+from evaluation.elo import likelihood_of_superiority
 from evaluation.evidence.parts import (
     Data,
     better,

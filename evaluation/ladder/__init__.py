@@ -7,12 +7,12 @@ exact; else they are matches. A policy plays every rung, and its rating maximize
 
 from __future__ import annotations
 
-from evaluation.ladder.kept import HERE, LARGEST_FILE, Ladder, ladder_of, read_ladder, sha256_of
-from evaluation.ladder.measuring import measure_ladder
-from evaluation.ladder.placing import ASKED, GAMES, RESULT, SAME, WORST, is_exact, place, run_of
+from evaluation.ladder.build import measure_ladder
+from evaluation.ladder.files import HERE, LARGEST_FILE, Ladder, ladder_of, read_ladder, sha256_of
 from evaluation.ladder.plans import ANCHOR, PLANS, Plan
+from evaluation.ladder.rate import ASKED, GAMES, RESULT, SAME, WORST, is_exact, place, run_of
 from evaluation.ladder.results import CONFIDENCE, MOST
-from evaluation.ladder.showing import cells_of_rung, interval_of_rung, markdown
+from evaluation.ladder.tables import cells_of_rung, interval_of_rung, markdown
 
 __all__ = [
     "ANCHOR",

@@ -12,7 +12,7 @@ from baselines.solver import LARGEST
 from evaluation.exact import exploitability, match_outcome, regret
 from evaluation.match import Score, play_pairs
 from evaluation.statistics import Interval
-from ttt_envs.compiling import Reals
+from ttt_envs.jit import Reals
 from ttt_envs.policy import Policy
 from ttt_envs.rules import Game
 from ttt_envs.specs import FromFile, make_policy

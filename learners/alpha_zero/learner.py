@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from baselines.mcts import Forest, Rule, pressing_rows
-from learners.alpha_zero.judging import Images, NetJudge
+from learners.alpha_zero.inference import Images, NetJudge
 from learners.base import Arrays
 from learners.dense import Floats, Packed
-from learners.looking_ahead import one_ply_ahead
+from learners.one_ply import one_ply_ahead
 from learners.tabular import checked
 from ttt_envs.boards import Boards
-from ttt_envs.compiling import Integers, Reals
+from ttt_envs.jit import Integers, Reals
 from ttt_envs.policy import best_shares
 from ttt_envs.rules import Game, windows
 from ttt_envs.symmetry import inverse, symmetries

@@ -15,7 +15,7 @@ from learners.alpha_zero.config import value_scale_of
 from learners.alpha_zero.learner import AlphaZero
 from learners.checkpoint import Images, load_policy
 from ttt_envs.boards import Boards
-from ttt_envs.compiling import Reals
+from ttt_envs.jit import Reals
 from ttt_envs.policy import Judge
 from ttt_envs.rules import Game
 from ttt_envs.specs import Named

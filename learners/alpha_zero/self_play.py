@@ -14,7 +14,7 @@ from learners.base import Arrays
 from learners.dense import Floats
 from learners.training import training_key
 from ttt_envs.boards import Boards
-from ttt_envs.compiling import Cells, Flags, Integers, Keys, Reals
+from ttt_envs.jit import Cells, Flags, Integers, Keys, Reals
 from ttt_envs.policy import Judge, sample
 from ttt_envs.rules import DRAW, NOT_OVER, POOL, Game, begin_rows, play_rows, uniforms
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from learners.alpha_zero.learner import AlphaZero, overflowing
+from learners.alpha_zero.optimizer import Updater
 from learners.alpha_zero.self_play import Lessons, play_block
-from learners.alpha_zero.updating import Updater
 from learners.base import Arrays
 from learners.tabular import checked
 from learners.training import Progress, Stepwise, check_counts

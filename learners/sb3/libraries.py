@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from learners.quiet import avoid_triton_crash, without_chatter
+from learners.silence import avoid_triton_crash, without_chatter
 
 
 @contextmanager

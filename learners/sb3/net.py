@@ -10,7 +10,7 @@ import numpy as np
 from learners.base import Arrays
 from learners.dense import Activation, Dense, forward
 from ttt_envs.boards import Boards
-from ttt_envs.compiling import Cells, Flags, Reals
+from ttt_envs.jit import Cells, Flags, Reals
 from ttt_envs.rules import Game
 
 

@@ -12,9 +12,9 @@ import numpy as np
 from gymnasium import spaces
 
 from learners.sb3.libraries import check_packages, randomness_kept
+from ttt_envs.adapters import as_policy
 from ttt_envs.boards import Boards
-from ttt_envs.compiling import Reals
-from ttt_envs.outside import as_policy
+from ttt_envs.jit import Reals
 from ttt_envs.policy import Policy
 from ttt_envs.rules import Game
 from ttt_envs.specs import TRUST, Named, trusted

@@ -13,7 +13,7 @@ from baselines.endgame import Endgame, build, check, estimate, in_words, open_fo
 from baselines.expectiminimax import Expectiminimax
 from baselines.mcts import MCTS
 from baselines.solver import solve
-from evaluation.sources import identity_of
+from evaluation.code_fingerprint import identity_of
 from ttt_envs import Boards, Game, from_text, make_policy
 from ttt_envs.boards import cells_of, to_text
 from ttt_envs.files import held

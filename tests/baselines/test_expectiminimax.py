@@ -9,8 +9,8 @@ import plain
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from baselines.expectiminimax import Expectiminimax, Search, leaves
-from baselines.expectiminimax.leaves import SearchByLeaves
+from baselines.expectiminimax import Expectiminimax, Search, leaf_search
+from baselines.expectiminimax.leaf_search import SearchByLeaves
 from baselines.expectiminimax.order import tried
 from baselines.expectiminimax.search import SMALLEST_TABLE
 from baselines.expectiminimax.transpositions import bytes_of
@@ -527,7 +527,7 @@ def test_leaves_are_asked_in_one_batch_and_each_position_once(monkeypatch):
     policy.analyse(Boards.start(game).position(0))
     # two stones: o and o with either mover, o and x with either mover
     assert leaf.asked[0] == 2 * (16 * 15 // 2 + 16 * 15)
-    monkeypatch.setattr(leaves, "BATCH", 160)
+    monkeypatch.setattr(leaf_search, "BATCH", 160)
     in_parts = Horizon(game, "count")
     boards = plain.positions_of_random_play(game, 5)
     narrow = SearchByLeaves(game, in_parts, None).move_values(boards, np.zeros(5, np.uint64), 3)

@@ -9,18 +9,18 @@ from numba import config, njit
 from numba.core.dispatcher import Dispatcher
 from numba.types import unliteral
 
-from baselines.proof import holding, prove, sets, threats
+from baselines.proof import bitsets, pairing_strategy, prove, threats
 from baselines.proof import search as searching
 from baselines.proof import table as keeping
 from baselines.proof import winner as proving
-from baselines.proof.holding import holds
+from baselines.proof.bitsets import ONE, board_of
+from baselines.proof.pairing_strategy import holds
 from baselines.proof.search import RESULT, key_after, search_from
-from baselines.proof.sets import ONE, board_of
 from baselines.proof.table import BUCKET, NO_TABLE, grown, refill, store, stored
 from baselines.proof.threats import NO, UNKNOWN, YES, look
 from baselines.proof.winner import decide
 from ttt_envs import Game
-from ttt_envs.compiling import wide
+from ttt_envs.jit import wide
 from ttt_envs.rules import DRAW, windows
 
 
@@ -369,7 +369,7 @@ def test_every_kernel_is_compiled_for_one_type_of_arguments():
     prove(Game(4, 5, 4))
     kernels = {
         name: kernel
-        for module in (holding, searching, sets, keeping, threats)
+        for module in (pairing_strategy, searching, bitsets, keeping, threats)
         for name, kernel in vars(module).items()
         if isinstance(kernel, Dispatcher)
     }

@@ -18,7 +18,7 @@ from baselines.expectiminimax import Expectiminimax, Search
 from baselines.mcts import MCTSSearch
 from baselines.timed import Clock, Plan, Timed, estimated_moves_left, read_moves_left, think, usual_moves_left
 from baselines.timed import write_moves_left as write
-from baselines.timed.searches import Deepening, Sampling, begin_timed
+from baselines.timed.interruptible import Deepening, Sampling, begin_timed
 from ttt_envs import Boards, Game, from_text, make_policy
 from ttt_envs.policy import HasPlayer, ReadsClocks
 
@@ -343,7 +343,7 @@ def test_simulations_end_when_the_most_visited_move_cannot_be_overtaken(ticking)
 
 
 def test_a_tree_grows_no_larger_than_its_memory(monkeypatch, ticking):
-    monkeypatch.setattr("baselines.timed.searches.TREE_BYTES", 100_000)
+    monkeypatch.setattr("baselines.timed.interruptible.TREE_BYTES", 100_000)
     player = Timed(Game(7, 7, 5), "mcts", move=30).player(ticking)
     play(player, Boards.start(Game(7, 7, 5)).position(0))
     assert 500 < player.depths[0] < 100_000 / 72

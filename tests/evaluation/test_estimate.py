@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from baselines.reachable import reached
-from evaluation.classes import counts_by_stones
 from evaluation.estimate import affordable, boards_by_stones, check_fits, duration, estimate, free_bytes
 from evaluation.exact import CHUNK, best_response, outcome
-from evaluation.layers import Walk, walked
+from evaluation.forward_backward import Walk, walked
+from evaluation.symmetry_classes import counts_by_stones
 from ttt_envs import Game, make_policy
 from ttt_envs.boards import cells_of
 from ttt_envs.symmetry import symmetries

@@ -11,7 +11,7 @@ import pytest
 from pages import CHROMIUM, looked_at, widths
 
 from evaluation import drawing
-from evaluation.better import SPRT
+from evaluation.elo import SPRT
 from evaluation.evidence import LARGEST, RESULT, write_evidence
 from evaluation.evidence.parts import better, interval_in, likelihood, microseconds, rated
 from evaluation.ladder import Ladder, place

@@ -7,6 +7,7 @@ import shutil
 import numpy as np
 import pytest
 
+from evaluation.code_fingerprint import identity_of
 from evaluation.cost import MoveCost, cost_of_moves
 from evaluation.exact import match_outcome
 from evaluation.ladder import (
@@ -17,18 +18,17 @@ from evaluation.ladder import (
     WORST,
     Ladder,
     Plan,
+    build,
     ladder_of,
     markdown,
     measure_ladder,
-    measuring,
     place,
-    placing,
+    rate,
     read_ladder,
     sha256_of,
 )
 from evaluation.ladder.results import result_of, seed_of
-from evaluation.sources import identity_of
-from evaluation.units import UNITS
+from evaluation.result_store import UNITS
 from ttt_envs import Game, make_policy
 from ttt_envs.specs import FromFile
 
@@ -45,7 +45,7 @@ def cost(game, *specs):
 
 
 def make_quick(patch):
-    for module in (measuring, placing):
+    for module in (build, rate):
         patch.setattr(module, "cost_of_moves", cost)
         patch.setattr(module, "DRAWS", 100)
 
@@ -130,7 +130,7 @@ def test_a_policy_that_is_no_spec_is_placed_without_its_cost(measured):
 
 def test_what_moves_cost_is_measured_here_of_the_rungs_and_of_the_policy(measured, monkeypatch):
     ladder, _ = measured["sampled"]
-    monkeypatch.setattr(placing, "cost_of_moves", cost_of_moves)
+    monkeypatch.setattr(rate, "cost_of_moves", cost_of_moves)
     found = place("mcts:simulations=5000,reuse=false", ladder, MADE, games=20)
     seconds = {rung["spec"]: rung["cpu_s_per_move_here"] for rung in found["rungs"]}
     assert found["cost"]["cpu_s_per_move"] > seconds["mcts:simulations=5,reuse=false"] > seconds["random"] > 0
@@ -169,15 +169,15 @@ def test_between_which_rungs(measured):
 
 def test_the_front_is_what_nothing_beats_at_its_cost():
     #                         random, dearer and weaker, strong, as strong and dearer
-    assert placing.front_of([0, -5, 300, 300], [1, 2, 3, 4]) == [True, False, True, False]
-    assert placing.front_of([0, 100], None) == [None, None]
+    assert rate.front_of([0, -5, 300, 300], [1, 2, 3, 4]) == [True, False, True, False]
+    assert rate.front_of([0, 100], None) == [None, None]
 
 
 def test_worse_than_anything_and_better_than_anything_have_finite_ratings(measured, monkeypatch):
     ladder, _ = measured["sampled"]
     for win, pentanomial in ((0.0, [50, 0, 0, 0, 0]), (1.0, [0, 0, 0, 0, 50])):
         result = {"exact": False, "games": 100, "win": win, "draw": 0.0, "loss": 1 - win, "pentanomial": pentanomial}
-        rating = placing._placed(ladder, [result] * len(ladder.rungs), exact=False)
+        rating = rate._placed(ladder, [result] * len(ladder.rungs), exact=False)
         assert all(map(math.isfinite, rating))
         assert (rating.mean > ladder.rungs[-1]["rating"]) == (win == 1)
         assert rating.low < rating.mean < rating.high
@@ -208,12 +208,12 @@ def stopping(after, monkeypatch, module, name):
 def test_measuring_goes_on_where_it_was_stopped(measured, tmp_path, monkeypatch):
     _, whole = measured["sampled"]
     with monkeypatch.context() as patch:
-        stopping(2, patch, measuring, "_measure")
+        stopping(2, patch, build, "_measure")
         with pytest.raises(StoppedError):
             measure_ladder("sampled", SAMPLED, tmp_path, MADE)
     assert not (tmp_path / "sampled.json").exists()
     with monkeypatch.context() as patch:
-        calls = stopping(1000, patch, measuring, "_measure")
+        calls = stopping(1000, patch, build, "_measure")
         measure_ladder("sampled", SAMPLED, tmp_path, MADE)
         assert len(calls) == 3 + 1 + 3 - 2  # pairings, strength, costs
     assert (tmp_path / "sampled.json").read_bytes() == (whole / "sampled.json").read_bytes()
@@ -223,12 +223,12 @@ def test_a_placement_goes_on_where_it_was_stopped(measured, tmp_path, monkeypatc
     ladder, _ = measured["sampled"]
     whole = place("win-or-block", ladder, MADE, games=40)
     with monkeypatch.context() as patch:
-        stopping(2, patch, placing, "result_of")
+        stopping(2, patch, rate, "result_of")
         with pytest.raises(StoppedError):
             place("win-or-block", ladder, MADE, games=40, folder=tmp_path)
     assert len((tmp_path / UNITS).read_text().splitlines()) == 1 + 2
     with monkeypatch.context() as patch:
-        calls = stopping(1000, patch, placing, "result_of")
+        calls = stopping(1000, patch, rate, "result_of")
         assert place("win-or-block", ladder, MADE, games=40, folder=tmp_path) == whole
         assert len(calls) == 1
 

@@ -15,12 +15,12 @@ from pages import CHROMIUM, looked_at, widths
 
 from baselines.solver import solve
 from evaluation import drawing, report
-from evaluation.choices import CHOICES, read_choices
 from evaluation.estimate import affordable
 from evaluation.exact import Outcome
 from evaluation.match import Score
 from evaluation.overview import Compared, Played, write_overview
 from evaluation.page import STRONGEST, element, encoded
+from evaluation.policy_snapshots import CHOICES, read_choices
 from evaluation.report import REPORT, write_report
 from evaluation.report_parts import MARKS, rates, read_cost, read_metrics, thinned
 from evaluation.strength import Strength, first_choice, strength_of, worst_positions

@@ -5,12 +5,12 @@ import json
 import numpy as np
 import pytest
 
-from evaluation.better import SPRT
+from evaluation.elo import SPRT
 from evaluation.match import CHAPTER, Score, play_blocks, play_part
-from evaluation.match_units import BLOCK, units_of
+from evaluation.match_blocks import BLOCK, units_of
 from evaluation.openings import Openings
+from evaluation.result_store import UNITS
 from evaluation.sprt import RESULT, run_sprt
-from evaluation.units import UNITS
 from ttt_envs import Game
 
 GAME = Game(skip_chance=0.25)

@@ -6,8 +6,8 @@ import os
 import numpy as np
 import pytest
 
+from evaluation.result_store import UNITS
 from evaluation.study import Claim, Findings, Row, Study, run_units, write_findings
-from evaluation.units import UNITS
 
 CALLS = []
 

@@ -9,13 +9,13 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from baselines.timed import Clock, Timed, usual_moves_left
-from evaluation.better import SPRT
+from evaluation.elo import SPRT
 from evaluation.games import append_games, read_games
 from evaluation.match import play_pairs
-from evaluation.match_units import TIMED_BLOCK
+from evaluation.match_blocks import TIMED_BLOCK
+from evaluation.result_store import UNITS
 from evaluation.sprt import run_sprt
 from evaluation.timed_match import TimedScore, moves_left, play_timed_block, play_timed_pairs
-from evaluation.units import UNITS
 from ttt_envs import Game
 
 GAME = Game(4, 4, 3, 0.25)

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from evaluation.better import elo, elo_of, score_of
+from evaluation.elo import elo, elo_of, score_of
 from evaluation.match import Score, play_part
-from evaluation.match_units import BLOCK
+from evaluation.match_blocks import BLOCK
+from evaluation.result_store import UNITS
 from evaluation.tournament import PRIOR, RESULT, bradley_terry, reversed_score, run_tournament
-from evaluation.units import UNITS
 from ttt_envs import Game
 
 GAME = Game(skip_chance=0.25)

@@ -12,17 +12,17 @@ from numpy.testing import assert_allclose, assert_array_equal
 from baselines.mcts import GumbelSearch, MCTSSearch, Trees
 from baselines.solver import solve
 from evaluation.exact import exploitability
-from learners.alpha_zero import AlphaZeroConfig, AlphaZeroSearch, judging, training
+from learners.alpha_zero import AlphaZeroConfig, AlphaZeroSearch, inference, training
 from learners.alpha_zero.learner import AlphaZero
+from learners.alpha_zero.optimizer import Updater
 from learners.alpha_zero.policy import MeanJudge
 from learners.alpha_zero.self_play import Lessons, _Ply, _traced, play_block, play_games
-from learners.alpha_zero.updating import Updater
 from learners.q_net import ADAM_EPSILON, BETA_1, BETA_2
 from ttt_envs import Boards, Game, from_text, make_policy
 from ttt_envs.boards import keys
-from ttt_envs.images import check_symmetric
 from ttt_envs.policy import Judge, Thinker
 from ttt_envs.rules import windows
+from ttt_envs.symmetrized import check_symmetric
 from ttt_envs.symmetry import symmetries
 
 SMALL = {"hidden": (4,), "simulations": 4, "updates": 3, "replay_batch": 8, "replay_size": 100}
@@ -187,8 +187,8 @@ def test_simulations_made_in_one_go_are_those_of_a_judge_that_is_asked(game, jud
         return search
 
     for search in (lambda guide: GumbelSearch(game, boards, guide, value_scale=0.5), by_puct):
-        for together in (judging.AT_ONCE, 50, 7):  # the second time much is remembered
-            monkeypatch.setattr(judging, "AT_ONCE", together)
+        for together in (inference.AT_ONCE, 50, 7):  # the second time much is remembered
+            monkeypatch.setattr(inference, "AT_ONCE", together)
             for mine, theirs in zip(search(net)._trees, search(Asked(net))._trees, strict=True):
                 assert_array_equal(mine, theirs)
 

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from evaluation.games import Move, PlayedGame
-from evaluation.proven import Proven
+from evaluation.proved_positions import Proven
 from evaluation.study import run_units, write_findings
 from learners.alpha_zero import AlphaZeroConfig
 from ttt_apps import evaluate
-from ttt_apps.studies.alpha_zero import curves, proved, study, taught, worth
+from ttt_apps.studies.alpha_zero import ablation, curves, proved_positions, study, training_runs
 from ttt_envs import Game
 
 SKIPS = Game(skip_chance=0.25)
@@ -20,24 +20,24 @@ SKIPS = Game(skip_chance=0.25)
 def course(exploitability, cpu_s=None):
     count = len(exploitability)
     times = np.arange(1.0, count + 1) if cpu_s is None else np.array(cpu_s)
-    return taught.Course(100 * np.arange(1.0, count + 1), times, np.array(exploitability))
+    return training_runs.Course(100 * np.arange(1.0, count + 1), times, np.array(exploitability))
 
 
 def test_a_bound_is_reached_where_it_is_kept():
-    assert course([0.5, 0.0, 0.3, 0.0, 0.0]).to(taught.ROUNDING) == (400, 4)
-    assert course([0.0, 0.0]).to(taught.ROUNDING) == (100, 1)
-    assert course([0.0, 0.5]).to(taught.ROUNDING) == (np.inf, np.inf)
+    assert course([0.5, 0.0, 0.3, 0.0, 0.0]).to(training_runs.ROUNDING) == (400, 4)
+    assert course([0.0, 0.0]).to(training_runs.ROUNDING) == (100, 1)
+    assert course([0.0, 0.5]).to(training_runs.ROUNDING) == (np.inf, np.inf)
     assert course([0.5, 0.2, 0.1]).at(2.5) == 0.2
     assert course([0.5, 0.2, 0.1]).at(0.5) == 1.0  # nothing was measured so early
-    assert taught.after([1.0, np.inf, 3.0]) == "in 2 of 3 runs after 2.0 (1.0 to 3.0) CPU s"
-    assert taught.after([np.inf]) == "never"
+    assert training_runs.after([1.0, np.inf, 3.0]) == "in 2 of 3 runs after 2.0 (1.0 to 3.0) CPU s"
+    assert training_runs.after([np.inf]) == "never"
 
 
 @pytest.mark.parametrize("learner", ["q-learning", "naive-mc"])
 def test_what_is_measured_does_not_depend_on_when_the_process_began(learner):
-    unit = taught.taught(learner, Game(2, 3, 2), 6_000, 3)
+    unit = training_runs.taught(learner, Game(2, 3, 2), 6_000, 3)
     unit |= {"marks": (0.25, 1.0), "searched": (), "simulations": 0}
-    one, other = taught.measured(unit), taught.measured(json.loads(json.dumps(unit)))
+    one, other = training_runs.measured(unit), training_runs.measured(json.loads(json.dumps(unit)))
     assert one["games"] == other["games"]
     assert one["games"][-1] == 6_000
     assert one["exploitability"] == other["exploitability"]
@@ -47,13 +47,15 @@ def test_what_is_measured_does_not_depend_on_when_the_process_began(learner):
 
 def test_a_learner_with_a_loop_of_its_own_is_refused():
     with pytest.raises(ValueError, match="value-net trains in a loop of its own"):
-        taught.training_of({"learner": "value-net", "settings": {}, "game": Game().to_dict(), "games": 1, "seed": 0})
+        training_runs.training_of(
+            {"learner": "value-net", "settings": {}, "game": Game().to_dict(), "games": 1, "seed": 0}
+        )
 
 
 @pytest.mark.needs("tensorflow")
 def test_the_search_is_measured_by_what_a_run_would_hold():
-    unit = taught.taught(taught.NAME, SKIPS, 16, 0, hidden=(8,), updates=2)
-    found = taught.measured({**unit, "marks": (1.0,), "searched": (1.0,), "simulations": 64})
+    unit = training_runs.taught(training_runs.NAME, SKIPS, 16, 0, hidden=(8,), updates=2)
+    found = training_runs.measured({**unit, "marks": (1.0,), "searched": (1.0,), "simulations": 64})
     assert 0 < found["searched"][0] < 0.5 * found["exploitability"][0]
 
 
@@ -74,7 +76,7 @@ def flat(unit, exploitability, searched=0.0, cpu_s=1.0):
 
 def test_goals_are_reached_in_every_run_or_not():
     def result(unit, lazy=()):
-        perfect = unit["learner"] == taught.NAME and unit["seed"] not in lazy
+        perfect = unit["learner"] == training_runs.NAME and unit["seed"] not in lazy
         return flat(unit, 0.0 if perfect else 0.3 + 0.01 * unit["seed"])
 
     found = curves.conclude(units_of(curves, result))
@@ -98,23 +100,23 @@ def test_some_units_decide_nothing():
 def test_every_variant_differs_from_the_default_in_what_it_says():
     seen = {}
     default = json.loads(json.dumps(dataclasses.asdict(AlphaZeroConfig())))
-    for unit in json.loads(json.dumps(worth.units(False))):
+    for unit in json.loads(json.dumps(ablation.units(False))):
         changed = {name for name, value in unit["settings"].items() if value != default[name]}
-        assert changed == {name for name, value in worth.VARIANTS[unit["variant"]].items() if value != default[name]}
-        assert bool(changed) == (unit["variant"] != worth.DEFAULT)
+        assert changed == {name for name, value in ablation.VARIANTS[unit["variant"]].items() if value != default[name]}
+        assert bool(changed) == (unit["variant"] != ablation.DEFAULT)
         seen.setdefault(unit["variant"], set()).add(unit["game"]["skip_chance"])
     assert seen["no chance nodes"] == {0.25}  # elsewhere they are the same
-    assert set(worth.PARTS.values()) <= set(worth.VARIANTS)
+    assert set(ablation.PARTS.values()) <= set(ablation.VARIANTS)
 
 
 def test_a_part_is_of_use_where_all_boards_show_it():
     def result(unit, without):
-        late = unit["variant"] != worth.DEFAULT and unit["game"]["skip_chance"] in without
+        late = unit["variant"] != ablation.DEFAULT and unit["game"]["skip_chance"] in without
         return flat(unit, 0.0, cpu_s=(20.0 if late else 1.0) + 0.1 * unit["seed"])
 
-    everywhere = worth.conclude(units_of(worth, lambda unit: result(unit, (0.0, 0.25))))
+    everywhere = ablation.conclude(units_of(ablation, lambda unit: result(unit, (0.0, 0.25))))
     assert [claim.holds for claim in everywhere.claims] == [True] * 6
-    with_skips = worth.conclude(units_of(worth, lambda unit: result(unit, (0.25,))))
+    with_skips = ablation.conclude(units_of(ablation, lambda unit: result(unit, (0.25,))))
     assert {claim.words: claim.holds for claim in with_skips.claims}[
         "with chance nodes play is below 0.01 for good after less CPU"
     ] is True
@@ -141,14 +143,14 @@ def test_a_game_keeps_what_is_proved_or_not(text, moves, actions, held):
     winner = (0 if text[-1] == "o" else 1) if len(actions) == 1 else (1 if text[-1] == "o" else 0)
     played = PlayedGame(Game(), ("a", "b"), tuple(Move(cell) for cell in actions), winner, opening=text)
     one = Proven(text, moves.replace("/", ""), 1)
-    assert proved._held(played, one, "a") == held
+    assert proved_positions._held(played, one, "a") == held
     turned = dataclasses.replace(played, players=("b", "a"))
-    assert proved._held(turned, one, "a") == held[::-1]
+    assert proved_positions._held(turned, one, "a") == held[::-1]
 
 
 def test_perfect_play_keeps_all_that_is_proved():
-    positions = proved._some(proved.read_proven(proved.BOARDS[0].slug), 6)
-    found = proved._from_proved(proved.BOARDS[0], "expectiminimax:depth=6", "random", positions, 0)
+    positions = proved_positions._some(proved_positions.read_proven(proved_positions.BOARDS[0].slug), 6)
+    found = proved_positions._from_proved(proved_positions.BOARDS[0], "expectiminimax:depth=6", "random", positions, 0)
     assert sum(found["held"]) == sum(found["theirs"]) == sum(found["ahead"]) == 6
     assert found["held"][2] >= 5
     assert found["theirs"][0] + found["theirs"][1] >= 5
@@ -171,14 +173,14 @@ def proof_of(unit, lost, kept):
 
 
 def test_verdicts_on_larger_boards_follow_from_games():
-    good = proved.conclude(units_of(proved, lambda unit: proof_of(unit, 0, 90)))
+    good = proved_positions.conclude(units_of(proved_positions, lambda unit: proof_of(unit, 0, 90)))
     assert [claim.holds for claim in good.claims] == [True, True] * 6
-    bad = proved.conclude(units_of(proved, lambda unit: proof_of(unit, 1, 10)))
+    bad = proved_positions.conclude(units_of(proved_positions, lambda unit: proof_of(unit, 1, 10)))
     assert [claim.holds for claim in bad.claims] == [False, False] * 6
-    open_ = proved.conclude(units_of(proved, lambda unit: proof_of(unit, 0, 52)))
+    open_ = proved_positions.conclude(units_of(proved_positions, lambda unit: proof_of(unit, 0, 52)))
     assert [claim.holds for claim in open_.claims[:2]] == [True, None]
-    quick = [(unit, proof_of(unit, 0, 90)) for unit in proved.units(True)]
-    assert {claim.holds for claim in proved.conclude(quick).claims} == {None}
+    quick = [(unit, proof_of(unit, 0, 90)) for unit in proved_positions.units(True)]
+    assert {claim.holds for claim in proved_positions.conclude(quick).claims} == {None}
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -186,7 +188,12 @@ def test_verdicts_on_larger_boards_follow_from_games():
 
 
 def test_one_part_is_done_alone_and_kept_for_the_whole(tmp_path, monkeypatch):
-    one = {**taught.taught("q-learning", Game(2, 2, 2), 50, 0), "marks": (1.0,), "searched": (), "simulations": 0}
+    one = {
+        **training_runs.taught("q-learning", Game(2, 2, 2), 50, 0),
+        "marks": (1.0,),
+        "searched": (),
+        "simulations": 0,
+    }
     part = dataclasses.replace(study.STUDY, units=lambda quick: [{"part": "curves", **one}, {"part": "worth", **one}])
     asked = []
     monkeypatch.setattr(study.PARTS["worth"], "measure", lambda unit: asked.append(unit) or curves.measure(unit))
@@ -200,7 +207,7 @@ def test_one_part_is_done_alone_and_kept_for_the_whole(tmp_path, monkeypatch):
 
 
 def test_what_is_written_says_which_part_it_is(tmp_path):
-    found = study.conclude(units_of(worth, lambda unit: flat(unit, 0.0)))
+    found = study.conclude(units_of(ablation, lambda unit: flat(unit, 0.0)))
     assert list(found.data) == ["worth"]
     paths = write_findings(study.STUDY, "alpha-zero", found, tmp_path, False, "worth")
     assert [path.name for path in paths] == ["alpha-zero-worth.png", "alpha-zero-worth.svg"]

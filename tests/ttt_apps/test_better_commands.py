@@ -11,8 +11,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from evaluation.result_store import UNITS
 from evaluation.sprt import RESULT
-from evaluation.units import UNITS
 from ttt_apps import evaluate
 
 ROOT = Path(__file__).parents[2]

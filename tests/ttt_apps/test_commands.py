@@ -18,10 +18,10 @@ from learners import LEARNERS
 from learners.checkpoint import load_arrays, load_checkpoint, load_policy, save_arrays
 from ttt_apps import cli, evaluate, runs, train
 from ttt_apps.evaluate import ground_truth, warm_up
-from ttt_apps.options import folder_of
+from ttt_apps.train_options import folder_of
 from ttt_envs import Boards, Game, make_policy
-from ttt_envs.compiling import kernel_folder
 from ttt_envs.files import write_whole
+from ttt_envs.jit import kernel_folder
 
 ROOT = Path(__file__).parents[2]
 

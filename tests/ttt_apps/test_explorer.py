@@ -65,8 +65,8 @@ def root(tmp_path_factory):
 @pytest.fixture(scope="module")
 def explorer(root):
     from ttt_apps.explorer.app import Explorer
-    from ttt_apps.explorer.guards import Door
-    from ttt_apps.explorer.limits import Root
+    from ttt_apps.explorer.schemas import Root
+    from ttt_apps.explorer.security import Door
 
     made = Explorer(Door("127.0.0.1", 8000), Root(root))
     yield made
@@ -504,7 +504,7 @@ def test_another_origin_is_refused(client, origin):
 
 
 def test_the_token_is_wanted_where_others_can_ask(explorer):
-    from ttt_apps.explorer.guards import Door, Guarded
+    from ttt_apps.explorer.security import Door, Guarded
 
     there = Client(Guarded(explorer.app, Door("192.0.2.7", 8000, "right")), "http://192.0.2.7:8000")
     for path in ("/", "/?token=wrong", "/?token=", "/assets/board.js?token=right", "/?token=%FF"):
@@ -582,7 +582,7 @@ def test_more_than_may_wait_is_told_to_come_again():
 
 def test_a_busy_explorer_answers_429():
     from ttt_apps.explorer.app import Explorer, Work
-    from ttt_apps.explorer.guards import Door
+    from ttt_apps.explorer.security import Door
 
     with contextlib.closing(Client(Explorer(Door("127.0.0.1", 8000), quick=Work(1, -1)))) as client:
         said = error(client.post("/api/about", json={}), 429)
@@ -590,9 +590,9 @@ def test_a_busy_explorer_answers_429():
 
 
 def test_requests_that_take_long_do_not_hold_others(monkeypatch):
-    from ttt_apps.explorer.answers import Answers
+    from ttt_apps.explorer.api import Answers
     from ttt_apps.explorer.app import WORKERS, Explorer
-    from ttt_apps.explorer.guards import Door
+    from ttt_apps.explorer.security import Door
 
     go, begun = threading.Event(), threading.Semaphore(0)
 
@@ -630,8 +630,8 @@ def test_requests_that_take_long_do_not_hold_others(monkeypatch):
 
 
 def test_panels_wait_until_the_board_is_compiled(monkeypatch):
-    from ttt_apps.explorer.answers import Answers
-    from ttt_apps.explorer.limits import Root, ValuesAsked
+    from ttt_apps.explorer.api import Answers
+    from ttt_apps.explorer.schemas import Root, ValuesAsked
 
     replay, go, order = Answers.replay, threading.Event(), []
 
@@ -660,8 +660,8 @@ def served(token=None):
     """The port of an explorer that listens."""
     from ttt_apps.explorer.app import Explorer
     from ttt_apps.explorer.command import listening
-    from ttt_apps.explorer.guards import Door
     from ttt_apps.explorer.protocol import new_server
+    from ttt_apps.explorer.security import Door
 
     with listening("127.0.0.1", 0) as bound:
         port = bound.getsockname()[1]
@@ -720,9 +720,9 @@ def test_who_sends_half_a_head_is_not_waited_for(sent, token, monkeypatch):
 
 @pytest.mark.needs("uvicorn")
 def test_who_sends_half_a_body_is_told_so(monkeypatch):
-    from ttt_apps.explorer import guards
+    from ttt_apps.explorer import security
 
-    monkeypatch.setattr(guards, "REQUEST_S", 0.2)
+    monkeypatch.setattr(security, "REQUEST_S", 0.2)
     with served() as port:
         head = f"POST /api/about HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n"
         with connect(port, f"{head}Content-Length: 100\r\n\r\n{{") as client:
@@ -749,7 +749,7 @@ def test_many_who_send_half_a_head_hold_nobody_else(monkeypatch):
 
 
 def test_what_is_kept_is_made_once_and_bounded():
-    from ttt_apps.explorer.answers import Recent
+    from ttt_apps.explorer.api import Recent
 
     recent, made = Recent(3), []
 

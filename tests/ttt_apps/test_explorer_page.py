@@ -41,9 +41,9 @@ def served(root):
     """The address of an explorer, in this process."""
     from ttt_apps.explorer.app import Explorer
     from ttt_apps.explorer.command import listening
-    from ttt_apps.explorer.guards import Door
-    from ttt_apps.explorer.limits import Root
     from ttt_apps.explorer.protocol import new_server
+    from ttt_apps.explorer.schemas import Root
+    from ttt_apps.explorer.security import Door
 
     with listening("127.0.0.1", 0) as bound:
         port = bound.getsockname()[1]

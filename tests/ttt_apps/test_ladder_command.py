@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from evaluation.cost import MoveCost
-from evaluation.ladder import PLANS, RESULT, Plan, markdown, measuring, placing, read_ladder
+from evaluation.ladder import PLANS, RESULT, Plan, build, markdown, rate, read_ladder
 from ttt_apps import evaluate, train
 from ttt_apps.evaluate import ladder as command
 from ttt_envs import Game
@@ -17,7 +17,7 @@ def quickly(request, monkeypatch):
     """No processes for costs, but where the test is of them; the code is the same, whatever is edited meanwhile."""
     monkeypatch.setattr(command, "_made_by", lambda: {"code": "as it is"})
     if request.node.get_closest_marker("slow") is None:
-        for module in (measuring, placing):
+        for module in (build, rate):
             monkeypatch.setattr(
                 module, "cost_of_moves", lambda game, *specs: [MoveCost(1e-6, 0.1, 1 << 27, 1 << 20)] * len(specs)
             )

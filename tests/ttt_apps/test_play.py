@@ -23,7 +23,7 @@ from ttt_apps.board import LiveGame, board_text
 from ttt_apps.cli import Stopped
 from ttt_apps.play import new_console
 from ttt_apps.replay import replay
-from ttt_apps.sitting import Sitting, search
+from ttt_apps.terminal_game import Sitting, search
 from ttt_envs import Boards, Game, from_text, make_policy
 from ttt_envs.boards import cell_at, coordinate, line_of
 from ttt_envs.rules import DRAW, key_of

@@ -16,9 +16,9 @@ from ttt_apps.play_page.nets import Net, weights_of
 from ttt_apps.play_page.numbers import GAMES, OPPONENTS, RANKS, classes_of, numbers, opponent_of, positions_of
 from ttt_apps.play_page.page import numbers_in, page_of, write_page
 from ttt_envs.boards import MOVERS, coordinate, keys, to_text
-from ttt_envs.images import check_colour_blind, check_symmetric
 from ttt_envs.policy import sample
 from ttt_envs.rules import OPPONENT, SKIP, splitmix64, uniform
+from ttt_envs.symmetrized import check_colour_blind, check_symmetric
 
 PAGE = ROOT / "docs" / "play" / "index.html"
 FLOATS = ("optimal", "table", "net")

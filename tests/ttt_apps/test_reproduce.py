@@ -80,9 +80,9 @@ def test_results_are_kept_until_what_made_them_changes(monkeypatch):
     for study, changed in (
         ("svd-fig4", "ttt_apps/studies/svd_fig4.py"),
         ("svd-fig4", "ttt_apps/studies/compressed.py"),
-        ("compression-methods", "evaluation/grade.py"),
+        ("compression-methods", "evaluation/compression_quality.py"),
         ("learners-naive", "ttt_apps/studies/duels.py"),
-        ("learners-cost", "ttt_apps/apart.py"),
+        ("learners-cost", "ttt_apps/train_subprocess.py"),
         ("learners-qnet", "ttt_apps/studies/learners_qnet.py"),
         ("svd-fig4", "ttt_apps/studies/__init__.py"),
         ("learning-curves", "ttt_apps/train.py"),
@@ -98,7 +98,7 @@ def test_results_are_kept_until_what_made_them_changes(monkeypatch):
         ("svd-fig4", "evaluation/report.py"),
         ("tree-search", "ttt_apps/studies/svd_fig4.py"),
         ("tree-search", "ttt_apps/evaluate/solve.py"),
-        ("compression-methods", "ttt_apps/evaluate/dial.py"),
+        ("compression-methods", "ttt_apps/evaluate/compression_levels.py"),
     ):
         assert made_by(study, changed) == made_by(study, "nothing"), (study, changed)
 

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from learners.checkpoint import read_config
-from learners.teacher import lessons_of
+from learners.imitation import lessons_of
 from learners.training import Progress, Task
 from learners.value_net import ValueNetConfig
 from ttt_apps import runs, train

@@ -38,7 +38,7 @@ WORK = {
     "baselines.expectiminimax": 6,
     "baselines.mcts": 7,
     "baselines.proof": 1,
-    "evaluation.layers": 3,
+    "evaluation.forward_backward": 3,
     "learners": 6,
 }
 """how many kernels of a package are at least called from Python, so that nothing is left out unnoticed"""

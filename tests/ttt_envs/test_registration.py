@@ -64,8 +64,8 @@ import os, sys
 from pathlib import Path
 os.environ.pop("NUMBA_CACHE_DIR", None)
 os.environ["TMPDIR"] = sys.argv[1]
-from ttt_envs import Game, compiling, from_text, rules
-compiling._is_writable = lambda folder: False
+from ttt_envs import Game, jit, from_text, rules
+jit._is_writable = lambda folder: False
 print(rules.winner(Game(), from_text("ooo/xx./... o").cells))
 folder = Path(sys.argv[1]) / f"ttt_envs-{os.getuid()}"
 print(oct(folder.stat().st_mode)[-3:], any(folder.rglob("*.nbi")))

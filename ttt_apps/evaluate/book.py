@@ -81,7 +81,7 @@ class BuildBook(WorkOptions, GameOptions):
 
     def _searched(self) -> Book:
         from evaluation.books import book_of_search
-        from evaluation.sources import hash_of, identity_of
+        from evaluation.code_fingerprint import hash_of, identity_of
 
         assert self.search is not None
         game, workers = self.game(), self.workers()

@@ -14,8 +14,8 @@ from rich.table import Table
 
 from evaluation.cost import NAMES, Usage
 from learners.checkpoint import read_training
-from ttt_apps.apart import repeat
 from ttt_apps.cli import Count, new_table, progress_bar, show, trust_files
+from ttt_apps.train_subprocess import repeat
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from evaluation.estimate import check_fits
 from evaluation.exact import CHUNK, Outcome, outcome
-from evaluation.layers import Players
+from evaluation.forward_backward import Players
 from ttt_apps.cli import Count, ExactOptions, new_table, note, share_bar, show
 from ttt_envs.rules import Game
 from ttt_envs.specs import make_policy

@@ -19,10 +19,10 @@ from baselines import layered
 from baselines.endgame import open_folder
 from baselines.proof import prove
 from baselines.solver import LARGEST, LARGEST_BY_LAYERS, LayeredSolution, Optimal, Solution, solve
+from evaluation.code_fingerprint import hash_of
 from evaluation.estimate import duration
 from evaluation.exact import Outcome, exploitation, outcome
-from evaluation.sources import hash_of
-from evaluation.units import Unit, do_units
+from evaluation.result_store import Unit, do_units
 from ttt_apps.cli import WorkOptions, kept_in, note, progress_bar
 from ttt_apps.evaluate.solve import board_of
 from ttt_apps.versions import versions

@@ -164,7 +164,7 @@ class PlaceOnLadder(WorkOptions):
 
 
 def _made_by() -> dict[str, str]:
-    from evaluation.sources import hash_of
+    from evaluation.code_fingerprint import hash_of
     from ttt_apps.versions import versions
 
     return {**versions(), "code": hash_of("evaluation.ladder")}

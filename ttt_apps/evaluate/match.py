@@ -40,7 +40,7 @@ class Match(PairOptions):
 
     def run(self) -> None:
         """Play and print."""
-        from evaluation.better import how_sure
+        from evaluation.elo import how_sure
 
         game = self.game()
         score, times = self.play(game)
@@ -103,7 +103,7 @@ class Match(PairOptions):
 
 def score_table(game: Game, a: str, b: str, score: Score) -> Table:
     """Return a table of a score."""
-    from evaluation.better import elo, likelihood_of_superiority
+    from evaluation.elo import elo, likelihood_of_superiority
 
     title = f"{a} against {b}, {score.games:,} games of {game}"
     table = new_table(a, "wins", "draws", "losses", "score", title=title)

@@ -12,14 +12,14 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from evaluation.code_fingerprint import hash_of
 from evaluation.drawing import check_pictures
-from evaluation.sources import hash_of
+from evaluation.result_store import UNITS
 from evaluation.study import RESULT, TABLE, Findings, Study, run_units, verdict, write_findings
-from evaluation.units import UNITS
 from ttt_apps.cli import WorkOptions, kept_in, progress_bar, say, show, tell
 from ttt_apps.studies import STUDIES
 from ttt_apps.versions import versions
-from ttt_envs.compiling import compile_at_once
+from ttt_envs.jit import compile_at_once
 from ttt_envs.specs import load_object, nearest
 
 

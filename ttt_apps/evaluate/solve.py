@@ -15,7 +15,7 @@ from baselines import layered
 from baselines.solver import LARGEST, check_size, solve
 from ttt_apps.cli import ExactOptions, note, say, share_bar
 from ttt_envs.boards import STONES, Boards, from_text
-from ttt_envs.compiling import Reals
+from ttt_envs.jit import Reals
 from ttt_envs.rules import Game, Position, winner
 
 

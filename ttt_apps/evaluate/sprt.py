@@ -9,12 +9,12 @@ from typing import Annotated
 import tyro
 from rich.table import Table
 
-from evaluation.better import SPRT, Decision, Model, elo, likelihood_of_superiority
-from evaluation.sources import hash_of
+from evaluation.code_fingerprint import hash_of
+from evaluation.elo import SPRT, Decision, Model, elo, likelihood_of_superiority
 from evaluation.sprt import MOST, RESULT, SequentialMatch, run_sprt
 from ttt_apps.cli import Count, kept_in, new_table, note, progress_bar
-from ttt_apps.evaluate.kept_pairs import KeptPairs
-from ttt_apps.options import folder_name
+from ttt_apps.evaluate.pairs_command import KeptPairs
+from ttt_apps.train_options import folder_name
 from ttt_apps.versions import versions
 
 

@@ -9,10 +9,10 @@ from typing import Annotated
 import tyro
 from rich.table import Table
 
-from evaluation.sources import hash_of
+from evaluation.code_fingerprint import hash_of
 from evaluation.tournament import COST, MOST, RESULT, Tournament, check_players, run_tournament
 from ttt_apps.cli import Count, kept_in, new_table, note, progress_bar
-from ttt_apps.evaluate.kept_pairs import KeptPairs
+from ttt_apps.evaluate.pairs_command import KeptPairs
 from ttt_apps.versions import versions
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import tyro
 
 from ttt_apps.cli import new_table, progress_bar, show
-from ttt_envs.compiling import compile_at_once, kernel_folder
+from ttt_envs.jit import compile_at_once, kernel_folder
 from ttt_envs.rules import Game
 
 GAMES = (Game(), Game(3, 3, 3, 0.25), Game(4, 4, 4), Game(7, 7, 5))
@@ -125,8 +125,8 @@ def _train_tables() -> None:
 
 
 def _answer_explorer() -> None:
-    from ttt_apps.explorer.answers import Answers
-    from ttt_apps.explorer.limits import Root
+    from ttt_apps.explorer.api import Answers
+    from ttt_apps.explorer.schemas import Root
 
     Answers(Root(None)).warm()
 

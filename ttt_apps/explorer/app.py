@@ -15,10 +15,10 @@ from fastapi import FastAPI, Request
 from fastapi.responses import FileResponse, JSONResponse, Response
 from starlette.exceptions import HTTPException
 
-from ttt_apps.explorer import limits
-from ttt_apps.explorer.answers import Answers
-from ttt_apps.explorer.guards import App, Door, Guarded, Receive, Scope, Send
-from ttt_apps.explorer.limits import Asked, Root, read_request
+from ttt_apps.explorer import schemas
+from ttt_apps.explorer.api import Answers
+from ttt_apps.explorer.schemas import Asked, Root, read_request
+from ttt_apps.explorer.security import App, Door, Guarded, Receive, Scope, Send
 
 ASSETS = Path(__file__).parent / "assets"
 KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
@@ -97,9 +97,9 @@ class Explorer(Guarded):
 
 def _is_quick(asked: Asked) -> bool:
     """Return whether a request needs only the rules of the game, or values of a solved game."""
-    if isinstance(asked, limits.PlayAsked):
+    if isinstance(asked, schemas.PlayAsked):
         return asked.policy is None
-    return isinstance(asked, limits.LineAsked) or type(asked) is Asked
+    return isinstance(asked, schemas.LineAsked) or type(asked) is Asked
 
 
 def _routed(answers: Answers, work: Work, quick: Work) -> App:
@@ -131,13 +131,13 @@ def _routed(answers: Answers, work: Work, quick: Work) -> App:
         app.add_api_route(f"/api/{name}", route, methods=["POST"])
 
     offer("about", Asked, lambda _: answers.about())
-    offer("replay", limits.LineAsked, answers.replay)
-    offer("play", limits.PlayAsked, answers.play)
-    offer("values", limits.ValuesAsked, answers.values)
-    offer("log", limits.NameAsked, answers.log)
-    offer("logged", limits.LoggedAsked, answers.logged)
-    offer("run", limits.NameAsked, answers.run)
-    offer("mark", limits.MarkAsked, answers.mark)
+    offer("replay", schemas.LineAsked, answers.replay)
+    offer("play", schemas.PlayAsked, answers.play)
+    offer("values", schemas.ValuesAsked, answers.values)
+    offer("log", schemas.NameAsked, answers.log)
+    offer("logged", schemas.LoggedAsked, answers.logged)
+    offer("run", schemas.NameAsked, answers.run)
+    offer("mark", schemas.MarkAsked, answers.mark)
 
     async def wrong(request: Request, problem: Exception) -> Response:
         return _error(400, answers.sentence(problem))

@@ -51,9 +51,9 @@ class Web:
             raise ValueError(f"--port {self.port} is no port: choose 0, for a free one, to 65535")
         folder = Path("runs") if self.runs is None and Path("runs").is_dir() else self.runs
         from ttt_apps.explorer.app import Explorer
-        from ttt_apps.explorer.guards import Door
-        from ttt_apps.explorer.limits import Root
         from ttt_apps.explorer.protocol import new_server
+        from ttt_apps.explorer.schemas import Root
+        from ttt_apps.explorer.security import Door
 
         root = Root(None if folder is None else folder.resolve())
         with listening(self.host, self.port) as bound:

@@ -12,7 +12,7 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from ttt_apps.explorer.guards import REQUEST_S, App
+from ttt_apps.explorer.security import REQUEST_S, App
 
 MAX_INCOMPLETE = 64
 """Maximum number of connections without a complete head; the oldest of more is closed."""

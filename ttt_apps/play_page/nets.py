@@ -19,10 +19,10 @@ from learners.checkpoint import load_arrays, load_checkpoint, save_arrays
 from learners.dense import Dense, Floats, forward
 from ttt_apps.cli import quiet_words
 from ttt_envs.boards import Boards
-from ttt_envs.compiling import Reals
-from ttt_envs.images import MeanOverImages
+from ttt_envs.jit import Reals
 from ttt_envs.policy import TIE, best_shares
 from ttt_envs.rules import Game
+from ttt_envs.symmetrized import MeanOverImages
 
 HIDDEN = 64
 TRAINING = ("--learner", "q-net", "--opponent", "self", "--hidden", str(HIDDEN), "--games", "10000", "--seed", "0")

@@ -20,7 +20,7 @@ from baselines.tables import Softmax, Table, random_play_values
 from evaluation.exact import exploitation, match_outcome
 from ttt_apps.play_page.nets import HIDDEN, WEIGHTS, command_of, net_of, weights_of
 from ttt_envs.boards import Boards, cells_of, keys
-from ttt_envs.compiling import Reals
+from ttt_envs.jit import Reals
 from ttt_envs.policy import Policy
 from ttt_envs.rules import Game
 from ttt_envs.specs import make_policy

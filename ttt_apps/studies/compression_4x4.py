@@ -7,10 +7,10 @@ from typing import Any
 
 from baselines.compression import Method, decomposition
 from baselines.tables import Softmax, Table, values_of
+from evaluation.compression_quality import Grade, grade
 from evaluation.cost import Usage
-from evaluation.grade import Grade, grade
+from evaluation.result_store import Unit
 from evaluation.study import Claim, Findings, Row, Study, rates
-from evaluation.units import Unit
 from ttt_apps.studies.compressed import SOURCE, WEIGHT
 from ttt_envs.rules import Game
 

@@ -9,12 +9,12 @@ import numpy as np
 
 from baselines.compression import decompose, split_errors
 from baselines.tables import Softmax, Table
+from evaluation.compression_quality import Grade, grade
 from evaluation.drawing import SERIES, legend
-from evaluation.grade import Grade, grade
+from evaluation.result_store import Unit
 from evaluation.study import Claim, Findings, Row, Study, rates
-from evaluation.units import Unit
 from ttt_apps.studies.compressed import SOURCE, TERMINALS, WEIGHT, whole
-from ttt_envs.compiling import Reals
+from ttt_envs.jit import Reals
 from ttt_envs.rules import Game
 
 FIRST = 4

@@ -7,10 +7,10 @@ from typing import Any
 
 from baselines.compression import Method, decompose, grouping_of
 from baselines.tables import Softmax, Table, learned_values, values_of
+from evaluation.compression_quality import Grade, grade
 from evaluation.drawing import SERIES, legend
-from evaluation.grade import Grade, grade
+from evaluation.result_store import Unit
 from evaluation.study import Claim, Findings, Row, Study, rates
-from evaluation.units import Unit
 from learners.q_learning import QLearningConfig
 from learners.training import initial_rng, train
 from ttt_apps.studies.compressed import SOURCE, WEIGHT

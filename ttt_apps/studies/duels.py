@@ -10,14 +10,14 @@ import numpy as np
 from evaluation.drawing import RESULTS, arms, means
 from evaluation.exact import Outcome, outcome
 from evaluation.match import play_pairs
+from evaluation.result_store import Unit
 from evaluation.statistics import Interval, are_samples, of_seeds
 from evaluation.study import Claim, Row, rates, signed
-from evaluation.units import Unit
 from learners.base import Learner
 from learners.checkpoint import build_config
 from learners.config import Builder
-from learners.duel import Duel
 from learners.training import Training
+from learners.two_learners import Duel
 from ttt_envs.lockstep import SELF
 from ttt_envs.rules import Game
 

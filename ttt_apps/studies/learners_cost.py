@@ -11,13 +11,13 @@ import numpy as np
 
 from evaluation.cost import NAMES, Usage
 from evaluation.drawing import SERIES, legend
+from evaluation.result_store import Unit
 from evaluation.statistics import Interval, all_of, of_seeds, within
 from evaluation.study import Claim, Findings, Row, Study
-from evaluation.units import Unit
 from learners.checkpoint import build_config, new_config
-from ttt_apps.apart import repeat
 from ttt_apps.studies.duels import NAIVE, PROGRAM, Q_NET, SOURCE
-from ttt_envs.compiling import Reals
+from ttt_apps.train_subprocess import repeat
+from ttt_envs.jit import Reals
 from ttt_envs.rules import Game
 
 LEARNERS = (NAIVE, PROGRAM, Q_NET)

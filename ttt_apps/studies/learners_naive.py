@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from evaluation.drawing import legend
+from evaluation.result_store import Unit
 from evaluation.statistics import above
 from evaluation.study import Findings, Study, interval, signed
-from evaluation.units import Unit
 from ttt_apps.studies.duels import (
     ABOUT,
     FORMULA,

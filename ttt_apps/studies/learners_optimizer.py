@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from evaluation.drawing import SERIES, arms, legend, means
+from evaluation.result_store import Unit
 from evaluation.statistics import above, of_seeds
 from evaluation.study import Claim, Findings, Row, Study, rates, signed
-from evaluation.units import Unit
 from ttt_apps.studies.duels import ABOUT, PROGRAM, Q_NET, SOURCE, Curve, duels, measure
 
 GAMES, SEEDS = 10_000, 3

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from evaluation.drawing import SERIES, legend
+from evaluation.result_store import Unit
 from evaluation.study import Findings, Row, Study
-from evaluation.units import Unit
 from learners.checkpoint import COST, METRICS, new_config
-from ttt_apps.apart import run_apart
+from ttt_apps.train_subprocess import run_apart
 from ttt_envs.lockstep import SELF
 from ttt_envs.rules import Game
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.better import chance_within, pair_chances, significant_score
+from evaluation.elo import chance_within, pair_chances, significant_score
+from evaluation.result_store import Unit
 from evaluation.statistics import Interval, wilson, within
 from evaluation.study import Claim, Findings, Row, Study
-from evaluation.units import Unit
 
 SOURCE = "Hsu (2020), Theory of Computer Games, concluding remarks, slides 50 to 58"
 MASTERS = (0.3918, 0.3161)

@@ -9,8 +9,8 @@ import numpy as np
 
 from baselines.compression import Method
 from evaluation.drawing import DRAW, LOSS, WIN, legend
+from evaluation.result_store import Unit
 from evaluation.study import Claim, Findings, Row, Study, rates
-from evaluation.units import Unit
 from ttt_apps.studies.compressed import (
     BATCHES,
     GAMES,

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from baselines.compression import Method
+from evaluation.result_store import Unit
 from evaluation.study import Claim, Findings, Row, Study, rates
-from evaluation.units import Unit
 from ttt_apps.studies.compressed import PAIRS, RATIOS, SOURCE, TERMINALS, TOLD, at_ranks, match, mean
 from ttt_envs.rules import Game
 

@@ -12,9 +12,9 @@ import numpy as np
 from evaluation.drawing import SERIES, arms, means
 from evaluation.exact import outcome
 from evaluation.match import Score
+from evaluation.result_store import Unit
 from evaluation.statistics import Interval, above, all_of, is_sample, of_seeds, within
 from evaluation.study import Claim, Findings, Row, Study, rates, signed
-from evaluation.units import Unit
 from learners.training import Task
 from learners.value_net import Preset, ValueNetConfig
 from ttt_apps.studies.trees import (

@@ -11,9 +11,9 @@ from scipy.stats import binomtest
 from evaluation.drawing import RESULTS, arms, legend, means
 from evaluation.exact import outcome
 from evaluation.match import Score
+from evaluation.result_store import Unit
 from evaluation.statistics import above, wilson
 from evaluation.study import Claim, Findings, Row, Study, rates, signed
-from evaluation.units import Unit
 from ttt_apps.studies.trees import (
     BOARDS,
     GAMES,

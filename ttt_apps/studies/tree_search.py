@@ -14,9 +14,9 @@ from baselines.expectiminimax import Expectiminimax, Pruning, Search
 from evaluation.drawing import SERIES, arms, legend, means
 from evaluation.exact import outcome
 from evaluation.match import Score
+from evaluation.result_store import Unit
 from evaluation.statistics import Interval, above, all_of, any_of, difference, median, wilson, within
 from evaluation.study import Claim, Findings, Row, Study, signed
-from evaluation.units import Unit
 from ttt_apps.studies.trees import (
     BOARDS,
     DEPTH,
@@ -41,7 +41,7 @@ from ttt_apps.studies.trees import (
     worth,
 )
 from ttt_envs.boards import Boards
-from ttt_envs.compiling import Integers, Reals
+from ttt_envs.jit import Integers, Reals
 from ttt_envs.policy import TIE, best_shares, sample
 from ttt_envs.specs import make_policy
 

@@ -11,7 +11,7 @@ from baselines.expectiminimax import Heuristic
 from evaluation.match import Score, play_pairs
 from evaluation.statistics import Interval, is_sample, of_pairs, wilson
 from evaluation.study import interval
-from ttt_envs.compiling import Integers
+from ttt_envs.jit import Integers
 from ttt_envs.policy import Policy
 from ttt_envs.rules import Game
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from evaluation.drawing import NEAR_ZERO, SERIES, legend
+from evaluation.result_store import Unit
 from evaluation.statistics import above, of_seeds
 from evaluation.study import Claim, Findings, Row, signed
-from evaluation.units import Unit
-from ttt_apps.studies.alpha_zero.taught import (
+from ttt_apps.studies.alpha_zero.training_runs import (
     NAME,
     NEAR,
     ROUNDING,

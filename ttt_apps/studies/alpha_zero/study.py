@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
+from evaluation.result_store import Unit
 from evaluation.study import Findings, Study
-from evaluation.units import Unit
-from ttt_apps.studies.alpha_zero import curves, proved, worth
+from ttt_apps.studies.alpha_zero import ablation, curves, proved_positions
 
-PARTS = {module.PART: module for module in (curves, worth, proved)}
+PARTS = {module.PART: module for module in (curves, ablation, proved_positions)}
 
 
 def units(quick: bool) -> list[Unit]:
@@ -59,7 +59,7 @@ STUDY = Study(
     left_out="most seeds, games, variants and positions, 4 x 4, 6 x 6 and 7 x 7",
     parts={
         curves.PART: "exploitability by games and CPU seconds, beside q-learning and q-net",
-        worth.PART: "what its parts are worth",
-        proved.PART: "boards of which only single positions are proved",
+        ablation.PART: "what its parts are worth",
+        proved_positions.PART: "boards of which only single positions are proved",
     },
 )

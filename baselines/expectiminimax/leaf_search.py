@@ -1,0 +1,147 @@
+"""A search without pruning, whose leaves are evaluated by another policy instead of the heuristic."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from baselines.endgame import NOWHERE, Endgame
+from baselines.expectiminimax.order import luck_after, luck_of_turn, tried
+from ttt_envs.boards import Boards, keys
+from ttt_envs.hash_index import KeyIndex
+from ttt_envs.jit import Cells, Integers, Keys, Parameters, Reals, compiled_at_once_allocating, wide
+from ttt_envs.policy import Values
+from ttt_envs.rules import DRAW, NOT_OVER, Game, place
+
+BATCH = 1 << 14
+"""Maximum number of positions expanded at once; the leaf policy evaluates up to twice as many per call."""
+
+
+@compiled_at_once_allocating
+def _expand(
+    cells: Cells,
+    mover: Cells,
+    luck: Keys,
+    width: int,
+    depth: int,
+    parameters: Parameters,
+    values: Reals,
+    child: Integers,
+    after: Cells,
+    maker: Cells,
+    turns: Keys,
+) -> int:
+    """Make all moves of every position, or ``width`` random ones.
+
+    Args:
+        cells: int8[B, cells]; mover: int8[B]; luck: uint64[B], the positions and their random keys.
+        width: number of moves to draw, 0 for all.
+        depth: the score of a win: plies left, or 1.
+        parameters: ``Game.parameters``.
+        values: float64[B, cells], written if a move ends the game, for the mover.
+        child: int64[B, cells], written otherwise: the row in the following arrays.
+        after: int8[M, cells]; maker: int8[M], written: the successor and its last player.
+        turns: uint64[M, 2], written: random keys of the other player's turn, and of the same player's after a skip.
+
+    Returns:
+        The number of rows written.
+    """
+    size = cells.shape[1]
+    moves = np.empty((1, size), np.int64)
+    made = 0
+    for b in range(len(cells)):
+        player = wide(mover[b])
+        count = tried(width, luck[b], cells[b], 0, moves, parameters)
+        stones = 0
+        for cell in range(size):
+            stones += wide(cells[b, cell] != 0)
+        for i in range(count):
+            cell = moves[0, i]
+            for at in range(size):
+                after[made, at] = cells[b, at]
+            outcome = place(after[made], player, cell, stones, parameters)
+            if outcome == NOT_OVER:
+                node = luck_after(luck[b], cell)
+                turns[made, 0], turns[made, 1] = luck_of_turn(node, 1 - player), luck_of_turn(node, player)
+                maker[made] = player
+                child[b, cell] = made
+                made += 1
+            else:
+                values[b, cell] = 0.0 if outcome == DRAW else float(depth)
+    return made
+
+
+class SearchByLeaves:
+    """Expectiminimax without pruning, with the values of a policy instead of the heuristic."""
+
+    def __init__(
+        self, game: Game, leaf: Values, width: int | None, endgame: Endgame | None = None, stones: int = NOWHERE
+    ) -> None:
+        self._game, self._leaf, self._width = game, leaf, width
+        self._endgame, self._stones = endgame, stones  # positions of this number of stones are looked up
+        self._by_result = endgame is not None and game.skip_chance > 0
+        self.nodes = 0
+        """number of positions created"""
+
+    def move_values(self, boards: Boards, luck: Keys, depth: int, width: int | None = None) -> Reals:
+        """Return float64[B, rows * columns], for the mover, NaN where illegal or not drawn; ``width`` is the root's."""
+        values = np.full(boards.cells.shape, np.nan)
+        child = np.full(boards.cells.shape, -1)
+        empty = boards.legal(self._game).sum(axis=1)
+        room = int(np.minimum(empty, width or self._game.cells).sum())
+        after, maker = np.empty((room, self._game.cells), np.int8), np.empty(room, np.int8)
+        turns = np.empty((room, 2), np.uint64)
+        made = _expand(
+            np.ascontiguousarray(boards.cells),
+            boards.mover,
+            luck,
+            width or 0,
+            1 if self._by_result else depth,
+            self._game.parameters,
+            values,
+            child,
+            after,
+            maker,
+            turns,
+        )
+        after, maker, turns = after[:made], maker[:made], turns[:made]
+        self.nodes += made
+        if made:
+            skip = self._game.skip_chance
+            if skip > 0:  # all leaves in one batch
+                both = Boards(np.concatenate([after, after]), np.concatenate([1 - maker, maker]))
+                other, own = np.split(self._values(both, turns.T.ravel(), depth - 1), 2)
+                worth = skip * own - (1 - skip) * other
+            else:
+                worth = -self._values(Boards(after, 1 - maker), turns[:, 0].copy(), depth - 1)
+            values[child >= 0] = worth[child[child >= 0]]
+        return values
+
+    def _values(self, boards: Boards, luck: Keys, depth: int) -> Reals:
+        """Return float64[B], for the mover."""
+        if self._width is None:  # equal positions have equal values: evaluate them once
+            wanted = np.column_stack([keys(boards.cells), boards.mover.astype(np.uint64)])
+            index = KeyIndex(wanted.shape[1])
+            index.reserve(len(wanted))
+            rows = index.rows(wanted)
+            _, first = np.unique(rows, return_index=True)
+            boards, luck = boards.take(first), luck[first]
+        else:
+            rows = np.arange(len(luck))
+        values = np.empty(len(luck))
+        if self._endgame is not None:
+            known = np.count_nonzero(boards.cells, axis=1) == self._stones
+            values[known] = self._endgame.scores(boards.take(known), depth)
+            values[~known] = self._searched(boards.take(~known), luck[~known], depth)
+            return values[rows]
+        return self._searched(boards, luck, depth)[rows]
+
+    def _searched(self, boards: Boards, luck: Keys, depth: int) -> Reals:
+        """Return float64[B], for the mover, of distinct positions."""
+        if depth == 0:
+            return self._leaf.values(boards) if len(luck) else np.empty(0)
+        values = np.empty(len(luck))
+        for start in range(0, len(luck), max(1, BATCH // self._game.cells)):
+            part = slice(start, start + max(1, BATCH // self._game.cells))
+            moves = self.move_values(Boards(boards.cells[part], boards.mover[part]), luck[part], depth, self._width)
+            values[part] = np.nanmax(moves, axis=1)
+        return values

@@ -1,0 +1,184 @@
+"""Windows, the possible lines: their stones, and the tallies of open ones for each player.
+
+A window with stones of one player only is open to that player, and a full one is a line. The windows through a cell are
+updated incrementally with each stone (:func:`put`), so that the board is never rescanned.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ttt_envs.jit import Cells, Integers, inlined, wide
+from ttt_envs.rules import Game, windows
+
+Heuristic = Literal["count", "consecutive", "all-diagonals"]
+"""quantity compared at the horizon, over windows still open to a player: ``"count"`` the maximum number of stones, in a
+row, column or main diagonal; ``"consecutive"`` the longest run of stones in one of these; ``"all-diagonals"`` the
+maximum number of stones, including short diagonals. The main diagonals begin in a corner of the board"""
+
+Masks = NDArray[np.uint32]
+Octets = NDArray[np.uint8]
+
+THE_SCORED, ALL_OF_THEM = range(2)
+"""indices of the numbers of windows in `Windows.through`"""
+COUNTED, SCORED = range(2)
+"""kinds of windows: those with counted stones, and those that the heuristic scores; if the heuristic counts stones
+itself, no window is both"""
+
+
+class Windows(NamedTuple):
+    """The windows of a game, constant for all positions."""
+
+    lines: Integers
+    """int64[W, win_length]: the cells of the windows"""
+    through: Masks
+    """uint32[cells, 1 + T, 2]: from row 1 on, for each window through a cell its number, and the cell's bit in it; in
+    row 0 the ends of the scored windows and of all (``THE_SCORED``, ``ALL_OF_THEM``)"""
+    worth: Octets
+    """uint8[2, 2**win_length]: by the bits of a player's stones in a window, their number (``COUNTED``), and their
+    score by the heuristic (``SCORED``)"""
+    scored: int
+    """number of windows that the heuristic scores, which come first"""
+    counted: int
+    """first window with counted stones; 0, all windows, if the heuristic does not count stones"""
+
+
+class Board(NamedTuple):
+    """The current position, and the stones in its windows there and along the path."""
+
+    cells: Cells
+    """int8[cells]"""
+    masks: Masks
+    """uint32[2, W]: each player's stones in each window, as bits"""
+    tally: Integers
+    """int64[D, 2, 2, win_length + 2]: number of windows of a kind open to a player, by count or score; the last entry
+    is the largest of these with a window, -1 if no window is open. Indexed by plies left along the path: D is the
+    depth + 1"""
+
+
+@lru_cache(maxsize=16)
+def windows_of(game: Game, heuristic: Heuristic) -> Windows:
+    """Return the windows of a game for a heuristic."""
+    lines = windows(game)
+    length, size = game.win_length, game.cells
+    scored = np.full(len(lines), True) if heuristic == "all-diagonals" else _straight_or_main(game, lines)
+    lines = np.concatenate([lines[scored], lines[~scored]])
+    through = np.zeros((size, 1 + int(np.bincount(lines.ravel()).max()), 2), np.uint32)
+    for cell in range(size):
+        numbers, places = np.nonzero(lines == cell)
+        through[cell, 0] = 1 + (numbers < scored.sum()).sum(), 1 + len(numbers)
+        through[cell, 1 : 1 + len(numbers)] = np.stack([numbers, 1 << places], axis=1)
+    masks = np.arange(1 << length)
+    worth = np.zeros((2, 1 << length), np.uint8)
+    runs = masks
+    for cell in range(length):
+        worth[COUNTED] += (masks >> cell & 1).astype(np.uint8)
+        worth[SCORED] += runs != 0  # the longest run
+        runs = runs & runs >> 1  # shortens every run by one
+    if heuristic != "consecutive":
+        worth[SCORED] = worth[COUNTED]
+    many = int(scored.sum())
+    return Windows(lines, through, worth, many, 0 if heuristic == "consecutive" else many)
+
+
+def _straight_or_main(game: Game, lines: Integers) -> NDArray[np.bool_]:
+    """Return bool[W]: the windows in a row, in a column, or in a diagonal that begins in a corner."""
+    row, column = np.divmod(lines[:, [0, -1]].T, game.columns)  # of the first, upper cell and of the last one
+    straight = (row[0] == row[1]) | (column[0] == column[1])
+    falling = (column[1] > column[0]) & np.isin(row[0] - column[0], (0, game.rows - game.columns))
+    rising = (column[1] < column[0]) & np.isin(row[0] + column[0], (game.columns - 1, game.rows - 1))
+    main: NDArray[np.bool_] = straight | falling | rising
+    return main
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Stones
+
+
+@inlined
+def put(cell: int, mover: int, before: int, after: int, windows: Windows, board: Board) -> bool:
+    """Put a stone on an empty cell and update the tallies; return whether it completes a line.
+
+    ``tally[after]`` becomes ``tally[before]`` plus the stone. :func:`take` undoes it.
+    """
+    _, through, worth, scored, counted = windows
+    cells, masks, tally = board
+    cells[cell] = mover + 1
+    last = tally.shape[3] - 1
+    other = 1 - mover
+    if before != after:
+        for kind in range(2):
+            for player in range(2):
+                for value in range(last + 1):
+                    tally[after, kind, player, value] = tally[before, kind, player, value]
+    most, top = tally[after, COUNTED, mover, last], tally[after, SCORED, mover, last]
+    for i in range(1, wide(through[cell, 0, ALL_OF_THEM])):
+        window, bit = through[cell, i, 0], through[cell, i, 1]
+        mine, theirs = masks[mover, window], masks[other, window]
+        masks[mover, window] = mine | bit
+        if theirs == 0:
+            if window < scored:
+                value = wide(worth[SCORED, mine | bit])
+                tally[after, SCORED, mover, worth[SCORED, mine]] -= 1
+                tally[after, SCORED, mover, value] += 1
+                top = max(top, value)
+            if window >= counted:
+                value = wide(worth[COUNTED, mine | bit])
+                tally[after, COUNTED, mover, value - 1] -= 1
+                tally[after, COUNTED, mover, value] += 1
+                most = max(most, value)
+        if mine == 0:
+            if window < scored:
+                tally[after, SCORED, other, worth[SCORED, theirs]] -= 1
+            if window >= counted:
+                tally[after, COUNTED, other, worth[COUNTED, theirs]] -= 1
+    tally[after, COUNTED, mover, last], tally[after, SCORED, mover, last] = most, top
+    _settle(other, after, tally)
+    return bool(max(most, top) == last - 1)
+
+
+@inlined
+def take(cell: int, mover: int, windows: Windows, board: Board) -> None:
+    """Undo :func:`put`."""
+    _, through, _, _, _ = windows
+    cells, masks, _ = board
+    cells[cell] = 0
+    for i in range(1, wide(through[cell, 0, ALL_OF_THEM])):
+        masks[mover, through[cell, i, 0]] ^= through[cell, i, 1]
+
+
+@inlined
+def _settle(player: int, depth: int, tally: Integers) -> None:
+    """Lower the maxima of a player to the largest value that some window has."""
+    last = tally.shape[3] - 1
+    for kind in range(2):
+        value = tally[depth, kind, player, last]
+        while value >= 0 and tally[depth, kind, player, value] == 0:
+            value -= 1
+        tally[depth, kind, player, last] = value
+
+
+@inlined
+def most_stones(player: int, depth: int, board: Board) -> int:
+    """Return a player's maximum number of stones in an open window, -1 if none is open; runs never exceed the count."""
+    _, _, tally = board
+    last = tally.shape[3] - 1
+    return wide(max(tally[depth, COUNTED, player, last], tally[depth, SCORED, player, last]))
+
+
+@inlined
+def clear(depth: int, windows: Windows, board: Board) -> None:
+    """Set the empty board, at ``tally[depth]``."""
+    _, _, _, scored, counted = windows
+    cells, masks, tally = board
+    cells[:] = 0
+    masks[:] = 0
+    tally[depth, :, :, :] = 0
+    for player in range(2):
+        tally[depth, COUNTED, player, 0] = masks.shape[1] - counted
+        tally[depth, SCORED, player, 0] = scored
+        _settle(player, depth, tally)

@@ -1,0 +1,180 @@
+"""Cache of a pure policy's answers, shared between symmetric positions and between seats where the policy allows."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from evaluation.forward_backward import ask
+from evaluation.symmetry_classes import LARGEST, code_of, images_of, led
+from ttt_envs.bits import bits_of
+from ttt_envs.boards import Boards
+from ttt_envs.hash_index import KeyIndex
+from ttt_envs.jit import Cells, Integers, Keys, Reals, compiled, stone_of, wide
+from ttt_envs.policy import Policy, is_colour_blind, is_symmetric
+from ttt_envs.rules import Game
+from ttt_envs.symmetry import Symmetries, inverse, symmetries
+
+KEPT = 1 << 28
+"""Maximum size of the cached answers of a policy in bytes; beyond it the policy is queried again."""
+BYTES = 64
+"""Size in bytes of a cached answer with equal shares, including its key and its place in the index."""
+
+
+class Kept:
+    """A pure policy with a cache of its answers.
+
+    One entry serves all positions that the policy declares to answer alike: symmetric positions, if it is symmetric,
+    and positions with colours and mover exchanged, if it is colour-blind. Boards of more than 31 cells are not cached.
+
+    Args:
+        policy: a pure policy; it must not change in the meantime.
+        game: the game.
+        most: maximum size of the cache in bytes.
+
+    Attributes:
+        asked: number of positions on which the policy was queried.
+    """
+
+    pure: ClassVar[bool] = True
+
+    def __init__(self, policy: Policy, game: Game, most: int = KEPT) -> None:
+        self.policy = policy
+        self.game = game
+        self.symmetric = is_symmetric(policy)
+        self.colour_blind = is_colour_blind(policy)
+        self.asked = 0
+        self._left = most
+        which: Symmetries = "all" if self.symmetric else "none"
+        self._images = images_of(game, which)
+        self._permutations = symmetries(game, which)
+        self._inverses = inverse(self._permutations)
+        self._index = KeyIndex(1)
+        self._cells = np.zeros(0, np.int64)
+        """For each answer, the bit set of the cells with a nonzero probability."""
+        self._share = np.zeros(0)
+        """For each answer, the probability of each of these; if they differ, -1 - the answer's row in the next
+        array."""
+        self._uneven = np.zeros((0, game.cells))
+        self._uneven_size = 0
+
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
+        """Return move probabilities float64[B, cells]."""
+        if self.game.cells > LARGEST:
+            self.asked += len(boards.mover)
+            return self.policy.probabilities(boards)
+        codes, leaders = np.empty((2, len(boards.mover)), np.uint64)
+        turned = np.empty(len(codes), np.int64)
+        _questions(np.ascontiguousarray(boards.cells), boards.mover, self.colour_blind, codes)
+        led(codes, *self._images, leaders, turned)
+        if not self.colour_blind:
+            leaders |= boards.mover.astype(np.uint64) << np.uint64(63)
+        rows = self._index.find(leaders[:, None])
+        out = np.empty(boards.cells.shape)
+        _read(rows, turned, self._inverses, self._cells, self._share, self._uneven, out)
+        new = np.flatnonzero(rows < 0)
+        if len(new):
+            different, first, place = np.unique(leaders[new], return_index=True, return_inverse=True)
+            chosen = new[first]
+            asked = Boards(
+                np.take_along_axis(boards.cells[chosen], self._permutations[turned[chosen]], axis=1),
+                boards.mover[chosen],
+            )
+            answers = ask(self.policy, asked)
+            self.asked += len(chosen)
+            self._keep(different, answers)
+            _turn(answers, place.ravel(), turned[new], self._inverses, new, out)
+        return out
+
+    def _keep(self, leaders: Keys, answers: Reals) -> None:
+        """Cache these answers as far as there is room."""
+        cells, share = np.empty(len(answers), np.int64), np.empty(len(answers))
+        uneven = _shares(answers, cells, share)
+        sizes = np.cumsum(BYTES + 8 * self.game.cells * (share < 0))
+        count = int(np.searchsorted(sizes, self._left, side="right"))
+        if count == 0:
+            return
+        self._left -= int(sizes[count - 1])
+        size = self._index.size
+        if size + count > len(self._cells):
+            capacity = max(1024, size + count, 2 * len(self._cells))
+            self._index.reserve(capacity)
+            self._cells, self._share = _longer(self._cells, capacity), _longer(self._share, capacity)
+        self._index.rows(np.ascontiguousarray(leaders[:count, None]))
+        rows = np.flatnonzero(share[:count] < 0)
+        share[rows] = -1.0 - self._uneven_size - np.arange(len(rows))
+        self._cells[size : size + count], self._share[size : size + count] = cells[:count], share[:count]
+        if uneven:
+            needed = self._uneven_size + len(rows)
+            if needed > len(self._uneven):
+                self._uneven = _longer(self._uneven, max(1024, needed, 2 * len(self._uneven)))
+            self._uneven[self._uneven_size : needed] = answers[rows]
+            self._uneven_size = needed
+
+    def __str__(self) -> str:
+        return str(self.policy)
+
+
+def kept(policy: Policy, game: Game) -> Policy:
+    """Return a pure policy with a cache, see :class:`Kept`; return any other unchanged."""
+    return policy if isinstance(policy, Kept) or not policy.pure else Kept(policy, game)
+
+
+def _longer(array: np.ndarray[Any, Any], size: int) -> np.ndarray[Any, Any]:
+    """Return the array, extended to ``size`` rows."""
+    longer = np.empty((size, *array.shape[1:]), array.dtype)
+    longer[: len(array)] = array
+    return longer
+
+
+@compiled
+def _questions(cells: Cells, mover: Cells, by_own: bool, codes: Keys) -> None:
+    """Write the codes of boards int8[B, cells], with the mover's stones first if ``by_own``."""
+    for b in range(len(codes)):
+        swapped = by_own and mover[b] == 1
+        first, second = bits_of(cells[b], stone_of(1)), bits_of(cells[b], stone_of(2))
+        codes[b] = code_of(second, first) if swapped else code_of(first, second)
+
+
+@compiled
+def _shares(answers: Reals, cells: Integers, share: Reals) -> bool:
+    """Write the cells with a nonzero probability and that probability, -1 if they differ; return whether any differ."""
+    uneven = False
+    for b in range(len(answers)):
+        cells[b], share[b] = 0, 0.0
+        for cell in range(answers.shape[1]):
+            p = answers[b, cell]
+            if p != 0:
+                cells[b] |= wide(1) << cell
+                if share[b] == 0:
+                    share[b] = p if p > 0 else -1.0
+                elif share[b] != p:
+                    share[b] = -1.0
+        uneven = uneven or share[b] < 0
+    return uneven
+
+
+@compiled
+def _read(
+    rows: Integers, turned: Integers, inverses: Integers, cells: Integers, share: Reals, uneven: Reals, out: Reals
+) -> None:
+    """Write the cached answers of rows, -1 for none, in the boards' own orientation, into float64[B, cells]."""
+    for b in range(len(rows)):
+        row = rows[b]
+        if row < 0:
+            continue
+        for cell in range(out.shape[1]):
+            at = inverses[turned[b], cell]
+            if share[row] >= 0:
+                out[b, cell] = share[row] if cells[row] >> at & 1 else 0.0
+            else:
+                out[b, cell] = uneven[wide(-1.0 - share[row]), at]
+
+
+@compiled
+def _turn(answers: Reals, place: Integers, turned: Integers, inverses: Integers, rows: Integers, out: Reals) -> None:
+    """Write answers for canonical boards, in the boards' own orientation, into rows of float64[B, cells]."""
+    for b in range(len(rows)):
+        for cell in range(out.shape[1]):
+            out[rows[b], cell] = answers[place[b], inverses[turned[b], cell]]

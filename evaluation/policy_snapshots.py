@@ -1,0 +1,174 @@
+"""Snapshots of a learner's policy in a few fixed positions, stored at the exact marks of its run: ``choices.jsonl``.
+
+The positions are the same at every mark and depend on the game alone, so changes between marks show learning. Positions
+from the learner's own play would change with it and could not be compared.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from evaluation.strength import Choice, choice_in
+from learners.training import dense_first
+from ttt_envs.boards import Boards, check_opening, from_text, to_text
+from ttt_envs.files import parse_json, read_bounded
+from ttt_envs.jit import Reals
+from ttt_envs.policy import Policy
+from ttt_envs.rules import LARGEST_EDGE, Game, Position
+
+CHOICES = "choices.jsonl"
+LARGEST_CHOICES = 1 << 22
+"""Maximum size of the file in bytes."""
+MOST = 8
+"""Maximum number of positions of a snapshot."""
+SPARSE = 2
+"""Snapshots are half as frequent as log lines by default, at most about 200."""
+PLACES = 6
+"""Number of decimal places in the file."""
+LONGEST = LARGEST_EDGE * (LARGEST_EDGE + 1) + 1
+"""Maximum length of a position in characters."""
+LARGEST_VALUE = 1e6
+"""Maximum absolute value accepted; values are results, -1 to 1, but nets may exceed them."""
+
+
+class Mark(NamedTuple):
+    """Choices of a learner after a number of games."""
+
+    games: int
+    choices: Sequence[Choice]
+
+
+def telling_positions(game: Game) -> dict[str, Position]:
+    """Return up to four named positions, those that exist in the game.
+
+    They are the empty board; the reply to a stone in the middle; a line of o's that lacks one stone, with o to move;
+    and the same line with x to move, who cannot win yet and has to block.
+    """
+    start = Boards.start(game).position(0)
+    found = {"the empty board": start}
+    if game.win_length == 1:
+        return found
+    grid = np.arange(game.cells).reshape(game.rows, game.columns)
+
+    def with_stones(o: Sequence[int], x: Sequence[int], mover: int) -> Position:
+        cells = start.cells.copy()
+        cells[list(o)], cells[list(x)] = 1, 2
+        return Position(cells, mover)
+
+    if game.cells > 1:
+        middle = int(grid[game.rows // 2, game.columns // 2])
+        found["the middle taken"] = with_stones([middle], [], 1)
+    along = grid if game.columns >= game.win_length else grid.T
+    *line, last = along[len(along) // 2, : game.win_length].tolist()  # near the middle, where real games are
+    others = [cell for cell in along.ravel()[::-1].tolist() if cell not in (*line, last)]
+    if len(others) >= len(line):
+        found["a line to complete"] = with_stones(line, others[: len(line)], 0)
+        if len(line) > 1:
+            found["a line to block"] = with_stones(line, others[: len(line) - 1], 1)
+    return found
+
+
+def mark_of(game: Game, games: int, policy: Policy) -> Mark:
+    """Return the choices of a pure policy in the telling positions."""
+    boards = Boards.of(list(telling_positions(game).values()))
+    return Mark(games, [choice_in(policy, boards, row, solution=None) for row in range(len(boards.mover))])
+
+
+def due_after(games: int, kept: int) -> int:
+    """Return the number of games at which the next snapshot is due, ``kept`` being the last, in a run of ``games``."""
+    return dense_first(max(1, games // SPARSE))(kept) if kept else 0
+
+
+def line_of_mark(game: Game, mark: Mark) -> bytes:
+    """Encode a snapshot as a line of ``choices.jsonl``; docs/files.md documents the keys."""
+    choices = []
+    for one in mark.choices:
+        said: dict[str, Any] = {"position": to_text(one.position, game)}
+        said["probabilities"] = [round(float(share), PLACES) for share in one.probabilities]
+        if one.own is not None:
+            said["values"] = [None if np.isnan(value) else round(float(value), PLACES) + 0.0 for value in one.own]
+        choices.append(said)
+    return json.dumps({"games": mark.games, "choices": choices}).encode() + b"\n"
+
+
+def named(game: Game, position: Position) -> str:
+    """Return the name of a telling position, or the text of any other."""
+    text = to_text(position, game)
+    names = {to_text(one, game): name for name, one in telling_positions(game).items()}
+    return names.get(text, text)
+
+
+def read_choices(run: Path, game: Game, most: int = LARGEST_CHOICES) -> list[Mark]:
+    """Read the snapshots of a run's ``choices.jsonl``, in order of games; empty if there is no file.
+
+    Args:
+        run: the run directory.
+        game: the game of its training.
+        most: maximum size of the file in bytes.
+
+    Raises:
+        OSError: a file that cannot be read.
+        ValueError: a line not written by :func:`line_of_mark`, or a larger file.
+    """
+    path, marks = run / CHOICES, list[Mark]()
+    try:
+        content = read_bounded(path, most)
+    except FileNotFoundError:
+        return marks
+    for count, line in enumerate(content.decode("utf-8", "replace").splitlines(), 1):
+        try:
+            mark = _mark(parse_json(line), game)
+            if marks and mark.games < marks[-1].games:
+                raise ValueError("it has fewer games than the one before")
+        except ValueError as problem:
+            raise ValueError(f"line {count} of {path} is no mark with choices: {problem}") from None
+        marks.append(mark)
+    return marks
+
+
+def _mark(data: object, game: Game) -> Mark:
+    """Validate a parsed line."""
+    if not isinstance(data, dict) or data.keys() != {"games", "choices"}:
+        raise ValueError("it must have games and choices")
+    games, choices = data["games"], data["choices"]
+    if not isinstance(games, int) or isinstance(games, bool) or not 0 <= games < 1 << 53:
+        raise ValueError("games must be a whole number")
+    if not isinstance(choices, list) or not 1 <= len(choices) <= MOST:
+        raise ValueError(f"choices must be a list of 1 to {MOST}")
+    return Mark(games, [_choice(one, game) for one in choices])
+
+
+def _choice(data: object, game: Game) -> Choice:
+    if not isinstance(data, dict) or not {"position", "probabilities"} <= data.keys():
+        raise ValueError("a choice must have position and probabilities")
+    text = data["position"]
+    if not isinstance(text, str) or len(text) > LONGEST:
+        raise ValueError("position must be a board and who is to move")
+    position = from_text(text, game)
+    check_opening(game, position, "a position")
+    values = data.get("values")
+    own = None if values is None else _numbers(data, "values", game, -LARGEST_VALUE)
+    shares = _numbers(data, "probabilities", game, 0.0, 1.0)
+    taken = position.cells != 0
+    if own is not None:
+        own[taken] = np.nan
+    if np.isnan(shares).any() or shares[taken].any() or (own is not None and np.isnan(own[~taken]).any()):
+        raise ValueError("there must be a number for every empty cell, and no probability elsewhere")
+    return Choice(position, shares, own, None)
+
+
+def _numbers(data: Mapping[str, object], name: str, game: Game, low: float, high: float = LARGEST_VALUE) -> Reals:
+    """Return float64[cells], NaN for null."""
+    given = data[name]
+    if not isinstance(given, list) or len(given) != game.cells:
+        raise ValueError(f"{name} must be a list of {game.cells}, one for each cell")
+    for one in given:
+        is_number = isinstance(one, int | float) and not isinstance(one, bool)
+        if one is not None and not (is_number and low <= one <= high):
+            raise ValueError(f"{name} must be numbers from {low:g} to {high:g}")
+    return np.array(given, np.float64)

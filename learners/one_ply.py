@@ -1,0 +1,40 @@
+"""Action values from state values, one ply ahead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ttt_envs.boards import Boards
+from ttt_envs.jit import Reals
+from ttt_envs.rules import DRAW, NOT_OVER, Game, play_rows
+
+
+def one_ply_ahead(game: Game, boards: Boards, values: Callable[[Boards], Reals]) -> Reals:
+    """Return action values float64[B, cells] from the mover's view, NaN where illegal; an immediate win has value 1.
+
+    Q(a) = p V(after a, same mover) - (1 - p) V(after a, other mover), where p is the skip chance.
+
+    Args:
+        game: the game.
+        boards: B positions that are not over.
+        values: function from positions to values, from their movers' view.
+    """
+    skip = game.skip_chance
+    rows, cell = np.nonzero(boards.legal(game))
+    after, mover = boards.cells[rows], boards.mover[rows]
+    outcome = np.full(len(rows), NOT_OVER, np.int8)
+    stones = np.count_nonzero(after, axis=1)
+    each = np.arange(len(rows))
+    # the skip drawn here is ignored: both turns are valued
+    play_rows(after, mover.copy(), stones, np.zeros(len(rows), np.uint64), each, cell, game.parameters, outcome)
+    going_on = outcome == NOT_OVER
+    worth = np.where(outcome == DRAW, 0.0, 1.0)
+    left = Boards(after[going_on], mover[going_on])
+    worth[going_on] = -(1 - skip) * values(Boards(left.cells, 1 - left.mover))
+    if skip > 0:
+        worth[going_on] += skip * values(left)
+    out = np.full(boards.cells.shape, np.nan)
+    out[rows, cell] = worth
+    return out

@@ -1,0 +1,92 @@
+"""Two learners trained on the games they play against each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from learners.base import Arrays, Bootstrap, Learner, Transition
+from ttt_envs.boards import Boards
+from ttt_envs.jit import Integers, Reals
+
+
+class Duel:
+    """One learner for player_0 and another for player_1, combined into a single self-playing learner.
+
+    Args:
+        first: the learner that plays player_0 and learns from its own moves.
+        second: the learner that plays player_1.
+
+    Raises:
+        ValueError: a learner that learns ply by ply (it would learn from the other's moves), or one of another game.
+    """
+
+    pure = True
+    bootstrap: Bootstrap = "own-turn"
+
+    def __init__(self, first: Learner, second: Learner) -> None:
+        for learner in (first, second):
+            if learner.bootstrap != "own-turn":
+                raise ValueError(f"{learner} learns from both players' plies: two learners need bootstrap='own-turn'")
+        if first.game != second.game:
+            raise ValueError(f"{first} plays {first.game} and {second} {second.game}: let them learn the same game")
+        self.game = first.game
+        self.players = (first, second)
+        self.wants_next_action = first.wants_next_action or second.wants_next_action
+
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
+        """Return float64[B, cells]: the policy of the mover's learner."""
+        out = np.empty((len(boards.mover), self.game.cells))
+        for _, learner, rows in self._parts(boards):
+            out[rows] = learner.probabilities(boards.take(rows), rng)
+        return out
+
+    def explore(self, boards: Boards, rng: np.random.Generator) -> Integers:
+        """Return int64[B]: moves of each mover's learner in training."""
+        out = np.empty(len(boards.mover), np.int64)
+        for _, learner, rows in self._parts(boards):
+            out[rows] = learner.explore(boards.take(rows), rng)
+        return out
+
+    def observe(self, transition: Transition) -> dict[str, float]:
+        """Update each learner from its own moves."""
+        logged: dict[str, float] = {}
+        for player, learner, rows in self._parts(transition.boards):
+            of_player = Transition(
+                transition.slot[rows],
+                transition.boards.take(rows),
+                transition.action[rows],
+                transition.reward[rows],
+                transition.discount[rows],
+                transition.next_boards.take(rows),
+                transition.next_action[rows] if learner.wants_next_action else np.full(len(rows), -1),
+            )
+            logged |= {f"{player}.{name}": number for name, number in learner.observe(of_player).items()}
+        return logged
+
+    def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+        """Return both learners' arrays."""
+        return {
+            f"{player}.{name}": array
+            for player, learner in enumerate(self.players)
+            for name, array in learner.to_arrays().items()
+        }
+
+    def from_arrays(self, arrays: Arrays) -> None:
+        """Restore the state from the arrays of :meth:`to_arrays`.
+
+        Raises:
+            ValueError: arrays of other learners.
+        """
+        for player, learner in enumerate(self.players):
+            start = f"{player}."
+            learner.from_arrays({name[2:]: array for name, array in arrays.items() if name.startswith(start)})
+
+    def _parts(self, boards: Boards) -> Iterator[tuple[int, Learner, Integers]]:
+        """Yield each player who is to move somewhere, its learner, and the rows of its positions."""
+        for player, learner in enumerate(self.players):
+            rows = np.flatnonzero(boards.mover == player)
+            if len(rows):
+                yield player, learner, rows

@@ -1,0 +1,91 @@
+"""Which code decides a result: whatever is edited there makes old results worth nothing."""
+
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from evaluation import code_fingerprint
+from ttt_apps.studies import STUDIES
+from ttt_envs.specs import load_object
+
+HERE = Path(code_fingerprint.__file__).parents[1]
+
+
+def reached(module, packages):
+    """The modules of some packages that a module comes to, by what it holds as it runs."""
+    found, waiting = set(), [module]
+    while waiting:
+        one = waiting.pop()
+        if one.__name__.partition(".")[0] in packages and one.__name__ not in found | code_fingerprint.SHOWS:
+            found.add(one.__name__)
+            for value in vars(one).values():
+                name = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
+                waiting += [sys.modules[name]] if isinstance(name, str) and name in sys.modules else []
+    return found
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_all_that_a_study_reaches_is_counted(name):
+    study = load_object(STUDIES[name])
+    files = {str(path.relative_to(HERE)) for path in code_fingerprint.sources_of(study.units.__module__)}
+    for one in reached(sys.modules[study.units.__module__], {"ttt_apps", "evaluation", *code_fingerprint.BY_NAME}):
+        assert str(Path(sys.modules[one].__file__).relative_to(HERE)) in files, one
+
+
+def test_a_hash_is_of_contents_and_of_names(tmp_path, monkeypatch):
+    for name in ("ttt_envs", "baselines", "learners", "evaluation"):
+        (tmp_path / name).mkdir()
+    monkeypatch.setattr(code_fingerprint, "__file__", str(tmp_path / "evaluation" / "sources.py"))
+    monkeypatch.syspath_prepend(tmp_path)
+    package = tmp_path / "a_package_of_studies"
+    (package / "inner").mkdir(parents=True)
+    texts = {
+        "__init__.py": "",
+        "study.py": "def measure():\n    from a_package_of_studies.inner import helper\n    return helper.one()\n",
+        "other.py": "",
+        "inner/__init__.py": "X = 1\n",
+        "inner/helper.py": "from a_package_of_studies.last import one\n",
+        "last.py": "def one():\n    return 1\n",
+    }
+    for name, text in texts.items():
+        (package / name).write_text(text)
+    before = code_fingerprint.hash_of("a_package_of_studies.study")
+    assert code_fingerprint.hash_of("a_package_of_studies.study") == before
+    for name, text in texts.items():
+        (package / name).write_text(f"{text}# edited\n")
+        assert (code_fingerprint.hash_of("a_package_of_studies.study") == before) == (name == "other.py"), name
+        (package / name).write_text(text)
+    assert code_fingerprint.hash_of("a_package_of_studies.study") == before
+    # the end of one file moved to the start of the next
+    (package / "inner/__init__.py").write_text("")
+    (package / "inner/helper.py").write_text(texts["inner/__init__.py"] + texts["inner/helper.py"])
+    assert code_fingerprint.hash_of("a_package_of_studies.study") != before
+
+
+def test_a_policy_of_files_is_known_by_what_is_in_them(tmp_path, monkeypatch):
+    """Results that are kept are not those of a run that has gone on, or of a class that was edited."""
+    assert (
+        code_fingerprint.identity_of("random")
+        == code_fingerprint.identity_of("expectiminimax:depth=3,leaf=(optimal)")
+        == ""
+    )
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "config.json").write_text("{}")
+    (run / "checkpoint.npz").write_bytes(b"1")
+    seen = [
+        code_fingerprint.identity_of(f"run:{run}"),
+        code_fingerprint.identity_of(f"expectiminimax:leaf=(run:{run})"),
+    ]
+    assert seen[0] == seen[1] != ""
+    (run / "metrics.jsonl").write_text("what happened")
+    assert code_fingerprint.identity_of(f"run:{run}") == seen[0]
+    (run / "checkpoint.npz").write_bytes(b"2")
+    seen.append(code_fingerprint.identity_of(f"run:{run}"))
+    monkeypatch.syspath_prepend(tmp_path)
+    for text in ("a = 1", "a = 2"):
+        (tmp_path / "of_the_user.py").write_text(text)
+        seen.append(code_fingerprint.identity_of("of_the_user:Class:key=1"))
+    assert len(set(seen)) == 4

@@ -1,0 +1,132 @@
+"""Proved positions: how they are made, what is shipped, and what policies make of them."""
+
+import json
+
+import numpy as np
+import pytest
+
+from baselines.layered import build
+from evaluation import proved_positions
+from evaluation.proved_positions import PLANS, Plan, ask, make_proven, prove_again, read_proven, sha256_of, summary
+from ttt_envs import Game
+from ttt_envs.boards import from_text
+from ttt_envs.rules import legal, winner
+from ttt_envs.symmetry import symmetries
+
+SMALL = Plan(Game(3, 4, 3), (2, 8), count=30, seen=10, wins=20, nodes=5000, seed=3)
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    return make_proven("small", SMALL, tmp_path_factory.mktemp("small"), {"code": "none"})
+
+
+def test_what_is_made_is_what_the_solver_knows(small):
+    values = build(SMALL.game).action_values(small.boards)
+    for one, row in zip(small.proven, values, strict=True):
+        assert [{1: "w", 0: "d", -1: "l"}.get(value, ".") for value in row] == list(one.moves)
+    assert {one.result for one in small.proven} == {"w", "d"}
+    assert sum(one.result == "w" for one in small.proven) <= SMALL.wins
+    assert sum(0 < one.plies <= 2 for one in small.proven) <= SMALL.seen
+
+
+def test_every_way_to_work_makes_the_same_file(small, tmp_path):
+    again = make_proven("small", SMALL, tmp_path, {"code": "none"}, jobs=2)
+    assert again.data == small.data
+
+
+def test_plies_lead_to_the_quickest_win_or_the_slowest_loss():
+    game = Game(5, 5, 4)
+    for text, best, plies in (
+        ("...../.oo../...../..x.x/..... o", "w", 3),  # a third stone makes two threats
+        ("ooo../x.x../...../...../..... x", "d", 2),  # a threat is to be blocked
+    ):
+        position = from_text(text, game)
+        results = proved_positions.Prover(game).results(position)
+        assert results is not None
+        letters = proved_positions.written(results)
+        assert ("w" if "w" in letters else "d") == best
+        assert proved_positions._plies(game, position, results) == plies, text
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_what_is_shipped_is_whole(name):
+    positions, plan = read_proven(name), PLANS[name]
+    assert positions.game == plan.game
+    assert len(positions.proven) == plan.count
+    assert positions.data["seed"] == plan.seed
+    images = set()
+    for one in positions.proven:
+        cells = from_text(one.text, plan.game).cells
+        assert winner(plan.game, cells) is None
+        assert plan.stones[0] <= one.stones <= plan.stones[1]
+        assert set(one.moves) >= {"w", "d"} or set(one.moves) >= {one.result, "l"}
+        images.add(min(image.tobytes() for image in cells[symmetries(plan.game)]))
+    assert len(images) == plan.count
+    assert sum(0 < one.plies <= 2 for one in positions.proven) <= plan.seen
+    assert (proved_positions.HERE / f"{name}.json").stat().st_size < 200_000
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_some_of_what_is_shipped_is_proved_again(name):
+    assert prove_again(read_proven(name), 5) == 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PLANS)
+def test_all_that_is_shipped_is_proved_again(name):
+    assert prove_again(read_proven(name)) == PLANS[name].count
+
+
+def test_a_wrong_result_is_found(small):
+    one = small.proven[0]
+    wrong = one._replace(moves=one.moves.replace("l", "d") if "l" in one.moves else one.moves.replace("d", "l"))
+    with pytest.raises(ValueError, match="the results of moves are not as they are kept in"):
+        prove_again(proved_positions.Positions(small.game, [*small.proven[1:3], wrong], small.data))
+
+
+def test_random_keeps_what_its_moves_share(small):
+    shares = ask(small.game, "random", small)
+    expected = small.keeps.sum(axis=1) / legal(small.game, small.boards.cells).sum(axis=1)
+    assert np.allclose(shares, expected, rtol=0, atol=1e-12)
+    found = summary(small, shares)
+    assert found["all"]["all"].share.mean == pytest.approx(expected.mean(), abs=1e-12)
+    assert sum(kept.positions for kept in found["result"].values()) == len(shares)
+    for kind in ("stones", "plies"):
+        assert sum(kept.positions for kept in found[kind].values()) == len(shares)
+
+
+def test_perfect_play_keeps_every_result(small):
+    assert ask(small.game, "optimal", small) == pytest.approx(1.0)
+
+
+def test_drawn_moves_depend_on_the_seed_alone(small):
+    spec = "mcts:simulations=5,reuse=false"
+    one = ask(small.game, spec, small, seed=1)
+    assert set(one.tolist()) <= {0.0, 1.0}
+    assert one.tolist() == ask(small.game, spec, small, seed=1, jobs=2).tolist()
+    assert any(one.tolist() != ask(small.game, spec, small, seed=seed).tolist() for seed in range(2, 6))
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        ({"kind": "rungs"}, "it does not say that it is that"),
+        ({"positions": []}, "it has none"),
+        ({"positions": [".../.../... o wwwwwwww. 3"]}, "holds no proven positions"),
+        ({"seed": 9}, "its content is not what was written"),
+    ],
+)
+def test_a_damaged_file_is_refused(small, tmp_path, damage, message):
+    data = {**small.data, **damage}
+    if "seed" not in damage:
+        data["sha256"] = sha256_of(data)
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps(data))
+    with pytest.raises(ValueError, match=message):
+        read_proven(path)
+
+
+def test_an_unknown_set_is_refused():
+    with pytest.raises(ValueError, match="there are no proven positions of 9x9-5: choose 5x5-4,"):
+        read_proven("9x9-5")

@@ -1,0 +1,52 @@
+"""Row numbers for keys, against a dictionary."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from ttt_envs.hash_index import KeyIndex
+
+
+def keys_of(rng, count, words):
+    """Some keys, many of them twice, and some of which differ in one word only."""
+    return rng.integers(0, 12, (count, words)).astype(np.uint64) << np.uint64(60)
+
+
+@pytest.mark.parametrize("words", [1, 3])
+def test_keys_are_numbered_as_they_are_met(words):
+    rng, index, numbers = np.random.default_rng(0), KeyIndex(words), {}
+    for count in (1, 40, 300, 7):
+        index.reserve(index.size + count)
+        asked = keys_of(rng, count, words)
+        expected = [numbers.setdefault(key, len(numbers)) for key in map(bytes, asked)]
+        assert_array_equal(index.rows(asked), expected)
+        assert index.size == len(numbers)
+        assert_array_equal(index.find(asked), expected)
+        others = keys_of(rng, 200, words) | np.uint64(1)
+        assert (index.find(others) == -1).all()
+    assert_array_equal(index.keys[: index.size], [np.frombuffer(key, np.uint64) for key in numbers])
+
+
+def test_room_is_as_much_as_was_asked_for():
+    index = KeyIndex(1)
+    keys = np.arange(20, dtype=np.uint64)[:, None]
+    with pytest.raises(AssertionError):
+        index.rows(keys)
+    index.reserve(20)
+    assert len(index.keys) == 20
+    index.rows(keys)
+    with pytest.raises(AssertionError):
+        index.rows(keys[:1])
+
+
+def test_what_is_packed_is_its_keys_and_goes_on_when_there_is_room_again():
+    index = KeyIndex(2)
+    keys = np.random.default_rng(1).integers(0, 1 << 63, (50, 2), dtype=np.uint64)
+    index.reserve(500)
+    index.rows(keys)
+    index.pack()
+    assert_array_equal(index.keys, keys)
+    index.reserve(103)
+    assert_array_equal(
+        index.rows(np.concatenate([keys[::-1], keys[:3] + np.uint64(1)])), [*range(49, -1, -1), 50, 51, 52]
+    )

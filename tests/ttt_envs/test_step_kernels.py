@@ -1,0 +1,70 @@
+"""The kernels of games side by side, for boards in bits and larger ones, against games read from the whole board."""
+
+import numpy as np
+import plain
+import pytest
+from numpy.testing import assert_array_equal
+
+from ttt_envs import Game, step_kernels
+from ttt_envs.lockstep import LARGEST_IN_BITS, SELF, Lockstep
+from ttt_envs.rules import DRAW, NOT_OVER
+
+GAMES = [Game(3, 3, 3, 0.25), Game(4, 5, 3, 0.1), Game(8, 8, 5, 0.5)]
+
+
+def begun(game, count, seed=0):
+    games = Lockstep(game, count, SELF, "first", "raise", "none")
+    games.seed(np.arange(count), np.random.default_rng(seed).integers(0, 1 << 63, count, dtype=np.uint64))
+    games.begin(np.arange(count))
+    return games
+
+
+def test_boards_of_both_kinds_are_tested():
+    assert {game.cells <= LARGEST_IN_BITS for game in GAMES} == {True, False}
+
+
+@pytest.mark.parametrize("count", [1, 7, 8, 9, 63, 64, 128, 1000])
+def test_a_row_is_an_odd_number_of_cache_lines_with_room_for_all(count):
+    assert step_kernels.stride(count) >= count
+    assert step_kernels.stride(count) % 16 == 8
+
+
+@pytest.mark.parametrize("game", GAMES, ids=str)
+def test_what_is_written_is_read(game):
+    boards = plain.positions_of_random_play(game, 50)
+    games = begun(game, 50)
+    for row in range(50):
+        games.begin(np.array([row]), boards.position(row))
+    which = np.random.default_rng(0).permutation(50)[:20]
+    for array, expected in zip(games.boards(which), boards.take(which), strict=True):
+        assert_array_equal(array, expected)
+    assert_array_equal(games.stones, (boards.cells != 0).sum(axis=1))
+
+
+@pytest.mark.parametrize("game", GAMES, ids=str)
+def test_games_are_those_read_from_the_whole_board(game):
+    games, lines, rng = begun(game, 60), plain.all_lines(game), np.random.default_rng(2)
+    others = [plain.Reading(game, lines, int(number)) for number in games.luck]
+    out = games.shown()
+    while not all(other.is_terminal() for other in others):
+        actions = (rng.random(out.mask.shape) * out.mask).argmax(axis=1)
+        for other, action in zip(others, actions, strict=True):
+            if not other.is_terminal():
+                other.apply_action(int(action))
+        games.step(actions, False, out)
+        for row, other in enumerate(others):
+            over = other.is_terminal()
+            expected = NOT_OVER if not over else DRAW if other.winner is None else other.winner
+            assert games.outcome[row] == expected
+            assert over or games.mover[row] == other.current_player()
+            assert over or np.flatnonzero(out.mask[row]).tolist() == other.legal_actions()
+    assert sum(other.skips for other in others) > 10
+    assert set(games.outcome.tolist()) >= {0, 1}
+
+
+def test_the_luck_of_an_episode_is_its_number_in_the_stream_of_its_key():
+    games = begun(Game(), 20)
+    for episode in range(3):
+        assert games.luck.tolist() == [plain.splitmix64(key, episode) for key in games.keys.tolist()]
+        assert (games.episode == episode).all()
+        games.begin(np.arange(20))

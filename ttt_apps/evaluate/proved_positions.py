@@ -1,0 +1,196 @@
+"""``evaluate.py proven POLICY``: the rate at which a policy keeps a proved result, on boards too large to solve."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+
+from ttt_apps.cli import (
+    Count,
+    WorkOptions,
+    check_seed,
+    new_table,
+    parse_size,
+    progress_bar,
+    say,
+    show,
+    tell,
+    trust_files,
+)
+
+if TYPE_CHECKING:  # compiled code is imported where it is used, not where help is written
+    from rich.progress import Progress, TaskID
+
+    from evaluation.proved_positions import Kept, Positions
+
+
+@dataclass(frozen=True)
+class AskProven(WorkOptions):
+    """Measure how often a policy keeps the proved result in 1,000 positions of each of four boards too large to solve.
+
+    In each position some move keeps a win or a draw, and some move gives it away; the result of every move is proved.
+    """
+
+    policy: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="[POLICY]")] = ""
+    """the policy, such as run:PATH or mcts:simulations=50; without one, describe the positions"""
+    size: Annotated[str | None, tyro.conf.arg(metavar="N|RxC")] = None
+    """the board, 5, 5x6, 6 or 7; default: all four"""
+    win_length: int | None = None
+    """number of stones in a line that win, as in the positions of that board"""
+    seed: Count = 0
+    """seed of the sampled moves of an impure policy"""
+    prove_again: tyro.conf.FlagCreatePairsOff[bool] = False
+    """prove the results of all moves again"""
+    sample: Count | None = None
+    """number of positions of each board, evenly spaced, to prove again"""
+    make: tyro.conf.FlagCreatePairsOff[bool] = False
+    """draw and prove new positions, into files in the folder --out"""
+    out: Path = Path("runs", "proven")
+    """folder of the files"""
+    trust: tyro.conf.FlagCreatePairsOff[bool] = False
+    """allow files that can run code when loaded, such as those of sb3:PATH"""
+    json: tyro.conf.FlagCreatePairsOff[bool] = False
+    """print JSON instead of tables"""
+
+    def run(self) -> None:
+        """Evaluate a policy, prove again, make new positions, or describe them.
+
+        Raises:
+            ValueError: a board without proved positions, an unknown policy, results that differ from the stored ones.
+        """
+        check_seed(self.seed)
+        workers = self.workers()
+        if self.trust:
+            trust_files()
+        names = self._names()
+        if self.policy and (self.make or self.prove_again):
+            raise ValueError("--make and --prove-again ask no policy: leave it out")
+        if self.sample is not None and not self.prove_again:
+            raise ValueError("--sample is of positions to be proved again: say --prove-again, too")
+        if self.make:
+            self._make(names, workers)
+            return
+        from evaluation.proved_positions import ask, prove_again, read_proven, summary
+
+        found: dict[str, Any] = {}
+        for name in names:
+            positions = read_proven(name)
+            if self.prove_again:
+                with progress_bar() as bar:
+                    task = bar.add_task(f"proving {name}", total=None)
+                    found[name] = prove_again(
+                        positions,
+                        self.sample,
+                        jobs=workers,
+                        progress=_teller(bar, task),
+                    )
+                if not self.json:
+                    say(f"{positions.game}: {found[name]:,} positions proved again, every move as it is kept")
+            elif self.policy:
+                shares = ask(positions.game, self.policy, positions, seed=self.seed, jobs=workers)
+                found[name] = summary(positions, shares)
+                if not self.json:
+                    self._show(positions, found[name])
+            else:
+                found[name] = told = _told(positions)
+                if not self.json:
+                    say(f"{positions.game}: {told.pop('words')}")
+        if self.json:
+            print(json.dumps({"policy": self.policy or None, "seed": self.seed, "boards": _plain(found)}))
+
+    def _names(self) -> Sequence[str]:
+        from evaluation.proved_positions import PLANS
+
+        names = [
+            name
+            for name, plan in PLANS.items()
+            if (self.size is None or parse_size(self.size) == (plan.game.rows, plan.game.columns))
+            and self.win_length in (None, plan.game.win_length)
+        ]
+        if not names:
+            raise ValueError(f"there are no proved positions of this board: choose one of {', '.join(PLANS)}")
+        return names
+
+    def _make(self, names: Sequence[str], workers: Any) -> None:
+        from evaluation.code_fingerprint import hash_of
+        from evaluation.proved_positions import PLANS, make_proven
+        from ttt_apps.versions import versions
+
+        made_by = {**versions(), "code": hash_of("evaluation.proved_positions")}
+        for name in names:
+            with progress_bar() as bar:
+                task = bar.add_task(f"making {name}", total=None)
+                make_proven(
+                    name,
+                    PLANS[name],
+                    self.out,
+                    made_by,
+                    jobs=workers,
+                    progress=_teller(bar, task),
+                )
+            tell(f"written: {self.out / name}.json")
+
+    def _show(self, positions: Positions, found: Mapping[str, Mapping[str, Kept]]) -> None:
+        table = new_table(
+            "positions", "number", "kept", "95%", title=f"{self.policy} in proved positions, {positions.game}"
+        )
+        words = {"all": "{}", "result": "proved {}", "stones": "{} stones", "plies": "decided in {} plies"}
+        for kind, group in found.items():
+            for which, kept in group.items():
+                share = kept.share
+                interval = f"{share.low:.3f} to {share.high:.3f}"
+                table.add_row(words[kind].format(which), f"{kept.positions:,}", f"{share.mean:.4f}", interval)
+        show(table)
+
+
+def _told(positions: Positions) -> dict[str, Any]:
+    """Describe a set of positions."""
+    from evaluation.proved_positions import LOOK
+
+    proven = positions.proven
+    wins = sum(one.result == "w" for one in proven)
+    plies = {str(n): sum(one.plies == n for one in proven) for n in range(LOOK + 1)}
+    keeping = sum(one.moves.count(one.result) for one in proven) / len(proven)
+    stones = [one.stones for one in proven]
+    quick = ", ".join(f"{count} in {n}" for n, count in plies.items() if n != "0" and count)
+    words = (
+        f"{len(proven):,} positions of {min(stones)} to {max(stones)} stones, {wins} won and "
+        f"{len(proven) - wins} drawn; "
+        f"decided in plies: {quick}, {plies['0']} in more; {keeping:.1f} moves keep the result; "
+        f"of {positions.data['drawn']:,} drawn were left out "
+        + ", ".join(f"{count} {why}" for why, count in positions.data["left_out"].items() if count)
+    )
+    return {
+        "positions": len(proven),
+        "won": wins,
+        "plies": plies,
+        "stones": [min(stones), max(stones)],
+        "keeping": keeping,
+        "drawn": positions.data["drawn"],
+        "left_out": positions.data["left_out"],
+        "command": positions.data["command"],
+        "words": words,
+    }
+
+
+def _plain(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return JSON-ready data; docs/proven.md documents the keys."""
+    return {
+        name: {
+            kind: {which: {"positions": kept.positions, "kept": kept.share._asdict()} for which, kept in group.items()}
+            for kind, group in one.items()
+        }
+        if isinstance(one, dict) and "all" in one
+        else ({key: value for key, value in one.items() if key != "words"} if isinstance(one, dict) else one)
+        for name, one in found.items()
+    }
+
+
+def _teller(bar: Progress, task: TaskID) -> Callable[[int, int], None]:
+    """Return a callback that updates a bar with the number done and the total."""
+    return lambda done, total: bar.update(task, completed=done, total=total)

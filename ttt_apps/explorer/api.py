@@ -1,0 +1,568 @@
+"""The explorer's responses: positions, moves and values, from the same functions as everything else.
+
+Responses depend only on the request and on the files under the root: no state is shared between visitors. Caches of
+bounded size keep expensive objects: solved games, tables, and trained policies.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from baselines.compression import Decomposition, decomposition, default_rank, grouping_of, largest_rank
+from baselines.expectiminimax import Expectiminimax
+from baselines.mcts import MCTS
+from baselines.solver import Solution, solve
+from baselines.tables import Softmax, Table, values_of
+from evaluation.games import AGAIN, PlayedGame, read_games
+from evaluation.policy_snapshots import CHOICES, Mark, named, read_choices
+from evaluation.report_parts import read_metrics
+from evaluation.strength import Choice, choice_in
+from learners.checkpoint import CHECKPOINT, CONFIG, METRICS, policy_name, read_config
+from ttt_apps.board import LiveGame
+from ttt_apps.explorer import schemas
+from ttt_apps.explorer.schemas import (
+    LineAsked,
+    LoggedAsked,
+    MarkAsked,
+    NameAsked,
+    PanelAsked,
+    PlayAsked,
+    Root,
+    ValuesAsked,
+    check_spec,
+    check_table,
+    depth_on,
+)
+from ttt_envs.boards import MOVERS, Boards, cell_at, check_opening, coordinate, from_text, line_of, to_text
+from ttt_envs.jit import Reals
+from ttt_envs.policy import TIE, Policy, Values, act
+from ttt_envs.rules import DRAW, OPPONENT, Game, Position, key_of, legal, mover_after, winner
+from ttt_envs.specs import make_policy
+from ttt_envs.version import __version__
+
+NODES = 2_000_000
+"""Maximum number of positions per search for one panel."""
+DIGITS, FEW_DIGITS = 3, 2
+"""Decimal places of values in cells, on boards of up to ``FEW`` columns and on wider ones."""
+FEW = 4
+KEPT_GAMES, KEPT_TABLES, KEPT_POLICIES, KEPT_CHOICES = 24, 32, 16, 8
+"""Maximum numbers of cached solutions, tables, policies and snapshots of runs."""
+RESULTS = ("o", "x", "draw")
+SHOWN = ("games", "iterations", "exploitability", "regret")
+"""Metrics shown for a mark."""
+
+
+class Recent:
+    """A thread-safe LRU cache, which makes each value once even for concurrent requests.
+
+    Args:
+        most: maximum number of values.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[Hashable, Any] = OrderedDict()
+        self._making: dict[Hashable, threading.Lock] = {}
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def get(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """Return the cached value of ``key``, or make it."""
+        with self._lock:
+            making = self._making.setdefault(key, threading.Lock())
+        try:
+            with making:
+                with self._lock:
+                    if key in self._kept:
+                        self._kept.move_to_end(key)
+                        return self._kept[key]
+                made = make()
+                with self._lock:
+                    self._kept[key] = made
+                    while len(self._kept) > self.most:
+                        self._kept.popitem(last=False)
+                return made
+        finally:
+            with self._lock:
+                if not making.locked():
+                    self._making.pop(key, None)
+
+
+class Answers:
+    """Handles requests; every method takes one and returns JSON-ready data.
+
+    Args:
+        root: folder of runs and logs.
+
+    All raise ValueError, with a sentence, for an invalid request.
+    """
+
+    def __init__(self, root: Root) -> None:
+        self.root = root
+        self._solutions = Recent(KEPT_GAMES)
+        self._tables = Recent(KEPT_TABLES)
+        self._policies = Recent(KEPT_POLICIES)
+        self._choices = Recent(KEPT_CHOICES)
+        self._board_compiled = threading.Event()
+        self._board_compiled.set()  # without warm-up, nothing waits
+
+    def start_warming(self) -> None:
+        """Compile in the background by handling typical first requests: the board, and then panels and a reply.
+
+        Compilation is serial, so panels requested meanwhile wait for the board.
+        """
+        self._board_compiled.clear()
+        threading.Thread(target=self.warm, name="warm", daemon=True).start()
+
+    def warm(self) -> None:
+        """Do the work of :meth:`start_warming`, and return when it is done."""
+        game = {"rows": 3, "columns": 3, "win_length": 3, "skip_chance": 0.0}
+        try:
+            self.replay(LineAsked.model_validate({"game": game, "moves": "b2"}))
+            self.play(PlayAsked.model_validate({"game": game, "seed": 0, "cell": 0}))
+        finally:
+            self._board_compiled.set()
+        panels = [{"kind": kind} for kind in ("exact", "random", "compressed", "search", "mcts")]
+        self.values(ValuesAsked.model_validate({"game": game, "position": ".../.../... o", "panels": panels}))
+        self.play(PlayAsked.model_validate({"game": game, "seed": 0, "policy": "optimal"}))
+
+    def about(self) -> dict[str, Any]:
+        """Return the available runs, policies and settings."""
+        runs = []
+        for name in self.root.runs():
+            try:
+                config = read_config(self.root.run(name))
+                learned = Game.from_dict(config["game"])
+                runs.append({"name": name, "learner": str(config["learner"]), "game": learned.to_dict()})
+            except (ValueError, TypeError, OSError):  # a damaged run is not offered
+                continue
+        policies = {
+            name: {key: setting._asdict() for key, setting in settings.items()}
+            for name, settings in schemas.SETTINGS.items()
+        }
+        return {
+            "version": __version__,
+            "edge": schemas.EDGE,
+            "tables": schemas.TABLES,
+            "most_skips": schemas.MOST_SKIPS,
+            "most_simulations": schemas.SIMULATIONS,
+            "policies": policies,
+            "on_tables": sorted(schemas.ON_TABLES),
+            "runs": runs,
+            "logs": self.root.logs(),
+        }
+
+    # -----------------------------------------------------------------------------------------------------------------
+    # Games
+
+    def replay(self, asked: LineAsked) -> dict[str, Any]:
+        """Return every position of a game so far, and the losses of its moves."""
+        return self._line(_played(asked.game.game(), asked.opening, asked.moves))
+
+    def play(self, asked: PlayAsked) -> dict[str, Any]:
+        """Play one more move with its chance event, and respond as :meth:`replay`."""
+        game = asked.game.game()
+        played = _played(game, asked.opening, asked.moves)
+        if played.result is not None:
+            raise ValueError("the game is over: begin another, or go back")
+        if (asked.cell is None) == (asked.policy is None):
+            raise ValueError("a move is a cell, or that of a policy: say one of them")
+        position, stones = played.end(), len(played.moves)
+        luck = LiveGame(game, key_of(np.random.default_rng(asked.seed)), 0).luck[0]
+        cell = asked.cell
+        if asked.policy is not None:
+            self._board_compiled.wait()
+            policy, lock = self._policy(asked.policy, game)
+            with lock:
+                cell = int(act(policy, Boards.of([position]), np.random.default_rng([int(luck), OPPONENT, stones]))[0])
+        choices = np.flatnonzero(legal(game, position.cells)).tolist()
+        if cell is None or cell not in choices:
+            raise ValueError(f"cell={cell} is no empty cell: choose one of {_names(choices, game)}")
+        mover = mover_after(position.mover, luck, int(np.count_nonzero(position.cells)), game.parameters)
+        after = position.cells.copy()
+        after[cell] = position.mover + 1
+        skipped = winner(game, after) is None and mover == position.mover
+        word = coordinate(cell, game) + AGAIN * skipped
+        return self._line(_played(game, asked.opening, f"{asked.moves} {word}".strip()))
+
+    def log(self, asked: NameAsked) -> dict[str, Any]:
+        """Return the games of a log."""
+        path = self.root.log(asked.name)
+        with _of(path):
+            found = list(islice(read_games(path, limit=schemas.LARGEST_LOG, tell=lambda _: None), schemas.GAMES))
+        return {
+            "games": [
+                {
+                    "number": number,
+                    "players": list(played.players),
+                    "plies": len(played.moves),
+                    "result": _result(played.result),
+                    "game": str(played.game),
+                }
+                for number, played in enumerate(found, 1)
+            ]
+        }
+
+    def logged(self, asked: LoggedAsked) -> dict[str, Any]:
+        """Return a game of a log, as :meth:`replay` does."""
+        path = self.root.log(asked.name)
+        with _of(path):
+            games = read_games(path, limit=schemas.LARGEST_LOG, tell=lambda _: None)
+            played = next(islice(games, asked.number - 1, None), None)
+        if played is None:
+            raise ValueError(f"number={asked.number} is not in the log: it has fewer games")
+        game = played.game
+        if max(game.rows, game.columns) > schemas.EDGE or game.skip_chance > schemas.MOST_SKIPS:
+            raise ValueError(f"{game} is more than is shown here: boards up to {schemas.EDGE} x {schemas.EDGE} are")
+        return self._line(played)
+
+    def _line(self, played: PlayedGame) -> dict[str, Any]:
+        game = played.game
+        plies = list(played.positions())
+        positions = [position for position, _, _ in plies] + [played.end()]
+        exact, values = self._exact(game, positions, played.result is not None and played.forfeit is None)
+        said = []
+        for number, position in enumerate(positions):
+            result = played.result if number == len(plies) and played.forfeit is None else None
+            said.append(
+                {
+                    "position": to_text(position, game),
+                    "mover": MOVERS[position.mover],
+                    "last": _last(plies[:number]),
+                    "line": line_of(game, position.cells, result),
+                    "result": _result(result),
+                    "value": None if values is None else values[number],
+                }
+            )
+        moves, losses = [], []
+        for number, (position, cell, skipped) in enumerate(plies):
+            loss = None
+            if exact is not None:
+                loss = float(np.nanmax(exact[number]) - exact[number][cell]) + 0.0
+                losses.append(loss)
+            moves.append(
+                {
+                    "cell": cell,
+                    "name": coordinate(cell, game),
+                    "mover": MOVERS[position.mover],
+                    "skipped": skipped,
+                    "loss": loss,
+                    "loss_text": None if loss is None else "best" if loss <= TIE else _text(-loss, DIGITS),
+                    "best": None if exact is None else _names(_best(exact[number]), game),
+                }
+            )
+        return {
+            "game": game.to_dict(),
+            "opening": played.opening,
+            "moves": " ".join(coordinate(cell, game) + AGAIN * skipped for cell, skipped in played.moves),
+            "players": list(played.players),
+            "result": _result(played.result),
+            "forfeit": played.forfeit,
+            "worst": int(np.argmax(losses)) if losses and max(losses) > TIE else None,
+            "plies": moves,
+            "positions": said,
+        }
+
+    def _exact(self, game: Game, positions: list[Position], over: bool) -> tuple[Reals | None, list[float] | None]:
+        """Return the action values of every unfinished position for its mover, and all values for o."""
+        if game.cells > schemas.TABLES:
+            return None, None
+        solution = self._solution(game)
+        boards = Boards.of(positions)
+        values = (1 - 2 * boards.mover) * solution.values(boards) + 0.0
+        going = boards.take(np.arange(len(positions) - over)) if len(positions) > over else None
+        exact = None if going is None else solution.action_values(going)
+        return exact, [float(value) for value in values]
+
+    # -----------------------------------------------------------------------------------------------------------------
+    # Values
+
+    def values(self, asked: ValuesAsked) -> dict[str, Any]:
+        """Return the action values of a position, for each panel."""
+        self._board_compiled.wait()
+        game = asked.game.game()
+        position = from_text(asked.position, game)
+        check_opening(game, position, "the position")
+        boards = Boards.of([position])
+        return {"position": to_text(position, game), "panels": [self._panel(game, boards, one) for one in asked.panels]}
+
+    def _panel(self, game: Game, boards: Boards, asked: PanelAsked) -> dict[str, Any]:
+        """Return one panel; an error is reported in the panel and does not affect the others."""
+        kinds: dict[str, Callable[[Game, Boards, PanelAsked], dict[str, Any]]] = {
+            "exact": self._exactly,
+            "random": self._at_random,
+            "compressed": self._compressed,
+            "run": self._learned,
+            "search": self._searched,
+            "mcts": self._sampled,
+            "policy": self._would_play,
+        }
+        try:
+            return {"kind": asked.kind, **kinds[asked.kind](game, boards, asked)}
+        except (ValueError, TypeError, OSError, MemoryError) as problem:
+            return {"kind": asked.kind, "error": self.sentence(problem)}
+
+    def _exactly(self, game: Game, boards: Boards, asked: PanelAsked) -> dict[str, Any]:
+        check_table(game, "the exact value")
+        values = self._solution(game).action_values(boards)[0]
+        return _map(game, values, [f"Best play is worth {_text(float(np.nanmax(values)), DIGITS)} to the mover."])
+
+    def _at_random(self, game: Game, boards: Boards, asked: PanelAsked) -> dict[str, Any]:
+        check_table(game, "the table of random play")
+        table = self._tables.get((game, "random"), lambda: Table(game, values_of(game, "random")))
+        return _map(game, Softmax(table).action_values(boards)[0], ["What would follow if both played at random."])
+
+    def _compressed(self, game: Game, boards: Boards, asked: PanelAsked) -> dict[str, Any]:
+        check_table(game, "a compressed table")
+        grouping = grouping_of(game, asked.method)
+        largest = largest_rank(asked.method, grouping)
+        rank = min(largest, default_rank(asked.method, grouping) if asked.rank is None else asked.rank)
+        whole: Decomposition = self._tables.get((game, asked.method), lambda: decomposition(game, asked.method))
+        table = self._tables.get((game, asked.method, rank), lambda: whole.at(min(rank, whole.largest)))
+        notes = [
+            f"{table.stored_numbers:,} numbers, {table.compression_ratio:.1%} of the table; "
+            f"relative error {table.relative_error:.3f}."
+        ]
+        return {
+            **_map(game, Softmax(table).action_values(boards)[0], notes),
+            "rank": table.rank,
+            "largest_rank": min(largest, whole.largest),
+        }
+
+    def _learned(self, game: Game, boards: Boards, asked: PanelAsked) -> dict[str, Any]:
+        if asked.run is None:
+            raise ValueError("no run is chosen: choose one")
+        policy, lock = self._policy(policy_name(asked.run), game)
+        with lock:
+            if not isinstance(policy, Values):
+                return self._shares(game, policy, boards, "It does not think in values: this is how it would play.")
+            values = policy.action_values(boards)[0]
+        learned = Game.from_dict(read_config(self.root.run(asked.run))["game"])
+        other = [] if learned == game else [f"It learned {learned}, which is another game."]
+        return _expected(game, values, ["What it has learned that the moves are worth.", *other])
+
+    def _searched(self, game: Game, boards: Boards, asked: PanelAsked) -> dict[str, Any]:
+        depth = min(asked.depth, depth_on(game))
+        policy = Expectiminimax(game, depth)
+        search = policy.search(boards, np.zeros(1, np.uint64), every_move=True)
+        if not search.run(depth, NODES):
+            raise ValueError(f"depth={depth} looks at more than {NODES:,} positions here: choose a smaller depth")
+        values = search.move_values[0] + 0.0  # no -0.0
+        variation = policy.variation(boards.position(0), np.uint64(0), values)
+        line = " ".join(coordinate(cell, game) for cell in variation)
+        return {
+            **_map(game, values, [f"Best line: {line}.", f"{int(search.nodes[0]):,} positions looked at."], "score"),
+            "scale": max(1.0, float(np.nanmax(np.abs(values)))),
+            "variation": line,
+            "largest_depth": depth_on(game),
+        }
+
+    def _sampled(self, game: Game, boards: Boards, asked: PanelAsked) -> dict[str, Any]:
+        found = MCTS(game, simulations=asked.simulations).analyse(boards.position(0))
+        visits = np.where(boards.legal(game)[0], found.visits, np.nan)
+        line = " ".join(f"{coordinate(cell, game)}" for _, cell in found.variation[:6])
+        notes = [f"It takes the game to be worth {_text(found.value, DIGITS)}.", f"Most visited line: {line}."]
+        shown = _map(game, visits, notes, "visits")
+        return {**shown, "texts": [None if np.isnan(one) else f"{one:.0f}" for one in visits], "scale": _most(visits)}
+
+    def _would_play(self, game: Game, boards: Boards, asked: PanelAsked) -> dict[str, Any]:
+        if asked.policy is None:
+            raise ValueError("no policy is chosen: choose one")
+        policy, lock = self._policy(asked.policy, game)
+        with lock:
+            return self._shares(game, policy, boards, "How likely each move is.")
+
+    def _shares(self, game: Game, policy: Policy, boards: Boards, note: str) -> dict[str, Any]:
+        shares = choice_in(policy, boards, solution=None).probabilities
+        notes = [note] if policy.pure else [note, "It draws at random while it thinks: this is one of its answers."]
+        return _likely(game, boards.position(0), shares, notes)
+
+    # -----------------------------------------------------------------------------------------------------------------
+    # Runs
+
+    def run(self, asked: NameAsked) -> dict[str, Any]:
+        """Return a run's game, its learning curve, and the marks with stored boards."""
+        run = self.root.run(asked.name)
+        with _of(run):
+            config = read_config(run)
+            if (run / METRICS).exists() and (run / METRICS).stat().st_size > schemas.LARGEST_LOG:
+                raise ValueError(
+                    f"{METRICS} of {asked.name} has more than {schemas.LARGEST_LOG:,} bytes: it is not shown"
+                )
+            rows = read_metrics(run)
+        game, why = Game.from_dict(config["game"]), ""
+        try:
+            kept = [mark.games for mark in self._kept(run, game)]
+        except (ValueError, OSError) as problem:  # the curve is shown nevertheless
+            kept, why = [], self.sentence(problem)
+        step = -(-len(rows) // schemas.MARKS) or 1
+        marks = [{name: row[name] for name in SHOWN if name in row} for row in rows]
+        exact: dict[float, list[dict[str, float]]] = {}  # learners with loops of their own have several
+        for mark in marks:
+            if "exploitability" in mark:
+                exact.setdefault(mark["games"], []).append(mark)
+        turn = {games: iter(found) for games, found in exact.items()}
+        return {
+            "game": game.to_dict(),
+            "learner": str(config["learner"]),
+            "opponent": str(config.get("opponent", "")),
+            "marks": marks[::step],
+            "boards": [next(turn.get(games, iter(())), {"games": games}) for games in kept],
+            "no_boards": why,
+        }
+
+    def mark(self, asked: MarkAsked) -> dict[str, Any]:
+        """Return a run's move probabilities and values at a mark, in the stored positions."""
+        run = self.root.run(asked.name)
+        game = Game.from_dict(read_config(run)["game"])
+        with _of(run):
+            kept = self._kept(run, game)
+        if asked.number >= len(kept):
+            raise ValueError(f"number={asked.number} is no mark: the run has boards at {len(kept)}, counted from 0")
+        mark = kept[asked.number]
+        return {"games": mark.games, "boards": [_chosen(game, one) for one in mark.choices]}
+
+    def _kept(self, run: Path, game: Game) -> list[Mark]:
+        """Return the marks of a run with stored boards, at most the first ``schemas.MARKS``."""
+        path = run / CHOICES
+        changed = (path.stat().st_mtime_ns, path.stat().st_size) if path.exists() else ()
+        found: list[Mark] = self._choices.get((path, game, changed), lambda: read_choices(run, game)[: schemas.MARKS])
+        return found
+
+    # -----------------------------------------------------------------------------------------------------------------
+    # Caches
+
+    def _solution(self, game: Game) -> Solution:
+        found: Solution = self._solutions.get(game, lambda: solve(game, cache=False))
+        return found
+
+    def _policy(self, spec: str, game: Game) -> tuple[Policy, threading.Lock]:
+        """Return a policy, and the lock to hold while using it: policies with internal state are not thread-safe."""
+        checked = check_spec(spec, game, self.root)
+        changed: tuple[int, ...] = ()
+        if checked.startswith("run:"):
+            run = self.root.run(schemas.run_of(spec))
+            changed = tuple(path.stat().st_mtime_ns for name in (CONFIG, CHECKPOINT) if (path := run / name).exists())
+
+        def make() -> tuple[Policy, threading.Lock]:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # a different training game is reported in the panel
+                return make_policy(checked, game), threading.Lock()
+
+        found: tuple[Policy, threading.Lock] = self._policies.get((checked, game, changed), make)
+        return found
+
+    def sentence(self, problem: BaseException) -> str:
+        """Format an error without paths of this machine."""
+        text = str(problem).partition("\n")[0] or type(problem).__name__
+        if self.root.folder is not None:
+            text = text.replace(f"{self.root.folder}/", "").replace(str(self.root.folder), "the folder of runs")
+        return text[:400]
+
+
+class _of:  # noqa: N801  # reads as a word
+    """Reports file errors under the file's name."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, problem: BaseException | None, trace: object) -> None:
+        if isinstance(problem, OSError):
+            raise ValueError(f"{self.path.name} cannot be read: {problem.strerror or problem}") from None
+
+
+def _played(game: Game, opening: str | None, moves: str) -> PlayedGame:
+    """Return an unfinished or finished game from its moves."""
+    start = from_text(opening, game) if opening is not None else Boards.start(game).position(0)
+    if opening is not None:
+        check_opening(game, start, "the opening")
+    cells, mover = start.cells.copy(), start.mover
+    for word in moves.split():
+        cells[cell_at(word.removesuffix(AGAIN), game)] = mover + 1
+        mover = mover if word.endswith(AGAIN) else 1 - mover
+    result = winner(game, cells)
+    data: dict[str, Any] = {"game": game.to_dict(), "players": ["o", "x"], "moves": moves}
+    data["result"] = None if result is None else ("player_0", "player_1", "draw")[result]
+    return PlayedGame.from_dict(data if opening is None else {**data, "opening": opening})
+
+
+def _last(plies: list[tuple[Position, int, bool]]) -> list[int]:
+    """Return the stones that the last mover placed since the other player's last move."""
+    cells: list[int] = []
+    for position, cell, _ in reversed(plies):
+        if position.mover != plies[-1][0].mover:
+            break
+        cells.append(cell)
+    return cells
+
+
+def _result(result: int | None) -> str | None:
+    return None if result is None else RESULTS[2 if result == DRAW else result]
+
+
+def _names(cells: Iterable[int], game: Game) -> str:
+    return ", ".join(coordinate(cell, game) for cell in islice(cells, 12))
+
+
+def _best(values: Reals) -> list[int]:
+    return [int(cell) for cell in np.flatnonzero(values >= np.nanmax(values) - TIE)]
+
+
+def _most(values: Reals) -> float:
+    return max(1.0, float(np.nanmax(values)))
+
+
+def _text(value: float, digits: int) -> str:
+    """Format a value with its sign; the minus sign is as wide as the plus."""
+    text = f"{abs(value):.{digits}f}"
+    return text if not float(text) else ("\N{MINUS SIGN}" if value < 0 else "+") + text
+
+
+def _chosen(game: Game, choice: Choice) -> dict[str, Any]:
+    """Return a position with a learner's stored choice."""
+    own = choice.own
+    return {
+        "name": named(game, choice.position),
+        "position": to_text(choice.position, game),
+        "plays": _likely(game, choice.position, choice.probabilities, []),
+        "expects": None if own is None else _expected(game, own, []),
+    }
+
+
+def _likely(game: Game, position: Position, shares: Reals, notes: list[str]) -> dict[str, Any]:
+    """Return move probabilities; none for occupied cells."""
+    known = np.where(legal(game, position.cells), shares, np.nan)
+    texts = [None if np.isnan(one) else f"{one:.0%}" for one in known]
+    return {**_map(game, known, notes, "probability"), "texts": texts}
+
+
+def _expected(game: Game, values: Reals, notes: list[str]) -> dict[str, Any]:
+    """Return a learner's own action values, which may be wrong by any amount."""
+    return {**_map(game, values, notes), "scale": max(1.0, float(np.nanmax(np.abs(values))))}
+
+
+def _map(game: Game, values: Reals, notes: list[str], word: str = "value") -> dict[str, Any]:
+    """Return a number for every empty cell, its text, and the best cells."""
+    digits = DIGITS if game.columns <= FEW else FEW_DIGITS
+    known = [None if np.isnan(value) else float(value) + 0.0 for value in values]
+    return {
+        "values": known,
+        "texts": [None if value is None else _text(value, digits) for value in known],
+        "best": _best(values),
+        "scale": 1.0,
+        "word": word,
+        "notes": notes,
+    }

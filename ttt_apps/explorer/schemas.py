@@ -1,0 +1,345 @@
+"""Request schemas of the explorer with their limits: board sizes, policies with settings, files under one root.
+
+Anybody who reaches the page may send any request. So a request names no file or class except a run or a log found under
+the root, and every number has a bound.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Any, Literal, NamedTuple, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+from baselines.compression import Method
+from baselines.expectiminimax import Heuristic
+from evaluation.games import read_games
+from evaluation.policy_snapshots import CHOICES
+from learners.checkpoint import CONFIG, METRICS, policy_name
+from ttt_envs.files import parse_json
+from ttt_envs.rules import Game
+from ttt_envs.specs import FromFile, nearest, parse_spec
+
+EDGE = 15
+"""Maximum edge of a board."""
+TABLES = 12
+"""Maximum number of cells of boards with exact values and tables, each computed in a moment."""
+MOST_SKIPS = 0.5
+BODY = 1 << 14
+"""Maximum size of a request in bytes."""
+LARGEST_LOG = 1 << 24
+"""Maximum size of a log in bytes."""
+MARKS = 2000
+"""Maximum number of marks of a learning curve."""
+GAMES = 500
+"""Maximum number of listed games of a log."""
+ENTRIES, DEEP = 200, 3
+"""Maximum number of listed runs and logs, and maximum depth of their folders."""
+SIMULATIONS = 5000
+PANELS = 8
+
+Text = Annotated[str, StringConstraints(max_length=400)]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Schemas
+
+
+class Asked(BaseModel):
+    """Base of requests: no unknown fields, strict types."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class GameAsked(Asked):
+    """Parameters of a game."""
+
+    rows: Annotated[int, Field(ge=1, le=EDGE)] = 3
+    columns: Annotated[int, Field(ge=1, le=EDGE)] = 3
+    win_length: Annotated[int, Field(ge=1, le=EDGE)] = 3
+    skip_chance: Annotated[float, Field(ge=0, le=MOST_SKIPS)] = 0.0
+
+    def game(self) -> Game:
+        """Return the validated game.
+
+        Raises:
+            ValueError: a line that does not fit on the board.
+        """
+        return Game(self.rows, self.columns, self.win_length, round(self.skip_chance, 2))
+
+
+class LineAsked(Asked):
+    """A whole game so far: the server is stateless."""
+
+    game: GameAsked
+    opening: Text | None = None
+    moves: Annotated[str, StringConstraints(max_length=5 * EDGE * EDGE)] = ""
+
+
+class PlayAsked(LineAsked):
+    """One more move: a person's cell, or a policy's move."""
+
+    seed: Annotated[int, Field(ge=0, lt=1 << 32)]
+    cell: Annotated[int, Field(ge=0, lt=EDGE * EDGE)] | None = None
+    policy: Text | None = None
+
+
+class PanelAsked(Asked):
+    """Settings of one panel."""
+
+    kind: Literal["exact", "random", "compressed", "run", "search", "mcts", "policy"]
+    method: Method = "svd"
+    rank: Annotated[int, Field(ge=0, le=1 << 10)] | None = None
+    run: Text | None = None
+    depth: Annotated[int, Field(ge=1, le=9)] = 3
+    simulations: Annotated[int, Field(ge=1, le=SIMULATIONS)] = 400
+    policy: Text | None = None
+
+
+class ValuesAsked(Asked):
+    """A position to evaluate, for several panels."""
+
+    game: GameAsked
+    position: Text
+    panels: Annotated[list[PanelAsked], Field(min_length=1, max_length=PANELS)]
+
+
+class NameAsked(Asked):
+    """Name of a run or a log."""
+
+    name: Text
+
+
+class LoggedAsked(NameAsked):
+    """A game of a log, counted from 1."""
+
+    number: Annotated[int, Field(ge=1, le=GAMES)]
+
+
+class MarkAsked(NameAsked):
+    """A mark of a run with stored boards, counted from 0."""
+
+    number: Annotated[int, Field(ge=0, lt=MARKS)]
+
+
+def read_request(kind: type[Asked], body: bytes) -> Any:
+    """Parse a request.
+
+    Raises:
+        ValueError: anything else, in one sentence.
+    """
+    try:
+        return kind.model_validate(parse_json(body, BODY))
+    except ValidationError as problem:
+        first = problem.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"])) or "the request"
+        what = first["msg"]
+        raise ValueError(f"{where[:60]!a} cannot be taken: {what[0].lower()}{what[1:]}") from None
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Policies
+
+
+class Setting(NamedTuple):
+    """A configurable setting of a policy."""
+
+    default: Any
+    low: float = 0
+    high: float = 0
+    choices: tuple[str, ...] = ()
+    about: str = ""
+
+    def checked(self, name: str, key: str, value: str) -> str:
+        """Return the value if it is admissible.
+
+        Raises:
+            ValueError: it is not.
+        """
+        if self.choices:
+            if value not in self.choices:
+                raise ValueError(f"{name}: {key}={value[:40]!a} is not offered here, {nearest(value, self.choices)}")
+            return value
+        try:
+            number = int(value) if isinstance(self.default, int) else float(value)
+        except ValueError:
+            number = math.nan
+        if not self.low <= number <= self.high:
+            raise ValueError(f"{name}: {key}={value[:40]!a} is not offered here: choose {self.low:g} to {self.high:g}")
+        return str(number)
+
+
+_TABLE = {
+    "w": Setting(10.0, 0, 1000, about="how much the table weighs"),
+    "terminal": Setting("equation", choices=("equation", "as_published")),
+    "source": Setting("random", choices=("random", "optimal"), about="whose values are in the table"),
+}
+_COMPRESSED = {"rank": Setting(18, 0, 1 << 10, about="of the approximation"), **_TABLE}
+SETTINGS: dict[str, dict[str, Setting]] = {
+    "optimal": {"epsilon": Setting(0.0, 0, 1, about="probability of a random move")},
+    "random": {},
+    "win-or-block": {},
+    "expectiminimax": {
+        "depth": Setting(3, 1, 9, about="plies to look ahead"),
+        "width": Setting(4, 1, 4, about="moves drawn at every node below the root; left out, all are tried"),
+        "heuristic": Setting("count", choices=get_args(Heuristic)),
+    },
+    "mcts": {
+        "simulations": Setting(200, 1, SIMULATIONS, about="for every move"),
+        "c": Setting(1.4, 0, 100, about="weight of exploration"),
+        "temperature": Setting(0.0, 0, 10, about="0 plays the most visited move"),
+        "decisive": Setting("true", choices=("true", "false")),
+        "rollout": Setting("random", choices=("random",)),
+    },
+    "table": _TABLE,
+    **dict.fromkeys(("svd", "hosvd", "hosvd2", "hooi", "tt"), _COMPRESSED),
+    "run": {"path": Setting(""), "images": Setting("own", choices=("own", "mean"))},
+}
+"""Available policies and their settings; the first may be given without its key."""
+ON_TABLES = {"optimal", "table", "svd", "hosvd", "hosvd2", "hooi", "tt"}
+"""Policies that need a table."""
+
+
+def depth_on(game: Game) -> int:
+    """Return the maximum depth of a search in plies."""
+    for cells, depth in ((9, 9), (25, 6), (49, 5), (100, 4)):
+        if game.cells <= cells:
+            return min(depth, game.cells)
+    return 3
+
+
+def check_spec(spec: str, game: Game, root: Root) -> FromFile:
+    """Return the spec string if it is safe: it can only play, in bounded time.
+
+    Raises:
+        ValueError: any other.
+    """
+    parsed = parse_spec(spec)
+    name = parsed.name
+    if name not in SETTINGS:
+        raise ValueError(f"there is no policy {name[:40]!a} here: {nearest(name[:40], SETTINGS)}")
+    known = SETTINGS[name]
+    if name in ON_TABLES:
+        check_table(game, name)
+    given = dict(parsed.keyed)
+    if parsed.unkeyed is not None:
+        if not known or next(iter(known)) in given:
+            raise ValueError(f"{name} does not take {parsed.unkeyed[:40]!a}: write {name}")
+        given = {next(iter(known)): parsed.unkeyed, **given}
+    words = []
+    for key, value in given.items():
+        if key not in known:
+            raise ValueError(f"{name} has no setting {key[:40]!a} here: {nearest(key[:40], known) if known else name}")
+        if (name, key) == ("run", "path"):
+            continue
+        words.append(f"{key}={known[key].checked(name, key, value)}")
+    if name == "expectiminimax" and int(given.get("depth", 3)) > depth_on(game):
+        raise ValueError(f"depth={given['depth']} takes too long on {game}: choose 1 to {depth_on(game)}")
+    if name == "run":
+        head = policy_name(root.run(given.get("path", "")))
+        return FromFile(",".join([head, *words]))
+    return FromFile(f"{name}:{','.join(words)}" if words else name)
+
+
+def check_table(game: Game, what: str) -> None:
+    """Raise ValueError for a board too large to compute a table in a moment."""
+    if game.cells > TABLES:
+        raise ValueError(
+            f"{what} is not offered on a board of {game.rows} x {game.columns}: choose one of up to {TABLES} cells, "
+            f"or a search"
+        )
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Files
+
+
+@dataclass(frozen=True)
+class Root:
+    """Root folder of runs and logs; paths outside it and links are invisible.
+
+    Raises:
+        ValueError: not a folder.
+    """
+
+    folder: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.folder is not None and not self.folder.is_dir():
+            raise ValueError(f"--runs {self.folder} is no folder: choose one that holds runs")
+
+    def runs(self) -> list[str]:
+        """Return the names of the runs."""
+        return self._found(lambda path, files: [path] if CONFIG in files else [])
+
+    def logs(self) -> list[str]:
+        """Return the names of the files of games."""
+        return self._found(lambda path, files: [path / name for name in files if _is_log(path / name)])
+
+    def run(self, name: str) -> Path:
+        """Return the folder of a run.
+
+        Raises:
+            ValueError: there is none of that name.
+        """
+        return self._named(name, _is_run, self.runs, "run")
+
+    def log(self, name: str) -> Path:
+        """Return a file of games.
+
+        Raises:
+            ValueError: there is none of that name.
+        """
+        return self._named(name, _is_log, self.logs, "log")
+
+    def _named(self, name: str, is_one: Callable[[Path], bool], known: Callable[[], list[str]], what: str) -> Path:
+        folder, parts = self.folder, PurePosixPath(name).parts
+        if folder is not None and name.isprintable() and "\\" not in name and len(parts) <= DEEP + 1:
+            path, plain = folder, True
+            for part in parts:
+                path = path / part
+                plain = plain and not part.startswith((".", "/")) and not path.is_symlink()
+            if plain and is_one(path):
+                return path
+        names = known()
+        way = nearest(name[:60], names) if names else "start the explorer with --runs FOLDER"
+        raise ValueError(f"there is no {what} {name[:60]!a}: {way}")
+
+    def _found(self, here: Callable[[Path, list[str]], list[Path]]) -> list[str]:
+        return sorted(path.relative_to(self.folder or path).as_posix() for path in islice(self._walk(here), ENTRIES))
+
+    def _walk(self, here: Callable[[Path, list[str]], list[Path]]) -> Iterator[Path]:
+        """Yield the results of ``here`` in each folder, given its path and its files, without following links."""
+        if self.folder is None:
+            return
+        for path, folders, files in os.walk(self.folder):
+            below = Path(path).relative_to(self.folder)
+            folders[:] = sorted(one for one in folders if not one.startswith(".")) if len(below.parts) < DEEP else []
+            yield from here(Path(path), sorted(one for one in files if not (Path(path) / one).is_symlink()))
+
+
+def _is_run(path: Path) -> bool:
+    """Return whether a folder is a run."""
+    return (path / CONFIG).is_file() and not (path / CONFIG).is_symlink()
+
+
+def _is_log(path: Path) -> bool:
+    """Return whether a file is one of games, by its header."""
+    if path.suffix != ".jsonl" or path.name in (METRICS, CHOICES) or path.is_symlink() or not path.is_file():
+        return False
+    try:
+        next(read_games(path, limit=LARGEST_LOG, tell=lambda _: None), None)
+    except (ValueError, TypeError, OSError):
+        return False
+    return True
+
+
+def run_of(spec: str) -> str:
+    """Return the name of the run in a spec string that begins with ``run:``."""
+    parsed = parse_spec(spec)
+    return parsed.keyed.get("path", parsed.unkeyed or "")

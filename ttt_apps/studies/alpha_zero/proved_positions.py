@@ -1,0 +1,236 @@
+"""AlphaZero on boards with proved positions only: its rate of kept results, beside searches with equal time."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from evaluation.cost import cost_of_moves
+from evaluation.drawing import Reach, reaches
+from evaluation.games import PlayedGame
+from evaluation.match import play_pairs
+from evaluation.proved_positions import Positions, Proven, ask, read_proven, summary
+from evaluation.result_store import Unit
+from evaluation.statistics import Interval, above, of_pairs
+from evaluation.study import Claim, Findings, Row, interval, signed
+from ttt_apps.studies.alpha_zero.training_runs import NAME, as_run, taught, training_of
+from ttt_apps.studies.trees import worth
+from ttt_envs.boards import from_text
+from ttt_envs.rules import DRAW, Game
+
+PART = "proved"
+BOARDS = (Game(5, 5, 4), Game(6, 6, 5), Game(7, 7, 5))
+"""Boards that are draws with perfect play: docs/baselines/proof.md."""
+SECONDS, POSITIONS, PAIRS = 300.0, 100, 25
+"""CPU seconds of training; number of proved positions that start a pair of games each; number of pairs from the empty
+board."""
+SIMULATIONS = (32, 128)
+ENDLESS = 10_000_000
+"""Number of games that no training reaches."""
+DEPTHS = range(3, 11)
+"""Depths of expectiminimax in plies."""
+RULED = (200, 1_000)
+"""Simulations of mcts whose costs give the first estimate of the number for a time."""
+TRIES = 4
+"""Maximum number of times that this number is raised if its time is too short."""
+
+
+def units(quick: bool) -> list[Unit]:
+    """Return a training and its matches on each board."""
+    seconds, positions, pairs = (3.0, 8, 2) if quick else (SECONDS, POSITIONS, PAIRS)
+    return [
+        {
+            "part": PART,
+            **taught(NAME, game, ENDLESS, 0),
+            "seconds": seconds,
+            "simulations": SIMULATIONS[:1] if quick else SIMULATIONS,
+            "positions": positions,
+            "asked": 50 if quick else 1_000,
+            "pairs": pairs,
+        }
+        for game in BOARDS[: 1 if quick else None]
+    ]
+
+
+def measure(unit: Unit) -> dict[str, Any]:
+    """Train for a CPU time, play searches with equal time per move, and evaluate proved positions."""
+    game, training = Game.from_dict(unit["game"]), training_of(unit)
+    begun = time.process_time()
+    while time.process_time() - begun < unit["seconds"]:
+        training.step()
+    told: dict[str, Any] = {"games": training.done.games, "cpu_s": time.process_time() - begun, "players": []}
+    positions = read_proven(game.slug)
+    asked = _some(positions, unit["asked"])
+    with as_run(unit, training.learner) as run:
+        told["alone"] = _kept(game, f"run:({run})", asked)
+        for simulations in unit["simulations"]:
+            player = f"{NAME}:path=({run}),simulations={simulations},images=own"  # the fastest setting
+            [cost] = cost_of_moves(game, player)
+            others = [_mcts(game, cost.cpu_s_per_move), _expectiminimax(game, cost.cpu_s_per_move)]
+            one = {"simulations": simulations, "cpu_s": cost.cpu_s_per_move, "kept": _kept(game, player, asked)}
+            met = [
+                {
+                    "name": other,
+                    "cpu_s": cpu_s,
+                    "kept": _kept(game, other, asked),
+                    "empty": play_pairs(game, player, other, unit["pairs"], seed=unit["seed"]).table.tolist(),
+                    **_from_proved(game, player, other, _some(positions, unit["positions"]), unit["seed"]),
+                }
+                for other, cpu_s in others
+            ]
+            told["players"].append({**one, "others": met})
+    return told
+
+
+def _some(positions: Positions, count: int) -> Positions:
+    """Select ``count`` positions, evenly spaced."""
+    every = max(1, len(positions.proven) // count)
+    return Positions(positions.game, positions.proven[::every][:count], positions.data)
+
+
+def _kept(game: Game, player: str, positions: Positions) -> list[float]:
+    """Return the share of proved positions in which a player keeps the result, and its interval."""
+    return list(summary(positions, ask(game, player, positions))["all"]["all"].share)
+
+
+def _mcts(game: Game, cpu_s: float) -> tuple[str, float]:
+    """Return the search with random rollouts that takes this time per move, and its time."""
+    few, many = (cost.cpu_s_per_move for cost in cost_of_moves(game, *(f"mcts:simulations={n}" for n in RULED)))
+    more = (cpu_s - many) / max(1e-9, many - few) * (RULED[1] - RULED[0])
+    simulations = max(10, round(RULED[1] + more))
+    for _ in range(TRIES):
+        name = f"mcts:simulations={simulations}"
+        [cost] = cost_of_moves(game, name)
+        if cost.cpu_s_per_move >= cpu_s:
+            break
+        simulations = math.ceil(1.05 * simulations * cpu_s / cost.cpu_s_per_move)
+    return name, cost.cpu_s_per_move
+
+
+def _expectiminimax(game: Game, cpu_s: float) -> tuple[str, float]:
+    """Return the shallowest search that takes at least this time per move, and its time."""
+    for depth in DEPTHS:
+        name = f"expectiminimax:depth={depth}"
+        [cost] = cost_of_moves(game, name)
+        if cost.cpu_s_per_move >= cpu_s:
+            break
+    return name, cost.cpu_s_per_move
+
+
+def _from_proved(game: Game, player: str, other: str, positions: Positions, seed: int) -> dict[str, list[int]]:
+    """Play pairs of games from proved positions, each player once on either side.
+
+    Returns:
+        ``held``: pairs by the number of their games, 0, 1 or 2, that end no worse for the player than is proved,
+            ``theirs`` the same of the other; ``ahead``: pairs by the difference of these numbers, -2 to 2.
+    """
+    played: list[PlayedGame] = []
+    with TemporaryDirectory() as folder:
+        file = Path(folder, "positions.txt")
+        file.write_text("".join(f"{one.text}\n" for one in positions.proven), "utf-8")
+        play_pairs(game, player, other, len(positions.proven), seed=seed, openings=str(file), log=played.extend)
+    by_text = {one.text: one for one in positions.proven}
+    ours, theirs = (
+        np.array([_held(one, by_text[str(one.opening)], player) for one in played]).reshape(-1, 2, 2).sum(1).T
+    )
+    return {
+        "held": np.bincount(ours, minlength=3).tolist(),
+        "theirs": np.bincount(theirs, minlength=3).tolist(),
+        "ahead": np.bincount(ours - theirs + 2, minlength=5).tolist(),
+    }  # fmt: skip
+
+
+def _held(played: PlayedGame, proven: Proven, player: str) -> tuple[int, int]:
+    """Return whether a game from a proved position ended no worse than proved, for the player and for the other."""
+    mover = from_text(proven.text, played.game).mover
+    value = (1 - 2 * mover) * (proven.result == "w")  # for player_0, as all values here
+    result = 0 if played.result == DRAW else 1 - 2 * int(played.result or 0)
+    first, second = int(result >= value), int(result <= value)
+    return (first, second) if played.players[0] == player else (second, first)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Analysis
+
+
+def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
+    """Return rows of every player on every board, and claims that alpha-zero keeps more results than searches of equal
+    time.
+    """
+    decided = len(results) == len(units(False)) and all(unit["seconds"] >= SECONDS for unit, _ in results)
+    rows, claims, reached = [], [], []
+    for unit, result in results:
+        game = Game.from_dict(unit["game"])
+        where = f"{game.rows} x {game.columns} ({game.win_length})"
+        trained = f"{result['games']:,} games of training in {result['cpu_s']:,.0f} CPU s"
+        rows.append(Row(f"{where}: the net alone", "", trained, _share(result["alone"])))
+        reached.append(Reach(f"{where} net alone", Interval(*result["alone"]), marked=True))
+        for one in result["players"]:
+            name = f"{NAME}, {one['simulations']} simulations"
+            rows.append(Row(f"{where}: {name}", "", f"{_ms(one['cpu_s'])} CPU a move", _share(one["kept"])))
+            reached.append(Reach(f"{where} {one['simulations']} sim.", Interval(*one["kept"]), marked=True))
+            for other in one["others"]:
+                lost = [seat[2] for seat in other["empty"]]
+                games = sum(map(sum, other["empty"]))
+                met = (
+                    f"from the empty board {NAME} loses {sum(lost)} of {games} games; from proved positions it keeps "
+                    f"the result in {interval(_mean(other['held']))} of games, {other['name']} in "
+                    f"{interval(_mean(other['theirs']))}"
+                )
+                cost = f"{_ms(other['cpu_s'])} CPU a move; {met}"
+                rows.append(Row(f"{where}: {other['name']}, for {name}", "", cost, _share(other["kept"])))
+                reached.append(Reach(f"{where} {_brief(other['name'])}", Interval(*other["kept"])))
+                claims += [
+                    Claim(
+                        f"{where}: {name}, never loses the drawn game to {other['name']}",
+                        (sum(lost) == 0) if decided else None,
+                        f"{sum(lost)} of {games} games lost: {lost[0]} moving first, {lost[1]} second",
+                    ),
+                    _more(f"{where}: {name}", other, decided),
+                ]
+    draw = reaches(reached, "share of proved positions in which the result is kept")
+
+    def tall(figure: Any) -> None:
+        figure.set_size_inches(8, 1 + 0.27 * len(reached))
+        draw(figure)
+
+    data = [{**unit, **result} for unit, result in results]
+    return Findings(rows, claims, {"alpha-zero-proved": tall}, data=data)
+
+
+def _more(name: str, other: dict[str, Any], decided: bool) -> Claim:
+    """Claim that more of its games from proved positions end no worse than proved."""
+    ahead = worth(other["ahead"], (-1, -0.5, 0, 0.5, 1))
+    return Claim(
+        f"{name}, keeps the proved result in more games than {other['name']} does against it",
+        above([ahead]) if decided else None,
+        f"share of games, its own less the other's: {signed(ahead)}, {sum(other['ahead'])} pairs",
+    )
+
+
+def _mean(pairs: Sequence[int]) -> Interval:
+    """Return the share of games, from pairs by their number of counted games."""
+    counts, points = np.array(pairs), np.array([0.0, 0.5, 1.0])
+    total = int(counts.sum())
+    mean = float(counts @ points / total)
+    return of_pairs(mean, float(counts @ (points - mean) ** 2 / max(1, total - 1)), total)
+
+
+def _share(ends: Sequence[float]) -> str:
+    return f"keeps the result in {interval(Interval(*ends))} of proved positions"
+
+
+def _brief(name: str) -> str:
+    """Shorten the name of a search for a figure."""
+    return name.replace(":simulations=", ", ").replace("expectiminimax:depth=", "depth ")
+
+
+def _ms(seconds: float) -> str:
+    digits = max(0, 1 - math.floor(math.log10(1000 * seconds)))
+    return f"{1000 * seconds:.{digits}f} ms"

@@ -1,0 +1,168 @@
+"""A self-play training in this process, step by step, with its cost and strength over time."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from evaluation.exact import exploitability
+from evaluation.result_store import Unit
+from learners.base import Stored
+from learners.checkpoint import CONFIG, build_config, new_config, save_checkpoint
+from learners.config import Fitter
+from learners.training import Stepwise
+from ttt_apps.runs import WARM
+from ttt_apps.train_options import defaults_of
+from ttt_envs.files import write_json
+from ttt_envs.lockstep import SELF
+from ttt_envs.rules import Game
+
+NAME = "alpha-zero"
+SEEDS = 5
+NEAR = 0.01
+"""Exploitability below which play is called near perfect."""
+ROUNDING = 1e-9
+"""Maximum exploitability of play called perfect."""
+
+
+def taught(learner: str, game: Game, games: int, seed: int, **changed: Any) -> dict[str, Any]:
+    """Return a unit of work: a learner, its self-play settings with changes, and a game.
+
+    It contains all settings, so that stored results are never taken for those of other settings.
+    """
+    settings = dataclasses.asdict(dataclasses.replace(defaults_of(learner, SELF)[1], **changed))
+    return {"learner": learner, "settings": settings, "game": game.to_dict(), "games": games, "seed": seed}
+
+
+def training_of(unit: Unit) -> Stepwise:
+    """Return the training at its start, with compiled code.
+
+    Raises:
+        ValueError: a learner with a loop that cannot be stopped between steps.
+    """
+    _warm(json.dumps([unit["learner"], unit["settings"], unit["game"]]))
+    return _begun(unit["learner"], unit["settings"], Game.from_dict(unit["game"]), unit["games"], unit["seed"])
+
+
+@cache
+def _warm(described: str) -> None:
+    """Compile a learner's code, so that it does not count as training time."""
+    learner, settings, game = json.loads(described)
+    _begun(learner, settings, Game.from_dict(game), WARM, 0).run()
+
+
+def _begun(name: str, settings: Mapping[str, Any], game: Game, games: int, seed: int) -> Stepwise:
+    config = build_config(name, settings)
+    if isinstance(config, Fitter):
+        raise ValueError(f"{name} trains in a loop of its own: choose a learner that goes on step by step")
+    return config.training(game, games, batch=config.batch, seed=seed)
+
+
+@contextmanager
+def as_run(unit: Unit, learner: Stored) -> Iterator[Path]:
+    """Yield a temporary folder with a run of a learner, for spec strings."""
+    with TemporaryDirectory() as folder:
+        run = Path(folder)
+        rest = {name: unit[name] for name in ("learner", "games", "seed")}
+        config = new_config(Game.from_dict(unit["game"]), unit["settings"], **rest, opponent=SELF)
+        write_json(run / CONFIG, config)
+        save_checkpoint(run, learner=learner.to_arrays())
+        yield run
+
+
+def measured(unit: Unit) -> dict[str, Any]:
+    """Train, with exact measurements at the marks of a unit.
+
+    Args:
+        unit: of :func:`taught`, with ``marks``, shares of all games after which the learner is measured; and
+            ``searched``, shares after which it is also measured with a search of ``simulations``.
+
+    Returns:
+        By mark ``games``, ``cpu_s``, ``exploitability`` and ``searched``, which is None if not requested. CPU seconds
+        are those of the steps, user and system: without imports, compilation, and measurements.
+    """
+    game, training = Game.from_dict(unit["game"]), training_of(unit)
+    told: dict[str, Any] = {"games": [], "cpu_s": [], "exploitability": [], "searched": []}
+    spent = 0.0
+    waiting = [round(mark * unit["games"]) for mark in unit["marks"]]
+    searched = {round(mark * unit["games"]) for mark in unit["searched"]}
+    while training.running:
+        begun = time.process_time()
+        training.step()
+        spent += time.process_time() - begun
+        done = training.done.games
+        due = {mark for mark in waiting if mark <= done}
+        if not due:
+            continue
+        waiting = [mark for mark in waiting if mark > done]
+        told["games"].append(done)
+        told["cpu_s"].append(spent)
+        told["exploitability"].append(exploitability(game, training.learner))
+        found = None
+        if due & searched:
+            with as_run(unit, training.learner) as run:
+                found = exploitability(game, f"{NAME}:path=({run}),simulations={unit['simulations']}")
+        told["searched"].append(found)
+    return told
+
+
+class Course(NamedTuple):
+    """Learning curve of one training, by mark."""
+
+    games: np.ndarray[Any, Any]
+    cpu_s: np.ndarray[Any, Any]
+    exploitability: np.ndarray[Any, Any]
+
+    @classmethod
+    def of(cls, result: Mapping[str, Any], measure: str = "exploitability") -> Course:
+        """Build the curve from the result of :func:`measured`, at the marks with a measurement."""
+        rows = [row for row, value in enumerate(result[measure]) if value is not None]
+        return cls(*(np.array(result[name], np.float64)[rows] for name in ("games", "cpu_s", measure)))
+
+    @property
+    def end(self) -> float:
+        """Exploitability at the last mark."""
+        return float(self.exploitability[-1])
+
+    def to(self, bound: float) -> tuple[float, float]:
+        """Return games and CPU seconds after which it never exceeds ``bound`` again; inf if there are none."""
+        beyond = np.flatnonzero(self.exploitability > bound)
+        first = int(beyond[-1]) + 1 if len(beyond) else 0
+        if first == len(self.games):
+            return np.inf, np.inf
+        return float(self.games[first]), float(self.cpu_s[first])
+
+    def at(self, cpu_s: float) -> float:
+        """Return the exploitability at the last mark within a CPU time; 1, the worst possible, if there is none."""
+        within = self.exploitability[self.cpu_s <= cpu_s]
+        return float(within[-1]) if len(within) else 1.0
+
+
+def board(game: Game) -> str:
+    """Describe a game briefly."""
+    goal = "" if game.rows == game.columns == game.win_length else f" ({game.win_length})"
+    return f"{game.rows} x {game.columns}{goal}, skip {game.skip_chance:g}"
+
+
+def spread(values: Sequence[float], digits: int) -> str:
+    """Format the median and the range over runs."""
+    middle, least, most = (f"{value:,.{digits}f}" for value in (np.median(values), min(values), max(values)))
+    return middle if least == most else f"{middle} ({least} to {most})"
+
+
+def after(seconds: Sequence[float]) -> str:
+    """Describe the CPU time until a goal was reached for good, in runs that may not reach it."""
+    came = [second for second in seconds if np.isfinite(second)]
+    if not came:
+        return "never"
+    some = "" if len(came) == len(seconds) else f"in {len(came)} of {len(seconds)} runs "
+    return f"{some}after {spread(came, 1)} CPU s"

@@ -1,0 +1,451 @@
+"""Games between a person and a policy in the terminal: commands and output."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from baselines.expectiminimax import Search
+from baselines.solver import LARGEST, Solution, solve
+from evaluation.games import HUMAN, LONGEST, append_games
+from evaluation.match import WithoutMemory, player_of
+from evaluation.strength import choice_in
+from ttt_apps.board import ONLY, LiveGame, board_text
+from ttt_apps.cli import Stopped, as_called
+from ttt_apps.signals import undisturbed
+from ttt_envs.boards import MOVERS, Boards, cell_at, coordinate, line_of
+from ttt_envs.jit import Reals
+from ttt_envs.lockstep import SeatChoice
+from ttt_envs.policy import TIE, Policy
+from ttt_envs.rules import DRAW, Game, key_of
+from ttt_envs.specs import nearest, parse_spec
+
+LOOKED_AT = 2_000_000
+"""Maximum number of positions of the search for a hint."""
+LONG = 30
+"""Maximum length of an opponent's displayed spec string; longer ones are shortened to the name."""
+ROWS = 12
+"""Maximum number of moves that ``explain`` lists."""
+
+
+class Quit(Exception):  # noqa: N818  # not an error
+    """The person ends the session."""
+
+
+class Anew(Exception):  # noqa: N818
+    """The person begins another game, and leaves this one unfinished."""
+
+
+class Sitting:
+    """Games between a person and a policy, one after another.
+
+    Args:
+        game: the game.
+        policy: the opponent.
+        name: its spec string.
+        console: the output.
+        lines: the input.
+        seat: the person's.
+        seed: seed of all chance.
+        games: number of games; None asks after each.
+        log: file of saved games.
+    """
+
+    def __init__(
+        self,
+        game: Game,
+        policy: Policy,
+        name: str,
+        console: Console,
+        lines: TextIO,
+        seat: SeatChoice = "first",
+        seed: int = 0,
+        games: int | None = None,
+        log: Path | None = None,
+    ) -> None:
+        self.game, self.policy, self.name = game, policy, name
+        self.called = name if len(name) <= LONG else parse_spec(name).name
+        self.console, self.lines = console, lines
+        self.seat_asked, self.seed, self.games, self.log = seat, seed, games, log
+        self.score = [0, 0, 0]
+        """Numbers of games that the person has won, drawn and lost."""
+        self.swapped = False
+        self._key = key_of(np.random.default_rng(seed))
+        self._settings: dict[str, int] = {}
+        self._saved = 0
+        self._begin(0)
+
+    @cached_property
+    def solution(self) -> Solution | None:
+        """The exact values, None where the board is too large."""
+        return None if self.game.cells > LARGEST else solve(self.game)
+
+    # -----------------------------------------------------------------------------------------------------------------
+    # Main loop
+
+    def run(self) -> None:
+        """Play until the person quits.
+
+        Raises:
+            Stopped: a signal asked to stop.
+        """
+        stopped = False
+        self.say(f"{self.game}, against {self.name}, seed {self.seed}. help tells what can be typed.")
+        try:
+            while True:
+                try:
+                    self._play()
+                except Anew:
+                    pass
+                else:
+                    if self.games is not None and sum(self.score) >= self.games:
+                        break
+                    if self.games is None:
+                        self._ask_for_another()
+                self._save()
+                self._begin(self.live.episode + 1)
+        except (Quit, EOFError) as end:
+            if isinstance(end, EOFError):
+                self.console.print()
+        except KeyboardInterrupt:
+            stopped = True
+        finally:
+            try:
+                self._save()
+            except KeyboardInterrupt:  # closing a terminal ends the input, and may send a signal now
+                stopped = True
+                self._save()
+        if stopped:
+            raise Stopped("\n" + self._goodbye())
+        self.say(self._goodbye())
+
+    def _goodbye(self) -> str:
+        won, drawn, lost = self.score
+        saved = f" {self._saved} saved in {self.log}." if self.log is not None else ""
+        return f"Goodbye: you have won {won}, drawn {drawn} and lost {lost}.{saved}"
+
+    def _begin(self, episode: int) -> None:
+        self.live = LiveGame(self.game, self._key, episode)
+        of_seat = {"first": 0, "second": 1, "alternate": episode % 2, "random": self.live.random_seat}
+        self.seat = of_seat[self.seat_asked] ^ self.swapped
+        self.player = player_of(self.policy, self.live.luck)
+        self.player.begin(ONLY)
+        self._settings = {}
+
+    def _save(self) -> None:
+        """Save the game to the log, unless it is saved or has not begun."""
+        if self.log is not None and self.live.plies:
+            players = (HUMAN, self.name) if self.seat == 0 else (self.name, HUMAN)
+            played = self.live.played(players, self.seed, self._settings)
+            with undisturbed():
+                append_games(self.log, [played])
+                self.live = LiveGame(self.game, self._key, self.live.episode)  # prevents saving it twice
+                self._saved += 1
+
+    def _play(self) -> None:
+        first = "you are o and move first" if self.seat == 0 else f"you are x, {self.called} moves first"
+        self.say(f"\nGame {self.live.episode + 1}: {first}.")
+        while self.live.outcome is None:
+            if self.live.mover == self.seat:
+                self._take_turn()
+            else:
+                self._reply()
+        self._show()
+        outcome = self.live.outcome
+        result = 1 if outcome == DRAW else 0 if outcome == self.seat else 2
+        self.score[result] += 1
+        won, drawn, lost = self.score
+        how = ("You win.", "A draw.", f"{self.called} wins.")[result]
+        self.say(f"{how} So far you have won {won}, drawn {drawn} and lost {lost}.")
+        self._save()
+
+    def _ask_for_another(self) -> None:
+        while True:
+            word = self.ask("Another game? (yes, swap seats, quit)").lower()
+            if word and any(each.startswith(word) for each in ("yes", "new")):
+                return
+            if not word:
+                return
+            if "swap".startswith(word):
+                self.swapped = not self.swapped
+                return
+            if word in ("no", "n", "exit") or "quit".startswith(word):
+                raise Quit
+            self.say(f"{word[:20]!a} is no answer: type yes, swap or quit.")
+
+    # -----------------------------------------------------------------------------------------------------------------
+    # A turn
+
+    def _take_turn(self) -> None:
+        """Read input until a stone is placed."""
+        self._show()
+        plies = len(self.live.plies)
+        last = coordinate(self.game.cells - 1, self.game)
+        prompt = f"{MOVERS[self.seat]}, your move (a1 to {last}, or help):"
+        while len(self.live.plies) == plies:
+            word = self.ask(prompt).lower()
+            if not word:
+                continue
+            command = self._command(word)
+            try:
+                if command is not None:
+                    command(self)
+                    if command is Sitting.undo:
+                        return
+                else:
+                    self._tell(self.live.move(self._cell(word)), "you play")
+            except ValueError as problem:
+                self.say(f"{problem}.")
+
+    def _cell(self, word: str) -> int:
+        """Parse a cell from its coordinates or from its number, which is the environments' action.
+
+        Raises:
+            ValueError: it names none.
+        """
+        if not (word.isascii() and word.isdecimal()):
+            return cell_at(re.sub(r"^([a-z]) +(\d+)$", r"\1\2", word), self.game)
+        last = self.game.cells - 1
+        if len(word) > 3 or int(word) > last:
+            raise ValueError(
+                f"{word[:20]} is no cell of a board of {self.game.rows} x {self.game.columns}: choose 0 to {last}, row "
+                f"by row, or coordinates such as {coordinate(last // 2, self.game)}"
+            )
+        return int(word)
+
+    def _command(self, word: str) -> Callable[[Sitting], None] | None:
+        """Return the command that a word names; None if it should be a move.
+
+        Raises:
+            ValueError: it is neither.
+        """
+        meant = [name for name in COMMANDS if name == word] or [name for name in COMMANDS if name.startswith(word)]
+        if word in ("?", "exit"):
+            meant = ["help" if word == "?" else "quit"]
+        if len(meant) == 1:
+            return COMMANDS[meant[0]][0]
+        if len(meant) > 1:
+            return lambda _: self.say(f"{word} may be {' or '.join(meant)}: type more of it.")
+        if word.isalpha() and len(word) > 2:
+            return lambda _: self.say(f"{word[:20]!a} is no move and no command: {nearest(word, COMMANDS)}")
+        return None
+
+    def _reply(self) -> None:
+        """Play the opponent's move."""
+        with self.thinking(f"{self.called} thinks"):
+            action = int(self.player.act(self.live.boards, ONLY, self.live.generator(len(self.live.plies)))[0])
+        try:
+            ply = self.live.move(action)
+        except ValueError:
+            raise ValueError(f"{self.name} moved to a cell that is not empty: it is at fault") from None
+        self._tell(ply, f"{self.called} plays")
+
+    def _tell(self, ply: Any, who: str) -> None:
+        mover = ply.position.mover
+        self.say(f"{MOVERS[mover]}: {who} {coordinate(ply.action, self.game)}.")
+        if ply.skipped:
+            self.say(f"{MOVERS[1 - mover]}'s turn is skipped: {MOVERS[mover]} moves again.")
+
+    def _show(self) -> None:
+        line = line_of(self.game, self.live.cells, self.live.outcome)
+        text = board_text(self.game, self.live.cells, self.console.width, self.live.last_cells(), line)
+        self.console.print(Text("\n") + text + Text("\n"), soft_wrap=True)
+        if (needed := max(map(len, text.plain.splitlines()))) > self.console.width:
+            self.say(f"The board takes {needed} columns of the terminal: make it wider.")
+
+    # -----------------------------------------------------------------------------------------------------------------
+    # Commands
+
+    def undo(self) -> None:
+        """Take back your last move and all later ones; the same skips will follow."""
+        plies = self.live.take_back(self.seat)
+        if not plies:
+            raise ValueError("you have not moved yet, and nothing can be taken back")
+        self.say(f"Taken back: {_joined([coordinate(ply.action, self.game) for ply in plies])}.")
+        self._settings["undone"] = self._settings.get("undone", 0) + 1
+        if not isinstance(self.player, WithoutMemory):  # a stateful player replays its earlier moves
+            self.player.begin(ONLY)
+            for number, ply in enumerate(self.live.plies):
+                if ply.position.mover != self.seat:
+                    with self.thinking(f"{self.called} goes back"):
+                        self.player.act(Boards.of([ply.position]), ONLY, self.live.generator(number))
+
+    def hint(self) -> None:
+        """Show a best move: exact on boards up to 16 cells, else by a search."""
+        self._settings["hints"] = self._settings.get("hints", 0) + 1
+        if self.game.cells <= LARGEST:
+            with self.thinking("solving"):
+                assert self.solution is not None
+                values = self.solution.action_values(self.live.boards)[0]
+            best = self._best(values)
+            others = f" {_listed(best[1:])} {'is' if len(best) == 2 else 'are'} as good." if len(best) > 1 else ""
+            self.say(f"{best[0]} is best, worth {_number(np.nanmax(values))} to you with perfect play.{others}")
+            return
+        with self.thinking("searching"):
+            values, depth = search(self.game, self.live.boards)
+        best = self._best(values)
+        alike = len(best) == np.count_nonzero(self.live.cells == 0)
+        others = f" It likes {'all others' if alike else _listed(best[1:])} as well." if len(best) > 1 else ""
+        self.say(f"{best[0]}, says a search (expectiminimax) that looks {depth} plies ahead.{others}")
+
+    def _best(self, values: Reals) -> list[str]:
+        """Return the names of the moves with the highest value, the one nearest to the middle of the board first."""
+        cells = np.flatnonzero(values >= np.nanmax(values) - TIE)
+        rows, columns = np.divmod(cells, self.game.columns)
+        away = np.hypot(rows - (self.game.rows - 1) / 2, columns - (self.game.columns - 1) / 2)
+        return [coordinate(int(cell), self.game) for cell in cells[np.argsort(away, kind="stable")]]
+
+    def explain(self) -> None:
+        """Show the opponent's values of your moves, and the exact ones."""
+        with self.thinking("asking"):
+            seed = int(self.live.luck[0]) + len(self.live.plies)
+            choice = choice_in(self.policy, self.live.boards, solution=self.solution, seed=seed)
+        columns = {"it would": choice.probabilities, "it thinks": choice.own, "exactly": choice.exact}
+        known = {name: values for name, values in columns.items() if values is not None}
+        free = np.flatnonzero(self.live.boards.legal(self.game)[0])
+        ranks = [choice.own, choice.probabilities, choice.exact]  # the last available one is the primary key
+        order = free[np.lexsort([-np.nan_to_num(values[free], nan=-2.0) for values in ranks if values is not None])]
+        about = [
+            f"Your moves, as {self.called} sees them: how likely it would play them",
+            "what it thinks they are worth to you" if choice.own is not None else "",
+            "what they are worth exactly, the best with a star" if choice.exact is not None else "",
+        ]
+        scale = "; from -1, lost, to 1, won" if len(known) > 1 else ""
+        self.say(f"{_joined([part for part in about if part])}{scale}.")
+        lines = [f"{'move':<4}" + "".join(f"{name:>10}" for name in known)]
+        if len(known) == 1:  # by the probabilities alone, moves of probability 0 are not ordered
+            order = order[choice.probabilities[order] > 0]
+        for cell in order[:ROWS]:
+            words = []
+            for name, values in known.items():
+                star = "*" if name == "exactly" and values[cell] >= np.nanmax(values) - TIE else " "
+                words.append(f"{values[cell]:.3f}" if name == "it would" else _number(values[cell]) + star)
+            lines.append(f"{coordinate(int(cell), self.game):<4}" + "".join(f"{word:>10}" for word in words))
+        if len(order) > ROWS:
+            lines.append(f"and {len(order) - ROWS} more")
+        if len(order) < len(free):
+            lines.append(f"none of the other {len(free) - len(order)}")
+        self.console.print("\n".join(line.rstrip() for line in lines), soft_wrap=True)
+        if not self.policy.pure:
+            self.say("It draws at random while it thinks: another time it may think otherwise.")
+
+    def show(self) -> None:
+        """Show the board again."""
+        self._show()
+
+    def new(self) -> None:
+        """Leave this game unfinished and begin another."""
+        raise Anew
+
+    def swap(self) -> None:
+        """Do the same as new, with the seats swapped from here on."""
+        self.swapped = not self.swapped
+        raise Anew
+
+    def help(self) -> None:
+        """List the commands."""
+        middle = coordinate(self.game.cells // 2, self.game)
+        table = Table.grid(padding=(0, 2))
+        table.add_row(
+            middle,
+            "Put a stone there: the letter of the column, then the row from the top. Or the number of the cell, row by "
+            "row from 0.",
+        )
+        for name, (_, what) in COMMANDS.items():
+            table.add_row(name, what)
+        self.console.print(table)
+        self.say("The first letters of a word will do. [x] or a capital is a last move, *x* a line that won.")
+
+    def quit(self) -> None:
+        """Stop playing."""
+        raise Quit
+
+    # -----------------------------------------------------------------------------------------------------------------
+    # Reading and writing
+
+    def say(self, text: str) -> None:
+        """Print a sentence: wrapped on a terminal, unwrapped in a pipe."""
+        self.console.print(as_called(text), soft_wrap=not self.console.is_terminal)
+
+    def ask(self, prompt: str) -> str:
+        """Read a stripped input line.
+
+        Raises:
+            EOFError: the input has ended.
+        """
+        self.console.print(prompt, end=" ", soft_wrap=True)
+        line = self.lines.readline(LONGEST)
+        if not line:
+            raise EOFError
+        end = line
+        while not end.endswith("\n") and (end := self.lines.readline(LONGEST)):
+            pass  # skip the rest of a line that is too long
+        if not self.lines.isatty():  # then the terminal has not echoed it
+            self.console.print(ascii(line.strip()[:60])[1:-1])
+        return line.strip()
+
+    @contextmanager
+    def thinking(self, what: str) -> Iterator[None]:
+        """Show activity on a terminal."""
+        if not self.console.is_terminal:
+            yield
+            return
+        with self.console.status(Text(what)):
+            yield
+
+
+COMMANDS: dict[str, tuple[Callable[[Sitting], None], str]] = {
+    name: (command, " ".join((command.__doc__ or "").split()))
+    for name, command in {
+        "undo": Sitting.undo,
+        "hint": Sitting.hint,
+        "explain": Sitting.explain,
+        "board": Sitting.show,
+        "new": Sitting.new,
+        "swap": Sitting.swap,
+        "help": Sitting.help,
+        "quit": Sitting.quit,
+    }.items()
+}
+"""Commands with their functions and descriptions."""
+
+
+def search(game: Game, boards: Boards) -> tuple[Reals, int]:
+    """Search one position in bounded time.
+
+    Returns:
+        float64[cells], scores of moves, of which the best are exact; and the search depth in plies.
+    """
+    search = Search(game, boards, every_move=False)
+    values, depth = search.move_values[0], 0
+    while depth < np.count_nonzero(boards.legal(game)):
+        left = LOOKED_AT - int(search.nodes[0])
+        if depth and (left <= 0 or not search.run(depth + 1, left)):
+            break
+        if not depth:
+            search.run(1)
+        depth += 1
+        values = search.move_values[0].copy()
+    return values, depth
+
+
+def _number(value: float) -> str:
+    return "?" if np.isnan(value) else f"{value + 0.0:+.3f}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    few = list(names[:5])
+    return _joined(few) if len(names) <= 5 else ", ".join(few) + f" and {len(names) - 5} more"
+
+
+def _joined(words: Sequence[str]) -> str:
+    return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else words[0]
