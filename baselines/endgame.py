@@ -20,9 +20,9 @@ from baselines.layered.folder import Folder, open_folder
 from baselines.layered.layers import Layers
 from baselines.layered.ranks import Classes, Halves, Ranks, classes_of, entry_of, joined, ranks_of, spread_halves
 from baselines.layered.sweep import BYTES, WON, Values
-from ttt_envs.bits import bits_of, line_in
+from ttt_envs.bits import line_in, to_bits
 from ttt_envs.boards import Boards, to_text
-from ttt_envs.jit import Cells, Integers, Parameters, Reals, compiled_nogil, inlined, stone_of, wide
+from ttt_envs.jit import Float64Array, Int8Array, Int64Array, Parameters, compiled_nogil, inlined, int8, int64
 from ttt_envs.rules import Game, Position, legal_bits, skip_chance_of
 
 __all__ = [
@@ -33,8 +33,8 @@ __all__ = [
     "Probe",
     "build",
     "check",
+    "describe_check",
     "estimate",
-    "in_words",
     "open_folder",
     "open_table",
 ]
@@ -56,9 +56,9 @@ class Probe(NamedTuple):
 
     stones: int
     """number of stones of the layer, ``NOWHERE`` without a database"""
-    starts: Integers
+    starts: Int64Array
     """int64[stones, own stones]: start of a part in its layer"""
-    widths: Integers
+    widths: Int64Array
     """int64[stones, own stones]: number of ranks of a part"""
     ranks: Ranks
     classes: Classes
@@ -93,12 +93,12 @@ class Endgame:
         """Maximum difference of a value from the exact one."""
         return self.table.error
 
-    def layers_of(self, boards: Boards) -> Integers:
+    def layers_of(self, boards: Boards) -> Int64Array:
         """Return int64[B]: the number of stones at which a search from these positions probes the database."""
-        layers: Integers = np.maximum(np.count_nonzero(boards.cells, axis=1) + 1, self.stones)
+        layers: Int64Array = np.maximum(np.count_nonzero(boards.cells, axis=1) + 1, self.stones)
         return layers
 
-    def scores(self, boards: Boards, depth: int) -> Reals:
+    def scores(self, boards: Boards, depth: int) -> Float64Array:
         """Return float64[B], for the mover: search scores of positions in the database, with ``depth`` plies left."""
         out = np.empty(len(boards.mover))
         for stones, rows in by_layer(np.count_nonzero(boards.cells, axis=1)):
@@ -120,7 +120,7 @@ class Endgame:
 
 
 @inlined
-def after_of(own: int, other: int, probe: Probe, parameters: Parameters) -> float:
+def afterstate_index(own: int, other: int, probe: Probe, parameters: Parameters) -> float:
     """Return the afterstate value of a position of the layer for its last player, in the units of the database.
 
     Args:
@@ -139,7 +139,7 @@ def after_of(own: int, other: int, probe: Probe, parameters: Parameters) -> floa
 
 
 @compiled_nogil
-def result_of(cells: Cells, mover: int, skipped: bool, probe: Probe, parameters: Parameters) -> float:
+def result_of(cells: Int8Array, mover: int, skipped: bool, probe: Probe, parameters: Parameters) -> float:
     """Return the expected result for ``mover``, the last player of a position, once the next mover is known.
 
     Args:
@@ -149,7 +149,7 @@ def result_of(cells: Cells, mover: int, skipped: bool, probe: Probe, parameters:
         probe: a layer that contains the position.
         parameters: ``Game.parameters``.
     """
-    own, other = bits_of(cells, stone_of(mover + 1)), bits_of(cells, stone_of(2 - mover))
+    own, other = to_bits(cells, int8(mover + 1)), to_bits(cells, int8(2 - mover))
     if not skipped:
         own, other = other, own
     _, at = entry_of(own, other, probe.ranks, probe.classes, probe.starts, probe.widths)
@@ -174,28 +174,30 @@ def score_of(worth: float, plies: float, depth: int, parameters: Parameters) -> 
 
 
 @inlined
-def worth_of(cells: Cells, mover: int, depth: int, probe: Probe, parameters: Parameters) -> float:
+def value_of_score(cells: Int8Array, mover: int, depth: int, probe: Probe, parameters: Parameters) -> float:
     """Return the search score of a position of the layer for its last player ``mover``, with ``depth`` plies left."""
-    worth = after_of(bits_of(cells, stone_of(mover + 1)), bits_of(cells, stone_of(2 - mover)), probe, parameters)
+    worth = afterstate_index(to_bits(cells, int8(mover + 1)), to_bits(cells, int8(2 - mover)), probe, parameters)
     return score_of(worth, BYTES - abs(worth) - 1.0, depth, parameters)  # one ply is already played
 
 
 @inlined
-def _of_mover(cells: Cells, mover: int, depth: int, probe: Probe, parameters: Parameters) -> float:
+def _of_mover(cells: Int8Array, mover: int, depth: int, probe: Probe, parameters: Parameters) -> float:
     """Return the search score of a position of the layer for its ``mover`` to move, with ``depth`` plies left."""
-    own, other = bits_of(cells, stone_of(mover + 1)), bits_of(cells, stone_of(2 - mover))
+    own, other = to_bits(cells, int8(mover + 1)), to_bits(cells, int8(2 - mover))
     _, at = entry_of(own, other, probe.ranks, probe.classes, probe.starts, probe.widths)
     worth = float(probe.results[at]) if skip_chance_of(parameters) > 0 else float(probe.plies[at])
     return score_of(worth, BYTES - abs(worth), depth, parameters)
 
 
 @compiled_nogil
-def _scores(cells: Cells, mover: Cells, depth: int, probe: Probe, parameters: Parameters, out: Reals) -> None:
+def _scores(
+    cells: Int8Array, mover: Int8Array, depth: int, probe: Probe, parameters: Parameters, out: Float64Array
+) -> None:
     for b in range(len(cells)):
-        out[b] = _of_mover(cells[b], wide(mover[b]), depth, probe, parameters)
+        out[b] = _of_mover(cells[b], int64(mover[b]), depth, probe, parameters)
 
 
-def by_layer(layers: Integers) -> Iterator[tuple[int, Integers]]:
+def by_layer(layers: Int64Array) -> Iterator[tuple[int, Int64Array]]:
     """Yield each distinct layer with its rows."""
     for stones in np.unique(layers).tolist():
         yield stones, np.flatnonzero(layers == stones)
@@ -241,7 +243,7 @@ class Checked(NamedTuple):
     """stones and index of the first entry whose difference exceeds rounding"""
 
 
-def check(folder: Path, stones: int, start: int, stop: int, picked: Integers | None = None) -> Checked:
+def check(folder: Path, stones: int, start: int, stop: int, picked: Int64Array | None = None) -> Checked:
     """Recompute entries of a layer from the rules and from single look-ups in the next layer.
 
     This shares no code with the sweep: each entry is converted to its position, each move is made, lines are detected
@@ -282,7 +284,7 @@ def check(folder: Path, stones: int, start: int, stop: int, picked: Integers | N
     return Checked(last - first, float(differences[0]), wrong)
 
 
-def in_words(found: Folder, stones: int, entry: int) -> str:
+def describe_check(found: Folder, stones: int, entry: int) -> str:
     """Return an entry's position as text, with the mover's stones as o."""
     layers = found.layers
     own = int(np.searchsorted(layers.starts[stones], entry, side="right")) - 1
@@ -307,8 +309,8 @@ def _layers_to_check(folder: Path, stones: int) -> tuple[Layers, Values, Values]
 class _Tables(NamedTuple):
     """The tables that map positions to entries, see :class:`Probe`."""
 
-    starts: Integers
-    widths: Integers
+    starts: Int64Array
+    widths: Int64Array
     ranks: Ranks
     classes: Classes
 
@@ -318,17 +320,17 @@ class _Scratch(NamedTuple):
 
     halves: Halves
     """all subsets of the cells not taken by the mover's stones"""
-    spread: Integers
+    spread: Int64Array
     """int64[1]: the mover's stones to which the subsets belong, -1 for none yet"""
-    empty: Integers
+    empty: Int64Array
     """int64[cells]: these cells"""
-    known: Integers
+    known: Int64Array
     """int64[BLOCK]: for each entry, the outcome by the rules alone"""
-    turned_at: Integers
+    turned_at: Int64Array
     """int64[BLOCK * cells]: for each move, the entry of the successor with the other player to move"""
-    same_at: Integers
+    same_at: Int64Array
     """int64[BLOCK * cells]: the same with the same player to move, with skips"""
-    worths: Reals
+    worths: Float64Array
     """float64[BLOCK * cells]: value of each move"""
 
     @classmethod
@@ -351,7 +353,7 @@ def _check(
     first: int,
     last: int,
     picking: bool,
-    picked: Integers,
+    picked: Int64Array,
     stones: int,
     tables: _Tables,
     parameters: Parameters,
@@ -360,7 +362,7 @@ def _check(
     tolerance: float,
     scratch: _Scratch,
     largest: NDArray[np.float64],
-    wrong: Integers,
+    wrong: Int64Array,
 ) -> None:
     """Do :func:`check`; ``largest`` and ``wrong`` have one entry each, which are written."""
     cells = len(scratch.empty)
@@ -370,21 +372,21 @@ def _check(
     begin = first
     while begin < last:
         end = min(begin + BLOCK, last)
-        moves = wide(0)
+        moves = int64(0)
         for i in range(begin, end):
             mine, theirs = _stones_at(picked[i] if picking else i, stones, tables, scratch)
-            known = wide(LOST if line_in(theirs, parameters) else UNKNOWN)
+            known = int64(LOST if line_in(theirs, parameters) else UNKNOWN)
             if known != LOST and stones < cells:
                 known, moves = _look_ahead(mine, theirs, moves, tables, parameters, scratch)
             scratch.known[i - begin] = known
         _look_up(moves, skip, after, scratch)
-        at = wide(0)
+        at = int64(0)
         for i in range(begin, end):
             entry = picked[i] if picking else i
             known = scratch.known[i - begin]
             value = lost if known == LOST else won
             if known != LOST:
-                best = _best(at, at + cells - stones, scratch)
+                best = _best_score(at, at + cells - stones, scratch)
                 value = won if known == WON_AT_ONCE else best
                 at += cells - stones
             difference = abs(value - float(layer[entry]))
@@ -399,20 +401,20 @@ def _check(
 def _stones_at(entry: int, stones: int, tables: _Tables, scratch: _Scratch) -> tuple[int, int]:
     """Return the mover's stones and the other player's stones in an entry's position."""
     starts, widths, ranks, classes = tables
-    cells, own = len(scratch.empty), wide(0)
+    cells, own = len(scratch.empty), int64(0)
     while starts[stones, own + 1] <= entry:
         own += 1
     within, width = entry - starts[stones, own], widths[stones, own]
-    mine = wide(classes.leaders[classes.starts[own] + within // width])
+    mine = int64(classes.leaders[classes.starts[own] + within // width])
     if mine != scratch.spread[0]:
         scratch.spread[0] = mine
-        count = wide(0)
+        count = int64(0)
         for cell in range(cells):
             if mine >> cell & 1 == 0:
                 scratch.empty[count] = cell
                 count += 1
         spread_halves(scratch.empty, count, scratch.halves)
-    others = wide(ranks.sets[ranks.starts[stones - own] + within % width])
+    others = int64(ranks.sets[ranks.starts[stones - own] + within % width])
     return mine, joined(others, cells - own, scratch.halves)
 
 
@@ -436,17 +438,17 @@ def _look_ahead(
         ``WON_AT_ONCE`` if a move wins, else ``UNKNOWN``; and the new number of moves.
     """
     starts, widths, ranks, classes = tables
-    known = wide(UNKNOWN)
+    known = int64(UNKNOWN)
     left = legal_bits(mine, theirs, parameters)
     while left != 0:
         stone = left & -left
         left ^= stone
         made = mine | stone
         if line_in(made, parameters):
-            known = wide(WON_AT_ONCE)
+            known = int64(WON_AT_ONCE)
         _, scratch.turned_at[moves] = entry_of(theirs, made, ranks, classes, starts, widths)
         if skip_chance_of(parameters) > 0:
-            at = wide(0)
+            at = int64(0)
             if known != WON_AT_ONCE:
                 _, at = entry_of(made, theirs, ranks, classes, starts, widths)
             scratch.same_at[moves] = at
@@ -468,7 +470,7 @@ def _look_up(moves: int, skip: float, after: Values, scratch: _Scratch) -> None:
 
 
 @inlined
-def _best(start: int, stop: int, scratch: _Scratch) -> float:
+def _best_score(start: int, stop: int, scratch: _Scratch) -> float:
     """Return the value of the best of these moves; a draw if there are none, on a full board."""
     value = 0.0 if start == stop else -1000.0
     for j in range(start, stop):

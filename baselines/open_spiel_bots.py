@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 import numpy as np
 
 from ttt_envs.boards import Boards
-from ttt_envs.jit import Reals
+from ttt_envs.jit import Float64Array
 from ttt_envs.open_spiel import load_game, to_states
 from ttt_envs.rules import Game
-from ttt_envs.specs import Named, load_object, nearest
+from ttt_envs.specs import Named, closest_names, load_object
 
 if TYPE_CHECKING:
     import pyspiel  # an optional dependency
@@ -26,7 +26,7 @@ Algorithm = Literal["mcts", "alpha-beta", "random"]
 
 WHOLE = 9
 """Maximum number of cells for a search to the end by alpha-beta, which is plain Python in OpenSpiel."""
-MOST = 2**31 - 1
+MAX_CELLS = 2**31 - 1
 """Maximum value of a C++ int."""
 
 
@@ -59,11 +59,11 @@ class OpenSpielBot(Named):
     def __post_init__(self) -> None:
         if self.algorithm not in get_args(Algorithm):
             raise ValueError(
-                f"algorithm={self.algorithm!r} is not known: {nearest(self.algorithm, get_args(Algorithm))}"
+                f"algorithm={self.algorithm!r} is not known: {closest_names(self.algorithm, get_args(Algorithm))}"
             )
         for name in ("simulations", "rollouts"):
-            if not 1 <= getattr(self, name) <= MOST:
-                raise ValueError(f"{name}={getattr(self, name)} makes no search: choose 1 to {MOST:,}")
+            if not 1 <= getattr(self, name) <= MAX_CELLS:
+                raise ValueError(f"{name}={getattr(self, name)} makes no search: choose 1 to {MAX_CELLS:,}")
         if not 0 <= self.c < math.inf:
             raise ValueError(f"c={self.c:g} is no weight of exploration: choose 0 or more")
         if self.depth is not None and self.depth < 1:
@@ -82,7 +82,7 @@ class OpenSpielBot(Named):
         """Whether the policy draws no random numbers."""
         return self.algorithm != "mcts"
 
-    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, rows * columns]; one-hot for ``mcts`` and ``alpha-beta``.
 
         Raises:
@@ -93,7 +93,7 @@ class OpenSpielBot(Named):
         seeds = (
             np.zeros((len(boards.mover), 2))
             if self.pure or rng is None
-            else rng.integers(0, MOST, (len(boards.mover), 2))
+            else rng.integers(0, MAX_CELLS, (len(boards.mover), 2))
         )
         out = np.zeros(boards.cells.shape)
         for row, state in enumerate(to_states(boards, self.game)):

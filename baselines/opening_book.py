@@ -23,31 +23,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttt_envs.array_cache import mapped
-from ttt_envs.boards import Boards, cells_of, words_of
-from ttt_envs.files import open_to_read, parse_json, write_whole
-from ttt_envs.jit import Flags, Integers, Keys, Reals
-from ttt_envs.policy import TIE, HasPlayer, Player, Policy, is_colour_blind, is_symmetric, sample
+from ttt_envs.boards import Boards, from_keys, num_words
+from ttt_envs.files import open_to_read, parse_json, write_atomically
+from ttt_envs.jit import BoolArray, Float64Array, Int64Array, UInt64Array
+from ttt_envs.policy import VALUE_TOLERANCE, HasPlayer, Player, Policy, is_colour_blind, is_symmetric, sample
 from ttt_envs.rules import Game
 from ttt_envs.specs import Named, make_policy
-from ttt_envs.symmetry import inverse, least_keys, symmetries
+from ttt_envs.symmetry import canonical_keys, inverse, symmetries
 
 FORMAT = 1
 """version of the file format"""
-MOST_PLIES = 64
+MAX_PLIES = 64
 """Maximum number of plies of a book."""
 
 _HEAD = 1 << 12
 """Size of the first line in bytes."""
 _ALIGNED = 64
 """Alignment of arrays in bytes."""
-_LARGEST = 1 << 34
+_MAX_FILE_BYTES = 1 << 34
 """Maximum size of a file in bytes."""
 
 Choose = Literal["best", "ucb", "softmax"]
 
 
 @cache
-def _symmetries(game: Game) -> tuple[Integers, Integers]:
+def _symmetries(game: Game) -> tuple[Int64Array, Int64Array]:
     """Return the symmetries of a board, and their inverses: int64[S, rows * columns] each."""
     found = symmetries(game)
     return found, inverse(found)
@@ -60,17 +60,17 @@ class BookError(ValueError):
 class Canonical(NamedTuple):
     """Canonical positions: for each the least key among its symmetric boards."""
 
-    keys: Keys
+    keys: UInt64Array
     """uint64[B, words]: keys of the canonical boards, in the mover's view"""
-    same: Flags
+    same: BoolArray
     """bool[B, S]: symmetries that map a board to its canonical board"""
 
     @classmethod
     def of(cls, boards: Boards, game: Game) -> Canonical:
         """Canonicalise positions; the mover's stones become 1."""
-        return cls(*least_keys(boards.own_first(), _symmetries(game)[0]))
+        return cls(*canonical_keys(boards.own_first(), _symmetries(game)[0]))
 
-    def cells(self, actions: Integers, game: Game) -> Integers:
+    def cells(self, actions: Int64Array, game: Game) -> Int64Array:
         """Return int64[B]: the moves int64[B] on the canonical boards; the least cell if symmetries differ."""
         to = _symmetries(game)[1][:, actions].T
         return np.asarray(np.where(self.same, to, game.cells).min(axis=1))
@@ -79,18 +79,18 @@ class Canonical(NamedTuple):
 class Moves(NamedTuple):
     """A book's moves in one position."""
 
-    actions: tuple[Integers, ...]
+    actions: tuple[Int64Array, ...]
     """for every move its equivalent actions, under the symmetries of the position"""
-    results: Integers
+    results: Int64Array
     """int64[moves, 3]: games that the mover won, drew and lost"""
 
     @property
-    def goodness(self) -> Reals:
+    def goodness(self) -> Float64Array:
         """float64[moves]: (wins + draws / 2) / games."""
         return goodness_of(self.results)
 
 
-def goodness_of(results: NDArray[Any]) -> Reals:
+def goodness_of(results: NDArray[Any]) -> Float64Array:
     """Return float64[M] from results [M, 3]: (wins + draws / 2) / games."""
     return np.asarray((results[:, 0] + results[:, 1] / 2) / results.sum(axis=1), np.float64)
 
@@ -109,7 +109,14 @@ class Book:
     """
 
     def __init__(
-        self, game: Game, plies: int, games: int, positions: Keys, starts: Integers, cells: Integers, results: Integers
+        self,
+        game: Game,
+        plies: int,
+        games: int,
+        positions: UInt64Array,
+        starts: Int64Array,
+        cells: Int64Array,
+        results: Int64Array,
     ) -> None:
         self.game, self.plies, self.games = game, plies, games
         self.positions, self.starts, self.cells, self.results = positions, starts, cells, results
@@ -119,7 +126,7 @@ class Book:
         """[P]: the keys in a form that numpy can search in."""
         return self.positions[:, 0] if self.positions.shape[1] == 1 else _bytes_of(self.positions)
 
-    def find(self, boards: Boards) -> tuple[Integers, Flags]:
+    def find(self, boards: Boards) -> tuple[Int64Array, BoolArray]:
         """Return the rows of positions, int64[B], -1 if unknown; and the symmetries that lead there, bool[B, S]."""
         wanted = Canonical.of(boards, self.game)
         rows = np.full(len(boards.mover), -1)
@@ -143,7 +150,7 @@ class Book:
             found.append(Moves(actions, self.results[part]))
         return found
 
-    def spread(self, boards: Boards, shares: Reals) -> tuple[Reals, Flags]:
+    def spread(self, boards: Boards, shares: Float64Array) -> tuple[Float64Array, BoolArray]:
         """Return distributions over moves, float64[B, rows * columns], and whether the book has one, bool[B].
 
         Equivalent moves in a symmetric position split the share of their common entry.
@@ -175,7 +182,7 @@ class Book:
         digest = hashlib.sha256()
         for array in arrays:
             digest.update(np.ascontiguousarray(array).data)
-        said = {**_said(self.game), "plies": self.plies, "games": self.games, "sha256": digest.hexdigest()}
+        said = {**_game_fields(self.game), "plies": self.plies, "games": self.games, "sha256": digest.hexdigest()}
 
         def write(file: Any) -> None:
             file.write(json.dumps(said).encode().ljust(_HEAD - 1) + b"\n")
@@ -183,14 +190,14 @@ class Book:
                 file.write(b"\0" * (-file.tell() % _ALIGNED))
                 np.lib.format.write_array(file, np.ascontiguousarray(array), allow_pickle=False)
 
-        write_whole(path, write)
+        write_atomically(path, write)
 
 
-def _said(game: Game) -> dict[str, Any]:
+def _game_fields(game: Game) -> dict[str, Any]:
     return {"format": FORMAT, "content": "opening book", "game": game.to_dict()}
 
 
-def _bytes_of(found: Keys) -> NDArray[Any]:
+def _bytes_of(found: UInt64Array) -> NDArray[Any]:
     """Return keys of several words as bytes with the same order."""
     return np.ascontiguousarray(found.astype(">u8")).view(f"S{8 * found.shape[1]}").ravel()
 
@@ -208,14 +215,14 @@ def read_book(path: str | Path, game: Game | None = None) -> Book:
     """
     path = Path(path)
     try:
-        file = open_to_read(path, _LARGEST)
+        file = open_to_read(path, _MAX_FILE_BYTES)
     except ValueError as problem:
         raise BookError(str(problem)) from None
     with file:
         try:
             said = parse_json(file.read(_HEAD).rstrip(b" \n"), _HEAD)
             own = Game.from_dict(said["game"])
-            if {name: said[name] for name in _said(own)} != _said(own):
+            if {name: said[name] for name in _game_fields(own)} != _game_fields(own):
                 raise ValueError("it says something else")
             arrays: list[Any] = []
             at = _HEAD
@@ -223,7 +230,7 @@ def read_book(path: str | Path, game: Game | None = None) -> Book:
                 file.seek(at)
                 arrays.append(mapped(file))  # this moves the file position
                 file.seek(at)
-                at = _end_of(file, arrays[-1].nbytes)
+                at = _next_offset(file, arrays[-1].nbytes)
             book = Book(own, int(said["plies"]), int(said["games"]), *arrays)
             _check(book, str(said["sha256"]))
         except Exception as problem:  # files can be wrong in endless ways
@@ -235,7 +242,7 @@ def read_book(path: str | Path, game: Game | None = None) -> Book:
     return book
 
 
-def _end_of(file: IO[bytes], size: int) -> int:
+def _next_offset(file: IO[bytes], size: int) -> int:
     """Return the offset after the array of ``size`` bytes that begins here."""
     np.lib.format.read_magic(file)
     np.lib.format.read_array_header_1_0(file)
@@ -245,7 +252,7 @@ def _end_of(file: IO[bytes], size: int) -> int:
 def _check(book: Book, sha256: str) -> None:
     """Raise ValueError if the arrays are invalid."""
     positions, starts, cells, results = arrays = book.positions, book.starts, book.cells, book.results
-    shapes = (len(positions), words_of(book.game)), (len(positions) + 1,), (len(cells),), (len(cells), 3)
+    shapes = (len(positions), num_words(book.game)), (len(positions) + 1,), (len(cells),), (len(cells), 3)
     kinds = np.uint64, np.int64, np.int64, np.int64
     digest = hashlib.sha256()
     for array, shape, kind in zip(arrays, shapes, kinds, strict=True):
@@ -256,7 +263,7 @@ def _check(book: Book, sha256: str) -> None:
     on_board = ((cells >= 0) & (cells < book.game.cells)).all()
     if digest.hexdigest() != sha256 or not in_order or not on_board or (results < 0).any() or not results.any(1).all():
         raise ValueError("it is damaged")
-    boards = cells_of(np.asarray(positions), book.game)
+    boards = from_keys(np.asarray(positions), book.game)
     if len(cells) and boards[np.repeat(np.arange(len(positions)), np.diff(starts)), cells].any():
         raise ValueError("a move goes to a cell that holds a stone")
 
@@ -270,16 +277,16 @@ class Made(NamedTuple):
 
     boards: Boards
     """the positions before the moves"""
-    actions: Integers
+    actions: Int64Array
     """int64[B]"""
-    results: Integers
+    results: Int64Array
     """int64[B, 3]: games that the mover won, drew and lost"""
 
 
 class _Counts(NamedTuple):
-    keys: Keys
-    cells: Integers
-    results: Integers
+    keys: UInt64Array
+    cells: Int64Array
+    results: Int64Array
 
     def with_(self, other: _Counts) -> _Counts:
         """Merge the moves of both, sorted and unique."""
@@ -308,7 +315,7 @@ def make_book(game: Game, made: Iterable[Made], *, plies: int, minimum: int = 1,
     check_plies(plies)
     if minimum < 1:
         raise ValueError(f"minimum={minimum} is no number of games: choose 1 or more")
-    words = words_of(game)
+    words = num_words(game)
     total = _Counts(np.zeros((0, words), np.uint64), np.zeros(0, np.int64), np.zeros((0, 3), np.int64))
     for boards, actions, results in made:
         early = np.count_nonzero(boards.cells, axis=1) < plies
@@ -327,15 +334,15 @@ def make_book(game: Game, made: Iterable[Made], *, plies: int, minimum: int = 1,
 
 def check_plies(plies: int) -> None:
     """Raise ValueError for an invalid number of plies of a book."""
-    if not 1 <= plies <= MOST_PLIES:
-        raise ValueError(f"plies={plies} makes no book: choose 1 to {MOST_PLIES} stones up to which positions are kept")
+    if not 1 <= plies <= MAX_PLIES:
+        raise ValueError(f"plies={plies} makes no book: choose 1 to {MAX_PLIES} stones up to which positions are kept")
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Playing by books
 
 
-def ucb_shares(starts: Integers, results: NDArray[Any], c: float) -> Reals:
+def ucb_shares(starts: Int64Array, results: NDArray[Any], c: float) -> Float64Array:
     """Return how often UCB1 selects each move of a position with constant scores, as shares of its games.
 
     Its index is score + c sqrt(ln N / n), with n of N games for a move (Auer, Cesa-Bianchi and Fischer, 2002; there c
@@ -362,21 +369,21 @@ def ucb_shares(starts: Integers, results: NDArray[Any], c: float) -> Reals:
     return _normed(starts, (np.repeat(unit, count) / (np.repeat(high, count) - good)) ** 2)
 
 
-def best_move_shares(starts: Integers, results: NDArray[Any]) -> Reals:
+def best_move_shares(starts: Int64Array, results: NDArray[Any]) -> Float64Array:
     """Return equal shares for the best moves of each position, float64[M]; arguments as for :func:`ucb_shares`."""
     good = goodness_of(results)
     best = np.repeat(np.maximum.reduceat(good, starts[:-1]), np.diff(starts))
-    return _normed(starts, (good >= best - TIE).astype(np.float64))
+    return _normed(starts, (good >= best - VALUE_TOLERANCE).astype(np.float64))
 
 
-def softmax_shares(starts: Integers, results: NDArray[Any], temperature: float) -> Reals:
+def softmax_shares(starts: Int64Array, results: NDArray[Any], temperature: float) -> Float64Array:
     """Return shares by exp(score / temperature), float64[M]; arguments as for :func:`ucb_shares`."""
     good = goodness_of(results)
     best = np.repeat(np.maximum.reduceat(good, starts[:-1]), np.diff(starts))
     return _normed(starts, np.exp((good - best) / temperature))
 
 
-def _normed(starts: Integers, weights: Reals) -> Reals:
+def _normed(starts: Int64Array, weights: Float64Array) -> Float64Array:
     return np.asarray(weights / np.repeat(np.add.reduceat(weights, starts[:-1]), np.diff(starts)))
 
 
@@ -435,7 +442,7 @@ class OpeningBook(Named):
         """Whether the following policy is; a book itself is, because positions are stored in the mover's view."""
         return is_colour_blind(self._then)
 
-    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, rows * columns]; ``rng`` as the following policy needs it."""
         out, known = self.of_book(boards)
         if not known.all():
@@ -443,7 +450,7 @@ class OpeningBook(Named):
         return out
 
     @cached_property
-    def _shares(self) -> Reals:
+    def _shares(self) -> Float64Array:
         """float64[M]: shares of the moves of the book."""
         book = self.book
         if not len(book.cells):
@@ -454,7 +461,7 @@ class OpeningBook(Named):
             return softmax_shares(book.starts, book.results, self.temperature)
         return best_move_shares(book.starts, book.results)
 
-    def of_book(self, boards: Boards) -> tuple[Reals, Flags]:
+    def of_book(self, boards: Boards) -> tuple[Float64Array, BoolArray]:
         """Return the distributions of the book alone, float64[B, rows * columns], and whether it has one, bool[B]."""
         out, known = np.zeros(boards.cells.shape), np.zeros(len(boards.mover), np.bool_)
         early = np.count_nonzero(boards.cells, axis=1) < self.book.plies
@@ -478,13 +485,13 @@ class BookPlayer:
     def __init__(self, policy: OpeningBook, then: Player) -> None:
         self.policy, self.then = policy, then
 
-    def begin(self, slots: Integers) -> None:
+    def begin(self, slots: Int64Array) -> None:
         """Start new games in ``slots`` int64[B]."""
         self.then.begin(slots)
 
     def act(
-        self, boards: Boards, slots: Integers, rng: np.random.Generator, time_left: Reals | None = None
-    ) -> Integers:
+        self, boards: Boards, slots: Int64Array, rng: np.random.Generator, time_left: Float64Array | None = None
+    ) -> Int64Array:
         """Return int64[B]: a move in each of the games ``slots``; first draws one uniform number for each."""
         shares, known = self.policy.of_book(boards)
         u = rng.random(len(slots))

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ttt_envs.jit import Cells, Integers, Keys, Parameters, compiled_at_once_allocating, inlined, wide
-from ttt_envs.rules import NOT_OVER, Game, is_legal, skip_chance_of, standing_of
+from ttt_envs.jit import Int8Array, Int64Array, Parameters, UInt64Array, compiled_at_once_allocating, inlined, int64
+from ttt_envs.rules import NOT_OVER, Game, is_legal, skip_chance_of, terminal_outcome_inline
 from ttt_envs.symmetry import symmetries
 
 WON, DRAWN = 4, 16
@@ -77,7 +77,7 @@ def count(game: Game) -> Counts:
 
 
 @inlined
-def count_up(cells: Cells) -> None:
+def count_up(cells: Int8Array) -> None:
     """Advance to the board with the next key, in place; there must be one."""
     cell = 0
     while cells[cell] == 2:
@@ -88,13 +88,13 @@ def count_up(cells: Cells) -> None:
 
 @compiled_at_once_allocating
 def _count_all(
-    made: Cells,
-    paths: Keys,
-    images: Integers,
+    made: Int8Array,
+    paths: UInt64Array,
+    images: Int64Array,
     parameters: Parameters,
-    by_stones: Integers,
-    totals: Integers,
-    fixed: Integers,
+    by_stones: Int64Array,
+    totals: Int64Array,
+    fixed: Int64Array,
 ) -> int:
     """Visit every reachable board, lowest key first.
 
@@ -134,7 +134,7 @@ def _count_all(
                     same = False
                     break
             fixed[0] += same
-        outcome = standing_of(cells, parameters)
+        outcome = terminal_outcome_inline(cells, parameters)
         if outcome != NOT_OVER:
             totals[outcome] += 1
             if len(paths):
@@ -157,4 +157,4 @@ def _count_all(
                         paths[board + step] += paths[board]
                 step *= 3
         made[board] = movers
-    return wide(games)
+    return int64(games)

@@ -7,21 +7,21 @@ from typing import ClassVar
 
 import numpy as np
 
-from ttt_envs.bits import LARGEST_IN_BITS, bits_of, count_bits, nth_bit, winning_bits
+from ttt_envs.bits import MAX_CELLS_IN_BITS, count_bits, nth_bit, to_bits, winning_bits
 from ttt_envs.boards import Boards
 from ttt_envs.jit import (
-    Cells,
-    Integers,
+    Float64Array,
+    Int8Array,
+    Int64Array,
     Parameters,
-    Reals,
     compiled,
     compiled_allocating,
     inlined,
-    stone_of,
-    wide,
+    int8,
+    int64,
 )
 from ttt_envs.policy import Uniforms
-from ttt_envs.rules import Game, is_legal, legal_bits, pick, winning_cells
+from ttt_envs.rules import Game, is_legal, legal_bits, nth_empty_cell, winning_cells
 from ttt_envs.specs import Named
 
 
@@ -37,13 +37,13 @@ class Random(Named):
 
     game: Game
 
-    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, rows * columns]."""
         legal = boards.legal(self.game)
-        shares: Reals = legal / legal.sum(axis=1, keepdims=True)
+        shares: Float64Array = legal / legal.sum(axis=1, keepdims=True)
         return shares
 
-    def act(self, boards: Boards, rng: Uniforms) -> Integers:
+    def act(self, boards: Boards, rng: Uniforms) -> Int64Array:
         """Return int64[B]."""
         out = np.empty(len(boards.mover), np.int64)
         _random_moves(np.ascontiguousarray(boards.cells), rng.random(len(out)), out)
@@ -51,9 +51,9 @@ class Random(Named):
 
 
 @compiled
-def _random_moves(cells: Cells, u: Reals, out: Integers) -> None:
+def _random_moves(cells: Int8Array, u: Float64Array, out: Int64Array) -> None:
     for b in range(len(out)):
-        out[b] = pick(cells[b], u[b])
+        out[b] = nth_empty_cell(cells[b], u[b])
 
 
 @dataclass(frozen=True)
@@ -70,20 +70,20 @@ class WinOrBlock(Named):
 
     game: Game
 
-    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, rows * columns]."""
         chosen = self._candidates(boards) == 0
-        shares: Reals = chosen / chosen.sum(axis=1, keepdims=True)
+        shares: Float64Array = chosen / chosen.sum(axis=1, keepdims=True)
         return shares
 
-    def act(self, boards: Boards, rng: Uniforms) -> Integers:
+    def act(self, boards: Boards, rng: Uniforms) -> Int64Array:
         """Return int64[B]."""
         out = np.empty(len(boards.mover), np.int64)
         cells = np.ascontiguousarray(boards.cells)
         _win_or_block(cells, boards.mover, rng.random(len(out)), self.game.parameters, out)
         return out
 
-    def _candidates(self, boards: Boards) -> Cells:
+    def _candidates(self, boards: Boards) -> Int8Array:
         """Return int8[B, rows * columns]: 0 for candidate moves."""
         out = np.empty(boards.cells.shape, np.int8)
         _closed_cells(np.ascontiguousarray(boards.cells), boards.mover, self.game.parameters, out)
@@ -91,7 +91,7 @@ class WinOrBlock(Named):
 
 
 @inlined
-def _close(board: Cells, mover: int, parameters: Parameters, wins: Cells, closed: Cells) -> None:
+def _close(board: Int8Array, mover: int, parameters: Parameters, wins: Int8Array, closed: Int8Array) -> None:
     """Mark all other cells than candidates with 1 in ``closed`` int8[rows * columns]; ``wins`` is scratch."""
     size = len(board)
     found = 0
@@ -105,9 +105,9 @@ def _close(board: Cells, mover: int, parameters: Parameters, wins: Cells, closed
 
 
 @inlined
-def _candidate_bits(board: Cells, mover: int, parameters: Parameters) -> int:
-    """Return the candidate moves as bits, on a board up to ``LARGEST_IN_BITS`` cells."""
-    own, other = bits_of(board, stone_of(mover + 1)), bits_of(board, stone_of(2 - mover))
+def _candidate_bits(board: Int8Array, mover: int, parameters: Parameters) -> int:
+    """Return the candidate moves as bits, on a board up to ``MAX_CELLS_IN_BITS`` cells."""
+    own, other = to_bits(board, int8(mover + 1)), to_bits(board, int8(2 - mover))
     legal = legal_bits(own, other, parameters)
     wins, blocks = winning_bits(own, parameters) & legal, winning_bits(other, parameters) & legal
     forced = wins if wins != 0 else blocks
@@ -115,28 +115,28 @@ def _candidate_bits(board: Cells, mover: int, parameters: Parameters) -> int:
 
 
 @compiled_allocating
-def _closed_cells(cells: Cells, mover: Cells, parameters: Parameters, out: Cells) -> None:
+def _closed_cells(cells: Int8Array, mover: Int8Array, parameters: Parameters, out: Int8Array) -> None:
     """Mark all other cells than candidates with 1 in ``out`` int8[B, rows * columns]."""
     count, size = cells.shape
     wins = np.empty(size, np.int8)
     for b in range(count):
-        if size <= LARGEST_IN_BITS:
-            bits = _candidate_bits(cells[b], wide(mover[b]), parameters)
+        if size <= MAX_CELLS_IN_BITS:
+            bits = _candidate_bits(cells[b], int64(mover[b]), parameters)
             for cell in range(size):
                 out[b, cell] = ~bits >> cell & 1
         else:
-            _close(cells[b], wide(mover[b]), parameters, wins, out[b])
+            _close(cells[b], int64(mover[b]), parameters, wins, out[b])
 
 
 @compiled_allocating
-def _win_or_block(cells: Cells, mover: Cells, u: Reals, parameters: Parameters, out: Integers) -> None:
+def _win_or_block(cells: Int8Array, mover: Int8Array, u: Float64Array, parameters: Parameters, out: Int64Array) -> None:
     """Sample moves int64[B] with uniform numbers."""
     count, size = cells.shape
     wins, closed = np.empty(size, np.int8), np.empty(size, np.int8)
     for b in range(count):
-        if size <= LARGEST_IN_BITS:
-            bits = _candidate_bits(cells[b], wide(mover[b]), parameters)
+        if size <= MAX_CELLS_IN_BITS:
+            bits = _candidate_bits(cells[b], int64(mover[b]), parameters)
             out[b] = nth_bit(bits, int(u[b] * count_bits(bits)))
         else:
-            _close(cells[b], wide(mover[b]), parameters, wins, closed)
-            out[b] = pick(closed, u[b])
+            _close(cells[b], int64(mover[b]), parameters, wins, closed)
+            out[b] = nth_empty_cell(closed, u[b])

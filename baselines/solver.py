@@ -29,36 +29,36 @@ from baselines import layered
 from baselines.layered.counting import count_by_sets
 from baselines.reachable import Counts, count
 from ttt_envs import bits, rules
-from ttt_envs.array_cache import Kept, kept_folder, limit, source_of
+from ttt_envs.array_cache import CachedArray, cache_folder, hash_of_sources, max_cache_bytes
 from ttt_envs.bits import line_in
 from ttt_envs.boards import Boards
 from ttt_envs.jit import (
-    Cells,
-    Integers,
+    Float64Array,
+    Int8Array,
+    Int64Array,
     Parameters,
-    Reals,
     compiled,
     compiled_allocating,
     inlined,
     inlined_allocating,
-    wide,
+    int64,
 )
-from ttt_envs.policy import TIE
-from ttt_envs.rules import DRAW, NOT_OVER, Game, is_legal, skip_chance_of, standing_in_bits
+from ttt_envs.policy import VALUE_TOLERANCE
+from ttt_envs.rules import DRAW, NOT_OVER, Game, is_legal, skip_chance_of, terminal_outcome_in_bits
 from ttt_envs.specs import Named
 
-LARGEST = 16
+MAX_CELLS = 16
 """Maximum number of cells for a single table of all boards."""
-LARGEST_BY_LAYERS = layered.LARGEST
+MAX_CELLS_LAYERED = layered.MAX_CELLS
 """Maximum number of cells of a solvable game."""
 FORMAT = 1
 """version of a stored table"""
-MADE_BY = source_of(bits, rules, sys.modules[__name__])
-LOOKED_AT = 300
+MADE_BY = hash_of_sources(bits, rules, sys.modules[__name__])
+NUM_CHECKED_ENTRIES = 300
 """Number of entries of a cached table that are verified against their successors."""
-SMALLEST_KEPT = 1 << 22
+MIN_CACHED_BYTES = 1 << 22
 """Minimum size in bytes of a table cached on disk; computing a smaller one is faster than reading it."""
-LOW = 5
+NUM_LOW_CELLS = 5
 """Number of cells whose contents make up a block of boards, the unit of the sweep."""
 
 Progress = Callable[[float], None]
@@ -68,10 +68,10 @@ Progress = Callable[[float], None]
 class Solution:
     """The exact values of all positions of a game, computed by :func:`solve`."""
 
-    _tie = TIE
+    _tie = VALUE_TOLERANCE
     """tolerance within which moves count as equally good"""
 
-    def __init__(self, game: Game, after: Reals, cache: bool) -> None:
+    def __init__(self, game: Game, after: Float64Array, cache: bool) -> None:
         self.game = game
         self.after = after
         """float64[2, 3**cells], read-only: value for player_0 of board b (second index, base-3 key) made by player m
@@ -80,7 +80,7 @@ class Solution:
         self.value = float(self.values(Boards.start(game))[0])
         """value of the empty board for player_0"""
 
-    def values(self, boards: Boards) -> Reals:
+    def values(self, boards: Boards) -> Float64Array:
         """Return the expected result under best play by both players, for the mover: float64[B] from -1 to 1.
 
         The value of a finished board is its result.
@@ -89,7 +89,7 @@ class Solution:
         _values(np.ascontiguousarray(boards.cells), boards.mover, self.after, self.game.parameters, out)
         return out
 
-    def action_values(self, boards: Boards) -> Reals:
+    def action_values(self, boards: Boards) -> Float64Array:
         """Return the value of each move for the mover: float64[B, rows * columns], NaN where illegal."""
         out = np.empty(boards.cells.shape)
         _action_values(np.ascontiguousarray(boards.cells), boards.mover, self.after, self.game.parameters, out)
@@ -102,7 +102,7 @@ class Solution:
         optimal: NDArray[np.bool_] = values >= best - self._tie
         return optimal
 
-    def distance(self, boards: Boards) -> Integers:
+    def distance(self, boards: Boards) -> Int64Array:
         """Return the plies to the end under best play, int64[B]: winners minimise and losers maximise this distance.
 
         A drawn position ends with the full board; a finished one has distance 0.
@@ -116,11 +116,11 @@ class Solution:
         _values(cells, boards.mover, self._halved, self.game.parameters, speed)
         plies = np.count_nonzero(cells == 0, axis=1).astype(np.int64)
         plies[speed != 0] = 1 - np.log2(np.abs(speed[speed != 0])).astype(np.int64)
-        over = [rules.standing(board, self.game.parameters) != NOT_OVER for board in cells]
+        over = [rules.terminal_outcome(board, self.game.parameters) != NOT_OVER for board in cells]
         return np.where(over, 0, plies)
 
     @cached_property
-    def _halved(self) -> Reals:
+    def _halved(self) -> Float64Array:
         """The table ``after`` with results halved at every ply: 2**-d means d + 1 plies."""
         return _table(self.game, 0.5, self._cache, None)
 
@@ -144,18 +144,18 @@ class LayeredSolution(Solution):
     def __init__(self, table: layered.LayeredTable) -> None:
         self.game = table.game
         self._table = table
-        self._tie = TIE + 2 * table.error
+        self._tie = VALUE_TOLERANCE + 2 * table.error
         self.value = float(self.values(Boards.start(self.game))[0])
 
-    def values(self, boards: Boards) -> Reals:
+    def values(self, boards: Boards) -> Float64Array:
         """See :meth:`Solution.values`."""
         return self._table.values(boards)
 
-    def action_values(self, boards: Boards) -> Reals:
+    def action_values(self, boards: Boards) -> Float64Array:
         """See :meth:`Solution.action_values`."""
         return self._table.action_values(boards)
 
-    def distance(self, boards: Boards) -> Integers:
+    def distance(self, boards: Boards) -> Int64Array:
         """See :meth:`Solution.distance`."""
         return self._table.distances(boards)
 
@@ -190,11 +190,11 @@ def solve(game: Game, *, cache: bool = True, memory: int | None = None, progress
     check_size(game)
     found = _alive.get(game) if cache else None
     if found is None:
-        if game.cells > LARGEST:
+        if game.cells > MAX_CELLS:
             found = LayeredSolution(_layers(game, cache, memory, progress))
         else:
             found = Solution(game, _table(game, 1.0, cache, progress), cache)
-            if cache and found.after.nbytes < SMALLEST_KEPT:
+            if cache and found.after.nbytes < MIN_CACHED_BYTES:
                 _latest.append(found)
         if cache:
             _alive[game] = found
@@ -203,12 +203,12 @@ def solve(game: Game, *, cache: bool = True, memory: int | None = None, progress
 
 def check_size(game: Game) -> None:
     """Raise ValueError for a board too large for :func:`solve`."""
-    if game.cells > LARGEST_BY_LAYERS:
+    if game.cells > MAX_CELLS_LAYERED:
         needed = 16 * 3**game.cells
         size = f"{needed:,}" if needed < 10**15 else f"{needed:.1e}"
         raise ValueError(
             f"a board of {game.rows} x {game.columns} is too large to solve: its table of 2 x 3**{game.cells} values "
-            f"would take {size} bytes, and boards up to {LARGEST_BY_LAYERS} cells are solved. Who wins a larger one "
+            f"would take {size} bytes, and boards up to {MAX_CELLS_LAYERED} cells are solved. Who wins a larger one "
             f"without skips, evaluate.py prove may tell"
         )
 
@@ -217,14 +217,16 @@ def _layers(game: Game, cache: bool, memory: int | None, progress: Progress | No
     """Return the layers of a game, in a cache folder if the limit allows it, else in memory."""
     folder, size = None, layered.estimate(game).disk
     place = f"layers-{game.slug}", {"format": layered.FORMAT, "game": game.to_dict()}, layered.MADE_BY
-    if not (cache and layered.is_finished(game, Kept(*place).path.with_suffix(""))):  # check before evicting others
-        layered.check_memory(game, folder=cache and size <= limit(), memory=memory)
+    if not (
+        cache and layered.is_finished(game, CachedArray(*place).path.with_suffix(""))
+    ):  # check before evicting others
+        layered.check_memory(game, folder=cache and size <= max_cache_bytes(), memory=memory)
     if cache:
-        folder = kept_folder(*place, size)
+        folder = cache_folder(*place, size)
     while True:
         try:
             return layered.build(game, folder, memory=memory, progress=progress)
-        except layered.InUse:  # another process is building; its layers will be read
+        except layered.FolderLockedError:  # another process is building; its layers will be read
             time.sleep(1.0)
 
 
@@ -232,37 +234,37 @@ def _layers(game: Game, cache: bool, memory: int | None, progress: Progress | No
 # The sweep
 
 
-def _table(game: Game, discount: float, cache: bool, progress: Progress | None) -> Reals:
+def _table(game: Game, discount: float, cache: bool, progress: Progress | None) -> Float64Array:
     """Return ``after`` with results multiplied by ``discount`` at every ply, read-only."""
     kept = None
     if cache:
-        kept = Kept(
+        kept = CachedArray(
             f"solution-{game.rows}x{game.columns}-{game.win_length}-skip{game.skip_chance:g}",
             {"format": FORMAT, "game": game.to_dict(), "discount": discount},
             MADE_BY,
         )
-    after = kept_or_made(
+    after = load_or_compute(
         kept,
         (2, 3**game.cells),
         lambda: sweep(game, discount=discount, progress=progress),
-        lambda after: follows(game, after, discount),
+        lambda after: is_consistent(game, after, discount),
     )
     if progress is not None:
         progress(1.0)
     return after
 
 
-def kept_or_made(
-    kept: Kept | None,
+def load_or_compute(
+    kept: CachedArray | None,
     shape: tuple[int, ...],
-    make: Callable[[], Reals],
-    holds: Callable[[Reals], bool] = lambda found: True,
-) -> Reals:
+    make: Callable[[], Float64Array],
+    holds: Callable[[Float64Array], bool] = lambda found: True,
+) -> Float64Array:
     """Return an array float64[shape], read-only: computed, or above 4 MiB loaded from the disk cache.
 
     A cached array that fails the check ``holds`` is recomputed.
     """
-    if kept is None or 8 * math.prod(shape) < SMALLEST_KEPT:
+    if kept is None or 8 * math.prod(shape) < MIN_CACHED_BYTES:
         found = make()
     else:
         read = kept.read(shape, np.float64)
@@ -276,7 +278,7 @@ def kept_or_made(
     return found
 
 
-def follows(game: Game, after: Reals, discount: float = 1.0) -> bool:
+def is_consistent(game: Game, after: Float64Array, discount: float = 1.0) -> bool:
     """Return whether a sample of entries is consistent with their successors: the empty board and random others.
 
     Args:
@@ -286,19 +288,19 @@ def follows(game: Game, after: Reals, discount: float = 1.0) -> bool:
     """
     rng = np.random.default_rng(0)
     skip, powers = game.skip_chance, 3 ** np.arange(game.cells)
-    cells = rng.integers(1, 3, (LOOKED_AT, game.cells), np.int8)
-    cells[rng.random(cells.shape) < rng.random((LOOKED_AT, 1))] = 0
+    cells = rng.integers(1, 3, (NUM_CHECKED_ENTRIES, game.cells), np.int8)
+    cells[rng.random(cells.shape) < rng.random((NUM_CHECKED_ENTRIES, 1))] = 0
     cells[0] = 0
     for board in cells:
         key = int(board @ powers)
-        if rules.standing(board, game.parameters) != NOT_OVER:
+        if rules.terminal_outcome(board, game.parameters) != NOT_OVER:
             continue
         best = [-math.inf, -math.inf]
         for mover, sign in ((0, 1.0), (1, -1.0)):
             for cell in np.flatnonzero(rules.legal(game, board)):
                 value = float(after[mover, key + (mover + 1) * powers[cell]])
                 board[cell] = mover + 1
-                outcome = rules.standing(board, game.parameters)
+                outcome = rules.terminal_outcome(board, game.parameters)
                 board[cell] = 0
                 if outcome != NOT_OVER and value != (0.0 if outcome == DRAW else sign):
                     return False
@@ -309,7 +311,9 @@ def follows(game: Game, after: Reals, discount: float = 1.0) -> bool:
     return True
 
 
-def sweep(game: Game, *, discount: float = 1.0, average: bool = False, progress: Progress | None = None) -> Reals:
+def sweep(
+    game: Game, *, discount: float = 1.0, average: bool = False, progress: Progress | None = None
+) -> Float64Array:
     """Compute the values of all afterstates, for player_0: float64[2, 3**cells], as in :class:`Solution`.
 
     Args:
@@ -319,7 +323,7 @@ def sweep(game: Game, *, discount: float = 1.0, average: bool = False, progress:
         progress: called with the fraction done.
     """
     size = game.cells
-    low = min(LOW, size)
+    low = min(NUM_LOW_CELLS, size)
     after = np.empty((2, 3**size))
     low_bits, high_bits = _bits(game, 0, low), _bits(game, low, size)
     blocks = high_bits.shape[1]
@@ -332,7 +336,7 @@ def sweep(game: Game, *, discount: float = 1.0, average: bool = False, progress:
     return after
 
 
-def _bits(game: Game, start: int, stop: int) -> Integers:
+def _bits(game: Game, start: int, stop: int) -> Int64Array:
     """Return int64[2, 3**(stop - start)]: bits of both players' stones for all contents of the cells in the range."""
     cells = np.arange(3 ** (stop - start))
     bits = np.zeros((2, len(cells)), np.int64)
@@ -350,12 +354,12 @@ def _sweep_blocks(
     stop: int,
     size: int,
     low: int,
-    low_bits: Integers,
-    high_bits: Integers,
+    low_bits: Int64Array,
+    high_bits: Int64Array,
     discount: float,
     average: bool,
     parameters: Parameters,
-    after: Reals,
+    after: Float64Array,
 ) -> None:
     """Compute blocks ``stop - 1`` down to ``start``; all blocks above must be done.
 
@@ -372,14 +376,14 @@ def _sweep_blocks(
         for i in range(block):
             won = line_in(high_bits[0, high] | low_bits[0, i], parameters)
             lost = line_in(high_bits[1, high] | low_bits[1, i], parameters)
-            lines[i] = wide(won) + 2 * wide(lost)
+            lines[i] = int64(won) + 2 * int64(lost)
         by_first = after[0, high * block : (high + 1) * block]
         by_second = after[1, high * block : (high + 1) * block]
         _follow_low(first, second, lines, open_high, free, steps, discount, average, parameters, by_first, by_second)
 
 
 @inlined_allocating
-def _free_cells(low: int) -> tuple[Integers, Integers]:
+def _free_cells(low: int) -> tuple[Int64Array, Int64Array]:
     """Return the number of empty low cells, int64[3**low], and the key increments of player_0's stones there."""
     block = 3**low
     free, steps = np.zeros(block, np.int64), np.empty((block, low), np.int64)
@@ -394,7 +398,9 @@ def _free_cells(low: int) -> tuple[Integers, Integers]:
 
 
 @inlined
-def _follow_high(high: int, count: int, average: bool, after: Reals, first: Reals, second: Reals) -> int:
+def _follow_high(
+    high: int, count: int, average: bool, after: Float64Array, first: Float64Array, second: Float64Array
+) -> int:
     """Write the maximum or sum over stones on ``count`` high cells into ``first`` and ``second``; return the number."""
     block = len(first)
     base = high * block
@@ -422,17 +428,17 @@ def _follow_high(high: int, count: int, average: bool, after: Reals, first: Real
 
 @inlined
 def _follow_low(
-    first: Reals,
-    second: Reals,
-    lines: Integers,
+    first: Float64Array,
+    second: Float64Array,
+    lines: Int64Array,
     open_high: int,
-    free: Integers,
-    steps: Integers,
+    free: Int64Array,
+    steps: Int64Array,
     discount: float,
     average: bool,
     parameters: Parameters,
-    by_first: Reals,
-    by_second: Reals,
+    by_first: Float64Array,
+    by_second: Float64Array,
 ) -> None:
     """Compute the values of a block, by last player, from the results for high cells and stones on low cells."""
     skip = skip_chance_of(parameters)
@@ -466,19 +472,19 @@ def _follow_low(
 
 
 @inlined
-def table_key(cells: Cells) -> int:
+def table_key(cells: Int8Array) -> int:
     """Return the base-3 key of a board of up to 16 cells."""
     key = 0
     for cell in range(len(cells) - 1, -1, -1):
-        key = key * 3 + wide(cells[cell])
+        key = key * 3 + int64(cells[cell])
     return key
 
 
 @inlined
-def _best(cells: Cells, key: int, mover: int, after: Reals, parameters: Parameters) -> float:
+def _best_value(cells: Int8Array, key: int, mover: int, after: Float64Array, parameters: Parameters) -> float:
     """Return the value of the best move for the mover, on a board that is not full."""
     best = -2.0
-    step = (mover + 1) * wide(1)
+    step = (mover + 1) * int64(1)
     sign = 1.0 - 2.0 * mover
     for cell in range(len(cells)):
         if is_legal(cells, cell, parameters):
@@ -488,20 +494,22 @@ def _best(cells: Cells, key: int, mover: int, after: Reals, parameters: Paramete
 
 
 @compiled
-def _values(cells: Cells, mover: Cells, after: Reals, parameters: Parameters, out: Reals) -> None:
+def _values(cells: Int8Array, mover: Int8Array, after: Float64Array, parameters: Parameters, out: Float64Array) -> None:
     for b in range(len(cells)):
-        player = wide(mover[b])
-        if standing_in_bits(cells[b], parameters) == NOT_OVER:
-            out[b] = _best(cells[b], table_key(cells[b]), player, after, parameters)
+        player = int64(mover[b])
+        if terminal_outcome_in_bits(cells[b], parameters) == NOT_OVER:
+            out[b] = _best_value(cells[b], table_key(cells[b]), player, after, parameters)
         else:  # results do not depend on chance: both entries are equal
             out[b] = (1.0 - 2.0 * player) * after[0, table_key(cells[b])]
 
 
 @compiled
-def _action_values(cells: Cells, mover: Cells, after: Reals, parameters: Parameters, out: Reals) -> None:
+def _action_values(
+    cells: Int8Array, mover: Int8Array, after: Float64Array, parameters: Parameters, out: Float64Array
+) -> None:
     for b in range(len(cells)):
-        player = wide(mover[b])
-        over = standing_in_bits(cells[b], parameters) != NOT_OVER
+        player = int64(mover[b])
+        over = terminal_outcome_in_bits(cells[b], parameters) != NOT_OVER
         key = table_key(cells[b])
         step = player + 1
         for cell in range(cells.shape[1]):
@@ -511,13 +519,15 @@ def _action_values(cells: Cells, mover: Cells, after: Reals, parameters: Paramet
 
 
 @compiled
-def _optimal(cells: Cells, mover: Cells, after: Reals, epsilon: float, parameters: Parameters, out: Reals) -> None:
+def _optimal(
+    cells: Int8Array, mover: Int8Array, after: Float64Array, epsilon: float, parameters: Parameters, out: Float64Array
+) -> None:
     """Write equal shares for the best moves, mixed with equal shares for all, on boards that are not finished."""
     for b in range(len(cells)):
-        player = wide(mover[b])
+        player = int64(mover[b])
         sign = 1.0 - 2.0 * player
         key = table_key(cells[b])
-        least = _best(cells[b], key, player, after, parameters) - TIE
+        least = _best_value(cells[b], key, player, after, parameters) - VALUE_TOLERANCE
         optimal = 0
         legal = 0
         step = player + 1
@@ -574,7 +584,7 @@ class Optimal(Named):
             )
         return LayeredSolution(table)
 
-    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, rows * columns]."""
         if isinstance(self.solution, LayeredSolution):
             best, legal = self.solution.optimal_actions(boards), boards.legal(self.game)
@@ -585,11 +595,11 @@ class Optimal(Named):
         _optimal(cells, boards.mover, self.solution.after, self.epsilon, self.game.parameters, out)
         return out
 
-    def values(self, boards: Boards) -> Reals:
+    def values(self, boards: Boards) -> Float64Array:
         """Return the values under perfect play, float64[B], for the mover."""
         return self.solution.values(boards)
 
-    def action_values(self, boards: Boards) -> Reals:
+    def action_values(self, boards: Boards) -> Float64Array:
         """Return action values under perfect play, float64[B, rows * columns], for the mover, NaN where illegal."""
         return self.solution.action_values(boards)
 

@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 
 from baselines import reachable, solver
 from baselines.reachable import WON, count_up, reached
-from baselines.solver import LARGEST, kept_or_made, solve, sweep, table_key
+from baselines.solver import MAX_CELLS, load_or_compute, solve, sweep, table_key
 from ttt_envs import bits, rules
-from ttt_envs.array_cache import Kept, source_of
-from ttt_envs.boards import Boards, cells_of
-from ttt_envs.jit import Cells, Flags, Integers, Parameters, Reals, compiled, compiled_at_once, wide
+from ttt_envs.array_cache import CachedArray, hash_of_sources
+from ttt_envs.boards import Boards, from_keys
+from ttt_envs.jit import BoolArray, Float64Array, Int8Array, Int64Array, Parameters, compiled, compiled_at_once, int64
 from ttt_envs.policy import Policy, Values, is_colour_blind, is_symmetric
 from ttt_envs.rules import Game, is_legal
 from ttt_envs.specs import Named, make_policy
@@ -36,10 +36,10 @@ Terminal = Literal["equation", "as_published"]
 
 FORMAT = 1
 """version of the storage format"""
-MADE_BY = source_of(bits, rules, solver, reachable, sys.modules[__name__])
-LARGEST_OF_MOVES = 12
+MADE_BY = hash_of_sources(bits, rules, solver, reachable, sys.modules[__name__])
+MAX_CELLS_OF_MOVES = 12
 """Maximum number of cells for a table with a value for every move of every board."""
-LARGEST_STEADY = 1e4
+MAX_CELLS_STEADY = 1e4
 """Maximum weight for which rounding of values changes no probability by more than 1e-9."""
 CHUNK = 1 << 14
 """Number of positions per call of a policy."""
@@ -49,7 +49,7 @@ CHUNK = 1 << 14
 # Making tables
 
 
-def random_play_values(game: Game, terminal: Terminal = "equation") -> Reals:
+def random_play_values(game: Game, terminal: Terminal = "equation") -> Float64Array:
     """Return the paper's evaluation function: the expected result for player_0 if both players move at random.
 
     It is the mean over all moves, backed up from results of +1, -1 and 0 (Eqs. 1 and 2); chance weighs the next mover.
@@ -70,12 +70,12 @@ def random_play_values(game: Game, terminal: Terminal = "equation") -> Reals:
     return _table(game, "random", terminal)
 
 
-def optimal_values(game: Game, terminal: Terminal = "equation") -> Reals:
+def optimal_values(game: Game, terminal: Terminal = "equation") -> Float64Array:
     """Return the same for optimal play by both players: see :func:`random_play_values`."""
     return _table(game, "optimal", terminal)
 
 
-def learned_values(game: Game, policy: str | Policy) -> Reals:
+def learned_values(game: Game, policy: str | Policy) -> Float64Array:
     """Return a policy's values of every move: (board x action), for player_0.
 
     Args:
@@ -100,13 +100,13 @@ def learned_values(game: Game, policy: str | Policy) -> Reals:
         found = np.flatnonzero(kinds & (1 << mover)).astype(np.uint64)
         for start in range(0, len(found), CHUNK):
             some = found[start : start + CHUNK]
-            boards = Boards(cells_of(some, game), np.full(len(some), mover, np.int8))
+            boards = Boards(from_keys(some, game), np.full(len(some), mover, np.int8))
             out[mover % halves, some] = (1 - 2 * mover) * np.nan_to_num(thinker.action_values(boards))
     out.flags.writeable = False
     return out if halves == 2 else out[0]
 
 
-def values_of(game: Game, source: str, terminal: Terminal = "equation") -> Reals:
+def values_of(game: Game, source: str, terminal: Terminal = "equation") -> Float64Array:
     """Return the table of a source: ``"random"``, ``"optimal"``, or the spec string of a policy with values.
 
     Returns:
@@ -135,7 +135,7 @@ def check_source(game: Game, source: str, terminal: Terminal) -> None:
 
 def check_size(game: Game, *, moves: bool = False) -> None:
     """Raise ValueError for a board too large for a table, of positions or of moves."""
-    largest = LARGEST_OF_MOVES if moves else LARGEST
+    largest = MAX_CELLS_OF_MOVES if moves else MAX_CELLS
     if game.cells > largest:
         needed = 8 * 3**game.cells * (game.cells if moves else 1) * (2 if game.skip_chance > 0 else 1)
         size = f"{needed:,}" if needed < 10**15 else f"{needed:.1e}"
@@ -146,10 +146,10 @@ def check_size(game: Game, *, moves: bool = False) -> None:
         )
 
 
-_alive: WeakValueDictionary[tuple[Game, str, str], Reals] = WeakValueDictionary()
+_alive: WeakValueDictionary[tuple[Game, str, str], Float64Array] = WeakValueDictionary()
 
 
-def _table(game: Game, source: str, terminal: Terminal) -> Reals:
+def _table(game: Game, source: str, terminal: Terminal) -> Float64Array:
     """Return a table from memory, from the disk cache, or computed."""
     check_source(game, source, terminal)
     found = _alive.get((game, source, terminal))
@@ -158,12 +158,12 @@ def _table(game: Game, source: str, terminal: Terminal) -> Reals:
     shape = (2, 3**game.cells) if game.skip_chance > 0 else (3**game.cells,)
     content = {"format": FORMAT, "game": game.to_dict(), "source": source, "terminal": terminal}
     name = f"{source}-play-{game.rows}x{game.columns}-{game.win_length}-skip{game.skip_chance:g}"
-    table = kept_or_made(Kept(name, content, MADE_BY), shape, lambda: _made(game, source, terminal))
+    table = load_or_compute(CachedArray(name, content, MADE_BY), shape, lambda: _load_or_fill(game, source, terminal))
     _alive[game, source, terminal] = table
     return table
 
 
-def _made(game: Game, source: str, terminal: Terminal) -> Reals:
+def _load_or_fill(game: Game, source: str, terminal: Terminal) -> Float64Array:
     average = source == "random"
     after = sweep(game, average=True) if average else solve(game).after
     out = np.zeros((2 if game.skip_chance > 0 else 1, 3**game.cells))
@@ -174,12 +174,12 @@ def _made(game: Game, source: str, terminal: Terminal) -> Reals:
 @compiled
 def _fill(
     kinds: NDArray[np.uint8],
-    cells: Cells,
+    cells: Int8Array,
     parameters: Parameters,
-    after: Reals,
+    after: Float64Array,
     average: bool,
     results: bool,
-    out: Reals,
+    out: Float64Array,
 ) -> None:
     """Compute positions from afterstates: for each mover the mean, or the best, over the moves.
 
@@ -196,7 +196,7 @@ def _fill(
     for board in range(len(kinds)):
         if board > 0:
             count_up(cells)
-        kind = wide(kinds[board])
+        kind = int64(kinds[board])
         if kind >= WON:
             if results:
                 out[:, board] = after[0, board]
@@ -234,17 +234,17 @@ class Evaluation(ABC):
     halves: int
 
     @abstractmethod
-    def read(self, cells: Cells, actions: Integers | None = None, half: int = 0) -> Reals:
+    def read(self, cells: Int8Array, actions: Int64Array | None = None, half: int = 0) -> Float64Array:
         """Return single entries of a half, float64[B]: of boards int8[B, cells], with actions int64[B] if ``of_moves``.
 
-        For keys, get the boards from ``boards.cells_of(keys, game)``.
+        For keys, get the boards from ``boards.from_keys(keys, game)``.
         """
 
     @abstractmethod
-    def _children(self, half: int, cells: Cells, mover: Cells, legal: Flags) -> Reals:
+    def _children(self, half: int, cells: Int8Array, mover: Int8Array, legal: BoolArray) -> Float64Array:
         """Return the values in half ``half`` after every move, float64[B, cells], NaN where a cell is taken."""
 
-    def after_moves(self, boards: Boards) -> Reals:
+    def after_moves(self, boards: Boards) -> Float64Array:
         """Return the values after the mover's moves, float64[B, cells], for player_0, NaN where a cell is taken.
 
         With skips the value is (1 - p) f(the other moves) + p f(the same moves).
@@ -256,7 +256,7 @@ class Evaluation(ABC):
         _mix(boards.mover, 1.0 if self.of_moves else self.game.skip_chance, of_first, of_second)
         return of_first
 
-    def values(self, boards: Boards) -> Reals:
+    def values(self, boards: Boards) -> Float64Array:
         """Return the values of positions, float64[B], for player_0; for a table of moves that of the best move."""
         sign = 1.0 - 2.0 * boards.mover
         if self.of_moves:
@@ -266,7 +266,7 @@ class Evaluation(ABC):
 
 
 @compiled
-def _mix(mover: Cells, share: float, of_first: Reals, of_second: Reals) -> None:
+def _mix(mover: Int8Array, share: float, of_first: Float64Array, of_second: Float64Array) -> None:
     """Mix halves float64[B, cells] into ``of_first``: the mover's with weight ``share``, the other with the rest."""
     for b in range(len(mover)):
         first = share if mover[b] == 0 else 1.0 - share
@@ -282,25 +282,25 @@ class Table(Evaluation):
         values: from :func:`values_of`.
     """
 
-    def __init__(self, game: Game, values: Reals) -> None:
+    def __init__(self, game: Game, values: Float64Array) -> None:
         self.game = game
         self.of_moves, self.halves = shape_of(game, values)
         self.entries = values.reshape(self.halves, 3**game.cells, -1)
         """float64[halves, 3**cells, 1 or cells]"""
 
-    def read(self, cells: Cells, actions: Integers | None = None, half: int = 0) -> Reals:
+    def read(self, cells: Int8Array, actions: Int64Array | None = None, half: int = 0) -> Float64Array:
         """Return single entries of a half, float64[B]."""
         out = np.empty(len(cells))
         _read(np.ascontiguousarray(cells), actions_of(cells, actions), self.entries[half], out)
         return out
 
-    def _children(self, half: int, cells: Cells, mover: Cells, legal: Flags) -> Reals:
+    def _children(self, half: int, cells: Int8Array, mover: Int8Array, legal: BoolArray) -> Float64Array:
         out = np.empty(cells.shape)
         _table_children(cells, mover, legal, self.of_moves, self.entries[half], out)
         return out
 
 
-def shape_of(game: Game, values: Reals) -> tuple[bool, int]:
+def shape_of(game: Game, values: Float64Array) -> tuple[bool, int]:
     """Return whether a table is one of moves, and its number of halves.
 
     Raises:
@@ -316,22 +316,24 @@ def shape_of(game: Game, values: Reals) -> tuple[bool, int]:
     )
 
 
-def actions_of(cells: Cells, actions: Integers | None) -> Integers:
+def actions_of(cells: Int8Array, actions: Int64Array | None) -> Int64Array:
     """Return the actions, or zeros if there are none."""
     return np.zeros(len(cells), np.int64) if actions is None else np.ascontiguousarray(actions, np.int64)
 
 
 @compiled
-def _read(cells: Cells, actions: Integers, entries: Reals, out: Reals) -> None:
+def _read(cells: Int8Array, actions: Int64Array, entries: Float64Array, out: Float64Array) -> None:
     for b in range(len(cells)):
         out[b] = entries[table_key(cells[b]), actions[b]]
 
 
 @compiled
-def _table_children(cells: Cells, mover: Cells, legal: Flags, of_moves: bool, entries: Reals, out: Reals) -> None:
+def _table_children(
+    cells: Int8Array, mover: Int8Array, legal: BoolArray, of_moves: bool, entries: Float64Array, out: Float64Array
+) -> None:
     for b in range(len(cells)):
         key = table_key(cells[b])
-        step = wide(mover[b]) + 1
+        step = int64(mover[b]) + 1
         for cell in range(cells.shape[1]):
             if not legal[b, cell]:
                 out[b, cell] = np.nan
@@ -361,17 +363,17 @@ class Softmax:
         self.evaluation = evaluation
         self.w = w
 
-    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, rows * columns]."""
         after = self.evaluation.after_moves(boards)
         _softmax(boards.mover, self.w, after)
         return after
 
-    def values(self, boards: Boards) -> Reals:
+    def values(self, boards: Boards) -> Float64Array:
         """Return the evaluation of positions, float64[B], for the mover."""
         return np.asarray((1.0 - 2.0 * boards.mover) * self.evaluation.values(boards))
 
-    def action_values(self, boards: Boards) -> Reals:
+    def action_values(self, boards: Boards) -> Float64Array:
         """Return the evaluation after each move, float64[B, rows * columns], for the mover, NaN where illegal."""
         return np.asarray((1.0 - 2.0 * boards.mover)[:, None] * self.evaluation.after_moves(boards))
 
@@ -388,7 +390,7 @@ def check_weight(w: float) -> None:
 
 
 @compiled_at_once
-def _softmax(mover: Cells, w: float, values: Reals) -> None:
+def _softmax(mover: Int8Array, w: float, values: Float64Array) -> None:
     """Convert values for player_0, float64[B, cells] with NaN for taken cells, to probabilities, in place."""
     for b in range(len(values)):
         weight = w if mover[b] == 0 else -w
@@ -450,12 +452,12 @@ class TablePolicy(NamedSoftmax):
     @property
     def symmetric(self) -> bool:
         """Whether the policy is equivariant: the values are, and the weight is too small to reveal rounding."""
-        return self.w <= LARGEST_STEADY and (not is_policy(self.source) or is_symmetric(self._thinker))
+        return self.w <= MAX_CELLS_STEADY and (not is_policy(self.source) or is_symmetric(self._thinker))
 
     @property
     def colour_blind(self) -> bool:
         """Whether the policy is colour-blind, by the same conditions."""
-        return self.w <= LARGEST_STEADY and (not is_policy(self.source) or is_colour_blind(self._thinker))
+        return self.w <= MAX_CELLS_STEADY and (not is_policy(self.source) or is_colour_blind(self._thinker))
 
     @cached_property
     def _thinker(self) -> Policy:

@@ -40,12 +40,12 @@ from evaluation.exact import exploitability
 from learners.alpha_zero import AlphaZeroConfig, AlphaZeroSearch
 from learners.alpha_zero.config import value_scale_of
 from learners.alpha_zero.learner import AlphaZero
-from learners.alpha_zero.policy import TOGETHER, MeanJudge
-from learners.alpha_zero.self_play import Lessons, play_block
-from learners.training import initial_rng
-from ttt_apps.studies.alpha_zero.training_runs import as_run, taught
+from learners.alpha_zero.policy import CHUNK_SIZE, SymmetrizedEvaluator
+from learners.alpha_zero.self_play import TrainingExamples, play_block
+from learners.training import make_initial_rng
+from ttt_apps.studies.alpha_zero.training_runs import temporary_run, training_unit
 from ttt_envs.boards import Boards
-from ttt_envs.jit import Reals
+from ttt_envs.jit import Float64Array
 from ttt_envs.policy import Policy, best_shares
 from ttt_envs.rules import Game
 
@@ -65,19 +65,19 @@ class Searching(NamedTuple):
     pure: bool = True
     colour_blind: bool = True
 
-    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return the move that the search selects."""
         out = np.empty(boards.cells.shape)
-        for start in range(0, len(out), TOGETHER):
-            rows = slice(start, start + TOGETHER)
+        for start in range(0, len(out), CHUNK_SIZE):
+            rows = slice(start, start + CHUNK_SIZE)
             asked = Boards(boards.cells[rows], boards.mover[rows])
             search = GumbelSearch(
                 self.learner.game,
                 asked,
-                MeanJudge(self.learner),
+                SymmetrizedEvaluator(self.learner),
                 simulations=SIMULATIONS,
-                considered=AlphaZeroSearch.considered,
-                visit_scale=AlphaZeroSearch.visit_scale,
+                max_num_considered_actions=AlphaZeroSearch.max_num_considered_actions,
+                maxvisit_init=AlphaZeroSearch.maxvisit_init,
                 value_scale=value_scale_of(self.learner.game),
             )
             out[rows] = search.probabilities()
@@ -241,7 +241,7 @@ TRAININGS = {
         (Asked("the net", net_alone, 0.02, 600.0),),
         seconds=600.0,
         # suits a long training
-        settings=AlphaZeroConfig(learning_rate_decay=0.0003, replay_size=150_000),
+        settings=AlphaZeroConfig(learning_rate_decay=0.0003, buffer_size=150_000),
     ),
 }
 
@@ -273,7 +273,9 @@ class Thought:
 def measure_thought(name: str, rounds: int, seconds: float) -> Thought:
     """Measure searches of empty boards."""
     game, images = PLAYED[name]
-    with as_run(taught("alpha-zero", game, 1, 0), AlphaZeroConfig().build(game, initial_rng(0))) as path:
+    with temporary_run(
+        training_unit("alpha-zero", game, 1, 0), AlphaZeroConfig().build(game, make_initial_rng(0))
+    ) as path:
         search = AlphaZeroSearch(game, str(path), simulations=SIMULATIONS, images=images)
         search.search(Boards.start(game, 1))
     stretches = [asked(partial(search.search, Boards.start(game, count)), count) for count in AT_ONCE]
@@ -322,7 +324,7 @@ TOGETHER_IN_SELF_PLAY = 1_024
 def weights_of(simulations: int) -> tuple[AlphaZeroConfig, AlphaZero]:
     """Return an untrained learner."""
     config = AlphaZeroConfig(simulations=simulations, hidden=SMALL, lines=False)
-    return config, config.build(Game(), initial_rng(0))
+    return config, config.build(Game(), make_initial_rng(0))
 
 
 def simulations_made(search: GumbelSearch) -> int:
@@ -334,7 +336,7 @@ def our_self_play(simulations: int, count_moves: bool = False) -> Stretch:
     config, learner = weights_of(simulations)
     rng, seeds = np.random.default_rng(0), iter(range(1 << 30))
 
-    def play() -> Lessons:
+    def play() -> TrainingExamples:
         return play_block(config, learner.game, learner.to_arrays(), next(seeds), range(TOGETHER_IN_SELF_PLAY))
 
     # count the simulations that a search really makes, in positions of real games
@@ -344,9 +346,9 @@ def our_self_play(simulations: int, count_moves: bool = False) -> Stretch:
         Boards(seen, np.zeros(len(seen), np.int8)),
         learner,
         simulations=simulations,
-        considered=config.considered,
+        max_num_considered_actions=config.max_num_considered_actions,
         noise=rng.gumbel(size=seen.shape),
-        visit_scale=config.visit_scale,
+        maxvisit_init=config.maxvisit_init,
         value_scale=config.value_scale_of(learner.game),
     )
     of_a_move = 1.0 if count_moves else simulations_made(search) / len(seen)
@@ -364,9 +366,9 @@ def our_search(simulations: int) -> Stretch:
             boards,
             learner,
             simulations=simulations,
-            considered=config.considered,
+            max_num_considered_actions=config.max_num_considered_actions,
             noise=rng.gumbel(size=boards.cells.shape),
-            visit_scale=config.visit_scale,
+            maxvisit_init=config.maxvisit_init,
             value_scale=config.value_scale_of(learner.game),
         )
         return simulations_made(search)
@@ -617,11 +619,11 @@ class Theirs:
     def __init__(self, learner: TheirLearner, search: bool) -> None:
         self._learner, self._search = learner, search
 
-    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return the moves of highest probability, or of most visits."""
         return best_shares(np.array([self._shares(cells) for cells in boards.cells]).reshape(boards.cells.shape))
 
-    def _shares(self, cells: np.ndarray[Any, Any]) -> Reals:
+    def _shares(self, cells: np.ndarray[Any, Any]) -> Float64Array:
         state = self._learner.game.new_initial_state()
         first, second = (np.flatnonzero(cells == stone) for stone in (1, 2))
         for number in range(len(first) + len(second)):  # neither has won, so any order is valid

@@ -24,7 +24,7 @@ from evaluation import exact
 from evaluation.exact import exploitability
 from ttt_envs.boards import Boards
 from ttt_envs.policy import Policy
-from ttt_envs.rules import Game, windows, winner
+from ttt_envs.rules import Game, winner, winning_lines
 from ttt_envs.symmetry import symmetries
 
 PACKAGES = ("numpy", "numba", "open_spiel")
@@ -100,7 +100,7 @@ def compiled_c() -> ctypes.CDLL:
 
 def c_values() -> Ask:
     """Return the same values by a plain loop in C."""
-    masks = np.array([sum(1 << cell for cell in line) for line in windows(SKIP_4).tolist()], np.int64)
+    masks = np.array([sum(1 << cell for cell in line) for line in winning_lines(SKIP_4).tolist()], np.int64)
 
     def ask() -> Any:
         after = np.empty((2, 3**SKIP_4.cells))
@@ -133,7 +133,7 @@ def compiled_layers() -> ctypes.CDLL:
 
 def c_layers() -> Ask:
     """Return the layers in C: classes of the mover's sets by ranks of the other's, in float64 as ours."""
-    masks = np.array([sum(1 << cell for cell in line) for line in windows(SKIP_4).tolist()], np.int64)
+    masks = np.array([sum(1 << cell for cell in line) for line in winning_lines(SKIP_4).tolist()], np.int64)
     moves = np.ascontiguousarray(symmetries(SKIP_4))
 
     def ask() -> None:
@@ -179,11 +179,11 @@ def asked_about_all() -> Ask:
     ours = exploitability(SKIP_4, net())
 
     def ask() -> None:
-        most, exact.KEPT = exact.KEPT, 0
+        most, exact.MAX_CACHE_BYTES = exact.MAX_CACHE_BYTES, 0
         try:
             close(ours, exploitability(SKIP_4, Hidden(net())))  # compared here, as it takes minutes
         finally:
-            exact.KEPT = most
+            exact.MAX_CACHE_BYTES = most
 
     return ask
 

@@ -27,12 +27,12 @@ from baselines.endgame import build, open_table
 from baselines.expectiminimax import Expectiminimax, Search
 from baselines.mcts import MCTS
 from baselines.opening_book import Made, OpeningBook, make_book
-from baselines.timed import Clock, Plan, think
+from baselines.timed import Clock, Plan, run_until
 from baselines.timed.interruptible import TABLE_MIB, begin_timed
 from evaluation.timed_match import play_timed_pairs
 from ttt_envs.boards import Boards
 from ttt_envs.policy import Policy
-from ttt_envs.rules import NOT_OVER, Game, standing
+from ttt_envs.rules import NOT_OVER, Game, terminal_outcome
 
 PACKAGES = ("numpy", "numba", "joblib")
 AT_LEAST = 0.97
@@ -48,7 +48,7 @@ def by_the_clock(game: Game, policy: Policy, depth: int, amount: float) -> Stret
 
     def work() -> float:
         search = begin_timed(policy, position, np.uint64(0), None, perf_counter)
-        think(search, plan, perf_counter(), perf_counter)
+        run_until(search, plan, perf_counter(), perf_counter)
         return amount
 
     return timed(work)
@@ -221,7 +221,7 @@ def boards_of(game: Game, seed: int, most: int, least: int = 0) -> Boards:
     for ply in range(most - 1):
         rows = np.flatnonzero(stones > ply)
         cells[rows, order[rows, ply]] = 1 + ply % 2
-    goes_on = np.array([standing(board, game.parameters) == NOT_OVER for board in cells])
+    goes_on = np.array([terminal_outcome(board, game.parameters) == NOT_OVER for board in cells])
     return Boards(cells, (stones % 2).astype(np.int8)).take(np.flatnonzero(goes_on)[:AT_ONCE])
 
 

@@ -24,8 +24,8 @@ from rich.box import MARKDOWN
 from rich.table import Table
 
 from learners import LEARNERS
-from learners.config import Builder
-from learners.training import initial_rng, train
+from learners.config import TransitionLearnerConfig
+from learners.training import make_initial_rng, train
 from ttt_envs.rules import Game
 from ttt_envs.specs import load_object
 
@@ -43,7 +43,7 @@ def our_learner(name: str, opponent: str, game: Game | None = None, **settings: 
     config = load_object(LEARNERS[name])(**settings)
 
     def play(games: int) -> None:
-        learner = config.build(game or Game(), initial_rng(0))
+        learner = config.build(game or Game(), make_initial_rng(0))
         train(learner, opponent, games, batch=config.batch, seed=0)
 
     return play
@@ -198,7 +198,7 @@ def rates_of_boards(_: str, rounds: int, seconds: float) -> dict[str, dict[str, 
     found: dict[str, dict[str, Spread]] = {}
     games = max(300, int(20_000 * seconds))
     for name, path in LEARNERS.items():
-        if not issubclass(load_object(path), Builder):
+        if not issubclass(load_object(path), TransitionLearnerConfig):
             continue
         found[name] = {}
         for size, win_length in BOARDS:

@@ -30,10 +30,10 @@ from rich.table import Table
 
 from evaluation.cost import processor
 from evaluation.match import Score, play_pairs
-from learners.imitation import lesson_of
+from learners.imitation import play_training_games
 from ttt_envs import parallel
-from ttt_envs.jit import Reals
-from ttt_envs.parallel import TASK_S, Cluster, Jobs, do_blocks
+from ttt_envs.jit import Float64Array
+from ttt_envs.parallel import TASK_S, Cluster, Jobs, map_blocks
 from ttt_envs.rules import Game
 
 SKIP_5 = Game(5, 5, 4, 0.1)
@@ -49,7 +49,7 @@ def match_block(seed: int) -> Score:
 
 
 def teacher_block(numbers: range) -> Any:
-    return lesson_of(SKIP_5, "expectiminimax:depth=3", 0.0, 0, numbers)
+    return play_training_games(SKIP_5, "expectiminimax:depth=3", 0.0, 0, numbers)
 
 
 def nothing(number: int) -> int:
@@ -72,12 +72,14 @@ WORK: dict[str, tuple[Callable[[Any], Any], Callable[[int], list[tuple[Any]]]]] 
 def seconds(function: Callable[..., Any], blocks: Sequence[Any], jobs: Jobs) -> float:
     """Return the wall seconds of all blocks."""
     begun = perf_counter()
-    for _ in do_blocks(function, blocks, jobs):
+    for _ in map_blocks(function, blocks, jobs):
         pass
     return perf_counter() - begun
 
 
-def simulate(times: Reals, workers: int, hand_out_s: float, together_s: float, rng: np.random.Generator) -> float:
+def simulate(
+    times: Float64Array, workers: int, hand_out_s: float, together_s: float, rng: np.random.Generator
+) -> float:
     """Return the efficiency of workers at a job of ``JOB_S`` seconds: its work, over workers times its wall time.
 
     Args:

@@ -23,7 +23,7 @@ from rich.table import Table
 
 from baselines.expectiminimax import Pruning, Search
 from ttt_envs.boards import Boards
-from ttt_envs.rules import Game, windows
+from ttt_envs.rules import Game, winning_lines
 
 PACKAGES = ("numpy", "numba")
 
@@ -56,7 +56,7 @@ def compared_first(game: Game) -> tuple[list[list[int]], int]:
         step = window[1] - window[0]
         return step in (1, edge) or any(set(window) <= diagonal for diagonal in main)
 
-    ordered = sorted(windows(game).tolist(), key=lambda window: not is_compared(window))
+    ordered = sorted(winning_lines(game).tolist(), key=lambda window: not is_compared(window))
     return ordered, sum(map(is_compared, ordered))
 
 
@@ -154,9 +154,9 @@ TEACHER_WORK = (
     "f'{len(ask(25).value)} positions'",
 )
 TEACHER_BEFORE = """
-from learners.imitation import lesson_of
+from learners.imitation import play_training_games
 from ttt_envs.rules import Game
-ask = lambda count: lesson_of(Game(6, 6, 4, 0.25), 'expectiminimax:depth=3,width=15', 0.0, 0, range(count))
+ask = lambda count: play_training_games(Game(6, 6, 4, 0.25), 'expectiminimax:depth=3,width=15', 0.0, 0, range(count))
 ask(1)  # compiles
 """
 

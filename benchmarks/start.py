@@ -48,10 +48,10 @@ Answers(Root(None)).warm()
 """
 BOARD = """
 from ttt_apps.explorer.api import Answers
-from ttt_apps.explorer.schemas import LineAsked, Root
+from ttt_apps.explorer.schemas import LineRequest, Root
 answers = Answers(Root(None))
 answers.about()
-answers.replay(LineAsked.model_validate({"game": {"rows": 3, "columns": 3, "win_length": 3, "skip_chance": 0.0}}))
+answers.replay(LineRequest.model_validate({"game": {"rows": 3, "columns": 3, "win_length": 3, "skip_chance": 0.0}}))
 """
 TRAIN = ("train.py", "--quiet", "--overwrite", "--out", "{folder}/run", "--learner", "q-learning")
 ROWS: dict[str, tuple[tuple[str, ...], float | None, bool]] = {

@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 
 from baselines.opening_book import Book, Canonical, Made, check_plies, make_book
-from evaluation.games import PlayedGame, read_either
+from evaluation.games import PlayedGame, read_any_format
 from evaluation.result_store import Unit, do_units
-from ttt_envs.boards import Boards, cells_of
-from ttt_envs.jit import Integers, Keys
+from ttt_envs.boards import Boards, from_keys
+from ttt_envs.jit import Int64Array, UInt64Array
 from ttt_envs.parallel import Jobs
 from ttt_envs.policy import Policy, Values
-from ttt_envs.rules import DRAW, NOT_OVER, Game, standing
+from ttt_envs.rules import DRAW, NOT_OVER, Game, terminal_outcome
 from ttt_envs.specs import make_policy
 
-AT_ONCE = 1 << 14
+CHUNK_SIZE = 1 << 14
 """Number of moves counted at once."""
 IN_A_UNIT = 256
 """Number of positions per unit of work."""
@@ -48,7 +48,7 @@ def book_of_games(
     caused by a move.
 
     Args:
-        logs: files of games, see :func:`evaluation.games.read_either`; all of one game.
+        logs: files of games, see :func:`evaluation.games.read_any_format`; all of one game.
         plies: number of stones on a board from which on the book is empty.
         minimum: minimum number of games in which a move was made.
         player: include only the moves of this player, named as in the logs.
@@ -65,7 +65,7 @@ def book_of_games(
 
     def games() -> Iterator[PlayedGame]:
         for log in logs:
-            for played in read_either(log, tell=tell):
+            for played in read_any_format(log, tell=tell):
                 if not found:
                     found.append(played.game)
                 if played.game != found[0]:
@@ -88,12 +88,12 @@ def book_of_games(
                 if player in (None, played.players[position.mover]):
                     became = 1 if played.result == DRAW else 0 if played.result == position.mover else 2
                     rows.append((position.cells, position.mover, action, became))
-            if len(rows) >= AT_ONCE:
-                yield _made(rows)
+            if len(rows) >= CHUNK_SIZE:
+                yield _to_made(rows)
                 counts["moves"] += len(rows)
                 rows = []
         if rows:
-            yield _made(rows)
+            yield _to_made(rows)
             counts["moves"] += len(rows)
 
     parts = made()
@@ -103,18 +103,18 @@ def book_of_games(
             raise ValueError("there is no game in these logs: name others")
         who = "" if player is None else f" in which {player} moves"
         raise ValueError(f"there is no finished game{who} in these logs: name others")
-    book = make_book(found[0], _chain(first, parts), plies=plies, minimum=minimum)
+    book = make_book(found[0], _chain_made(first, parts), plies=plies, minimum=minimum)
     progress(counts["read"])
     book.games = counts["taken"]
     return book
 
 
-def _chain(first: Made, rest: Iterable[Made]) -> Iterator[Made]:
+def _chain_made(first: Made, rest: Iterable[Made]) -> Iterator[Made]:
     yield first
     yield from rest
 
 
-def _made(rows: Sequence[tuple[Any, int, int, int]]) -> Made:
+def _to_made(rows: Sequence[tuple[Any, int, int, int]]) -> Made:
     cells, movers, actions, became = zip(*rows, strict=True)
     results = np.zeros((len(rows), 3), np.int64)
     results[np.arange(len(rows)), became] = 1
@@ -138,7 +138,7 @@ def early_positions(game: Game, plies: int) -> Iterator[Boards]:
         for cell in range(game.cells):
             cells, mover = boards.take(boards.legal(game)[:, cell])
             cells[:, cell] = mover + 1
-            goes_on = np.array([standing(board, game.parameters) == NOT_OVER for board in cells], np.bool_)
+            goes_on = np.array([terminal_outcome(board, game.parameters) == NOT_OVER for board in cells], np.bool_)
             if not goes_on.any():
                 continue
             turns = (mover[goes_on],) if game.skip_chance > 0 else ()
@@ -146,7 +146,7 @@ def early_positions(game: Game, plies: int) -> Iterator[Boards]:
                 parts.append(Canonical.of(Boards(cells[goes_on], next_mover), game).keys)
         if not parts:
             return
-        own = cells_of(np.unique(np.concatenate(parts), axis=0), game)
+        own = from_keys(np.unique(np.concatenate(parts), axis=0), game)
         boards = Boards(own, np.zeros(len(own), np.int8))
 
 
@@ -185,14 +185,18 @@ def book_of_search(
     total, done = sum(len(unit["keys"]) for unit in units), 0
     values: dict[int, Any] = {}
     work = do_units(
-        partial(_think, game, policy), units, folder, {**made_by, "game": game.to_dict(), "policy": policy}, jobs=jobs
+        partial(_search_positions, game, policy),
+        units,
+        folder,
+        {**made_by, "game": game.to_dict(), "policy": policy},
+        jobs=jobs,
     )
     with closing(work) as results:
         for number, result in results:
             values[number] = result
             done += len(units[number]["keys"])
             progress(done, total)
-    parts = (_valued(game, units[number]["keys"], values[number]) for number in range(len(units)))
+    parts = (_with_values(game, units[number]["keys"], values[number]) for number in range(len(units)))
     return make_book(game, parts, plies=plies)
 
 
@@ -205,22 +209,22 @@ def _thinker(policy: Policy, spec: str) -> Values:
     return policy
 
 
-def _boards(game: Game, found: Any) -> Boards:
-    own = cells_of(np.array(found, np.uint64).reshape(len(found), -1), game)
+def _to_boards(game: Game, found: Any) -> Boards:
+    own = from_keys(np.array(found, np.uint64).reshape(len(found), -1), game)
     return Boards(own, np.zeros(len(own), np.int8))
 
 
-def _think(game: Game, policy: str, unit: Unit) -> list[list[float | None]]:
+def _search_positions(game: Game, policy: str, unit: Unit) -> list[list[float | None]]:
     """Return the action values of some positions, from the mover's view, None where there is none."""
-    values = _thinker(make_policy(policy, game), policy).action_values(_boards(game, unit["keys"]))
+    values = _thinker(make_policy(policy, game), policy).action_values(_to_boards(game, unit["keys"]))
     return [[None if np.isnan(value) else float(value) for value in row] for row in values]
 
 
-def _valued(game: Game, found: Keys, values: Any) -> Made:
+def _with_values(game: Game, found: UInt64Array, values: Any) -> Made:
     known = np.array(values, np.float64)
     row, action = np.nonzero(~np.isnan(known))
     wins = np.rint(WORTH * (1 + np.clip(known[row, action], -1, 1)) / 2).astype(np.int64)
-    return Made(_boards(game, found).take(row), action, np.stack([wins, np.zeros_like(wins), WORTH - wins], axis=1))
+    return Made(_to_boards(game, found).take(row), action, np.stack([wins, np.zeros_like(wins), WORTH - wins], axis=1))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -238,7 +242,7 @@ class Leaving:
     """
 
     stones: int | None
-    results: Integers
+    results: Int64Array
 
 
 def leaving(book: Book, games: Iterable[PlayedGame], player: str) -> list[Leaving]:
@@ -252,7 +256,7 @@ def leaving(book: Book, games: Iterable[PlayedGame], player: str) -> list[Leavin
     Raises:
         ValueError: a game of another kind.
     """
-    found: dict[int | None, Integers] = {}
+    found: dict[int | None, Int64Array] = {}
     for played in games:
         if played.game != book.game:
             raise ValueError(f"a game is of {played.game}, and the book is of {book.game}: name other games")

@@ -7,10 +7,10 @@ from typing import NamedTuple
 from baselines.compression import Compressed
 from baselines.tables import Softmax, Table
 from evaluation.exact import exploitability, match_outcome, regret
-from evaluation.policy_cache import kept
+from evaluation.policy_cache import cached
 
 
-class Grade(NamedTuple):
+class CompressionQuality(NamedTuple):
     """Size and error of a compressed table, and the exact strength of its softmax policy."""
 
     rank: int
@@ -30,7 +30,7 @@ class Grade(NamedTuple):
         return self.win, self.draw, self.loss
 
 
-def grade(full: Softmax, compressed: Compressed, *, made_again: bool = False) -> Grade:
+def compression_quality(full: Softmax, compressed: Compressed, *, made_again: bool = False) -> CompressionQuality:
     """Evaluate a compressed table with the softmax weight of the whole one.
 
     Args:
@@ -39,8 +39,8 @@ def grade(full: Softmax, compressed: Compressed, *, made_again: bool = False) ->
         made_again: play by the reconstructed table, not by the factors: the same policy, faster on large boards.
     """
     game = compressed.game
-    policy = kept(Softmax(Table(game, compressed.table()) if made_again else compressed, full.w), game)
-    return Grade(
+    policy = cached(Softmax(Table(game, compressed.table()) if made_again else compressed, full.w), game)
+    return CompressionQuality(
         compressed.rank,
         compressed.stored_numbers,
         compressed.compression_ratio,

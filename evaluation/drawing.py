@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from evaluation.statistics import Interval
-from ttt_envs.files import write_whole
-from ttt_envs.jit import Reals
+from ttt_envs.files import write_atomically
+from ttt_envs.jit import Float64Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,7 +38,7 @@ IN_PAGE = (4.8, 3.0)
 """Default figure size in a page, in inches: on a narrow screen its text matches the page's small print."""
 NEAR_ZERO = 1e-3
 """Threshold below which an axis of distances is linear, so that it can show 0."""
-LONGEST_NAME = 30
+MAX_NAME_LENGTH = 30
 """Maximum length of a name beside its mark, in characters."""
 
 _INK = "#010203"
@@ -74,11 +74,11 @@ def save_picture(path: Path, draw: Draw) -> list[Path]:
     Raises:
         ValueError: there is no matplotlib.
     """
-    figure = _drawn(draw, (8.0, 4.5), "black")
+    figure = _render_figure(draw, (8.0, 4.5), "black")
     written = []
     for form, settings in (("png", {"dpi": 120}), ("svg", {})):
         to = path.with_suffix(f".{form}")
-        write_whole(to, lambda file, form=form, settings=settings: _save(figure, file, form, **settings))
+        write_atomically(to, lambda file, form=form, settings=settings: _save(figure, file, form, **settings))
         written.append(to)
     return written
 
@@ -98,7 +98,7 @@ def as_svg(draw: Draw, name: str, label: str, size: tuple[float, float] = IN_PAG
     Raises:
         ValueError: there is no matplotlib.
     """
-    figure = _drawn(draw, size, _INK)
+    figure = _render_figure(draw, size, _INK)
     figure.patch.set_alpha(0)
     for axes in figure.axes:
         axes.patch.set_alpha(0)
@@ -117,7 +117,7 @@ def as_svg(draw: Draw, name: str, label: str, size: tuple[float, float] = IN_PAG
     )
 
 
-def curves(lines: Sequence[Line], x_label: str, y_label: str, *, distances: bool) -> Draw:
+def draw_curves(lines: Sequence[Line], x_label: str, y_label: str, *, distances: bool) -> Draw:
     """Return a plot of curves by games: a logarithmic axis, and the legend above the plot.
 
     Args:
@@ -136,7 +136,7 @@ def curves(lines: Sequence[Line], x_label: str, y_label: str, *, distances: bool
                 marker="." if few else None, ms=4,
             )  # fmt: skip
         axes.set(xlabel=x_label, ylabel=y_label)
-        _log_axis(axes, [x for line in lines for x in line.x])
+        _set_log_axis(axes, [x for line in lines for x in line.x])
         if distances:
             top = max((y for line in lines for y in line.y), default=1.0)
             axes.set_yscale("symlog", linthresh=NEAR_ZERO, linscale=0.5)
@@ -160,7 +160,7 @@ class Reach(NamedTuple):
     """whether it is highlighted"""
 
 
-def reaches(rows: Sequence[Reach], x_label: str, zero: float | None = None) -> Draw:
+def draw_intervals(rows: Sequence[Reach], x_label: str, zero: float | None = None) -> Draw:
     """Return a plot of estimates with their intervals, one below the other, the first one on top.
 
     Args:
@@ -177,7 +177,7 @@ def reaches(rows: Sequence[Reach], x_label: str, zero: float | None = None) -> D
         for place, row in zip(places, rows, strict=True):
             colour = LOSS if row.marked else WIN
             axes.errorbar(
-                [row.value.mean], [place], xerr=arms([row.value]) if row.value.low < row.value.high else None,
+                [row.value.mean], [place], xerr=error_bars([row.value]) if row.value.low < row.value.high else None,
                 fmt="D" if row.marked else "o", color=colour,
                 ms=6 if row.marked else 4.5, lw=2.2 if row.marked else 1.6, capsize=3,
             )  # fmt: skip
@@ -190,12 +190,14 @@ def reaches(rows: Sequence[Reach], x_label: str, zero: float | None = None) -> D
     return draw
 
 
-def tall(rows: int) -> tuple[float, float]:
+def figure_size(rows: int) -> tuple[float, float]:
     """Return the figure size in inches for this number of rows."""
     return IN_PAGE[0], 0.75 + 0.24 * rows
 
 
-def walk_between(x: Sequence[float], y: Sequence[float], low: float, high: float, x_label: str, y_label: str) -> Draw:
+def draw_random_walk(
+    x: Sequence[float], y: Sequence[float], low: float, high: float, x_label: str, y_label: str
+) -> Draw:
     """Return a plot of a curve that stops when it leaves two bounds.
 
     Args:
@@ -213,12 +215,12 @@ def walk_between(x: Sequence[float], y: Sequence[float], low: float, high: float
         axes.plot(x[-1:], y[-1:], "D", color=WIN if y[-1] >= high else LOSS if y[-1] <= low else DRAW, ms=6)
         reach = max(high, -low, *map(abs, y))
         axes.set(xlabel=x_label, ylabel=y_label, ylim=(-1.15 * reach, 1.15 * reach), xlim=(0, None))
-        axes.xaxis.set_major_formatter(lambda value, _: _short(value))
+        axes.xaxis.set_major_formatter(lambda value, _: _format_count(value))
 
     return draw
 
 
-class Priced(NamedTuple):
+class CostPoint(NamedTuple):
     """A point of value and cost."""
 
     name: str
@@ -229,7 +231,7 @@ class Priced(NamedTuple):
     marked: bool = False
 
 
-def front(points: Sequence[Priced], x_label: str, y_label: str) -> Draw:
+def draw_pareto_front(points: Sequence[CostPoint], x_label: str, y_label: str) -> Draw:
     """Return a plot of value by cost, on a log scale, with the Pareto front.
 
     Args:
@@ -245,7 +247,7 @@ def front(points: Sequence[Priced], x_label: str, y_label: str) -> Draw:
         for one in points:
             colour = LOSS if one.marked else WIN
             axes.errorbar(
-                [one.cost], [one.value.mean], yerr=arms([one.value]) if one.value.low < one.value.high else None,
+                [one.cost], [one.value.mean], yerr=error_bars([one.value]) if one.value.low < one.value.high else None,
                 fmt="D" if one.marked else "o", color=colour, ms=7 if one.marked else 5, capsize=3, lw=1.4,
                 mfc=colour if one.front or one.marked else "none",
             )  # fmt: skip
@@ -264,10 +266,10 @@ def front(points: Sequence[Priced], x_label: str, y_label: str) -> Draw:
 def _name(text: str) -> str:
     """Return a name for a figure: shortened, in characters that the font has."""
     shown = "".join(letter if letter.isprintable() and ord(letter) < 0x250 else "?" for letter in text)
-    return shown if len(shown) <= LONGEST_NAME else f"{shown[: LONGEST_NAME - 3]}..."
+    return shown if len(shown) <= MAX_NAME_LENGTH else f"{shown[: MAX_NAME_LENGTH - 3]}..."
 
 
-def _log_axis(axes: Axes, x: Sequence[float]) -> None:
+def _set_log_axis(axes: Axes, x: Sequence[float]) -> None:
     """Set a logarithmic axis with integer ticks, which includes 0 if needed."""
     from matplotlib.ticker import FixedLocator, NullLocator
 
@@ -287,10 +289,10 @@ def _log_axis(axes: Axes, x: Sequence[float]) -> None:
         marks = [0.0, *marks]
     axes.xaxis.set_major_locator(FixedLocator(marks or [low, high]))
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(lambda value, _: _short(value))
+    axes.xaxis.set_major_formatter(lambda value, _: _format_count(value))
 
 
-def _short(value: float) -> str:
+def _format_count(value: float) -> str:
     """Abbreviate a number of games."""
     for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if value >= size:
@@ -298,7 +300,7 @@ def _short(value: float) -> str:
     return f"{value:g}"
 
 
-def _drawn(draw: Draw, size: tuple[float, float], ink: str) -> Figure:
+def _render_figure(draw: Draw, size: tuple[float, float], ink: str) -> Figure:
     check_pictures()
     from cycler import cycler
     from matplotlib import rc_context
@@ -325,13 +327,13 @@ def _save(figure: Figure, file: Any, form: str, **settings: Any) -> None:
         figure.savefig(file, format=form, metadata=nothing, **settings)
 
 
-def arms(intervals: Sequence[Interval]) -> Reals:
+def error_bars(intervals: Sequence[Interval]) -> Float64Array:
     """Return the extents of intervals below and above their means, float64[2, N], as matplotlib error bars."""
     # rounding may give -1e-17 for zero
     return np.maximum(0.0, [[one.mean - one.low for one in intervals], [one.high - one.mean for one in intervals]])
 
 
-def means(intervals: Sequence[Interval]) -> list[float]:
+def interval_means(intervals: Sequence[Interval]) -> list[float]:
     """Return the means of the intervals."""
     return [one.mean for one in intervals]
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from evaluation.match import Score
 from evaluation.statistics import NORMAL, Interval
-from ttt_envs.jit import Integers, Reals
+from ttt_envs.jit import Float64Array, Int64Array
 
 Model = Literal["pentanomial", "trinomial"]
 
@@ -62,7 +62,7 @@ def likelihood_of_superiority(score: Score) -> float:
     return NORMAL.cdf((mean - 0.5) / math.sqrt(variance / total))
 
 
-def how_sure(score: Score) -> dict[str, Any]:
+def interval_from_pairs(score: Score) -> dict[str, Any]:
     """Return the Elo interval and the likelihood of superiority, JSON-ready; docs/files.md documents the keys."""
     rating = elo(score)._asdict()
     return {
@@ -75,7 +75,7 @@ def how_sure(score: Score) -> dict[str, Any]:
 # The exact distribution of net scores
 
 
-def pair_chances(win: float, draw: float) -> Reals:
+def pair_probabilities(win: float, draw: float) -> Float64Array:
     """Return float64[5]: the probabilities that a pair between equal players ends -2, -1, 0, 1, 2 for one of them.
 
     Args:
@@ -94,7 +94,7 @@ def pair_chances(win: float, draw: float) -> Reals:
     return np.array([lose * win, one, win * win + lose * lose + draw * draw, one, win * lose])
 
 
-def net_score(chances: Sequence[float] | Reals, pairs: int) -> Reals:
+def net_score(chances: Sequence[float] | Float64Array, pairs: int) -> Float64Array:
     """Return float64[4 * pairs + 1]: the exact distribution of X[n], the sum of ``pairs`` pair results, from -2n to 2n.
 
     Args:
@@ -109,14 +109,14 @@ def net_score(chances: Sequence[float] | Reals, pairs: int) -> Reals:
     return total
 
 
-def chance_within(chances: Sequence[float] | Reals, pairs: int, score: int) -> float:
+def probability_within(chances: Sequence[float] | Float64Array, pairs: int, score: int) -> float:
     """Return Pr(abs(X[n]) <= score) exactly, for equal players (slides 53 to 57)."""
     total = net_score(chances, pairs)
     reach = min(score, 2 * pairs)
     return float(total[2 * pairs - reach : 2 * pairs + reach + 1].sum()) if reach >= 0 else 0.0
 
 
-def significant_score(chances: Sequence[float] | Reals, pairs: int, confidence: float = 0.95) -> int:
+def significant_score(chances: Sequence[float] | Float64Array, pairs: int, confidence: float = 0.95) -> int:
     """Return the least net score that equal players exceed in absolute value with probability at most 1 -
     ``confidence``.
     """
@@ -128,7 +128,7 @@ def significant_score(chances: Sequence[float] | Reals, pairs: int, confidence: 
 
 
 def pairs_needed(
-    chances: Sequence[float] | Reals, difference: float, confidence: float = 0.95, power: float = 0.5
+    chances: Sequence[float] | Float64Array, difference: float, confidence: float = 0.95, power: float = 0.5
 ) -> int:
     """Return the number of pairs needed to detect a score advantage of ``difference`` per game.
 
@@ -221,7 +221,7 @@ class SPRT:
 _NEVER_SEEN = 1e-3  # pseudo-count of each result, so that an unseen result is not taken for impossible
 
 
-def likelihood_ratio(counts: Integers, points: Reals, score0: float, score1: float) -> float:
+def likelihood_ratio(counts: Int64Array, points: Float64Array, score0: float, score1: float) -> float:
     """Return the log of the ratio of the maximum likelihoods with the means ``score1`` and ``score0``.
 
     Args:
@@ -234,7 +234,7 @@ def likelihood_ratio(counts: Integers, points: Reals, score0: float, score1: flo
     return float(seen @ (np.log(_likeliest(shares, points - score1)) - np.log(_likeliest(shares, points - score0))))
 
 
-def _likeliest(shares: Reals, values: Reals) -> Reals:
+def _likeliest(shares: Float64Array, values: Float64Array) -> Float64Array:
     """Return the maximum likelihood probabilities, given the observed shares, under which ``values`` has mean 0."""
     from scipy.optimize import brentq  # see evaluation/statistics.py
 

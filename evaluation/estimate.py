@@ -14,14 +14,14 @@ from typing import NamedTuple
 import numpy as np
 import psutil
 
-from evaluation.forward_backward import MOST, Players, Walk, walked
+from evaluation.forward_backward import MAX_POSITIONS_PER_LAYER, Players, TraversalSpec, forward_layers
 from evaluation.symmetry_classes import counts_by_stones
 from ttt_envs.boards import Boards
 from ttt_envs.jit import compile_at_once
 from ttt_envs.policy import Policy
 from ttt_envs.rules import Game
 
-SMALL = 1 << 21
+SMALL_LAYER = 1 << 21
 """Total number of boards up to which no estimate is needed: they take seconds and some hundred MiB."""
 MOVES, SECONDS = 1 << 21, 3.0
 """Limits of the partial traversal that the estimate is based on: moves and seconds."""
@@ -51,7 +51,9 @@ def boards_by_stones(game: Game) -> list[int]:
 
 
 @compile_at_once()
-def estimate(game: Game, players: Players, chunk: int, *, backward: bool, walk: Walk | None = None) -> Estimate:
+def estimate(
+    game: Game, players: Players, chunk: int, *, backward: bool, walk: TraversalSpec | None = None
+) -> Estimate:
     """Estimate the cost of a traversal from its first layers.
 
     Args:
@@ -61,12 +63,12 @@ def estimate(game: Game, players: Players, chunk: int, *, backward: bool, walk: 
         backward: whether a backward pass follows, for which all layers are kept.
         walk: the traversal, if it differs from :meth:`Walk.of` of these players.
     """
-    walk = Walk.of(game, players) if walk is None else walk
+    walk = TraversalSpec.of(game, players) if walk is None else walk
     bound = counts_by_stones(game, walk.classes)
     sizes: list[float] = []
     moves, each = 0, math.inf
     last = time.perf_counter()
-    for layer in walked(walk, chunk):
+    for layer in forward_layers(walk, chunk):
         now = time.perf_counter()
         sizes.append(layer.index.size)
         each = min(each, (now - last) / layer.index.size)  # the first layers load compiled code, or solve a game
@@ -77,7 +79,7 @@ def estimate(game: Game, players: Players, chunk: int, *, backward: bool, walk: 
         slow = layer.index.size >= ENOUGH and each * layer.following > SECONDS
         if slow or moves + layer.following * (game.cells - layer.stones) > MOVES:
             sizes.append(layer.following)
-            sizes += _carried_on(sizes, bound)
+            sizes += _extrapolate(sizes, bound)
             break
     words = walk.words
     peak = max(sizes) * (16 * words + 160)  # keys, masses, hash table, and values of the backward pass
@@ -85,7 +87,7 @@ def estimate(game: Game, players: Players, chunk: int, *, backward: bool, walk: 
     return Estimate(sum(sizes), max(sizes), each * sum(sizes) * (2 if backward else 1), peak + kept)
 
 
-def _carried_on(sizes: list[float], bound: Sequence[int]) -> list[float]:
+def _extrapolate(sizes: list[float], bound: Sequence[int]) -> list[float]:
     """Extrapolate the sizes of the remaining layers from the decrease of the ratio to the bound in the last two
     plies.
     """
@@ -108,7 +110,7 @@ def check_fits(
     *,
     backward: bool,
     memory: int | None = None,
-    walk: Walk | None = None,
+    walk: TraversalSpec | None = None,
 ) -> Estimate | None:
     """Check that a traversal fits into memory.
 
@@ -123,12 +125,12 @@ def check_fits(
     Raises:
         MemoryError: it will not fit.
     """
-    walk = Walk.of(game, players) if walk is None else walk
-    if sum(counts_by_stones(game, walk.classes)) <= SMALL:
+    walk = TraversalSpec.of(game, players) if walk is None else walk
+    if sum(counts_by_stones(game, walk.classes)) <= SMALL_LAYER:
         return None
     found = estimate(game, players, chunk, backward=backward, walk=walk)
     allowed = free_bytes() if memory is None else memory
-    if found.bytes > allowed or found.largest > MOST:
+    if found.bytes > allowed or found.largest > MAX_POSITIONS_PER_LAYER:
         raise MemoryError(
             f"exact numbers of {game} would take {found}, and {gib(allowed)} may be used: sample them with evaluate.py "
             f"match, take a smaller board or players with fewer moves, or allow more with --memory"
@@ -140,7 +142,7 @@ def check_fits(
 def affordable(game: Game, policy: Policy, seconds: float = 5.0) -> bool:
     """Return whether exploitability, regret and an exact result of ``policy`` take roughly at most ``seconds``."""
     boards = sum(boards_by_stones(game))
-    if not policy.pure or boards > SMALL:
+    if not policy.pure or boards > SMALL_LAYER:
         return False
     asked = Boards.start(game, BATCH)
     policy.probabilities(asked.take(np.arange(1)))  # compiles or loads at the first call

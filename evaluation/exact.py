@@ -1,7 +1,7 @@
 """Exact results of policies, by dynamic programming over the reachable positions; nothing is sampled.
 
-Layers of positions (``evaluation/forward_backward.py``) propagate probabilities forward and values backward. A policy is queried
-about up to ``chunk`` positions of a layer at once, and only about reachable positions.
+Layers of positions (``evaluation/forward_backward.py``) propagate probabilities forward and values backward. A policy
+is queried about up to ``chunk`` positions of a layer at once, and only about reachable positions.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from baselines.solver import LARGEST, Progress, solve
+from baselines.solver import MAX_CELLS, Progress, solve
 from evaluation.estimate import boards_by_stones, check_fits
-from evaluation.forward_backward import Layer, Players, Walk, add_losses, backward, walked
-from evaluation.policy_cache import KEPT, kept
+from evaluation.forward_backward import Layer, Players, TraversalSpec, add_losses, backward, forward_layers
+from evaluation.policy_cache import MAX_CACHE_BYTES, cached
 from ttt_envs.boards import Boards
-from ttt_envs.jit import Reals
+from ttt_envs.jit import Float64Array
 from ttt_envs.policy import Policy, is_symmetric
 from ttt_envs.rules import Game
 from ttt_envs.specs import make_policy
@@ -108,8 +108,8 @@ def outcome(
     players = _each_class_once(game, _pure(first, game), _pure(second, game))
     check_fits(game, players, chunk, backward=False, memory=memory)
     results = np.zeros((3, 2))
-    for layer in walked(Walk.of(game, players), chunk, results=results):
-        _tell(progress, layer, 0, 1)
+    for layer in forward_layers(TraversalSpec.of(game, players), chunk, results=results):
+        _report_progress(progress, layer, 0, 1)
     _done(progress)
     win, loss, draw = (float(share) for share in results.sum(axis=1))
     return Outcome(win, draw, loss)
@@ -159,7 +159,7 @@ def best_response(
     if seat not in (0, 1):
         raise ValueError(f"seat={seat!r} is no seat: choose 0 (the responder moves first) or 1 (second)")
     asked = _pure(policy, game)
-    walk = Walk.of(game, (None, asked) if seat == 0 else (asked, None))
+    walk = TraversalSpec.of(game, (None, asked) if seat == 0 else (asked, None))
     return _responses(walk, chunk, memory, progress)[0]
 
 
@@ -173,7 +173,7 @@ def exploitation(
 ) -> Exploitation:
     """Return the results of best responders to a policy in both seats; see :func:`best_response`."""
     asked = _pure(policy, game)  # reject an impure policy before the game is solved
-    value = solve(game).value if game.cells <= LARGEST else None
+    value = solve(game).value if game.cells <= MAX_CELLS else None
     return _exploitation(game, asked, value, chunk, memory, progress)
 
 
@@ -197,7 +197,7 @@ def _exploitation(
     game: Game, policy: str | Policy, value: float | None, chunk: int, memory: int | None, progress: Progress | None
 ) -> Exploitation:
     asked = _pure(policy, game)
-    walk = Walk.of(game, (None, asked))
+    walk = TraversalSpec.of(game, (None, asked))
     if walk.by_roles:
         first, second = _responses(walk._replace(starts=(0, 1)), chunk, memory, progress)
     else:
@@ -208,19 +208,19 @@ def _exploitation(
     return Exploitation(first, second, value)
 
 
-def _responses(walk: Walk, chunk: int, memory: int | None, progress: Progress | None) -> list[Outcome]:
+def _responses(walk: TraversalSpec, chunk: int, memory: int | None, progress: Progress | None) -> list[Outcome]:
     """Return the best responder's results, for each possible first mover."""
     check_fits(walk.game, walk.players, chunk, backward=True, memory=memory, walk=walk)
     layers = []
-    for layer in walked(walk, chunk, kept=[KEPT]):
+    for layer in forward_layers(walk, chunk, kept=[MAX_CACHE_BYTES]):
         layer.index.pack()
         layers.append(layer)
-        _tell(progress, layer, 0, 0.5)
+        _report_progress(progress, layer, 0, 0.5)
     after = Layer(walk, walk.game.cells)
     while layers:
         layer = layers.pop()
         backward(walk, chunk, layer, after)
-        _tell(progress, layer, 1, 0.5)
+        _report_progress(progress, layer, 1, 0.5)
         after = layer
     _done(progress)
     found = []
@@ -265,13 +265,13 @@ def regret_table(
     solution = solve(game)
     lost = np.zeros((game.cells + 1, 2))
 
-    def visit(stones: int, boards: Boards, probabilities: Reals, mass: Reals) -> None:
+    def visit(stones: int, boards: Boards, probabilities: Float64Array, mass: Float64Array) -> None:
         add_losses(solution.action_values(boards), probabilities, mass, stones, lost)
 
     rows = []
-    for layer in walked(Walk.of(game, (asked, asked)), chunk, visit=visit):
+    for layer in forward_layers(TraversalSpec.of(game, (asked, asked)), chunk, visit=visit):
         rows.append(RegretRow(layer.stones, layer.total, float(lost[layer.stones].sum())))
-        _tell(progress, layer, 0, 1)
+        _report_progress(progress, layer, 0, 1)
     _done(progress)
     return rows
 
@@ -312,9 +312,9 @@ def while_training(
         if done < min(due, games):
             return {}
         due = done // every * every + every
-        learner = kept(learner, game)  # later measurements query the positions that the best responders visited
+        learner = cached(learner, game)  # later measurements query the positions that the best responders visited
         found = {"exploitability": exploitability(game, learner, chunk=chunk)}
-        if game.cells <= LARGEST:
+        if game.cells <= MAX_CELLS:
             found["regret"] = regret(game, learner, chunk=chunk)
         if other is not None:
             if seat is None:
@@ -348,10 +348,12 @@ def _each_class_once(game: Game, first: Policy, second: Policy) -> Players:
     """Cache the policy that alone is symmetric: a traversal of all boards would query every symmetric position."""
     if is_symmetric(first) == is_symmetric(second):
         return first, second
-    return kept(first, game) if is_symmetric(first) else first, kept(second, game) if is_symmetric(second) else second
+    return cached(first, game) if is_symmetric(first) else first, cached(second, game) if is_symmetric(
+        second
+    ) else second
 
 
-def _tell(progress: Progress | None, layer: Layer, start: float, end: float) -> None:
+def _report_progress(progress: Progress | None, layer: Layer, start: float, end: float) -> None:
     """Report progress from ``start`` to ``end``, in proportion to the arrangements up to this layer."""
     if progress is not None:
         bound = boards_by_stones(layer.game)

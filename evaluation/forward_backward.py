@@ -18,23 +18,23 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.symmetry_classes import LARGEST, Images, images_of, leader_of, stones_of
+from evaluation.symmetry_classes import MAX_CELLS, SymmetryTables, canonical, stones_in_code, symmetry_tables
 from ttt_envs.bits import count_bits, winning_bits
 from ttt_envs.boards import Boards, to_text
 from ttt_envs.hash_index import KeyIndex
-from ttt_envs.jit import Cells, Integers, Keys, Parameters, Reals, compiled, inlined, wide
-from ttt_envs.policy import TIE, Policy, is_colour_blind, is_symmetric
-from ttt_envs.rules import DRAW, Game, end_of, is_legal, legal_bits, skip_chance_of, winning_cells
+from ttt_envs.jit import Float64Array, Int8Array, Int64Array, Parameters, UInt64Array, compiled, inlined, int64
+from ttt_envs.policy import VALUE_TOLERANCE, Policy, is_colour_blind, is_symmetric
+from ttt_envs.rules import DRAW, Game, is_legal, legal_bits, outcome_of_move, skip_chance_of, winning_cells
 
-MOST = 1 << 27
+MAX_POSITIONS_PER_LAYER = 1 << 27
 """Maximum number of positions of a layer."""
-Numbers = NDArray[np.int32]
+Int32Array = NDArray[np.int32]
 
 Players = tuple[Policy | None, Policy | None]
 """Players by seat; None is the best responder, who may play any move."""
 
 
-class Walk(NamedTuple):
+class TraversalSpec(NamedTuple):
     """Specification of a traversal."""
 
     game: Game
@@ -44,43 +44,43 @@ class Walk(NamedTuple):
     """whether stones belong to the responder and the policy, and not to player_0 and player_1"""
     classes: bool
     """whether one board represents all its symmetries"""
-    images: Images
+    images: SymmetryTables
     starts: tuple[int, ...] = (0,)
     """possible movers on the empty board; only a best responder's values are meaningful for both"""
 
     @classmethod
-    def of(cls, game: Game, players: Players) -> Walk:
+    def of(cls, game: Game, players: Players) -> TraversalSpec:
         """Return the traversal of two players with the fewest queries and positions."""
         asked = [player for player in players if player is not None]
-        in_code = game.cells <= LARGEST
+        in_code = game.cells <= MAX_CELLS
         classes = in_code and all(map(is_symmetric, asked))
         by_roles = in_code and len(asked) == 1 and is_colour_blind(asked[0])
         starts = (0,)
         if by_roles and players[1] is None:
             players, starts = (None, asked[0]), (1,)
-        return cls(game, players, by_roles, classes, images_of(game, "all" if classes else "none"), starts)
+        return cls(game, players, by_roles, classes, symmetry_tables(game, "all" if classes else "none"), starts)
 
     @classmethod
-    def plain(cls, game: Game, players: Players) -> Walk:
+    def plain(cls, game: Game, players: Players) -> TraversalSpec:
         """Return the traversal over every single board."""
-        return cls(game, players, False, False, images_of(game, "none"))
+        return cls(game, players, False, False, symmetry_tables(game, "none"))
 
     @property
     def words(self) -> int:
         """Number of 64-bit words of a key: 1 where a board has a code, else the words of both players' stones."""
-        return 1 if self.game.cells <= LARGEST else 2 * -(-self.game.cells // 64)
+        return 1 if self.game.cells <= MAX_CELLS else 2 * -(-self.game.cells // 64)
 
 
-class Links(NamedTuple):
+class Edges(NamedTuple):
     """Successors of the positions of one query, for the backward pass."""
 
-    ends: Integers
+    ends: Int64Array
     """int64[B]: end index of each position's moves"""
-    child: Numbers
+    child: Int32Array
     """int32[K]: row in the next layer of the board after a non-final move"""
-    share: Reals
+    share: Float64Array
     """float64[K]: the probability of the move; empty where a best responder moves"""
-    won: Reals
+    won: Float64Array
     """float64[B]: the probability of a winning move; 1 where a best responder can win"""
 
     @property
@@ -102,20 +102,20 @@ class Layer:
         following: number of reachable boards of the next layer.
     """
 
-    def __init__(self, walk: Walk, stones: int) -> None:
+    def __init__(self, walk: TraversalSpec, stones: int) -> None:
         self.walk = walk
         self.game = walk.game
         self.stones = stones
         self.index = KeyIndex(walk.words)
-        self.reached: Cells = np.zeros((0, 2), np.int8)
-        self.mass: Reals = np.zeros((0, 2))
-        self.links: list[Links | None] = []
-        self.values: Reals = np.zeros((0, 2, 3))
+        self.reached: Int8Array = np.zeros((0, 2), np.int8)
+        self.mass: Float64Array = np.zeros((0, 2))
+        self.links: list[Edges | None] = []
+        self.values: Float64Array = np.zeros((0, 2, 3))
         self.total = 0.0
         self.following = 0
 
     @classmethod
-    def start(cls, walk: Walk) -> Layer:
+    def start(cls, walk: TraversalSpec) -> Layer:
         """Return the layer of the empty board, with the traversal's possible first movers."""
         layer = cls(walk, 0)
         row = layer.rows(np.zeros((1, walk.words), np.uint64))[0]
@@ -124,15 +124,16 @@ class Layer:
             layer.mass[row, mover] = 1.0
         return layer
 
-    def rows(self, keys: Keys) -> Integers:
+    def rows(self, keys: UInt64Array) -> Int64Array:
         """Return the rows int64[B] of boards, adding those not met before."""
         needed = self.index.size + len(keys)
         capacity = len(self.index.keys)
         if needed > capacity:
             capacity = max(needed, 2 * capacity, 64)
-            if self.index.size > MOST:
+            if self.index.size > MAX_POSITIONS_PER_LAYER:
                 raise MemoryError(
-                    f"more than {MOST:,} positions of {self.game} with {self.stones} stones can be reached, too many "
+                    f"more than {MAX_POSITIONS_PER_LAYER:,} positions of {self.game} with {self.stones} stones can "
+                    f"be reached, too many "
                     f"to evaluate exactly: sample them with evaluate.py match, or take a smaller board"
                 )
             self.index.reserve(capacity)
@@ -148,7 +149,7 @@ def _longer(pairs: np.ndarray[Any, Any], size: int) -> np.ndarray[Any, Any]:
     return longer
 
 
-def _questions(layer: Layer, chunk: int) -> Iterator[tuple[int, Integers]]:
+def _questions(layer: Layer, chunk: int) -> Iterator[tuple[int, Int64Array]]:
     """Yield queries of at most ``chunk`` positions of a layer: mover, rows of the layer."""
     if chunk < 1:
         raise ValueError(f"chunk={chunk} leaves nothing to ask: choose 1 or more positions at once")
@@ -158,7 +159,7 @@ def _questions(layer: Layer, chunk: int) -> Iterator[tuple[int, Integers]]:
             yield mover, rows[start : start + chunk]
 
 
-def _boards(layer: Layer, mover: int, rows: Integers) -> Boards:
+def _boards_of_question(layer: Layer, mover: int, rows: Int64Array) -> Boards:
     """Return the positions of a query as the queried policy sees them."""
     walk = layer.walk
     boards = Boards(np.empty((len(rows), walk.game.cells), np.int8), np.empty(len(rows), np.int8))
@@ -166,7 +167,7 @@ def _boards(layer: Layer, mover: int, rows: Integers) -> Boards:
     return boards
 
 
-def ask(policy: Policy, boards: Boards) -> Reals:
+def ask(policy: Policy, boards: Boards) -> Float64Array:
     """Return the probabilities of a policy, float64[B, cells].
 
     Raises:
@@ -184,16 +185,16 @@ def ask(policy: Policy, boards: Boards) -> Reals:
 class _Moves(NamedTuple):
     """Successors of the positions of one query; the rows of the successors are not known yet."""
 
-    keys: Keys
+    keys: UInt64Array
     """uint64[K, words]: the boards after non-final moves"""
-    ends: Integers
-    share: Reals
-    won: Reals
-    drawn: Reals
+    ends: Int64Array
+    share: Float64Array
+    won: Float64Array
+    drawn: Float64Array
     """float64[B]: the probability that the move fills the board"""
 
     @classmethod
-    def of(cls, layer: Layer, mover: int, rows: Integers, boards: Boards | None, p: Reals | None) -> _Moves:
+    def of(cls, layer: Layer, mover: int, rows: Int64Array, boards: Boards | None, p: Float64Array | None) -> _Moves:
         """Return the moves with a positive probability ``p``; all moves of a best responder, for which ``p`` is None.
 
         Raises:
@@ -227,19 +228,19 @@ def forward(
     players: Players,
     chunk: int,
     *,
-    results: Reals | None = None,
-    visit: Callable[[int, Boards, Reals, Reals], None] | None = None,
+    results: Float64Array | None = None,
+    visit: Callable[[int, Boards, Float64Array, Float64Array], None] | None = None,
 ) -> Iterator[Layer]:
-    """Yield the layers that two players can reach, over every single board: see :func:`walked`."""
-    return walked(Walk.plain(game, players), chunk, results=results, visit=visit)
+    """Yield the layers that two players can reach, over every single board: see :func:`forward_layers`."""
+    return forward_layers(TraversalSpec.plain(game, players), chunk, results=results, visit=visit)
 
 
-def walked(
-    walk: Walk,
+def forward_layers(
+    walk: TraversalSpec,
     chunk: int,
     *,
-    results: Reals | None = None,
-    visit: Callable[[int, Boards, Reals, Reals], None] | None = None,
+    results: Float64Array | None = None,
+    visit: Callable[[int, Boards, Float64Array, Float64Array], None] | None = None,
     kept: list[int] | None = None,
 ) -> Iterator[Layer]:
     """Yield the layers that two players can reach, in order.
@@ -263,18 +264,18 @@ def walked(
             player = walk.players[mover]
             boards, p = None, None
             if player is not None:
-                boards = _boards(layer, mover, rows)
+                boards = _boards_of_question(layer, mover, rows)
                 p = ask(player, boards)
                 if visit is not None:
                     visit(layer.stones, boards, p, layer.mass[rows, mover])
             moves = _Moves.of(layer, mover, rows, boards, p)
             child = after.rows(moves.keys).astype(np.int32)
-            _spread(
+            _propagate(
                 rows, moves.ends, child, moves.share, moves.won, moves.drawn, mover, layer.mass, parameters,
                 after.mass, after.reached, results,
             )  # fmt: skip
             if kept is not None:
-                links = Links(moves.ends, child, moves.share, moves.won)
+                links = Edges(moves.ends, child, moves.share, moves.won)
                 fits = links.nbytes <= kept[0]
                 layer.links.append(links if fits else None)
                 kept[0] -= links.nbytes if fits else 0
@@ -284,7 +285,7 @@ def walked(
         layer = after
 
 
-def backward(walk: Walk, chunk: int, layer: Layer, after: Layer) -> None:
+def backward(walk: TraversalSpec, chunk: int, layer: Layer, after: Layer) -> None:
     """Compute ``layer.values`` of the best responder from those of the layer ``after``."""
     parameters = walk.game.parameters
     layer.values = np.zeros((layer.index.size, 2, 3))
@@ -293,11 +294,11 @@ def backward(walk: Walk, chunk: int, layer: Layer, after: Layer) -> None:
     for (mover, rows), links in zip(_questions(layer, chunk), layer.links, strict=True):
         player = walk.players[mover]
         if links is None:
-            boards = None if player is None else _boards(layer, mover, rows)
+            boards = None if player is None else _boards_of_question(layer, mover, rows)
             p = None if player is None or boards is None else ask(player, boards)
             moves = _Moves.of(layer, mover, rows, boards, p)
-            links = Links(moves.ends, after.index.find(moves.keys).astype(np.int32), moves.share, moves.won)
-        kernel = _respond if player is None else _expect
+            links = Edges(moves.ends, after.index.find(moves.keys).astype(np.int32), moves.share, moves.won)
+        kernel = _best_response_values if player is None else _expected_values
         kernel(rows, *links, mover, after.values, parameters, layer.values)
     layer.links.clear()
     after.index.pack()
@@ -308,20 +309,26 @@ def backward(walk: Walk, chunk: int, layer: Layer, after: Layer) -> None:
 
 
 @inlined
-def _stone_at(keys: Keys, row: int, cell: int) -> int:
+def _stone_at(keys: UInt64Array, row: int, cell: int) -> int:
     """Return 0 for an empty cell of a board, 1 for a stone of player_0 of the traversal, 2 of player_1."""
     words = keys.shape[1]
     if words == 1:
-        code = wide(keys[row, 0])
+        code = int64(keys[row, 0])
         return (code >> cell & 1) + 2 * (code >> (32 + cell) & 1)
     at, bit = cell // 64, np.uint64(cell % 64)
     one = np.uint64(1)
-    return wide(keys[row, at] >> bit & one) + 2 * wide(keys[row, words // 2 + at] >> bit & one)
+    return int64(keys[row, at] >> bit & one) + 2 * int64(keys[row, words // 2 + at] >> bit & one)
 
 
 @compiled
 def _write_boards(
-    keys: Keys, rows: Integers, mover: int, by_roles: bool, parameters: Parameters, cells: Cells, movers: Cells
+    keys: UInt64Array,
+    rows: Int64Array,
+    mover: int,
+    by_roles: bool,
+    parameters: Parameters,
+    cells: Int8Array,
+    movers: Int8Array,
 ) -> None:
     """Write the boards of rows into int8[B, cells] and int8[B].
 
@@ -330,8 +337,8 @@ def _write_boards(
     for b in range(len(rows)):
         exchanged = False
         if by_roles:
-            code = wide(keys[rows[b], 0])
-            others, own = count_bits(stones_of(code, 0)), count_bits(stones_of(code, 1))
+            code = int64(keys[rows[b], 0])
+            others, own = count_bits(stones_in_code(code, 0)), count_bits(stones_in_code(code, 1))
             exchanged = others == 0 if skip_chance_of(parameters) > 0 else others == own
         for cell in range(cells.shape[1]):
             stone = _stone_at(keys, rows[b], cell)
@@ -341,35 +348,35 @@ def _write_boards(
 
 @compiled
 def _moves(
-    keys: Keys,
-    rows: Integers,
+    keys: UInt64Array,
+    rows: Int64Array,
     mover: int,
     stones: int,
     asked: bool,
-    p: Reals,
+    p: Float64Array,
     parameters: Parameters,
     low: int,
     low_images: NDArray[np.uint32],
     high_images: NDArray[np.uint32],
-    scratch: Cells | None,
-    found: Keys,
-    ends: Integers,
-    share: Reals,
-    sums: Reals,
+    scratch: Int8Array | None,
+    found: UInt64Array,
+    ends: Int64Array,
+    share: Float64Array,
+    sums: Float64Array,
 ) -> int:
     """Compute :class:`_Moves`; return the number of non-final moves, or -1 - b if row b of ``p`` is no distribution.
 
     ``scratch`` is None where a key is one word: the compiler removes a branch on None.
     """
     size = p.shape[1]
-    last = end_of(False, mover, stones + 1, parameters) == DRAW
+    last = outcome_of_move(False, mover, stones + 1, parameters) == DRAW
     made = 0
     for b in range(len(rows)):
         row = rows[b]
         own, other, legal, winning = 0, 0, 0, 0
         if scratch is None:
-            code = wide(keys[row, 0])
-            own, other = stones_of(code, mover), stones_of(code, 1 - mover)
+            code = int64(keys[row, 0])
+            own, other = stones_in_code(code, mover), stones_in_code(code, 1 - mover)
             legal = legal_bits(own, other, parameters)
             winning = winning_bits(own, parameters) & legal
         else:
@@ -399,9 +406,9 @@ def _moves(
                 sums[1, b] += chance
             else:
                 if scratch is None:
-                    mine = own | wide(1) << cell
+                    mine = own | int64(1) << cell
                     first, second = (mine, other) if mover == 0 else (other, mine)
-                    found[made, 0], _ = leader_of(first, second, low, low_images, high_images)
+                    found[made, 0], _ = canonical(first, second, low, low_images, high_images)
                 else:
                     words = keys.shape[1]
                     for word in range(words):
@@ -418,7 +425,7 @@ def _moves(
 
 
 @inlined
-def _add(sums: Reals, row: int, term: float) -> None:
+def _add(sums: Float64Array, row: int, term: float) -> None:
     """Add by compensated summation (Neumaier, 1974), for millions of terms without loss of digits."""
     total = sums[row, 0] + term
     if abs(sums[row, 0]) >= abs(term):
@@ -429,7 +436,9 @@ def _add(sums: Reals, row: int, term: float) -> None:
 
 
 @compiled
-def add_losses(action_values: Reals, p: Reals, mass: Reals, stones: int, lost: Reals) -> None:
+def add_losses(
+    action_values: Float64Array, p: Float64Array, mass: Float64Array, stones: int, lost: Float64Array
+) -> None:
     """Add a policy's expected loss of value by its moves to ``lost`` float64[cells + 1, 2], by stones.
 
     Args:
@@ -450,19 +459,19 @@ def add_losses(action_values: Reals, p: Reals, mass: Reals, stones: int, lost: R
 
 
 @compiled
-def _spread(
-    rows: Integers,
-    ends: Integers,
-    child: Numbers,
-    share: Reals,
-    won: Reals,
-    drawn: Reals,
+def _propagate(
+    rows: Int64Array,
+    ends: Int64Array,
+    child: Int32Array,
+    share: Float64Array,
+    won: Float64Array,
+    drawn: Float64Array,
     mover: int,
-    mass: Reals,
+    mass: Float64Array,
     parameters: Parameters,
-    after_mass: Reals,
-    reached: Cells,
-    results: Reals,
+    after_mass: Float64Array,
+    reached: Int8Array,
+    results: Float64Array,
 ) -> None:
     """Add the probability of positions to their successors and to the results, in order."""
     skip = skip_chance_of(parameters)
@@ -482,16 +491,16 @@ def _spread(
 
 
 @compiled
-def _expect(
-    rows: Integers,
-    ends: Integers,
-    child: Numbers,
-    share: Reals,
-    won: Reals,
+def _expected_values(
+    rows: Int64Array,
+    ends: Int64Array,
+    child: Int32Array,
+    share: Float64Array,
+    won: Float64Array,
     mover: int,
-    after: Reals,
+    after: Float64Array,
     parameters: Parameters,
-    values: Reals,
+    values: Float64Array,
 ) -> None:
     """Compute expected value, wins and losses of the best responder where the other player moves."""
     skip = skip_chance_of(parameters)
@@ -507,16 +516,16 @@ def _expect(
 
 
 @compiled
-def _respond(
-    rows: Integers,
-    ends: Integers,
-    child: Numbers,
-    share: Reals,
-    won: Reals,
+def _best_response_values(
+    rows: Int64Array,
+    ends: Int64Array,
+    child: Int32Array,
+    share: Float64Array,
+    won: Float64Array,
     mover: int,
-    after: Reals,
+    after: Float64Array,
     parameters: Parameters,
-    values: Reals,
+    values: Float64Array,
 ) -> None:
     """Compute the best value where the best responder moves, and the mean wins and losses of all best moves.
 
@@ -538,7 +547,7 @@ def _respond(
             ties = 0
             for k in range(begin, end):
                 value = (1.0 - skip) * after[child[k], 1 - mover, 0] + skip * after[child[k], mover, 0]
-                if value >= best - TIE:
+                if value >= best - VALUE_TOLERANCE:
                     ties += 1
                     for i in range(1, 3):
                         out[i] += (1.0 - skip) * after[child[k], 1 - mover, i] + skip * after[child[k], mover, i]

@@ -19,17 +19,17 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from ttt_envs.boards import MOVERS, Boards, cell_at, coordinate, from_text
-from ttt_envs.files import lock, open_to_read, parse_json, read_bounded, write_whole
-from ttt_envs.rules import DRAW, ILLEGAL, LARGEST_EDGE, NOT_OVER, Game, Position, action_index, place, winner
-from ttt_envs.specs import nearest
+from ttt_envs.files import lock, open_to_read, parse_json, read_bounded, write_atomically
+from ttt_envs.rules import DRAW, ILLEGAL, MAX_EDGE, NOT_OVER, Game, Position, action_index, place, winner
+from ttt_envs.specs import closest_names
 
 FORMAT = 1
 """Version of the file format."""
-LONGEST = 1 << 16
+MAX_LINE_LENGTH = 1 << 16
 """Maximum length of a line in bytes."""
-LARGEST = 1 << 30
+MAX_FILE_BYTES = 1 << 30
 """Default maximum size of a file in bytes."""
-LARGEST_TEXT = 1 << 26
+MAX_TEXT_BYTES = 1 << 26
 """Maximum size of a text of games in bytes; it is read at once."""
 HUMAN = "human"
 """Name of a human player, in place of a policy."""
@@ -39,7 +39,7 @@ RESULTS = ("player_0", "player_1", "draw")
 """Stored names of the results 0, 1 and DRAW."""
 
 _HEAD = {"format": FORMAT, "content": "games"}
-_OPENING = LARGEST_EDGE * (LARGEST_EDGE + 1) + 1
+_OPENING = MAX_EDGE * (MAX_EDGE + 1) + 1
 
 
 class Move(NamedTuple):
@@ -87,18 +87,18 @@ class PlayedGame:
             raise ValueError(f"a game has 2 players, not {len(self.players)}: name player_0, then player_1")
         for text in (*self.players, self.forfeit):
             if text is not None and not (isinstance(text, str) and text and text.isprintable()):
-                raise ValueError(f"{_short(text)} names nothing: write words that can be printed, on one line")
+                raise ValueError(f"{_shorten(text)} names nothing: write words that can be printed, on one line")
         for name in ("seed", "episode"):
             number = getattr(self, name)
             whole = isinstance(number, int) and not isinstance(number, bool)
             if number is not None and not (whole and 0 <= number < 1 << 64):
-                raise ValueError(f"{name}={_short(number)} is not a whole number from 0 to 2**64 - 1: choose one")
+                raise ValueError(f"{name}={_shorten(number)} is not a whole number from 0 to 2**64 - 1: choose one")
         if not isinstance(self.settings, Mapping):
-            raise ValueError(f"settings={_short(self.settings)} are no names with values: write a dictionary")
+            raise ValueError(f"settings={_shorten(self.settings)} are no names with values: write a dictionary")
         if self.opening is not None and not (isinstance(self.opening, str) and len(self.opening) <= _OPENING):
-            raise ValueError(f'opening={_short(self.opening)} is no position: write one as in "x.o/.../..o x"')
+            raise ValueError(f'opening={_shorten(self.opening)} is no position: write one as in "x.o/.../..o x"')
         if self.result is not None and (isinstance(self.result, bool) or self.result not in (0, 1, DRAW)):
-            raise ValueError(f"result={_short(self.result)} is not known: use 0, 1, {DRAW} for a draw, or None")
+            raise ValueError(f"result={_shorten(self.result)} is not known: use 0, 1, {DRAW} for a draw, or None")
         position = self.start()
         if winner(self.game, position.cells) is not None:
             raise ValueError(f"the game is over in the opening {self.opening!r}: choose one where somebody is to move")
@@ -112,7 +112,9 @@ class PlayedGame:
             if reached is not None or self.result not in (0, 1):
                 raise ValueError("a game that is forfeited has a winner, and a board on which it is not over")
         elif reached != self.result:
-            raise ValueError(f"its result is {_result(self.result)}, and its moves end with {_result(reached)}")
+            raise ValueError(
+                f"its result is {_parse_result(self.result)}, and its moves end with {_parse_result(reached)}"
+            )
 
     def _after(self, position: Position, move: Move, number: int) -> tuple[int, Position]:
         """Return the outcome and the next position; in a finished game its mover is the last mover."""
@@ -172,23 +174,23 @@ class PlayedGame:
             TypeError, ValueError: anything else.
         """
         if not isinstance(data, dict):
-            raise ValueError(f"{_short(data)} is no game: write the fields of one")
+            raise ValueError(f"{_shorten(data)} is no game: write the fields of one")
         fields = dict(data)
         known = [each.name for each in dataclasses.fields(cls)]
         for name in fields:
             if name not in known:
-                raise ValueError(f"a game has no field {_short(name)}: {nearest(name, known)}")
+                raise ValueError(f"a game has no field {_shorten(name)}: {closest_names(name, known)}")
         for name, kind, wanted in _TYPES:
             if name not in fields:
                 raise ValueError(f"the field {name!r} is missing: it is {wanted}")
             if not isinstance(fields[name], kind):
-                raise ValueError(f"{name}={_short(fields[name])} is not {wanted}")
+                raise ValueError(f"{name}={_shorten(fields[name])} is not {wanted}")
         game = Game.from_dict(fields.pop("game"))
         words = fields.pop("moves").split()
         moves = [Move(cell_at(word.removesuffix(AGAIN), game), word.endswith(AGAIN)) for word in words]
         result = fields.pop("result")
         if result is not None and result not in RESULTS:
-            raise ValueError(f"result={_short(result)} is not known: write {', '.join(RESULTS)} or null")
+            raise ValueError(f"result={_shorten(result)} is not known: write {', '.join(RESULTS)} or null")
         return cls(
             game,
             tuple(fields.pop("players")),
@@ -206,16 +208,16 @@ _TYPES: tuple[tuple[str, Any, str], ...] = (
 )
 
 
-def _result(result: int | None) -> str:
+def _parse_result(result: int | None) -> str:
     return "none yet" if result is None else RESULTS[result]
 
 
-def _short(value: object) -> str:
+def _shorten(value: object) -> str:
     """Shorten any value for a message."""
-    return _cut(ascii(value), 60)
+    return _truncate(ascii(value), 60)
 
 
-def _cut(text: object, most: int = 400) -> str:
+def _truncate(text: object, most: int = 400) -> str:
     words = str(text)
     return words if len(words) <= most else words[: most - 3] + "..."
 
@@ -225,7 +227,7 @@ def _cut(text: object, most: int = 400) -> str:
 
 
 def read_games(
-    path: str | Path, *, limit: int = LARGEST, tell: Callable[[str], object] = warnings.warn
+    path: str | Path, *, limit: int = MAX_FILE_BYTES, tell: Callable[[str], object] = warnings.warn
 ) -> Iterator[PlayedGame]:
     """Yield the games of a file; at most one line is held in memory.
 
@@ -246,10 +248,10 @@ def read_games(
         raise ValueError(f"{path} has {path.stat().st_size:,} bytes, and at most {limit:,} are read")
     with path.open("rb") as file:
         number = 0
-        while line := file.readline(LONGEST + 1):
+        while line := file.readline(MAX_LINE_LENGTH + 1):
             number += 1
             try:
-                if not line.endswith(b"\n") and len(line) <= LONGEST and not _is_whole(line):
+                if not line.endswith(b"\n") and len(line) <= MAX_LINE_LENGTH and not _is_whole(line):
                     if number == 1:
                         _check_torn_head(line)
                     tell(f"{path}, line {number} was not written to its end, and is left out")
@@ -260,7 +262,7 @@ def read_games(
                     continue
                 played = PlayedGame.from_dict(data)
             except (ValueError, TypeError) as problem:
-                raise ValueError(f"{path}, line {number}: {_cut(problem)}") from None
+                raise ValueError(f"{path}, line {number}: {_truncate(problem)}") from None
             yield played
 
 
@@ -271,7 +273,7 @@ def write_games(path: str | Path, games: Iterable[PlayedGame]) -> None:
         ValueError: settings that are not JSON-ready or too long.
     """
     lines = (_line(played) for played in games)
-    write_whole(Path(path), lambda file: file.writelines([_HEAD_LINE, *lines]))
+    write_atomically(Path(path), lambda file: file.writelines([_HEAD_LINE, *lines]))
 
 
 def append_games(path: str | Path, games: Iterable[PlayedGame]) -> None:
@@ -326,16 +328,16 @@ def new_games(path: str | Path) -> None:
 def _end_of_the_games(file: IO[bytes]) -> tuple[int, bytes]:
     """Return the end of a file's games in bytes, and the missing separator there; 0 without even a header."""
     file.seek(0)
-    head = file.readline(LONGEST + 1)
+    head = file.readline(MAX_LINE_LENGTH + 1)
     if not head.endswith(b"\n"):
         _check_torn_head(head)
         return 0, b""
     _check_head(_json(head))
     size = file.seek(0, os.SEEK_END)
-    start = file.seek(max(0, size - LONGEST))
+    start = file.seek(max(0, size - MAX_LINE_LENGTH))
     before, end, last = file.read().rpartition(b"\n")
     if not end:
-        raise ValueError(f"its last line has more than {LONGEST:,} bytes")
+        raise ValueError(f"its last line has more than {MAX_LINE_LENGTH:,} bytes")
     if not last:
         return size, b""
     return (size, b"\n") if _is_whole(last) else (start + len(before) + 1, b"")
@@ -346,7 +348,7 @@ def _line(played: PlayedGame) -> bytes:
         line = json.dumps(played.to_dict(), allow_nan=False, separators=(",", ":")).encode() + b"\n"
         _json(line)
     except (ValueError, TypeError, RecursionError) as problem:
-        raise ValueError(f"a game could not be read again: {_cut(problem)}. Keep other settings with it") from None
+        raise ValueError(f"a game could not be read again: {_truncate(problem)}. Keep other settings with it") from None
     return line
 
 
@@ -357,7 +359,7 @@ def _check_head(head: object) -> None:
     if not isinstance(head, dict) or head.get("content") != _HEAD["content"]:
         raise ValueError("it is no file of games: the first line of one says " + _HEAD_LINE.decode().strip())
     if head != _HEAD:
-        raise ValueError(f"format={_short(head.get('format'))} is not known here: this version reads {FORMAT}")
+        raise ValueError(f"format={_shorten(head.get('format'))} is not known here: this version reads {FORMAT}")
 
 
 def _check_torn_head(line: bytes) -> None:
@@ -375,10 +377,10 @@ def _is_whole(line: bytes) -> bool:
 
 
 def _json(line: bytes | str) -> Any:
-    return parse_json(line, LONGEST)
+    return parse_json(line, MAX_LINE_LENGTH)
 
 
-def read_either(path: str | Path, *, tell: Callable[[str], object] = warnings.warn) -> Iterator[PlayedGame]:
+def read_any_format(path: str | Path, *, tell: Callable[[str], object] = warnings.warn) -> Iterator[PlayedGame]:
     """Yield the games of a file of :func:`read_games` or of a text of :func:`to_notation`; ``tell`` as there.
 
     Raises:
@@ -391,11 +393,11 @@ def read_either(path: str | Path, *, tell: Callable[[str], object] = warnings.wa
     if not is_text:
         yield from read_games(path, tell=tell)
         return
-    content = read_bounded(path, LARGEST_TEXT)
+    content = read_bounded(path, MAX_TEXT_BYTES)
     try:
         yield from from_notation(content.decode(errors="replace"))
     except ValueError as problem:
-        raise ValueError(f"{path}, {_cut(problem)}") from None
+        raise ValueError(f"{path}, {_truncate(problem)}") from None
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -450,12 +452,12 @@ def from_notation(text: str) -> list[PlayedGame]:
                     raise ValueError(f"{name} is said twice")
                 tags[name] = value
             elif end := _ENDS.fullmatch(line):
-                games.append(_noted(tags, moves, end))
+                games.append(_game_from_parts(tags, moves, end))
                 tags, moves = {}, []
             else:
                 moves += line.split()
         except (ValueError, TypeError) as problem:
-            raise ValueError(f"line {number}: {_cut(problem)}") from None
+            raise ValueError(f"line {number}: {_truncate(problem)}") from None
     if tags or moves:
         raise ValueError(f"line {number}: the last game has no result: write o wins, x wins, draw or unfinished")
     return games
@@ -464,13 +466,13 @@ def from_notation(text: str) -> list[PlayedGame]:
 def _tag(line: str) -> tuple[str, Any]:
     match = re.fullmatch(r"\[(\w+) (.*)\]", line)
     if match is None:
-        raise ValueError(f'{_short(line)} is no line of a game: write a name and a value, as in [o "human"]')
+        raise ValueError(f'{_shorten(line)} is no line of a game: write a name and a value, as in [o "human"]')
     if match[1] not in _TAGS:
-        raise ValueError(f"{_short(match[1])} is not known: {nearest(match[1], _TAGS)}")
+        raise ValueError(f"{_shorten(match[1])} is not known: {closest_names(match[1], _TAGS)}")
     return match[1], _json(match[2])
 
 
-def _noted(tags: Mapping[str, Any], words: list[str], end: re.Match[str]) -> PlayedGame:
+def _game_from_parts(tags: Mapping[str, Any], words: list[str], end: re.Match[str]) -> PlayedGame:
     """Build a game from its parts, through the file format."""
     for name in MOVERS:
         if name not in tags:

@@ -14,23 +14,23 @@ import numpy as np
 from evaluation.games import Move, PlayedGame
 from evaluation.openings import Openings, draw_openings
 from evaluation.statistics import Interval, of_pairs
-from ttt_envs.boards import LARGEST_BASE_3, Boards, keys, to_text
-from ttt_envs.jit import Cells, Flags, Integers, Keys, Reals
-from ttt_envs.parallel import Jobs, do_blocks, in_order
+from ttt_envs.boards import MAX_CELLS_BASE_3, Boards, keys, to_text
+from ttt_envs.jit import BoolArray, Float64Array, Int8Array, Int64Array, UInt64Array
+from ttt_envs.parallel import Jobs, map_blocks, results_in_order
 from ttt_envs.policy import Forfeit, HasPlayer, Player, Policy, act_in_episodes, acts_fast
-from ttt_envs.rules import DRAW, ILLEGAL, NOT_OVER, Game, begin_rows, key_of, play_rows
+from ttt_envs.rules import DRAW, ILLEGAL, NOT_OVER, Game, begin_rows, draw_key, play_rows
 from ttt_envs.specs import make_policy
 
-CHAPTER = 2048
+PAIRS_PER_SEED_BLOCK = 2048
 """Number of pairs per seed block: results depend on the seed and on this, never on the number of workers."""
 BLOCKS = 32
 """Minimum number of blocks of a match, to share work between workers and show progress."""
-REMEMBERED = 64
+STATEFUL_BLOCK = 64
 """Maximum number of pairs in a block of stateful players: its games share one generator, so results depend on it."""
-FEWEST = 4
+MIN_BLOCK = 4
 """Minimum number of pairs in a block: fewer games in parallel take longer."""
 
-PATIENCE = 8
+MAX_FORFEITS = 8
 """Maximum number of games that a player forfeits in a row, without a move between them, before the match is aborted:
 the minimum number of games in a block."""
 
@@ -62,7 +62,7 @@ class Forfeits(NamedTuple):
         """Return the sum over the games of both."""
         return Forfeits(self.a + other.a, self.b + other.b, self.first or other.first)
 
-    def told(self, a: str, b: str) -> str:
+    def describe(self, a: str, b: str) -> str:
         """Describe the forfeits in a sentence."""
         by = ", ".join(f"{count:,} by {name}" for count, name in ((self.a, a), (self.b, b)) if count)
         return f"games were given up, and so lost: {by}. The first: {self.first}"
@@ -86,8 +86,8 @@ class Score:
         forfeits: games among them that a and b forfeited.
     """
 
-    pairs: Integers
-    lengths: Integers | None = None
+    pairs: Int64Array
+    lengths: Int64Array | None = None
     forfeits: Forfeits = NONE_GIVEN_UP
 
     @classmethod
@@ -106,7 +106,7 @@ class Score:
         return 2 * int(self.pairs.sum())
 
     @property
-    def table(self) -> Integers:
+    def table(self) -> Int64Array:
         """int64[2, 3]: a's wins, draws and losses as player_0 and as player_1."""
         return np.stack([self.pairs.sum(axis=1), self.pairs.sum(axis=0)])
 
@@ -121,7 +121,7 @@ class Score:
         return bool((np.count_nonzero(self.lengths, axis=(1, 2)) == 1).all())
 
     @property
-    def pentanomial(self) -> Integers:
+    def pentanomial(self) -> Int64Array:
         """int64[5]: number of pairs in which a made 0, 1/2, 1, 3/2 and 2 points."""
         half_points = np.array([2, 1, 0])
         total = (half_points[:, None] + half_points).ravel()
@@ -233,15 +233,15 @@ def play_blocks(
     policies = policies_of(match, game, a, b)  # reports a wrong name before workers start
     if block is None:
         remembered = any(isinstance(policy, HasPlayer) for policy in policies)
-        block = min(REMEMBERED if remembered else CHAPTER, max(FEWEST, -(-pairs // BLOCKS)))
+        block = min(STATEFUL_BLOCK if remembered else PAIRS_PER_SEED_BLOCK, max(MIN_BLOCK, -(-pairs // BLOCKS)))
     if isinstance(openings, str):
         openings = Openings.of(openings, game)
     parts = parts_of(pairs, block, openings)
     work = partial(_play_block, game, a, b, seed, openings and openings.text, log is not None, match=match)
-    patience = Patience(a, b)
+    patience = ForfeitLimit(a, b)
     try:
-        with closing(do_blocks(work, parts, jobs)) as results:
-            for score, played in in_order(results):
+        with closing(map_blocks(work, parts, jobs)) as results:
+            for score, played in results_in_order(results):
                 if log is not None:
                     log(played)
                 patience.see(score)
@@ -265,19 +265,19 @@ def play_part(
     They are those of :func:`play_pairs` where it plays whole seed blocks. For a named ``match``, each process makes the
     policies once.
     """
-    chapter, first = divmod(numbers.start, CHAPTER)
+    chapter, first = divmod(numbers.start, PAIRS_PER_SEED_BLOCK)
     beginning = 0 if openings is None else openings.of_pairs(numbers)
     own = range(first, first + len(numbers))
     text = openings and openings.text
-    return _play_block(game, a, b, seed, text, False, chapter, CHAPTER, own, beginning, match=match)[0]
+    return _play_block(game, a, b, seed, text, False, chapter, PAIRS_PER_SEED_BLOCK, own, beginning, match=match)[0]
 
 
 def parts_of(pairs: int, block: int, openings: Openings | None) -> Iterator[tuple[int, int, range, int | Boards]]:
     """Yield the arguments of blocks: a seed block, its number of pairs, the block's pairs among them, and their
     openings.
     """
-    for chapter, start in enumerate(range(0, pairs, CHAPTER)):
-        of_chapter = min(CHAPTER, pairs - start)
+    for chapter, start in enumerate(range(0, pairs, PAIRS_PER_SEED_BLOCK)):
+        of_chapter = min(PAIRS_PER_SEED_BLOCK, pairs - start)
         for first in range(0, of_chapter, block):
             numbers = range(first, min(first + block, of_chapter))
             all_numbers = range(start + numbers.start, start + numbers.stop)
@@ -285,36 +285,36 @@ def parts_of(pairs: int, block: int, openings: Openings | None) -> Iterator[tupl
 
 
 @dataclass(frozen=True)
-class WithoutMemory:
+class StatelessPlayer:
     """A stateless policy as a player: a game's moves are drawn from the game's own key, uint64[slots]."""
 
     policy: Policy
-    luck: Keys
-    stones: Integers | None = None
+    luck: UInt64Array
+    stones: Int64Array | None = None
     """int64[slots]: current number of stones of each game, if it is tracked"""
 
-    def begin(self, slots: Integers) -> None:
+    def begin(self, slots: Int64Array) -> None:
         """Do nothing: there is no state."""
 
     def act(
-        self, boards: Boards, slots: Integers, rng: np.random.Generator, time_left: Reals | None = None
-    ) -> Integers:
+        self, boards: Boards, slots: Int64Array, rng: np.random.Generator, time_left: Float64Array | None = None
+    ) -> Int64Array:
         """Return moves int64[B]; ``rng`` and ``time_left`` are ignored."""
         plies = np.count_nonzero(boards.cells, axis=1) if self.stones is None else self.stones[slots]
         return act_in_episodes(self.policy, boards, self.luck[slots], plies)
 
 
 @dataclass(frozen=True)
-class Distinct:
+class DeduplicatedPolicy:
     """A pure policy queried once per distinct position of a batch: parallel games share many positions."""
 
     policy: Policy
 
     pure = True
 
-    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return move probabilities float64[B, cells]."""
-        if boards.cells.shape[1] >= LARGEST_BASE_3:  # no one-word key, and hardly any equal boards
+        if boards.cells.shape[1] >= MAX_CELLS_BASE_3:  # no one-word key, and hardly any equal boards
             return self.policy.probabilities(boards, rng)
         numbers = 2 * keys(boards.cells) + boards.mover.astype(np.uint64)
         _, rows, inverse = np.unique(numbers, return_index=True, return_inverse=True)
@@ -324,12 +324,12 @@ class Distinct:
         return str(self.policy)
 
 
-def player_of(policy: Policy, luck: Keys, stones: Integers | None = None) -> Player:
+def player_of(policy: Policy, luck: UInt64Array, stones: Int64Array | None = None) -> Player:
     """Return the player of a policy in a match: its own stateful ``player()`` if it has one."""
     if isinstance(policy, HasPlayer):
         return policy.player()
     distinct = policy.pure and not acts_fast(type(policy))
-    return WithoutMemory(Distinct(policy) if distinct else policy, luck, stones)
+    return StatelessPlayer(DeduplicatedPolicy(policy) if distinct else policy, luck, stones)
 
 
 _made: dict[str, tuple[Policy, Policy]] = {}
@@ -346,28 +346,28 @@ def policies_of(match: str, game: Game, a: str | Policy, b: str | Policy) -> tup
     return _made[match]
 
 
-class GamesOfBlock(NamedTuple):
+class PairBatch(NamedTuple):
     """The games of a block: rows i and P + i are pair i of P, with a first in the former."""
 
-    cells: Cells
+    cells: Int8Array
     """int8[2 P, rows * columns]"""
-    mover: Cells
+    mover: Int8Array
     """int8[2 P]"""
-    stones: Integers
+    stones: Int64Array
     """int64[2 P], number on the boards"""
-    luck: Keys
+    luck: UInt64Array
     """uint64[2 P], key of skips: the same in both games of a pair"""
-    moves_luck: Keys
+    moves_luck: UInt64Array
     """uint64[2 P], key of the players' moves: different for each game"""
-    outcome: Cells
+    outcome: Int8Array
     """int8[2 P]"""
-    swapped: Flags
+    swapped: BoolArray
     """bool[2 P]: whether a moves second"""
 
     @classmethod
     def begin(
         cls, game: Game, seed: int, chapter: int, of_chapter: int, numbers: range, beginning: int | Boards
-    ) -> GamesOfBlock:
+    ) -> PairBatch:
         """Return the pairs ``numbers`` of a seed block with ``of_chapter`` pairs, in their first positions.
 
         They begin with a number of random plies, or with positions, one for each pair.
@@ -378,10 +378,10 @@ class GamesOfBlock(NamedTuple):
         swapped = np.arange(count) >= len(numbers)
         cells, mover = Boards.start(game, count)
         stones, luck, moves_luck = np.zeros(count, np.int64), np.zeros(count, np.uint64), np.zeros(count, np.uint64)
-        begin_rows(cells, mover, stones, luck, key_of(rng), pair)
-        begin_rows(cells, mover, stones, moves_luck, key_of(rng), pair + of_chapter * swapped)
+        begin_rows(cells, mover, stones, luck, draw_key(rng), pair)
+        begin_rows(cells, mover, stones, moves_luck, draw_key(rng), pair + of_chapter * swapped)
         if beginning:
-            first = beginning if isinstance(beginning, Boards) else _drawn(game, beginning, rng, numbers)
+            first = beginning if isinstance(beginning, Boards) else _draw_openings(game, beginning, rng, numbers)
             cells[:], mover[:] = np.tile(first.cells, (2, 1)), np.tile(first.mover, 2)
             stones[:] = np.count_nonzero(cells, axis=1)
         return cls(cells, mover, stones, luck, moves_luck, np.full(count, NOT_OVER, np.int8), swapped)
@@ -416,7 +416,7 @@ def _play_block(
 ) -> tuple[Score, Sequence[PlayedGame]]:
     """Play pairs of a seed block, see :meth:`GamesOfBlock.begin`; return their games too if ``logged``."""
     policies = policies_of(match, game, a, b)
-    games = GamesOfBlock.begin(game, seed, chapter, of_chapter, numbers, beginning)
+    games = PairBatch.begin(game, seed, chapter, of_chapter, numbers, beginning)
     cells, mover, stones, luck, moves_luck, outcome, swapped = games
     record = Record(game, Boards(cells.copy(), mover.copy())) if logged else None
     players = [player_of(policy, moves_luck, stones) for policy in policies]
@@ -434,7 +434,9 @@ def _play_block(
             try:
                 actions = players[which].act(boards, rows, generators[which])
             except Forfeit as problem:
-                actions, reasons = _after(problem, policies[which], players[which], boards, rows, generators[which])
+                actions, reasons = _replace_forfeits(
+                    problem, policies[which], players[which], boards, rows, generators[which]
+                )
                 given_up |= reasons
                 outcome[list(reasons)] = 1 - mover[list(reasons)]
                 going_on = outcome[rows] == NOT_OVER
@@ -454,7 +456,7 @@ def _play_block(
             (str(b), str(a)) if turned else (str(a), str(b)),
             int(outcome[row]),
             seed=seed,
-            episode=2 * (chapter * CHAPTER + number) + turned,
+            episode=2 * (chapter * PAIRS_PER_SEED_BLOCK + number) + turned,
             forfeit=given_up.get(row),
             settings=settings,
         )
@@ -462,9 +464,9 @@ def _play_block(
     ]
 
 
-def _after(
-    problem: Forfeit, policy: Policy, player: Player, boards: Boards, rows: Integers, rng: np.random.Generator
-) -> tuple[Integers, dict[int, str]]:
+def _replace_forfeits(
+    problem: Forfeit, policy: Policy, player: Player, boards: Boards, rows: Int64Array, rng: np.random.Generator
+) -> tuple[Int64Array, dict[int, str]]:
     """Return the moves in the games ``rows``, one of which was forfeited; and all forfeits, reasons by row.
 
     Raises:
@@ -477,8 +479,8 @@ def _after(
         in_a_row = 1 if known else in_a_row + 1
         at += known
         reasons[int(rows[at])] = str(problem)
-        if in_a_row >= PATIENCE:
-            raise _impatient(str(policy), in_a_row, reasons)
+        if in_a_row >= MAX_FORFEITS:
+            raise _check_forfeits(str(policy), in_a_row, reasons)
         at += 1
         if at == len(rows):
             return actions, reasons
@@ -490,7 +492,7 @@ def _after(
             problem = another
 
 
-class Patience:
+class ForfeitLimit:
     """Aborts a match in which a player has forfeited all games of several blocks.
 
     Args:
@@ -509,11 +511,11 @@ class Patience:
         forfeits = score.forfeits
         for who, count in enumerate((forfeits.a, forfeits.b)):
             self._in_a_row[who] = self._in_a_row[who] + count if count == score.games else 0
-            if self._in_a_row[who] >= PATIENCE:
-                raise _impatient(self._names[who], self._in_a_row[who], {0: forfeits.first})
+            if self._in_a_row[who] >= MAX_FORFEITS:
+                raise _check_forfeits(self._names[who], self._in_a_row[who], {0: forfeits.first})
 
 
-def _impatient(name: str, count: int, reasons: Mapping[int, str]) -> ValueError:
+def _check_forfeits(name: str, count: int, reasons: Mapping[int, str]) -> ValueError:
     return ValueError(f"{name} has given up {count} games in a row, and the match with them: {[*reasons.values()][-1]}")
 
 
@@ -530,11 +532,11 @@ def generators_of(seed: int, chapter: int, numbers: range) -> list[np.random.Gen
     return np.random.default_rng(own).spawn(2)
 
 
-def _drawn(game: Game, plies: int, rng: np.random.Generator, numbers: range) -> Boards:
+def _draw_openings(game: Game, plies: int, rng: np.random.Generator, numbers: range) -> Boards:
     """Draw the random openings of the pairs ``numbers`` of a seed block: with keys of their own, the same in any
     block.
     """
-    key = key_of(rng)
+    key = draw_key(rng)
     luck = np.zeros(len(numbers), np.uint64)
     nothing = np.zeros((len(numbers), 0), np.int8), np.zeros(len(numbers), np.int8), np.zeros(len(numbers), np.int64)
     begin_rows(*nothing, luck, key, np.asarray(numbers))
@@ -556,7 +558,7 @@ class Record:
         self.skipped = np.zeros((count, game.cells), np.bool_)
         self.moves = np.zeros(count, np.int64)
 
-    def note(self, rows: Integers, actions: Integers, skipped: Flags) -> None:
+    def note(self, rows: Int64Array, actions: Int64Array, skipped: BoolArray) -> None:
         """Record a move in each of the games ``rows``, int64[R], and whether the other player's turn was skipped."""
         self.actions[rows, self.moves[rows]] = actions
         self.skipped[rows, self.moves[rows]] = skipped

@@ -43,7 +43,8 @@ def units_of(
     Args:
         game, a, b, pairs, seed: as of :func:`evaluation.match.play_pairs`.
         openings: start positions of the pairs.
-        identities: of both players: their dependencies beyond their specs, see :func:`evaluation.code_fingerprint.identity_of`.
+        identities: of both players: their dependencies beyond their specs, see
+            :func:`evaluation.code_fingerprint.identity_of`.
         clock: of both players; None in an untimed match.
     """
     match: dict[str, Any] = {

@@ -14,24 +14,24 @@ import numpy as np
 from evaluation.games import read_games
 from ttt_envs.boards import Boards, check_opening, from_text, keys, to_text
 from ttt_envs.files import open_to_read, read_bounded
-from ttt_envs.jit import Cells, Keys, Parameters, compiled_allocating, wide
+from ttt_envs.jit import Int8Array, Parameters, UInt64Array, compiled_allocating, int64
 from ttt_envs.rules import (
-    LARGEST_EDGE,
+    MAX_EDGE,
     NOT_OVER,
-    OPPONENT,
+    STREAM_OPPONENT,
     Game,
     Position,
     mover_after,
-    pick,
+    nth_empty_cell,
     play_rows,
     splitmix64,
     uniform,
     winning_cells,
 )
 
-LARGEST = 1 << 26
+MAX_OPENINGS = 1 << 26
 """Maximum total number of cells of all openings, and maximum size of a file of them in bytes."""
-LONGEST = LARGEST_EDGE * (LARGEST_EDGE + 1) + 1
+MAX_PLIES = MAX_EDGE * (MAX_EDGE + 1) + 1
 """Maximum length of a position in characters."""
 TRIES = 1000
 """Maximum number of attempts to draw an opening that does not force the end of the game."""
@@ -78,7 +78,7 @@ class Openings(NamedTuple):
         return self.boards.take(np.arange(numbers.start, numbers.stop) % len(self.boards.mover))
 
 
-def draw_openings(game: Game, plies: int, luck: Keys) -> Boards:
+def draw_openings(game: Game, plies: int, luck: UInt64Array) -> Boards:
     """Return a position after ``plies`` random plies for each of the keys, uint64[B].
 
     Every ply is uniformly random among those that do not end the game, and followed by the game's skips; where none is
@@ -97,22 +97,22 @@ def draw_openings(game: Game, plies: int, luck: Keys) -> Boards:
 
 
 @compiled_allocating
-def _draw(cells: Cells, mover: Cells, luck: Keys, plies: int, parameters: Parameters) -> int:
+def _draw(cells: Int8Array, mover: Int8Array, luck: UInt64Array, plies: int, parameters: Parameters) -> int:
     """Draw openings on empty boards for :func:`draw_openings`; return the first row without one, or -1."""
     closed = np.empty(cells.shape[1], np.int8)  # cells that are taken, or where a stone ends the game
     for b in range(len(cells)):
         board = cells[b]
-        ply = wide(0)
+        ply = int64(0)
         for attempt in range(TRIES):
             board[:] = 0
             own = splitmix64(luck[b], attempt)
-            player = wide(0)
-            ply = wide(0)
+            player = int64(0)
+            ply = int64(0)
             while ply < plies:
                 winning_cells(board, player, parameters, closed)
                 for cell in range(len(board)):
                     closed[cell] |= board[cell]
-                cell = pick(closed, uniform(own, OPPONENT, ply))
+                cell = nth_empty_cell(closed, uniform(own, STREAM_OPPONENT, ply))
                 if cell < 0:
                     break
                 board[cell] = player + 1
@@ -129,9 +129,9 @@ def _draw(cells: Cells, mover: Cells, luck: Keys, plies: int, parameters: Parame
 def _all(plies: int, game: Game, text: str) -> Boards:
     """Return every position after ``plies`` plies without skips in which the game goes on, by their keys."""
     most = max(comb(game.cells, n) * comb(n, n // 2) for n in range(plies + 1))
-    if most * game.cells > LARGEST:
+    if most * game.cells > MAX_OPENINGS:
         raise ValueError(
-            f"openings={text!r} are up to {most:,} positions, and at most {LARGEST // game.cells:,} are held: "
+            f"openings={text!r} are up to {most:,} positions, and at most {MAX_OPENINGS // game.cells:,} are held: "
             f"choose fewer plies, or random:{plies}"
         )
     rules = replace(game, skip_chance=0.0).parameters
@@ -161,7 +161,7 @@ def _of_file(text: str, game: Game) -> Boards:
     path = Path(text)
     if not path.exists():
         raise ValueError(f"openings={text!r} are not known, and there is no such file: {EXAMPLES}")
-    with open_to_read(path, LARGEST) as file:
+    with open_to_read(path, MAX_OPENINGS) as file:
         read = _of_games if file.read(1) == b"{" else _of_lines
     found: dict[str, Position] = {}
     for number, position in read(path, game):
@@ -171,8 +171,8 @@ def _of_file(text: str, game: Game) -> Boards:
         except ValueError as problem:
             raise ValueError(f"{path}, line {number}: {problem}") from None
         found[name] = position
-        if len(found) * game.cells > LARGEST:
-            raise ValueError(f"{path} has more than {LARGEST // game.cells:,} positions, and no more are held")
+        if len(found) * game.cells > MAX_OPENINGS:
+            raise ValueError(f"{path} has more than {MAX_OPENINGS // game.cells:,} positions, and no more are held")
     if not found:
         raise ValueError(f'{path} has no positions: write one in a line, as in "x.o/.../..o x"')
     return Boards.of(found.values())
@@ -180,11 +180,11 @@ def _of_file(text: str, game: Game) -> Boards:
 
 def _of_lines(path: Path, game: Game) -> Iterator[tuple[int, Position]]:
     """Yield line numbers, and the positions in them."""
-    for number, line in enumerate(read_bounded(path, LARGEST).decode(errors="replace").splitlines(), 1):
+    for number, line in enumerate(read_bounded(path, MAX_OPENINGS).decode(errors="replace").splitlines(), 1):
         words = line.strip()
         if not words or words.startswith("#"):
             continue
-        if len(words) > LONGEST:
+        if len(words) > MAX_PLIES:
             raise ValueError(f"{path}, line {number}: {len(words):,} letters are no position")
         try:
             yield number, from_text(words, game)
@@ -194,7 +194,7 @@ def _of_lines(path: Path, game: Game) -> Iterator[tuple[int, Position]]:
 
 def _of_games(path: Path, game: Game) -> Iterator[tuple[int, Position]]:
     """Yield line numbers, and the positions of the games in them."""
-    for number, played in enumerate(read_games(path, limit=LARGEST), 2):  # the first line is the header
+    for number, played in enumerate(read_games(path, limit=MAX_OPENINGS), 2):  # the first line is the header
         if replace(played.game, skip_chance=game.skip_chance) != game:
             raise ValueError(f"{path}, line {number}: a game of {played.game} is no opening of {game}")
         yield number, played.end() if played.result is None else played.start()

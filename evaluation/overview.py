@@ -22,7 +22,7 @@ from evaluation.report_parts import (
     read_metrics,
     results_table,
     when_measured,
-    whole,
+    whole_number,
 )
 from evaluation.strength import Strength
 from learners.checkpoint import read_config
@@ -78,8 +78,8 @@ def write_overview(folder: Path, title: str, runs: Sequence[Compared], scores: S
             (
                 element("a", one.name, href=link_to(one.run / REPORT, folder)),
                 *_strength_cells(one.strength),
-                whole(marks[-1]["games"] if marks else config.get("games", 0)),
-                *_spent((phases or {}).get("training")),
+                whole_number(marks[-1]["games"] if marks else config.get("games", 0)),
+                *_format_cost((phases or {}).get("training")),
             )
         )
     results = [_against(opponent, runs) for opponent in opponents]
@@ -98,7 +98,7 @@ def write_overview(folder: Path, title: str, runs: Sequence[Compared], scores: S
     return write_page(folder / REPORT, title, sections)
 
 
-def _spent(phase: Row | None) -> tuple[str, str]:
+def _format_cost(phase: Row | None) -> tuple[str, str]:
     if phase is None:
         return "not known", "not known"
     return f"{phase['cpu_user_s'] + phase['cpu_system_s']:,.1f} s", f"{phase['peak_rss_bytes'] / 2**20:,.0f} MiB"

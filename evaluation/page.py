@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from evaluation.statistics import Interval
 from ttt_envs.boards import COLUMNS, STONES
-from ttt_envs.files import write_whole
-from ttt_envs.jit import Cells, Reals
-from ttt_envs.policy import TIE
-from ttt_envs.rules import LARGEST_EDGE, Game
+from ttt_envs.files import write_atomically
+from ttt_envs.jit import Float64Array, Int8Array
+from ttt_envs.policy import VALUE_TOLERANCE
+from ttt_envs.rules import MAX_EDGE, Game
 
 STRONGEST = 0.6
 """Opacity of the colour of 1 or -1, chosen so that text on it stays readable in light and dark mode."""
@@ -117,7 +117,7 @@ def tiles(shown: Iterable[tuple[str, object, str]]) -> Html:
     )
 
 
-def folded(title: str, *content: object) -> Html:
+def details(title: str, *content: object) -> Html:
     """Return content that is shown when its title is clicked."""
     return element("details", element("summary", title), *content)
 
@@ -140,7 +140,7 @@ def share(value: float) -> str:
     return f"{round(value)}" if _is_whole(value) else f"{value:.4f}"
 
 
-def short(value: float) -> str:
+def format_probability(value: float) -> str:
     """Format a probability for a cell of a board."""
     if _is_whole(value):
         return f"{round(value)}"
@@ -148,7 +148,7 @@ def short(value: float) -> str:
 
 
 def _is_whole(value: float) -> bool:
-    return abs(value - round(value)) <= TIE
+    return abs(value - round(value)) <= VALUE_TOLERANCE
 
 
 def percent(value: float) -> str:
@@ -160,7 +160,7 @@ def percent(value: float) -> str:
 
 def signed(value: float, digits: int = 2) -> str:
     """Format a value, -1 to 1, with its sign."""
-    return "0" if abs(value) <= TIE else f"{value:+.{digits}f}"
+    return "0" if abs(value) <= VALUE_TOLERANCE else f"{value:+.{digits}f}"
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -169,7 +169,7 @@ def signed(value: float, digits: int = 2) -> str:
 
 def _edge(game: Game) -> str:
     """Return the edge of a cell, so that the board and its name fit a narrow screen."""
-    edges = ((4, "2.9rem"), (6, "2.5rem"), (8, "2rem"), (LARGEST_EDGE, "0.9rem"))
+    edges = ((4, "2.9rem"), (6, "2.5rem"), (8, "2rem"), (MAX_EDGE, "0.9rem"))
     return next(edge for most, edge in edges if game.columns <= most)
 
 
@@ -186,18 +186,18 @@ def _shade(value: float) -> dict[str, object]:
     return {"class_": "up" if value > 0 else "down", "style": f"--part:{part:.2f}"}
 
 
-def in_words(game: Game, cells: Cells) -> str:
+def in_words(game: Game, cells: Int8Array) -> str:
     """Describe a board row by row."""
     rows = cells.reshape(game.rows, game.columns)
     return "; ".join(" ".join("empty" if cell == 0 else STONES[cell] for cell in row) for row in rows)
 
 
-def board(
+def board_html(
     game: Game,
-    cells: Cells,
+    cells: Int8Array,
     *,
     last: int | None = None,
-    shares: Reals | None = None,
+    shares: Float64Array | None = None,
     best: Sequence[int] = (),
     numbers: Mapping[int, int] | None = None,
     words: str = "",
@@ -223,7 +223,7 @@ def board(
             shade = _shade(float(shares[cell]))
             names += [str(shade["class_"])] if shade else []
             style = shade.get("style")
-            text = short(float(shares[cell])) if has_room(game) else ""
+            text = format_probability(float(shares[cell])) if has_room(game) else ""
         names += ["last"] * (cell == last) + ["best"] * (cell in best)
         shown.append(element("span", text, class_=" ".join(names) or None, style=style))
     return element(
@@ -237,7 +237,7 @@ def board(
 
 
 def heat_map(
-    game: Game, title: str, about: str, values: Reals, written: Callable[[float], str], largest: float = 1.0
+    game: Game, title: str, about: str, values: Float64Array, written: Callable[[float], str], largest: float = 1.0
 ) -> Html:
     """Return a table in the form of the board, coloured by its numbers.
 
@@ -310,7 +310,7 @@ def write_page(path: Path, title: str, sections: Iterable[Html], back: tuple[str
     )
     text = f'<!doctype html>\n<html lang="en">\n{head}\n{body}\n</html>\n'
     # undecodable bytes in file names are shown as escapes
-    write_whole(path, lambda file: file.write(text.encode("utf-8", "backslashreplace")))
+    write_atomically(path, lambda file: file.write(text.encode("utf-8", "backslashreplace")))
     return path
 
 

@@ -7,22 +7,22 @@ from typing import Any, ClassVar
 import numpy as np
 
 from evaluation.forward_backward import ask
-from evaluation.symmetry_classes import LARGEST, code_of, images_of, led
-from ttt_envs.bits import bits_of
+from evaluation.symmetry_classes import MAX_CELLS, canonical_rows, symmetry_tables, to_code
+from ttt_envs.bits import to_bits
 from ttt_envs.boards import Boards
 from ttt_envs.hash_index import KeyIndex
-from ttt_envs.jit import Cells, Integers, Keys, Reals, compiled, stone_of, wide
+from ttt_envs.jit import Float64Array, Int8Array, Int64Array, UInt64Array, compiled, int8, int64
 from ttt_envs.policy import Policy, is_colour_blind, is_symmetric
 from ttt_envs.rules import Game
 from ttt_envs.symmetry import Symmetries, inverse, symmetries
 
-KEPT = 1 << 28
+MAX_CACHE_BYTES = 1 << 28
 """Maximum size of the cached answers of a policy in bytes; beyond it the policy is queried again."""
-BYTES = 64
+BYTES_PER_ANSWER = 64
 """Size in bytes of a cached answer with equal shares, including its key and its place in the index."""
 
 
-class Kept:
+class CachedPolicy:
     """A pure policy with a cache of its answers.
 
     One entry serves all positions that the policy declares to answer alike: symmetric positions, if it is symmetric,
@@ -39,7 +39,7 @@ class Kept:
 
     pure: ClassVar[bool] = True
 
-    def __init__(self, policy: Policy, game: Game, most: int = KEPT) -> None:
+    def __init__(self, policy: Policy, game: Game, most: int = MAX_CACHE_BYTES) -> None:
         self.policy = policy
         self.game = game
         self.symmetric = is_symmetric(policy)
@@ -47,7 +47,7 @@ class Kept:
         self.asked = 0
         self._left = most
         which: Symmetries = "all" if self.symmetric else "none"
-        self._images = images_of(game, which)
+        self._images = symmetry_tables(game, which)
         self._permutations = symmetries(game, which)
         self._inverses = inverse(self._permutations)
         self._index = KeyIndex(1)
@@ -59,20 +59,20 @@ class Kept:
         self._uneven = np.zeros((0, game.cells))
         self._uneven_size = 0
 
-    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return move probabilities float64[B, cells]."""
-        if self.game.cells > LARGEST:
+        if self.game.cells > MAX_CELLS:
             self.asked += len(boards.mover)
             return self.policy.probabilities(boards)
         codes, leaders = np.empty((2, len(boards.mover)), np.uint64)
         turned = np.empty(len(codes), np.int64)
-        _questions(np.ascontiguousarray(boards.cells), boards.mover, self.colour_blind, codes)
-        led(codes, *self._images, leaders, turned)
+        _write_codes(np.ascontiguousarray(boards.cells), boards.mover, self.colour_blind, codes)
+        canonical_rows(codes, *self._images, leaders, turned)
         if not self.colour_blind:
             leaders |= boards.mover.astype(np.uint64) << np.uint64(63)
         rows = self._index.find(leaders[:, None])
         out = np.empty(boards.cells.shape)
-        _read(rows, turned, self._inverses, self._cells, self._share, self._uneven, out)
+        _read_answers(rows, turned, self._inverses, self._cells, self._share, self._uneven, out)
         new = np.flatnonzero(rows < 0)
         if len(new):
             different, first, place = np.unique(leaders[new], return_index=True, return_inverse=True)
@@ -84,14 +84,14 @@ class Kept:
             answers = ask(self.policy, asked)
             self.asked += len(chosen)
             self._keep(different, answers)
-            _turn(answers, place.ravel(), turned[new], self._inverses, new, out)
+            _rotate_answers(answers, place.ravel(), turned[new], self._inverses, new, out)
         return out
 
-    def _keep(self, leaders: Keys, answers: Reals) -> None:
+    def _keep(self, leaders: UInt64Array, answers: Float64Array) -> None:
         """Cache these answers as far as there is room."""
         cells, share = np.empty(len(answers), np.int64), np.empty(len(answers))
-        uneven = _shares(answers, cells, share)
-        sizes = np.cumsum(BYTES + 8 * self.game.cells * (share < 0))
+        uneven = _pack_answers(answers, cells, share)
+        sizes = np.cumsum(BYTES_PER_ANSWER + 8 * self.game.cells * (share < 0))
         count = int(np.searchsorted(sizes, self._left, side="right"))
         if count == 0:
             return
@@ -116,9 +116,9 @@ class Kept:
         return str(self.policy)
 
 
-def kept(policy: Policy, game: Game) -> Policy:
-    """Return a pure policy with a cache, see :class:`Kept`; return any other unchanged."""
-    return policy if isinstance(policy, Kept) or not policy.pure else Kept(policy, game)
+def cached(policy: Policy, game: Game) -> Policy:
+    """Return a pure policy with a cache, see :class:`CachedPolicy`; return any other unchanged."""
+    return policy if isinstance(policy, CachedPolicy) or not policy.pure else CachedPolicy(policy, game)
 
 
 def _longer(array: np.ndarray[Any, Any], size: int) -> np.ndarray[Any, Any]:
@@ -129,16 +129,16 @@ def _longer(array: np.ndarray[Any, Any], size: int) -> np.ndarray[Any, Any]:
 
 
 @compiled
-def _questions(cells: Cells, mover: Cells, by_own: bool, codes: Keys) -> None:
+def _write_codes(cells: Int8Array, mover: Int8Array, by_own: bool, codes: UInt64Array) -> None:
     """Write the codes of boards int8[B, cells], with the mover's stones first if ``by_own``."""
     for b in range(len(codes)):
         swapped = by_own and mover[b] == 1
-        first, second = bits_of(cells[b], stone_of(1)), bits_of(cells[b], stone_of(2))
-        codes[b] = code_of(second, first) if swapped else code_of(first, second)
+        first, second = to_bits(cells[b], int8(1)), to_bits(cells[b], int8(2))
+        codes[b] = to_code(second, first) if swapped else to_code(first, second)
 
 
 @compiled
-def _shares(answers: Reals, cells: Integers, share: Reals) -> bool:
+def _pack_answers(answers: Float64Array, cells: Int64Array, share: Float64Array) -> bool:
     """Write the cells with a nonzero probability and that probability, -1 if they differ; return whether any differ."""
     uneven = False
     for b in range(len(answers)):
@@ -146,7 +146,7 @@ def _shares(answers: Reals, cells: Integers, share: Reals) -> bool:
         for cell in range(answers.shape[1]):
             p = answers[b, cell]
             if p != 0:
-                cells[b] |= wide(1) << cell
+                cells[b] |= int64(1) << cell
                 if share[b] == 0:
                     share[b] = p if p > 0 else -1.0
                 elif share[b] != p:
@@ -156,8 +156,14 @@ def _shares(answers: Reals, cells: Integers, share: Reals) -> bool:
 
 
 @compiled
-def _read(
-    rows: Integers, turned: Integers, inverses: Integers, cells: Integers, share: Reals, uneven: Reals, out: Reals
+def _read_answers(
+    rows: Int64Array,
+    turned: Int64Array,
+    inverses: Int64Array,
+    cells: Int64Array,
+    share: Float64Array,
+    uneven: Float64Array,
+    out: Float64Array,
 ) -> None:
     """Write the cached answers of rows, -1 for none, in the boards' own orientation, into float64[B, cells]."""
     for b in range(len(rows)):
@@ -169,11 +175,18 @@ def _read(
             if share[row] >= 0:
                 out[b, cell] = share[row] if cells[row] >> at & 1 else 0.0
             else:
-                out[b, cell] = uneven[wide(-1.0 - share[row]), at]
+                out[b, cell] = uneven[int64(-1.0 - share[row]), at]
 
 
 @compiled
-def _turn(answers: Reals, place: Integers, turned: Integers, inverses: Integers, rows: Integers, out: Reals) -> None:
+def _rotate_answers(
+    answers: Float64Array,
+    place: Int64Array,
+    turned: Int64Array,
+    inverses: Int64Array,
+    rows: Int64Array,
+    out: Float64Array,
+) -> None:
     """Write answers for canonical boards, in the boards' own orientation, into rows of float64[B, cells]."""
     for b in range(len(rows)):
         for cell in range(out.shape[1]):

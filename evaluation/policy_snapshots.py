@@ -17,12 +17,12 @@ from evaluation.strength import Choice, choice_in
 from learners.training import dense_first
 from ttt_envs.boards import Boards, check_opening, from_text, to_text
 from ttt_envs.files import parse_json, read_bounded
-from ttt_envs.jit import Reals
+from ttt_envs.jit import Float64Array
 from ttt_envs.policy import Policy
-from ttt_envs.rules import LARGEST_EDGE, Game, Position
+from ttt_envs.rules import MAX_EDGE, Game, Position
 
 CHOICES = "choices.jsonl"
-LARGEST_CHOICES = 1 << 22
+MAX_SNAPSHOT_BYTES = 1 << 22
 """Maximum size of the file in bytes."""
 MOST = 8
 """Maximum number of positions of a snapshot."""
@@ -30,20 +30,20 @@ SPARSE = 2
 """Snapshots are half as frequent as log lines by default, at most about 200."""
 PLACES = 6
 """Number of decimal places in the file."""
-LONGEST = LARGEST_EDGE * (LARGEST_EDGE + 1) + 1
+MAX_NAME_LENGTH = MAX_EDGE * (MAX_EDGE + 1) + 1
 """Maximum length of a position in characters."""
-LARGEST_VALUE = 1e6
+MAX_ABS_VALUE = 1e6
 """Maximum absolute value accepted; values are results, -1 to 1, but nets may exceed them."""
 
 
-class Mark(NamedTuple):
+class Snapshot(NamedTuple):
     """Choices of a learner after a number of games."""
 
     games: int
     choices: Sequence[Choice]
 
 
-def telling_positions(game: Game) -> dict[str, Position]:
+def probe_positions(game: Game) -> dict[str, Position]:
     """Return up to four named positions, those that exist in the game.
 
     They are the empty board; the reply to a stone in the middle; a line of o's that lacks one stone, with o to move;
@@ -73,10 +73,10 @@ def telling_positions(game: Game) -> dict[str, Position]:
     return found
 
 
-def mark_of(game: Game, games: int, policy: Policy) -> Mark:
+def take_snapshot(game: Game, games: int, policy: Policy) -> Snapshot:
     """Return the choices of a pure policy in the telling positions."""
-    boards = Boards.of(list(telling_positions(game).values()))
-    return Mark(games, [choice_in(policy, boards, row, solution=None) for row in range(len(boards.mover))])
+    boards = Boards.of(list(probe_positions(game).values()))
+    return Snapshot(games, [choice_in(policy, boards, row, solution=None) for row in range(len(boards.mover))])
 
 
 def due_after(games: int, kept: int) -> int:
@@ -84,7 +84,7 @@ def due_after(games: int, kept: int) -> int:
     return dense_first(max(1, games // SPARSE))(kept) if kept else 0
 
 
-def line_of_mark(game: Game, mark: Mark) -> bytes:
+def snapshot_line(game: Game, mark: Snapshot) -> bytes:
     """Encode a snapshot as a line of ``choices.jsonl``; docs/files.md documents the keys."""
     choices = []
     for one in mark.choices:
@@ -96,14 +96,14 @@ def line_of_mark(game: Game, mark: Mark) -> bytes:
     return json.dumps({"games": mark.games, "choices": choices}).encode() + b"\n"
 
 
-def named(game: Game, position: Position) -> str:
+def position_name(game: Game, position: Position) -> str:
     """Return the name of a telling position, or the text of any other."""
     text = to_text(position, game)
-    names = {to_text(one, game): name for name, one in telling_positions(game).items()}
+    names = {to_text(one, game): name for name, one in probe_positions(game).items()}
     return names.get(text, text)
 
 
-def read_choices(run: Path, game: Game, most: int = LARGEST_CHOICES) -> list[Mark]:
+def read_choices(run: Path, game: Game, most: int = MAX_SNAPSHOT_BYTES) -> list[Snapshot]:
     """Read the snapshots of a run's ``choices.jsonl``, in order of games; empty if there is no file.
 
     Args:
@@ -113,9 +113,9 @@ def read_choices(run: Path, game: Game, most: int = LARGEST_CHOICES) -> list[Mar
 
     Raises:
         OSError: a file that cannot be read.
-        ValueError: a line not written by :func:`line_of_mark`, or a larger file.
+        ValueError: a line not written by :func:`snapshot_line`, or a larger file.
     """
-    path, marks = run / CHOICES, list[Mark]()
+    path, marks = run / CHOICES, list[Snapshot]()
     try:
         content = read_bounded(path, most)
     except FileNotFoundError:
@@ -131,7 +131,7 @@ def read_choices(run: Path, game: Game, most: int = LARGEST_CHOICES) -> list[Mar
     return marks
 
 
-def _mark(data: object, game: Game) -> Mark:
+def _mark(data: object, game: Game) -> Snapshot:
     """Validate a parsed line."""
     if not isinstance(data, dict) or data.keys() != {"games", "choices"}:
         raise ValueError("it must have games and choices")
@@ -140,19 +140,19 @@ def _mark(data: object, game: Game) -> Mark:
         raise ValueError("games must be a whole number")
     if not isinstance(choices, list) or not 1 <= len(choices) <= MOST:
         raise ValueError(f"choices must be a list of 1 to {MOST}")
-    return Mark(games, [_choice(one, game) for one in choices])
+    return Snapshot(games, [_choice(one, game) for one in choices])
 
 
 def _choice(data: object, game: Game) -> Choice:
     if not isinstance(data, dict) or not {"position", "probabilities"} <= data.keys():
         raise ValueError("a choice must have position and probabilities")
     text = data["position"]
-    if not isinstance(text, str) or len(text) > LONGEST:
+    if not isinstance(text, str) or len(text) > MAX_NAME_LENGTH:
         raise ValueError("position must be a board and who is to move")
     position = from_text(text, game)
     check_opening(game, position, "a position")
     values = data.get("values")
-    own = None if values is None else _numbers(data, "values", game, -LARGEST_VALUE)
+    own = None if values is None else _numbers(data, "values", game, -MAX_ABS_VALUE)
     shares = _numbers(data, "probabilities", game, 0.0, 1.0)
     taken = position.cells != 0
     if own is not None:
@@ -162,7 +162,9 @@ def _choice(data: object, game: Game) -> Choice:
     return Choice(position, shares, own, None)
 
 
-def _numbers(data: Mapping[str, object], name: str, game: Game, low: float, high: float = LARGEST_VALUE) -> Reals:
+def _numbers(
+    data: Mapping[str, object], name: str, game: Game, low: float, high: float = MAX_ABS_VALUE
+) -> Float64Array:
     """Return float64[cells], NaN for null."""
     given = data[name]
     if not isinstance(given, list) or len(given) != game.cells:

@@ -24,16 +24,16 @@ from baselines.expectiminimax import Search
 from baselines.proof import LOSS, TAKEN, TIED, WIN, Prover
 from evaluation.statistics import Interval, wilson
 from ttt_envs.boards import Boards, from_text, to_text
-from ttt_envs.files import read_json, write_whole
-from ttt_envs.jit import Cells, Flags, Integers, Reals
-from ttt_envs.parallel import Jobs, do_blocks, in_order
+from ttt_envs.files import read_json, write_atomically
+from ttt_envs.jit import BoolArray, Float64Array, Int8Array, Int64Array
+from ttt_envs.parallel import Jobs, map_blocks, results_in_order
 from ttt_envs.policy import Policy, act
 from ttt_envs.rules import NOT_OVER, Game, Position, place
 from ttt_envs.specs import FromFile, make_policy
-from ttt_envs.symmetry import least_keys, symmetries
+from ttt_envs.symmetry import canonical_keys, symmetries
 
 HERE = Path(__file__).parent / "proven_positions"
-LARGEST_FILE = 1 << 22
+MAX_FILE_BYTES = 1 << 22
 """Maximum size of a file of positions in bytes."""
 LETTERS = {WIN: "w", TIED: "d", LOSS: "l", TAKEN: "."}
 """Letters of the results of moves."""
@@ -83,7 +83,7 @@ PLANS: Mapping[str, Plan] = {
 """Definitions of the sets by name."""
 
 
-class Proven(NamedTuple):
+class ProvedPosition(NamedTuple):
     """A position in which the result of every move is proved."""
 
     text: str
@@ -118,7 +118,7 @@ class Positions:
     """
 
     game: Game
-    proven: Sequence[Proven]
+    proven: Sequence[ProvedPosition]
     data: Mapping[str, Any]
 
     @property
@@ -127,12 +127,12 @@ class Positions:
         return Boards.of(from_text(one.text, self.game) for one in self.proven)
 
     @property
-    def keeps(self) -> Flags:
+    def keeps(self) -> BoolArray:
         """bool[B, cells]: the moves that keep the result."""
         return np.array([[letter == one.result for letter in one.moves] for one in self.proven])
 
 
-def read_proven(name: str | Path) -> Positions:
+def read_proved(name: str | Path) -> Positions:
     """Read a built-in set by its name, or one in a ``.json`` file.
 
     Raises:
@@ -142,7 +142,7 @@ def read_proven(name: str | Path) -> Positions:
     path = Path(name) if str(name).endswith(".json") else HERE / f"{name}.json"
     if path.parent == HERE and str(name) not in PLANS:
         raise ValueError(f"there are no proven positions of {name}: choose {', '.join(PLANS)}, or a .json file")
-    data = read_json(path, LARGEST_FILE)
+    data = read_json(path, MAX_FILE_BYTES)
     try:
         if not isinstance(data, dict) or data.get("kind") != "proven positions" or data.get("format") != 1:
             raise ValueError("it does not say that it is that, of format 1")
@@ -158,9 +158,9 @@ def read_proven(name: str | Path) -> Positions:
     return Positions(game, proven, data)
 
 
-def _read(line: str, game: Game) -> Proven:
+def _read(line: str, game: Game) -> ProvedPosition:
     board, mover, moves, plies = line.split(" ")
-    found = Proven(f"{board} {mover}", moves, int(plies))
+    found = ProvedPosition(f"{board} {mover}", moves, int(plies))
     taken = "".join("." if cell else "_" for cell in from_text(found.text, game).cells)
     if "".join("." if letter == "." else "_" for letter in moves) != taken or set(moves) - set("wdl."):
         raise ValueError(f"{line[:200]!r} tells no result for every move")
@@ -177,7 +177,7 @@ def sha256_of(data: Mapping[str, Any]) -> str:
 # Construction
 
 
-def make_proven(
+def make_proved(
     name: str,
     plan: Plan,
     folder: Path,
@@ -200,7 +200,7 @@ def make_proven(
         ValueError: a game with skips, or on more than 64 cells.
     """
     Prover(plan.game)
-    kept: list[Proven] = []
+    kept: list[ProvedPosition] = []
     seen: set[bytes] = set()
     counts: Counter[str] = Counter()
 
@@ -210,9 +210,9 @@ def make_proven(
             yield plan, first
             first += _TOGETHER
 
-    work = do_blocks(_candidates, blocks(), jobs)
+    work = map_blocks(_candidates, blocks(), jobs)
     with closing(work):
-        for found in (one for block in in_order(work) for one in block):
+        for found in (one for block in results_in_order(work) for one in block):
             if len(kept) == plan.count:
                 break
             counts["drawn"] += 1
@@ -220,7 +220,7 @@ def make_proven(
             if why:
                 counts[why] += 1
                 continue
-            assert isinstance(found, Proven)
+            assert isinstance(found, ProvedPosition)
             seen.add(_least_image(plan.game, found))
             counts[found.result] += 1
             counts["quick"] += 0 < found.plies <= 2
@@ -246,8 +246,8 @@ def make_proven(
     }
     content = json.dumps({**data, "sha256": sha256_of(data)}, indent=1) + "\n"
     folder.mkdir(parents=True, exist_ok=True)
-    write_whole(folder / f"{name}.json", lambda file: file.write(content.encode()))
-    return read_proven(folder / f"{name}.json")
+    write_atomically(folder / f"{name}.json", lambda file: file.write(content.encode()))
+    return read_proved(folder / f"{name}.json")
 
 
 OVER, AT_ONCE, UNDECIDED, ALIKE = "over before", "won at once", "undecided", "all moves alike"
@@ -256,7 +256,7 @@ LEFT_OUT = (OVER, AT_ONCE, UNDECIDED, ALIKE, TWICE, QUICK, WON, DRAWN)
 """Reasons for rejecting a drawn position."""
 
 
-def _unwanted(found: Proven, plan: Plan, counts: Mapping[str, int], seen: set[bytes]) -> str:
+def _unwanted(found: ProvedPosition, plan: Plan, counts: Mapping[str, int], seen: set[bytes]) -> str:
     """Return the reason for rejecting a proved position, or ""."""
     if _least_image(plan.game, found) in seen:
         return TWICE
@@ -267,20 +267,20 @@ def _unwanted(found: Proven, plan: Plan, counts: Mapping[str, int], seen: set[by
     return DRAWN if counts.get("d", 0) == plan.count - plan.wins else ""
 
 
-def _least_image(game: Game, one: Proven) -> bytes:
+def _least_image(game: Game, one: ProvedPosition) -> bytes:
     """Return a key that is equal for symmetric positions."""
-    least, _ = least_keys(from_text(one.text, game).cells[None], symmetries(game))
+    least, _ = canonical_keys(from_text(one.text, game).cells[None], symmetries(game))
     return least.tobytes()
 
 
-def _candidates(plan: Plan, first: int) -> list[Proven | str]:
+def _candidates(plan: Plan, first: int) -> list[ProvedPosition | str]:
     """Return a block of candidates: proved positions, or reasons for rejection."""
     return [_candidate(plan, number) for number in range(first, first + _TOGETHER)]
 
 
-def _candidate(plan: Plan, number: int) -> Proven | str:
+def _candidate(plan: Plan, number: int) -> ProvedPosition | str:
     game, rng = plan.game, np.random.default_rng([plan.seed, number])
-    position = _drawn(game, int(rng.integers(plan.stones[0], plan.stones[1] + 1)), rng)
+    position = _sample_position(game, int(rng.integers(plan.stones[0], plan.stones[1] + 1)), rng)
     if position is None:
         return OVER
     if _wins_at_once(game, position):
@@ -291,20 +291,20 @@ def _candidate(plan: Plan, number: int) -> Proven | str:
     legal = results[results != TAKEN]
     if legal.min() == legal.max():
         return ALIKE
-    return Proven(to_text(position, game), written(results), _plies(game, position, results))
+    return ProvedPosition(to_text(position, game), results_to_letters(results), _plies(game, position, results))
 
 
-def written(results: Cells) -> str:
+def results_to_letters(results: Int8Array) -> str:
     """Format the results of all moves as letters."""
     return "".join(LETTERS[int(result)] for result in results)
 
 
-def _drawn(game: Game, stones: int, rng: np.random.Generator) -> Position | None:
+def _sample_position(game: Game, stones: int, rng: np.random.Generator) -> Position | None:
     """Return the position of a game after ``stones`` stones; None if the game was over before."""
-    players = [_made(game, PLAYERS[int(rng.integers(len(PLAYERS)))], True) for _ in range(2)]
+    players = [_cached_policy(game, PLAYERS[int(rng.integers(len(PLAYERS)))], True) for _ in range(2)]
     cells, mover = np.zeros(game.cells, np.int8), 0
     for ply in range(stones):
-        player = players[mover] if ply >= 2 else _made(game, "random", True)
+        player = players[mover] if ply >= 2 else _cached_policy(game, "random", True)
         move = int(act(player, Boards.of([Position(cells, mover)]), rng)[0])
         if place(cells, mover, move, ply, game.parameters) != NOT_OVER:
             return None
@@ -318,8 +318,8 @@ def _wins_at_once(game: Game, position: Position) -> bool:
     return bool(np.nanmax(search.move_values) == 1)
 
 
-def _plies(game: Game, position: Position, results: Cells) -> int:
-    """Return the ``plies`` of :class:`Proven`, by a search over all moves that counts the plies to an end."""
+def _plies(game: Game, position: Position, results: Int8Array) -> int:
+    """Return the ``plies`` of :class:`ProvedPosition`, by a search over all moves that counts the plies to an end."""
     search = Search(game, Boards.of([position]), every_move=True)
     search.run(LOOK)
     values = search.move_values[0]
@@ -357,7 +357,7 @@ def prove_again(
     chosen = _spaced(positions.proven, sample)
     blocks = ((positions.game, chosen[start : start + _TOGETHER]) for start in range(0, len(chosen), _TOGETHER))
     done = 0
-    with closing(do_blocks(_proved_again, blocks, jobs)) as work:
+    with closing(map_blocks(_proved_again, blocks, jobs)) as work:
         for _, wrong in work:
             if wrong:
                 raise ValueError(f"the results of moves are not as they are kept in {wrong}: install ttt_envs anew")
@@ -367,7 +367,7 @@ def prove_again(
     return len(chosen)
 
 
-def _spaced(proven: Sequence[Proven], sample: int | None) -> Sequence[Proven]:
+def _spaced(proven: Sequence[ProvedPosition], sample: int | None) -> Sequence[ProvedPosition]:
     if sample is None or sample >= len(proven):
         return proven
     if sample < 1:
@@ -375,12 +375,12 @@ def _spaced(proven: Sequence[Proven], sample: int | None) -> Sequence[Proven]:
     return [proven[len(proven) * i // sample] for i in range(sample)]
 
 
-def _proved_again(game: Game, proven: Sequence[Proven]) -> str:
+def _proved_again(game: Game, proven: Sequence[ProvedPosition]) -> str:
     """Return the first position with other results, or ""."""
     prover = Prover(game, nodes=1 << 40)
     for one in proven:
         results = prover.results(from_text(one.text, game))
-        if results is None or written(results) != one.moves:
+        if results is None or results_to_letters(results) != one.moves:
             return str(one)
     return ""
 
@@ -389,7 +389,7 @@ def _proved_again(game: Game, proven: Sequence[Proven]) -> str:
 # Evaluation of policies
 
 
-class Kept(NamedTuple):
+class KeepRate(NamedTuple):
     """Rate at which a policy keeps the proved result."""
 
     positions: int
@@ -397,7 +397,7 @@ class Kept(NamedTuple):
     """share of positions in which the result is kept; a position counts by the probability of moves that keep it"""
 
 
-def ask(game: Game, policy: str, positions: Positions, *, seed: int = 0, jobs: Jobs = 1) -> Reals:
+def ask(game: Game, policy: str, positions: Positions, *, seed: int = 0, jobs: Jobs = 1) -> Float64Array:
     """Return the probability float64[B] that a policy keeps the proved result.
 
     For an impure policy it is 1 or 0, by a sampled move.
@@ -414,28 +414,30 @@ def ask(game: Game, policy: str, positions: Positions, *, seed: int = 0, jobs: J
     """
     boards, keeps = positions.boards, positions.keeps
     trusted = not isinstance(policy, FromFile)
-    _made(game, str(policy), trusted)  # reports errors before the workers start
+    _cached_policy(game, str(policy), trusted)  # reports errors before the workers start
     starts = range(0, len(keeps), ASKED)
     parts = (np.arange(start, min(start + ASKED, len(keeps))) for start in starts)
     blocks = ((game, str(policy), trusted, boards.take(rows), keeps[rows], [seed, int(rows[0])]) for rows in parts)
-    return np.concatenate(list(in_order(do_blocks(_asked, blocks, jobs))))
+    return np.concatenate(list(results_in_order(map_blocks(_keep_probabilities, blocks, jobs))))
 
 
-def _asked(game: Game, spec: str, trusted: bool, boards: Boards, keeps: Flags, seed: list[int]) -> Reals:
-    policy, rng = _made(game, spec, trusted), np.random.default_rng(seed)
+def _keep_probabilities(
+    game: Game, spec: str, trusted: bool, boards: Boards, keeps: BoolArray, seed: list[int]
+) -> Float64Array:
+    policy, rng = _cached_policy(game, spec, trusted), np.random.default_rng(seed)
     if policy.pure:
-        shares: Reals = np.where(keeps, policy.probabilities(boards), 0).sum(axis=1)
+        shares: Float64Array = np.where(keeps, policy.probabilities(boards), 0).sum(axis=1)
         return shares
     moves = act(policy, boards, rng)
     return keeps[np.arange(len(moves)), moves].astype(np.float64)
 
 
 @lru_cache(maxsize=32)
-def _made(game: Game, spec: str, trusted: bool) -> Policy:
+def _cached_policy(game: Game, spec: str, trusted: bool) -> Policy:
     return make_policy(spec if trusted else FromFile(spec), game)
 
 
-def summary(positions: Positions, shares: Reals) -> dict[str, dict[str, Kept]]:
+def summary(positions: Positions, shares: Float64Array) -> dict[str, dict[str, KeepRate]]:
     """Summarize how often the result is kept: in total, by proved result, by stones, and by plies to the end.
 
     Args:
@@ -443,12 +445,12 @@ def summary(positions: Positions, shares: Reals) -> dict[str, dict[str, Kept]]:
         shares: of :func:`ask`.
     """
     proven = positions.proven
-    stones: Integers = np.array([one.stones for one in proven])
-    plies: Integers = np.array([one.plies for one in proven])
+    stones: Int64Array = np.array([one.stones for one in proven])
+    plies: Int64Array = np.array([one.plies for one in proven])
     result = np.array([one.result for one in proven])
     low, high = int(stones.min()), int(stones.max())
     edges = [low + (high + 1 - low) * i // 3 for i in range(4)]
-    groups: dict[str, dict[str, Flags]] = {
+    groups: dict[str, dict[str, BoolArray]] = {
         "all": {"all": np.ones(len(proven), np.bool_)},
         "result": {words: result == letter for letter, words in RESULTS.items()},
         "stones": {f"{a} to {b - 1}": (a <= stones) & (stones < b) for a, b in pairwise(edges)},
@@ -459,10 +461,10 @@ def summary(positions: Positions, shares: Reals) -> dict[str, dict[str, Kept]]:
         },
     }
     return {
-        kind: {words: _kept(shares[rows]) for words, rows in group.items() if rows.any()}
+        kind: {words: _summarise(shares[rows]) for words, rows in group.items() if rows.any()}
         for kind, group in groups.items()
     }
 
 
-def _kept(shares: Reals) -> Kept:
-    return Kept(len(shares), wilson(min(1.0, float(shares.mean())), len(shares)))
+def _summarise(shares: Float64Array) -> KeepRate:
+    return KeepRate(len(shares), wilson(min(1.0, float(shares.mean())), len(shares)))

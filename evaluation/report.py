@@ -12,24 +12,24 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from baselines.solver import LARGEST, Solution, solve
+from baselines.solver import MAX_CELLS, Solution, solve
 from evaluation.drawing import DRAW as DRAWN_COLOUR
 from evaluation.drawing import LOSS, SERIES, STYLES, WIN, Line
 from evaluation.estimate import affordable
 from evaluation.exact import Outcome
 from evaluation.page import (
     Html,
-    board,
+    board_html,
+    details,
     element,
     encoded,
-    folded,
+    format_probability,
     has_room,
     heat_map,
     number,
     percent,
     section,
     share,
-    short,
     signed,
     table,
     tiles,
@@ -48,14 +48,14 @@ from evaluation.report_parts import (
     loses,
     or_why,
     picture,
-    points,
     rates,
     read_cost,
     read_metrics,
     results_table,
-    thinned,
+    series,
+    thin_out,
     when_measured,
-    whole,
+    whole_number,
 )
 from evaluation.run_files import RUN_FILES
 from evaluation.strength import Mistake, SampleGame, Strength, first_choice, sample_game, worst_positions
@@ -105,7 +105,7 @@ def write_report(run: Path, strength: Strength | None, *, back: str | None = Non
     cost, no_cost = or_why(lambda: read_cost(run))
     policy, no_policy = or_why(lambda: load_policy(game, str(run)))
     exact = policy is not None and policy.pure and affordable(game, policy)
-    solution = solve(game) if exact and game.cells <= LARGEST else None
+    solution = solve(game) if exact and game.cells <= MAX_CELLS else None
     sections = [
         *_headline(run, config, game, rows or [], cost or {}, strength),
         _learning(run, config, game, rows, no_rows),
@@ -116,14 +116,14 @@ def write_report(run: Path, strength: Strength | None, *, back: str | None = Non
         sections += [
             _first_move(game, policy, solution),
             _sample(config, game, policy, solution),
-            _worst(run, game, policy, solution),
+            _worst_section(run, game, policy, solution),
         ]
-    sections += [_cost(cost, no_cost), _settings(run, config, game)]
+    sections += [_cost_section(cost, no_cost), _settings(run, config, game)]
     title = f"{config['learner']}, {game}"
     return write_page(run / REPORT, title, sections, None if back is None else (encoded(back), "all runs"))
 
 
-def _met(config: Mapping[str, Any]) -> str:
+def _opponent_name(config: Mapping[str, Any]) -> str:
     """Describe the opponent of a run's training."""
     opponent, settings = str(config.get("opponent", SELF)), config["settings"]
     teacher = settings.get("teacher") if isinstance(settings, dict) else None
@@ -147,8 +147,8 @@ def _headline(
 ) -> list[Html]:
     """Show the strength in words and numbers."""
     games = rows[-1]["games"] if rows else config.get("games", 0)
-    learned = f"{config['learner']} learned {game} {_met(config)}"
-    shown = [("games", whole(games), "played to learn from")]
+    learned = f"{config['learner']} learned {game} {_opponent_name(config)}"
+    shown = [("games", whole_number(games), "played to learn from")]
     training = cost.get("training")
     if training is not None:
         seconds = training["cpu_user_s"] + training["cpu_system_s"]
@@ -218,10 +218,11 @@ def _learning(run: Path, config: Mapping[str, Any], game: Game, rows: Sequence[R
     else:
         names = [name for name in ("exploitability", "regret", *_EXACT) if name in measured[0]]
         lines = [
-            (whole(row["games"]), *(share(row[name]) if name in row else "" for name in names)) for row in measured
+            (whole_number(row["games"]), *(share(row[name]) if name in row else "" for name in names))
+            for row in measured
         ]
         head = ("games", *(name.removeprefix("exact_") for name in names))
-        parts.append(folded("The exact points as a table", table("Measured while it learned", head, lines)))
+        parts.append(details("The exact points as a table", table("Measured while it learned", head, lines)))
     return section(title, *parts, *_on_the_way(run, game))
 
 
@@ -230,9 +231,9 @@ def _on_the_way(run: Path, game: Game) -> list[Html]:
     marks, why = or_why(lambda: read_choices(run, game))
     if marks is None:
         return [left_out(f"The boards on the way are left out: {why}.")]
-    shown = {row["games"] for row in thinned([{"games": mark.games} for mark in marks], BOARDS)}
+    shown = {row["games"] for row in thin_out([{"games": mark.games} for mark in marks], BOARDS)}
     figures = [
-        choice_figure(game, one.position, one.probabilities, title=f"{whole(mark.games)} games")
+        choice_figure(game, one.position, one.probabilities, title=f"{whole_number(mark.games)} games")
         for mark in marks
         if mark.games in shown
         for one in mark.choices[:1]
@@ -260,14 +261,14 @@ def _pictures(config: Mapping[str, Any], rows: Sequence[Row]) -> list[Html]:
     colours = (WIN, DRAWN_COLOUR, LOSS)
     if len({row["games"] for row in exact}) > 1:
         lines = [
-            Line(word, *points(exact, name), colour, style)
+            Line(word, *series(exact, name), colour, style)
             for word, name, colour, style in zip(results, _EXACT, colours, STYLES, strict=False)
         ]
         words = f"Exact results in earnest against {config.get('opponent')}, of the seat that it learned in."
         found.append((words, lines, "games", "share of games", False))
     counted = ("wins", "draws", "losses")
     if len(rows) > 1 and all(name in row for row in rows for name in counted) and rows[-1]["games"] > rows[0]["games"]:
-        marks = thinned(rows, RATES)
+        marks = thin_out(rows, RATES)
         who = ("won by o", "drawn", "won by x") if config.get("opponent") == SELF else results
         lines = [
             Line(word, *rates(marks, name), colour, style)
@@ -296,8 +297,8 @@ def _first_move(game: Game, policy: Policy, solution: Solution | None) -> Html:
     if has_room(game):
         largest = 1.0
     else:  # else many moves share the probability, and no colour would be visible
-        about += f", {short(largest)} the darkest"
-    maps = [heat_map(game, "What it plays", about, choice.probabilities, short, largest)]
+        about += f", {format_probability(largest)} the darkest"
+    maps = [heat_map(game, "What it plays", about, choice.probabilities, format_probability, largest)]
     if choice.own is not None:
         about = "what it takes each move to be worth, -1 a loss to +1 a win"
         maps.append(heat_map(game, "What it expects", about, choice.own, signed))
@@ -306,7 +307,7 @@ def _first_move(game: Game, policy: Policy, solution: Solution | None) -> Html:
             heat_map(game, "Exact values", "what each move is worth if both then play perfectly", choice.exact, signed)
         )
     missing = (
-        left_out(f"What first moves are worth exactly is known up to {LARGEST} cells, where it is quickly computed.")
+        left_out(f"What first moves are worth exactly is known up to {MAX_CELLS} cells, where it is quickly computed.")
         if choice.exact is None
         else None
     )
@@ -332,7 +333,9 @@ def _sample(config: Mapping[str, Any], game: Game, policy: Policy, solution: Sol
     words = f"{who}; after {len(played.plies)} moves {end}.{cost}"
     if game.cells > SHOWN_MOVES:
         numbers = {ply.action: count for count, ply in enumerate(played.plies, 1)}
-        last = board(game, played.last.cells, numbers=numbers, last=played.plies[-1].action, words=f"At the end {end}.")
+        last = board_html(
+            game, played.last.cells, numbers=numbers, last=played.plies[-1].action, words=f"At the end {end}."
+        )
         skipped = [str(count) for count, ply in enumerate(played.plies, 1) if ply.skips]
         more = f" A turn was skipped after {', '.join(skipped)}." if skipped else ""
         caption = element("figcaption", f"Stones are numbered in the order of the moves.{more}")
@@ -358,20 +361,20 @@ def _plies(game: Game, played: SampleGame) -> list[Html]:
         if count == len(played.plies):
             end = "a draw" if played.winner == DRAW else f"{STONES[played.winner + 1]} wins"
             after += [element("br"), element("strong", end)]
-        picture = board(game, cells, last=ply.action, words=f"Marked is the move to {where}.")
+        picture = board_html(game, cells, last=ply.action, words=f"Marked is the move to {where}.")
         shown.append(element("li", element("figure", picture, element("figcaption", *after))))
     return shown
 
 
-def _worst(run: Path, game: Game, policy: Policy, solution: Solution | None) -> Html:
+def _worst_section(run: Path, game: Game, policy: Policy, solution: Solution | None) -> Html:
     """Show the positions with the largest losses."""
     title = "Where it loses most"
     if solution is None:
         return section(
             title,
             left_out(
-                f"Left out: what moves lose is known up to {LARGEST} cells, and where it is quickly computed.",
-                _command("exploitability", run, game) if game.cells <= LARGEST else "",
+                f"Left out: what moves lose is known up to {MAX_CELLS} cells, and where it is quickly computed.",
+                _command("exploitability", run, game) if game.cells <= MAX_CELLS else "",
             ),
         )
     own, any_ = worst_positions(game, policy), worst_positions(game, policy, "random")
@@ -401,7 +404,7 @@ def _mistake(game: Game, one: Mistake) -> Html:
     return choice_figure(game, choice.position, choice.probabilities, choice.best.tolist(), loses(one.loss, one.likely))
 
 
-def _cost(phases: Mapping[str, Row] | None, why: str) -> Html:
+def _cost_section(phases: Mapping[str, Row] | None, why: str) -> Html:
     title = "What it cost"
     if phases is None:
         return section(title, left_out(f"Left out: {why}."))
@@ -424,7 +427,7 @@ def _cost(phases: Mapping[str, Row] | None, why: str) -> Html:
 def _settings(run: Path, config: Mapping[str, Any], game: Game) -> Html:
     """Show the settings, the files, and the commands that reproduce the run."""
     kept = [name for name in RUN_FILES if name != REPORT and (run / name).is_file()]
-    again = _again(run, config, game)
+    again = _reproduce_command(run, config, game)
     commands = [
         *([] if again is None else ["# once more from the start", again]),
         "# on from its last checkpoint, or to more games by --games N",
@@ -435,8 +438,8 @@ def _settings(run: Path, config: Mapping[str, Any], game: Game) -> Html:
     ]
     return section(
         "Settings",
-        folded("The same again, and on from here", element("pre", element("code", "\n".join(commands)))),
-        folded(f"All settings, as {CONFIG} has them", element("pre", element("code", json.dumps(config, indent=2)))),
+        details("The same again, and on from here", element("pre", element("code", "\n".join(commands)))),
+        details(f"All settings, as {CONFIG} has them", element("pre", element("code", json.dumps(config, indent=2)))),
         element("p", f"Files of the run, beside this page: {', '.join(kept)}."),
     )
 
@@ -446,7 +449,7 @@ def _command(name: str, run: Path, game: Game, *more: str) -> str:
     return shlex.join(["python", "evaluate.py", name, policy_name(run), *more, *game_options(game)])
 
 
-def _again(run: Path, config: Mapping[str, Any], game: Game) -> str | None:
+def _reproduce_command(run: Path, config: Mapping[str, Any], game: Game) -> str | None:
     """Return the command that repeats the training; None if the settings fit no learner here."""
     try:
         settings = build_config(config["learner"], config["settings"])
@@ -455,7 +458,7 @@ def _again(run: Path, config: Mapping[str, Any], game: Game) -> str | None:
         return None
     options = ["--learner", str(config["learner"]), *game_options(game)]
     for name in ("opponent", "seat", "games", "batch", "seed", "log_every", "exact_every"):
-        if config.get(name) is not None and not (name == "opponent" and _taught(config)):
+        if config.get(name) is not None and not (name == "opponent" and _has_teacher(config)):
             options += [f"--{name.replace('_', '-')}", str(config[name])]
     for field in dataclasses.fields(settings):
         value = getattr(settings, field.name)
@@ -469,5 +472,5 @@ def _again(run: Path, config: Mapping[str, Any], game: Game) -> str | None:
     return shlex.join(["python", "train.py", *options, "--out", f"{run}-again"])
 
 
-def _taught(config: Mapping[str, Any]) -> bool:
+def _has_teacher(config: Mapping[str, Any]) -> bool:
     return "teacher" in config["settings"]

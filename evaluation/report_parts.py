@@ -12,19 +12,30 @@ from typing import Any, TypeVar
 import numpy as np
 
 from evaluation.cost import NAMES
-from evaluation.drawing import IN_PAGE, SERIES, STYLES, Draw, Line, as_svg, check_pictures, curves
+from evaluation.drawing import IN_PAGE, SERIES, STYLES, Draw, Line, as_svg, check_pictures, draw_curves
 from evaluation.exact import Outcome
-from evaluation.page import Html, board, element, has_room, joined, number, percent, share, short, table
+from evaluation.page import (
+    Html,
+    board_html,
+    element,
+    format_probability,
+    has_room,
+    joined,
+    number,
+    percent,
+    share,
+    table,
+)
 from learners.checkpoint import CONFIG, COST, METRICS
 from ttt_envs.boards import STONES, coordinate
 from ttt_envs.files import parse_json, read_bounded, read_json
-from ttt_envs.jit import Reals
+from ttt_envs.jit import Float64Array
 from ttt_envs.rules import Game, Position
 
 REPORT = "report.html"
 MARKS = 200
 """Maximum number of marks of metrics.jsonl in a plot, spaced evenly on its log axis."""
-LARGEST_COST = 1 << 22
+MAX_COST_BYTES = 1 << 22
 """Maximum size of a cost.json in bytes."""
 FEW = 2
 """Maximum number of moves that are listed beside a board that shows them."""
@@ -70,7 +81,7 @@ def read_cost(run: Path) -> dict[str, Row]:
     """
     path = run / COST
     try:
-        data = read_json(path, LARGEST_COST)
+        data = read_json(path, MAX_COST_BYTES)
     except FileNotFoundError:
         return {}
     phases = data.get("phases") if isinstance(data, dict) else None
@@ -137,12 +148,12 @@ def picture(name: str, words: str, lines: Sequence[Line], x_label: str, y_label:
     label = f"Curves by {x_label}, up to {max(max(line.x) for line in lines):,.0f}: {ends}."
     return element(
         "figure",
-        drawn(curves(lines, x_label, y_label, distances=distances), name, label),
+        embed_figure(draw_curves(lines, x_label, y_label, distances=distances), name, label),
         element("figcaption", words),
     )
 
 
-def drawn(draw: Draw, name: str, label: str, size: tuple[float, float] = IN_PAGE) -> Html:
+def embed_figure(draw: Draw, name: str, label: str, size: tuple[float, float] = IN_PAGE) -> Html:
     """Return a figure; without matplotlib its text alternative."""
     try:
         check_pictures()
@@ -153,10 +164,10 @@ def drawn(draw: Draw, name: str, label: str, size: tuple[float, float] = IN_PAGE
 
 def line_of(rows: Sequence[Row], name: str, label: str, index: int) -> Line:
     """Return the curve of the column ``name`` by games; the index gives colour and style."""
-    return Line(label, *points(rows, name), SERIES[index % len(SERIES)], STYLES[index % len(STYLES)])
+    return Line(label, *series(rows, name), SERIES[index % len(SERIES)], STYLES[index % len(STYLES)])
 
 
-def points(rows: Sequence[Row], name: str) -> tuple[list[float], list[float]]:
+def series(rows: Sequence[Row], name: str) -> tuple[list[float], list[float]]:
     """Return games and the values of the column ``name``."""
     return [row["games"] for row in rows], [row[name] for row in rows]
 
@@ -173,7 +184,7 @@ def rates(rows: Sequence[Row], name: str) -> tuple[list[float], list[float]]:
     return games, shares
 
 
-def thinned(rows: Sequence[Row], most: int = MARKS) -> list[Row]:
+def thin_out(rows: Sequence[Row], most: int = MARKS) -> list[Row]:
     """Return at most ``most`` rows including the first and the last, evenly spaced on the log axis of games."""
     if len(rows) <= most:
         return list(rows)
@@ -183,14 +194,14 @@ def thinned(rows: Sequence[Row], most: int = MARKS) -> list[Row]:
     return [rows[index] for index in sorted({0, *map(int, chosen), len(rows) - 1})]
 
 
-def whole(value: object) -> str:
+def whole_number(value: object) -> str:
     """Format a number of games from a file."""
     return f"{value:,.0f}" if _is_number(value) else "?"
 
 
 def when_measured(rows: Sequence[Row]) -> list[Row]:
     """Return the rows with exact measurements, no more than can be drawn."""
-    return thinned([row for row in rows if "exploitability" in row])
+    return thin_out([row for row in rows if "exploitability" in row])
 
 
 def left_out(sentence: str, command: str = "") -> Html:
@@ -224,7 +235,7 @@ def boards_of(figures: Iterable[Html]) -> Html:
 def choice_figure(
     game: Game,
     position: Position,
-    shares: Reals,
+    shares: Float64Array,
     best: Sequence[int] = (),
     about: Sequence[object] = (),
     title: str = "",
@@ -242,17 +253,17 @@ def choice_figure(
     mover = STONES[position.mover + 1]
     cells = np.flatnonzero(shares > 0)
     cells = cells[np.argsort(-shares[cells], kind="stable")]
-    plays = [f"{coordinate(int(cell), game)} ({short(float(shares[cell]))})" for cell in cells]
+    plays = [f"{coordinate(int(cell), game)} ({format_probability(float(shares[cell]))})" for cell in cells]
     wanted = [coordinate(cell, game) for cell in best]
-    told = f"; best: {_listed(wanted)}" if wanted else ""
-    shown = board(
-        game, position.cells, shares=shares, best=best, words=f"{mover} is to move, plays {_listed(plays)}{told}."
+    told = f"; best: {_join_names(wanted)}" if wanted else ""
+    shown = board_html(
+        game, position.cells, shares=shares, best=best, words=f"{mover} is to move, plays {_join_names(plays)}{told}."
     )
     caption: list[object] = [element("strong", title or f"{mover} to move")]
     caption += [element("br"), *about] if about else []
     for words, moves in (("plays", plays), ("best:", wanted)):
         if moves and (len(moves) <= FEW or not has_room(game)):  # many moves are seen faster than read
-            caption += [element("br"), f"{words} {_listed(moves)}"]
+            caption += [element("br"), f"{words} {_join_names(moves)}"]
     return element("figure", shown, element("figcaption", *caption))
 
 
@@ -261,7 +272,7 @@ def loses(loss: float, likely: float) -> tuple[object, ...]:
     return ("loses ", element("span", number(loss), class_="cost"), f" in {percent(likely)} of games")
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     """List the first names, and count the rest."""
     more = [f"{len(names) - NAMED} more"] if len(names) > NAMED else []
     return ", ".join([*names[:NAMED], *more])

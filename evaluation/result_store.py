@@ -10,8 +10,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from ttt_envs.files import held, open_to_write, parse_json, read_bounded, tidy, write_whole
-from ttt_envs.parallel import Jobs, do_blocks
+from ttt_envs.files import delete_temporary_files, locked, open_to_write, parse_json, read_bounded, write_atomically
+from ttt_envs.parallel import Jobs, map_blocks
 
 Unit = Mapping[str, Any]
 """JSON-ready settings of one unit of work."""
@@ -53,16 +53,16 @@ def do_units(
         ValueError: another process works in the folder, or something in it is no file.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    with held(folder):
-        tidy(folder, (UNITS, *others))
+    with locked(folder):
+        delete_temporary_files(folder, (UNITS, *others))
         head = json.dumps({"made_by": dict(made_by)})
-        kept = _kept(folder / UNITS, head)
+        kept = _stored_results(folder / UNITS, head)
         names = [json.dumps(unit, sort_keys=True) for unit in units]
         missing = [index for index, name in enumerate(names) if name not in kept]
         lines = [head, *(_line(name, result) for name, result in kept.items())]
-        write_whole(folder / UNITS, lambda file: file.write(("\n".join(lines) + "\n").encode()))
+        write_atomically(folder / UNITS, lambda file: file.write(("\n".join(lines) + "\n").encode()))
         yield from ((index, kept[name]) for index, name in enumerate(names) if name in kept)
-        work = do_blocks(measure, ((units[index],) for index in missing), jobs)
+        work = map_blocks(measure, ((units[index],) for index in missing), jobs)
         with open_to_write(folder / UNITS) as file, closing(work) as results:
             file.seek(0, os.SEEK_END)
             for number, result in results:
@@ -78,7 +78,7 @@ def _line(name: str, result: Any) -> str:
     return json.dumps({**data, "sha256": hashlib.sha256(json.dumps(data).encode()).hexdigest()})
 
 
-def _kept(path: Path, head: str) -> dict[str, Any]:
+def _stored_results(path: Path, head: str) -> dict[str, Any]:
     """Read the results in a file, by the unit as JSON; empty if its first line differs."""
     try:
         content = read_bounded(path)

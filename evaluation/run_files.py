@@ -22,7 +22,7 @@ from learners.checkpoint import (
     load_checkpoint,
     read_training,
 )
-from learners.config import Fitter
+from learners.config import FitLearnerConfig
 from learners.training import Progress
 
 EVENTS = "events.out.tfevents.run"
@@ -57,7 +57,7 @@ def read_state(run: Path) -> RunState:
         ValueError: no run, or one with a damaged ``config.json`` or ``checkpoint.npz``.
     """
     config = read_training(run)
-    fits = isinstance(build_config(config["learner"], config["settings"]), Fitter)
+    fits = isinstance(build_config(config["learner"], config["settings"]), FitLearnerConfig)
     checkpoint = load_checkpoint(run) if (run / CHECKPOINT).exists() else None
     wanted = {
         CONFIG: True,
@@ -69,7 +69,10 @@ def read_state(run: Path) -> RunState:
         EVENTS: importlib.util.find_spec("tensorboard") is not None,
         REPORT: not config.get("no_report", False),
     }
-    least = {METRICS: vouched_size(run, checkpoint, "size"), CHOICES: vouched_size(run, checkpoint, "choices")}
+    least = {
+        METRICS: size_in_checkpoint(run, checkpoint, "size"),
+        CHOICES: size_in_checkpoint(run, checkpoint, "choices"),
+    }
     missing = tuple(name for name in RUN_FILES if wanted[name] and not _is_whole(run / name, least.get(name, 0)))
     return RunState(config, checkpoint, _progress(run, checkpoint), missing)
 
@@ -93,7 +96,7 @@ def progress_arrays(done: Progress) -> dict[str, np.ndarray[Any, Any]]:
     return {"counts": np.array([done.games, done.wins, done.draws, done.losses], np.int64)}
 
 
-def vouched_size(run: Path, checkpoint: Mapping[str, Arrays] | None, name: str) -> int:
+def size_in_checkpoint(run: Path, checkpoint: Mapping[str, Arrays] | None, name: str) -> int:
     """Return the valid size of a file in bytes according to a checkpoint; 0 without a checkpoint.
 
     Args:

@@ -16,7 +16,7 @@ from typing import Any
 from evaluation.exact import while_training
 from learners.silence import avoid_triton_crash
 from ttt_envs.adapters import as_policy
-from ttt_envs.files import parse_json, read_bounded, write_whole
+from ttt_envs.files import parse_json, read_bounded, write_atomically
 from ttt_envs.observations import Observation
 from ttt_envs.policy import Policy
 from ttt_envs.rules import Game
@@ -144,11 +144,11 @@ class ExactEvalCallback(EventCallback):
             print(f"Exact num_timesteps={self.num_timesteps}, exploitability={found['exploitability']:.4f}")
         better = found["exploitability"] < self.best_exploitability
         if better and self.best_model_save_path is not None:
-            write_whole(self.best_model_save_path / BEST, self.model.save)
+            write_atomically(self.best_model_save_path / BEST, self.model.save)
         self.evaluations.append({"timesteps": self.num_timesteps, **found})
         if self.log_path is not None:
             lines = "".join(json.dumps(line) + "\n" for line in self.evaluations)
-            write_whole(self.log_path / EVALUATIONS, lambda file: file.write(lines.encode()))
+            write_atomically(self.log_path / EVALUATIONS, lambda file: file.write(lines.encode()))
         goes_on = True
         if better:
             if self.verbose >= 1:

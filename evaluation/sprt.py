@@ -10,18 +10,18 @@ from typing import Any
 
 from baselines.timed import Clock
 from evaluation.code_fingerprint import identity_of
-from evaluation.elo import SPRT, Decision, how_sure, pair_moments
+from evaluation.elo import SPRT, Decision, interval_from_pairs, pair_moments
 from evaluation.match import Score
 from evaluation.match_blocks import block_of, openings_hash, play_units, units_of
 from evaluation.openings import Openings
-from evaluation.strength import differences_soon
+from evaluation.strength import differences_within
 from ttt_envs.files import write_json
-from ttt_envs.parallel import Jobs, in_order
+from ttt_envs.parallel import Jobs, results_in_order
 from ttt_envs.rules import Game
 from ttt_envs.specs import make_policy
 
 RESULT = "result.json"
-MOST = 10_000_000
+MAX_PAIRS = 10_000_000
 """Maximum number of games."""
 
 
@@ -35,7 +35,7 @@ class SequentialMatch:
         decision: state of the test after them.
         path: number of evaluated pairs and the log-likelihood ratio, after each block.
         settings: JSON-ready: everything else that determines the result.
-        differences: of :func:`evaluation.strength.differences_soon`.
+        differences: of :func:`evaluation.strength.differences_within`.
     """
 
     test: SPRT
@@ -64,7 +64,7 @@ class SequentialMatch:
             "llr_high": self.decision.high,
             **self.score.to_dict(),
             "pairs": self.score.pairs.tolist(),
-            **how_sure(self.score),
+            **interval_from_pairs(self.score),
             "fixed_games": self.fixed_games,
             "path": [list(point) for point in self.path],
             "differences": None if self.differences is None else list(self.differences),
@@ -105,8 +105,8 @@ def run_sprt(
         ValueError: an invalid number of pairs, an unknown policy, opening or clock, another process that works in the
             folder.
     """
-    if not 1 <= pairs <= MOST // 2:
-        raise ValueError(f"pairs={pairs} makes no match: choose 1 to {MOST // 2:,}")
+    if not 1 <= pairs <= MAX_PAIRS // 2:
+        raise ValueError(f"pairs={pairs} makes no match: choose 1 to {MAX_PAIRS // 2:,}")
     make_policy(a, game), make_policy(b, game)  # a wrong name is reported before anything is written
     begin = None if openings is None else Openings.of(openings, game)
     identities = {spec: identity_of(spec) for spec in (a, b)}
@@ -115,7 +115,7 @@ def run_sprt(
     total, path = Score.nothing(game), []
     blocks = play_units(units, begin, folder, made_by, jobs=jobs, others=(RESULT,))
     with closing(blocks):
-        for score in in_order((number, score) for number, score, _ in blocks):
+        for score in results_in_order((number, score) for number, score, _ in blocks):
             total += score
             decision = test.decide(total)
             path.append((total.games // 2, decision.llr))
@@ -136,6 +136,6 @@ def run_sprt(
         **({} if by is None else {"clock": str(by)}),
         "made_by": dict(made_by),
     }
-    found = SequentialMatch(test, total, decision, path, settings, differences_soon(game, a, b))
+    found = SequentialMatch(test, total, decision, path, settings, differences_within(game, a, b))
     write_json(folder / RESULT, found.to_dict())
     return found

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ttt_envs.jit import Integers
+from ttt_envs.jit import Int64Array
 
 NORMAL = statistics.NormalDist()
 
@@ -83,7 +83,7 @@ def difference(one: Interval, other: Interval) -> Interval:
     return Interval(mean, mean - low, mean + math.hypot(one.high - one.mean, other.mean - other.low))
 
 
-def median(counts: Integers, confidence: float = 0.95) -> Interval:
+def median(counts: Int64Array, confidence: float = 0.95) -> Interval:
     """Return the median of whole numbers 0, 1, ... with these counts, and its interval, by order statistics.
 
     Args:
@@ -101,7 +101,7 @@ def median(counts: Integers, confidence: float = 0.95) -> Interval:
     return Interval(*(float(np.searchsorted(seen, rank)) for rank in ranks))
 
 
-def smaller(one: Sequence[float], other: Sequence[float], level: float = 0.05) -> bool | None:
+def is_smaller(one: Sequence[float], other: Sequence[float], level: float = 0.05) -> bool | None:
     """Test whether the values of some runs are smaller than those of others: exact two-sided rank test, with ties.
 
     This is the test of Mann and Whitney (1947) over all permutations of the values. An infinite value, of a run that
@@ -124,7 +124,7 @@ def smaller(one: Sequence[float], other: Sequence[float], level: float = 0.05) -
     return bool(seen < 0)
 
 
-def above(values: Iterable[Interval], bound: float = 0.0) -> bool | None:
+def is_above(values: Iterable[Interval], bound: float = 0.0) -> bool | None:
     """Return whether all values are above a bound: False if an interval lies below it, None if intervals leave it
     open.
     """
@@ -134,20 +134,20 @@ def above(values: Iterable[Interval], bound: float = 0.0) -> bool | None:
     return True if all(value.low > bound for value in values) else None
 
 
-def within(value: Interval, low: float, high: float) -> bool | None:
+def is_within(value: Interval, low: float, high: float) -> bool | None:
     """Return whether a value is from ``low`` to ``high``; None if its interval leaves it open."""
     if value.high < low or value.low > high:
         return False
     return True if low <= value.low and value.high <= high else None
 
 
-def all_of(verdicts: Iterable[bool | None]) -> bool | None:
+def holds_for_all(verdicts: Iterable[bool | None]) -> bool | None:
     """Return whether all verdicts hold; None if none fails and one is open."""
     verdicts = set(verdicts)
     return False if False in verdicts else None if None in verdicts else True
 
 
-def any_of(verdicts: Iterable[bool | None]) -> bool | None:
+def holds_for_any(verdicts: Iterable[bool | None]) -> bool | None:
     """Return whether any verdict holds; None if none does and one is open."""
     verdicts = set(verdicts)
     return True if True in verdicts else None if None in verdicts else False

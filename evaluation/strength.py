@@ -10,20 +10,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from baselines.solver import LARGEST, Solution, solve
+from baselines.solver import MAX_CELLS, Solution, solve
 from evaluation.estimate import boards_by_stones
 from evaluation.exact import CHUNK, Outcome, exploitability, outcome, regret
 from evaluation.forward_backward import forward
-from evaluation.policy_cache import kept
-from ttt_envs.boards import Boards, cells_of, keys, to_text
-from ttt_envs.jit import Cells, Integers, Keys, Reals
-from ttt_envs.policy import TIE, Policy, Values, act
+from evaluation.policy_cache import cached
+from ttt_envs.boards import Boards, from_keys, keys, to_text
+from ttt_envs.jit import Float64Array, Int8Array, Int64Array, UInt64Array
+from ttt_envs.policy import VALUE_TOLERANCE, Policy, Values, act
 from ttt_envs.rules import Game, Position, chance_outcomes
 from ttt_envs.specs import make_policy
-from ttt_envs.symmetry import least_keys, symmetries
+from ttt_envs.symmetry import canonical_keys, symmetries
 
-SMALL = 20_000
-"""Maximum number of arrangements of stones for :func:`differences_soon`: includes 3 x 3 with or without skips."""
+MAX_CELLS_COMPARED = 20_000
+"""Maximum number of arrangements of stones for :func:`differences_within`: includes 3 x 3 with or without skips."""
 
 
 class Strength(NamedTuple):
@@ -44,29 +44,29 @@ class Strength(NamedTuple):
     @property
     def perfect(self) -> bool:
         """Whether a best responder gains no more than against perfect play, up to rounding."""
-        return self.exploitability <= TIE
+        return self.exploitability <= VALUE_TOLERANCE
 
 
 class Choice(NamedTuple):
     """A policy's move probabilities and values in one position, with the exact values."""
 
     position: Position
-    probabilities: Reals
+    probabilities: Float64Array
     """float64[cells]: probabilities of its moves"""
-    own: Reals | None
+    own: Float64Array | None
     """float64[cells]: the policy's own action values for the mover, NaN where illegal; None if it has none"""
-    exact: Reals | None
+    exact: Float64Array | None
     """float64[cells]: exact action values, NaN where illegal; None where the game is not solved"""
 
     @property
-    def best(self) -> Integers:
+    def best(self) -> Int64Array:
         """int64[N]: the cells of the best moves; empty if unknown."""
         if self.exact is None:
             return np.zeros(0, np.int64)
-        return np.flatnonzero(self.exact >= np.nanmax(self.exact) - TIE)
+        return np.flatnonzero(self.exact >= np.nanmax(self.exact) - VALUE_TOLERANCE)
 
     @property
-    def played(self) -> Integers:
+    def played(self) -> Int64Array:
         """int64[N]: the cells with positive probability, in descending order of it."""
         cells = np.flatnonzero(self.probabilities > 0)
         return cells[np.argsort(-self.probabilities[cells], kind="stable")]
@@ -154,10 +154,10 @@ def strength_of(game: Game, policy: str | Policy, opponents: Sequence[str], *, c
         ValueError: a policy that is unknown, is not pure, or does not play by the rules.
         MemoryError: too many reachable positions.
     """
-    asked = kept(make_policy(policy, game), game)
+    asked = cached(make_policy(policy, game), game)
     return Strength(
         exploitability(game, asked, chunk=chunk),
-        regret(game, asked, chunk=chunk) if game.cells <= LARGEST else None,
+        regret(game, asked, chunk=chunk) if game.cells <= MAX_CELLS else None,
         {
             opponent: (
                 outcome(game, asked, opponent, chunk=chunk),
@@ -216,11 +216,11 @@ def worst_positions(
         if not player.pure:
             raise ValueError(f"{player} is not pure: what it loses is not exact. Sample it with evaluate.py match")
     images = symmetries(game)
-    kept = count * len(images)  # enough that `count` remain even if they are symmetric
-    worst = _Worst(kept, game)
+    cached = count * len(images)  # enough that `count` remain even if they are symmetric
+    worst = _Worst(cached, game)
 
     def walk(players: tuple[Policy, Policy], seat: int | None, weight: float) -> None:
-        def visit(stones: int, boards: Boards, probabilities: Reals, mass: Reals) -> None:
+        def visit(stones: int, boards: Boards, probabilities: Float64Array, mass: Float64Array) -> None:
             if seat is None or boards.mover[0] == seat:  # all boards of a query have the same mover
                 worst.add(boards, probabilities, solution.action_values(boards), weight * mass)
 
@@ -235,7 +235,7 @@ def worst_positions(
         walk((other, asked), 1, 0.5)
     found: list[Mistake] = []
     seen: set[tuple[bytes, int]] = set()
-    least, _ = least_keys(worst.boards.cells, images)
+    least, _ = canonical_keys(worst.boards.cells, images)
     for row in range(len(worst.loss)):
         kind = least[row].tobytes(), int(worst.boards.mover[row])
         if kind not in seen and len(found) < count:
@@ -251,12 +251,12 @@ class _Worst:
     def __init__(self, most: int, game: Game) -> None:
         self.most = most
         self.boards = Boards.start(game, 0)
-        self.loss: Reals = np.zeros(0)
-        self.likely: Reals = np.zeros(0)
+        self.loss: Float64Array = np.zeros(0)
+        self.likely: Float64Array = np.zeros(0)
 
-    def add(self, boards: Boards, probabilities: Reals, values: Reals, mass: Reals) -> None:
+    def add(self, boards: Boards, probabilities: Float64Array, values: Float64Array, mass: Float64Array) -> None:
         loss = np.nanmax(values, axis=1) - np.nansum(probabilities * values, axis=1)
-        rows = np.flatnonzero((loss > TIE) & (mass > 0))
+        rows = np.flatnonzero((loss > VALUE_TOLERANCE) & (mass > 0))
         loss = np.concatenate([self.loss, loss[rows]])
         likely = np.concatenate([self.likely, mass[rows]])
         order = np.argsort(-loss * likely, kind="stable")[: self.most]
@@ -287,17 +287,17 @@ def differences(
     for player in both:
         if not player.pure:
             raise ValueError(f"{player} is not pure: where it differs is not exact. Compare it with evaluate.py match")
-    solution = solve(game) if game.cells <= LARGEST else None
+    solution = solve(game) if game.cells <= MAX_CELLS else None
     images = symmetries(game)
-    seen: list[tuple[Keys, Cells, Reals, Reals]] = []
+    seen: list[tuple[UInt64Array, Int8Array, Float64Array, Float64Array]] = []
 
     def walk(first: int) -> None:
         """Traverse the games that ``both[first]`` begins."""
 
-        def visit(stones: int, boards: Boards, probabilities: Reals, mass: Reals) -> None:
+        def visit(stones: int, boards: Boards, probabilities: Float64Array, mass: Float64Array) -> None:
             other = both[1 - (first ^ int(boards.mover[0]))]  # all boards of a query have the same mover
             apart = np.abs(probabilities - other.probabilities(boards)).sum(axis=1) / 2
-            rows = np.flatnonzero((apart > TIE) & (mass > 0))
+            rows = np.flatnonzero((apart > VALUE_TOLERANCE) & (mass > 0))
             seen.append((keys(boards.cells[rows]), boards.mover[rows], apart[rows], mass[rows] / 2))
 
         for _ in forward(game, (both[first], both[1 - first]), chunk, visit=visit):
@@ -315,10 +315,10 @@ def differences(
     )
     likely = np.bincount(place.ravel(), mass, minlength=len(first))
     order = np.argsort(-apart[first] * likely, kind="stable")[: count * len(images)]
-    boards = Boards(cells_of(words[first[order]], game), mover[first[order]])
+    boards = Boards(from_keys(words[first[order]], game), mover[first[order]])
     found: list[Difference] = []
     kinds: set[tuple[bytes, int]] = set()
-    least, _ = least_keys(boards.cells, images)
+    least, _ = canonical_keys(boards.cells, images)
     for row, number in enumerate(order):
         kind = least[row].tobytes(), int(boards.mover[row])
         if kind not in kinds and len(found) < count:
@@ -328,10 +328,14 @@ def differences(
     return found
 
 
-def differences_soon(game: Game, a: str | Policy, b: str | Policy) -> list[dict[str, Any]] | None:
-    """Return :func:`differences`, JSON-ready; None if a policy is not pure, or the board exceeds :data:`SMALL`."""
+def differences_within(game: Game, a: str | Policy, b: str | Policy) -> list[dict[str, Any]] | None:
+    """Return :func:`differences`, JSON-ready; None if a policy is not pure, or the board exceeds
+    :data:`MAX_CELLS_COMPARED`.
+    """
     both = make_policy(a, game), make_policy(b, game)
-    small = sum(boards_by_stones(game)) <= SMALL  # a count, not a time, so that a result is the same on any machine
+    small = (
+        sum(boards_by_stones(game)) <= MAX_CELLS_COMPARED
+    )  # a count, not a time, so that a result is the same on any machine
     if not small or not all(policy.pure for policy in both):
         return None
     return [one.to_dict(game) for one in differences(game, *both)]

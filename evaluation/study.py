@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from evaluation.drawing import Draw, save_picture
 from evaluation.result_store import Unit, do_units
 from evaluation.statistics import Interval
-from ttt_envs.files import write_json, write_whole
+from ttt_envs.files import write_atomically, write_json
 from ttt_envs.parallel import Jobs
 
 TABLE, RESULT = "table.md", "result.json"
@@ -39,7 +39,7 @@ class Claim(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Findings:
+class Report:
     """Results of a study."""
 
     rows: Sequence[Row]
@@ -72,7 +72,7 @@ class Study:
     """returns the units of work; True asks for the quick form"""
     measure: Callable[[Unit], Any]
     """does one unit and returns JSON-ready data; a module-level function, because it may run in another process"""
-    conclude: Callable[[Sequence[tuple[Unit, Any]]], Findings]
+    conclude: Callable[[Sequence[tuple[Unit, Any]]], Report]
     """derives the findings from the results of all units, in order"""
     left_out: str
     """parts that the quick form omits"""
@@ -127,11 +127,11 @@ def run_units(
     return [(unit, done[index]) for index, unit in enumerate(units)]
 
 
-def write_findings(
-    study: Study, name: str, findings: Findings, folder: Path, quick: bool, part: str = ""
+def write_report_files(
+    study: Study, name: str, findings: Report, folder: Path, quick: bool, part: str = ""
 ) -> list[Path]:
     """Write ``table.md``, ``result.json`` and each figure as PNG and SVG into a folder; return the figures' paths."""
-    write_whole(folder / TABLE, lambda file: file.write(_markdown(study, name, findings, quick, part).encode()))
+    write_atomically(folder / TABLE, lambda file: file.write(_markdown(study, name, findings, quick, part).encode()))
     write_json(
         folder / RESULT,
         {
@@ -160,19 +160,19 @@ def rates(result: Iterable[float], digits: int = 3) -> str:
 
 def interval(one: Interval, digits: int = 3) -> str:
     """Format a number and its interval."""
-    return _ends(one, f".{digits}f")
+    return _format_bound(one, f".{digits}f")
 
 
 def signed(one: Interval) -> str:
     """Format a difference and its interval."""
-    return _ends(one, "+.3f")
+    return _format_bound(one, "+.3f")
 
 
-def _ends(one: Interval, form: str) -> str:
+def _format_bound(one: Interval, form: str) -> str:
     return f"{one.mean:{form}} ({one.low:{form}} to {one.high:{form}})"
 
 
-def _markdown(study: Study, name: str, findings: Findings, quick: bool, part: str) -> str:
+def _markdown(study: Study, name: str, findings: Report, quick: bool, part: str) -> str:
     lines = [f"# {study.title}", "", f"{study.source}. {study.about}", ""]
     lines += [f"Quick form: {study.left_out}", ""] if quick else []
     options = f"{f' --part {part}' if part else ''}{' --quick' if quick else ''}"

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from evaluation.statistics import Interval, of_seeds
-from ttt_envs.files import read_bounded, write_json, write_whole
-from ttt_envs.specs import nearest
+from ttt_envs.files import read_bounded, write_atomically, write_json
+from ttt_envs.specs import closest_names
 
-LARGEST, MOST = 1 << 20, 10_000
+MAX_FILE_BYTES, MOST = 1 << 20, 10_000
 """Maximum size of a file in bytes, and maximum number of runs in it."""
 PARTS = ("seeds", "fixed", "grid", "runs")
 RESULT, TABLE = "result.json", "table.md"
@@ -47,14 +47,14 @@ def read_sweep(path: Path, refused: Sequence[str] = ()) -> Described:
         ValueError: no file, or an invalid one.
     """
     try:
-        data = tomllib.loads(read_bounded(path, LARGEST).decode())
+        data = tomllib.loads(read_bounded(path, MAX_FILE_BYTES).decode())
     except FileNotFoundError:
         raise ValueError(f"there is no file {path}: write one as docs/scale.md tells") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as problem:
         raise ValueError(f"{path} is no TOML: {problem}") from None
     for part in data:
         if part not in PARTS:
-            raise ValueError(f"{path} has {part!r}, which is no part of a sweep: {nearest(part, PARTS)}")
+            raise ValueError(f"{path} has {part!r}, which is no part of a sweep: {closest_names(part, PARTS)}")
     fixed, grid = _options(path, "fixed", data.get("fixed", {})), _options(path, "grid", data.get("grid", {}))
     runs = data.get("runs", [{}])
     if not isinstance(runs, list) or not runs:
@@ -160,10 +160,10 @@ def cells_of(lines: Sequence[Line]) -> Iterator[list[str]]:
     yield [*options, "runs", *(titles.get(name, name.replace("_", " ")) for name in names)]
     for line in lines:
         said = ["" if line.row.get(option) is None else str(line.row[option]) for option in options]
-        yield [*said, str(line.seeds), *(_told(name, line.numbers.get(name), line.seeds) for name in names)]
+        yield [*said, str(line.seeds), *(_describe_setting(name, line.numbers.get(name), line.seeds) for name in names)]
 
 
-def _told(name: str, value: Interval | None, seeds: int) -> str:
+def _describe_setting(name: str, value: Interval | None, seeds: int) -> str:
     if value is None:
         return ""
     unit, digits = (2.0**20, 0) if name == "peak_rss_bytes" else (1.0, 2 if name == "cpu_s" else 4)
@@ -200,4 +200,4 @@ def write_sweep(
     text = [f"# {source}", "", f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
     text += [f"| {' | '.join(cells)} |" for cells in rest]
     text += ["", "Means over seeds; in parentheses 95% intervals by Student's t. Each run is a folder in `runs/`."]
-    write_whole(folder / TABLE, lambda file: file.write(("\n".join(text) + "\n").encode()))
+    write_atomically(folder / TABLE, lambda file: file.write(("\n".join(text) + "\n").encode()))

@@ -1,6 +1,6 @@
 """Boards as pairs of bit sets, and their symmetry classes.
 
-The *code* of a board of up to ``LARGEST`` cells is one number: player_0's stones as the bits from 0, player_1's as
+The *code* of a board of up to ``MAX_CELLS`` cells is one number: player_0's stones as the bits from 0, player_1's as
 those from 32. The *leader* of a class is its canonical board, the one with the smallest code.
 """
 
@@ -12,59 +12,59 @@ from typing import NamedTuple
 
 import numpy as np
 
-from baselines.layered.ranks import Sets, image, spread_all
-from ttt_envs.jit import Integers, Keys, compiled, inlined, wide
+from baselines.layered.ranks import UInt32Array, image, spread_all
+from ttt_envs.jit import Int64Array, UInt64Array, compiled, inlined, int64
 from ttt_envs.rules import Game
 from ttt_envs.symmetry import Symmetries, inverse, symmetries
 
-LARGEST = 31
+MAX_CELLS = 31
 """Maximum number of cells of a board that has a code."""
 SECOND = 32
 """Bit of player_1's first cell."""
 
 
-class Images(NamedTuple):
+class SymmetryTables(NamedTuple):
     """Lookup tables for symmetries of bit sets, split into ``low`` cells and the rest."""
 
     low: int
-    low_images: Sets
+    low_images: UInt32Array
     """uint32[S, 2**low]"""
-    high_images: Sets
+    high_images: UInt32Array
     """uint32[S, 2**(cells - low)]"""
 
 
 @cache
-def images_of(game: Game, which: Symmetries = "all") -> Images:
-    """Return the tables for a board up to ``LARGEST`` cells; for ``"none"`` and larger boards, those of the identity,
+def symmetry_tables(game: Game, which: Symmetries = "all") -> SymmetryTables:
+    """Return the tables for a board up to ``MAX_CELLS`` cells; for ``"none"`` and larger boards, those of the identity,
     empty.
     """
-    if which == "none" or game.cells > LARGEST:
-        return Images(0, np.zeros((1, 1), np.uint32), np.zeros((1, 1), np.uint32))
+    if which == "none" or game.cells > MAX_CELLS:
+        return SymmetryTables(0, np.zeros((1, 1), np.uint32), np.zeros((1, 1), np.uint32))
     to, low = inverse(symmetries(game, which)), (game.cells + 1) // 2  # target cell of each cell
-    return Images(low, spread_all(to[:, :low]), spread_all(to[:, low:]))
+    return SymmetryTables(low, spread_all(to[:, :low]), spread_all(to[:, low:]))
 
 
 @inlined
-def stones_of(code: int, player: int) -> int:
+def stones_in_code(code: int, player: int) -> int:
     """Return one player's stones as bits."""
-    return code >> (SECOND * player) & ((wide(1) << SECOND) - 1)
+    return code >> (SECOND * player) & ((int64(1) << SECOND) - 1)
 
 
 @inlined
-def code_of(first: int, second: int) -> int:
+def to_code(first: int, second: int) -> int:
     """Return the code of a board."""
     return first | second << SECOND
 
 
 @inlined
-def leader_of(first: int, second: int, low: int, low_images: Sets, high_images: Sets) -> tuple[int, int]:
+def canonical(first: int, second: int, low: int, low_images: UInt32Array, high_images: UInt32Array) -> tuple[int, int]:
     """Return the canonical code of a board, and the first symmetry that maps the board to it.
 
     If only the identity is given, return the board's own code.
     """
-    best, by = code_of(first, second), 0
+    best, by = to_code(first, second), 0
     for symmetry in range(1, len(low_images)):
-        code = code_of(
+        code = to_code(
             image(first, symmetry, low, low_images, high_images), image(second, symmetry, low, low_images, high_images)
         )
         by = symmetry if code < best else by
@@ -73,12 +73,19 @@ def leader_of(first: int, second: int, low: int, low_images: Sets, high_images: 
 
 
 @compiled
-def led(codes: Keys, low: int, low_images: Sets, high_images: Sets, leaders: Keys, turned: Integers) -> None:
-    """Apply :func:`leader_of` to codes uint64[B]."""
+def canonical_rows(
+    codes: UInt64Array,
+    low: int,
+    low_images: UInt32Array,
+    high_images: UInt32Array,
+    leaders: UInt64Array,
+    turned: Int64Array,
+) -> None:
+    """Apply :func:`canonical` to codes uint64[B]."""
     for b in range(len(codes)):
-        code = wide(codes[b])
-        first, second = stones_of(code, 0), stones_of(code, 1)
-        leaders[b], turned[b] = leader_of(first, second, low, low_images, high_images)
+        code = int64(codes[b])
+        first, second = stones_in_code(code, 0), stones_in_code(code, 1)
+        leaders[b], turned[b] = canonical(first, second, low, low_images, high_images)
 
 
 @cache
@@ -112,7 +119,7 @@ def counts_by_stones(game: Game, classes: bool) -> tuple[int, ...]:
     return tuple(counts)
 
 
-def _cycles(permutation: Integers) -> list[int]:
+def _cycles(permutation: Int64Array) -> list[int]:
     """Return the lengths of the cycles of a permutation."""
     left, lengths = set(range(len(permutation))), []
     while left:

@@ -19,10 +19,10 @@ import numpy as np
 from baselines.timed import Clock, TimedPlayer, estimated_moves_left
 from evaluation.games import PlayedGame
 from evaluation.match import (
-    CHAPTER,
-    GamesOfBlock,
+    PAIRS_PER_SEED_BLOCK,
+    ForfeitLimit,
     Log,
-    Patience,
+    PairBatch,
     Record,
     Score,
     generators_of,
@@ -33,8 +33,8 @@ from evaluation.match import (
 )
 from evaluation.openings import Openings
 from ttt_envs.boards import Boards
-from ttt_envs.jit import Reals, compile_at_once
-from ttt_envs.parallel import Jobs, do_blocks, in_order
+from ttt_envs.jit import Float64Array, compile_at_once
+from ttt_envs.parallel import Jobs, map_blocks, results_in_order
 from ttt_envs.policy import Forfeit, Player, Policy, ReadsClocks
 from ttt_envs.rules import ILLEGAL, NOT_OVER, Game, play_rows
 
@@ -55,7 +55,7 @@ class Times:
         guesses, hits: number of times that it pondered until its turn came, and number of ponder hits.
     """
 
-    seconds: Reals
+    seconds: Float64Array
     least_left: float
     lost: int = 0
     guesses: int = 0
@@ -142,9 +142,9 @@ def play_timed_pairs(
     if isinstance(openings, str):
         openings = Openings.of(openings, game)
     work = partial(play_timed_block, game, a, b, clock, seed, openings and openings.text, log is not None, match=match)
-    patience = Patience(a, b)
-    with closing(do_blocks(work, parts_of(pairs, 1, openings), jobs)) as results:
-        for score, played in in_order(results):
+    patience = ForfeitLimit(a, b)
+    with closing(map_blocks(work, parts_of(pairs, 1, openings), jobs)) as results:
+        for score, played in results_in_order(results):
             if log is not None:
                 log(played)
             patience.see(score.score)
@@ -166,11 +166,13 @@ def play_timed_part(
     match: str = "",
 ) -> TimedScore:
     """Play a part of a timed match, as :func:`evaluation.match.play_part`."""
-    chapter, first = divmod(numbers.start, CHAPTER)
+    chapter, first = divmod(numbers.start, PAIRS_PER_SEED_BLOCK)
     beginning = 0 if openings is None else openings.of_pairs(numbers)
     own = range(first, first + len(numbers))
     text = openings and openings.text
-    return play_timed_block(game, a, b, clock, seed, text, False, chapter, CHAPTER, own, beginning, match=match)[0]
+    return play_timed_block(
+        game, a, b, clock, seed, text, False, chapter, PAIRS_PER_SEED_BLOCK, own, beginning, match=match
+    )[0]
 
 
 def play_timed_block(
@@ -195,7 +197,7 @@ def play_timed_block(
     """
     global _warm_for
     policies = policies_of(match, game, a, b)
-    games = GamesOfBlock.begin(game, seed, chapter, of_chapter, numbers, beginning)
+    games = PairBatch.begin(game, seed, chapter, of_chapter, numbers, beginning)
     record = Record(game, Boards(games.cells.copy(), games.mover.copy()))
     players = [player_of(policy, games.moves_luck, games.stones) for policy in policies]
     generators = generators_of(seed, chapter, numbers)
@@ -224,7 +226,7 @@ def play_timed_block(
                         (str(first), str(second)),
                         int(games.outcome[row]),
                         seed=seed,
-                        episode=2 * (chapter * CHAPTER + number) + turned,
+                        episode=2 * (chapter * PAIRS_PER_SEED_BLOCK + number) + turned,
                         forfeit=forfeit,
                         settings={
                             **({} if openings is None else {"openings": openings}),
@@ -248,7 +250,7 @@ _warm_for: str | None = None
 
 
 @compile_at_once()
-def _warm(game: Game, policy: Policy, games: GamesOfBlock) -> None:
+def _warm(game: Game, policy: Policy, games: PairBatch) -> None:
     """Compile the code of a first move: a temporary player makes one, with no time to think."""
     player = player_of(policy, games.moves_luck, games.stones)
     first = Boards(games.cells[:1].copy(), games.mover[:1].copy())
@@ -261,7 +263,7 @@ def _warm(game: Game, policy: Policy, games: GamesOfBlock) -> None:
 
 def _play_game(
     game: Game,
-    games: GamesOfBlock,
+    games: PairBatch,
     row: int,
     policies: Sequence[Policy],
     players: Sequence[Player],
@@ -302,15 +304,15 @@ def _play_game(
     return [Times(np.array(taken[who]), least[who], lost[who]) for who in (0, 1)], forfeit
 
 
-def moves_left(game: Game, games: Iterable[PlayedGame]) -> Reals:
+def count_moves_left(game: Game, games: Iterable[PlayedGame]) -> Float64Array:
     """Return the mean number of own moves to come by stones on the board, float64[cells + 1], from finished games.
 
     For :func:`baselines.timed.write_moves_left`; see :func:`baselines.timed.estimated_moves_left`.
     """
-    return estimated_moves_left(game, _movers(game, games))
+    return estimated_moves_left(game, _moves_by_game(game, games))
 
 
-def _movers(game: Game, games: Iterable[PlayedGame]) -> Iterator[tuple[int, list[int]]]:
+def _moves_by_game(game: Game, games: Iterable[PlayedGame]) -> Iterator[tuple[int, list[int]]]:
     for played in games:
         if (played.game.rows, played.game.columns) != (game.rows, game.columns):
             raise ValueError(f"a game of {played.game} tells nothing of {game}: choose games on the same board")

@@ -18,9 +18,9 @@ from evaluation.match import Score
 from evaluation.match_blocks import BLOCK, openings_hash, play_units, units_of
 from evaluation.openings import Openings
 from evaluation.statistics import Interval
-from evaluation.strength import differences_soon
+from evaluation.strength import differences_within
 from ttt_envs.files import write_json
-from ttt_envs.jit import Integers, Reals
+from ttt_envs.jit import Float64Array, Int64Array
 from ttt_envs.parallel import Jobs
 from ttt_envs.rules import Game
 from ttt_envs.specs import make_policy
@@ -33,14 +33,14 @@ perfect score has a finite rating."""
 DRAWS = 1000
 """Number of samples for the intervals of ratings."""
 _PER_NAT = 400 / math.log(10)  # Elo per unit of log strength
-MOST = 1_000_000
+MAX_PLAYERS = 1_000_000
 """Maximum number of games of a pairing."""
 _LEAST = 1e-6  # minimum distance of a score from 0 and 1, for finite ratings
 _PIN = 1e6  # weight of known ratings, as a multiple of all games played
 
 
 def bradley_terry(
-    pentanomials: Integers | Reals,
+    pentanomials: Int64Array | Float64Array,
     *,
     anchor: int | None = None,
     known: Sequence[float | None] | None = None,
@@ -84,7 +84,7 @@ def bradley_terry(
     pins = _pins(fixed, 2 * counts.sum())
     weights = counts + PRIOR
 
-    def rate(scores: Reals, near: Reals | None = None) -> Reals:
+    def rate(scores: Float64Array, near: Float64Array | None = None) -> Float64Array:
         """Return float64[N], from the score of the first of each pairing; ``near`` starts the solver closer."""
         games = 2 * weights.sum(axis=1)
         wins = pins.copy()
@@ -106,14 +106,14 @@ def bradley_terry(
     return [Interval(float(mean[i]), float(low[i]), float(high[i])) for i in range(players)]
 
 
-def _strengths(wins: Reals, near: Reals | None) -> Reals:
+def _strengths(wins: Float64Array, near: Float64Array | None) -> Float64Array:
     """Return log strengths float64[N] from float64[N, N], the wins of the row against the column."""
     from choix import ilsr_pairwise_dense
 
     return np.asarray(ilsr_pairwise_dense(wins, initial_params=near, max_iter=10_000), np.float64)
 
 
-def _pins(fixed: Reals, games: float) -> Reals:
+def _pins(fixed: Float64Array, games: float) -> Float64Array:
     """Return float64[N, N]: virtual wins, many enough to hold the differences of known ratings."""
     held = np.isfinite(fixed)
     ratings = np.where(held, fixed, 0) / _PER_NAT
@@ -121,7 +121,7 @@ def _pins(fixed: Reals, games: float) -> Reals:
     return _PIN * games * scores * (held[:, None] & held[None, :] & ~np.eye(len(fixed), dtype=bool))
 
 
-def _check_connected(first: Integers, second: Integers, fixed: Reals) -> None:
+def _check_connected(first: Int64Array, second: Int64Array, fixed: Float64Array) -> None:
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
@@ -241,8 +241,8 @@ def run_tournament(
             opening, another process that works in the folder.
     """
     check_players(players, anchor)
-    if not 1 <= pairs <= MOST // 2:
-        raise ValueError(f"pairs={pairs} makes no pairing: choose 1 to {MOST // 2:,}")
+    if not 1 <= pairs <= MAX_PLAYERS // 2:
+        raise ValueError(f"pairs={pairs} makes no pairing: choose 1 to {MAX_PLAYERS // 2:,}")
     for spec in players:
         make_policy(spec, game)  # a wrong name is reported before anything is written
     begin = None if openings is None else Openings.of(openings, game)
@@ -276,7 +276,7 @@ def run_tournament(
     }
     ratings = bradley_terry(counts, anchor=None if anchor is None else players.index(anchor), seed=seed)
     best, second, *_ = sorted(range(len(players)), key=lambda i: -ratings[i].mean)
-    positions = differences_soon(game, players[best], players[second])
+    positions = differences_within(game, players[best], players[second])
     differences = None if positions is None else {"a": best, "b": second, "positions": positions}
     found = Tournament(tuple(players), scores, ratings, settings, differences)
     write_json(folder / RESULT, found.to_dict())

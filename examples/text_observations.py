@@ -18,7 +18,7 @@ import gymnasium
 import numpy as np
 
 from evaluation.exact import exploitability, match_outcome
-from evaluation.policy_cache import kept
+from evaluation.policy_cache import cached
 from ttt_envs import Game, as_policy
 from ttt_envs.boards import cell_at
 from ttt_envs.render import Scene, text
@@ -93,7 +93,7 @@ print(f"{count['moves']} moves, {count['illegal']} first answers illegal, {count
 print(f"against random, counted: {shares[0]:.2%} won, {shares[1]:.2%} drawn, {shares[2]:.2%} lost")
 
 count.clear()
-policy = kept(as_policy(agent, GAME, "planes"), GAME)  # caches its answers
+policy = cached(as_policy(agent, GAME, "planes"), GAME)  # caches its answers
 exploited = exploitability(GAME, policy)
 result = match_outcome(GAME, policy, "random")
 print(f"asked about {count['moves']} positions, {count['illegal']} first answers illegal")

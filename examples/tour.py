@@ -33,7 +33,7 @@ from baselines.tables import random_play_values
 from evaluation.exact import exploitability, match_outcome, while_training
 from evaluation.match import play_pairs
 from learners.q_learning import QLearningConfig
-from learners.training import initial_rng, train
+from learners.training import make_initial_rng, train
 from ttt_envs import Boards, Game, from_text, make_policy
 
 # %%
@@ -88,7 +88,7 @@ best responder. Only perfect play has 0.
 """
 
 # %%
-learner = QLearningConfig(bootstrap="ply", symmetries="all").build(game, initial_rng(SEED))
+learner = QLearningConfig(bootstrap="ply", symmetries="all").build(game, make_initial_rng(SEED))
 seen, found = [0], [exploitability(game, learner)]
 figure, axis = plt.subplots(figsize=(6, 3), layout="constrained")
 (curve,) = axis.plot(seen, found, marker=".")

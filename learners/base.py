@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ttt_envs.boards import Boards
 from ttt_envs.files import parse_json
-from ttt_envs.jit import Cells, Integers, Reals, compiled, inlined, wide
+from ttt_envs.jit import Float64Array, Int8Array, Int64Array, compiled, inlined, int64
 from ttt_envs.policy import Policy
 from ttt_envs.rules import Game
 
@@ -23,23 +23,23 @@ Arrays = Mapping[str, np.ndarray[Any, Any]]
 class Transition(NamedTuple):
     """One decision and its outcome, in each of B games."""
 
-    slot: Integers
+    slot: Int64Array
     """int64[B]: index of the parallel game; at most one row per slot, in slot order"""
     boards: Boards
     """positions before the move"""
-    action: Integers
+    action: Int64Array
     """int64[B]"""
-    reward: Reals
+    reward: Float64Array
     """float64[B], to the player who moved: +1 win, 0 draw or not over, -1 loss"""
-    discount: Reals
+    discount: Float64Array
     """float64[B]: 0 if the game is over; +1 if next_boards is the same player's turn; -1 if the opponent's"""
     next_boards: Boards
     """meaningless where discount is 0"""
-    next_action: Integers
+    next_action: Int64Array
     """int64[B]: the next action played; -1 if none, or if the learner does not want it"""
 
 
-class Stored(Policy, Protocol):
+class Checkpointable(Policy, Protocol):
     """A trained policy that can be saved as arrays."""
 
     game: Game
@@ -57,7 +57,7 @@ class Stored(Policy, Protocol):
         ...
 
 
-class Learner(Stored, Protocol):
+class Learner(Checkpointable, Protocol):
     """A policy that learns. ``probabilities`` is its greedy policy: no exploration, no learning."""
 
     bootstrap: Bootstrap
@@ -65,7 +65,7 @@ class Learner(Stored, Protocol):
     wants_next_action: bool
     """Whether ``next_action`` is needed. If so, the next move is chosen before the update from the last one."""
 
-    def explore(self, boards: Boards, rng: np.random.Generator) -> Integers:
+    def explore(self, boards: Boards, rng: np.random.Generator) -> Int64Array:
         """Return moves int64[B] of the behaviour policy used in training."""
         ...
 
@@ -75,7 +75,7 @@ class Learner(Stored, Protocol):
 
 
 @runtime_checkable
-class Follower(Protocol):
+class AdaptiveOpponent(Protocol):
     """An opponent that changes during the training of a learner that plays against it."""
 
     def begin(self, first: int, last: int, running: int, learner: Learner) -> None:
@@ -91,7 +91,7 @@ class Follower(Protocol):
         ...
 
 
-class Turns:
+class PendingTransitions:
     """A learner's decisions in B games, pending until their outcomes are known.
 
     Both training loops use this class, so both train the same learner. Per turn: close the pending decision, then
@@ -110,7 +110,7 @@ class Turns:
         self._mover = np.zeros((2, slots), np.int8)
         self._action = np.zeros((2, slots), np.int64)
 
-    def take(self, slots: Integers, boards: Boards) -> Integers:
+    def take(self, slots: Int64Array, boards: Boards) -> Int64Array:
         """Choose moves int64[B] in the games ``slots``, given in ascending order."""
         nothing = np.zeros(len(slots))
         if self.learner.wants_next_action:
@@ -122,7 +122,7 @@ class Turns:
         _hold(slots, self._by_ply, *boards, actions, self._pending, self._cells, self._mover, self._action)
         return actions
 
-    def end(self, slots: Integers, last: Cells, rewards: Reals) -> None:
+    def end(self, slots: Int64Array, last: Int8Array, rewards: Float64Array) -> None:
         """Close the decisions of the finished games ``slots``.
 
         Args:
@@ -134,7 +134,9 @@ class Turns:
             nowhere = np.full(len(slots), -1)
             self._close(slots, player, signed, None, nowhere)
 
-    def _close(self, slots: Integers, player: Cells, reward: Reals, after: Boards | None, then: Integers) -> None:
+    def _close(
+        self, slots: Int64Array, player: Int8Array, reward: Float64Array, after: Boards | None, then: Int64Array
+    ) -> None:
         """Learn from the pending decisions of these players, whose outcomes are now known.
 
         Args:
@@ -186,20 +188,20 @@ def _lane(by_ply: bool, mover: int) -> int:
 
 @compiled
 def _hold(
-    slots: Integers,
+    slots: Int64Array,
     by_ply: bool,
-    cells: Cells,
-    mover: Cells,
-    actions: Integers,
+    cells: Int8Array,
+    mover: Int8Array,
+    actions: Int64Array,
     pending: NDArray[np.bool_],
-    held_cells: Cells,
-    held_mover: Cells,
-    held_action: Integers,
+    held_cells: Int8Array,
+    held_mover: Int8Array,
+    held_action: Int64Array,
 ) -> None:
     """Store decisions until their outcomes are known."""
     for i in range(len(slots)):
         slot = slots[i]
-        lane = _lane(by_ply, wide(mover[i]))
+        lane = _lane(by_ply, int64(mover[i]))
         pending[lane, slot] = True
         held_mover[lane, slot] = mover[i]
         held_action[lane, slot] = actions[i]
@@ -209,23 +211,23 @@ def _hold(
 
 @compiled
 def _release(
-    slots: Integers,
-    player: Cells,
+    slots: Int64Array,
+    player: Int8Array,
     by_ply: bool,
     pending: NDArray[np.bool_],
-    held_cells: Cells,
-    held_mover: Cells,
-    held_action: Integers,
-    rows: Integers,
-    cells: Cells,
-    mover: Cells,
-    action: Integers,
+    held_cells: Int8Array,
+    held_mover: Int8Array,
+    held_action: Int64Array,
+    rows: Int64Array,
+    cells: Int8Array,
+    mover: Int8Array,
+    action: Int64Array,
 ) -> int:
     """Write out the pending decisions and their indices into ``slots``; return their number."""
     count = 0
     for i in range(len(slots)):
         slot = slots[i]
-        lane = _lane(by_ply, wide(player[i]))
+        lane = _lane(by_ply, int64(player[i]))
         if pending[lane, slot]:
             pending[lane, slot] = False
             rows[count] = i
@@ -266,7 +268,7 @@ class Seat:
     def __init__(self, learner: Learner, rng: np.random.Generator, agents: tuple[int, ...] = (0, 1)) -> None:
         check_bootstrap(learner, both=len(agents) == 2)
         self.agents = agents
-        self._turns = Turns(learner, 1, rng)
+        self._turns = PendingTransitions(learner, 1, rng)
         self._slot = np.zeros(1, np.int64)
         self._last: int | None = None
 

@@ -19,15 +19,15 @@ from typing import IO, Any, Literal, get_args
 import numpy as np
 
 from learners import LEARNERS, OtherGame
-from learners.config import AnyConfig, Fitter
-from learners.dense import Floats
+from learners.config import AnyConfig, FitLearnerConfig
+from learners.dense import Float32Array
 from ttt_envs.boards import Boards
-from ttt_envs.files import open_to_read, parse_json, read_bounded, write_whole
-from ttt_envs.jit import Integers, Reals
-from ttt_envs.policy import Judge, Policy, Thinker, Values, is_colour_blind, is_symmetric
+from ttt_envs.files import open_to_read, parse_json, read_bounded, write_atomically
+from ttt_envs.jit import Float64Array, Int64Array
+from ttt_envs.policy import Evaluator, FusedEvaluator, Policy, Values, is_colour_blind, is_symmetric
 from ttt_envs.rules import Game
-from ttt_envs.specs import FromFile, from_file, load_object, nearest
-from ttt_envs.symmetrized import MeanOverImages
+from ttt_envs.specs import FromFile, closest_names, from_file, load_object
+from ttt_envs.symmetrized import SymmetrizedPolicy
 
 CONFIG, CHECKPOINT, METRICS, COST = "config.json", "checkpoint.npz", "metrics.jsonl", "cost.json"
 MODEL = "model.npz"
@@ -36,7 +36,7 @@ TAUGHT = "teacher"
 """Folder of the teacher's games."""
 ROOM = 1 << 20
 """Maximum overhead of a file of arrays in bytes."""
-LARGEST_CONFIG = 1 << 22
+MAX_CONFIG_BYTES = 1 << 22
 """Maximum size of a config.json in bytes."""
 
 KINDS: dict[type, str] = {
@@ -77,7 +77,7 @@ def save_arrays(path: Path, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
                     np.lib.format.write_array(part, np.asanyarray(array), allow_pickle=False)
             archive.comment = _hash(arrays)
 
-    write_whole(path, write)
+    write_atomically(path, write)
 
 
 def _hash(arrays: Mapping[str, np.ndarray[Any, Any]]) -> bytes:
@@ -153,7 +153,7 @@ def _unpacked(file: IO[bytes], limit: int) -> tuple[dict[str, np.ndarray[Any, An
         for entry in entries:
             name = entry.filename.removesuffix(".npy")
             if name == entry.filename or name in arrays or entry.comment or entry.compress_type != zipfile.ZIP_STORED:
-                raise ValueError(f"{short(entry.filename)} in it is no array as it is written here")
+                raise ValueError(f"{shorten(entry.filename)} in it is no array as it is written here")
             with archive.open(entry) as part:
                 arrays[name] = _array(part, entry.file_size)
         return arrays, archive.comment
@@ -221,12 +221,12 @@ def build_config(learner: str, settings: Mapping[str, Any]) -> AnyConfig:
         ValueError: an unknown learner, setting or value.
     """
     if learner not in LEARNERS:
-        raise ValueError(f"there is no learner {learner!r}: {nearest(learner, LEARNERS)}")
+        raise ValueError(f"there is no learner {learner!r}: {closest_names(learner, LEARNERS)}")
     config = load_object(LEARNERS[learner])
     known = [field.name for field in dataclasses.fields(config)]
     for name in settings:
         if name not in known:
-            raise ValueError(f"{learner} has no setting {name!r}: {nearest(name, known)}")
+            raise ValueError(f"{learner} has no setting {name!r}: {closest_names(name, known)}")
     try:
         made: AnyConfig = config(**settings)
     except TypeError as problem:  # for example, a number where a list belongs
@@ -248,14 +248,14 @@ def read_config(run: Path) -> dict[str, Any]:
     path = run / CONFIG
     if not os.path.lexists(path):
         raise ValueError(f"{run} is no run: there is no {CONFIG} in it. Make one with train.py --out {run}")
-    content = read_bounded(path, LARGEST_CONFIG)
+    content = read_bounded(path, MAX_CONFIG_BYTES)
     try:
         data: dict[str, Any] = from_file(parse_json(content))
         if not isinstance(data, dict) or not {"game", "learner", "settings"} <= data.keys():
             raise ValueError("it does not say which game and learner")
         for name, kind in (("game", dict), ("learner", str), ("settings", dict)):
             if not isinstance(data[name], kind):
-                raise ValueError(f"{name} is {short(data[name])}, and must be {KINDS[kind]}")
+                raise ValueError(f"{name} is {shorten(data[name])}, and must be {KINDS[kind]}")
         Game.from_dict(data["game"])
     except (ValueError, TypeError) as problem:
         raise ValueError(f"{path} cannot be read as the settings of a run: {problem}") from None
@@ -276,13 +276,13 @@ def read_training(run: Path) -> dict[str, Any]:
         elif type(config[name]) not in (kinds if str not in kinds else {*kinds, FromFile}):
             wanted = " or ".join(KINDS[kind] for kind in kinds)
             raise ValueError(
-                f"{run / CONFIG} cannot be read as the settings of a run: {name} is {short(config[name])}, and must "
+                f"{run / CONFIG} cannot be read as the settings of a run: {name} is {shorten(config[name])}, and must "
                 f"be {wanted}"
             )
     return config
 
 
-def short(value: object) -> str:
+def shorten(value: object) -> str:
     """Shorten any value from a file for a message."""
     words = ascii(value)
     return words if len(words) <= 60 else f"{words[:57]}..."
@@ -333,37 +333,37 @@ class ValuedRunPolicy(RunPolicy):
         super().__init__(path, learner, images)
         self._valuer = valuer
 
-    def values(self, boards: Boards) -> Reals:
+    def values(self, boards: Boards) -> Float64Array:
         """Return values float64[B] from the mover's view."""
         return self._valuer.values(boards)
 
-    def action_values(self, boards: Boards) -> Reals:
+    def action_values(self, boards: Boards) -> Float64Array:
         """Return action values float64[B, cells] from the mover's view, NaN where illegal."""
         return self._valuer.action_values(boards)
 
 
-class JudgingRunPolicy(ValuedRunPolicy):
+class EvaluatingRunPolicy(ValuedRunPolicy):
     """A :class:`RunPolicy` whose learner can guide searches."""
 
-    def __init__(self, path: str, learner: Policy, judge: Judge, images: Images = "own") -> None:
+    def __init__(self, path: str, learner: Policy, judge: Evaluator, images: Images = "own") -> None:
         super().__init__(path, learner, judge, images)
         self._judge = judge
 
-    def judge(self, boards: Boards) -> tuple[Floats, Reals]:
-        """See :class:`~ttt_envs.policy.Judge`."""
+    def judge(self, boards: Boards) -> tuple[Float32Array, Float64Array]:
+        """See :class:`~ttt_envs.policy.Evaluator`."""
         return self._judge.judge(boards)
 
 
-class ThinkingRunPolicy(JudgingRunPolicy):
+class FusedRunPolicy(EvaluatingRunPolicy):
     """A :class:`RunPolicy` whose learner runs search simulations itself."""
 
-    def __init__(self, path: str, learner: Policy, thinker: Thinker, images: Images = "own") -> None:
+    def __init__(self, path: str, learner: Policy, thinker: FusedEvaluator, images: Images = "own") -> None:
         super().__init__(path, learner, thinker, images)
         self._thinker = thinker
 
-    def think(self, wanted: Integers, rule: Any, forest: Any) -> None:
-        """See :class:`~ttt_envs.policy.Thinker`."""
-        self._thinker.think(wanted, rule, forest)
+    def run_simulations(self, wanted: Int64Array, rule: Any, forest: Any) -> None:
+        """See :class:`~ttt_envs.policy.FusedEvaluator`."""
+        self._thinker.run_simulations(wanted, rule, forest)
 
 
 def policy_name(run: str | Path) -> str:
@@ -401,7 +401,7 @@ def load_policy(game: Game, path: str, images: Images = "own") -> RunPolicy:
             f"run:{path} learned {trained}, and plays {game} here, which it has never seen", OtherGame, stacklevel=2
         )
     settings = build_config(config["learner"], config["settings"])
-    if isinstance(settings, Fitter):
+    if isinstance(settings, FitLearnerConfig):
         return _run_policy(path, settings.load(trained, run), game, images)
     learner = settings.build(trained, np.random.default_rng(0))
     learner.from_arrays(load_checkpoint(run).get("learner", {}))
@@ -409,11 +409,11 @@ def load_policy(game: Game, path: str, images: Images = "own") -> RunPolicy:
 
 
 def _run_policy(path: str, learner: Policy, game: Game, images: Images) -> RunPolicy:
-    played = learner if images == "own" or is_symmetric(learner) else MeanOverImages(learner, game)
-    if isinstance(played, Thinker):
-        return ThinkingRunPolicy(path, played, played, images)
-    if isinstance(played, Judge):
-        return JudgingRunPolicy(path, played, played, images)
+    played = learner if images == "own" or is_symmetric(learner) else SymmetrizedPolicy(learner, game)
+    if isinstance(played, FusedEvaluator):
+        return FusedRunPolicy(path, played, played, images)
+    if isinstance(played, Evaluator):
+        return EvaluatingRunPolicy(path, played, played, images)
     if isinstance(played, Values):
         return ValuedRunPolicy(path, played, played, images)
     return RunPolicy(path, played, images)

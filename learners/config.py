@@ -11,7 +11,7 @@ import numpy as np
 
 from learners.pool import NAME as POOL
 from learners.pool import parse_pool
-from learners.training import Progress, Stepwise, Task, Training, initial_rng
+from learners.training import Progress, ResumableTraining, Task, Training, make_initial_rng
 from ttt_envs.lockstep import SELF, SeatChoice
 from ttt_envs.policy import Policy
 from ttt_envs.rules import Game
@@ -20,7 +20,7 @@ from ttt_envs.specs import make_policy
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from learners.base import Learner, Stored
+    from learners.base import Checkpointable, Learner
 
 TEACHER = "teacher"
 """Opponent name of a learner that is trained on its teacher's games."""
@@ -47,7 +47,7 @@ class LearnerConfig:
     """Default number of games in self-play."""
 
 
-class Builder(LearnerConfig, ABC):
+class TransitionLearnerConfig(LearnerConfig, ABC):
     """Settings of a learner trained by our loops; a run of it can be stopped at any time and resumed."""
 
     @abstractmethod
@@ -64,7 +64,7 @@ class Builder(LearnerConfig, ABC):
         opponent: str = SELF,
         seat: SeatChoice = "alternate",
         cluster: str = "",
-    ) -> Stepwise:
+    ) -> ResumableTraining:
         """See :meth:`Looper.training`; the games are always played locally.
 
         Raises:
@@ -72,7 +72,7 @@ class Builder(LearnerConfig, ABC):
         """
 
         def build() -> Learner:
-            return self.build(game, initial_rng(seed))
+            return self.build(game, make_initial_rng(seed))
 
         other: str | Policy = opponent
         if opponent != SELF:
@@ -80,14 +80,14 @@ class Builder(LearnerConfig, ABC):
         return Training(build(), other, games, batch=batch, seed=seed, seat=seat)
 
 
-class Looper(LearnerConfig, ABC):
+class LoopLearnerConfig(LearnerConfig, ABC):
     """Settings of a learner with its own stepwise loop, used like our loops.
 
     A run of it can be stopped at any time and resumed.
     """
 
     @abstractmethod
-    def build(self, game: Game, rng: np.random.Generator) -> Stored:
+    def build(self, game: Game, rng: np.random.Generator) -> Checkpointable:
         """Return an untrained learner."""
 
     @abstractmethod
@@ -101,7 +101,7 @@ class Looper(LearnerConfig, ABC):
         opponent: str = SELF,
         seat: SeatChoice = "alternate",
         cluster: str = "",
-    ) -> Stepwise:
+    ) -> ResumableTraining:
         """Return the training of a new, untrained learner.
 
         Args:
@@ -127,7 +127,7 @@ class Looper(LearnerConfig, ABC):
         """
 
 
-class Fitter(LearnerConfig, ABC):
+class FitLearnerConfig(LearnerConfig, ABC):
     """Settings of a learner with its own training loop."""
 
     resumes: ClassVar[bool] = False
@@ -153,7 +153,7 @@ class Fitter(LearnerConfig, ABC):
             make_policy(opponent, game)
 
 
-AnyConfig = Builder | Looper | Fitter
+AnyConfig = TransitionLearnerConfig | LoopLearnerConfig | FitLearnerConfig
 """Settings of any learner."""
 
 

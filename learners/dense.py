@@ -11,9 +11,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ttt_envs.jit import Cells, Integers, Reals, compiled_nogil, inlined, wide
+from ttt_envs.jit import Float64Array, Int8Array, Int64Array, compiled_nogil, inlined, int64
 
-Floats = NDArray[np.float32]
+Float32Array = NDArray[np.float32]
 Activation = Literal["linear", "relu", "tanh", "sigmoid"]
 """Activation after a layer; ``linear`` is the identity."""
 ONE = np.float32(1)
@@ -23,14 +23,14 @@ ONE = np.float32(1)
 class Dense(NamedTuple):
     """A layer: ``activation(x @ weights + bias)``."""
 
-    weights: Reals
+    weights: Float64Array
     """float64[inputs, outputs]"""
-    bias: Reals
+    bias: Float64Array
     """float64[outputs]"""
     activation: Activation
 
 
-def planes(seen: Cells) -> Floats:
+def planes(seen: Int8Array) -> Float32Array:
     """Return float32[B, 3 * cells] from boards own stones first: planes of own stones, opponent's stones, and empty
     cells.
     """
@@ -40,27 +40,27 @@ def planes(seen: Cells) -> Floats:
 class Packed(NamedTuple):
     """A net on boards, packed for kernels: layers with ReLU between them."""
 
-    weights: Floats
+    weights: Float32Array
     """float32[W]: for each layer the bias and then the weights [inputs, outputs], row by row"""
-    widths: Integers
+    widths: Int64Array
     """int64[layers + 1]: the number of inputs of the first layer, then the number of outputs of each layer"""
-    lines: Integers
+    lines: Int64Array
     """int64[L, k]: the lines that are input features; may be empty"""
 
     @classmethod
-    def of(cls, layers: Sequence[tuple[Floats, Floats]], lines: Integers) -> Packed:
+    def of(cls, layers: Sequence[tuple[Float32Array, Float32Array]], lines: Int64Array) -> Packed:
         """Pack layers (weights, bias) in the layout of :func:`outputs_of`."""
         parts = [array.ravel() for weights, bias in layers for array in (bias, weights)]
         widths = [len(layers[0][0]), *(len(bias) for _, bias in layers)]
         return cls(np.concatenate(parts, dtype=np.float32), np.array(widths), np.ascontiguousarray(lines))
 
-    def room(self) -> Floats:
+    def room(self) -> Float32Array:
         """Allocate float32[2, N] for the outputs of two layers."""
         return np.zeros((2, int(self.widths[1:].max())), np.float32)
 
 
 @inlined
-def outputs_of(seen: Cells, net: Packed, room: Floats) -> int:
+def outputs_of(seen: Int8Array, net: Packed, room: Float32Array) -> int:
     """Evaluate a net on a board int8[cells], own stones first; return the row of ``room`` that holds the outputs.
 
     The inputs are :func:`planes` and, for each line, a one-hot vector of 2 k - 1 numbers: the states 1 to 2 k - 1 of
@@ -71,7 +71,7 @@ def outputs_of(seen: Cells, net: Packed, room: Floats) -> int:
     out = room[0][:width]
     _begin(net.weights, 0, out)
     for cell in range(cells):
-        plane = wide(seen[cell]) - 1 if seen[cell] > 0 else 2
+        plane = int64(seen[cell]) - 1 if seen[cell] > 0 else 2
         _add(ONE, net.weights, (1 + plane * cells + cell) * width, out)
     for line in range(len(net.lines)):
         state = _state(seen, net.lines, line)
@@ -90,7 +90,7 @@ def outputs_of(seen: Cells, net: Packed, room: Floats) -> int:
 
 
 @inlined
-def _begin(weights: Floats, start: int, out: Floats) -> None:
+def _begin(weights: Float32Array, start: int, out: Float32Array) -> None:
     """Set the outputs of a layer to its bias."""
     bias = weights[start : start + len(out)]
     for output in range(len(out)):
@@ -98,14 +98,14 @@ def _begin(weights: Floats, start: int, out: Floats) -> None:
 
 
 @inlined
-def _add(size: np.float32, weights: Floats, start: int, out: Floats) -> None:
+def _add(size: np.float32, weights: Float32Array, start: int, out: Float32Array) -> None:
     """Add the contribution of one input to a layer's outputs."""
     row = weights[start : start + len(out)]
     for output in range(len(out)):
         out[output] += size * row[output]
 
 
-def states_of(seen: Cells, lines: Integers) -> Cells:
+def states_of(seen: Int8Array, lines: Int64Array) -> Int8Array:
     """Return the state int8[B, L] of each of ``lines`` int64[L, k] on boards int8[B, cells], own stones first.
 
     0: no stone; n: n own stones alone; k - 1 + n: n of the opponent's alone, n < k; 2 k - 1: stones of both. A full
@@ -117,7 +117,7 @@ def states_of(seen: Cells, lines: Integers) -> Cells:
 
 
 @compiled_nogil
-def _states(seen: Cells, lines: Integers, out: Cells) -> None:
+def _states(seen: Int8Array, lines: Int64Array, out: Int8Array) -> None:
     """See :func:`states_of`."""
     for b in range(len(seen)):
         for line in range(len(lines)):
@@ -125,10 +125,10 @@ def _states(seen: Cells, lines: Integers, out: Cells) -> None:
 
 
 @inlined
-def _state(seen: Cells, lines: Integers, line: int) -> int:
+def _state(seen: Int8Array, lines: Int64Array, line: int) -> int:
     """Return the state of one line of one board."""
     length: int = lines.shape[1]
-    own, other = wide(0), wide(0)
+    own, other = int64(0), int64(0)
     for at in range(length):
         stone = seen[lines[line, at]]
         own += stone == 1
@@ -139,7 +139,7 @@ def _state(seen: Cells, lines: Integers, line: int) -> int:
     return state
 
 
-def forward(inputs: np.ndarray[Any, Any], layers: Iterable[Dense]) -> Reals:
+def forward(inputs: np.ndarray[Any, Any], layers: Iterable[Dense]) -> Float64Array:
     """Return outputs float64[B, outputs of the last layer] for ``inputs`` [B, inputs of the first]."""
     out = inputs.astype(np.float64)
     for weights, bias, activation in layers:

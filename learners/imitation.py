@@ -15,15 +15,15 @@ from learners.base import from_bytes, to_bytes
 from learners.checkpoint import TAUGHT, load_arrays, save_arrays
 from learners.training import Progress, Task
 from ttt_envs.boards import Boards
-from ttt_envs.jit import Cells, Reals
-from ttt_envs.parallel import Cluster, Jobs, check_jobs, do_blocks
-from ttt_envs.policy import TIE, Policy, Values
+from ttt_envs.jit import Float64Array, Int8Array
+from ttt_envs.parallel import Cluster, Jobs, check_jobs, map_blocks
+from ttt_envs.policy import VALUE_TOLERANCE, Policy, Values
 from ttt_envs.rules import DRAW, NOT_OVER, Game, legal, next_mover, place
 from ttt_envs.specs import make_policy
 
 BLOCK = 4
 """Number of teacher's games played and stored together; a game depends on its number alone."""
-WORTH_WORKERS = 10.0
+MIN_SECONDS_FOR_WORKERS = 10.0
 """Minimum seconds of work for which processes are started, as starting them takes time."""
 
 
@@ -36,7 +36,7 @@ class Searches(Protocol):
         """Search depth in plies: the score of an immediate win."""
         ...
 
-    def scores(self, boards: Boards, rng: np.random.Generator) -> Reals:
+    def scores(self, boards: Boards, rng: np.random.Generator) -> Float64Array:
         """Return scores float64[B, cells] from the mover's view, NaN where illegal; the best moves' scores are
         values.
         """
@@ -46,7 +46,7 @@ class Searches(Protocol):
 class Teacher(NamedTuple):
     """Scoring function of a teacher, with its scale."""
 
-    scores: Callable[[Boards, np.random.Generator], Reals]
+    scores: Callable[[Boards, np.random.Generator], Float64Array]
     """Scores moves: float64[B, cells] from the mover's view, NaN where illegal; the best moves' scores are values."""
     scale: float
     """Score of an immediate win, one ply before the teacher's scores."""
@@ -70,18 +70,18 @@ class Teacher(NamedTuple):
         raise ValueError(f"teacher={spec} does not judge moves: choose a search, as expectiminimax:depth=3, or optimal")
 
 
-class Lesson(NamedTuple):
+class TrainingExamples(NamedTuple):
     """Positions of some games, in order, with their values."""
 
-    seen: Cells
+    seen: Int8Array
     """int8[N, cells], own stones first"""
-    value: Reals
+    value: Float64Array
     """float64[N], the teacher's values from the mover's view"""
-    results: Reals
+    results: Float64Array
     """float64[games], for player_0"""
 
 
-def _play(game: Game, teacher: Teacher, epsilon: float, rng: np.random.Generator) -> Lesson:
+def _play(game: Game, teacher: Teacher, epsilon: float, rng: np.random.Generator) -> TrainingExamples:
     """Play one game of the teacher against itself; moves within 1e-9 of the best have equal shares."""
     seen, value = [], []
     boards = Boards.start(game)
@@ -92,26 +92,26 @@ def _play(game: Game, teacher: Teacher, epsilon: float, rng: np.random.Generator
         best = np.nanmax(scores)
         seen.append(boards.own_first()[0])
         value.append(float(best))
-        good = np.flatnonzero(scores >= best - TIE)
+        good = np.flatnonzero(scores >= best - VALUE_TOLERANCE)
         if epsilon > 0 and rng.random() < epsilon:
             good = np.flatnonzero(legal(game, cells))
         outcome = place(cells, int(mover[0]), int(rng.choice(good)), len(seen) - 1, game.parameters)
         mover[0] = next_mover(int(mover[0]), rng.random(), game.parameters)
     result = 0.0 if outcome == DRAW else 1.0 - 2.0 * outcome
-    return Lesson(np.array(seen, np.int8), np.array(value), np.array([result]))
+    return TrainingExamples(np.array(seen, np.int8), np.array(value), np.array([result]))
 
 
-def lesson_of(game: Game, teacher: str, epsilon: float, seed: int, numbers: range) -> Lesson:
+def play_training_games(game: Game, teacher: str, epsilon: float, seed: int, numbers: range) -> TrainingExamples:
     """Return the examples of the teacher's games with these numbers; each depends on its number and the seed alone."""
     judge = Teacher.of(teacher, game)
     games = [
         _play(game, judge, epsilon, np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2, number))))
         for number in numbers
     ]
-    return Lesson(*(np.concatenate(parts) for parts in zip(*games, strict=True)))
+    return TrainingExamples(*(np.concatenate(parts) for parts in zip(*games, strict=True)))
 
 
-def lessons_of(task: Task, teacher: str, epsilon: float, jobs: int, done: Progress) -> list[Lesson]:
+def training_examples(task: Task, teacher: str, epsilon: float, jobs: int, done: Progress) -> list[TrainingExamples]:
     """Return the teacher's games block by block in order: load stored ones, and play and store the others.
 
     Args:
@@ -132,43 +132,43 @@ def lessons_of(task: Task, teacher: str, epsilon: float, jobs: int, done: Progre
     }
     numbers = [range(start, min(start + BLOCK, task.games)) for start in range(0, task.games, BLOCK)]
     paths = [task.run / TAUGHT / f"{block:06d}.npz" for block in range(len(numbers))]
-    lessons: dict[int, Lesson] = {}
+    lessons: dict[int, TrainingExamples] = {}
 
-    def add(block: int, lesson: Lesson) -> None:
+    def add(block: int, lesson: TrainingExamples) -> None:
         lessons[block] = lesson
         done.count(lesson.results)
         task.progress(done)
 
     missing = []
     for block, path in enumerate(paths):
-        lesson = _kept(path, task.game, made_by, len(numbers[block]))
+        lesson = _load_examples(path, task.game, made_by, len(numbers[block]))
         if lesson is None:
             missing.append(block)
         else:
             add(block, lesson)
     if (task.run / TAUGHT).is_symlink():
         raise ValueError(f"{task.run / TAUGHT} is a link, and nothing is written through it: put a folder there")
-    play = partial(lesson_of, task.game, teacher, epsilon, task.seed)
+    play = partial(play_training_games, task.game, teacher, epsilon, task.seed)
 
-    def keep(block: int, lesson: Lesson) -> None:
+    def keep(block: int, lesson: TrainingExamples) -> None:
         save_arrays(paths[block], {**lesson._asdict(), "made_by": to_bytes(made_by)})
         add(block, lesson)
 
     workers: Jobs = Cluster(task.cluster) if task.cluster else jobs
     check_jobs(workers)
     seconds: list[float] = []
-    while missing and (len(seconds) < 2 or seconds[-1] * len(missing) < WORTH_WORKERS or workers == 1):
+    while missing and (len(seconds) < 2 or seconds[-1] * len(missing) < MIN_SECONDS_FOR_WORKERS or workers == 1):
         begun = time.perf_counter()  # the first block compiles, the second measures the duration
         keep(missing[0], play(numbers[missing[0]]))
         seconds.append(time.perf_counter() - begun)
         del missing[0]
-    taught = do_blocks(play, ((numbers[block],) for block in missing), workers) if missing else ()
+    taught = map_blocks(play, ((numbers[block],) for block in missing), workers) if missing else ()
     for number, lesson in taught:
         keep(missing[number], lesson)
     return [lessons[block] for block in range(len(numbers))]
 
 
-def _kept(path: Path, game: Game, made_by: Mapping[str, Any], games: int) -> Lesson | None:
+def _load_examples(path: Path, game: Game, made_by: Mapping[str, Any], games: int) -> TrainingExamples | None:
     """Load the games in a file; None if there is no file, or if it holds other games.
 
     Raises:
@@ -181,7 +181,7 @@ def _kept(path: Path, game: Game, made_by: Mapping[str, Any], games: int) -> Les
     try:
         if from_bytes(arrays["made_by"]) != made_by or arrays["results"].shape != (games,):
             return None
-        lesson = Lesson(arrays["seen"], arrays["value"], arrays["results"])
+        lesson = TrainingExamples(arrays["seen"], arrays["value"], arrays["results"])
         count = len(lesson.value)
         fits = (
             lesson.seen.shape == (count, game.cells)

@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from learners.base import Arrays, Transition
-from learners.config import Builder, check_kinds, check_limits
+from learners.config import TransitionLearnerConfig, check_kinds, check_limits
 from learners.tabular import (
-    MOST_MEMORY,
+    MAX_MEMORY_BYTES,
     PositionTable,
     TabularLearner,
     checked,
@@ -20,24 +20,24 @@ from learners.tabular import (
     rows_of,
     step_sizes,
 )
-from ttt_envs.jit import Cells, Integers, Reals, compiled
+from ttt_envs.jit import Float64Array, Int8Array, Int64Array, compiled
 from ttt_envs.rules import Game
 from ttt_envs.symmetry import Symmetries
 
 
 @dataclass(frozen=True)
-class NaiveMCConfig(Builder):
+class NaiveMCConfig(TransitionLearnerConfig):
     """Monte Carlo control with a table: at the end of a game Q(s, a) <- (Q(s, a) t + r) / (t + 1) for every move."""
 
     name: ClassVar[str] = "naive-mc"
     batch: ClassVar[int] = 2048
-    self_play: ClassVar[Mapping[str, Any]] = {"epsilon_step": 1e-5, "symmetries": "all"}
+    self_play: ClassVar[Mapping[str, Any]] = {"epsilon_decay": 1e-5, "symmetries": "all"}
     self_play_games: ClassVar[int] = 300_000
 
     epsilon: float = 1.0
     """initial probability of a random move, 0 to 1"""
-    epsilon_step: float = 1e-4
-    """epsilon is multiplied by 1 - epsilon_step after each random move, 0 to 1"""
+    epsilon_decay: float = 1e-4
+    """epsilon is multiplied by 1 - epsilon_decay after each random move, 0 to 1"""
     rewards: Literal["report", "unit"] = "report"
     """win, draw, loss: report is 1, 0.5, 0; unit is 1, 0, -1. A move never made has the value of a draw"""
     symmetries: Symmetries = "none"
@@ -51,8 +51,8 @@ class NaiveMCConfig(Builder):
             self,
             {
                 "epsilon": (0 <= self.epsilon <= 1, "0 to 1"),
-                "epsilon_step": (0 <= self.epsilon_step <= 1, "0 to 1"),
-                "memory": (0 < self.memory <= MOST_MEMORY, f"above 0, up to {MOST_MEMORY:,}"),
+                "epsilon_decay": (0 <= self.epsilon_decay <= 1, "0 to 1"),
+                "memory": (0 < self.memory <= MAX_MEMORY_BYTES, f"above 0, up to {MAX_MEMORY_BYTES:,}"),
             },
         )
 
@@ -69,7 +69,7 @@ class NaiveMC(TabularLearner):
 
     def __init__(self, config: NaiveMCConfig, game: Game) -> None:
         table = PositionTable(game, int(config.memory * 2**30), initial=0.5 if config.rewards == "report" else 0.0)
-        super().__init__(config.name, game, table, config.epsilon, config.epsilon_step, config.symmetries)
+        super().__init__(config.name, game, table, config.epsilon, config.epsilon_decay, config.symmetries)
         self.config = config
         self._steps = step_sizes(1.0, 1.0)
         self._waiting = np.zeros((2, 0, game.cells), np.int64)
@@ -141,16 +141,16 @@ class NaiveMC(TabularLearner):
 
 @compiled
 def _keep(
-    seen: Cells,
-    movers: Cells,
-    slots: Integers,
-    entries: Integers,
+    seen: Int8Array,
+    movers: Int8Array,
+    slots: Int64Array,
+    entries: Int64Array,
     over: Any,
-    rewards: Reals,
-    waiting: Integers,
-    lengths: Integers,
-    finished: Integers,
-    results: Reals,
+    rewards: Float64Array,
+    waiting: Int64Array,
+    lengths: Int64Array,
+    finished: Int64Array,
+    results: Float64Array,
 ) -> int:
     """Buffer each move after its player's earlier ones; output, in order, the moves of players whose game is over.
 
@@ -179,13 +179,13 @@ def _keep(
 
 @compiled
 def _average(
-    rows: Integers,
-    inverses: Integers,
-    actions: Integers,
-    results: Reals,
-    steps: Reals,
-    values: Reals,
-    counts: Integers,
+    rows: Int64Array,
+    inverses: Int64Array,
+    actions: Int64Array,
+    results: Float64Array,
+    steps: Float64Array,
+    values: Float64Array,
+    counts: Int64Array,
 ) -> float:
     """Move each value to the mean of its final rewards, in order. Returns the mean absolute difference before."""
     total = 0.0

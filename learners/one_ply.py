@@ -7,11 +7,11 @@ from collections.abc import Callable
 import numpy as np
 
 from ttt_envs.boards import Boards
-from ttt_envs.jit import Reals
+from ttt_envs.jit import Float64Array
 from ttt_envs.rules import DRAW, NOT_OVER, Game, play_rows
 
 
-def one_ply_ahead(game: Game, boards: Boards, values: Callable[[Boards], Reals]) -> Reals:
+def one_ply_ahead(game: Game, boards: Boards, values: Callable[[Boards], Float64Array]) -> Float64Array:
     """Return action values float64[B, cells] from the mover's view, NaN where illegal; an immediate win has value 1.
 
     Q(a) = p V(after a, same mover) - (1 - p) V(after a, other mover), where p is the skip chance.

@@ -9,9 +9,9 @@ import numpy as np
 
 from learners.base import Arrays, Learner
 from ttt_envs.boards import Boards
-from ttt_envs.jit import Integers, Keys, Reals
+from ttt_envs.jit import Float64Array, Int64Array, UInt64Array
 from ttt_envs.policy import act_in_episodes
-from ttt_envs.rules import POOL, uniforms
+from ttt_envs.rules import STREAM_POOL, uniforms
 from ttt_envs.specs import parse_spec
 
 NAME = "pool"
@@ -47,10 +47,10 @@ class Pool:
         self._copies: dict[int, Learner] = {}
         self._made = 0
 
-    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return the mean policy of the newest snapshots, float64[B, cells]; within a game one snapshot plays."""
         newest = [self._copies[number] for number in range(max(0, self._made - self.size), self._made)]
-        mean: Reals = np.mean([copy.probabilities(boards) for copy in newest], axis=0)
+        mean: Float64Array = np.mean([copy.probabilities(boards) for copy in newest], axis=0)
         return mean
 
     def begin(self, first: int, last: int, running: int, learner: Learner) -> None:
@@ -63,10 +63,10 @@ class Pool:
         oldest = min(first, running) // self.every + 1 - self.size
         self._copies = {number: copy for number, copy in self._copies.items() if number >= oldest}
 
-    def act_in_games(self, boards: Boards, games: Integers, luck: Keys, plies: Integers) -> Integers:
+    def act_in_games(self, boards: Boards, games: Int64Array, luck: UInt64Array, plies: Int64Array) -> Int64Array:
         """Return a move int64[B] in each of the games with these numbers."""
         u = np.empty(len(games))
-        uniforms(luck, POOL, np.zeros(len(games), np.int64), u)
+        uniforms(luck, STREAM_POOL, np.zeros(len(games), np.int64), u)
         there = games // self.every + 1
         chosen = there - 1 - (u * np.minimum(there, self.size)).astype(np.int64)
         actions = np.empty(len(games), np.int64)

@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from learners.base import Bootstrap, Transition
-from learners.config import Builder, check_kinds, check_limits
+from learners.config import TransitionLearnerConfig, check_kinds, check_limits
 from learners.tabular import (
-    MOST_MEMORY,
+    MAX_MEMORY_BYTES,
     PositionTable,
     TabularLearner,
     best_of,
@@ -20,13 +20,13 @@ from learners.tabular import (
     step_sizes,
     value_at,
 )
-from ttt_envs.jit import Cells, Integers, Parameters, Reals, compiled
+from ttt_envs.jit import Float64Array, Int8Array, Int64Array, Parameters, compiled
 from ttt_envs.rules import Game
 from ttt_envs.symmetry import Symmetries
 
 
 @dataclass(frozen=True)
-class QLearningConfig(Builder):
+class QLearningConfig(TransitionLearnerConfig):
     """Tabular Q-learning: Q(s, a) <- Q(s, a) + alpha (reward + gamma discount max Q(s', .) - Q(s, a))."""
 
     name: ClassVar[str] = "q-learning"
@@ -42,8 +42,8 @@ class QLearningConfig(Builder):
     """discount factor per turn, 0 to 1"""
     epsilon: float = 0.3
     """probability of a random move during training, 0 to 1"""
-    epsilon_step: float = 0.0
-    """epsilon is multiplied by 1 - epsilon_step after each random move, 0 to 1"""
+    epsilon_decay: float = 0.0
+    """epsilon is multiplied by 1 - epsilon_decay after each random move, 0 to 1"""
     bootstrap: Bootstrap = "own-turn"
     """own-turn: bootstrap from the own next turn, and learn the best response to the opponent met; ply: in self-play,
     bootstrap from the next ply, and learn minimax values"""
@@ -68,8 +68,8 @@ class QLearningConfig(Builder):
                 "step_size_power": (0 <= self.step_size_power <= 1, "0 to 1"),
                 "gamma": (0 <= self.gamma <= 1, "0 to 1"),
                 "epsilon": (0 <= self.epsilon <= 1, "0 to 1"),
-                "epsilon_step": (0 <= self.epsilon_step <= 1, "0 to 1"),
-                "memory": (0 < self.memory <= MOST_MEMORY, f"above 0, up to {MOST_MEMORY:,}"),
+                "epsilon_decay": (0 <= self.epsilon_decay <= 1, "0 to 1"),
+                "memory": (0 < self.memory <= MAX_MEMORY_BYTES, f"above 0, up to {MAX_MEMORY_BYTES:,}"),
             },
         )
         if self.rewards == "report" and self.bootstrap == "ply":
@@ -93,7 +93,7 @@ class QLearning(TabularLearner):
             afterstates=config.values == "afterstate",
             initial=0.5 if config.rewards == "report" else 0.0,
         )
-        super().__init__(config.name, game, table, config.epsilon, config.epsilon_step, config.symmetries)
+        super().__init__(config.name, game, table, config.epsilon, config.epsilon_decay, config.symmetries)
         self.config = config
         self._steps = step_sizes(float(config.step_size), float(config.step_size_power))
         self.bootstrap = config.bootstrap
@@ -127,20 +127,20 @@ class QLearning(TabularLearner):
 
 @compiled
 def _update(
-    rows: Integers,
-    inverses: Integers,
-    actions: Integers,
-    rewards: Reals,
-    discounts: Reals,
-    after: Cells,
-    after_rows: Integers,
-    next_actions: Integers,
+    rows: Int64Array,
+    inverses: Int64Array,
+    actions: Int64Array,
+    rewards: Float64Array,
+    discounts: Float64Array,
+    after: Int8Array,
+    after_rows: Int64Array,
+    next_actions: Int64Array,
     step_size: float,
     power: float,
-    steps: Reals,
+    steps: Float64Array,
     parameters: Parameters,
-    values: Reals,
-    counts: Integers,
+    values: Float64Array,
+    counts: Int64Array,
 ) -> float:
     """Update from each transition, in order, in the rows int64[B, images]. Returns the mean absolute TD error."""
     total = 0.0

@@ -10,14 +10,14 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from learners.base import Arrays, Bootstrap, Transition
-from learners.config import Builder, check_kinds, check_limits
-from learners.dense import Floats
-from learners.silence import avoid_triton_crash, without_chatter
+from learners.config import TransitionLearnerConfig, check_kinds, check_limits
+from learners.dense import Float32Array
+from learners.silence import avoid_triton_crash, silence_native_output
 from learners.tabular import checked, final_rewards
 from ttt_envs.boards import Boards
-from ttt_envs.jit import Cells, Flags, Integers, Reals, compiled
+from ttt_envs.jit import BoolArray, Float64Array, Int8Array, Int64Array, compiled
 from ttt_envs.policy import best_shares, sample
-from ttt_envs.rules import Game, pick
+from ttt_envs.rules import Game, nth_empty_cell
 from ttt_envs.symmetry import Symmetries, inverse, symmetries
 
 BLOCK = 256
@@ -25,13 +25,13 @@ BLOCK = 256
 shape."""
 DEVICE = "/CPU:0"
 """Fastest device for a net of this size."""
-LARGEST = float(np.finfo(np.float32).max)
+MAX_PARAMETERS = float(np.finfo(np.float32).max)
 BETA_1, BETA_2, ADAM_EPSILON = 0.9, 0.999, 1e-8
 """Constants of Adam, as in its paper and TensorFlow's AdamOptimizer."""
 
 
 @dataclass(frozen=True)
-class QNetConfig(Builder):
+class QNetConfig(TransitionLearnerConfig):
     """A Q-network: one hidden layer of ReLU units, from the stones of both players to a value for each cell."""
 
     name: ClassVar[str] = "q-net"
@@ -42,9 +42,9 @@ class QNetConfig(Builder):
         "learning_rate": 0.003,
         "learning_rate_decay": 0.001,
         "epsilon": 0.5,
-        "epsilon_step": 0.0,
-        "replay_size": 50_000,
-        "replay_batch": 128,
+        "epsilon_decay": 0.0,
+        "buffer_size": 50_000,
+        "batch_size": 128,
         "updates": 4,
     }
     self_play_games: ClassVar[int] = 30_000
@@ -61,8 +61,8 @@ class QNetConfig(Builder):
     """discount factor per turn, 0 to 1"""
     epsilon: float = 1.0
     """probability of a random move during training, 0 to 1"""
-    epsilon_step: float = 1e-4
-    """epsilon is multiplied by 1 - epsilon_step after each random move, 0 to 1"""
+    epsilon_decay: float = 1e-4
+    """epsilon is multiplied by 1 - epsilon_decay after each random move, 0 to 1"""
     bootstrap: Bootstrap = "own-turn"
     """own-turn: bootstrap from the own next turn, and learn the best response to the opponent met; ply: in self-play,
     bootstrap from the next ply, and learn minimax values"""
@@ -70,13 +70,13 @@ class QNetConfig(Builder):
     """win, draw, loss: unit is 1, 0, -1; report is 1, 0.5, 0"""
     symmetries: Symmetries = "none"
     """add the rotations, or all symmetries, of the positions to every update, and average over them in greedy play"""
-    replay_size: int = 0
+    buffer_size: int = 0
     """capacity of the replay buffer in decisions; 0: no buffer, every update learns from the latest decisions"""
-    replay_batch: int = 256
+    batch_size: int = 256
     """number of decisions in a minibatch from the replay buffer"""
     updates: int = 1
     """number of updates per batch of decisions played; more than 1 only with a replay buffer"""
-    target_every: int = 0
+    target_update_interval: int = 0
     """number of updates between copies of the net to the target net; 0: no target net"""
 
     def __post_init__(self) -> None:
@@ -87,17 +87,17 @@ class QNetConfig(Builder):
             "learning_rate_decay": (0 <= self.learning_rate_decay < math.inf, "0 or above"),
             "gamma": (0 <= self.gamma <= 1, "0 to 1"),
             "epsilon": (0 <= self.epsilon <= 1, "0 to 1"),
-            "epsilon_step": (0 <= self.epsilon_step <= 1, "0 to 1"),
-            "replay_size": (self.replay_size >= 0, "0 (no memory), 1 or more"),
-            "replay_batch": (self.replay_batch >= 1, "1 or more"),
+            "epsilon_decay": (0 <= self.epsilon_decay <= 1, "0 to 1"),
+            "buffer_size": (self.buffer_size >= 0, "0 (no memory), 1 or more"),
+            "batch_size": (self.batch_size >= 1, "1 or more"),
             "updates": (self.updates >= 1, "1 or more"),
-            "target_every": (self.target_every >= 0, "0 (no net of its own), 1 or more"),
+            "target_update_interval": (self.target_update_interval >= 0, "0 (no net of its own), 1 or more"),
         }
         check_limits(self, limits)
-        if self.updates > 1 and self.replay_size == 0:
+        if self.updates > 1 and self.buffer_size == 0:
             raise ValueError(
                 f"updates={self.updates} would learn several times from the same decisions without a memory: "
-                f"choose updates=1, or a replay_size above 0"
+                f"choose updates=1, or a buffer_size above 0"
             )
         if self.rewards == "report" and self.bootstrap == "ply":
             raise ValueError(
@@ -138,29 +138,29 @@ class QNet:
         self.symmetric = config.symmetries == "all"
         """Whether greedy play averages over all symmetries."""
         initial, draws = rng.spawn(2)
-        self.net = NetInTensorFlow(config, game, initial)
-        self.replay = Replay(game, config.replay_size, draws) if config.replay_size else None
+        self.net = TFQNetwork(config, game, initial)
+        self.replay = ReplayBuffer(game, config.buffer_size, draws) if config.buffer_size else None
 
-    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, cells]: equal shares for the moves of highest value."""
         seen = boards.own_first()
         return _greedy(boards.legal(self.game), self._in_earnest(seen))
 
-    def action_values(self, boards: Boards) -> Reals:
+    def action_values(self, boards: Boards) -> Float64Array:
         """Return action values float64[B, cells] from the mover's view, NaN where illegal."""
         seen = boards.own_first()
         return np.where(boards.legal(self.game), self._in_earnest(seen), np.nan)
 
-    def values(self, boards: Boards) -> Reals:
+    def values(self, boards: Boards) -> Float64Array:
         """Return values float64[B] from the mover's view."""
         return np.asarray(np.nanmax(self.action_values(boards), axis=1))
 
-    def explore(self, boards: Boards, rng: np.random.Generator) -> Integers:
+    def explore(self, boards: Boards, rng: np.random.Generator) -> Int64Array:
         """Return epsilon-greedy moves int64[B]."""
         seen = boards.own_first()
         u = rng.random((len(seen), 2))
-        out = sample(_greedy(boards.legal(self.game), self._valued(seen)), u[:, 1])
-        _stray(seen, u, self.epsilon, self.config.epsilon_step, out)
+        out = sample(_greedy(boards.legal(self.game), self._batched_values(seen)), u[:, 1])
+        _epsilon_greedy(seen, u, self.epsilon, self.config.epsilon_decay, out)
         return out
 
     def observe(self, transition: Transition) -> dict[str, float]:
@@ -179,7 +179,7 @@ class QNet:
             self.replay.add(batch)
             loss = 0.0
             for _ in range(self.config.updates):
-                loss += self._update(self.replay.draw(self.config.replay_batch)) / self.config.updates
+                loss += self._update(self.replay.draw(self.config.batch_size)) / self.config.updates
         return {"loss": loss, "epsilon": float(self.epsilon[0]), "updates": float(self.updates)}
 
     def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
@@ -206,16 +206,16 @@ class QNet:
     def __str__(self) -> str:
         return self.config.name
 
-    def _update(self, batch: Floats) -> float:
+    def _update(self, batch: Float32Array) -> float:
         """Take one optimizer step; return the loss before it."""
         rate = self.config.learning_rate / (1 + self.config.learning_rate_decay * self.updates)
         self.updates += 1
         loss = self.net.update(batch, rate, self.updates)
-        if self.config.target_every and self.updates % self.config.target_every == 0:
-            self.net.renew_target()
+        if self.config.target_update_interval and self.updates % self.config.target_update_interval == 0:
+            self.net.update_target()
         return loss
 
-    def _valued(self, seen: Cells) -> Reals:
+    def _batched_values(self, seen: Int8Array) -> Float64Array:
         """Return the net's values float64[B, cells].
 
         Raises:
@@ -229,7 +229,7 @@ class QNet:
             )
         return values
 
-    def _in_earnest(self, seen: Cells) -> Reals:
+    def _in_earnest(self, seen: Int8Array) -> Float64Array:
         """Return values float64[B, cells] averaged over the training symmetries.
 
         A sum of few float32 numbers in float64 is exact, so symmetric moves have equal values.
@@ -239,17 +239,21 @@ class QNet:
             total += self._in_blocks(seen[:, permutation])[:, back]
         return total / len(self._permutations)
 
-    def _in_blocks(self, seen: Cells) -> Reals:
-        """Apply :meth:`_valued` in blocks of fixed size, so that a position's values do not depend on its batch."""
+    def _in_blocks(self, seen: Int8Array) -> Float64Array:
+        """Apply :meth:`_batched_values` in blocks of fixed size, so that a position's values do not depend on its
+        batch.
+        """
         padded = np.zeros((-(-len(seen) // BLOCK) * BLOCK, self.game.cells), np.int8)
         padded[: len(seen)] = seen
         out = np.empty(padded.shape)
         for start in range(0, len(padded), BLOCK):
-            out[start : start + BLOCK] = self._valued(padded[start : start + BLOCK])
+            out[start : start + BLOCK] = self._batched_values(padded[start : start + BLOCK])
         return out[: len(seen)]
 
 
-def packed(seen: Cells, action: Integers, reward: Reals, discount: Reals, after: Cells) -> Floats:
+def packed(
+    seen: Int8Array, action: Int64Array, reward: Float64Array, discount: Float64Array, after: Int8Array
+) -> Float32Array:
     """Pack decisions for training into one array, because every argument of a compiled function costs time.
 
     Args:
@@ -265,7 +269,7 @@ def packed(seen: Cells, action: Integers, reward: Reals, discount: Reals, after:
     return np.concatenate([seen, after, action[:, None], reward[:, None], discount[:, None]], axis=1, dtype=np.float32)
 
 
-class Replay:
+class ReplayBuffer:
     """Replay buffer of the last ``size`` decisions; batches are drawn with replacement.
 
     Its generator is SFC64: as long as only ``random`` is drawn, its whole state is one array.
@@ -283,12 +287,12 @@ class Replay:
         """Number of decisions in the buffer."""
         return min(self._met, len(self._memory))
 
-    def add(self, batch: Floats) -> None:
+    def add(self, batch: Float32Array) -> None:
         """Add decisions from :func:`packed`, replacing the oldest."""
         self._memory[(self._met + np.arange(len(batch))) % len(self._memory)] = batch
         self._met += len(batch)
 
-    def draw(self, count: int) -> Floats:
+    def draw(self, count: int) -> Float32Array:
         """Draw ``count`` decisions."""
         return self._memory[(self._rng.random(count) * self.kept).astype(np.int64)]
 
@@ -325,7 +329,7 @@ class Replay:
         self._bits.state = state
 
 
-class NetInTensorFlow:
+class TFQNetwork:
     """The net and its optimizer in TensorFlow: four weight arrays, a compiled inference function, and a compiled
     update.
 
@@ -356,7 +360,7 @@ class NetInTensorFlow:
             self._means = {name: tf.Variable(zero) for name, zero in zeros.items()} if adam else {}
             self._squares = {name: tf.Variable(zero) for name, zero in zeros.items()} if adam else {}
             self._target = self._weights
-            if config.target_every:
+            if config.target_update_interval:
                 self._target = {name: tf.Variable(weight) for name, weight in self._weights.items()}
         boards = tf.TensorSpec((None, cells), tf.int8)
         decisions = tf.TensorSpec((None, 2 * cells + 3), tf.float32)
@@ -367,18 +371,18 @@ class NetInTensorFlow:
         # calling the traced functions with tensors halves the time of a call
         self._compiled_values, self._compiled_update = (f.get_concrete_function() for f in self.functions)
 
-    def values(self, seen: Cells) -> Reals:
+    def values(self, seen: Int8Array) -> Float64Array:
         """Return values float64[B, cells] of boards int8[B, cells] with own stones first."""
         return np.asarray(self._compiled_values(self._tf.constant(seen)).numpy(), np.float64)
 
-    def update(self, batch: Floats, rate: float, step: int) -> float:
+    def update(self, batch: Float32Array, rate: float, step: int) -> float:
         """Take step ``step``, from 1, with the learning rate ``rate``; return the loss before it."""
         tf = self._tf
         if self._means:
             rate = adam_rate(rate, step)
         return float(self._compiled_update(tf.constant(batch), tf.constant(rate, tf.float32)))
 
-    def renew_target(self) -> None:
+    def update_target(self) -> None:
         """Copy the net to the target net."""
         for name, weight in self._weights.items():
             self._target[name].assign(weight)
@@ -442,7 +446,7 @@ class NetInTensorFlow:
     def _variables(self) -> dict[str, Any]:
         """Return all mutable variables by the names of their arrays."""
         kinds = {"": self._weights, "_mean": self._means, "_square": self._squares}
-        if self._config.target_every:
+        if self._config.target_update_interval:
             kinds["_target"] = self._target
         return {name + kind: variable for kind, group in kinds.items() for name, variable in group.items()}
 
@@ -453,8 +457,8 @@ class NetInTensorFlow:
     def check(self, arrays: Arrays) -> None:
         """Raise ValueError unless ``arrays`` have the expected shapes, dtypes and ranges."""
         for name, variable in self._variables().items():
-            least = 0.0 if name.endswith("_square") else -LARGEST
-            check(name, arrays, "f4", tuple(variable.shape), least, LARGEST)
+            least = 0.0 if name.endswith("_square") else -MAX_PARAMETERS
+            check(name, arrays, "f4", tuple(variable.shape), least, MAX_PARAMETERS)
 
     def from_arrays(self, arrays: Arrays) -> None:
         """Restore the state from the arrays of :meth:`to_arrays`."""
@@ -505,7 +509,7 @@ def import_tensorflow(wanted_by: str) -> Any:
     """
     avoid_triton_crash()
     try:
-        with without_chatter():
+        with silence_native_output():
             import tensorflow as tf
     except ImportError as problem:
         raise ValueError(f"{wanted_by} needs TensorFlow ({problem}): pip install tensorflow") from None
@@ -519,7 +523,7 @@ def import_tensorflow(wanted_by: str) -> Any:
     return tf
 
 
-def _glorot(shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
+def _glorot(shape: tuple[int, ...], rng: np.random.Generator) -> Float32Array:
     """Draw a kernel uniform in +-sqrt(6 / (inputs + outputs)) (Glorot and Bengio, 2010), or a bias of 0."""
     if len(shape) == 1:
         return np.zeros(shape, np.float32)
@@ -527,15 +531,17 @@ def _glorot(shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
     return rng.uniform(-limit, limit, shape).astype(np.float32)
 
 
-def _greedy(legal: Flags, values: Reals) -> Reals:
+def _greedy(legal: BoolArray, values: Float64Array) -> Float64Array:
     """Return equal shares float64[B, cells] for the legal actions with the highest value."""
     return best_shares(np.where(legal, values, np.nan))
 
 
 @compiled
-def _stray(seen: Cells, u: Reals, epsilon: Reals, epsilon_step: float, moves: Integers) -> None:
+def _epsilon_greedy(
+    seen: Int8Array, u: Float64Array, epsilon: Float64Array, epsilon_decay: float, moves: Int64Array
+) -> None:
     """Replace greedy moves by random ones where ``u`` float64[B, 2] is below epsilon, which decays with each."""
     for b in range(len(moves)):
         if u[b, 0] < epsilon[0]:
-            moves[b] = pick(seen[b], u[b, 1])
-            epsilon[0] *= 1.0 - epsilon_step
+            moves[b] = nth_empty_cell(seen[b], u[b, 1])
+            epsilon[0] *= 1.0 - epsilon_decay

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 
 
 @contextmanager
-def without_chatter() -> Iterator[None]:
+def silence_native_output() -> Iterator[None]:
     """Discard output to the standard error inside the context, unless it ends in an exception.
 
     TensorFlow's native libraries report missing GPUs there, which neither Python nor any setting can suppress.

@@ -7,9 +7,19 @@ from typing import Any, ClassVar
 import numpy as np
 
 from learners.base import Arrays, Bootstrap
-from ttt_envs.boards import Boards, cells_of, keys, words_of
+from ttt_envs.boards import Boards, from_keys, keys, num_words
 from ttt_envs.hash_index import KeyIndex
-from ttt_envs.jit import Cells, Integers, Keys, Parameters, Reals, compiled, compiled_allocating, inlined, wide
+from ttt_envs.jit import (
+    Float64Array,
+    Int8Array,
+    Int64Array,
+    Parameters,
+    UInt64Array,
+    compiled,
+    compiled_allocating,
+    inlined,
+    int64,
+)
 from ttt_envs.rules import Game, is_legal
 from ttt_envs.symmetry import Symmetries, inverse, symmetries
 
@@ -35,7 +45,7 @@ class PositionTable:
         self.memory = memory
         self.afterstates = afterstates
         self.initial = initial
-        self._index = KeyIndex(words_of(game))
+        self._index = KeyIndex(num_words(game))
         width = 1 if afterstates else game.cells
         self.values = np.full((1, width), initial)
         self.counts = np.zeros((1, width), np.int64)
@@ -45,11 +55,11 @@ class PositionTable:
         """Number of rows in use."""
         return self._index.size
 
-    def find(self, cells: Cells) -> Integers:
+    def find(self, cells: Int8Array) -> Int64Array:
         """Return the rows int64[B] of boards int8[B, cells], -1 where a board is not in the table."""
         return self._index.find(self._keys(cells))
 
-    def rows(self, cells: Cells) -> Integers:
+    def rows(self, cells: Int8Array) -> Int64Array:
         """Return the rows int64[B] of boards int8[B, cells], adding those not in the table.
 
         Raises:
@@ -59,11 +69,11 @@ class PositionTable:
         self._make_room(len(wanted))
         return self._index.rows(wanted)
 
-    def cells(self, rows: Integers) -> Cells:
+    def cells(self, rows: Int64Array) -> Int8Array:
         """Return the boards int8[B, cells] of rows int64[B]."""
-        return cells_of(self._index.keys[rows], self.game)
+        return from_keys(self._index.keys[rows], self.game)
 
-    def of_moves(self, seen: Cells) -> Integers:
+    def of_moves(self, seen: Int8Array) -> Int64Array:
         """Return the rows that hold the values of the moves on boards int8[B, cells], the mover's stones first.
 
         Returns:
@@ -77,7 +87,7 @@ class PositionTable:
         after[:, np.arange(size), np.arange(size)] = 1
         return self.find(after.reshape(-1, size)).reshape(count, size)
 
-    def _keys(self, cells: Cells) -> Keys:
+    def _keys(self, cells: Int8Array) -> UInt64Array:
         return keys(cells).reshape(len(cells), -1)
 
     def _make_room(self, more: int) -> None:
@@ -88,7 +98,7 @@ class PositionTable:
         capacity = max(1024, 2 * capacity)
         while capacity < needed:
             capacity *= 2
-        row_bytes = 8 * (words_of(self.game) + 2 * self.values.shape[1] + 2)
+        row_bytes = 8 * (num_words(self.game) + 2 * self.values.shape[1] + 2)
         if capacity * row_bytes > self.memory:
             capacity = self.memory // row_bytes
         if capacity < needed:
@@ -99,7 +109,7 @@ class PositionTable:
         self._index.reserve(capacity)
         self._reserve(capacity, self.values, self.counts)
 
-    def _reserve(self, capacity: int, values: Reals, counts: Integers) -> None:
+    def _reserve(self, capacity: int, values: Float64Array, counts: Int64Array) -> None:
         """Allocate ``capacity`` rows and copy the given ones to the front."""
         width = self.values.shape[1]
         size = self.size
@@ -129,10 +139,10 @@ class PositionTable:
         board = checked(arrays, "board", (2,), "i8", owner)
         if board.tolist() != [self.game.rows, self.game.columns]:
             raise ValueError(f"{owner} is none of a board of {board[0]} x {board[1]}: these arrays are another game's")
-        met = checked(arrays, "keys", (size, words_of(self.game)), "u8", owner)
+        met = checked(arrays, "keys", (size, num_words(self.game)), "u8", owner)
         values = checked(arrays, "values", (size, width), "f8", owner)
         counts = checked(arrays, "counts", (size, width), "i8", owner)
-        index = KeyIndex(words_of(self.game))
+        index = KeyIndex(num_words(self.game))
         index.reserve(size)
         index.rows(np.ascontiguousarray(met))
         if index.size != size or not np.isfinite(values).all() or (counts < 0).any():
@@ -174,7 +184,7 @@ class TabularLearner:
         game: the game.
         table: an empty table.
         epsilon: probability of a random move during training.
-        epsilon_step: epsilon is multiplied by 1 - epsilon_step after each random move.
+        epsilon_decay: epsilon is multiplied by 1 - epsilon_decay after each random move.
         which: the symmetries under which every update is repeated.
     """
 
@@ -184,19 +194,19 @@ class TabularLearner:
     wants_next_action = False
 
     def __init__(
-        self, name: str, game: Game, table: PositionTable, epsilon: float, epsilon_step: float, which: Symmetries
+        self, name: str, game: Game, table: PositionTable, epsilon: float, epsilon_decay: float, which: Symmetries
     ) -> None:
         self.name = name
         self.game = game
         self.table = table
         self.epsilon = np.array([epsilon])
-        self._epsilon_step = float(epsilon_step)
+        self._epsilon_decay = float(epsilon_decay)
         self._permutations = symmetries(game, which)
         self._inverses = inverse(self._permutations)
         self.symmetric = which == "all"
         """Whether every update is repeated under all symmetries."""
 
-    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, cells]: equal shares for the moves of highest value; all moves where the position is
         new.
         """
@@ -205,24 +215,24 @@ class TabularLearner:
         _greedy(seen, self.table.values, self.table.of_moves(seen), self.game.parameters, out)
         return out
 
-    def action_values(self, boards: Boards) -> Reals:
+    def action_values(self, boards: Boards) -> Float64Array:
         """Return action values float64[B, cells] from the mover's view, NaN where illegal; initial if never updated."""
         seen = boards.own_first()
         out = np.empty(seen.shape)
         _action_values(seen, self.table.values, self.table.of_moves(seen), self.game.parameters, out)
         return out
 
-    def values(self, boards: Boards) -> Reals:
+    def values(self, boards: Boards) -> Float64Array:
         """Return values float64[B] from the mover's view."""
         return np.asarray(np.nanmax(self.action_values(boards), axis=1))
 
-    def explore(self, boards: Boards, rng: np.random.Generator) -> Integers:
+    def explore(self, boards: Boards, rng: np.random.Generator) -> Int64Array:
         """Return epsilon-greedy moves int64[B]."""
         seen = boards.own_first()
         out = np.empty(len(seen), np.int64)
         rows = self.table.of_moves(seen)
         u, parameters = rng.random((len(seen), 2)), self.game.parameters
-        _explore(seen, rows, self.table.values, u, self.epsilon, self._epsilon_step, parameters, out)
+        _explore(seen, rows, self.table.values, u, self.epsilon, self._epsilon_decay, parameters, out)
         return out
 
     def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
@@ -241,7 +251,7 @@ class TabularLearner:
         self.table.from_arrays(arrays)
         self.epsilon = epsilon.copy()
 
-    def _image_rows(self, cells: Cells) -> Integers:
+    def _image_rows(self, cells: Int8Array) -> Int64Array:
         """Return the rows int64[B, images] of all symmetries of boards int8[B, cells], the first for the board
         itself.
         """
@@ -253,11 +263,13 @@ class TabularLearner:
         return self.name
 
 
-MOST_MEMORY = 2**20
+MAX_MEMORY_BYTES = 2**20
 """Maximum setting of a table's size in GiB."""
 
 
-def final_rewards(rewards: Reals, over: Integers | np.ndarray[Any, np.dtype[np.bool_]], kind: str) -> Reals:
+def final_rewards(
+    rewards: Float64Array, over: Int64Array | np.ndarray[Any, np.dtype[np.bool_]], kind: str
+) -> Float64Array:
     """Map final rewards -1, 0 and 1 to 0, 0.5 and 1 where the game is over, if ``kind`` is "report"."""
     return np.where(over, (rewards + 1) / 2, rewards) if kind == "report" else rewards
 
@@ -268,21 +280,21 @@ def final_rewards(rewards: Reals, over: Integers | np.ndarray[Any, np.dtype[np.b
 
 
 @inlined
-def value_at(values: Reals, rows: Integers, cell: int) -> float:
+def value_at(values: Float64Array, rows: Int64Array, cell: int) -> float:
     """Return the value of an action, from the rows int64[1 or cells] of its board."""
     value: float = values[rows[min(cell, len(rows) - 1)], min(cell, values.shape[1] - 1)]
     return value
 
 
 @inlined
-def legal_value(seen: Cells, values: Reals, rows: Integers, cell: int, parameters: Parameters) -> float:
+def legal_value(seen: Int8Array, values: Float64Array, rows: Int64Array, cell: int, parameters: Parameters) -> float:
     """Return :func:`value_at` for a legal action on a board int8[cells], else -infinity."""
     value = value_at(values, rows, cell)  # load unconditionally: a conditional load becomes a mispredicted branch
     return value if is_legal(seen, cell, parameters) else -np.inf
 
 
 @inlined
-def best_of(seen: Cells, values: Reals, rows: Integers, parameters: Parameters) -> tuple[float, int]:
+def best_of(seen: Int8Array, values: Float64Array, rows: Int64Array, parameters: Parameters) -> tuple[float, int]:
     """Return the highest value of the legal actions on a board int8[cells], and the number of actions that have it."""
     best = -np.inf
     for cell in range(len(seen)):
@@ -294,7 +306,7 @@ def best_of(seen: Cells, values: Reals, rows: Integers, parameters: Parameters) 
     return best, ties
 
 
-def step_sizes(step_size: float, power: float) -> Reals:
+def step_sizes(step_size: float, power: float) -> Float64Array:
     """Return float64[1024]: step_size / n ** power for the first updates n of an entry; index 0 is unused."""
     return np.array([0.0, *(step_size * float(n) ** -power for n in range(1, 1024))])
 
@@ -302,14 +314,14 @@ def step_sizes(step_size: float, power: float) -> Reals:
 @inlined
 def move_towards(
     target: float,
-    rows: Integers,
-    inverses: Integers,
+    rows: Int64Array,
+    inverses: Int64Array,
     action: int,
     step_size: float,
     power: float,
-    steps: Reals,
-    values: Reals,
-    counts: Integers,
+    steps: Float64Array,
+    values: Float64Array,
+    counts: Int64Array,
 ) -> float:
     """Update the entry of an action under each symmetry of a board with rows int64[images]. Returns the first's error.
 
@@ -332,7 +344,7 @@ def move_towards(
 
 
 @compiled
-def _greedy(seen: Cells, values: Reals, rows: Integers, parameters: Parameters, out: Reals) -> None:
+def _greedy(seen: Int8Array, values: Float64Array, rows: Int64Array, parameters: Parameters, out: Float64Array) -> None:
     """Write equal shares, float64[B, cells], for the legal actions with the highest value."""
     for b in range(len(seen)):
         best, ties = best_of(seen[b], values, rows[b], parameters)
@@ -342,7 +354,9 @@ def _greedy(seen: Cells, values: Reals, rows: Integers, parameters: Parameters, 
 
 
 @compiled
-def _action_values(seen: Cells, values: Reals, rows: Integers, parameters: Parameters, out: Reals) -> None:
+def _action_values(
+    seen: Int8Array, values: Float64Array, rows: Int64Array, parameters: Parameters, out: Float64Array
+) -> None:
     """Write the values, float64[B, cells], of the legal actions, and NaN elsewhere."""
     for b in range(len(seen)):
         for cell in range(seen.shape[1]):
@@ -351,21 +365,21 @@ def _action_values(seen: Cells, values: Reals, rows: Integers, parameters: Param
 
 @compiled_allocating
 def _explore(
-    seen: Cells,
-    rows: Integers,
-    values: Reals,
-    u: Reals,
-    epsilon: Reals,
-    epsilon_step: float,
+    seen: Int8Array,
+    rows: Int64Array,
+    values: Float64Array,
+    u: Float64Array,
+    epsilon: Float64Array,
+    epsilon_decay: float,
     parameters: Parameters,
-    out: Integers,
+    out: Int64Array,
 ) -> None:
     """Choose epsilon-greedy moves; ``u`` float64[B, 2] decides whether to explore, and the move."""
     size = seen.shape[1]
     worth = np.empty(size)
     for b in range(len(out)):
         at_random = u[b, 0] < epsilon[0]
-        epsilon[0] *= 1.0 - epsilon_step if at_random else 1.0
+        epsilon[0] *= 1.0 - epsilon_decay if at_random else 1.0
         best = -np.inf
         for cell in range(size):
             value = 0.0 if at_random else value_at(values, rows[b], cell)
@@ -378,7 +392,7 @@ def _explore(
         left = int(u[b, 1] * ties)
         chosen = 0
         for cell in range(size):
-            counts = wide(worth[cell] == best)
+            counts = int64(worth[cell] == best)
             chosen = cell if (counts != 0) & (left == 0) else chosen
             left -= counts
         out[b] = chosen

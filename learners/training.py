@@ -15,11 +15,20 @@ from typing import Any
 
 import numpy as np
 
-from learners.base import Arrays, Follower, Learner, Seat, Stored, Turns, check_bootstrap, seen_from
-from ttt_envs.jit import Integers
-from ttt_envs.lockstep import SELF, Lockstep, SeatChoice, Shown
+from learners.base import (
+    AdaptiveOpponent,
+    Arrays,
+    Checkpointable,
+    Learner,
+    PendingTransitions,
+    Seat,
+    check_bootstrap,
+    seen_from,
+)
+from ttt_envs.jit import Int64Array
+from ttt_envs.lockstep import SELF, Lockstep, SeatChoice, StepOutput
 from ttt_envs.policy import Policy, act_in_episodes
-from ttt_envs.rules import NOT_OVER, SEAT, Game, key_of, splitmix64, uniform
+from ttt_envs.rules import NOT_OVER, STREAM_SEAT, Game, draw_key, splitmix64, uniform
 from ttt_envs.specs import make_policy
 from ttt_envs.step_kernels import TRUNCATED
 
@@ -63,7 +72,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Task:
-    """A training task for a learner with its own loop: see :class:`~learners.config.Fitter`."""
+    """A training task for a learner with its own loop: see :class:`~learners.config.FitLearnerConfig`."""
 
     game: Game
     opponent: str
@@ -88,12 +97,12 @@ class Task:
     """Address of a cluster on which a teacher plays, "" for none."""
 
 
-def exploration_rng(seed: int) -> np.random.Generator:
+def make_exploration_rng(seed: int) -> np.random.Generator:
     """Return the generator of a learner's exploration."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,)))
 
 
-class Stepwise(ABC):
+class ResumableTraining(ABC):
     """A training that advances in steps, and can be saved and restored between two steps.
 
     Attributes:
@@ -103,7 +112,7 @@ class Stepwise(ABC):
         marked: number of finished games at the last measurement and log line.
     """
 
-    learner: Stored
+    learner: Checkpointable
     games: int
     done: Progress
     marked: int
@@ -141,7 +150,7 @@ class Stepwise(ABC):
         callbacks: Iterable[Callback] = (),
         log: Callable[[int, dict[str, float]], None] | None = None,
         progress: Callable[[Progress], None] | None = None,
-        after_step: Callable[[Stepwise], bool] | None = None,
+        after_step: Callable[[ResumableTraining], bool] | None = None,
     ) -> Progress:
         """Run to the end.
 
@@ -174,7 +183,7 @@ class Stepwise(ABC):
         return self.done
 
 
-class Training(Stepwise):
+class Training(ResumableTraining):
     """Training on games in lockstep, which can be saved and restored.
 
     Games are numbered when they start, and every started game is finished and counted: stopping at a number of finished
@@ -214,17 +223,17 @@ class Training(Stepwise):
         count = min(batch, max(1, games))
         self.learner = learner
         self.opponent = opponent
-        self._follower = opponent if isinstance(opponent, Follower) else None
+        self._follower = opponent if isinstance(opponent, AdaptiveOpponent) else None
         self.games = games
         self.done = Progress()
         self.marked = 0
         self._board = Lockstep(learner.game, count, opponent, seat, "raise", "none")
-        self._turns = Turns(learner, count, exploration_rng(seed))
+        self._turns = PendingTransitions(learner, count, make_exploration_rng(seed))
         self._board.seed(np.arange(count), np.full(count, training_key(seed)))
         self._started = 0
         self._live = np.zeros(count, np.bool_)
         self._actions = np.zeros(count, np.int64)
-        self._shown = Shown.empty(count, learner.game.cells)
+        self._shown = StepOutput.empty(count, learner.game.cells)
         self._begin(np.arange(count))
 
     @property
@@ -252,7 +261,7 @@ class Training(Stepwise):
             self._live[ended] = False
             self._begin(ended)
 
-    def _begin(self, slots: Integers) -> None:
+    def _begin(self, slots: Int64Array) -> None:
         """Start the next games in these slots, while games remain."""
         slots = slots[: self.games - self._started]
         if not len(slots):
@@ -312,16 +321,16 @@ class Training(Stepwise):
                 raise ValueError("it has started more games than there are")
             self.done = Progress(*done)
             self._live[...] = arrays["live"]
-            self._board.restore({"game": self.learner.game, **_named("board.", arrays)}, None)
-            self._turns.from_arrays(_named("turns.", arrays))
+            self._board.restore({"game": self.learner.game, **_with_prefix("board.", arrays)}, None)
+            self._turns.from_arrays(_with_prefix("turns.", arrays))
             if self._follower is not None:
-                self._follower.from_arrays(_named("opponent.", arrays))
+                self._follower.from_arrays(_with_prefix("opponent.", arrays))
         except (KeyError, TypeError, ValueError, IndexError) as problem:
             raise ValueError(f"the state of the training is damaged: {problem}") from None
         self._begin(np.flatnonzero(~self._live))
 
 
-def _named(prefix: str, arrays: Arrays) -> dict[str, np.ndarray[Any, Any]]:
+def _with_prefix(prefix: str, arrays: Arrays) -> dict[str, np.ndarray[Any, Any]]:
     """Return the arrays whose names begin with ``prefix``, without it."""
     return {name[len(prefix) :]: array for name, array in arrays.items() if name.startswith(prefix)}
 
@@ -361,7 +370,7 @@ def train_in(
     check_counts(games, 1)
     both = opponent == SELF
     other = None if both else make_policy(opponent, learner.game)
-    rng = exploration_rng(seed)
+    rng = make_exploration_rng(seed)
     key = training_key(seed)
     chairs = {players: Seat(learner, rng, players) for players in (((0, 1),) if both else ((0,), (1,)))}
     done = Progress()
@@ -389,20 +398,20 @@ def train_in(
     return done
 
 
-def initial_rng(seed: int) -> np.random.Generator:
+def make_initial_rng(seed: int) -> np.random.Generator:
     """Return the generator of a learner's initial weights and of its draws during training."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))
 
 
 def training_key(seed: int) -> np.uint64:
     """Return the 64-bit key that an environment seeded with ``seed`` draws."""
-    return key_of(np.random.default_rng(seed))
+    return draw_key(np.random.default_rng(seed))
 
 
 def _seat_in(seat: SeatChoice, number: int, luck: np.uint64) -> int:
     """Return the learner's seat in game ``number``, as :class:`Lockstep` chooses it."""
     if seat == "random":
-        return int(uniform(luck, SEAT, 0) * 2)
+        return int(uniform(luck, STREAM_SEAT, 0) * 2)
     return {"first": 0, "second": 1, "alternate": number % 2}[seat]
 
 

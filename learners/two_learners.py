@@ -9,10 +9,10 @@ import numpy as np
 
 from learners.base import Arrays, Bootstrap, Learner, Transition
 from ttt_envs.boards import Boards
-from ttt_envs.jit import Integers, Reals
+from ttt_envs.jit import Float64Array, Int64Array
 
 
-class Duel:
+class TwoLearners:
     """One learner for player_0 and another for player_1, combined into a single self-playing learner.
 
     Args:
@@ -36,14 +36,14 @@ class Duel:
         self.players = (first, second)
         self.wants_next_action = first.wants_next_action or second.wants_next_action
 
-    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, cells]: the policy of the mover's learner."""
         out = np.empty((len(boards.mover), self.game.cells))
         for _, learner, rows in self._parts(boards):
             out[rows] = learner.probabilities(boards.take(rows), rng)
         return out
 
-    def explore(self, boards: Boards, rng: np.random.Generator) -> Integers:
+    def explore(self, boards: Boards, rng: np.random.Generator) -> Int64Array:
         """Return int64[B]: moves of each mover's learner in training."""
         out = np.empty(len(boards.mover), np.int64)
         for _, learner, rows in self._parts(boards):
@@ -84,7 +84,7 @@ class Duel:
             start = f"{player}."
             learner.from_arrays({name[2:]: array for name, array in arrays.items() if name.startswith(start)})
 
-    def _parts(self, boards: Boards) -> Iterator[tuple[int, Learner, Integers]]:
+    def _parts(self, boards: Boards) -> Iterator[tuple[int, Learner, Int64Array]]:
         """Yield each player who is to move somewhere, its learner, and the rows of its positions."""
         for player, learner in enumerate(self.players):
             rows = np.flatnonzero(boards.mover == player)

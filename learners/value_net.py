@@ -19,14 +19,14 @@ import numpy as np
 
 from learners.base import Arrays
 from learners.checkpoint import MODEL, load_weights, save_arrays
-from learners.config import TEACHER, Fitter, check_kinds, check_limits
-from learners.dense import Activation, Dense, Floats, forward, planes
-from learners.imitation import Teacher, lessons_of
+from learners.config import TEACHER, FitLearnerConfig, check_kinds, check_limits
+from learners.dense import Activation, Dense, Float32Array, forward, planes
+from learners.imitation import Teacher, training_examples
 from learners.one_ply import one_ply_ahead
 from learners.q_net import DEVICE, import_tensorflow
 from learners.training import Progress, Task, check_counts
 from ttt_envs.boards import Boards
-from ttt_envs.jit import Cells, Reals
+from ttt_envs.jit import Float64Array, Int8Array
 from ttt_envs.policy import best_shares
 from ttt_envs.rules import Game
 from ttt_envs.specs import make_policy
@@ -41,13 +41,13 @@ PRESETS: dict[Preset, tuple[tuple[int, ...], tuple[Activation, ...]]] = {
     "10-20": ((10, 20), ("sigmoid", "sigmoid")),
 }
 """Nets of the report's four authors: units of the hidden layers, and their activations."""
-LARGEST_LAYER, MOST_LAYERS = 8192, 8
+MAX_LAYER_SIZE, MAX_LAYERS = 8192, 8
 CHUNK = 1 << 14
 """Number of positions evaluated at once."""
 
 
 @dataclass(frozen=True)
-class ValueNetConfig(Fitter):
+class ValueNetConfig(FitLearnerConfig):
     """A value net in TensorFlow, trained on the games of a search against itself."""
 
     name: ClassVar[str] = "value-net"
@@ -94,8 +94,8 @@ class ValueNetConfig(Fitter):
         hidden, activations = self.layers()
         limits = {
             "hidden": (
-                1 <= len(hidden) <= MOST_LAYERS and all(type(n) is int and 1 <= n <= LARGEST_LAYER for n in hidden),
-                f"1 to {MOST_LAYERS} layers of 1 to {LARGEST_LAYER} units",
+                1 <= len(hidden) <= MAX_LAYERS and all(type(n) is int and 1 <= n <= MAX_LAYER_SIZE for n in hidden),
+                f"1 to {MAX_LAYERS} layers of 1 to {MAX_LAYER_SIZE} units",
             ),
             "activations": (
                 len(activations) == len(hidden) and set(activations) <= set(get_args(Activation)),
@@ -167,7 +167,7 @@ class ValueNetConfig(Fitter):
         teacher = Teacher.of(self.teacher, task.game)
         import_tensorflow(self.name)  # report a missing TensorFlow before games are played
         done = Progress()
-        taught = lessons_of(task, self.teacher, self.epsilon, self.jobs, done)
+        taught = training_examples(task, self.teacher, self.epsilon, self.jobs, done)
         seen = np.concatenate([lesson.seen for lesson in taught])
         value = np.concatenate([lesson.value for lesson in taught])
         started = time.perf_counter()
@@ -178,7 +178,7 @@ class ValueNetConfig(Fitter):
             task.log(done.games, {"iterations": iterations, "iterations_per_s": rate, **losses, **counts})
 
         rng = np.random.default_rng(np.random.SeedSequence(task.seed, spawn_key=(1,)))
-        arrays = self._taught(task.game, seen, value, rng, log)
+        arrays = self._fit_examples(task.game, seen, value, rng, log)
         arrays |= {"scale": np.array(teacher.scale, np.float32), "bound": np.array(teacher.bound, np.float32)}
         save_arrays(task.run / MODEL, arrays)
         net = self.net(task.game, arrays)
@@ -200,11 +200,11 @@ class ValueNetConfig(Fitter):
             raise ValueError(f"{run / MODEL} is damaged: it does not say what its values are parts of")
         return self.net(game, arrays)
 
-    def _taught(
+    def _fit_examples(
         self,
         game: Game,
-        seen: Cells,
-        value: Reals,
+        seen: Int8Array,
+        value: Float64Array,
         rng: np.random.Generator,
         log: Callable[[int, dict[str, float]], None],
     ) -> dict[str, np.ndarray[Any, Any]]:
@@ -271,9 +271,9 @@ class ValueNetConfig(Fitter):
         return dict(zip(names, kept, strict=True))
 
 
-def _initial(shapes: list[tuple[int, ...]], rng: np.random.Generator) -> list[Floats]:
+def _initial(shapes: list[tuple[int, ...]], rng: np.random.Generator) -> list[Float32Array]:
     """Draw weights and biases uniform in +-1 / sqrt(inputs), the initialization of the report's nets."""
-    arrays: list[Floats] = []
+    arrays: list[Float32Array] = []
     inputs = 1
     for shape in shapes:
         inputs = shape[0] if len(shape) == 2 else inputs  # a bias follows its weights
@@ -305,7 +305,7 @@ class ValueNet:
         self._scale, self._bound = scale, bound
         self._images = symmetries(game, which)
 
-    def values(self, boards: Boards) -> Reals:
+    def values(self, boards: Boards) -> Float64Array:
         """Return the net's values float64[B] from the mover's view, as fractions of a win."""
         seen = boards.own_first()
         out = np.empty(len(seen))
@@ -315,13 +315,13 @@ class ValueNet:
             out[start : start + CHUNK] = said / (len(self._images) * self._scale)
         return np.clip(out, -self._bound, self._bound)
 
-    def action_values(self, boards: Boards) -> Reals:
+    def action_values(self, boards: Boards) -> Float64Array:
         """Return action values float64[B, cells] from the mover's view, NaN where illegal; an immediate win has value
         1.
         """
         return one_ply_ahead(self.game, boards, self.values)
 
-    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, cells]: equal shares for the moves of highest value."""
         return best_shares(self.action_values(boards))
 

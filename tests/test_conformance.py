@@ -17,7 +17,7 @@ from ttt_envs import Boards, Game, Policy, act, make_policy
 from ttt_envs.policy import is_colour_blind, is_symmetric, sample
 from ttt_envs.single_env import SingleEnv
 from ttt_envs.specs import POLICIES, load_object
-from ttt_envs.symmetrized import MeanOverImages, check_colour_blind, check_symmetric
+from ttt_envs.symmetrized import SymmetrizedPolicy, check_colour_blind, check_symmetric
 
 GAMES = [Game(), Game(skip_chance=0.25), Game(4, 6, 4, 0.1), Game(1, 5, 3), Game(15, 15, 5)]
 BY_TABLE = ("hooi", "hosvd", "hosvd2", "optimal", "svd", "table", "tt")
@@ -319,7 +319,7 @@ def test_images_of_which_there_is_no_mean_are_refused(tiny_run):
         make_policy(f"run:{tiny_run('naive-mc')},images=all", tiny.GAME)
     for spec in ("random", "mcts:simulations=4"):
         with pytest.raises(ValueError, match="has no values of moves of which there could be a mean"):
-            MeanOverImages(make_policy(spec, Game()), Game())
+            SymmetrizedPolicy(make_policy(spec, Game()), Game())
 
 
 class Leaning:

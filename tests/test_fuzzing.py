@@ -21,7 +21,7 @@ from evaluation.games import Move, PlayedGame, append_games, from_notation, read
 from evaluation.policy_snapshots import read_choices
 from evaluation.report_parts import game_of, read_cost, read_metrics
 from evaluation.result_store import UNITS
-from evaluation.study import Findings, Study, run_units
+from evaluation.study import Report, Study, run_units
 from learners import LEARNERS, OtherGame
 from learners.checkpoint import (
     build_config,
@@ -35,7 +35,7 @@ from learners.pool import parse_pool
 from ttt_apps import evaluate, play, train
 from ttt_apps.evaluate import COMMANDS
 from ttt_envs import Boards, Game, Policy, make_policy
-from ttt_envs.array_cache import CACHE, CACHE_BYTES, Kept
+from ttt_envs.array_cache import CACHE_BYTES_VARIABLE, CACHE_VARIABLE, CachedArray
 from ttt_envs.specs import POLICIES, TRUST, FromFile, load_object
 
 pytestmark = pytest.mark.slow
@@ -138,7 +138,7 @@ NET = ["--hidden=4"]
 LEARNED = {
     "q-learning": ["--games=40"],
     "naive-mc": ["--games=40"],
-    "alpha-zero": ["--games=20", "--simulations=2", "--updates=2", "--replay-batch=4", *NET],
+    "alpha-zero": ["--games=20", "--simulations=2", "--updates=2", "--batch-size=4", *NET],
     "q-net": ["--games=20", *NET],
     "value-net": ["--games=4", "--teacher=optimal", "--preset=20", "--iterations=2", "--jobs=1"],
     "sb3-dqn": ["--games=20", *NET],
@@ -342,7 +342,7 @@ def square(unit):
 
 
 def test_damaged_results_of_a_study_are_measured_anew(tmp_path):
-    study = Study("Squares", "", "", squares, square, lambda results: Findings([]), "")
+    study = Study("Squares", "", "", squares, square, lambda results: Report([]), "")
     made_by = {"code": "x"}
     wanted = json.dumps(run_units(study, tmp_path, made_by))
     whole = (tmp_path / UNITS).read_bytes()
@@ -363,9 +363,9 @@ def test_damaged_results_of_a_study_are_measured_anew(tmp_path):
 
 
 def test_damaged_tables_that_are_kept_are_made_anew(tmp_path, monkeypatch):
-    monkeypatch.setenv(CACHE, str(tmp_path))
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
     array = np.linspace(0, 1, 60).reshape(20, 3)
-    kept = Kept("table", {"format": 1, "of": "a test"}, "nobody")
+    kept = CachedArray("table", {"format": 1, "of": "a test"}, "nobody")
     assert kept.write(array)
     files = [kept.path, kept.label]
 
@@ -389,7 +389,7 @@ def test_damaged_tables_that_are_kept_are_made_anew(tmp_path, monkeypatch):
 
 
 def test_damaged_tables_of_solved_games_are_solved_anew(tmp_path, monkeypatch):
-    monkeypatch.setenv(CACHE, str(tmp_path))
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
     game = Game(3, 4, 3, 0.25)
     boards = Boards.start(game)
     wanted = solver.solve(game).action_values(boards)
@@ -504,7 +504,7 @@ def command(main, words, typed=""):
     said, shown = io.StringIO(), io.StringIO()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(TRUST, "0")
-        patch.setenv(CACHE_BYTES, "10000000")
+        patch.setenv(CACHE_BYTES_VARIABLE, "10000000")
         patch.setattr(sys, "stdin", io.StringIO(typed))
         patch.setattr(sys, "stderr", said)
         patch.setattr(sys, "stdout", shown)

@@ -197,7 +197,7 @@ def test_commands_of_the_wheel_work_where_nothing_of_the_checkout_is(distributio
     assert "q-learning" in out
 
 
-@pytest.mark.slow  # its quick form, without pip, is in tests/ttt_envs/test_hidden.py
+@pytest.mark.slow  # its quick form, without pip, is in tests/ttt_envs/test_package_conflicts.py
 @pytest.mark.parametrize("package", OTHERS)
 def test_both_orders_of_installation(distributions, environment, tmp_path, package):
     ours, theirs = distributions[1], wheel_of_others(tmp_path, package)

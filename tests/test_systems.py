@@ -114,27 +114,27 @@ def test_folders_are_locked_programs_ended_and_processes_measured_without_posix(
         import sys
         from contextlib import suppress
         from pathlib import Path
-        from baselines.gomocup.program import Ended, Program
+        from baselines.gomocup.program import EngineExitedError, Program
         from evaluation.cost import Usage, usage_of
         from ttt_apps.signals import Interrupt, ended_by_signals, undisturbed
-        from ttt_envs.files import held
+        from ttt_envs.files import locked
 
         sys.modules["msvcrt"] = sys.modules["fake_msvcrt"]
         folder = Path("folder")
         folder.mkdir()
-        with held(folder):
+        with locked(folder):
             try:
-                with held(folder):
-                    print("held twice")
+                with locked(folder):
+                    print("locked twice")
             except ValueError as problem:
                 print(problem)
-        with held(folder):
+        with locked(folder):
             print(*folder.iterdir())
 
         program = Program([sys.executable, "-u", "-c", "print('here'); input()"], "END")
         print(program.line(until=1e9))
         program.close()
-        with suppress(Ended):
+        with suppress(EngineExitedError):
             print(program.line(until=1e9))
 
         work = "import time; held = bytearray(10**8)\\nwhile time.process_time() < 1: pass"

@@ -17,7 +17,7 @@ PACKAGES = {
     "sb3-maskable-ppo": ("torch", "stable_baselines3", "sb3_contrib"),
 }
 OPTIONS = {
-    "alpha-zero": ("--games=40", "--hidden=4", "--simulations=4", "--updates=2", "--replay-batch=8"),
+    "alpha-zero": ("--games=40", "--hidden=4", "--simulations=4", "--updates=2", "--batch-size=8"),
     "naive-mc": ("--games=200",),
     "q-learning": ("--games=200",),
     "q-net": ("--games=40", "--hidden=4"),

@@ -13,14 +13,14 @@ def _refuse_hidden() -> None:
     try:
         with warnings.catch_warnings():  # the sentence below says the same
             warnings.filterwarnings("ignore", ".*the package .* of ttt_envs", UserWarning)
-            from ttt_envs.package_conflicts import PACKAGES, hidden_by
+            from ttt_envs.package_conflicts import PACKAGES, shadowed_by
     except ModuleNotFoundError as problem:
         if problem.name != "ttt_envs.package_conflicts":
             raise
         place = next(iter(sys.modules["ttt_envs"].__path__))
         why = f"the folder {place} hides the package ttt_envs: run from another folder, or rename it"
     else:
-        why = next(filter(None, map(hidden_by, PACKAGES)), "")
+        why = next(filter(None, map(shadowed_by, PACKAGES)), "")
     if why:
         print(f"error: {why}", file=sys.stderr)
         sys.exit(2)

@@ -12,8 +12,18 @@ from rich.text import Text
 from evaluation.drawing import SERIES
 from evaluation.games import Move, PlayedGame
 from ttt_envs.boards import COLUMNS, STONES, Boards, coordinate
-from ttt_envs.jit import Cells
-from ttt_envs.rules import ILLEGAL, NOT_OVER, OPPONENT, SEAT, Game, Position, begin_rows, play_rows, uniform
+from ttt_envs.jit import Int8Array
+from ttt_envs.rules import (
+    ILLEGAL,
+    NOT_OVER,
+    STREAM_OPPONENT,
+    STREAM_SEAT,
+    Game,
+    Position,
+    begin_rows,
+    play_rows,
+    uniform,
+)
 
 ONLY = np.zeros(1, np.int64)
 """Row index of a batch of one."""
@@ -58,9 +68,9 @@ class LiveGame:
         return Boards(self._cells.copy(), self._mover.copy())
 
     @property
-    def cells(self) -> Cells:
+    def cells(self) -> Int8Array:
         """int8[rows * columns]."""
-        cells: Cells = self._cells[0]
+        cells: Int8Array = self._cells[0]
         return cells
 
     @property
@@ -71,11 +81,11 @@ class LiveGame:
     @property
     def random_seat(self) -> int:
         """Seat drawn from the episode's key for a player who does not choose one."""
-        return int(uniform(self.luck[0], SEAT, 0) * 2)
+        return int(uniform(self.luck[0], STREAM_SEAT, 0) * 2)
 
     def generator(self, ply: int) -> np.random.Generator:
         """Return an opponent's generator at a ply: the same after an undo."""
-        return np.random.default_rng([int(self.luck[0]), OPPONENT, ply])
+        return np.random.default_rng([int(self.luck[0]), STREAM_OPPONENT, ply])
 
     def move(self, action: int) -> MadeMove:
         """Put the mover's stone on an empty cell, and draw whether the next turn is skipped.
@@ -123,7 +133,9 @@ class LiveGame:
         return PlayedGame(self.game, players, moves, self.outcome, seed=seed, episode=self.episode, settings=settings)
 
 
-def board_text(game: Game, cells: Cells, width: int, last: Collection[int] = (), line: Collection[int] = ()) -> Text:
+def board_text(
+    game: Game, cells: Int8Array, width: int, last: Collection[int] = (), line: Collection[int] = ()
+) -> Text:
     """Format the board with its coordinates, as wide as possible.
 
     Args:

@@ -26,7 +26,7 @@ from tyro.constructors import PrimitiveConstructorSpec
 
 from learners import OtherGame
 from ttt_apps.signals import ended_by_signals
-from ttt_envs.array_cache import CACHE_BYTES
+from ttt_envs.array_cache import CACHE_BYTES_VARIABLE
 from ttt_envs.jit import NOTICE
 from ttt_envs.specs import TRUST
 from ttt_envs.version import __version__
@@ -148,7 +148,7 @@ class ExactOptions(GameOptions):
     def game(self) -> Game:
         """Return the validated game, and disable the cache of solved games from here on if ``no_cache`` is set."""
         if self.no_cache:
-            os.environ[CACHE_BYTES] = "0"  # inherited by workers
+            os.environ[CACHE_BYTES_VARIABLE] = "0"  # inherited by workers
         return super().game()
 
     def memory_bytes(self) -> int | None:
@@ -379,7 +379,7 @@ def run_command(command: Callable[[], Any]) -> None:
             warnings.simplefilter("always", OtherGame)
             shown = warnings.showwarning
             warnings.showwarning = lambda message, category, *rest, **more: (
-                note(str(message)) if issubclass(category, OtherGame) else shown(message, category, *rest, **more)
+                warn(str(message)) if issubclass(category, OtherGame) else shown(message, category, *rest, **more)
             )
             command()
     except BrokenPipeError:  # the reader of our output has closed it
@@ -408,7 +408,7 @@ def as_called(text: str) -> str:
 # Showing
 
 
-def say(text: str) -> None:
+def print_output(text: str) -> None:
     """Print prose: wrapped on a terminal, unwrapped in a pipe."""
     console = Console(highlight=False)
     if console.is_terminal:
@@ -417,13 +417,13 @@ def say(text: str) -> None:
         print(as_called(text))
 
 
-def tell(text: str) -> None:
+def print_status(text: str) -> None:
     """Print status text, which is no result: nothing with --quiet."""
     if not _quiet:
-        say(text)
+        print_output(text)
 
 
-def note(text: str) -> None:
+def warn(text: str) -> None:
     """Print a note on standard error, nothing with --quiet."""
     if not _quiet:
         print(f"note: {as_called(text)}", file=sys.stderr)
@@ -449,7 +449,7 @@ def new_table(*columns: str, title: str = "") -> Table:
     return table
 
 
-def show(what: RenderableType) -> None:
+def print_table(what: RenderableType) -> None:
     """Print a table; in a pipe without limit of its width."""
     console = Console(highlight=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:

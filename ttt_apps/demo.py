@@ -18,7 +18,7 @@ from evaluation.report import REPORT, write_report
 from evaluation.report_parts import read_cost
 from evaluation.strength import strength_of
 from learners.checkpoint import policy_name
-from ttt_apps.cli import quiet_words, run_command, say, show, words_of
+from ttt_apps.cli import print_output, print_table, quiet_words, run_command, words_of
 from ttt_apps.evaluate.match import score_table
 from ttt_envs.rules import Game
 
@@ -43,7 +43,7 @@ def _demo(words: list[str]) -> None:
     for name in LEARNERS:
         Console().rule(f"{name} learns 3 x 3 tic-tac-toe by playing itself")
         if name in IN_TENSORFLOW and importlib.util.find_spec("tensorflow") is None:
-            say("left out: there is no TensorFlow: pip install tensorflow")
+            print_output("left out: there is no TensorFlow: pip install tensorflow")
             continue
         run = OUT / name
         # a process each, so that CPU time and peak memory are the run's own
@@ -52,14 +52,14 @@ def _demo(words: list[str]) -> None:
         learned.append(Compared(name, run, strength_of(game, policy_name(run), OPPONENTS)))
         write_report(run, learned[-1].strength, back=f"../{REPORT}")
     Console().rule("what they learned, exactly: nothing here is sampled")
-    show(_table(learned))
+    print_table(_table(learned))
     a, b = learned[:2]
     Console().rule(f"the same question asked by {GAMES:,} games")
     names = policy_name(a.run), policy_name(b.run)
     score = play_pairs(game, *names, GAMES // 2, seed=1)
-    show(score_table(game, a.name, b.name, score))
+    print_table(score_table(game, a.name, b.name, score))
     played = Played(a.name, b.name, score, match_outcome(game, *names))
-    say(f"a report to look at: {write_overview(OUT, f'Learners of {game}', learned, [played])}")
+    print_output(f"a report to look at: {write_overview(OUT, f'Learners of {game}', learned, [played])}")
 
 
 def _table(learned: Sequence[Compared]) -> Table:

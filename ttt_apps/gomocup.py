@@ -27,19 +27,19 @@ from typing import IO
 import numpy as np
 
 from baselines.expectiminimax import Expectiminimax
-from baselines.gomocup import LARGEST, NO_LIMIT, SMALLEST, STONES_THAT_WIN, parse_cell
+from baselines.gomocup import MAX_EDGE, MIN_EDGE, NO_LIMIT, WIN_LENGTH, parse_cell
 from baselines.mcts import MCTS
-from baselines.timed import CanBeTimed, Timed
+from baselines.timed import Interruptible, Timed
 from evaluation.match import player_of
 from ttt_apps.board import ONLY, LiveGame
 from ttt_envs.boards import Boards
-from ttt_envs.jit import Cells
+from ttt_envs.jit import Int8Array
 from ttt_envs.policy import Player, Policy
-from ttt_envs.rules import Game, Position, key_of, winner
+from ttt_envs.rules import Game, Position, draw_key, winner
 from ttt_envs.specs import make_policy
 from ttt_envs.version import __version__
 
-LONGEST = 4096
+MAX_LINE_LENGTH = 4096
 """Maximum length of a line in bytes."""
 KNOWN = ("timeout_turn", "time_left", "rule")
 """Supported keys of INFO; ``time_left`` replaces ``timeout_match``, as the protocol says."""
@@ -47,7 +47,7 @@ AT_ONCE_S = 0.001
 """Seconds per move if the manager requests a move as fast as possible."""
 
 
-class Refused(Exception):  # noqa: N818  # it is a reply
+class CommandRefusedError(Exception):  # it is a reply
     """A command cannot be carried out; the message is the reason."""
 
 
@@ -65,7 +65,7 @@ class Brain:
         self, spec: str, seed: int, say: Callable[[str], object], note: Callable[[str], object] = lambda _: None
     ) -> None:
         self.spec, self._say, self._note = spec, say, note
-        self._key = key_of(np.random.default_rng(seed))
+        self._key = draw_key(np.random.default_rng(seed))
         self._game: Game | None = None
         self._cells = np.zeros(0, np.int8)
         """int8[rows * columns]: 0 empty, 1 an own stone, 2 the opponent's"""
@@ -111,7 +111,7 @@ class Brain:
                 if word != "DONE" and (word == "INFO" or word not in self._commands):
                     if word == "INFO":
                         self._note_info(rest.strip())
-                    elif len(self._board) <= LARGEST * LARGEST:  # more stones than that are invalid anyhow
+                    elif len(self._board) <= MAX_EDGE * MAX_EDGE:  # more stones than that are invalid anyhow
                         self._board.append(line)
                     return True
                 lines, self._board = self._board, None
@@ -121,14 +121,14 @@ class Brain:
                 self._say("ERROR BOARD has no DONE")
             command = self._commands.get(word)
             if command is None:
-                self._say(f"UNKNOWN command {_plain(word)}")
+                self._say(f"UNKNOWN command {_to_ascii_line(word)}")
             elif (answer := command(rest.strip())) is not None:
                 self._say(answer)
-        except Refused as why:
-            self._say(f"ERROR {_plain(str(why))}")
+        except CommandRefusedError as why:
+            self._say(f"ERROR {_to_ascii_line(str(why))}")
         except Exception as problem:  # any policy may raise anything: the manager may try another position
             self._note(traceback.format_exc())
-            self._say(f"ERROR {_plain(f'{type(problem).__name__}: {problem}')}")
+            self._say(f"ERROR {_to_ascii_line(f'{type(problem).__name__}: {problem}')}")
         return True
 
     # -----------------------------------------------------------------------------------------------------------------
@@ -136,20 +136,20 @@ class Brain:
 
     def _start(self, text: str) -> str:
         if not re.fullmatch(r"\d{1,4}", text, re.ASCII):
-            raise Refused("START is followed by the size of the board")
+            raise CommandRefusedError("START is followed by the size of the board")
         return self._open(int(text), int(text))
 
     def _rectstart(self, text: str) -> str:
         size = parse_cell(text)
         if size is None:
-            raise Refused("RECTSTART is followed by width,height")
+            raise CommandRefusedError("RECTSTART is followed by width,height")
         return self._open(size[1], size[0])
 
     def _open(self, rows: int, columns: int) -> str:
         self._game = self._player = None
-        if not SMALLEST <= min(rows, columns) <= max(rows, columns) <= LARGEST:
-            raise Refused(f"boards have edges of {SMALLEST} to {LARGEST} here")
-        self._game = Game(rows, columns, STONES_THAT_WIN)
+        if not MIN_EDGE <= min(rows, columns) <= max(rows, columns) <= MAX_EDGE:
+            raise CommandRefusedError(f"boards have edges of {MIN_EDGE} to {MAX_EDGE} here")
+        self._game = Game(rows, columns, WIN_LENGTH)
         self._policies.clear()
         try:
             return self._new_game()
@@ -171,7 +171,7 @@ class Brain:
     @property
     def _current(self) -> Game:
         if self._game is None:
-            raise Refused("there is no board: send START first")
+            raise CommandRefusedError("there is no board: send START first")
         return self._game
 
     # -----------------------------------------------------------------------------------------------------------------
@@ -193,10 +193,10 @@ class Brain:
         for line in lines:
             stone = re.fullmatch(r"(.*),\s*([12])\s*", line)
             if stone is None:
-                raise Refused(f"{line[:40]} is no X,Y,1 and no X,Y,2")
+                raise CommandRefusedError(f"{line[:40]} is no X,Y,1 and no X,Y,2")
             cell = self._cell(stone[1])
             if cells[cell]:
-                raise Refused(f"{stone[1]} has two stones")
+                raise CommandRefusedError(f"{stone[1]} has two stones")
             cells[cell] = int(stone[2])
         if self._player is not None:
             self._player.begin(ONLY)  # its state is of another game
@@ -205,26 +205,26 @@ class Brain:
     def _play(self, text: str) -> str:
         cell = self._empty_cell(text)
         self._cells[cell] = 1
-        return self._named(cell)
+        return self._coordinate(cell)
 
     def _takeback(self, text: str) -> str:
         cell = self._cell(text)
         if not self._cells[cell]:
-            raise Refused(f"{text} has no stone")
+            raise CommandRefusedError(f"{text} has no stone")
         self._cells[cell] = 0
         if self._player is not None:
             self._player.begin(ONLY)
         return "OK"
 
-    def _move_on(self, cells: Cells) -> str:
+    def _move_on(self, cells: Int8Array) -> str:
         """Move on a board of own stones, 1, and the opponent's, 2, which becomes the current board; return the
         reply.
         """
         game = self._current
         if rule := self._info.get("rule", 0):
-            raise Refused(f"rule {rule} is not played here: send INFO rule 0, five or more in a row")
+            raise CommandRefusedError(f"rule {rule} is not played here: send INFO rule 0, five or more in a row")
         if winner(game, cells) is not None:
-            raise Refused("the game is over: send RESTART")
+            raise CommandRefusedError("the game is over: send RESTART")
         own, others = (int(np.count_nonzero(cells == stone)) for stone in (1, 2))
         mover = int(others > own)
         stones = (3 - cells) % 3 if mover else cells
@@ -233,25 +233,25 @@ class Brain:
         time_left = None if left_s is None else np.array([left_s])
         cell = int(player.act(boards, ONLY, self._live.generator(own + others), time_left)[0])
         if cells[cell]:
-            raise Refused(f"{self.spec} moved to a cell that is not empty: it is at fault")
+            raise CommandRefusedError(f"{self.spec} moved to a cell that is not empty: it is at fault")
         self._cells = cells.copy()
         self._cells[cell] = 1
-        return self._named(cell)
+        return self._coordinate(cell)
 
-    def _named(self, cell: int) -> str:
+    def _coordinate(self, cell: int) -> str:
         row, column = divmod(cell, self._current.columns)
         return f"{column},{row}"
 
     def _cell(self, text: str) -> int:
         game, found = self._current, parse_cell(text)
         if found is None or found[0] >= game.columns or found[1] >= game.rows:
-            raise Refused(f"{text[:40]} is no cell of the board")
+            raise CommandRefusedError(f"{text[:40]} is no cell of the board")
         return found[1] * game.columns + found[0]
 
     def _empty_cell(self, text: str) -> int:
         cell = self._cell(text)
         if self._cells[cell]:
-            raise Refused(f"{text} has a stone already")
+            raise CommandRefusedError(f"{text} has a stone already")
         return cell
 
     # -----------------------------------------------------------------------------------------------------------------
@@ -279,17 +279,17 @@ class Brain:
         times = self._turn_s, self._left_s is not None
         if self._player is None or times != self._times:
             if times not in self._policies:
-                self._policies[times] = timed_by(self.spec, self._current, *times)
+                self._policies[times] = make_timed_policy(self.spec, self._current, *times)
             self._player, self._times = player_of(self._policies[times], self._live.luck), times
             self._player.begin(ONLY)
         return self._player
 
     def _about(self, _: str) -> str:
-        policy = _plain(self.spec).replace('"', "'")
+        policy = _to_ascii_line(self.spec).replace('"', "'")
         return f'name="ttt_envs", version="{__version__}", policy="{policy}"'
 
 
-def timed_by(spec: str, game: Game, turn_s: float | None, clocked: bool) -> Policy:
+def make_timed_policy(spec: str, game: Game, turn_s: float | None, clocked: bool) -> Policy:
     """Return the policy of a spec string; a search obeys the times, and never exceeds the depth of its spec.
 
     Args:
@@ -305,14 +305,14 @@ def timed_by(spec: str, game: Game, turn_s: float | None, clocked: bool) -> Poli
     if isinstance(policy, Timed):
         times = [seconds for seconds in (policy.move, turn_s) if seconds is not None]
         return dataclasses.replace(policy, move=min(times, default=None))
-    if (turn_s is None and not clocked) or not isinstance(policy, Expectiminimax | MCTS | CanBeTimed):
+    if (turn_s is None and not clocked) or not isinstance(policy, Expectiminimax | MCTS | Interruptible):
         return policy
     most = policy.depth if isinstance(policy, Expectiminimax) else None
     most = policy.simulations if isinstance(policy, MCTS) else most
     return Timed(game, policy, move=turn_s, max_depth=most, steady=None)
 
 
-def _plain(text: str) -> str:
+def _to_ascii_line(text: str) -> str:
     """Convert text to one line of ASCII of limited length."""
     return "".join(letter if " " <= letter <= "~" else "?" for letter in text[:300])
 
@@ -323,20 +323,20 @@ def _plain(text: str) -> str:
 
 def serve(spec: str, seed: int) -> None:
     """Run the engine until ``END`` or the end of input; only replies are written to standard output."""
-    with _answers() as out:
+    with _answer_stream() as out:
 
         def say(line: str) -> None:
             out.write(f"{line}\n".encode("ascii", "replace"))
             out.flush()
 
         brain = Brain(spec, seed, say, lambda text: print(text, file=sys.stderr))
-        for line in _lines(sys.stdin.buffer):
+        for line in _read_lines(sys.stdin.buffer):
             if not brain.hear(line):
                 break
 
 
 @contextlib.contextmanager
-def _answers() -> Iterator[IO[bytes]]:
+def _answer_stream() -> Iterator[IO[bytes]]:
     """Reserve standard output for replies: all other output to it goes to standard error."""
     sys.stdout.flush()
     own, there = sys.stdout.fileno(), os.dup(sys.stdout.fileno())
@@ -350,10 +350,10 @@ def _answers() -> Iterator[IO[bytes]]:
         os.close(there)
 
 
-def _lines(stream: IO[bytes]) -> Iterator[str]:
+def _read_lines(stream: IO[bytes]) -> Iterator[str]:
     """Yield lines, truncated if too long."""
-    while line := stream.readline(LONGEST):
+    while line := stream.readline(MAX_LINE_LENGTH):
         end = line
-        while not end.endswith(b"\n") and (end := stream.readline(LONGEST)):
+        while not end.endswith(b"\n") and (end := stream.readline(MAX_LINE_LENGTH)):
             pass
         yield line.decode("ascii", "replace")

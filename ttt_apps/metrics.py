@@ -13,7 +13,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
-from evaluation.policy_snapshots import CHOICES, LARGEST_CHOICES, due_after, line_of_mark, mark_of, read_choices
+from evaluation.policy_snapshots import (
+    CHOICES,
+    MAX_SNAPSHOT_BYTES,
+    due_after,
+    read_choices,
+    snapshot_line,
+    take_snapshot,
+)
 from evaluation.report_parts import read_metrics
 from evaluation.run_files import EVENTS as EVENTS
 from learners.checkpoint import METRICS
@@ -40,7 +47,7 @@ class Metrics:
     def __init__(self, run: Path, size: int = 0, games: int = 0) -> None:
         self._began, self._games = time.perf_counter(), games
         self._events: _Events | None = None
-        self._lines = _opened(run / METRICS, size)
+        self._lines = _open_to_append(run / METRICS, size)
         try:
             before = read_metrics(run)
             for row in before:
@@ -88,7 +95,7 @@ class Metrics:
         self.close()
 
 
-class KeptChoices:
+class SnapshotWriter:
     """Writes snapshots of a learner's policy at exact marks, few in a long run: see :mod:`evaluation.policy_snapshots`.
 
     Args:
@@ -103,7 +110,7 @@ class KeptChoices:
 
     def __init__(self, run: Path, game: Game, games: int, size: int = 0) -> None:
         self._game, self._games = game, games
-        self._lines = _opened(run / CHOICES, size)
+        self._lines = _open_to_append(run / CHOICES, size)
         try:
             before = read_choices(run, game)
         except BaseException:
@@ -116,8 +123,8 @@ class KeptChoices:
         if games < min(self._due, self._games):
             return
         self._due = due_after(self._games, games)
-        line = line_of_mark(self._game, mark_of(self._game, games, learner))
-        if self._lines.tell() + len(line) <= LARGEST_CHOICES:
+        line = snapshot_line(self._game, take_snapshot(self._game, games, learner))
+        if self._lines.tell() + len(line) <= MAX_SNAPSHOT_BYTES:
             self._lines.write(line)
             self._lines.flush()
 
@@ -130,7 +137,7 @@ class KeptChoices:
         self._lines.close()
 
 
-def _opened(path: Path, size: int) -> IO[bytes]:
+def _open_to_append(path: Path, size: int) -> IO[bytes]:
     """Open a file of lines for appending after its first ``size`` bytes."""
     lines = open_to_write(path)
     lines.truncate(max(0, min(size, lines.seek(0, os.SEEK_END))))

@@ -71,10 +71,10 @@ class Play(GameOptions):
         if self.gomocup is not None:
             self._serve(self.gomocup)
             return
-        from baselines.solver import LARGEST
+        from baselines.solver import MAX_CELLS
         from evaluation.games import append_games
         from ttt_apps.replay import replay
-        from ttt_apps.terminal_game import Sitting
+        from ttt_apps.terminal_game import TerminalGame
 
         if self.number is not None and (self.replay is None or self.number < 1):
             raise ValueError(f"--number {self.number} names no game: choose 1 or more, with --replay FILE")
@@ -86,14 +86,14 @@ class Play(GameOptions):
         seed = int(np.random.default_rng().integers(SEEDS)) if self.seed is None else self.seed
         check_seed(seed)
         game = self.game()
-        name = self.opponent or (PERFECT if game.cells <= LARGEST else SEARCHING)
+        name = self.opponent or (PERFECT if game.cells <= MAX_CELLS else SEARCHING)
         policy = make_policy(name, game)
         if self.log is not None:
             append_games(self.log, [])  # reports problems with the file before anybody plays
         if self.opponent is None:
             why = "plays perfectly" if name == PERFECT else "searches: the board is too large to be solved"
             console.print(f"Nobody is named by --opponent, so it is {name}, which {why}.")
-        Sitting(game, policy, name, console, lines, self.seat, seed, self.games, self.log).run()
+        TerminalGame(game, policy, name, console, lines, self.seat, seed, self.games, self.log).run()
 
     def _serve(self, spec: str) -> None:
         """Run as an engine.

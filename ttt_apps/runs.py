@@ -25,7 +25,7 @@ from evaluation.run_files import (
     check_trained,
     progress_arrays,
     read_state,
-    vouched_size,
+    size_in_checkpoint,
 )
 from evaluation.strength import Strength, strength_of
 from learners.checkpoint import (
@@ -40,19 +40,26 @@ from learners.checkpoint import (
     read_training,
     save_checkpoint,
 )
-from learners.config import TEACHER, AnyConfig, Builder, Fitter, LearnerConfig, Looper
-from learners.training import Progress, Stepwise, Task
+from learners.config import (
+    TEACHER,
+    AnyConfig,
+    FitLearnerConfig,
+    LearnerConfig,
+    LoopLearnerConfig,
+    TransitionLearnerConfig,
+)
+from learners.training import Progress, ResumableTraining, Task
 from ttt_apps.cli import (
     Stopped,
+    print_output,
+    print_status,
     progress_bar,
-    say,
-    tell,
 )
-from ttt_apps.metrics import KeptChoices, Metrics
+from ttt_apps.metrics import Metrics, SnapshotWriter
 from ttt_apps.signals import Interrupt
 from ttt_apps.train_options import Options, folder_of
 from ttt_apps.versions import revision, versions
-from ttt_envs.files import held, tidy, write_json
+from ttt_envs.files import delete_temporary_files, locked, write_json
 from ttt_envs.jit import compile_at_once
 from ttt_envs.policy import Policy
 from ttt_envs.rules import Game
@@ -98,13 +105,13 @@ def train_run(options: Options, settings: AnyConfig) -> Path:
             f"{run} holds a run already: go on with it by train.py --resume {run}, choose another --out, or "
             f"--overwrite to replace it"
         )
-    training: Stepwise | None = None
-    if not isinstance(settings, Builder):
+    training: ResumableTraining | None = None
+    if not isinstance(settings, TransitionLearnerConfig):
         settings.check_opponent(options.opponent, game)  # before any work
-    if not isinstance(settings, Fitter):
+    if not isinstance(settings, FitLearnerConfig):
         training = _training(options, settings, game)
     run.mkdir(parents=True, exist_ok=True)
-    with _held(run):
+    with _lock_run(run):
         return _train_run(options, settings, game, run, training, meter)
 
 
@@ -120,7 +127,7 @@ def config_of(options: Options, settings: AnyConfig) -> dict[str, Any]:
 
 
 def _train_run(
-    options: Options, settings: AnyConfig, game: Game, run: Path, training: Stepwise | None, meter: Meter
+    options: Options, settings: AnyConfig, game: Game, run: Path, training: ResumableTraining | None, meter: Meter
 ) -> Path:
     """Train in a locked folder."""
     for old in RUN_FILES:  # the settings first: the rest without them is no run
@@ -128,7 +135,7 @@ def _train_run(
     shutil.rmtree(run / TAUGHT, ignore_errors=True)
     write_json(run / CONFIG, config_of(options, settings))
     meter.end("set-up")
-    if isinstance(settings, Fitter):
+    if isinstance(settings, FitLearnerConfig):
         done = _fit(settings, options, game, run, meter)
     else:
         assert training is not None
@@ -155,7 +162,7 @@ def resume_run(run: Path, games: int | None = None, cluster: str = "") -> Path:
         Stopped: a signal asked to stop; a checkpoint has been written.
     """
     read_training(run)  # reports first that a folder is no run
-    with _held(run):
+    with _lock_run(run):
         return _resume_run(run, games, cluster)
 
 
@@ -169,7 +176,7 @@ def complete_run(run: Path) -> tuple[str, ...]:
         ValueError: no run, a damaged one, one with unfinished training, or one that lacks files of its training.
     """
     read_training(run)
-    with _held(run):
+    with _lock_run(run):
         state = check_trained(run)
         if state.missing:
             _complete(run, state, _options(run, state.config))
@@ -186,19 +193,19 @@ def report_run(run: Path) -> Path:
         ValueError: no run, a damaged one, or one with unfinished training.
     """
     read_training(run)
-    with _held(run):
+    with _lock_run(run):
         config = check_trained(run).config
         return write_report(run, _strength(_options(run, config), Game.from_dict(config["game"]), run))
 
 
 @contextmanager
-def _held(run: Path) -> Iterator[None]:
+def _lock_run(run: Path) -> Iterator[None]:
     """Lock the folder of a run, and remove leftovers of killed writers."""
-    with held(run):
-        tidy(run, RUN_FILES)
+    with locked(run):
+        delete_temporary_files(run, RUN_FILES)
         if not (run / TAUGHT).is_symlink():
             unfinished = (run / TAUGHT).glob("[0-9]*.npz*.tmp")
-            tidy(run / TAUGHT, {f"{path.name.partition('.')[0]}.npz" for path in unfinished})
+            delete_temporary_files(run / TAUGHT, {f"{path.name.partition('.')[0]}.npz" for path in unfinished})
         yield
 
 
@@ -212,7 +219,7 @@ def _resume_run(run: Path, games: int | None, cluster: str) -> Path:
     if games is not None:
         if games < options.games:
             raise ValueError(f"--games {games} is fewer than the {options.games} of the run: choose that or more")
-        if games > options.games and isinstance(settings, Fitter) and not settings.resumes:
+        if games > options.games and isinstance(settings, FitLearnerConfig) and not settings.resumes:
             raise ValueError(
                 f"{run} cannot go on to {games} games, because {config['learner']} trains in a loop of its own and "
                 f"keeps no state of it: train anew, with --games {games} --out {run} --overwrite"
@@ -223,21 +230,21 @@ def _resume_run(run: Path, games: int | None, cluster: str) -> Path:
         if written is not None:
             _tell_end(options, game, run, state.progress, written)
         elif state.missing:
-            tell(f"{run} is finished; it lacked {', '.join(state.missing)}, which is written now")
+            print_status(f"{run} is finished; it lacked {', '.join(state.missing)}, which is written now")
         else:
             _tell_finished(options, run, settings)
         return run
     meter = Meter(read_cost(run))
-    training: Stepwise | None = None
+    training: ResumableTraining | None = None
     sizes: Sizes = (0, 0)
-    if isinstance(settings, Fitter):
+    if isinstance(settings, FitLearnerConfig):
         settings.check_opponent(options.opponent, game)
         if not settings.resumes and (run / METRICS).exists():
-            tell(f"{config['learner']} keeps no state of its training: it starts again with the first game")
+            print_status(f"{config['learner']} keeps no state of its training: it starts again with the first game")
     elif parts is None:
         training = _training(options, settings, game)
     else:
-        ours = isinstance(settings, Builder)
+        ours = isinstance(settings, TransitionLearnerConfig)
         if {"learner", "training", "metrics"} - parts.keys() or (ours and "live" not in parts["training"]):
             raise ValueError(f"{run / CHECKPOINT} is no checkpoint of a training that can go on: train anew")
         # a run of fewer games than its batch has used a smaller batch, and keeps it
@@ -253,7 +260,7 @@ def _resume_run(run: Path, games: int | None, cluster: str) -> Path:
     (run / REPORT).unlink(missing_ok=True)  # of fewer games: remove it, so that it does not pass for the final one
     write_json(run / CONFIG, {**config, "games": options.games, "resumed": [*config.get("resumed", []), here]})
     meter.end("set-up")
-    if isinstance(settings, Fitter):
+    if isinstance(settings, FitLearnerConfig):
         done = _fit(settings, options, game, run, meter)
     else:
         assert training is not None
@@ -297,7 +304,7 @@ def _options(run: Path, config: Mapping[str, Any], cluster: str = "") -> Options
 
 
 def _vouched(run: Path, state: RunState) -> Sizes:
-    return vouched_size(run, state.checkpoint, "size"), vouched_size(run, state.checkpoint, "choices")
+    return size_in_checkpoint(run, state.checkpoint, "size"), size_in_checkpoint(run, state.checkpoint, "choices")
 
 
 def _batch(options: Options) -> int:
@@ -305,7 +312,7 @@ def _batch(options: Options) -> int:
     return options.batch or LearnerConfig.batch
 
 
-def _training(options: Options, settings: Builder | Looper, game: Game) -> Stepwise:
+def _training(options: Options, settings: TransitionLearnerConfig | LoopLearnerConfig, game: Game) -> ResumableTraining:
     """Return the training at its start."""
     return settings.training(
         game,
@@ -318,7 +325,7 @@ def _training(options: Options, settings: Builder | Looper, game: Game) -> Stepw
     )
 
 
-def _learn(training: Stepwise, options: Options, run: Path, sizes: Sizes, meter: Meter) -> Progress:
+def _learn(training: ResumableTraining, options: Options, run: Path, sizes: Sizes, meter: Meter) -> Progress:
     """Train to the end, with periodic checkpoints and a final one; ``sizes`` are those of the last checkpoint."""
     learner = training.learner
     saved_games, saved_at = training.done.games, time.monotonic()
@@ -343,7 +350,7 @@ def _learn(training: Stepwise, options: Options, run: Path, sizes: Sizes, meter:
             )
             saved_games, saved_at = training.done.games, time.monotonic()
 
-        def after_step(training: Stepwise) -> bool:
+        def after_step(training: ResumableTraining) -> bool:
             many = 0 < options.checkpoint_games <= training.done.games - saved_games
             if interrupt.asked or many or time.monotonic() - saved_at > options.checkpoint_seconds:
                 save()
@@ -362,7 +369,7 @@ def _learn(training: Stepwise, options: Options, run: Path, sizes: Sizes, meter:
     return done
 
 
-def _fit(settings: Fitter, options: Options, game: Game, run: Path, meter: Meter) -> Progress:
+def _fit(settings: FitLearnerConfig, options: Options, game: Game, run: Path, meter: Meter) -> Progress:
     """Train a learner in its own loop."""
     with Metrics(run) as metrics, _choices(options, game, run) as choices, _bar(options) as show:
         task = Task(
@@ -393,7 +400,7 @@ def _fit(settings: Fitter, options: Options, game: Game, run: Path, meter: Meter
     return done
 
 
-def _sizes_on_disk(metrics: Metrics, choices: KeptChoices | None) -> dict[str, np.ndarray[Any, Any]]:
+def _sizes_on_disk(metrics: Metrics, choices: SnapshotWriter | None) -> dict[str, np.ndarray[Any, Any]]:
     """Return the part ``metrics`` of a checkpoint: file sizes in bytes, after flushing to disk."""
     sizes = {"size": np.array([metrics.size()])}
     if choices is not None:
@@ -406,15 +413,15 @@ def _keep_cost(run: Path, meter: Meter) -> None:
 
 
 @contextmanager
-def _choices(options: Options, game: Game, run: Path, size: int = 0) -> Iterator[KeptChoices | None]:
+def _choices(options: Options, game: Game, run: Path, size: int = 0) -> Iterator[SnapshotWriter | None]:
     """Yield the writer of snapshots; None if nothing is measured exactly, as snapshots are taken at exact marks."""
     with ExitStack() as stack:
         exact = options.exact_games(game) > 0
-        yield stack.enter_context(closing(KeptChoices(run, game, options.games, size))) if exact else None
+        yield stack.enter_context(closing(SnapshotWriter(run, game, options.games, size))) if exact else None
 
 
 def _callbacks(
-    options: Options, game: Game, marked: int, meter: Meter, choices: KeptChoices | None
+    options: Options, game: Game, marked: int, meter: Meter, choices: SnapshotWriter | None
 ) -> list[Callable[[int, Policy], dict[str, float]]]:
     """Return the measurements during training, which are a phase of their own."""
     every = options.exact_games(game)
@@ -434,7 +441,7 @@ def _callbacks(
     return [measured]
 
 
-def warm(settings: Builder | Looper, options: Options, game: Game, meter: Meter) -> None:
+def warm(settings: TransitionLearnerConfig | LoopLearnerConfig, options: Options, game: Game, meter: Meter) -> None:
     """Compile a learner's code before its training is timed, with a few games that are discarded."""
     if options.games >= MIN_COMPILED_GAMES:
         with compile_at_once():
@@ -471,8 +478,8 @@ def _bar(options: Options) -> Iterator[Callable[[Progress], None]]:
 
 def _tell_finished(options: Options, run: Path, settings: AnyConfig) -> None:
     more = f". It goes on to more with train.py --resume {run} --games {max(1, 2 * options.games)}"
-    stays = isinstance(settings, Fitter) and not settings.resumes
-    say(f"{run} is finished, all {options.games:,} games are played: nothing was done{'' if stays else more}")
+    stays = isinstance(settings, FitLearnerConfig) and not settings.resumes
+    print_output(f"{run} is finished, all {options.games:,} games are played: nothing was done{'' if stays else more}")
 
 
 def _ended(options: Options, game: Game, run: Path, done: Progress, meter: Meter) -> Path:
@@ -491,7 +498,7 @@ def _write_report(options: Options, game: Game, run: Path, meter: Meter) -> Writ
 
 
 def _tell_end(options: Options, game: Game, run: Path, done: Progress, written: Written | None) -> None:
-    tell(
+    print_status(
         f"{options.learner} learned from {done.games:,} games of {game}: player_0 won {done.wins:,}, "
         f"{done.draws:,} were drawn, player_1 won {done.losses:,}"
         if options.opponent == TEACHER
@@ -500,12 +507,12 @@ def _tell_end(options: Options, game: Game, run: Path, done: Progress, written: 
     )
     if written is not None:
         if written.strength is not None:
-            say(told(written.strength, options))
+            print_output(describe_strength(written.strength, options))
         else:
             match = f"evaluate.py match {policy_name(run)} random"
-            tell(f"how good it is exactly takes long to compute on {game}; {match} samples it")
-        tell(f"a report to look at: {written.page}")
-    tell(f"play it as {policy_name(run)}")
+            print_status(f"how good it is exactly takes long to compute on {game}; {match} samples it")
+        print_status(f"a report to look at: {written.page}")
+    print_status(f"play it as {policy_name(run)}")
 
 
 def _strength(options: Options, game: Game, run: Path) -> Strength | None:
@@ -516,7 +523,7 @@ def _strength(options: Options, game: Game, run: Path) -> Strength | None:
     return strength_of(game, policy, list(dict.fromkeys([options.met or "random", *COMPARED])))
 
 
-def told(strength: Strength, options: Options) -> str:
+def describe_strength(strength: Strength, options: Options) -> str:
     """Describe the strength of a learner in a sentence."""
     opponent = options.met or "random"
     first, second = strength.seats[opponent]

@@ -23,12 +23,22 @@ from evaluation.run_files import DERIVED_FILES, RUN_FILES
 from evaluation.strength import strength_of
 from evaluation.sweep import RESULT, TABLE, Line, Trained, cells_of, lines_of, read_sweep, words_of, write_sweep
 from learners.checkpoint import CONFIG, policy_name
-from ttt_apps.cli import WorkOptions, kept_in, new_table, note, progress_bar, show, tell, trust_files, write_page_of
+from ttt_apps.cli import (
+    WorkOptions,
+    kept_in,
+    new_table,
+    print_status,
+    print_table,
+    progress_bar,
+    trust_files,
+    warn,
+    write_page_of,
+)
 from ttt_apps.runs import COMPARED, complete_run, completed, config_of
 from ttt_apps.train_options import MEASURED, Options
-from ttt_apps.train_subprocess import run_apart
+from ttt_apps.train_subprocess import train_in_subprocess
 from ttt_apps.versions import versions
-from ttt_envs.files import read_bounded, read_json, write_whole
+from ttt_envs.files import read_bounded, read_json, write_atomically
 from ttt_envs.parallel import Cluster
 from ttt_envs.rules import Game
 from ttt_envs.specs import FromFile, make_policy
@@ -109,8 +119,8 @@ class Sweep(WorkOptions):
         if self.json:
             print((folder / RESULT).read_text("utf-8"), end="")
             return
-        show(_table(self.sweep, lines))
-        tell(
+        print_table(_table(self.sweep, lines))
+        print_status(
             f"written: {folder / TABLE}, {folder / RESULT}, and the runs in {folder / RUNS}; {UNITS} is for going on"
             f"{page}"
         )
@@ -156,7 +166,7 @@ def train_unit(runs: str | None, code: str, unit: Unit) -> dict[str, Any]:
         if run.exists() and (runs is None or not _is_of(run, config)):
             shutil.rmtree(run)
         run.parent.mkdir(parents=True, exist_ok=True)
-        run_apart(config, run)
+        train_in_subprocess(config, run)
         numbers = measured(run, config)
         if runs is not None:
             return {"numbers": numbers}
@@ -200,7 +210,7 @@ def _arrived(folder: Path, unit: Unit, result: Mapping[str, Any]) -> Any:
     run = folder / RUNS / unit["name"]
     for name, content in result.get("files", {}).items():
         run.mkdir(parents=True, exist_ok=True)
-        write_whole(run / name, lambda file, content=content: file.write(content))
+        write_atomically(run / name, lambda file, content=content: file.write(content))
     return result["numbers"]
 
 
@@ -210,7 +220,7 @@ def _complete(run: Path) -> None:
         try:
             complete_run(run)
         except ValueError as problem:
-            note(str(problem))
+            warn(str(problem))
 
 
 def _table(path: Path, lines: Sequence[Line]) -> Table:

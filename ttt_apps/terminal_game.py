@@ -15,19 +15,19 @@ from rich.table import Table
 from rich.text import Text
 
 from baselines.expectiminimax import Search
-from baselines.solver import LARGEST, Solution, solve
-from evaluation.games import HUMAN, LONGEST, append_games
-from evaluation.match import WithoutMemory, player_of
+from baselines.solver import MAX_CELLS, Solution, solve
+from evaluation.games import HUMAN, MAX_LINE_LENGTH, append_games
+from evaluation.match import StatelessPlayer, player_of
 from evaluation.strength import choice_in
 from ttt_apps.board import ONLY, LiveGame, board_text
 from ttt_apps.cli import Stopped, as_called
 from ttt_apps.signals import undisturbed
-from ttt_envs.boards import MOVERS, Boards, cell_at, coordinate, line_of
-from ttt_envs.jit import Reals
+from ttt_envs.boards import MOVERS, Boards, cell_at, coordinate, parse_move_list
+from ttt_envs.jit import Float64Array
 from ttt_envs.lockstep import SeatChoice
-from ttt_envs.policy import TIE, Policy
-from ttt_envs.rules import DRAW, Game, key_of
-from ttt_envs.specs import nearest, parse_spec
+from ttt_envs.policy import VALUE_TOLERANCE, Policy
+from ttt_envs.rules import DRAW, Game, draw_key
+from ttt_envs.specs import closest_names, parse_spec
 
 LOOKED_AT = 2_000_000
 """Maximum number of positions of the search for a hint."""
@@ -37,15 +37,15 @@ ROWS = 12
 """Maximum number of moves that ``explain`` lists."""
 
 
-class Quit(Exception):  # noqa: N818  # not an error
+class QuitRequest(Exception):  # noqa: N818  # not an error
     """The person ends the session."""
 
 
-class Anew(Exception):  # noqa: N818
+class NewGameRequest(Exception):  # noqa: N818
     """The person begins another game, and leaves this one unfinished."""
 
 
-class Sitting:
+class TerminalGame:
     """Games between a person and a policy, one after another.
 
     Args:
@@ -79,7 +79,7 @@ class Sitting:
         self.score = [0, 0, 0]
         """Numbers of games that the person has won, drawn and lost."""
         self.swapped = False
-        self._key = key_of(np.random.default_rng(seed))
+        self._key = draw_key(np.random.default_rng(seed))
         self._settings: dict[str, int] = {}
         self._saved = 0
         self._begin(0)
@@ -87,7 +87,7 @@ class Sitting:
     @cached_property
     def solution(self) -> Solution | None:
         """The exact values, None where the board is too large."""
-        return None if self.game.cells > LARGEST else solve(self.game)
+        return None if self.game.cells > MAX_CELLS else solve(self.game)
 
     # -----------------------------------------------------------------------------------------------------------------
     # Main loop
@@ -104,7 +104,7 @@ class Sitting:
             while True:
                 try:
                     self._play()
-                except Anew:
+                except NewGameRequest:
                     pass
                 else:
                     if self.games is not None and sum(self.score) >= self.games:
@@ -113,7 +113,7 @@ class Sitting:
                         self._ask_for_another()
                 self._save()
                 self._begin(self.live.episode + 1)
-        except (Quit, EOFError) as end:
+        except (QuitRequest, EOFError) as end:
             if isinstance(end, EOFError):
                 self.console.print()
         except KeyboardInterrupt:
@@ -179,7 +179,7 @@ class Sitting:
                 self.swapped = not self.swapped
                 return
             if word in ("no", "n", "exit") or "quit".startswith(word):
-                raise Quit
+                raise QuitRequest
             self.say(f"{word[:20]!a} is no answer: type yes, swap or quit.")
 
     # -----------------------------------------------------------------------------------------------------------------
@@ -199,7 +199,7 @@ class Sitting:
             try:
                 if command is not None:
                     command(self)
-                    if command is Sitting.undo:
+                    if command is TerminalGame.undo:
                         return
                 else:
                     self._tell(self.live.move(self._cell(word)), "you play")
@@ -222,7 +222,7 @@ class Sitting:
             )
         return int(word)
 
-    def _command(self, word: str) -> Callable[[Sitting], None] | None:
+    def _command(self, word: str) -> Callable[[TerminalGame], None] | None:
         """Return the command that a word names; None if it should be a move.
 
         Raises:
@@ -236,7 +236,7 @@ class Sitting:
         if len(meant) > 1:
             return lambda _: self.say(f"{word} may be {' or '.join(meant)}: type more of it.")
         if word.isalpha() and len(word) > 2:
-            return lambda _: self.say(f"{word[:20]!a} is no move and no command: {nearest(word, COMMANDS)}")
+            return lambda _: self.say(f"{word[:20]!a} is no move and no command: {closest_names(word, COMMANDS)}")
         return None
 
     def _reply(self) -> None:
@@ -256,7 +256,7 @@ class Sitting:
             self.say(f"{MOVERS[1 - mover]}'s turn is skipped: {MOVERS[mover]} moves again.")
 
     def _show(self) -> None:
-        line = line_of(self.game, self.live.cells, self.live.outcome)
+        line = parse_move_list(self.game, self.live.cells, self.live.outcome)
         text = board_text(self.game, self.live.cells, self.console.width, self.live.last_cells(), line)
         self.console.print(Text("\n") + text + Text("\n"), soft_wrap=True)
         if (needed := max(map(len, text.plain.splitlines()))) > self.console.width:
@@ -272,7 +272,7 @@ class Sitting:
             raise ValueError("you have not moved yet, and nothing can be taken back")
         self.say(f"Taken back: {_joined([coordinate(ply.action, self.game) for ply in plies])}.")
         self._settings["undone"] = self._settings.get("undone", 0) + 1
-        if not isinstance(self.player, WithoutMemory):  # a stateful player replays its earlier moves
+        if not isinstance(self.player, StatelessPlayer):  # a stateful player replays its earlier moves
             self.player.begin(ONLY)
             for number, ply in enumerate(self.live.plies):
                 if ply.position.mover != self.seat:
@@ -282,24 +282,24 @@ class Sitting:
     def hint(self) -> None:
         """Show a best move: exact on boards up to 16 cells, else by a search."""
         self._settings["hints"] = self._settings.get("hints", 0) + 1
-        if self.game.cells <= LARGEST:
+        if self.game.cells <= MAX_CELLS:
             with self.thinking("solving"):
                 assert self.solution is not None
                 values = self.solution.action_values(self.live.boards)[0]
             best = self._best(values)
-            others = f" {_listed(best[1:])} {'is' if len(best) == 2 else 'are'} as good." if len(best) > 1 else ""
+            others = f" {_join_names(best[1:])} {'is' if len(best) == 2 else 'are'} as good." if len(best) > 1 else ""
             self.say(f"{best[0]} is best, worth {_number(np.nanmax(values))} to you with perfect play.{others}")
             return
         with self.thinking("searching"):
             values, depth = search(self.game, self.live.boards)
         best = self._best(values)
         alike = len(best) == np.count_nonzero(self.live.cells == 0)
-        others = f" It likes {'all others' if alike else _listed(best[1:])} as well." if len(best) > 1 else ""
+        others = f" It likes {'all others' if alike else _join_names(best[1:])} as well." if len(best) > 1 else ""
         self.say(f"{best[0]}, says a search (expectiminimax) that looks {depth} plies ahead.{others}")
 
-    def _best(self, values: Reals) -> list[str]:
+    def _best(self, values: Float64Array) -> list[str]:
         """Return the names of the moves with the highest value, the one nearest to the middle of the board first."""
-        cells = np.flatnonzero(values >= np.nanmax(values) - TIE)
+        cells = np.flatnonzero(values >= np.nanmax(values) - VALUE_TOLERANCE)
         rows, columns = np.divmod(cells, self.game.columns)
         away = np.hypot(rows - (self.game.rows - 1) / 2, columns - (self.game.columns - 1) / 2)
         return [coordinate(int(cell), self.game) for cell in cells[np.argsort(away, kind="stable")]]
@@ -327,7 +327,7 @@ class Sitting:
         for cell in order[:ROWS]:
             words = []
             for name, values in known.items():
-                star = "*" if name == "exactly" and values[cell] >= np.nanmax(values) - TIE else " "
+                star = "*" if name == "exactly" and values[cell] >= np.nanmax(values) - VALUE_TOLERANCE else " "
                 words.append(f"{values[cell]:.3f}" if name == "it would" else _number(values[cell]) + star)
             lines.append(f"{coordinate(int(cell), self.game):<4}" + "".join(f"{word:>10}" for word in words))
         if len(order) > ROWS:
@@ -344,12 +344,12 @@ class Sitting:
 
     def new(self) -> None:
         """Leave this game unfinished and begin another."""
-        raise Anew
+        raise NewGameRequest
 
     def swap(self) -> None:
         """Do the same as new, with the seats swapped from here on."""
         self.swapped = not self.swapped
-        raise Anew
+        raise NewGameRequest
 
     def help(self) -> None:
         """List the commands."""
@@ -367,7 +367,7 @@ class Sitting:
 
     def quit(self) -> None:
         """Stop playing."""
-        raise Quit
+        raise QuitRequest
 
     # -----------------------------------------------------------------------------------------------------------------
     # Reading and writing
@@ -383,11 +383,11 @@ class Sitting:
             EOFError: the input has ended.
         """
         self.console.print(prompt, end=" ", soft_wrap=True)
-        line = self.lines.readline(LONGEST)
+        line = self.lines.readline(MAX_LINE_LENGTH)
         if not line:
             raise EOFError
         end = line
-        while not end.endswith("\n") and (end := self.lines.readline(LONGEST)):
+        while not end.endswith("\n") and (end := self.lines.readline(MAX_LINE_LENGTH)):
             pass  # skip the rest of a line that is too long
         if not self.lines.isatty():  # then the terminal has not echoed it
             self.console.print(ascii(line.strip()[:60])[1:-1])
@@ -403,23 +403,23 @@ class Sitting:
             yield
 
 
-COMMANDS: dict[str, tuple[Callable[[Sitting], None], str]] = {
+COMMANDS: dict[str, tuple[Callable[[TerminalGame], None], str]] = {
     name: (command, " ".join((command.__doc__ or "").split()))
     for name, command in {
-        "undo": Sitting.undo,
-        "hint": Sitting.hint,
-        "explain": Sitting.explain,
-        "board": Sitting.show,
-        "new": Sitting.new,
-        "swap": Sitting.swap,
-        "help": Sitting.help,
-        "quit": Sitting.quit,
+        "undo": TerminalGame.undo,
+        "hint": TerminalGame.hint,
+        "explain": TerminalGame.explain,
+        "board": TerminalGame.show,
+        "new": TerminalGame.new,
+        "swap": TerminalGame.swap,
+        "help": TerminalGame.help,
+        "quit": TerminalGame.quit,
     }.items()
 }
 """Commands with their functions and descriptions."""
 
 
-def search(game: Game, boards: Boards) -> tuple[Reals, int]:
+def search(game: Game, boards: Boards) -> tuple[Float64Array, int]:
     """Search one position in bounded time.
 
     Returns:
@@ -442,7 +442,7 @@ def _number(value: float) -> str:
     return "?" if np.isnan(value) else f"{value + 0.0:+.3f}"
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     few = list(names[:5])
     return _joined(few) if len(names) <= 5 else ", ".join(few) + f" and {len(names) - 5} more"
 

@@ -23,7 +23,7 @@ from ttt_apps.cli import (
     words_of,
 )
 from ttt_apps.train_options import Options, defaults_of
-from ttt_envs.specs import load_object, nearest
+from ttt_envs.specs import closest_names, load_object
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def _main(arguments: list[str]) -> None:
             trust_files()
         resume_run(old.resume, old.games, old.cluster)
         return
-    if _named(arguments, "--sweep") is not None:
+    if _last_value_of(arguments, "--sweep") is not None:
         from ttt_apps.sweep import Sweep
 
         parse(Sweep, arguments, prog).run()
@@ -74,11 +74,11 @@ def asked_for(arguments: Sequence[str], prog: str) -> tuple[Options, AnyConfig]:
         ValueError: invalid arguments.
         SystemExit: after help.
     """
-    name = _named(arguments, "--learner")
+    name = _last_value_of(arguments, "--learner")
     name = Options.learner if name is None else name
     if name not in LEARNERS:
-        raise ValueError(f"there is no learner {name!r}: {nearest(name, LEARNERS)}")
-    default = defaults_of(name, _named(arguments, "--opponent"))
+        raise ValueError(f"there is no learner {name!r}: {closest_names(name, LEARNERS)}")
+    default = defaults_of(name, _last_value_of(arguments, "--opponent"))
     flat: Any = tyro.conf.OmitArgPrefixes
     joined: Any = dataclasses.make_dataclass(
         "Train",
@@ -90,7 +90,7 @@ def asked_for(arguments: Sequence[str], prog: str) -> tuple[Options, AnyConfig]:
     return asked.run, asked.settings
 
 
-def _named(arguments: Sequence[str], option: str) -> str | None:
+def _last_value_of(arguments: Sequence[str], option: str) -> str | None:
     """Return the last value of an option on which other defaults depend; None if it is not given."""
     found = None
     for index, argument in enumerate(arguments):

@@ -27,7 +27,7 @@ from ttt_envs.specs import load_object
 MEASURED = 20_000
 """Maximum number of arrangements of stones for exact measurements at every log line: includes 3 x 3 with or without
 skips."""
-LONGEST = 100
+MAX_NAME_LENGTH = 100
 """Maximum length of a run's name in characters, without its seed."""
 
 
@@ -141,6 +141,6 @@ def folder_name(parts: Sequence[str]) -> str:
     """Return a portable folder name; a hash replaces the rest of a long one."""
     name = "-".join(parts)
     name = "".join(letter if letter.isascii() and (letter.isalnum() or letter in "-.") else "_" for letter in name)
-    if len(name) > LONGEST:
-        name = f"{name[:LONGEST]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+    if len(name) > MAX_NAME_LENGTH:
+        name = f"{name[:MAX_NAME_LENGTH]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
     return name

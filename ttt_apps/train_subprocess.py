@@ -14,17 +14,18 @@ from learners.checkpoint import CONFIG
 from ttt_envs.files import write_json
 
 
-def repeat(config: dict[str, Any]) -> Usage:
-    """Measure the cost of training with these settings in a new process, imports included; see :func:`run_apart`.
+def measure_training(config: dict[str, Any]) -> Usage:
+    """Measure the cost of training with these settings in a new process, imports included; see
+    :func:`train_in_subprocess`.
 
     It makes no exact measurements and writes no report.
     """
     config = {**config, "exact_every": 0, "no_report": True}
     with tempfile.TemporaryDirectory() as folder:
-        return run_apart(config, Path(folder, "run"))
+        return train_in_subprocess(config, Path(folder, "run"))
 
 
-def run_apart(config: dict[str, Any], run: Path) -> Usage:
+def train_in_subprocess(config: dict[str, Any], run: Path) -> Usage:
     """Train in a new process, into the folder ``run``; resume a run of these settings that is there.
 
     Returns:

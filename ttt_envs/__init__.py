@@ -29,7 +29,7 @@ PLACES = {
     "Policy": "policy",
     "Position": "rules",
     "act": "policy",
-    "as_policy": "outside",
+    "as_policy": "adapters",
     "chance_outcomes": "rules",
     "from_text": "boards",
     "make_policy": "specs",

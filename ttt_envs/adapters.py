@@ -16,7 +16,7 @@ import numpy as np
 from gymnasium import spaces
 
 from ttt_envs.boards import Boards
-from ttt_envs.jit import Cells, Reals
+from ttt_envs.jit import Float64Array, Int8Array
 from ttt_envs.lockstep import check_choice
 from ttt_envs.observations import DType, Observation, Views
 from ttt_envs.policy import Policy, best_shares
@@ -28,11 +28,11 @@ Opponent = str | Policy | Any
 
 
 @dataclass(frozen=True)
-class Outside:
+class CallableAgent:
     """A function wrapped as a policy: see :func:`as_policy`."""
 
     game: Game
-    function: Callable[[Any, Cells], Any]
+    function: Callable[[Any, Int8Array], Any]
     views: Views
     returns: Returns
     batch: bool | int
@@ -44,7 +44,7 @@ class Outside:
     def __str__(self) -> str:
         return self.name
 
-    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, cells]: one-hot for the chosen action, or from the function's output for legal actions.
 
         Raises:
@@ -58,7 +58,7 @@ class Outside:
         answer = self._in_batches(planes, mask) if self.batch else self._one_by_one(planes, mask)
         return self._of_actions(answer, mask) if self.returns == "actions" else self._of_numbers(answer, mask)
 
-    def _in_batches(self, planes: Cells, mask: Cells) -> np.ndarray[Any, Any]:
+    def _in_batches(self, planes: Int8Array, mask: Int8Array) -> np.ndarray[Any, Any]:
         """Return the outputs for all positions, in one batch or in batches of fixed size; the last one is padded."""
         count = len(mask)
         size = count if self.batch is True else self.batch
@@ -70,7 +70,7 @@ class Outside:
             answers.append(answer)
         return np.concatenate(answers)[:count]
 
-    def _one_by_one(self, planes: Cells, mask: Cells) -> np.ndarray[Any, Any]:
+    def _one_by_one(self, planes: Int8Array, mask: Int8Array) -> np.ndarray[Any, Any]:
         """Return the outputs of a function that takes one position at a time."""
         shown, masks = self.views.show(planes, mask), mask.copy()
         answers = [self._array(self.function(_row(shown, b), masks[b])) for b in range(len(mask))]
@@ -105,7 +105,7 @@ class Outside:
                 f"the {self.returns} and nothing else"
             ) from None
 
-    def _of_actions(self, actions: np.ndarray[Any, Any], mask: Cells) -> Reals:
+    def _of_actions(self, actions: np.ndarray[Any, Any], mask: Int8Array) -> Float64Array:
         if actions.dtype.kind not in "iu":
             raise TypeError(f"{self.name} returned actions of type {actions.dtype}: an action is a whole number")
         rows = np.arange(len(actions))
@@ -120,7 +120,7 @@ class Outside:
         shares[rows, actions] = 1
         return shares
 
-    def _of_numbers(self, numbers: np.ndarray[Any, Any], mask: Cells) -> Reals:
+    def _of_numbers(self, numbers: np.ndarray[Any, Any], mask: Int8Array) -> Float64Array:
         legal = mask == 1
         if numbers.dtype.kind in "OSUM":
             raise TypeError(f"{self.name} returned {self.returns} of type {numbers.dtype}: they must be numbers")
@@ -194,10 +194,10 @@ def as_policy(
             f"{name} sees observations of shape {_shape_of(space)}, but observation={views.kind!r} of {game} has "
             f"{_shape_of(views.observation_space)}: choose what it was trained with"
         )
-    asked, returns, batched = _asked(function, name, returns)
+    asked, returns, batched = _inspect_callable(function, name, returns)
     if batched and batch is not None and not batch:
         raise ValueError(f"batch=False does not work for {name}: nets and models take batches")
-    return Outside(game, asked, views, returns, batched if batch is None else batch, name)
+    return CallableAgent(game, asked, views, returns, batched if batch is None else batch, name)
 
 
 def opponent_of(opponent: Opponent, game: Game, observation: Observation, dtype: DType) -> str | Policy:
@@ -211,7 +211,9 @@ def opponent_of(opponent: Opponent, game: Game, observation: Observation, dtype:
 # Adapters to functions of (observations, masks)
 
 
-def _asked(function: Any, name: str, returns: Returns) -> tuple[Callable[[Any, Cells], Any], Returns, bool]:
+def _inspect_callable(
+    function: Any, name: str, returns: Returns
+) -> tuple[Callable[[Any, Int8Array], Any], Returns, bool]:
     """Return the adapter, the kind of its output, and whether it takes batches."""
     if (policy := _sb3_policy(function, name)) is not None:
         if returns in ("logits", "probabilities"):
@@ -228,10 +230,10 @@ def _asked(function: Any, name: str, returns: Returns) -> tuple[Callable[[Any, C
     if hasattr(function, "predict"):
         if returns != "actions":
             raise ValueError(f"returns={returns!r} does not work for a model: its predict gives actions")
-        return _Predicting(function), returns, True
+        return _PredictCallable(function), returns, True
     if not callable(function):
         raise TypeError(f"{function!r} is neither a function of (observation, mask) nor a model with predict")
-    return (function if _takes_mask(function, name, star=True) else _Unmasked(function)), returns, False
+    return (function if _takes_mask(function, name, star=True) else _UnmaskedCallable(function)), returns, False
 
 
 def _takes_mask(function: Any, name: str, *, star: bool) -> bool:
@@ -258,22 +260,22 @@ def _takes_mask(function: Any, name: str, *, star: bool) -> bool:
 
 
 @dataclass(frozen=True)
-class _Unmasked:
+class _UnmaskedCallable:
     """A function of observations alone."""
 
     function: Any
 
-    def __call__(self, observations: Any, masks: Cells) -> Any:
+    def __call__(self, observations: Any, masks: Int8Array) -> Any:
         return self.function(observations)
 
 
 @dataclass(frozen=True)
-class _Predicting:
+class _PredictCallable:
     """A model with ``predict``, as in Stable-Baselines3 or scikit-learn."""
 
     model: Any
 
-    def __call__(self, observations: Any, masks: Cells) -> Any:
+    def __call__(self, observations: Any, masks: Int8Array) -> Any:
         taken = inspect.signature(self.model.predict).parameters
         offered = {"deterministic": True, "action_masks": masks.astype(np.bool_)}
         answer = self.model.predict(observations, **{key: offered[key] for key in offered if key in taken})
@@ -286,7 +288,7 @@ class _Keras:
 
     model: Any
 
-    def __call__(self, observations: Any, masks: Cells) -> Any:
+    def __call__(self, observations: Any, masks: Int8Array) -> Any:
         return self.model(observations, training=False)
 
 
@@ -298,7 +300,7 @@ class _Torch:
     module: Any
     takes_mask: bool
 
-    def __call__(self, observations: Any, masks: Cells) -> Any:
+    def __call__(self, observations: Any, masks: Int8Array) -> Any:
         import torch
 
         weights = (one for part in (self.module.parameters(), self.module.buffers()) for one in part)
@@ -312,7 +314,7 @@ class _Torch:
             if isinstance(observations, dict)
             else tensor(observations)
         )
-        with _in_earnest(self.module):
+        with _in_eval_mode(self.module):
             return self.function(shown, tensor(masks == 1)) if self.takes_mask else self.function(shown)
 
 
@@ -323,11 +325,11 @@ class _SB3:
     model: Any
     policy: Any
 
-    def __call__(self, observations: Any, masks: Cells) -> Any:
+    def __call__(self, observations: Any, masks: Int8Array) -> Any:
         normalizing = self.model.get_vec_normalize_env() if hasattr(self.model, "get_vec_normalize_env") else None
         if normalizing is not None:
             observations = normalizing.normalize_obs(observations)
-        with _in_earnest(self.policy):
+        with _in_eval_mode(self.policy):
             shown = self.policy.obs_to_tensor(observations)[0]
             if hasattr(self.policy, "q_net"):
                 return self.policy.q_net(shown)
@@ -353,7 +355,7 @@ def _sb3_policy(model: Any, name: str) -> Any:
 
 
 @contextmanager
-def _in_earnest(module: Any) -> Iterator[None]:
+def _in_eval_mode(module: Any) -> Iterator[None]:
     """Put a torch module into evaluation mode without gradients; its mode is restored on exit."""
     import torch
 

@@ -19,12 +19,12 @@ from typing import IO, Any
 import numpy as np
 import platformdirs
 
-from ttt_envs.files import held, open_to_read, read_json, write_json, write_whole
+from ttt_envs.files import locked, open_to_read, read_json, write_atomically, write_json
 from ttt_envs.version import __version__
 
-CACHE, CACHE_BYTES = "TTT_ENVS_CACHE", "TTT_ENVS_CACHE_BYTES"
+CACHE_VARIABLE, CACHE_BYTES_VARIABLE = "TTT_ENVS_CACHE", "TTT_ENVS_CACHE_BYTES"
 """environment variables: the cache folder, and its maximum size in bytes"""
-MOST_BYTES = 1 << 32
+DEFAULT_MAX_BYTES = 1 << 32
 """Default maximum size of the cache in bytes."""
 
 _OURS = re.compile(r"-[0-9a-f]{16}\.json$")
@@ -37,13 +37,14 @@ _BESIDE = 1 << 12
 """Maximum size in bytes of a file's header and label."""
 
 
-class Kept:
+class CachedArray:
     """A cached array: ``NAME-HASH.npy``, with a label ``NAME-HASH.json`` that describes it.
 
     Args:
         name: human-readable name.
         content: JSON-ready data that determines the array.
-        made_by: :func:`source_of` the modules that compute it. It is part of the hash: no version reads another's data.
+        made_by: :func:`hash_of_sources` the modules that compute it. It is part of the hash: no version reads another's
+            data.
     """
 
     def __init__(self, name: str, content: Mapping[str, Any], made_by: str) -> None:
@@ -59,7 +60,7 @@ class Kept:
 
         The label must match, so that a renamed file is not accepted.
         """
-        if limit() == 0:
+        if max_cache_bytes() == 0:
             return None
         try:
             data = read_json(self.label, _BESIDE)
@@ -77,13 +78,13 @@ class Kept:
 
     def write(self, array: np.ndarray[Any, Any]) -> bool:
         """Store the array, evicting older ones; return False if it does not fit or the folder is not writable."""
-        room = limit() - array.nbytes - _BESIDE
+        room = max_cache_bytes() - array.nbytes - _BESIDE
         if room < 0:
             return False
         try:
             _make_folder(self.path.parent)
             _make_room(self.path.parent, room)
-            write_whole(self.path, lambda file: np.lib.format.write_array(file, array, allow_pickle=False))
+            write_atomically(self.path, lambda file: np.lib.format.write_array(file, array, allow_pickle=False))
             with self.path.open("rb") as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
             write_json(self.label, {**self.said, "sha256": digest})
@@ -92,22 +93,22 @@ class Kept:
         return True
 
 
-def kept_folder(name: str, content: Mapping[str, Any], made_by: str, size: int) -> Path | None:
+def cache_folder(name: str, content: Mapping[str, Any], made_by: str, size: int) -> Path | None:
     """Return a cached folder ``NAME-HASH`` for ``manifest.json`` and arrays ``N-layer.npy``; it counts as cache.
 
-    A writer must hold it (:func:`ttt_envs.files.held`), because held folders are not evicted.
+    A writer must hold it (:func:`ttt_envs.files.locked`), because held folders are not evicted.
 
     Args:
         name: human-readable name.
-        content: as for :class:`Kept`.
-        made_by: as for :class:`Kept`.
+        content: as for :class:`CachedArray`.
+        made_by: as for :class:`CachedArray`.
         size: total bytes of its files; older entries are evicted to make room.
 
     Returns:
         The folder, created if missing; None if the size exceeds the limit or the folder cannot be created.
     """
-    place = Kept(name, content, made_by).path.with_suffix("")
-    room = limit() - size - _BESIDE
+    place = CachedArray(name, content, made_by).path.with_suffix("")
+    room = max_cache_bytes() - size - _BESIDE
     if room < 0:
         return None
     try:
@@ -134,30 +135,33 @@ def mapped(file: IO[bytes]) -> np.ndarray[Any, Any]:
 def _make_folder(kept: Path) -> None:
     """Create a folder private to the user: anybody with write access could plant other values."""
     kept.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if not os.environ.get(CACHE):  # a folder chosen by the user may be shared
+    if not os.environ.get(CACHE_VARIABLE):  # a folder chosen by the user may be shared
         with suppress(OSError):
             kept.chmod(0o700)
 
 
 def folder() -> Path:
     """Return the cache folder: ``TTT_ENVS_CACHE``, or else the user's cache directory."""
-    chosen = os.environ.get(CACHE)
+    chosen = os.environ.get(CACHE_VARIABLE)
     return Path(chosen) if chosen else platformdirs.user_cache_path("ttt_envs")
 
 
-def limit() -> int:
+def max_cache_bytes() -> int:
     """Return the maximum total size of cached arrays in bytes; 0 disables the cache.
 
     Raises:
         ValueError: ``TTT_ENVS_CACHE_BYTES`` is not a number of bytes.
     """
-    text = os.environ.get(CACHE_BYTES, str(MOST_BYTES))
+    text = os.environ.get(CACHE_BYTES_VARIABLE, str(DEFAULT_MAX_BYTES))
     if not text.isdecimal():
-        raise ValueError(f"{CACHE_BYTES}={text!r} is no number of bytes: write for example {CACHE_BYTES}={MOST_BYTES}")
+        raise ValueError(
+            f"{CACHE_BYTES_VARIABLE}={text!r} is no number of bytes: write for example "
+            f"{CACHE_BYTES_VARIABLE}={DEFAULT_MAX_BYTES}"
+        )
     return int(text)
 
 
-def source_of(*modules: ModuleType) -> str:
+def hash_of_sources(*modules: ModuleType) -> str:
     """Return a hash of the code of modules. Call it while they are imported, because files may change later.
 
     Without source files, as in some installations, the hash is of the package version.
@@ -185,7 +189,7 @@ def _make_room(kept: Path, room: int, besides: Path | None = None) -> None:
         files = _files_of(path)
         room -= _BESIDE + sum(file.lstat().st_size for file in files)
         if room < 0 and path.is_dir():
-            with suppress(ValueError), held(path):
+            with suppress(ValueError), locked(path):
                 for file in files:
                     file.unlink(missing_ok=True)
                 with suppress(OSError):  # the folder holds a foreign file

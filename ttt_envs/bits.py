@@ -6,9 +6,9 @@ vectorised.
 
 from __future__ import annotations
 
-from ttt_envs.jit import Cells, Parameters, inlined, wide
+from ttt_envs.jit import Int8Array, Parameters, inlined, int64
 
-LARGEST_IN_BITS = 63
+MAX_CELLS_IN_BITS = 63
 """Maximum number of cells for which the stones of one player fit into one integer."""
 
 
@@ -21,7 +21,7 @@ def _runs(bits: int, step: int, one: int, two: int) -> int:
 
 @inlined
 def line_in(bits: int, parameters: Parameters) -> bool:
-    """Return whether the stones of a player contain a line, on a board up to ``LARGEST_IN_BITS`` cells.
+    """Return whether the stones of a player contain a line, on a board up to ``MAX_CELLS_IN_BITS`` cells.
 
     The tested run length doubles with every step: two steps reach 4, five reach 32.
     """
@@ -48,11 +48,11 @@ def line_in(bits: int, parameters: Parameters) -> bool:
 
 
 @inlined
-def bits_of(cells: Cells, stone: int) -> int:
-    """Return the stones of one kind as bits, on a board up to ``LARGEST_IN_BITS`` cells."""
-    bits = wide(0)
+def to_bits(cells: Int8Array, stone: int) -> int:
+    """Return the stones of one kind as bits, on a board up to ``MAX_CELLS_IN_BITS`` cells."""
+    bits = int64(0)
     for cell in range(len(cells)):
-        bits |= wide(cells[cell] == stone) << cell
+        bits |= int64(cells[cell] == stone) << cell
     return bits
 
 
@@ -67,7 +67,7 @@ def nth_bit(bits: int, n: int) -> int:
     by_8 = (by_4 + (by_4 >> 4)) & 0x0F0F0F0F0F0F0F0F
     by_16 = (by_8 + (by_8 >> 8)) & 0x00FF00FF00FF00FF
     by_32 = (by_16 + (by_16 >> 16)) & 0x0000FFFF0000FFFF
-    at = wide(0)
+    at = int64(0)
     n, at = _beyond(n, at, by_32, 5)
     n, at = _beyond(n, at, by_16, 4)
     n, at = _beyond(n, at, by_8, 3)
@@ -92,7 +92,7 @@ def count_bits(bits: int) -> int:
 def _beyond(n: int, at: int, counts: int, width: int) -> tuple[int, int]:
     """Skip the next ``1 << width`` bits if bit ``n`` is not among them."""
     here = (counts >> at) & ((2 << width) - 1)
-    further = wide(n >= here)
+    further = int64(n >= here)
     return n - here * further, at + (further << width)
 
 
@@ -100,12 +100,12 @@ def _beyond(n: int, at: int, counts: int, width: int) -> tuple[int, int]:
 def winning_bits(bits: int, parameters: Parameters) -> int:
     """Return the cells, as bits, where one more stone completes a line; ignore the bits of cells that are not empty."""
     _, columns, win_length, _, across, falling, rising = parameters
-    found = wide(0)
+    found = int64(0)
     for direction in range(4):
         if direction == 0:
             step, starts = 1, across
         elif direction == 1:
-            step, starts = columns, wide(-1)
+            step, starts = columns, int64(-1)
         elif direction == 2:
             step, starts = columns + 1, falling
         else:

@@ -9,22 +9,22 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ttt_envs.jit import Cells, Keys, compiled, inlined, wide
-from ttt_envs.rules import DRAW, Game, Position, check_cells, legal, windows, winner
+from ttt_envs.jit import Int8Array, UInt64Array, compiled, inlined, int64
+from ttt_envs.rules import DRAW, Game, Position, check_cells, legal, winner, winning_lines
 
 STONES = ".ox"
 """letters of the cells 0, 1 and 2"""
 MOVERS = "ox"
 COLUMNS = "abcdefghijklmnopqrs"
 """column names, from the left"""
-LARGEST_BASE_3 = 40
+MAX_CELLS_BASE_3 = 40
 """Maximum number of cells for which 3**cells fits into 64 bits."""
 
 
 class Boards(NamedTuple):
     """A batch of B positions of one game."""
 
-    cells: Cells
+    cells: Int8Array
     """int8[B, rows * columns], row by row: 0 empty, 1 a stone of player_0, 2 a stone of player_1"""
     mover: NDArray[np.int8]
     """int8[B]: player to move, 0 or 1"""
@@ -52,7 +52,7 @@ class Boards(NamedTuple):
         """Return bool[B, rows * columns]: the legal actions in positions of ``game`` that are not over."""
         return legal(game, self.cells)
 
-    def own_first(self) -> Cells:
+    def own_first(self) -> Int8Array:
         """Return int8[B, rows * columns] in the mover's view: 0 empty, 1 an own stone, 2 a stone of the opponent."""
         out = np.empty(self.cells.shape, np.int8)
         own_first_rows(np.ascontiguousarray(self.cells), self.mover, out)
@@ -60,22 +60,22 @@ class Boards(NamedTuple):
 
 
 @compiled
-def own_first_rows(cells: Cells, mover: Cells, out: Cells) -> None:
+def own_first_rows(cells: Int8Array, mover: Int8Array, out: Int8Array) -> None:
     """Write ``Boards.own_first`` into ``out``: stones 1 and 2 are exchanged where player_1 is to move."""
     for b in range(len(cells)):
-        own_first_row(cells[b], wide(mover[b]), out[b])
+        own_first_row(cells[b], int64(mover[b]), out[b])
 
 
 @inlined
-def own_first_row(board: Cells, mover: int, out: Cells) -> None:
+def own_first_row(board: Int8Array, mover: int, out: Int8Array) -> None:
     """Do :func:`own_first_rows` for one position."""
     swaps = -mover
     for cell in range(len(board)):
-        stone = wide(board[cell])
+        stone = int64(board[cell])
         out[cell] = stone ^ ((stone ^ (stone >> 1 | stone << 1)) & 3 & swaps)  # exchanging the bits exchanges 1 and 2
 
 
-def keys(cells: Cells) -> Keys:
+def keys(cells: Int8Array) -> UInt64Array:
     """Return a key for every board, injective in the cells.
 
     The mover is not part of the key: a table over positions has a separate row for each mover, or is read with
@@ -89,11 +89,11 @@ def keys(cells: Cells) -> Keys:
         increases the key. Above that uint64[B, W]: the bits of player_0's stones in W/2 words, then player_1's.
     """
     size = cells.shape[1]
-    if size <= LARGEST_BASE_3:
+    if size <= MAX_CELLS_BASE_3:
         out = np.empty(len(cells), np.uint64)
         _base_3(np.ascontiguousarray(cells), out)
         return out
-    words = _words(size)
+    words = _num_words(size)
     planes = np.zeros((len(cells), 2, words * 32), np.bool_)
     planes[:, 0, :size] = cells == 1
     planes[:, 1, :size] = cells == 2
@@ -101,23 +101,23 @@ def keys(cells: Cells) -> Keys:
     return packed.reshape(len(cells), 8 * words).view("<u8").astype(np.uint64, copy=False)
 
 
-def words_of(game: Game) -> int:
+def num_words(game: Game) -> int:
     """Return the number of 64-bit words of a key: 1 up to 40 cells."""
-    return _words(game.cells)
+    return _num_words(game.cells)
 
 
-def _words(size: int) -> int:
-    return 1 if size <= LARGEST_BASE_3 else 2 * -(-size // 64)
+def _num_words(size: int) -> int:
+    return 1 if size <= MAX_CELLS_BASE_3 else 2 * -(-size // 64)
 
 
 @compiled
-def _base_3(cells: Cells, out: Keys) -> None:
+def _base_3(cells: Int8Array, out: UInt64Array) -> None:
     for b in range(len(cells)):
         out[b] = base_3(cells[b])
 
 
 @inlined
-def base_3(board: Cells) -> np.uint64:
+def base_3(board: Int8Array) -> np.uint64:
     """Return the key of one board of up to 40 cells."""
     key = np.uint64(0)
     for cell in range(len(board) - 1, -1, -1):
@@ -125,24 +125,26 @@ def base_3(board: Cells) -> np.uint64:
     return key
 
 
-def cells_of(key: Keys, game: Game) -> Cells:
+def from_keys(key: UInt64Array, game: Game) -> Int8Array:
     """Return the boards with the given keys, int8[B, rows * columns]: the inverse of :func:`keys`.
 
     Keys of one word may be uint64[B] or uint64[B, 1].
     """
     size = game.cells
     out = np.empty((len(key), size), np.int8)
-    if size <= LARGEST_BASE_3:
+    if size <= MAX_CELLS_BASE_3:
         _digits(np.ascontiguousarray(key).reshape(-1), out)
         return out
-    octets = np.ascontiguousarray(key).astype("<u8", copy=False).view(np.uint8).reshape(len(key), 2, 4 * _words(size))
+    octets = (
+        np.ascontiguousarray(key).astype("<u8", copy=False).view(np.uint8).reshape(len(key), 2, 4 * _num_words(size))
+    )
     planes = np.unpackbits(octets, axis=2, count=size, bitorder="little")
     np.add(planes[:, 0], 2 * planes[:, 1], out=out, casting="unsafe")
     return out
 
 
 @compiled
-def _digits(key: Keys, out: Cells) -> None:
+def _digits(key: UInt64Array, out: Int8Array) -> None:
     for b in range(len(out)):
         rest = key[b]
         for cell in range(out.shape[1]):
@@ -250,9 +252,9 @@ def cell_at(text: str, game: Game) -> int:
     )
 
 
-def line_of(game: Game, cells: Cells, winner: int | None) -> list[int]:
+def parse_move_list(game: Game, cells: Int8Array, winner: int | None) -> list[int]:
     """Return the cells of the winner's lines; none without a winner."""
     if winner in (None, DRAW):
         return []
-    lines = windows(game)
+    lines = winning_lines(game)
     return sorted({int(cell) for cell in lines[(cells[lines] == winner + 1).all(axis=1)].ravel()})

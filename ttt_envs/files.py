@@ -20,11 +20,11 @@ from io import BufferedRandom, BufferedReader
 from pathlib import Path
 from typing import Any
 
-LARGEST = 1 << 30
+MAX_FILE_BYTES = 1 << 30
 """Default maximum size of a JSON file in bytes."""
-DEEPEST = 64
+MAX_JSON_DEPTH = 64
 """Maximum nesting depth of JSON."""
-DIGITS = 40
+MAX_DIGITS = 40
 """Maximum number of digits of an integer in JSON."""
 LOCKED_BYTE = 1 << 30
 """offset of the byte that is locked on Windows, beyond the end of locked files"""
@@ -36,7 +36,7 @@ _STRING = re.compile(r'"(?:[^"\\]|\\.?)*+"?', re.DOTALL)
 # Writing
 
 
-def write_whole(path: Path, write: Any) -> None:
+def write_atomically(path: Path, write: Any) -> None:
     """Write a file atomically: ``write(file)`` fills a temporary file, which then replaces ``path``.
 
     If ``path`` is a link, the link is replaced and its target left alone. The umask of the process sets the
@@ -74,13 +74,13 @@ def _replace(new: Path, old: Path) -> None:
 
 def write_json(path: Path, data: Any) -> None:
     """Write JSON atomically."""
-    write_whole(path, lambda file: file.write(json.dumps(data, indent=2).encode() + b"\n"))
+    write_atomically(path, lambda file: file.write(json.dumps(data, indent=2).encode() + b"\n"))
 
 
-def tidy(folder: Path, names: Iterable[str]) -> None:
+def delete_temporary_files(folder: Path, names: Iterable[str]) -> None:
     """Remove temporary files of the given names left in a folder by killed processes.
 
-    No other process may write there meanwhile: see :func:`held`.
+    No other process may write there meanwhile: see :func:`locked`.
     """
     written = set(names)
     for path in folder.glob("*.tmp"):
@@ -90,7 +90,7 @@ def tidy(folder: Path, names: Iterable[str]) -> None:
 
 
 @contextmanager
-def held(folder: Path) -> Iterator[None]:
+def locked(folder: Path) -> Iterator[None]:
     """Hold an exclusive lock on an existing folder, so that no two processes write in it at once. No file is created.
 
     Windows cannot lock a folder. There, a file beside it is locked, which the system removes when it is closed.
@@ -151,7 +151,7 @@ def lock(descriptor: int, *, wait: bool) -> None:
 # Opening
 
 
-def open_to_read(path: Path, most: int = LARGEST) -> BufferedReader:
+def open_to_read(path: Path, most: int = MAX_FILE_BYTES) -> BufferedReader:
     """Open a regular file for reading.
 
     Args:
@@ -162,7 +162,7 @@ def open_to_read(path: Path, most: int = LARGEST) -> BufferedReader:
         OSError: the file is missing or cannot be opened.
         ValueError: the path is a link, a device, a pipe, a folder, or a larger file.
     """
-    return os.fdopen(_opened(path, os.O_RDONLY, most), "rb")
+    return os.fdopen(_open_regular_file(path, os.O_RDONLY, most), "rb")
 
 
 def open_to_write(path: Path) -> BufferedRandom:
@@ -172,10 +172,10 @@ def open_to_write(path: Path) -> BufferedRandom:
         OSError: the file cannot be opened.
         ValueError: the path is a link, a device, a pipe or a folder.
     """
-    return os.fdopen(_opened(path, os.O_RDWR | os.O_CREAT, None), "r+b")
+    return os.fdopen(_open_regular_file(path, os.O_RDWR | os.O_CREAT, None), "r+b")
 
 
-def read_bounded(path: Path, most: int = LARGEST) -> bytes:
+def read_bounded(path: Path, most: int = MAX_FILE_BYTES) -> bytes:
     """Return all bytes of a regular file; see :func:`open_to_read`."""
     with open_to_read(path, most) as file:
         content = file.read(most + 1)
@@ -184,7 +184,7 @@ def read_bounded(path: Path, most: int = LARGEST) -> bytes:
     return content
 
 
-def _opened(path: Path, flags: int, most: int | None) -> int:
+def _open_regular_file(path: Path, flags: int, most: int | None) -> int:
     """Return the descriptor of a regular file."""
     with suppress(FileNotFoundError):
         _check_kind(path, os.lstat(path))  # before opening, because opening a device may have side effects
@@ -221,7 +221,7 @@ def _no_file(path: Path, kind: str) -> str:
 # JSON
 
 
-def read_json(path: Path, most: int = LARGEST) -> Any:
+def read_json(path: Path, most: int = MAX_FILE_BYTES) -> Any:
     """Return the JSON in a regular file; see :func:`open_to_read` and :func:`parse_json`.
 
     Raises:
@@ -235,7 +235,7 @@ def read_json(path: Path, most: int = LARGEST) -> Any:
         raise ValueError(f"{path} cannot be read: {problem}") from None
 
 
-def parse_json(text: bytes | str, most: int = LARGEST, *, nan: bool = False) -> Any:
+def parse_json(text: bytes | str, most: int = MAX_FILE_BYTES, *, nan: bool = False) -> Any:
     """Parse JSON from an untrusted source.
 
     Args:
@@ -254,19 +254,21 @@ def parse_json(text: bytes | str, most: int = LARGEST, *, nan: bool = False) -> 
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     except json.JSONDecodeError as problem:
-        if _depth(words[: problem.pos]) > DEEPEST:  # the order in which problems are found depends on Python's version
+        if (
+            _depth(words[: problem.pos]) > MAX_JSON_DEPTH
+        ):  # the order in which problems are found depends on Python's version
             raise ValueError("it is nested too deeply") from None
         raise ValueError(f"it is not JSON: {problem.msg} at character {problem.pos + 1}") from None
     except UnicodeDecodeError:
         raise ValueError("it is not JSON: its bytes are not UTF-8") from None
-    if words.count("[") + words.count("{") > DEEPEST and _is_deep(data):
+    if words.count("[") + words.count("{") > MAX_JSON_DEPTH and _is_deep(data):
         raise ValueError("it is nested too deeply")
     return data
 
 
 def _is_deep(data: Any) -> bool:
     level = [data]
-    for _ in range(DEEPEST + 1):
+    for _ in range(MAX_JSON_DEPTH + 1):
         parts = [each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list)]
         if not parts:
             return False
@@ -284,7 +286,7 @@ def _depth(text: str) -> int:
 
 
 def _whole_number(text: str) -> int:
-    if len(text) > DIGITS:
+    if len(text) > MAX_DIGITS:
         raise ValueError(f"it has a number of {len(text)} digits")
     return int(text)
 

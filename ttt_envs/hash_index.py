@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ttt_envs.jit import Integers, Keys, compiled, inlined, wide
+from ttt_envs.jit import Int64Array, UInt64Array, compiled, inlined, int64
 from ttt_envs.rules import splitmix64
 
 
@@ -20,7 +20,7 @@ class KeyIndex:
     """
 
     def __init__(self, words: int) -> None:
-        self.keys: Keys = np.zeros((0, words), np.uint64)
+        self.keys: UInt64Array = np.zeros((0, words), np.uint64)
         self.size = 0
         self._slots = np.full(16, -1)
 
@@ -40,13 +40,13 @@ class KeyIndex:
         self.keys = self.keys[: self.size].copy()
         self._slots = np.full(16, -1)
 
-    def find(self, wanted: Keys) -> Integers:
+    def find(self, wanted: UInt64Array) -> Int64Array:
         """Return int64[B]: the rows of keys uint64[B, words], -1 for unknown keys."""
         out = np.empty(len(wanted), np.int64)
         _find(wanted, self.keys, self._slots, out)
         return out
 
-    def rows(self, wanted: Keys) -> Integers:
+    def rows(self, wanted: UInt64Array) -> Int64Array:
         """Return int64[B]: the rows of keys uint64[B, words], inserting unknown keys; B more must fit."""
         assert self.size + len(wanted) <= len(self.keys)
         out = np.empty(len(wanted), np.int64)
@@ -55,16 +55,16 @@ class KeyIndex:
 
 
 @inlined
-def _slot_of(key: Keys, slots: Integers) -> int:
+def _slot_of(key: UInt64Array, slots: Int64Array) -> int:
     """Return the first slot to probe for a key."""
     mixed = key[0]
     for word in range(1, len(key)):
         mixed = splitmix64(mixed, 0) ^ key[word]
-    return wide(splitmix64(mixed, 0) & np.uint64(len(slots) - 1))
+    return int64(splitmix64(mixed, 0) & np.uint64(len(slots) - 1))
 
 
 @inlined
-def _equal(a: Keys, b: Keys) -> bool:
+def _equal(a: UInt64Array, b: UInt64Array) -> bool:
     for word in range(len(a)):
         if a[word] != b[word]:
             return False
@@ -72,7 +72,7 @@ def _equal(a: Keys, b: Keys) -> bool:
 
 
 @compiled
-def _find(wanted: Keys, row_keys: Keys, slots: Integers, out: Integers) -> None:
+def _find(wanted: UInt64Array, row_keys: UInt64Array, slots: Int64Array, out: Int64Array) -> None:
     for b in range(len(wanted)):
         slot = _slot_of(wanted[b], slots)
         while slots[slot] >= 0 and not _equal(row_keys[slots[slot]], wanted[b]):
@@ -81,7 +81,7 @@ def _find(wanted: Keys, row_keys: Keys, slots: Integers, out: Integers) -> None:
 
 
 @compiled
-def _insert(wanted: Keys, row_keys: Keys, slots: Integers, size: int, out: Integers) -> int:
+def _insert(wanted: UInt64Array, row_keys: UInt64Array, slots: Int64Array, size: int, out: Int64Array) -> int:
     for b in range(len(wanted)):
         slot = _slot_of(wanted[b], slots)
         while slots[slot] >= 0 and not _equal(row_keys[slots[slot]], wanted[b]):
@@ -96,7 +96,7 @@ def _insert(wanted: Keys, row_keys: Keys, slots: Integers, size: int, out: Integ
 
 
 @compiled
-def _reinsert(row_keys: Keys, size: int, slots: Integers) -> None:
+def _reinsert(row_keys: UInt64Array, size: int, slots: Int64Array) -> None:
     for row in range(size):
         slot = _slot_of(row_keys[row], slots)
         while slots[slot] >= 0:

@@ -23,11 +23,11 @@ from numpy.typing import NDArray
 
 from ttt_envs.package_conflicts import PACKAGES
 
-Cells = NDArray[np.int8]
-Flags = NDArray[np.bool_]
-Integers = NDArray[np.int64]
-Keys = NDArray[np.uint64]
-Reals = NDArray[np.float64]
+Int8Array = NDArray[np.int8]
+BoolArray = NDArray[np.bool_]
+Int64Array = NDArray[np.int64]
+UInt64Array = NDArray[np.uint64]
+Float64Array = NDArray[np.float64]
 Parameters = tuple[int, int, int, float, int, int, int]
 """``Game.parameters``"""
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -220,7 +220,7 @@ def inlined_public(function: Function) -> Function:
     return kernel(function, interpretable=True, forceinline=True)
 
 
-wide = cast(Callable[[Any], int], np.int64)
+int64 = cast(Callable[[Any], int], np.int64)
 """in kernels: converts to int64, so that callees are compiled for one integer type only"""
-stone_of = cast(Callable[[Any], int], np.int8)
+int8 = cast(Callable[[Any], int], np.int8)
 """in kernels: converts to int8, the type of cells"""

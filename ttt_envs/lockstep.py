@@ -11,9 +11,9 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from ttt_envs import step_kernels
-from ttt_envs.bits import LARGEST_IN_BITS
+from ttt_envs.bits import MAX_CELLS_IN_BITS
 from ttt_envs.boards import Boards, check_opening, from_text
-from ttt_envs.jit import Cells, Flags, Integers, Keys, Reals
+from ttt_envs.jit import BoolArray, Float64Array, Int8Array, Int64Array, UInt64Array
 from ttt_envs.policy import ActsInGames, PlaysUniformly, Policy, act_in_episodes
 from ttt_envs.rules import (
     NOT_OVER,
@@ -22,11 +22,19 @@ from ttt_envs.rules import (
     Position,
     action_index,
     chance_outcomes,
-    occupied,
-    packed,
+    occupied_message,
+    to_kernel_args,
 )
 from ttt_envs.specs import make_policy
-from ttt_envs.step_kernels import BOTH_SEATS, BY_ACT, GAMES_OVER, NO_GAME, NOBODY, THESE_GAMES, UNIFORM
+from ttt_envs.step_kernels import (
+    BOTH_SEATS,
+    REPLY_NONE,
+    REPLY_POLICY,
+    REPLY_RANDOM,
+    RESET_FINISHED,
+    RESET_GIVEN,
+    RESET_NONE,
+)
 from ttt_envs.symmetry import symmetries
 
 SeatChoice = Literal["first", "second", "random", "alternate"]
@@ -54,7 +62,9 @@ def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
         raise ValueError(f"{name}={value!r} is not known: choose {', '.join(map(repr, choices))}")
 
 
-def beginning(game: Game, options: Mapping[str, Any] | None, both: bool) -> tuple[Position | None, int | None]:
+def parse_reset_options(
+    game: Game, options: Mapping[str, Any] | None, both: bool
+) -> tuple[Position | None, int | None]:
     """Return the position and the caller's seat from the options of a reset; None for each that is missing.
 
     Args:
@@ -98,25 +108,25 @@ def check_restored(cloned: Game, game: Game, has_luck: bool, seed: object) -> No
         )
 
 
-class Shown(NamedTuple):
+class StepOutput(NamedTuple):
     """Output of a step."""
 
-    planes: Cells
+    planes: Int8Array
     """int8[B, 2, cells]: own stones, then the opponent's stones"""
-    mask: Cells
+    mask: Int8Array
     """int8[B, cells]: legal actions; all ones in a finished game, because an empty mask would make masked distributions
     uniform over illegal actions"""
-    rewards: Reals
+    rewards: Float64Array
     """float64[B], rewards of the player ``Lockstep.seat``"""
-    terminated: Flags
+    terminated: BoolArray
     """bool[B]"""
-    truncated: Flags
+    truncated: BoolArray
     """bool[B]"""
-    words: tuple[Keys, Keys]
+    words: tuple[UInt64Array, UInt64Array]
     """the memory of planes and mask as uint64, because kernels write eight bytes at once"""
 
     @classmethod
-    def empty(cls, count: int, cells: int) -> Shown:
+    def empty(cls, count: int, cells: int) -> StepOutput:
         """Allocate uninitialised arrays."""
         planes, mask = np.empty((count * 2 * cells + 7) // 8, np.uint64), np.empty((count * cells + 7) // 8, np.uint64)
         return cls(
@@ -129,13 +139,13 @@ class Shown(NamedTuple):
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _shown, tuple(self[:5])  # planes and mask share the memory of `words`, in copies too
+        return _rebuild_step_output, tuple(self[:5])  # planes and mask share the memory of `words`, in copies too
 
 
-def _shown(*arrays: np.ndarray[Any, Any]) -> Shown:
+def _rebuild_step_output(*arrays: np.ndarray[Any, Any]) -> StepOutput:
     """Copy these arrays into newly allocated memory."""
-    out = Shown.empty(*arrays[1].shape)
-    for name, array in zip(Shown._fields, arrays, strict=False):
+    out = StepOutput.empty(*arrays[1].shape)
+    for name, array in zip(StepOutput._fields, arrays, strict=False):
         getattr(out, name)[...] = array
     return out
 
@@ -169,19 +179,22 @@ class Lockstep:
         self.opponent = None if opponent == SELF else make_policy(opponent, game)
         self.permutations = symmetries(game, "all" if symmetry == "random" else "none")
         if self.opponent is None:
-            self._replies = NOBODY
+            self._replies = REPLY_NONE
         else:
             uniform = isinstance(self.opponent, PlaysUniformly) and self.opponent.plays_uniformly
-            self._replies = UNIFORM if uniform else BY_ACT
+            self._replies = REPLY_RANDOM if uniform else REPLY_POLICY
         playing: Policy | ActsInGames | None = self.opponent
         self._in_games = playing if isinstance(playing, ActsInGames) else None
         seats = BOTH_SEATS if self.opponent is None else _SEATS.index(seat)
         self._settings = np.concatenate(
-            [np.array([count, seats, get_args(IllegalAction).index(illegal_action), self._replies]), packed(game)]
+            [
+                np.array([count, seats, get_args(IllegalAction).index(illegal_action), self._replies]),
+                to_kernel_args(game),
+            ]
         )
         # Few arrays: each argument costs the caller of a kernel as much as a move on a small board.
         self._rows = np.zeros((step_kernels.ROWS, step_kernels.stride(count)), np.int64)
-        self._cells = np.zeros(0 if game.cells <= LARGEST_IN_BITS else (count, game.cells), np.int8)
+        self._cells = np.zeros(0 if game.cells <= MAX_CELLS_IN_BITS else (count, game.cells), np.int8)
         self._words = np.empty(count * 2 * game.cells // 64 + 1, np.uint64)
         self._waiting = np.empty(count, np.int64)
         self._count = count
@@ -189,7 +202,7 @@ class Lockstep:
         self._unseen = (np.empty(0, np.uint64), np.empty(0, np.uint64), np.empty(0), flags, flags)
         self._name_rows()
         self.outcome[:] = NOT_OVER
-        self._rows[step_kernels.OVER] = 1
+        self._rows[step_kernels.DONE] = 1
         self.episode[:] = -1
 
     def _name_rows(self) -> None:
@@ -198,14 +211,14 @@ class Lockstep:
         rows = self._rows[:, :count]
         self.mover, self.seat, self.outcome = (
             rows[step_kernels.MOVER],
-            rows[step_kernels.SEAT_OF],
+            rows[step_kernels.SEAT],
             rows[step_kernels.OUTCOME],
         )
         self.stones, self.episode = rows[step_kernels.STONES], rows[step_kernels.EPISODE]
-        self.symmetry, self.illegal = rows[step_kernels.IMAGE], rows[step_kernels.ILLEGALS]
+        self.symmetry, self.illegal = rows[step_kernels.SYMMETRY], rows[step_kernels.NUM_ILLEGAL]
         chance = self._rows.view(np.uint64)[:, :count]
-        self.keys, self.luck = chance[step_kernels.KEY], chance[step_kernels.LUCK]
-        self.numbers = rows[: step_kernels.OVER + 1, 0]  # the rows of told() and OVER of game 0, without a copy
+        self.keys, self.luck = chance[step_kernels.KEY], chance[step_kernels.EPISODE_KEY]
+        self.numbers = rows[: step_kernels.DONE + 1, 0]  # the rows of told() and OVER of game 0, without a copy
         self._fixed = (self._settings, self._cells, self._rows, self._words, self.permutations)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -213,30 +226,30 @@ class Lockstep:
         self._name_rows()
 
     @property
-    def over(self) -> Flags:
+    def over(self) -> BoolArray:
         """bool[B], a copy: the end of the game has been shown, and the game must be reset."""
-        over: Flags = self._rows[step_kernels.OVER, : self._count] != 0
+        over: BoolArray = self._rows[step_kernels.DONE, : self._count] != 0
         return over
 
-    def end(self, rows: Flags) -> None:
+    def end(self, rows: BoolArray) -> None:
         """Mark the games where ``rows`` bool[B] is true as over, so that they must be reset; outcomes do not change."""
-        self._rows[step_kernels.OVER, : self._count][rows] = 1
+        self._rows[step_kernels.DONE, : self._count][rows] = 1
 
-    def boards(self, rows: Integers | None = None) -> Boards:
+    def boards(self, rows: Int64Array | None = None) -> Boards:
         """Return the positions of the games ``rows`` int64[R], by default all, as copies."""
         if rows is None:
             rows = np.arange(len(self.mover))
         out = Boards(np.empty((len(rows), self.game.cells), np.int8), np.empty(len(rows), np.int8))
-        step_kernels.read(rows, self._cells, self._rows, *out)
+        step_kernels.read_boards(rows, self._cells, self._rows, *out)
         return out
 
-    def seed(self, rows: Integers, keys: Keys) -> None:
+    def seed(self, rows: Int64Array, keys: UInt64Array) -> None:
         """Set the 64-bit seed keys of the games ``rows``; their next episode is number 0."""
         self.keys[rows] = keys
         self.episode[rows] = -1
 
     def begin(
-        self, rows: Integers, position: Position | None = None, seat: int | None = None, out: Shown | None = None
+        self, rows: Int64Array, position: Position | None = None, seat: int | None = None, out: StepOutput | None = None
     ) -> None:
         """Begin the next episode in the games ``rows``, including the opponent's opening moves.
 
@@ -248,21 +261,21 @@ class Lockstep:
         """
         unseen = self._unseen
         shown = unseen if out is None else (*out.words, *unseen[2:])
-        _call_step(*self._fixed, rows, THESE_GAMES, *shown)
+        _call_step(*self._fixed, rows, RESET_GIVEN, *shown)
         placed = position is not None or seat is not None
         if placed:
             cells, mover = position or Position(np.zeros(self.game.cells, np.int8), 0)
-            step_kernels.write(rows, np.tile(cells, (len(rows), 1)), self._cells, self._rows)
+            step_kernels.write_boards(rows, np.tile(cells, (len(rows), 1)), self._cells, self._rows)
             self.mover[rows] = mover
             self.outcome[rows] = NOT_OVER
             if seat is not None:
                 self.seat[rows] = seat
-        if self._replies == BY_ACT or (placed and self.opponent is not None):
+        if self._replies == REPLY_POLICY or (placed and self.opponent is not None):
             self._reply()
-        if out is not None and (placed or self._replies == BY_ACT):
+        if out is not None and (placed or self._replies == REPLY_POLICY):
             self.observe(out)
 
-    def step(self, actions: Integers, begin_over: bool, out: Shown) -> int:
+    def step(self, actions: Int64Array, begin_over: bool, out: StepOutput) -> int:
         """Make the caller's move in every game, let the opponent reply, and write the resulting state.
 
         Args:
@@ -278,10 +291,10 @@ class Lockstep:
             ValueError: an action is not a cell, or is illegal with ``illegal_action="raise"``; no game has changed.
         """
         shown = (*out.words, out.rewards, out.terminated, out.truncated)
-        status: int = _call_step(*self._fixed, actions, GAMES_OVER if begin_over else NO_GAME, *shown)
+        status: int = _call_step(*self._fixed, actions, RESET_FINISHED if begin_over else RESET_NONE, *shown)
         if status < 0:
             self._refuse(-1 - status, int(actions[-1 - status]))
-        if self._replies == BY_ACT:
+        if self._replies == REPLY_POLICY:
             self._reply()
             status = _call_settle(*self._fixed, *shown)
         return status
@@ -290,7 +303,7 @@ class Lockstep:
         """Let an opponent with its own ``act`` move, until the caller is to move in every game."""
         assert self.opponent is not None
         while True:
-            rows = self._waiting[: step_kernels.waiting(self._count, self._rows, self._waiting)]
+            rows = self._waiting[: step_kernels.games_to_reply(self._count, self._rows, self._waiting)]
             if not len(rows):
                 return
             boards = self.boards(rows)
@@ -303,23 +316,23 @@ class Lockstep:
             if refused >= 0:
                 raise ValueError(f"the opponent {self.opponent} moved to a cell that is not empty: it is at fault")
 
-    def observe(self, out: Shown) -> None:
+    def observe(self, out: StepOutput) -> None:
         """Write ``planes`` and ``mask``."""
         _call_show(*self._fixed, *out.words)
 
-    def shown(self) -> Shown:
+    def shown(self) -> StepOutput:
         """Return ``planes`` and ``mask`` in new arrays; the other fields are not written."""
-        out = Shown.empty(len(self.mover), self.game.cells)
+        out = StepOutput.empty(len(self.mover), self.game.cells)
         self.observe(out)
         return out
 
-    def seen(self, row: int, cells: Cells) -> Cells:
+    def seen(self, row: int, cells: Int8Array) -> Int8Array:
         """Return a board int8[rows * columns] in the view of the caller of game ``row``."""
         return np.asarray(cells[self.permutations[self.symmetry[row]]])
 
-    def told(self) -> Integers:
+    def infos(self) -> Int64Array:
         """Return int64[4, B], a copy: mover, seat, outcome and winner (-1 for none) of each game."""
-        return self._rows[: step_kernels.TOLD, : self._count].copy()
+        return self._rows[: step_kernels.INFO_ROWS, : self._count].copy()
 
     def words(self, row: int) -> str | None:
         """Return a text for the outcome of game ``row``, None while it is in progress."""
@@ -351,7 +364,7 @@ class Lockstep:
             **{name: getattr(self, name).copy() for name in names},
         }
 
-    def restore(self, state: dict[str, Any], keys: Keys | None) -> None:
+    def restore(self, state: dict[str, Any], keys: UInt64Array | None) -> None:
         """Restore a state from :meth:`clone`; with ``keys``, random numbers come from these keys from now on.
 
         Raises:
@@ -363,14 +376,14 @@ class Lockstep:
             raise ValueError(f"a state of {len(state['cells'])} games does not fit {count}")
         for name in self._SMALL + self._WHOLE + (self._LUCK if "luck" in state else ()):
             getattr(self, name)[...] = state[name]
-        self._rows[step_kernels.OVER, :count] = state["over"]
+        self._rows[step_kernels.DONE, :count] = state["over"]
         cells = np.empty((count, self.game.cells), np.int8)
         cells[...] = state["cells"]
-        step_kernels.write(np.arange(count), cells, self._cells, self._rows)
+        step_kernels.write_boards(np.arange(count), cells, self._cells, self._rows)
         if keys is not None:
             self.seed(np.arange(count), keys)
             self.episode += 1
-            step_kernels.luck_of(count, self._rows)
+            step_kernels.update_episode_keys(count, self._rows)
 
     def _refuse(self, row: int, action: int) -> None:
         try:
@@ -378,11 +391,11 @@ class Lockstep:
         except ValueError as problem:
             message = str(problem)
         else:
-            message = occupied(self.game, self.seen(row, self.position(row).cells), action)
+            message = occupied_message(self.game, self.seen(row, self.position(row).cells), action)
         raise ValueError(f"game {row}: {message}" if len(self.mover) > 1 else message)
 
 
 # mypy cannot count arguments after two starred tuples
 _call_step: Callable[..., int] = step_kernels.step
-_call_settle: Callable[..., int] = step_kernels.settle
-_call_show: Callable[..., None] = step_kernels.show
+_call_settle: Callable[..., int] = step_kernels.finish_step
+_call_show: Callable[..., None] = step_kernels.write_observations

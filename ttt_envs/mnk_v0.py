@@ -30,23 +30,23 @@ from pettingzoo import AECEnv
 from pettingzoo.utils.env_logger import EnvLogger
 
 from ttt_envs import render as drawing
-from ttt_envs.jit import Cells, Integers, compiled, wide
+from ttt_envs.jit import Int8Array, Int64Array, compiled, int64
 from ttt_envs.lockstep import OUTCOMES, WINNERS, Symmetry, check_choice, check_restored
 from ttt_envs.rules import (
     ILLEGAL,
     NOT_OVER,
-    SYMMETRY,
+    STREAM_SYMMETRY,
     ChanceOutcome,
     Game,
     Position,
     action_index,
     chance_outcomes,
-    key_of,
-    packed,
+    draw_key,
+    from_kernel_args,
     play,
     splitmix64,
+    to_kernel_args,
     uniform,
-    unpacked,
 )
 from ttt_envs.step_kernels import FORFEIT
 from ttt_envs.symmetry import symmetries
@@ -162,7 +162,7 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         # array, so that a reset is one copy.
         size = self._size = self.game.cells
         self._memory = np.zeros(6 * size, np.int8)
-        self._numbers = np.concatenate([np.array([0, 0, -1, 0]), packed(self.game)])
+        self._numbers = np.concatenate([np.array([0, 0, -1, 0]), to_kernel_args(self.game)])
         self._name_views()
         self._mask.fill(1)
         self._no_mask = np.zeros(size, np.int8)
@@ -206,7 +206,7 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
         """Begin the next episode, or with ``seed`` the first of that seed. ``options`` are ignored."""
         if seed is not None or not self._seeded:
-            self._key[0] = key_of(seeding.np_random(seed)[0])
+            self._key[0] = draw_key(seeding.np_random(seed)[0])
             self._numbers[_EPISODE] = -1
             self._seeded = True
         numbers = self._numbers
@@ -214,7 +214,7 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         numbers[_EPISODE] += 1
         if self._permutations is not None:
             luck = np.uint64(splitmix64(self._key[0], numbers[_EPISODE]))
-            self._symmetry = int(uniform(luck, SYMMETRY, 0) * len(self._permutations))
+            self._symmetry = int(uniform(luck, STREAM_SYMMETRY, 0) * len(self._permutations))
         self._memory[:] = self._start
         self._mover = 0
         self._last = None
@@ -456,7 +456,7 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
             self._key[:] = state["_key"]
             self._numbers[_EPISODE] = state["_episode"]
         else:
-            self._key[0] = key_of(seeding.np_random(seed)[0])
+            self._key[0] = draw_key(seeding.np_random(seed)[0])
             self._numbers[_EPISODE] = 0
         self._has_reset = self._seeded = True
         self._quick = type(self).observe is raw_env.observe
@@ -486,7 +486,7 @@ _REFUSED = 5
 
 
 @compiled
-def _turn(memory: Cells, numbers: Integers, cell: int, shown: int) -> int:
+def _turn(memory: Int8Array, numbers: Int64Array, cell: int, shown: int) -> int:
     """Apply ``rules.play``, and write the stone into the mask and both players' views, on cell ``shown``.
 
     Returns:
@@ -495,14 +495,14 @@ def _turn(memory: Cells, numbers: Integers, cell: int, shown: int) -> int:
     size = len(memory) // 6
     mover, stones = numbers[_MOVER], numbers[_STONES]
     luck = splitmix64(numbers.view(np.uint64)[_KEY], numbers[_EPISODE])
-    outcome, after = play(memory[:size], mover, cell, stones, luck, unpacked(numbers[_GAME:]))
+    outcome, after = play(memory[:size], mover, cell, stones, luck, from_kernel_args(numbers[_GAME:]))
     if outcome == ILLEGAL:
         return _REFUSED
     numbers[_MOVER], numbers[_STONES] = after, stones + 1
     memory[size + shown] = 0
     memory[2 * size + mover * 2 * size + 2 * shown] = 1  # plane 0 of the mover's view
     memory[2 * size + (1 - mover) * 2 * size + 2 * shown + 1] = 1  # plane 1 of the other's view
-    return wide(after if outcome == NOT_OVER else 2 + outcome)
+    return int64(after if outcome == NOT_OVER else 2 + outcome)
 
 
 def env(**kwargs: Any) -> raw_env:

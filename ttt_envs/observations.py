@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from gymnasium import spaces
 
-from ttt_envs.jit import Cells
+from ttt_envs.jit import Int8Array
 from ttt_envs.lockstep import check_choice
 from ttt_envs.rules import Game
 
@@ -34,7 +34,7 @@ class Views:
             both: dict[str, spaces.Space[Any]] = {"observation": planes, "action_mask": mask}
             self.observation_space = spaces.Dict(both) if observation == "dict" else planes
 
-    def show(self, planes: Cells, mask: Cells) -> Any:
+    def show(self, planes: Int8Array, mask: Int8Array) -> Any:
         """Return the batched observation; it shares no memory with ``mask``."""
         count = len(planes)
         shown: np.ndarray[Any, Any]

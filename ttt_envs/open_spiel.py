@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ttt_envs.boards import Boards, to_text
-from ttt_envs.rules import Game, Position, windows
+from ttt_envs.rules import Game, Position, winning_lines
 
 if TYPE_CHECKING:
     import pyspiel  # an optional dependency
@@ -95,7 +95,7 @@ def _history(game: Game, position: Position) -> list[int]:
     stones = [np.flatnonzero(cells == stone).tolist() for stone in (1, 2)]
     first, second = map(len, stones)
     last = 1 - (first + second) % 2  # the player of the last stone, who remains the mover after the end
-    lines = windows(game)
+    lines = winning_lines(game)
     own, others = (lines[(cells[lines] == stone).all(axis=1)] for stone in (last + 1, 2 - last))
     over = len(own) > 0 or first + second == game.cells
     ends = np.flatnonzero(np.bincount(own.ravel(), minlength=game.cells) == len(own)).tolist() if len(own) else []

@@ -17,7 +17,7 @@ MARKER = b"__ttt_envs__ = True"
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def hidden_by(package: str) -> str | None:
+def shadowed_by(package: str) -> str | None:
     """Return a sentence on which folder, file or distribution shadows a package, and the remedy; None if none does.
 
     Args:
@@ -90,7 +90,7 @@ def check_package(package: str) -> None:
     Raises:
         ValueError: it is one of ``PACKAGES``, and a folder or distribution shadows it or has overwritten it.
     """
-    problem = hidden_by(package)
+    problem = shadowed_by(package)
     if problem:
         raise ValueError(problem)
 

@@ -32,7 +32,7 @@ Result = TypeVar("Result")
 Block = Sequence[Any]
 """the arguments of one call"""
 
-TRIES = 3
+MAX_ATTEMPTS = 3
 """Maximum number of consecutive worker deaths, without a finished block in between."""
 TASK_S = 0.5
 """Maximum duration in seconds of a task on a cluster that groups short blocks."""
@@ -62,7 +62,7 @@ def check_jobs(jobs: Jobs) -> None:
         raise ValueError(f"jobs={jobs} is more than a machine can have: choose {MAX_JOBS} or fewer processes")
 
 
-def do_blocks(
+def map_blocks(
     function: Callable[..., Result], blocks: Iterable[Block], jobs: Jobs = 1
 ) -> Generator[tuple[int, Result], None, None]:
     """Run blocks of work in parallel, and yield each result as soon as it is available.
@@ -89,8 +89,8 @@ def do_blocks(
     return _on_cores(function, numbered, jobs)
 
 
-def in_order(results: Iterable[tuple[int, Result]]) -> Iterator[Result]:
-    """Yield the results of :func:`do_blocks` in the order of blocks, each once all earlier ones are done."""
+def results_in_order(results: Iterable[tuple[int, Result]]) -> Iterator[Result]:
+    """Yield the results of :func:`map_blocks` in the order of blocks, each once all earlier ones are done."""
     early: dict[int, Result] = {}
     wanted = 0
     for number, result in results:
@@ -100,13 +100,13 @@ def in_order(results: Iterable[tuple[int, Result]]) -> Iterator[Result]:
             wanted += 1
 
 
-def _numbered(function: Callable[..., Result], number: int, block: Block) -> tuple[int, Result]:
+def _with_number(function: Callable[..., Result], number: int, block: Block) -> tuple[int, Result]:
     return number, function(*block)
 
 
-def _died(problem: BaseException) -> ValueError:
+def _worker_died_error(problem: BaseException) -> ValueError:
     return ValueError(
-        f"workers died {TRIES} times before they had done a block, killed or out of memory "
+        f"workers died {MAX_ATTEMPTS} times before they had done a block, killed or out of memory "
         f"({type(problem).__name__}): choose fewer jobs, or give them more memory"
     )
 
@@ -197,7 +197,7 @@ def _on_cores(
             if not wanted:
                 return
             under_way[number] = block
-            yield delayed(_numbered)(function, number, block)
+            yield delayed(_with_number)(function, number, block)
 
     # loky replaces a worker whose memory has grown, and warns; the replacement is harmless
     warnings.filterwarnings("ignore", "A worker stopped while some jobs were given", UserWarning)
@@ -223,8 +223,8 @@ def _on_cores(
             raise
         except BrokenProcessPool as problem:
             deaths += 1
-            if deaths == TRIES:
-                raise _died(problem) from None
+            if deaths == MAX_ATTEMPTS:
+                raise _worker_died_error(problem) from None
         except PicklingError as problem:
             raise _stays_here(problem) from None
         finally:
@@ -239,7 +239,7 @@ def _on_cores(
 
 
 def connect(cluster: Cluster) -> bool:
-    """Connect to a cluster, for several calls of :func:`do_blocks`; the connection lasts until this process exits.
+    """Connect to a cluster, for several calls of :func:`map_blocks`; the connection lasts until this process exits.
 
     Returns:
         Whether this call made the connection.
@@ -294,16 +294,16 @@ def _on_cluster(
     begun_here = connect(cluster)
     import ray
 
-    task: Any = ray.remote(num_cpus=1, max_retries=TRIES)(_shared)
+    task: Any = ray.remote(num_cpus=1, max_retries=MAX_ATTEMPTS)(_shared)
     under_way: dict[Any, list[int]] = {}
     together = 1
     try:
-        shared = _handed(ray.put, function)
+        shared = _ray_get(ray.put, function)
         cpus: float = ray.cluster_resources().get("CPU", 1)  # type: ignore[no-untyped-call]
         at_once = max(2, int(2 * cpus))
         while True:
             while len(under_way) < at_once and (some := list(itertools.islice(numbered, together))):
-                begun = _handed(task.remote, shared, [block for _, block in some])
+                begun = _ray_get(task.remote, shared, [block for _, block in some])
                 under_way[begun] = [number for number, _ in some]
             if not under_way:
                 return
@@ -315,7 +315,7 @@ def _on_cluster(
                 except ray.exceptions.RayTaskError as problem:  # re-raise the function's own exception
                     raise problem.cause from None
                 except (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError) as problem:
-                    raise _died(problem) from None
+                    raise _worker_died_error(problem) from None
                 except ray.exceptions.RayError as problem:
                     raise ValueError(f"the cluster at {cluster.address!r} failed: {type(problem).__name__}") from None
                 together = max(1, min(2 * together, int(TASK_S * len(numbers) / max(seconds, 1e-9))))
@@ -328,7 +328,7 @@ def _on_cluster(
             ray.shutdown()
 
 
-def _handed(hand: Callable[..., Any], *what: object) -> Any:
+def _ray_get(hand: Callable[..., Any], *what: object) -> Any:
     """Submit to Ray, with a clear error for work that cannot be pickled."""
     try:
         return hand(*what)

@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttt_envs.boards import Boards
-from ttt_envs.jit import Integers, Keys, Reals, compiled
-from ttt_envs.rules import OPPONENT, uniforms
+from ttt_envs.jit import Float64Array, Int64Array, UInt64Array, compiled
+from ttt_envs.rules import STREAM_OPPONENT, uniforms
 
 
 class Uniforms(Protocol):
     """The part of ``numpy.random.Generator`` needed for sampling; every generator has it."""
 
-    def random(self, size: int, /) -> Reals:
+    def random(self, size: int, /) -> Float64Array:
         """Return float64[size], uniform in [0, 1)."""
         ...
 
@@ -36,7 +36,7 @@ class Policy(Protocol):
         """Whether ``probabilities`` is a function of the boards alone; may be a class attribute."""
         ...
 
-    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, rows * columns]: a distribution over legal moves for each position; rows sum to 1.
 
         A policy that is not pure needs ``rng``.
@@ -48,7 +48,7 @@ class Policy(Protocol):
 class ActsFast(Protocol):
     """A policy with a faster way to sample moves than from its probabilities; :func:`act` uses it."""
 
-    def act(self, boards: Boards, rng: Uniforms) -> Integers:
+    def act(self, boards: Boards, rng: Uniforms) -> Int64Array:
         """Sample int64[B] from the distribution of ``probabilities``, with exactly one ``rng.random(B)``."""
         ...
 
@@ -57,7 +57,7 @@ class ActsFast(Protocol):
 class ActsInGames(Protocol):
     """An opponent whose play depends on the game number."""
 
-    def act_in_games(self, boards: Boards, games: Integers, luck: Keys, plies: Integers) -> Integers:
+    def act_in_games(self, boards: Boards, games: Int64Array, luck: UInt64Array, plies: Int64Array) -> Int64Array:
         """Return int64[B]: a move in each game, given its number, ``luck`` uint64[B] and ``plies`` stones so far."""
         ...
 
@@ -77,8 +77,8 @@ class Symmetric(Protocol):
     """A pure policy that declares whether it is equivariant under board symmetries; undeclared means it is not.
 
     Its probabilities for a position transformed by a symmetry of the board (``symmetry.symmetries``) are the
-    transformed probabilities of the position, within :data:`SAME`. Exact evaluation relies on this and evaluates one of
-    eight symmetric positions; ``images.check_symmetric`` tests it.
+    transformed probabilities of the position, within :data:`SHARE_TOLERANCE`. Exact evaluation relies on this and
+    evaluates one of eight symmetric positions; ``images.check_symmetric`` tests it.
     """
 
     @property
@@ -92,7 +92,7 @@ class ColourBlind(Protocol):
     """A pure policy that declares whether it depends only on own and opponent stones, not on the first player.
 
     For two reachable positions that differ only by exchanged stones and mover, its probabilities are the same, within
-    :data:`SAME`. ``images.check_colour_blind`` tests it.
+    :data:`SHARE_TOLERANCE`. ``images.check_colour_blind`` tests it.
     """
 
     @property
@@ -105,20 +105,20 @@ class ColourBlind(Protocol):
 class Values(Protocol):
     """A policy with value estimates: expected results, from -1 (loss) to 1 (win)."""
 
-    def values(self, boards: Boards) -> Reals:
+    def values(self, boards: Boards) -> Float64Array:
         """Return float64[B], for the mover."""
         ...
 
-    def action_values(self, boards: Boards) -> Reals:
+    def action_values(self, boards: Boards) -> Float64Array:
         """Return float64[B, rows * columns], for the mover, NaN where illegal."""
         ...
 
 
 @runtime_checkable
-class Judge(Values, Protocol):
+class Evaluator(Values, Protocol):
     """A policy that guides searches: one evaluation gives both priors and values."""
 
-    def judge(self, boards: Boards) -> tuple[NDArray[np.float32], Reals]:
+    def judge(self, boards: Boards) -> tuple[NDArray[np.float32], Float64Array]:
         """Evaluate positions.
 
         Returns:
@@ -129,18 +129,18 @@ class Judge(Values, Protocol):
 
 
 @runtime_checkable
-class Thinker(Judge, Protocol):
-    """A :class:`Judge` with its own kernel that runs the simulations of a search."""
+class FusedEvaluator(Evaluator, Protocol):
+    """A :class:`Evaluator` with its own kernel that runs the simulations of a search."""
 
-    def think(self, wanted: Integers, rule: Any, forest: Any) -> None:
+    def run_simulations(self, wanted: Int64Array, rule: Any, forest: Any) -> None:
         """Run simulations in B trees, one tree after another.
 
         The resulting trees are bit-identical to those of a search that calls :meth:`judge` on the reached positions.
 
         Args:
-            wanted: int64[S, B], for each simulation the argument of :func:`baselines.mcts.puct.go_down`.
-            rule: parameters of action selection, a :class:`baselines.mcts.Rule`.
-            forest: the trees, a :class:`baselines.mcts.Forest`, written.
+            wanted: int64[S, B], for each simulation the argument of :func:`baselines.mcts.puct.simulate`.
+            rule: parameters of action selection, a :class:`baselines.mcts.SelectionParams`.
+            forest: the trees, a :class:`baselines.mcts.SearchBatch`, written.
         """
         ...
 
@@ -157,26 +157,26 @@ class Forfeit(ValueError):  # noqa: N818  # the end of a game, which a match cou
             ``act`` is called again.
     """
 
-    def __init__(self, reason: str, actions: Integers | None = None) -> None:
-        words = " ".join(reason.split())[:LONGEST_REASON] or "no reason was given"
+    def __init__(self, reason: str, actions: Int64Array | None = None) -> None:
+        words = " ".join(reason.split())[:MAX_REASON_LENGTH] or "no reason was given"
         super().__init__(words if words.isprintable() else ascii(words)[1:-1])
         self.actions = np.zeros(0, np.int64) if actions is None else actions
 
 
-LONGEST_REASON = 1000
+MAX_REASON_LENGTH = 1000
 """Maximum number of letters of a reason; the rest is cut."""
 
 
 class Player(Protocol):
     """A player with memory between its moves: tree reuse, clocks, pondering."""
 
-    def begin(self, slots: Integers) -> None:
+    def begin(self, slots: Int64Array) -> None:
         """Start new games in ``slots`` int64[B]."""
         ...
 
     def act(
-        self, boards: Boards, slots: Integers, rng: np.random.Generator, time_left: Reals | None = None
-    ) -> Integers:
+        self, boards: Boards, slots: Int64Array, rng: np.random.Generator, time_left: Float64Array | None = None
+    ) -> Int64Array:
         """Return int64[B]: a move in each of the games ``slots``, with ``time_left`` float64[B] seconds on the clocks.
 
         Raises:
@@ -203,7 +203,7 @@ class HasPlayer(Protocol):
         ...
 
 
-SAME = 1e-9
+SHARE_TOLERANCE = 1e-9
 """Maximum difference of probabilities that count as equal, for :class:`Symmetric` and :class:`ColourBlind`."""
 
 
@@ -220,19 +220,19 @@ def is_colour_blind(policy: Policy) -> bool:
 # ---------------------------------------------------------------------------------------------------------------------
 # Sampling moves
 
-TIE = 1e-9
+VALUE_TOLERANCE = 1e-9
 """Maximum difference of values that count as equal, where they were computed in different ways."""
 
 
-def best_shares(values: Reals, tie: float = 0.0) -> Reals:
+def best_shares(values: Float64Array, tie: float = 0.0) -> Float64Array:
     """Return float64[B, cells]: equal shares for moves within ``tie`` of the best; ``values`` are NaN where illegal."""
     best = values >= np.nanmax(values, axis=1, keepdims=True) - tie
-    shares: Reals = best / best.sum(axis=1, keepdims=True)
+    shares: Float64Array = best / best.sum(axis=1, keepdims=True)
     return shares
 
 
 @compiled
-def _sample(probabilities: Reals, u: Reals, out: Integers) -> None:
+def _sample(probabilities: Float64Array, u: Float64Array, out: Int64Array) -> None:
     for b in range(len(probabilities)):
         rest = u[b]
         chosen = -1
@@ -246,7 +246,7 @@ def _sample(probabilities: Reals, u: Reals, out: Integers) -> None:
         out[b] = chosen
 
 
-def sample(probabilities: Reals, u: Reals) -> Integers:
+def sample(probabilities: Float64Array, u: Float64Array) -> Int64Array:
     """Sample actions by inverting the cumulative distribution at uniform numbers.
 
     Args:
@@ -261,7 +261,7 @@ def sample(probabilities: Reals, u: Reals) -> Integers:
     return out
 
 
-def act(policy: Policy, boards: Boards, rng: Uniforms) -> Integers:
+def act(policy: Policy, boards: Boards, rng: Uniforms) -> Int64Array:
     """Sample one move for each position, int64[B], from exactly one ``rng.random(B)``.
 
     Args:
@@ -289,16 +289,16 @@ class EpisodeStreams:
     So the moves of a game do not depend on other games of the batch. It offers ``random(B)`` once and nothing more.
     """
 
-    def __init__(self, luck: Keys, plies: Integers) -> None:
+    def __init__(self, luck: UInt64Array, plies: Int64Array) -> None:
         self._luck = luck
         self._plies = plies
 
-    def random(self, size: int, /) -> Reals:
+    def random(self, size: int, /) -> Float64Array:
         """Return float64[B], one number per row."""
         if size != len(self._plies):
             raise ValueError(f"act must draw one uniform number per position: {len(self._plies)}, not {size}")
         out = np.empty(size)
-        uniforms(self._luck, OPPONENT, self._plies, out)
+        uniforms(self._luck, STREAM_OPPONENT, self._plies, out)
         return out
 
     def __getattr__(self, name: str) -> Any:
@@ -308,7 +308,7 @@ class EpisodeStreams:
         )
 
 
-def act_in_episodes(policy: Policy, boards: Boards, luck: Keys, plies: Integers) -> Integers:
+def act_in_episodes(policy: Policy, boards: Boards, luck: UInt64Array, plies: Int64Array) -> Int64Array:
     """Like :func:`act`, with random numbers of each row's own episode, so that rows do not depend on each other.
 
     Args:
@@ -328,7 +328,7 @@ def act_in_episodes(policy: Policy, boards: Boards, luck: Keys, plies: Integers)
     else:
         actions = np.empty(len(plies), np.int64)
         for b in range(len(plies)):  # a separate generator per row: draws must not depend on the batch
-            rng = np.random.default_rng([int(luck[b]), OPPONENT, int(plies[b])])
+            rng = np.random.default_rng([int(luck[b]), STREAM_OPPONENT, int(plies[b])])
             try:
                 actions[b] = act(policy, boards.take(np.array([b])), rng)[0]
             except Forfeit as problem:

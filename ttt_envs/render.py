@@ -8,9 +8,9 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from ttt_envs.boards import COLUMNS, MOVERS, STONES, coordinate, line_of
-from ttt_envs.jit import Cells
-from ttt_envs.rules import SMALL, Game, legal, winner
+from ttt_envs.boards import COLUMNS, MOVERS, STONES, coordinate, parse_move_list
+from ttt_envs.jit import Int8Array
+from ttt_envs.rules import MAX_CELLS_SCANNED, Game, legal, winner
 
 FPS = 2
 MODES = ("ansi", "rgb_array", "human")
@@ -40,7 +40,7 @@ def check_mode(mode: object, modes: tuple[str, ...] = MODES) -> None:
 class Scene(NamedTuple):
     """The content of a picture, in the agent's view of the board."""
 
-    cells: Cells
+    cells: Int8Array
     """int8[rows * columns]"""
     mover: int
     """player to move, 0 or 1"""
@@ -60,7 +60,9 @@ class Scene(NamedTuple):
         return 1 - owner if again or len(self.last) > 1 else None
 
 
-def scene_of(before: Cells, cells: Cells, mover: int, end: str | None, seat: int, refused: int | None = None) -> Scene:
+def scene_of(
+    before: Int8Array, cells: Int8Array, mover: int, end: str | None, seat: int, refused: int | None = None
+) -> Scene:
     """Return the scene after a step, which adds the caller's stone and the other player's replies.
 
     Args:
@@ -83,7 +85,7 @@ def text(game: Game, scene: Scene) -> str:
     legal actions are listed with their cells.
     """
     label = len(str(game.rows))
-    line = set(line_of(game, scene.cells, winner(game, scene.cells)))
+    line = set(parse_move_list(game, scene.cells, winner(game, scene.cells)))
     lines = [" " * label + "".join(f" {column} " for column in COLUMNS[: game.columns]).rstrip()]
     for row in range(game.rows):
         words = ""
@@ -100,7 +102,7 @@ def text(game: Game, scene: Scene) -> str:
         lines.append(f"the turn of {MOVERS[skipped]} was skipped")
     if scene.refused is not None:
         lines.append(f"refused: {scene.refused} ({coordinate(scene.refused, game)}) is not empty")
-    if scene.end is None and game.cells <= SMALL:
+    if scene.end is None and game.cells <= MAX_CELLS_SCANNED:
         free = np.flatnonzero(legal(game, scene.cells)).tolist()
         lines.append("legal actions: " + ", ".join(f"{cell} ({coordinate(cell, game)})" for cell in free))
     return "\n".join(lines) + "\n"
@@ -116,7 +118,7 @@ def picture(game: Game, scene: Scene) -> Picture:
     edge = max(16, min(64, _LARGEST_PICTURE // longest))
     marks = np.zeros(game.cells, np.int8)
     marks[list(scene.last)] = 1
-    marks[line_of(game, scene.cells, winner(game, scene.cells))] = 2
+    marks[parse_move_list(game, scene.cells, winner(game, scene.cells))] = 2
     tiles = np.array([[_tile(edge, stone, ground) for stone in range(3)] for ground in _GROUNDS])
     board = tiles[marks, scene.cells].reshape(game.rows, game.columns, edge, edge, 3).transpose(0, 2, 1, 3, 4)
     margin = edge if longest >= 10 else 0

@@ -21,24 +21,24 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ttt_envs.bits import LARGEST_IN_BITS, bits_of, line_in, winning_bits
+from ttt_envs.bits import MAX_CELLS_IN_BITS, line_in, to_bits, winning_bits
 from ttt_envs.jit import (
-    Cells,
-    Integers,
-    Keys,
+    Float64Array,
+    Int8Array,
+    Int64Array,
     Parameters,
-    Reals,
+    UInt64Array,
     compiled,
     compiled_at_once,
     inlined,
     inlined_public,
-    stone_of,
-    wide,
+    int8,
+    int64,
 )
 
 FORMAT = 1
 """version of the storage format"""
-LARGEST_EDGE = 19
+MAX_EDGE = 19
 
 # Outcome of a move: the winner, 0 or 1, or one of these.
 DRAW = 2
@@ -46,7 +46,7 @@ NOT_OVER = -1
 ILLEGAL = -2
 
 # Independent streams of uniform random numbers within one episode (see `uniform`).
-SKIP, OPPONENT, SEAT, SYMMETRY, POOL = range(5)
+STREAM_SKIP, STREAM_OPPONENT, STREAM_SEAT, STREAM_SYMMETRY, STREAM_POOL = range(5)
 
 
 @dataclass(frozen=True)
@@ -79,9 +79,9 @@ class Game:
             object.__setattr__(self, name, int(value))
         for name in ("rows", "columns"):
             value = getattr(self, name)
-            if not 1 <= value <= LARGEST_EDGE:
+            if not 1 <= value <= MAX_EDGE:
                 raise ValueError(
-                    f"{name}={value} is not the edge of a board: choose 1 to {LARGEST_EDGE} {name}, "
+                    f"{name}={value} is not the edge of a board: choose 1 to {MAX_EDGE} {name}, "
                     f"as in size=3 or size=(5, 6)"
                 )
         longest = max(self.rows, self.columns)
@@ -124,7 +124,7 @@ class Game:
         bits): the cells where a line along a row, a falling diagonal or a rising diagonal may begin.
         """
         starts = (0, 0, 0)
-        if self.cells <= LARGEST_IN_BITS:
+        if self.cells <= MAX_CELLS_IN_BITS:
             run = self.win_length - 1
             starts = (self._bits_of(0, run), self._bits_of(run, run), self._bits_of(run, -run))
         return self.rows, self.columns, self.win_length, self.skip_chance, *starts
@@ -176,7 +176,7 @@ class Game:
 class Position(NamedTuple):
     """One position of a game."""
 
-    cells: Cells
+    cells: Int8Array
     """int8[rows * columns], row by row: 0 empty, 1 a stone of player_0, 2 a stone of player_1"""
     mover: int
     """player to move, 0 or 1"""
@@ -194,10 +194,12 @@ class ChanceOutcome(NamedTuple):
 # ---------------------------------------------------------------------------------------------------------------------
 # Compiled rules
 
-SMALL = 25  # maximum number of cells for which scanning the whole board is faster than scanning around the last stone
+MAX_CELLS_SCANNED = (
+    25  # maximum number of cells for which scanning the whole board is faster than scanning around the last stone
+)
 
 
-def packed(game: Game) -> Integers:
+def to_kernel_args(game: Game) -> Int64Array:
     """Return ``Game.parameters`` as one int64[7] array; the skip chance is stored as its bits.
 
     A kernel call from Python pays as much for each argument, and for each part of a tuple, as for a move.
@@ -209,8 +211,8 @@ def packed(game: Game) -> Integers:
 
 
 @inlined
-def unpacked(numbers: Integers) -> Parameters:
-    """Return ``Game.parameters`` from :func:`packed`, in kernels."""
+def from_kernel_args(numbers: Int64Array) -> Parameters:
+    """Return ``Game.parameters`` from :func:`to_kernel_args`, in kernels."""
     skip_chance = numbers.view(np.float64)[3]
     return numbers[0], numbers[1], numbers[2], skip_chance, numbers[4], numbers[5], numbers[6]
 
@@ -228,7 +230,7 @@ def skip_chance_of(parameters: Parameters) -> float:
 
 
 @inlined
-def is_legal(cells: Cells, cell: int, parameters: Parameters) -> bool:
+def is_legal(cells: Int8Array, cell: int, parameters: Parameters) -> bool:
     """Return whether a cell may be played in a game in progress (the colour encoding does not matter)."""
     return bool(cells[cell] == 0)
 
@@ -237,18 +239,18 @@ def is_legal(cells: Cells, cell: int, parameters: Parameters) -> bool:
 def legal_bits(first: int, second: int, parameters: Parameters) -> int:
     """Return the legal cells as bits, see :func:`is_legal`; ``first`` and ``second`` are both players' stones."""
     rows, columns, _, _, _, _, _ = parameters
-    return ~(first | second) & ((wide(1) << (rows * columns)) - 1)
+    return ~(first | second) & ((int64(1) << (rows * columns)) - 1)
 
 
 @inlined
-def end_of(line: bool, mover: int, stones: int, parameters: Parameters) -> int:
+def outcome_of_move(line: bool, mover: int, stones: int, parameters: Parameters) -> int:
     """Return the outcome of a stone of ``mover``, given ``line``, whether it makes one, and ``stones`` including it."""
     rows, columns, _, _, _, _, _ = parameters
     return mover if line else (DRAW if stones == rows * columns else NOT_OVER)
 
 
 @inlined
-def has_line(cells: Cells, cell: int, parameters: Parameters) -> bool:
+def has_line(cells: Int8Array, cell: int, parameters: Parameters) -> bool:
     """Return whether the last stone, on ``cell``, completes a line of ``win_length`` or more.
 
     Only lines through the last stone can be new, so the cost does not grow with the board.
@@ -260,9 +262,9 @@ def has_line(cells: Cells, cell: int, parameters: Parameters) -> bool:
     """
     rows, columns, win_length, _, _, _, _ = parameters
     stone = cells[cell]
-    if len(cells) <= SMALL:
+    if len(cells) <= MAX_CELLS_SCANNED:
         # Scanning a small board has no branches that depend on stones; the loops below do.
-        return line_in(bits_of(cells, stone), parameters)
+        return line_in(to_bits(cells, stone), parameters)
     up = cell // columns
     left = cell - up * columns
     down = rows - 1 - up
@@ -292,17 +294,17 @@ def has_line(cells: Cells, cell: int, parameters: Parameters) -> bool:
 
 
 @inlined
-def _put(cells: Cells, mover: int, cell: int, stones: int, own: int, parameters: Parameters) -> int:
+def _put(cells: Int8Array, mover: int, cell: int, stones: int, own: int, parameters: Parameters) -> int:
     """Like :func:`place`; no line is searched where ``own``, the maximum number of own stones, is too small for one."""
     if cell < 0 or cell >= len(cells) or not is_legal(cells, cell, parameters):
         return ILLEGAL
     cells[cell] = mover + 1
     line = own >= win_length_of(parameters) and has_line(cells, cell, parameters)
-    return end_of(line, mover, stones + 1, parameters)
+    return outcome_of_move(line, mover, stones + 1, parameters)
 
 
 @inlined_public
-def place(cells: Cells, mover: int, cell: int, stones: int, parameters: Parameters) -> int:
+def place(cells: Int8Array, mover: int, cell: int, stones: int, parameters: Parameters) -> int:
     """Put a stone of ``mover`` on ``cell``, in place; ``stones`` counts the stones before the move.
 
     Returns:
@@ -333,8 +335,8 @@ def splitmix64(state: np.uint64, n: int) -> np.uint64:
 def uniform(luck: np.uint64, stream: int, n: int) -> float:
     """Return number ``n`` of an episode's stream, in [0, 1); ``luck`` is the episode's ``splitmix64(key, episode)``.
 
-    The streams are ``SKIP`` (n is the ply), ``OPPONENT`` (n is the ply), ``SEAT``, ``SYMMETRY`` and ``POOL`` (n = 0),
-    with 2**32 numbers each.
+    The streams are ``STREAM_SKIP`` (n is the ply), ``STREAM_OPPONENT`` (n is the ply), ``STREAM_SEAT``,
+    ``STREAM_SYMMETRY`` and ``STREAM_POOL`` (n = 0), with 2**32 numbers each.
     """
     return float(splitmix64(luck, (stream << 32) + n) >> np.uint64(11)) * (1.0 / (1 << 53))
 
@@ -343,12 +345,14 @@ def uniform(luck: np.uint64, stream: int, n: int) -> float:
 def mover_after(mover: int, luck: np.uint64, stones: int, parameters: Parameters) -> int:
     """Like :func:`next_mover`, with the episode's skip draw for the ply ``stones``."""
     if skip_chance_of(parameters) > 0:
-        return next_mover(mover, uniform(luck, SKIP, stones), parameters)
+        return next_mover(mover, uniform(luck, STREAM_SKIP, stones), parameters)
     return 1 - mover  # no random number is needed
 
 
 @inlined
-def play(cells: Cells, mover: int, cell: int, stones: int, luck: np.uint64, parameters: Parameters) -> tuple[int, int]:
+def play(
+    cells: Int8Array, mover: int, cell: int, stones: int, luck: np.uint64, parameters: Parameters
+) -> tuple[int, int]:
     """Make a move in a game that began with an empty board, then draw the next mover.
 
     The skip draw is the episode's draw for this ply.
@@ -365,7 +369,7 @@ def play(cells: Cells, mover: int, cell: int, stones: int, luck: np.uint64, para
 
 
 @inlined
-def pick(cells: Cells, u: float) -> int:
+def nth_empty_cell(cells: Int8Array, u: float) -> int:
     """Return the empty cell at quantile ``u`` in [0, 1) of the uniform distribution, in order of cells; -1 if full."""
     empty = 0
     for cell in range(len(cells)):
@@ -380,13 +384,13 @@ def pick(cells: Cells, u: float) -> int:
 
 
 @inlined
-def winning_cells(cells: Cells, mover: int, parameters: Parameters, out: Cells) -> None:
+def winning_cells(cells: Int8Array, mover: int, parameters: Parameters, out: Int8Array) -> None:
     """Write 1 into ``out`` int8[rows * columns] where a stone of ``mover`` wins at once, else 0."""
     size = len(cells)
-    if size <= LARGEST_IN_BITS:
-        wins = winning_bits(bits_of(cells, stone_of(mover + 1)), parameters)
+    if size <= MAX_CELLS_IN_BITS:
+        wins = winning_bits(to_bits(cells, int8(mover + 1)), parameters)
         for cell in range(size):
-            out[cell] = wide(cells[cell] == 0) & wins >> cell
+            out[cell] = int64(cells[cell] == 0) & wins >> cell
         return
     rows, columns, _, _, _, _, _ = parameters
     for cell in range(size):
@@ -405,7 +409,7 @@ def winning_cells(cells: Cells, mover: int, parameters: Parameters, out: Cells) 
 
 @compiled
 def _winning_in_line(
-    cells: Cells, mover: int, start: int, step: int, length: int, parameters: Parameters, out: Cells
+    cells: Int8Array, mover: int, start: int, step: int, length: int, parameters: Parameters, out: Int8Array
 ) -> None:
     """Do :func:`winning_cells` for one line of the board: a window of ``win_length`` cells slides along it."""
     win_length = win_length_of(parameters)
@@ -426,48 +430,48 @@ def _winning_in_line(
 
 
 @inlined
-def standing_in_bits(cells: Cells, parameters: Parameters) -> int:
-    """Like :func:`standing_of`, for boards up to ``LARGEST_IN_BITS`` cells."""
+def terminal_outcome_in_bits(cells: Int8Array, parameters: Parameters) -> int:
+    """Like :func:`terminal_outcome_inline`, for boards up to ``MAX_CELLS_IN_BITS`` cells."""
     outcome = DRAW
     for cell in range(len(cells)):
         if cells[cell] == 0:
             outcome = NOT_OVER
     for player in range(2):
-        if line_in(bits_of(cells, stone_of(player + 1)), parameters):
+        if line_in(to_bits(cells, int8(player + 1)), parameters):
             return player
     return outcome
 
 
 @inlined
-def standing_of(cells: Cells, parameters: Parameters) -> int:
+def terminal_outcome_inline(cells: Int8Array, parameters: Parameters) -> int:
     """Return the outcome of a position from a scan of the whole board: the winner, ``DRAW`` or ``NOT_OVER``."""
-    if len(cells) <= LARGEST_IN_BITS:
-        return standing_in_bits(cells, parameters)
+    if len(cells) <= MAX_CELLS_IN_BITS:
+        return terminal_outcome_in_bits(cells, parameters)
     outcome = DRAW
     for cell in range(len(cells)):
         if cells[cell] == 0:
             outcome = NOT_OVER
         elif has_line(cells, cell, parameters):
-            return wide(cells[cell]) - 1
+            return int64(cells[cell]) - 1
     return outcome
 
 
 @compiled
-def standing(cells: Cells, parameters: Parameters) -> int:
-    """Like :func:`standing_of`, for calls from Python."""
-    return standing_of(cells, parameters)
+def terminal_outcome(cells: Int8Array, parameters: Parameters) -> int:
+    """Like :func:`terminal_outcome_inline`, for calls from Python."""
+    return terminal_outcome_inline(cells, parameters)
 
 
 @compiled
 def play_rows(
-    cells: Cells,
-    mover: Cells,
-    stones: Integers,
-    luck: Keys,
-    rows: Integers,
-    actions: Integers,
+    cells: Int8Array,
+    mover: Int8Array,
+    stones: Int64Array,
+    luck: UInt64Array,
+    rows: Int64Array,
+    actions: Int64Array,
     parameters: Parameters,
-    outcomes: Cells,
+    outcomes: Int8Array,
 ) -> None:
     """Apply :func:`play` in the games ``rows`` of a batch, in place.
 
@@ -479,7 +483,7 @@ def play_rows(
     """
     for i in range(len(rows)):
         b = rows[i]
-        outcome, after = play(cells[b], wide(mover[b]), actions[i], stones[b], luck[b], parameters)
+        outcome, after = play(cells[b], int64(mover[b]), actions[i], stones[b], luck[b], parameters)
         outcomes[b] = outcome
         if outcome != ILLEGAL:
             mover[b] = after
@@ -487,7 +491,9 @@ def play_rows(
 
 
 @inlined
-def begin(b: int, cells: Cells, mover: Cells, stones: Integers, luck: Keys, key: np.uint64, episode: int) -> None:
+def begin(
+    b: int, cells: Int8Array, mover: Int8Array, stones: Int64Array, luck: UInt64Array, key: np.uint64, episode: int
+) -> None:
     """Start an episode in game ``b`` of a batch, from the seed's key and the episode number; see :func:`play_rows`."""
     for cell in range(cells.shape[1]):
         cells[b, cell] = 0
@@ -497,14 +503,16 @@ def begin(b: int, cells: Cells, mover: Cells, stones: Integers, luck: Keys, key:
 
 
 @compiled
-def begin_rows(cells: Cells, mover: Cells, stones: Integers, luck: Keys, key: np.uint64, episodes: Integers) -> None:
+def begin_rows(
+    cells: Int8Array, mover: Int8Array, stones: Int64Array, luck: UInt64Array, key: np.uint64, episodes: Int64Array
+) -> None:
     """Start episode ``episodes[b]`` in every game b, see :func:`begin`."""
     for b in range(len(cells)):
         begin(b, cells, mover, stones, luck, key, episodes[b])
 
 
 @compiled
-def uniforms(luck: Keys, stream: int, plies: Integers, out: Reals) -> None:
+def uniforms(luck: UInt64Array, stream: int, plies: Int64Array, out: Float64Array) -> None:
     """Apply :func:`uniform` row by row: luck uint64[B], plies int64[B], out float64[B]."""
     for b in range(len(out)):
         out[b] = uniform(luck[b], stream, plies[b])
@@ -514,7 +522,7 @@ def uniforms(luck: Keys, stream: int, plies: Integers, out: Reals) -> None:
 # Functions for Python callers
 
 
-def check_cells(game: Game, cells: Cells) -> None:
+def check_cells(game: Game, cells: Int8Array) -> None:
     """Raise ValueError unless ``cells`` is a board of ``game``: int8[rows * columns] of 0, 1 and 2."""
     if not isinstance(cells, np.ndarray) or cells.shape != (game.cells,) or cells.dtype != np.int8:
         raise ValueError(
@@ -547,22 +555,22 @@ def action_index(game: Game, action: object) -> int:
     return action
 
 
-def legal(game: Game, cells: Cells) -> NDArray[np.bool_]:
+def legal(game: Game, cells: Int8Array) -> NDArray[np.bool_]:
     """Return :func:`is_legal` as bool, of the shape of ``cells``: int8[..., rows * columns], games in progress."""
     found: NDArray[np.bool_] = cells == 0
     return found
 
 
-def occupied(game: Game, cells: Cells, action: int) -> str:
+def occupied_message(game: Game, cells: Int8Array, action: int) -> str:
     """Return the error message for an action on an occupied cell."""
     free = np.flatnonzero(legal(game, cells))
     listed = ", ".join(map(str, free[:12])) + (", ..." if len(free) > 12 else "")
     return f"action {action} is illegal, the cell holds a stone: choose an empty one ({listed})"
 
 
-def winner(game: Game, cells: Cells) -> int | None:
+def winner(game: Game, cells: Int8Array) -> int | None:
     """Return the winner, 0 or 1, or ``DRAW``; None while the game is in progress."""
-    outcome = int(standing(cells, game.parameters))
+    outcome = int(terminal_outcome(cells, game.parameters))
     return None if outcome == NOT_OVER else outcome
 
 
@@ -592,7 +600,7 @@ def chance_outcomes(game: Game, position: Position, action: int) -> list[ChanceO
     cells = position.cells.copy()
     outcome = int(place(cells, mover, cell, int(np.count_nonzero(cells)), game.parameters))
     if outcome == ILLEGAL:
-        raise ValueError(occupied(game, cells, cell))
+        raise ValueError(occupied_message(game, cells, cell))
     if outcome != NOT_OVER:
         return [ChanceOutcome(1.0, Position(cells, mover), outcome)]
     turn = ChanceOutcome(1.0 - game.skip_chance, Position(cells, 1 - mover), None)
@@ -601,23 +609,23 @@ def chance_outcomes(game: Game, position: Position, action: int) -> list[ChanceO
     return [turn, ChanceOutcome(game.skip_chance, Position(cells.copy(), mover), None)]
 
 
-def key_of(rng: np.random.Generator) -> np.uint64:
+def draw_key(rng: np.random.Generator) -> np.uint64:
     """Draw the 64-bit key of a seed: the only number that an environment draws from its generator."""
     return np.uint64(rng.integers(0, 1 << 64, dtype=np.uint64))
 
 
-def ways(game: Game, plies: int) -> int:
+def perft(game: Game, plies: int) -> int:
     """Return the number of move sequences of length ``plies`` without skips, from the empty board.
 
     This is perft as in chess: games that end at ply ``plies`` count, games that end earlier do not.
     """
     if not 0 <= plies <= game.cells:
         raise ValueError(f"plies={plies} does not fit a board of {game.cells} cells: choose 0 to {game.cells}")
-    return int(_ways(np.zeros(game.cells, np.int8), 0, 0, plies, game.parameters))
+    return int(_perft(np.zeros(game.cells, np.int8), 0, 0, plies, game.parameters))
 
 
 @compiled_at_once
-def _ways(cells: Cells, mover: int, stones: int, plies: int, parameters: Parameters) -> int:
+def _perft(cells: Int8Array, mover: int, stones: int, plies: int, parameters: Parameters) -> int:
     if plies == 0:
         return 1
     total = 0
@@ -626,14 +634,14 @@ def _ways(cells: Cells, mover: int, stones: int, plies: int, parameters: Paramet
         if outcome == ILLEGAL:
             continue
         if outcome == NOT_OVER:
-            total += _ways(cells, 1 - mover, stones + 1, plies - 1, parameters)
+            total += _perft(cells, 1 - mover, stones + 1, plies - 1, parameters)
         elif plies == 1:
             total += 1
         cells[cell] = 0
     return total
 
 
-def windows(game: Game) -> Integers:
+def winning_lines(game: Game) -> Int64Array:
     """Return the cells of every line, int64[W, win_length]: rows, columns and both diagonals, each from its top."""
     lines = set()  # with one cell per line, all four directions give the same line
     for row, column in np.ndindex(game.rows, game.columns):

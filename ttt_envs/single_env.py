@@ -24,23 +24,23 @@ from gymnasium.error import ResetNeeded
 from ttt_envs import render
 from ttt_envs.adapters import Opponent, opponent_of
 from ttt_envs.boards import Boards
-from ttt_envs.jit import Cells, Flags, Integers, Keys, Reals
+from ttt_envs.jit import BoolArray, Float64Array, Int8Array, Int64Array, UInt64Array
 from ttt_envs.lockstep import (
     OUTCOMES,
     SELF,
     IllegalAction,
     Lockstep,
     SeatChoice,
-    Shown,
+    StepOutput,
     Symmetry,
-    beginning,
+    parse_reset_options,
 )
 from ttt_envs.observations import DType, Observation, Views
 from ttt_envs.policy import Policy, act_in_episodes
 from ttt_envs.render import Scene, scene_of
-from ttt_envs.rules import NOT_OVER, ChanceOutcome, Game, action_index, key_of
+from ttt_envs.rules import NOT_OVER, ChanceOutcome, Game, action_index, draw_key
 from ttt_envs.specs import make_policy
-from ttt_envs.step_kernels import OVER
+from ttt_envs.step_kernels import DONE
 
 RenderMode = Literal["ansi", "rgb_array", "rgb_array_list", "human"]
 
@@ -119,7 +119,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         self._seeded = False
         self._action = np.zeros(1, np.int64)
         self._row = np.zeros(1, np.int64)
-        self._out = Shown.empty(1, self.game.cells)
+        self._out = StepOutput.empty(1, self.game.cells)
         self._name_views()
 
     def _name_views(self) -> None:
@@ -147,10 +147,10 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         Raises:
             TypeError, ValueError: an option is unknown, or the position or seat is invalid.
         """
-        position, at_seat = beginning(self.game, options, self._games.opponent is None)
+        position, at_seat = parse_reset_options(self.game, options, self._games.opponent is None)
         super().reset(seed=seed)
         if seed is not None or not self._seeded:
-            self._games.seed(self._row, np.array([key_of(self.np_random)]))
+            self._games.seed(self._row, np.array([draw_key(self.np_random)]))
             self._seeded = True
         if self._watched is not None:
             self._watched.met.clear()
@@ -159,7 +159,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         self._refused = None
         if self.render_mode is not None:
             self._draw(anew=True)
-        return self._seen()
+        return self._observation()
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Make the caller's move, and let the opponent reply.
@@ -173,7 +173,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
             ResetNeeded: before ``reset``, and after the end of a game.
         """
         games = self._games
-        if self._numbers[OVER]:
+        if self._numbers[DONE]:
             raise ResetNeeded(
                 "the game is over: call reset() to begin the next one"
                 if self._seeded
@@ -189,10 +189,10 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
             games.step(self._action, False, out)
             self._refused = int(self._action[0]) if games.illegal[0] > illegal else None
             self._draw()
-        observation, info = self._seen()
+        observation, info = self._observation()
         return observation, out.rewards.item(), out.terminated.item(), out.truncated.item(), info
 
-    def _seen(self) -> tuple[Any, dict[str, Any]]:
+    def _observation(self) -> tuple[Any, dict[str, Any]]:
         """Return the observation and info in ``_out``, as copies."""
         mover, seat, result, winner, _ = self._numbers.tolist()
         info: dict[str, Any] = {
@@ -210,14 +210,14 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
             return {name: array[0] for name, array in shown.items()}, info
         return shown[0], info
 
-    def action_masks(self) -> Flags:
+    def action_masks(self) -> BoolArray:
         """Return bool[cells]: the legal actions, all of them when the game is over, for sb3-contrib."""
         return np.asarray(self._games.shown().mask[0], np.bool_)
 
     def legal_actions(self) -> list[int]:
         """Return the legal actions; none when the game is over."""
         games = self._games
-        if self._numbers[OVER] or games.outcome[0] != NOT_OVER:
+        if self._numbers[DONE] or games.outcome[0] != NOT_OVER:
             return []
         actions: list[int] = np.flatnonzero(games.shown().mask[0]).tolist()
         return actions
@@ -247,7 +247,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         keys = None
         if seed is not None:
             super().reset(seed=seed)
-            keys = np.array([key_of(self.np_random)])
+            keys = np.array([draw_key(self.np_random)])
         self._games.restore(state, keys)
         self._before = self._games.position(0).cells
         self._refused = None
@@ -255,7 +255,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
             self._draw(anew=True)
         self._seeded = True
         self._games.observe(self._out)
-        return self._seen()
+        return self._observation()
 
     def render(self) -> Any:
         """Return the board as text (``"ansi"``) or uint8[height, width, 3] (``"rgb_array"``), or show it in a window.
@@ -275,7 +275,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         games = self._games
         return self._scene_of(*games.position(0), games.words(0), self._refused)
 
-    def _scene_of(self, cells: Cells, mover: int, end: str | None = None, refused: int | None = None) -> Scene:
+    def _scene_of(self, cells: Int8Array, mover: int, end: str | None = None, refused: int | None = None) -> Scene:
         games = self._games
         before, cells = games.seen(0, self._before), games.seen(0, cells)
         seat = int(games.mover[0] if games.opponent is None else games.seat[0])
@@ -309,7 +309,7 @@ class _Watched:
     """An opponent in one game at a time that plays like ``policy`` and records the positions it moves in."""
 
     policy: Policy
-    met: list[tuple[Cells, int]] = field(default_factory=list)
+    met: list[tuple[Int8Array, int]] = field(default_factory=list)
 
     @property
     def pure(self) -> bool:
@@ -318,13 +318,13 @@ class _Watched:
     def __str__(self) -> str:
         return str(self.policy)
 
-    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         return self.policy.probabilities(boards, rng)
 
-    def act_in_games(self, boards: Boards, games: Integers, luck: Keys, plies: Integers) -> Integers:
+    def act_in_games(self, boards: Boards, games: Int64Array, luck: UInt64Array, plies: Int64Array) -> Int64Array:
         self.met.append((boards.cells[0].copy(), int(boards.mover[0])))
         in_games: Any = getattr(self.policy, "act_in_games", None)
         if in_games is None:
             return act_in_episodes(self.policy, boards, luck, plies)
-        actions: Integers = in_games(boards, games, luck, plies)
+        actions: Int64Array = in_games(boards, games, luck, plies)
         return actions

@@ -73,7 +73,7 @@ PROGRAMS = ("gomocup",)
 TRUST = "TTT_ENVS_TRUST"
 """the environment variable that, set to 1, trusts every file: files that can run code when loaded, and classes that
 files name. The commands' --trust sets it"""
-LONGEST, DEEPEST = 4096, 16
+MAX_SPEC_LENGTH, MAX_SPEC_DEPTH = 4096, 16
 """Maximum number of letters of a spec string, and maximum nesting depth of its parentheses."""
 
 
@@ -125,8 +125,8 @@ def _split(text: str, at: str) -> list[str]:
         depth += (letter == "(") - (letter == ")")
         if depth < 0:
             break
-        if depth > DEEPEST:
-            raise ValueError(f"its parentheses are nested more than {DEEPEST} deep")
+        if depth > MAX_SPEC_DEPTH:
+            raise ValueError(f"its parentheses are nested more than {MAX_SPEC_DEPTH} deep")
         if letter == at and depth == 0:
             parts.append(text[start:index])
             start = index + 1
@@ -156,8 +156,10 @@ def parse_spec(spec: str) -> Spec:
     """
     if not isinstance(spec, str):
         raise TypeError(f"{spec!r} is neither a policy nor the name of one: {GRAMMAR}")
-    if len(spec) > LONGEST:
-        raise ValueError(f"{spec[:40]!r}... is no policy, it has {len(spec):,} letters: {LONGEST:,} are the most")
+    if len(spec) > MAX_SPEC_LENGTH:
+        raise ValueError(
+            f"{spec[:40]!r}... is no policy, it has {len(spec):,} letters: {MAX_SPEC_LENGTH:,} are the most"
+        )
     try:
         head, *rest = _split(spec, ":")
         # [package.]module:Class[:arguments]
@@ -184,7 +186,7 @@ def parse_spec(spec: str) -> Spec:
     return Spec(head, unkeyed, keyed)
 
 
-def nearest(name: str, known: typing.Iterable[str]) -> str:
+def closest_names(name: str, known: typing.Iterable[str]) -> str:
     """Return the hint after an unknown name: the closest known one, or all of them."""
     known = sorted(known)
     near = difflib.get_close_matches(name, known, 1, 0.5)
@@ -212,7 +214,9 @@ def load_object(path: str) -> Any:
         raise  # the module exists, and one of its own imports is missing
     if not hasattr(module, name):
         public = [other for other in vars(module) if not other.startswith("_")]
-        raise ValueError(mixed_with(package) or f"the module {module_name} has no {name!r}: {nearest(name, public)}")
+        raise ValueError(
+            mixed_with(package) or f"the module {module_name} has no {name!r}: {closest_names(name, public)}"
+        )
     return getattr(module, name)
 
 
@@ -224,7 +228,7 @@ def _converted(name: str, key: str, value: str, kind: Any) -> Any:
         kind = next(arm for arm in typing.get_args(kind) if arm is not type(None))
     if typing.get_origin(kind) is typing.Literal:
         if value not in typing.get_args(kind):
-            raise ValueError(f"{name}: {key}={value!r} is not known, {nearest(value, typing.get_args(kind))}")
+            raise ValueError(f"{name}: {key}={value!r} is not known, {closest_names(value, typing.get_args(kind))}")
         return value
     try:
         if kind is bool:
@@ -287,7 +291,7 @@ def _check_from_file(spec: Spec) -> None:
         return
     if ":" in spec.name:
         raise ValueError(
-            f"{_cut(spec.name)!r} was read from a file, which may name built-in policies only, for any other can "
+            f"{_shorten(spec.name)!r} was read from a file, which may name built-in policies only, for any other can "
             f"run code: if you trust whoever wrote it, say --trust or set {TRUST}=1"
         )
     if spec.name in PROGRAMS:
@@ -297,12 +301,13 @@ def _check_from_file(spec: Spec) -> None:
         )
     if spec.keyed.get("trust", "false").lower() != "false":
         raise ValueError(
-            f"trust={_cut(spec.keyed['trust'])} of {spec.name} was read from a file, which cannot say that it is to be "
+            f"trust={_shorten(spec.keyed['trust'])} of {spec.name} was read from a file, which cannot say that it is "
+            f"to be "
             f"trusted: if you trust whoever wrote it, say --trust or set {TRUST}=1"
         )
 
 
-def _cut(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
@@ -315,7 +320,7 @@ def _unknown(spec: str, name: str) -> str:
     if name in OTHER_NAMES:
         meant = " or ".join(map(repr, OTHER_NAMES[name]))
         return f"there is no policy {name!r}: did you mean {meant}?"
-    near = nearest(name, POLICIES)
+    near = closest_names(name, POLICIES)
     return (
         f"there is no policy {name!r}: {near}{'' if near.endswith('?') else '.'} "
         f"A class of your own is written module:Class, with its module where python finds it"
@@ -340,7 +345,7 @@ def _arguments(spec: Spec, factory: Callable[..., Any]) -> Mapping[str, Any]:
         if parameter is None:
             if not named:
                 raise ValueError(f"{spec.name} takes no arguments: write {spec.name!r} without {key}={value}")
-            raise ValueError(f"{spec.name} has no argument {key!r}: {nearest(key, named)}")
+            raise ValueError(f"{spec.name} has no argument {key!r}: {closest_names(key, named)}")
         converted[parameter.name] = _converted(spec.name, key, value, parameter.annotation)
     for key, parameter in named.items():
         if parameter.default is parameter.empty and parameter.name not in converted:

@@ -5,7 +5,7 @@ Games differ, so data-dependent branches are mispredicted, and each mispredictio
 branches are compiled to vector instructions, eight games at once.
 So every game computes everything (own move, reply, lines, results and rewards) and masks out what does not apply.
 
-The numbers of a game are a column of one array int64[``ROWS``, :func:`stride`]. Up to ``LARGEST_IN_BITS`` cells, the
+The numbers of a game are a column of one array int64[``ROWS``, :func:`stride`]. Up to ``MAX_CELLS_IN_BITS`` cells, the
 stones are two of these numbers, as bits; larger boards keep cells int8[B, rows * columns] and are stepped one by one.
 The number of dimensions of ``cells``, two or one, selects the case by type: numba compiles only the branches taken.
 """
@@ -15,37 +15,48 @@ from __future__ import annotations
 import numpy as np
 
 from ttt_envs.bits import count_bits, line_in, nth_bit
-from ttt_envs.jit import Cells, Flags, Integers, Keys, Parameters, Reals, compiled, inlined, stone_of, wide
+from ttt_envs.jit import (
+    BoolArray,
+    Float64Array,
+    Int8Array,
+    Int64Array,
+    Parameters,
+    UInt64Array,
+    compiled,
+    inlined,
+    int8,
+    int64,
+)
 from ttt_envs.rules import (
     NOT_OVER,
-    OPPONENT,
-    SEAT,
-    SKIP,
-    SYMMETRY,
-    end_of,
+    STREAM_OPPONENT,
+    STREAM_SEAT,
+    STREAM_SKIP,
+    STREAM_SYMMETRY,
+    from_kernel_args,
     is_legal,
     legal_bits,
     mover_after,
     next_mover,
-    pick,
+    nth_empty_cell,
+    outcome_of_move,
     play,
     skip_chance_of,
     splitmix64,
     uniform,
-    unpacked,
 )
 
 FORFEIT, TRUNCATED = 3, 5  # outcomes in addition to those of the rules: FORFEIT + the loser, TRUNCATED
 LOSE, PENALIZE, RAISE = range(3)  # consequences of an illegal action
 FIRST_SEAT, SECOND_SEAT, RANDOM_SEAT, ALTERNATE_SEAT, BOTH_SEATS = range(5)  # the caller's seat
-NO_GAME, GAMES_OVER, THESE_GAMES = range(3)  # games that a step resets
-NOBODY, UNIFORM, BY_ACT = range(3)  # replies: none (self-play), uniformly random, by a policy's own code
+RESET_NONE, RESET_FINISHED, RESET_GIVEN = range(3)  # games that a step resets
+REPLY_NONE, REPLY_RANDOM, REPLY_POLICY = range(3)  # replies: none (self-play), uniformly random, by a policy's own code
 
-# The rows; every step returns the first ``TOLD``, the last two are the bits of uint64.
-MOVER, SEAT_OF, OUTCOME, WINNER, OVER, BEGUN, STONES, EPISODE, IMAGE, ILLEGALS, FIRST, SECOND = range(12)
+# The rows; every step returns the first ``INFO_ROWS``, the last two are the bits of uint64.
+MOVER, SEAT, OUTCOME, WINNER, DONE, RESET, STONES, EPISODE, SYMMETRY, NUM_ILLEGAL, FIRST, SECOND = range(12)
 OWN, OTHER, FREE = range(12, 15)  # scratch
-KEY, LUCK = range(15, 17)
-TOLD, ROWS = 4, 17
+KEY, EPISODE_KEY = range(15, 17)
+INFO_ROWS, ROWS = 4, 17
 
 # Settings in one int64 array: number of games, the settings above, and the game.
 COUNT, SEATS, ILLEGAL_ACTION, REPLIES, GAME = range(5)
@@ -69,7 +80,7 @@ _SEVENS = np.uint64(0x7F7F7F7F7F7F7F7F)
 
 
 @inlined
-def _pack(count: int, numbers: Integers, size: int, words: Keys) -> None:
+def _pack_bits(count: int, numbers: Int64Array, size: int, words: UInt64Array) -> None:
     """Append the lowest ``size`` bits of each number of int64[F, B] to a bit stream ``words``, game by game."""
     word, filled, at = np.uint64(0), 0, 0
     for b in range(count):
@@ -86,7 +97,7 @@ def _pack(count: int, numbers: Integers, size: int, words: Keys) -> None:
 
 
 @inlined
-def _spread(packed: Keys, out: Keys) -> None:
+def _bits_to_bytes(packed: UInt64Array, out: UInt64Array) -> None:
     """Write a byte, 0 or 1, for each bit of a stream."""
     bytes_of = packed.view(np.uint8)
     for i in range(len(out)):
@@ -99,11 +110,11 @@ def _spread(packed: Keys, out: Keys) -> None:
 
 
 @inlined
-def _begin(count: int, cells: Cells, rows: Integers, images: int, seats: int) -> None:
-    """Begin the next episode where ``BEGUN`` is 1: empty the board, set the episode's seat and symmetry."""
-    mover, seat, outcome, over, begun = rows[MOVER], rows[SEAT_OF], rows[OUTCOME], rows[OVER], rows[BEGUN]
-    stones, episode, illegals, first, second = rows[STONES], rows[EPISODE], rows[ILLEGALS], rows[FIRST], rows[SECOND]
-    key, luck = rows[KEY], rows[LUCK]
+def _reset(count: int, cells: Int8Array, rows: Int64Array, images: int, seats: int) -> None:
+    """Begin the next episode where ``RESET`` is 1: empty the board, set the episode's seat and symmetry."""
+    mover, seat, outcome, over, begun = rows[MOVER], rows[SEAT], rows[OUTCOME], rows[DONE], rows[RESET]
+    stones, episode, illegals, first, second = rows[STONES], rows[EPISODE], rows[NUM_ILLEGAL], rows[FIRST], rows[SECOND]
+    key, luck = rows[KEY], rows[EPISODE_KEY]
     for b in range(count):  # several loops: with many arrays per loop the compiler vectorises less
         keep = begun[b] - 1  # all ones, or 0 where a game begins
         whose, placed, of_first, of_second = mover[b] & keep, stones[b] & keep, first[b] & keep, second[b] & keep
@@ -114,13 +125,13 @@ def _begin(count: int, cells: Cells, rows: Integers, images: int, seats: int) ->
         over[b], illegals[b], outcome[b] = ended, refused, result
     for b in range(count):
         number = episode[b] + begun[b]
-        drawn = wide(splitmix64(np.uint64(key[b]), number))
+        drawn = int64(splitmix64(np.uint64(key[b]), number))
         kept = luck[b]
         episode[b] = number
         luck[b] = drawn if begun[b] else kept
     if seats == RANDOM_SEAT:
         for b in range(count):
-            drawn_seat = int(uniform(np.uint64(luck[b]), SEAT, 0) * 2)
+            drawn_seat = int(uniform(np.uint64(luck[b]), STREAM_SEAT, 0) * 2)
             seat[b] = drawn_seat if begun[b] else seat[b]
     elif seats == ALTERNATE_SEAT:
         for b in range(count):
@@ -129,9 +140,9 @@ def _begin(count: int, cells: Cells, rows: Integers, images: int, seats: int) ->
         for b in range(count):
             seat[b] = seats % 2 if begun[b] else seat[b]  # in self-play the first seat begins
     if images > 1:
-        image = rows[IMAGE]
+        image = rows[SYMMETRY]
         for b in range(count):
-            drawn_image = int(uniform(np.uint64(luck[b]), SYMMETRY, 0) * images)
+            drawn_image = int(uniform(np.uint64(luck[b]), STREAM_SYMMETRY, 0) * images)
             image[b] = drawn_image if begun[b] else image[b]
     if cells.ndim == 2:
         for b in range(count):
@@ -141,14 +152,14 @@ def _begin(count: int, cells: Cells, rows: Integers, images: int, seats: int) ->
 
 
 @inlined
-def _turns(count: int, rows: Integers, luck: Integers, parameters: Parameters, out: Integers) -> None:
+def _draw_skips(count: int, rows: Int64Array, luck: Int64Array, parameters: Parameters, out: Int64Array) -> None:
     """Write into ``out`` 1 where the other player moves after the next stone, 0 where that turn is skipped."""
     stones = rows[STONES]
     for b in range(count):
         out[b] = 1
     if skip_chance_of(parameters) > 0:
         for b in range(count):
-            out[b] = next_mover(0, uniform(np.uint64(luck[b]), SKIP, stones[b]), parameters)
+            out[b] = next_mover(0, uniform(np.uint64(luck[b]), STREAM_SKIP, stones[b]), parameters)
 
 
 @inlined
@@ -158,28 +169,28 @@ def _put(
     moves: int,
     turn: int,
     parameters: Parameters,
-    first: Integers,
-    second: Integers,
-    mover: Integers,
-    stones: Integers,
-    outcome: Integers,
+    first: Int64Array,
+    second: Int64Array,
+    mover: Int64Array,
+    stones: Int64Array,
+    outcome: Int64Array,
 ) -> None:
     """Put the mover's stone on the empty cell ``bit`` where ``moves`` is 1: ``rules.play`` of game ``b`` in bits."""
     # All reads come before the writes and none is conditional: otherwise the loop is not vectorised.
     player, before, placed = mover[b], outcome[b], stones[b]
     of_first, of_second = first[b], second[b]
     own = of_first ^ ((of_first ^ of_second) & -player) | bit
-    result = end_of(line_in(own, parameters), player, placed + 1, parameters)
+    result = outcome_of_move(line_in(own, parameters), player, placed + 1, parameters)
     put = bit & -moves
     first[b] = of_first | put & (player - 1)
     second[b] = of_second | put & -player
     stones[b] = placed + moves
     outcome[b] = before ^ ((before ^ result) & -moves)
-    mover[b] = player ^ (moves & turn & wide(result == NOT_OVER))
+    mover[b] = player ^ (moves & turn & int64(result == NOT_OVER))
 
 
 @inlined
-def _is_legal_in(b: int, cell: int, cells: Cells, rows: Integers, parameters: Parameters) -> bool:
+def _is_legal_in(b: int, cell: int, cells: Int8Array, rows: Int64Array, parameters: Parameters) -> bool:
     """Like ``rules.is_legal``, in game ``b``."""
     if cells.ndim == 2:
         return is_legal(cells[b], cell, parameters)
@@ -188,23 +199,23 @@ def _is_legal_in(b: int, cell: int, cells: Cells, rows: Integers, parameters: Pa
 
 @inlined
 def _move(
-    cells: Cells,
-    rows: Integers,
-    luck: Integers,
-    actions: Integers,
-    permutations: Integers,
+    cells: Int8Array,
+    rows: Int64Array,
+    luck: Int64Array,
+    actions: Int64Array,
+    permutations: Int64Array,
     seats: int,
     illegal_action: int,
     parameters: Parameters,
-    rewards: Reals,
+    rewards: Float64Array,
 ) -> None:
     """Make the caller's moves in games in progress that have not just begun."""
-    mover, seat, outcome, begun, stones = rows[MOVER], rows[SEAT_OF], rows[OUTCOME], rows[BEGUN], rows[STONES]
-    image, illegals, first, second = rows[IMAGE], rows[ILLEGALS], rows[FIRST], rows[SECOND]
+    mover, seat, outcome, begun, stones = rows[MOVER], rows[SEAT], rows[OUTCOME], rows[RESET], rows[STONES]
+    image, illegals, first, second = rows[SYMMETRY], rows[NUM_ILLEGAL], rows[FIRST], rows[SECOND]
     turn, cell_of = rows[OWN], rows[OTHER]  # scratch until _show
     count = len(actions)
     size = permutations.shape[1]
-    loses = wide(illegal_action == LOSE)
+    loses = int64(illegal_action == LOSE)
     if len(permutations) > 1:
         for b in range(count):
             cell_of[b] = permutations[image[b], actions[b]]
@@ -228,17 +239,17 @@ def _move(
                     outcome[b], mover[b] = play(cells[b], mover[b], cell_of[b], stones[b], drawn, parameters)
                     stones[b] += 1
         return
-    _turns(count, rows, luck, parameters, turn)
-    refused = wide(0)
+    _draw_skips(count, rows, luck, parameters, turn)
+    refused = int64(0)
     for b in range(count):
-        playing = wide(outcome[b] == NOT_OVER) & (begun[b] ^ 1)
+        playing = int64(outcome[b] == NOT_OVER) & (begun[b] ^ 1)
         moves = playing & legal_bits(first[b], second[b], parameters) >> cell_of[b]
-        _put(b, wide(1) << cell_of[b], moves, turn[b], parameters, first, second, mover, stones, outcome)
+        _put(b, int64(1) << cell_of[b], moves, turn[b], parameters, first, second, mover, stones, outcome)
         rewards[b] = float(moves - playing)
         refused += playing ^ moves
     if refused > 0:  # rare, and then for all games
         for b in range(count):
-            bad = wide(rewards[b] < 0)
+            bad = int64(rewards[b] < 0)
             illegals[b] += bad
             truncated = TRUNCATED if illegals[b] >= size else NOT_OVER
             worth = FORFEIT + mover[b] if loses else truncated
@@ -251,96 +262,103 @@ def _reply(
     b: int,
     turn: int,
     parameters: Parameters,
-    first: Integers,
-    second: Integers,
-    mover: Integers,
-    seat: Integers,
-    stones: Integers,
-    outcome: Integers,
-    luck: Integers,
+    first: Int64Array,
+    second: Int64Array,
+    mover: Int64Array,
+    seat: Int64Array,
+    stones: Int64Array,
+    outcome: Int64Array,
+    luck: Int64Array,
 ) -> None:
     """Make a uniformly random move where the opponent is to move, with the random number of ``act_in_episodes``."""
-    waiting = wide(outcome[b] == NOT_OVER) & wide(mover[b] != seat[b])
+    games_to_reply = int64(outcome[b] == NOT_OVER) & int64(mover[b] != seat[b])
     legal = legal_bits(first[b], second[b], parameters)
-    cell = nth_bit(legal, int(uniform(np.uint64(luck[b]), OPPONENT, stones[b]) * count_bits(legal)))
-    _put(b, wide(1) << cell, waiting, turn, parameters, first, second, mover, stones, outcome)
+    cell = nth_bit(legal, int(uniform(np.uint64(luck[b]), STREAM_OPPONENT, stones[b]) * count_bits(legal)))
+    _put(b, int64(1) << cell, games_to_reply, turn, parameters, first, second, mover, stones, outcome)
 
 
 @inlined
-def _reply_at_random(count: int, cells: Cells, rows: Integers, luck: Integers, parameters: Parameters) -> None:
+def _reply_at_random(count: int, cells: Int8Array, rows: Int64Array, luck: Int64Array, parameters: Parameters) -> None:
     """Make the replies of a uniformly random opponent, until it is to move in no game."""
-    mover, seat, outcome, stones = rows[MOVER], rows[SEAT_OF], rows[OUTCOME], rows[STONES]
+    mover, seat, outcome, stones = rows[MOVER], rows[SEAT], rows[OUTCOME], rows[STONES]
     first, second, turn = rows[FIRST], rows[SECOND], rows[OWN]
     if cells.ndim == 2:
         for b in range(count):
             while outcome[b] == NOT_OVER and mover[b] != seat[b]:
-                cell = pick(cells[b], uniform(np.uint64(luck[b]), OPPONENT, stones[b]))
+                cell = nth_empty_cell(cells[b], uniform(np.uint64(luck[b]), STREAM_OPPONENT, stones[b]))
                 outcome[b], mover[b] = play(cells[b], mover[b], cell, stones[b], np.uint64(luck[b]), parameters)
                 stones[b] += 1
         return
-    _turns(count, rows, luck, parameters, turn)
+    _draw_skips(count, rows, luck, parameters, turn)
     for b in range(count):
         _reply(b, turn[b], parameters, first, second, mover, seat, stones, outcome, luck)
     if skip_chance_of(parameters) > 0:  # few games, those with a skipped turn: the opponent moves again
         for b in range(count):
             while outcome[b] == NOT_OVER and mover[b] != seat[b]:
-                again = mover_after(wide(0), np.uint64(luck[b]), stones[b], parameters)
+                again = mover_after(int64(0), np.uint64(luck[b]), stones[b], parameters)
                 _reply(b, again, parameters, first, second, mover, seat, stones, outcome, luck)
 
 
 @inlined
-def _winners(outcome: int) -> tuple[int, int]:
+def _won_by(outcome: int) -> tuple[int, int]:
     """Return for each player 1 if this outcome is a win, else 0."""
-    first_won = wide(outcome == 0) | wide(outcome == FORFEIT + 1)
-    second_won = wide(outcome == 1) | wide(outcome == FORFEIT)
+    first_won = int64(outcome == 0) | int64(outcome == FORFEIT + 1)
+    second_won = int64(outcome == 1) | int64(outcome == FORFEIT)
     return first_won, second_won
 
 
 @inlined
-def _settle(rows: Integers, rewards: Reals, terminated: Flags, truncated: Flags) -> int:
+def _finish_step(rows: Int64Array, rewards: Float64Array, terminated: BoolArray, truncated: BoolArray) -> int:
     """Write rewards and flags of games that have ended, mark them as over, and return their number."""
-    seat, outcome, over, begun = rows[SEAT_OF], rows[OUTCOME], rows[OVER], rows[BEGUN]
+    seat, outcome, over, begun = rows[SEAT], rows[OUTCOME], rows[DONE], rows[RESET]
     count = len(rewards)
-    ended = wide(0)
+    ended = int64(0)
     for b in range(count):
-        first_won, second_won = _winners(outcome[b])
-        ends = wide(outcome[b] != NOT_OVER) & (begun[b] ^ 1)
+        first_won, second_won = _won_by(outcome[b])
+        ends = int64(outcome[b] != NOT_OVER) & (begun[b] ^ 1)
         over[b] = ends
         ended += ends
         rewards[b] += float(ends * (first_won - second_won) * (1 - 2 * seat[b]))
     for b in range(count):  # separate loops for bytes: loops of mixed widths are not vectorised
-        truncated[b] = over[b] & wide(outcome[b] == TRUNCATED) != 0
+        truncated[b] = over[b] & int64(outcome[b] == TRUNCATED) != 0
     for b in range(count):
-        terminated[b] = over[b] & wide(outcome[b] != TRUNCATED) != 0
+        terminated[b] = over[b] & int64(outcome[b] != TRUNCATED) != 0
     return ended
 
 
 @inlined
-def _show(
+def _write_observations(
     count: int,
-    cells: Cells,
-    rows: Integers,
-    permutations: Integers,
+    cells: Int8Array,
+    rows: Int64Array,
+    permutations: Int64Array,
     seats: int,
-    words: Keys,
+    words: UInt64Array,
     parameters: Parameters,
-    planes: Keys,
-    mask: Keys,
+    planes: UInt64Array,
+    mask: UInt64Array,
 ) -> None:
     """Write the winners and, with a byte per cell, the viewer's stones, the other's stones and the legal actions."""
-    viewer, outcome = rows[MOVER] if seats == BOTH_SEATS else rows[SEAT_OF], rows[OUTCOME]
-    image, first, second, own, other, free = rows[IMAGE], rows[FIRST], rows[SECOND], rows[OWN], rows[OTHER], rows[FREE]
+    viewer, outcome = rows[MOVER] if seats == BOTH_SEATS else rows[SEAT], rows[OUTCOME]
+    image, first, second, own, other, free = (
+        rows[SYMMETRY],
+        rows[FIRST],
+        rows[SECOND],
+        rows[OWN],
+        rows[OTHER],
+        rows[FREE],
+    )
     winner = rows[WINNER]
     for b in range(count):
-        first_won, second_won = _winners(outcome[b])
+        first_won, second_won = _won_by(outcome[b])
         winner[b] = first_won + 2 * second_won - 1
     size = permutations.shape[1]
     if cells.ndim == 2:
         stones_seen, legal = planes.view(np.int8), mask.view(np.int8)
         start = 0
         for b in range(count):
-            mine = stone_of(viewer[b] + 1)
-            theirs = stone_of(2 - viewer[b])
+            mine = int8(viewer[b] + 1)
+            theirs = int8(2 - viewer[b])
             ended = outcome[b] != NOT_OVER
             places = permutations[image[b]]
             for cell in range(size):
@@ -351,7 +369,7 @@ def _show(
             start += size
         return
     for b in range(count):
-        of_first, of_second, ended = first[b], second[b], wide(outcome[b] != NOT_OVER)
+        of_first, of_second, ended = first[b], second[b], int64(outcome[b] != NOT_OVER)
         swap = (of_first ^ of_second) & -viewer[b]
         own[b] = of_first ^ swap
         other[b] = of_second ^ swap
@@ -365,10 +383,10 @@ def _show(
                 own[b] |= (mine >> places[cell] & 1) << cell
                 other[b] |= (theirs >> places[cell] & 1) << cell
                 free[b] |= (open_cells >> places[cell] & 1) << cell
-    _pack(count, rows[OWN : OTHER + 1], size, words)
-    _spread(words, planes)
-    _pack(count, rows[FREE : FREE + 1], size, words)
-    _spread(words, mask)
+    _pack_bits(count, rows[OWN : OTHER + 1], size, words)
+    _bits_to_bytes(words, planes)
+    _pack_bits(count, rows[FREE : FREE + 1], size, words)
+    _bits_to_bytes(words, mask)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -377,18 +395,18 @@ def _show(
 
 @compiled
 def step(
-    settings: Integers,
-    cells: Cells,
-    rows: Integers,
-    words: Keys,
-    permutations: Integers,
-    actions: Integers,
+    settings: Int64Array,
+    cells: Int8Array,
+    rows: Int64Array,
+    words: UInt64Array,
+    permutations: Int64Array,
+    actions: Int64Array,
     begins: int,
-    planes: Keys,
-    mask: Keys,
-    rewards: Reals,
-    terminated: Flags,
-    truncated: Flags,
+    planes: UInt64Array,
+    mask: UInt64Array,
+    rewards: Float64Array,
+    terminated: BoolArray,
+    truncated: BoolArray,
 ) -> int:
     """Make the caller's moves and, where the opponent needs no Python code, its replies and the outputs.
 
@@ -400,10 +418,10 @@ def step(
         rows: int64[``ROWS``, stride(B)].
         words: uint64, scratch: a bit for each byte of ``planes``.
         permutations: int64[S, rows * columns].
-        actions: int64[B]; with ``THESE_GAMES`` int64[R], the games to reset.
-        begins: ``NO_GAME``; ``GAMES_OVER``, which resets instead of moving; or ``THESE_GAMES``: no game moves except
-            for openings by a uniformly random opponent, and rewards and flags are not written.
-        rewards, terminated, truncated: [B], see ``Shown``.
+        actions: int64[B]; with ``RESET_GIVEN`` int64[R], the games to reset.
+        begins: ``RESET_NONE``; ``RESET_FINISHED``, which resets instead of moving; or ``RESET_GIVEN``: no game moves
+            except for openings by a uniformly random opponent, and rewards and flags are not written.
+        rewards, terminated, truncated: [B], see ``StepOutput``.
         planes: uint64; the first B * 2 * cells bytes become the planes. Empty: no observation is written.
             mask: uint64, B * cells bytes.
 
@@ -412,15 +430,15 @@ def step(
         has changed.
     """
     count, seats, illegal_action = settings[COUNT], settings[SEATS], settings[ILLEGAL_ACTION]
-    replies, parameters = settings[REPLIES], unpacked(settings[GAME:])
-    outcome, over, begun, image = rows[OUTCOME], rows[OVER], rows[BEGUN], rows[IMAGE]
+    replies, parameters = settings[REPLIES], from_kernel_args(settings[GAME:])
+    outcome, over, begun, image = rows[OUTCOME], rows[DONE], rows[RESET], rows[SYMMETRY]
     size = permutations.shape[1]
-    if begins == THESE_GAMES:
+    if begins == RESET_GIVEN:
         begun[:] = 0
         for i in range(len(actions)):
             begun[actions[i]] = 1
     else:
-        least, most = wide(0), wide(0)
+        least, most = int64(0), int64(0)
         for b in range(count):
             least = min(least, actions[b])
             most = max(most, actions[b])
@@ -435,67 +453,67 @@ def step(
                     return -1 - b
         for b in range(count):
             begun[b] = over[b] & begins
-    _begin(count, cells, rows, len(permutations), seats)
-    if begins != THESE_GAMES:
-        _move(cells, rows, rows[LUCK], actions, permutations, seats, illegal_action, parameters, rewards)
-    if replies == BY_ACT:
+    _reset(count, cells, rows, len(permutations), seats)
+    if begins != RESET_GIVEN:
+        _move(cells, rows, rows[EPISODE_KEY], actions, permutations, seats, illegal_action, parameters, rewards)
+    if replies == REPLY_POLICY:
         return 0
-    if replies == UNIFORM:
-        _reply_at_random(count, cells, rows, rows[LUCK], parameters)
+    if replies == REPLY_RANDOM:
+        _reply_at_random(count, cells, rows, rows[EPISODE_KEY], parameters)
     if len(planes) > 0:
-        _show(count, cells, rows, permutations, seats, words, parameters, planes, mask)
-    if begins == THESE_GAMES:
+        _write_observations(count, cells, rows, permutations, seats, words, parameters, planes, mask)
+    if begins == RESET_GIVEN:
         return 0
-    return _settle(rows, rewards, terminated, truncated)
+    return _finish_step(rows, rewards, terminated, truncated)
 
 
 @compiled
-def settle(
-    settings: Integers,
-    cells: Cells,
-    rows: Integers,
-    words: Keys,
-    permutations: Integers,
-    planes: Keys,
-    mask: Keys,
-    rewards: Reals,
-    terminated: Flags,
-    truncated: Flags,
+def finish_step(
+    settings: Int64Array,
+    cells: Int8Array,
+    rows: Int64Array,
+    words: UInt64Array,
+    permutations: Int64Array,
+    planes: UInt64Array,
+    mask: UInt64Array,
+    rewards: Float64Array,
+    terminated: BoolArray,
+    truncated: BoolArray,
 ) -> int:
     """Finish :func:`step` after replies by ``act``."""
-    parameters = unpacked(settings[GAME:])
-    _show(settings[COUNT], cells, rows, permutations, settings[SEATS], words, parameters, planes, mask)
-    return _settle(rows, rewards, terminated, truncated)
+    parameters = from_kernel_args(settings[GAME:])
+    _write_observations(settings[COUNT], cells, rows, permutations, settings[SEATS], words, parameters, planes, mask)
+    return _finish_step(rows, rewards, terminated, truncated)
 
 
 @compiled
-def show(
-    settings: Integers,
-    cells: Cells,
-    rows: Integers,
-    words: Keys,
-    permutations: Integers,
-    planes: Keys,
-    mask: Keys,
+def write_observations(
+    settings: Int64Array,
+    cells: Int8Array,
+    rows: Int64Array,
+    words: UInt64Array,
+    permutations: Int64Array,
+    planes: UInt64Array,
+    mask: UInt64Array,
 ) -> None:
     """Write planes and mask, see :func:`step`."""
-    parameters = unpacked(settings[GAME:])
-    _show(settings[COUNT], cells, rows, permutations, settings[SEATS], words, parameters, planes, mask)
+    parameters = from_kernel_args(settings[GAME:])
+    _write_observations(settings[COUNT], cells, rows, permutations, settings[SEATS], words, parameters, planes, mask)
 
 
 @compiled
-def waiting(count: int, rows: Integers, out: Integers) -> int:
+def games_to_reply(count: int, rows: Int64Array, out: Int64Array) -> int:
     """Write the games in which the opponent is to move into ``out`` int64[B] and return their number."""
-    mover, seat, outcome = rows[MOVER], rows[SEAT_OF], rows[OUTCOME]
+    mover, seat, outcome = rows[MOVER], rows[SEAT], rows[OUTCOME]
     found = 0
     for b in range(count):
         out[found] = b
-        found += wide(outcome[b] == NOT_OVER) & wide(mover[b] != seat[b])
+        found += int64(outcome[b] == NOT_OVER) & int64(mover[b] != seat[b])
     return found
 
 
 @compiled
-def read(which: Integers, cells: Cells, rows: Integers, out: Cells, movers: Cells) -> None:
+def read_boards(which: Int64Array, cells: Int8Array, rows: Int64Array, out: Int8Array, movers: Int8Array) -> None:
     """Copy the boards and movers of the games ``which`` int64[R] into int8[R, rows * columns] and int8[R]."""
     mover, first, second = rows[MOVER], rows[FIRST], rows[SECOND]
     for i in range(len(which)):
@@ -509,31 +527,33 @@ def read(which: Integers, cells: Cells, rows: Integers, out: Cells, movers: Cell
 
 
 @compiled
-def write(which: Integers, boards: Cells, cells: Cells, rows: Integers) -> None:
+def write_boards(which: Int64Array, boards: Int8Array, cells: Int8Array, rows: Int64Array) -> None:
     """Set the boards int8[R, rows * columns] of the games ``which``, and their numbers of stones."""
     first, second, stones = rows[FIRST], rows[SECOND], rows[STONES]
     for i in range(len(which)):
         b = which[i]
         first[b], second[b], stones[b] = 0, 0, 0
         for cell in range(boards.shape[1]):
-            stone = wide(boards[i, cell])
+            stone = int64(boards[i, cell])
             stones[b] += stone != 0
             if cells.ndim == 2:
                 cells[b, cell] = boards[i, cell]
             else:
-                first[b] |= wide(stone == 1) << cell
-                second[b] |= wide(stone == 2) << cell
+                first[b] |= int64(stone == 1) << cell
+                second[b] |= int64(stone == 2) << cell
 
 
 @compiled
-def play_replies(which: Integers, actions: Integers, settings: Integers, cells: Cells, rows: Integers) -> int:
+def play_replies(
+    which: Int64Array, actions: Int64Array, settings: Int64Array, cells: Int8Array, rows: Int64Array
+) -> int:
     """Make the opponent's moves ``actions`` int64[R] in the games ``which``.
 
     Returns:
         -1; or the index of the first action that is not an empty cell, and then no game has moved.
     """
-    parameters = unpacked(settings[GAME:])
-    size, luck = parameters[0] * parameters[1], rows[LUCK]
+    parameters = from_kernel_args(settings[GAME:])
+    size, luck = parameters[0] * parameters[1], rows[EPISODE_KEY]
     mover, outcome, stones = rows[MOVER], rows[OUTCOME], rows[STONES]
     first, second = rows[FIRST], rows[SECOND]
     for i in range(len(which)):
@@ -546,14 +566,14 @@ def play_replies(which: Integers, actions: Integers, settings: Integers, cells: 
             outcome[b], mover[b] = play(cells[b], mover[b], actions[i], stones[b], np.uint64(luck[b]), parameters)
             stones[b] += 1
         else:
-            turn = mover_after(wide(0), np.uint64(luck[b]), stones[b], parameters)
-            _put(b, wide(1) << actions[i], wide(1), turn, parameters, first, second, mover, stones, outcome)
+            turn = mover_after(int64(0), np.uint64(luck[b]), stones[b], parameters)
+            _put(b, int64(1) << actions[i], int64(1), turn, parameters, first, second, mover, stones, outcome)
     return -1
 
 
 @compiled
-def luck_of(count: int, rows: Integers) -> None:
+def update_episode_keys(count: int, rows: Int64Array) -> None:
     """Recompute ``splitmix64(key, episode)`` after keys or episode numbers have changed."""
-    keys, luck, episode = rows[KEY], rows[LUCK], rows[EPISODE]
+    keys, luck, episode = rows[KEY], rows[EPISODE_KEY], rows[EPISODE]
     for b in range(count):
-        luck[b] = wide(splitmix64(np.uint64(keys[b]), episode[b]))
+        luck[b] = int64(splitmix64(np.uint64(keys[b]), episode[b]))

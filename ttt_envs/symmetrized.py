@@ -7,13 +7,13 @@ from typing import ClassVar
 import numpy as np
 
 from ttt_envs.boards import Boards, to_text
-from ttt_envs.jit import Reals
-from ttt_envs.policy import SAME, TIE, Policy, Values, best_shares, is_colour_blind
+from ttt_envs.jit import Float64Array
+from ttt_envs.policy import SHARE_TOLERANCE, VALUE_TOLERANCE, Policy, Values, best_shares, is_colour_blind
 from ttt_envs.rules import Game
 from ttt_envs.symmetry import inverse, symmetries
 
 
-class MeanOverImages:
+class SymmetrizedPolicy:
     """Plays by the action values of a policy averaged over all symmetries of the board: equal shares for the best.
 
     Moves whose means differ by at most 1e-9 count as equally good, because rounding depends on the symmetry.
@@ -41,11 +41,11 @@ class MeanOverImages:
         self._permutations = symmetries(game)
         self._inverses = inverse(self._permutations)
 
-    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, cells]: equal shares for the moves of highest mean value."""
-        return best_shares(self.action_values(boards), TIE)
+        return best_shares(self.action_values(boards), VALUE_TOLERANCE)
 
-    def action_values(self, boards: Boards) -> Reals:
+    def action_values(self, boards: Boards) -> Float64Array:
         """Return float64[B, cells], for the mover, NaN where illegal."""
         total = np.zeros(boards.cells.shape)
         for permutation, back in zip(self._permutations, self._inverses, strict=True):
@@ -53,7 +53,7 @@ class MeanOverImages:
             total += self._judge.action_values(image)[:, back]
         return np.asarray(total / len(self._permutations))
 
-    def values(self, boards: Boards) -> Reals:
+    def values(self, boards: Boards) -> Float64Array:
         """Return float64[B], for the mover."""
         return np.asarray(np.nanmax(self.action_values(boards), axis=1))
 
@@ -76,8 +76,8 @@ def check_symmetric(policy: Policy, game: Game, boards: Boards) -> None:
     for permutation in symmetries(game):
         image = Boards(np.ascontiguousarray(boards.cells[:, permutation]), boards.mover)
         apart = np.abs(policy.probabilities(image) - p[:, permutation]).max(axis=1)
-        if not (apart <= SAME).all():
-            row = int(np.argmax(~(apart <= SAME)))
+        if not (apart <= SHARE_TOLERANCE).all():
+            row = int(np.argmax(~(apart <= SHARE_TOLERANCE)))
             raise ValueError(
                 f"{policy} is not symmetric: it answers {to_text(boards.position(row), game)!r} and its image "
                 f"{to_text(image.position(row), game)!r} differently, by {apart[row]:.2g}"
@@ -98,8 +98,8 @@ def check_colour_blind(policy: Policy, game: Game, boards: Boards) -> None:
     """
     exchanged = Boards(np.where(boards.cells == 0, 0, 3 - boards.cells).astype(np.int8), 1 - boards.mover)
     apart = np.abs(policy.probabilities(exchanged) - policy.probabilities(boards)).max(axis=1, initial=0.0)
-    if not (apart <= SAME).all():
-        row = int(np.argmax(~(apart <= SAME)))
+    if not (apart <= SHARE_TOLERANCE).all():
+        row = int(np.argmax(~(apart <= SHARE_TOLERANCE)))
         raise ValueError(
             f"{policy} is not colour-blind: it answers {to_text(boards.position(row), game)!r} and "
             f"{to_text(exchanged.position(row), game)!r} differently, by {apart[row]:.2g}"

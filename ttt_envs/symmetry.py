@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttt_envs.boards import keys
-from ttt_envs.jit import Cells, Flags, Integers, Keys
+from ttt_envs.jit import BoolArray, Int8Array, Int64Array, UInt64Array
 from ttt_envs.rules import Game
 
 Symmetries = Literal["none", "rotations", "all"]
@@ -46,7 +46,7 @@ def inverse(permutations: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.argsort(permutations, axis=1)
 
 
-def least_keys(cells: Cells, permutations: Integers) -> tuple[Keys, Flags]:
+def canonical_keys(cells: Int8Array, permutations: Int64Array) -> tuple[UInt64Array, BoolArray]:
     """Return the canonical key of each board: the least key among its symmetric boards.
 
     Kernels that need a canonical form at every move do not permute boards: they look transformed boards up in tables or

@@ -13,11 +13,11 @@ from gymnasium.vector.utils import batch_space
 
 from ttt_envs import render
 from ttt_envs.adapters import Opponent, opponent_of
-from ttt_envs.jit import Flags, Integers
-from ttt_envs.lockstep import SELF, IllegalAction, Lockstep, SeatChoice, Shown, Symmetry, beginning
+from ttt_envs.jit import BoolArray, Int64Array
+from ttt_envs.lockstep import SELF, IllegalAction, Lockstep, SeatChoice, StepOutput, Symmetry, parse_reset_options
 from ttt_envs.observations import DType, Observation, Views
 from ttt_envs.render import Scene
-from ttt_envs.rules import ChanceOutcome, Game, key_of
+from ttt_envs.rules import ChanceOutcome, Game, draw_key
 from ttt_envs.single_env import RenderMode, SingleEnv
 
 _MOVING = frozenset(("reset", "step", "restore_state"))  # methods of single environments that change the game
@@ -133,7 +133,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         """
         others = dict(options or {})
         mask = self._checked_mask(others.pop("reset_mask", None))
-        position, at_seat = beginning(self.game, others, self._games.opponent is None)
+        position, at_seat = parse_reset_options(self.game, others, self._games.opponent is None)
         rows = np.flatnonzero(mask)
         seeds = self._seeds(seed)
         if isinstance(seed, (int, np.integer)):
@@ -145,14 +145,14 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         chosen = [row for row in rows.tolist() if seeds[row] is not None]
         if chosen:
             generators = (seeding.np_random(seeds[row])[0] for row in chosen)
-            self._games.seed(np.array(chosen), np.array([key_of(rng) for rng in generators]))
+            self._games.seed(np.array(chosen), np.array([draw_key(rng) for rng in generators]))
             for row in chosen:
                 self._given[row] = seeds[row]
         self._games.begin(rows, position, at_seat)
         self._steps[rows] = 0
         self._before[rows] = 0 if position is None else position.cells
         self._refused[rows] = -1
-        return self._seen(self._games.shown(), None if mask.all() else mask)
+        return self._observation(self._games.shown(), None if mask.all() else mask)
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Make a move in every game, and let the opponents reply.
@@ -179,7 +179,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
                 f"game {int(np.argmax(games.over))} is over: call reset(options={{'reset_mask': mask}}) "
                 f"with the games that have ended before the next step"
             )
-        out = Shown.empty(self.num_envs, self.game.cells)
+        out = StepOutput.empty(self.num_envs, self.game.cells)
         if self.render_mode is not None:
             self._before[:] = games.boards().cells
             illegal = games.illegal.copy()
@@ -193,19 +193,19 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
             self._refused = np.where(games.illegal > illegal, actions, -1)
         if mode is AutoresetMode.SAME_STEP and ended:
             over = games.over
-            final_observation, final_info = self._seen(out, over)
+            final_observation, final_info = self._observation(out, over)
             rows = np.flatnonzero(over)
             games.begin(rows)
             self._steps[rows] = 0
             self._refused[rows] = -1
-            observation, info = self._seen(games.shown())
+            observation, info = self._observation(games.shown())
             info["final_obs"], info["_final_obs"] = self._unbatched(final_observation, rows), over
             info["final_info"], info["_final_info"] = final_info, over
         else:
-            observation, info = self._seen(out)
+            observation, info = self._observation(out)
         return observation, out.rewards, out.terminated, out.truncated, info
 
-    def _cut(self, limit: int, begun: Flags, out: Shown) -> int:
+    def _cut(self, limit: int, begun: BoolArray, out: StepOutput) -> int:
         """Count the step in all games that have not just begun, truncate, and return the number of finished games."""
         self._steps += 1
         self._steps[begun] = 0
@@ -214,14 +214,14 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         self._games.end(late)
         return int(np.count_nonzero(self._games.over))
 
-    def _seen(self, out: Shown, rows: Flags | None = None) -> tuple[Any, dict[str, Any]]:
+    def _observation(self, out: StepOutput, rows: BoolArray | None = None) -> tuple[Any, dict[str, Any]]:
         """Return observations of all games, and the infos of the games ``rows`` bool[B], as in ``SyncVectorEnv``.
 
         The result shares the arrays of ``out``.
         """
         mask = out.mask
         shown = self._views.show(out.planes, mask)
-        told = self._games.told()
+        told = self._games.infos()
         if rows is None:
             there = self._every.copy()
         else:
@@ -243,7 +243,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         }
         return shown, info
 
-    def _unbatched(self, observation: Any, rows: Integers) -> Any:
+    def _unbatched(self, observation: Any, rows: Int64Array) -> Any:
         """Return object[B]: the observations of ``rows`` one by one, None elsewhere."""
         out = np.full(self.num_envs, None, dtype=object)
         for row in rows:
@@ -253,7 +253,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
                 out[row] = observation[row]
         return out
 
-    def _checked_actions(self, actions: Any) -> Integers:
+    def _checked_actions(self, actions: Any) -> Int64Array:
         array = np.asarray(actions)
         if array.dtype.kind not in "iu":
             raise TypeError(
@@ -264,7 +264,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
             raise ValueError(f"actions of shape {array.shape} do not fit {self.num_envs} games: give one for each game")
         return np.ascontiguousarray(array, dtype=np.int64)
 
-    def _checked_mask(self, mask: Any) -> Flags:
+    def _checked_mask(self, mask: Any) -> BoolArray:
         if mask is None:
             return np.ones(self.num_envs, np.bool_)
         if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != (self.num_envs,):
@@ -289,7 +289,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
             )
         return seed
 
-    def action_masks(self) -> Flags:
+    def action_masks(self) -> BoolArray:
         """Return bool[B, cells]: the legal actions of each game, all of them where it is over."""
         return self._games.shown().mask.astype(np.bool_)
 
@@ -349,7 +349,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
                 seed = self._given[row]
                 if seed is not None:
                     single._np_random, single._np_random_seed = seeding.np_random(seed)
-                    key_of(single._np_random)  # drawn by the reset
+                    draw_key(single._np_random)  # drawn by the reset
         return self._singles
 
     def clone_state(self, include_rng: bool = False) -> dict[str, Any]:
@@ -365,13 +365,13 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         keys = None
         if seed is not None:
             self._given = list(self._seeds(seed))
-            keys = np.array([key_of(seeding.np_random(one)[0]) for one in self._given])
+            keys = np.array([draw_key(seeding.np_random(one)[0]) for one in self._given])
         self._games.restore(state, keys)
         self._steps[:] = state.get("steps", 0)
         self._before[:] = self._games.boards().cells
         self._refused[:] = -1
         self._seeded = True
-        return self._seen(self._games.shown())
+        return self._observation(self._games.shown())
 
     def render(self) -> tuple[Any, ...] | None:
         """Return one picture for each game."""

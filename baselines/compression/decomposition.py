@@ -15,18 +15,18 @@ from baselines.compression import grouping as groups
 from baselines.compression import singular_vectors
 from baselines.compression.factors import Factors, Train, Tucker
 from baselines.compression.grouping import Grouping, Method, grouping_of, of_tensor
-from baselines.compression.ranks import MOST_TRUNCATED, TRUNCATED, check_rank, largest_rank
-from baselines.compression.singular_vectors import improved, leading_vectors, projected
-from baselines.solver import kept_or_made
+from baselines.compression.ranks import MAX_TRUNCATED_RANK, TRUNCATED, check_rank, largest_rank
+from baselines.compression.singular_vectors import iterate_hooi, leading_vectors, project
+from baselines.solver import load_or_compute
 from baselines.tables import Evaluation, Terminal, actions_of, check_source, is_policy, shape_of, values_of
 from ttt_envs import bits, rules
-from ttt_envs.array_cache import Kept, source_of
-from ttt_envs.jit import Cells, Flags, Integers, Reals
+from ttt_envs.array_cache import CachedArray, hash_of_sources
+from ttt_envs.jit import BoolArray, Float64Array, Int8Array, Int64Array
 from ttt_envs.rules import Game
 
 FORMAT = 1
 """version of the storage format"""
-MADE_BY = source_of(bits, rules, solver, reachable, tables, groups, singular_vectors, sys.modules[__name__])
+MADE_BY = hash_of_sources(bits, rules, solver, reachable, tables, groups, singular_vectors, sys.modules[__name__])
 
 
 class Compressed(Evaluation):
@@ -62,19 +62,19 @@ class Compressed(Evaluation):
         """Ratio to the number of values in the table (Eq. 13); it may be above 1."""
         return self.stored_numbers / (self.halves * math.prod(self.grouping.sizes))
 
-    def table(self) -> Reals:
+    def table(self) -> Float64Array:
         """Return the approximated table, in the shape of the table."""
         halves = np.stack([self._of_tensor.entries(factors.tensor()) for factors in self.factors])
         shape = (3**self.game.cells, self.game.cells) if self.of_moves else (3**self.game.cells,)
         return halves.reshape((2, *shape) if self.halves == 2 else shape)
 
-    def read(self, cells: Cells, actions: Integers | None = None, half: int = 0) -> Reals:
+    def read(self, cells: Int8Array, actions: Int64Array | None = None, half: int = 0) -> Float64Array:
         """Return single entries of a half, float64[B]."""
         out = np.empty(len(cells))
         self.factors[half].read(np.ascontiguousarray(cells), actions_of(cells, actions), self._axes, out)
         return out
 
-    def _children(self, half: int, cells: Cells, mover: Cells, legal: Flags) -> Reals:
+    def _children(self, half: int, cells: Int8Array, mover: Int8Array, legal: BoolArray) -> Float64Array:
         out = np.empty(cells.shape)
         self.factors[half].children(cells, mover, legal, self._axes, out)
         return out
@@ -91,7 +91,7 @@ class Decomposition:
         largest: the largest rank.
     """
 
-    def __init__(self, method: Method, grouping: Grouping, most: int, parts: Reals) -> None:
+    def __init__(self, method: Method, grouping: Grouping, most: int, parts: Float64Array) -> None:
         self.method = method
         self.grouping = grouping
         self.largest = largest_rank(method, grouping, most)
@@ -119,7 +119,7 @@ class Decomposition:
         return map(self.at, range(self.largest + 1))
 
 
-def _cut_train(bases: list[Reals], core: Reals, missed: Reals, rank: int) -> tuple[Factors, float]:
+def _cut_train(bases: list[Float64Array], core: Float64Array, missed: Float64Array, rank: int) -> tuple[Factors, float]:
     """Truncate a train: SVDs from the left, of which the first is given."""
     first = bases[0][:, :rank]
     cores = [first[None]]
@@ -134,20 +134,24 @@ def _cut_train(bases: list[Reals], core: Reals, missed: Reals, rank: int) -> tup
     return Train([*cores, rest[:, :, None]]), lost
 
 
-def _cut_tucker(bases: list[Reals], core: Reals, missed: Reals, rank: int) -> tuple[Factors, float]:
+def _cut_tucker(
+    bases: list[Float64Array], core: Float64Array, missed: Float64Array, rank: int
+) -> tuple[Factors, float]:
     leading = core[(slice(rank),) * core.ndim]
     return Tucker(leading, [basis[:, :rank] for basis in bases]), float(missed[min(rank, len(missed) - 1)])
 
 
-def _cut_hosvd2(bases: list[Reals], core: Reals, missed: Reals, rank: int) -> tuple[Factors, float]:
+def _cut_hosvd2(
+    bases: list[Float64Array], core: Float64Array, missed: Float64Array, rank: int
+) -> tuple[Factors, float]:
     first, last = (basis[:, :rank] for basis in bases)
     return Train([first[None], core[:rank, :, :rank], last.T[:, :, None]]), float(missed[min(rank, len(missed) - 1)])
 
 
-def _cut_hooi(bases: list[Reals], core: Reals, missed: Reals, rank: int) -> tuple[Factors, float]:
+def _cut_hooi(bases: list[Float64Array], core: Float64Array, missed: Float64Array, rank: int) -> tuple[Factors, float]:
     if rank == 0 or rank >= max(core.shape):
         return _cut_tucker(bases, core, missed, rank)
-    matrices, leading, lost = improved(core, rank)
+    matrices, leading, lost = iterate_hooi(core, rank)
     turned = [basis @ matrix for basis, matrix in zip(bases, matrices, strict=True)]
     return Tucker(leading, turned), lost + float(missed[-1])
 
@@ -157,7 +161,7 @@ def _shapes(method: Method, grouping: Grouping, most: int) -> tuple[Grouping, li
 
     Returns:
         The groups of the tensor; the projected axes; the shapes of their singular vectors, of the core and of the
-        squared errors, as in :func:`projected`.
+        squared errors, as in :func:`project`.
     """
     grouping = of_tensor(method, grouping)
     sizes = grouping.sizes
@@ -171,8 +175,8 @@ def _shapes(method: Method, grouping: Grouping, most: int) -> tuple[Grouping, li
     return grouping, axes, [*bases, tuple(core), (max(counts) + 1,)]
 
 
-def _packed(method: Method, grouping: Grouping, most: int, values: Reals) -> Reals:
-    """Return the results of :func:`projected` for the halves of a table, float64[halves, numbers]."""
+def _packed(method: Method, grouping: Grouping, most: int, values: Float64Array) -> Float64Array:
+    """Return the results of :func:`project` for the halves of a table, float64[halves, numbers]."""
     of_moves, halves = shape_of(grouping.game, values)
     if of_moves != grouping.of_moves:
         what = "a value for every move" if of_moves else "one value for every board"
@@ -181,20 +185,22 @@ def _packed(method: Method, grouping: Grouping, most: int, values: Reals) -> Rea
     out = np.empty((halves, sum(map(math.prod, shapes))))
     for half, entries in zip(out, values.reshape(halves, -1), strict=True):
         counts = [shape[1] for shape in shapes[: len(axes)]]
-        bases, core, missed = projected(grouping.tensor(entries), axes, counts)
+        bases, core, missed = project(grouping.tensor(entries), axes, counts)
         np.concatenate([array.reshape(-1) for array in (*bases, core, missed)], out=half)
     return out
 
 
-def _unpacked(method: Method, grouping: Grouping, most: int, half: Reals) -> tuple[list[Reals], Reals, Reals]:
-    """Return one half of :func:`_packed` in the form of :func:`projected`."""
+def _unpacked(
+    method: Method, grouping: Grouping, most: int, half: Float64Array
+) -> tuple[list[Float64Array], Float64Array, Float64Array]:
+    """Return one half of :func:`_packed` in the form of :func:`project`."""
     _, _, shapes = _shapes(method, grouping, most)
     borders = np.cumsum([math.prod(shape) for shape in shapes])[:-1]
     *bases, core, missed = (part.reshape(shape) for part, shape in zip(np.split(half, borders), shapes, strict=True))
     return bases, core, missed
 
 
-def decompose(method: Method, values: Reals, grouping: Grouping, *, most: int = TRUNCATED) -> Decomposition:
+def decompose(method: Method, values: Float64Array, grouping: Grouping, *, most: int = TRUNCATED) -> Decomposition:
     """Decompose a table.
 
     Args:
@@ -207,13 +213,13 @@ def decompose(method: Method, values: Reals, grouping: Grouping, *, most: int = 
     Raises:
         ValueError: the table is of another game or kind than the grouping, or ``most`` is out of range.
     """
-    if not 1 <= most <= MOST_TRUNCATED:
-        raise ValueError(f"most={most} singular vectors cannot be computed: choose 1 to {MOST_TRUNCATED}")
+    if not 1 <= most <= MAX_TRUNCATED_RANK:
+        raise ValueError(f"most={most} singular vectors cannot be computed: choose 1 to {MAX_TRUNCATED_RANK}")
     grouping_of(grouping.game, method, str(grouping), of_moves=grouping.of_moves)  # checks the number of groups
     return Decomposition(method, grouping, most, _packed(method, grouping, most, values))
 
 
-def svd(values: Reals, grouping: Grouping, *, most: int = TRUNCATED) -> Decomposition:
+def svd(values: Float64Array, grouping: Grouping, *, most: int = TRUNCATED) -> Decomposition:
     """Do :func:`decompose` by the SVD of a matrix, two groups of cells.
 
     The factors are U and Sigma V*; the paper's Q and S split Sigma evenly, with the same product and size.
@@ -221,22 +227,22 @@ def svd(values: Reals, grouping: Grouping, *, most: int = TRUNCATED) -> Decompos
     return decompose("svd", values, grouping, most=most)
 
 
-def hosvd(values: Reals, grouping: Grouping, *, most: int = TRUNCATED) -> Decomposition:
+def hosvd(values: Float64Array, grouping: Grouping, *, most: int = TRUNCATED) -> Decomposition:
     """Do :func:`decompose` by higher-order SVD, as in the paper's newer version."""
     return decompose("hosvd", values, grouping, most=most)
 
 
-def hosvd2(values: Reals, grouping: Grouping, *, most: int = TRUNCATED) -> Decomposition:
+def hosvd2(values: Float64Array, grouping: Grouping, *, most: int = TRUNCATED) -> Decomposition:
     """Do :func:`decompose` by the two-sided higher-order SVD of the paper's older version."""
     return decompose("hosvd2", values, grouping, most=most)
 
 
-def hooi(values: Reals, grouping: Grouping, *, most: int = TRUNCATED) -> Decomposition:
+def hooi(values: Float64Array, grouping: Grouping, *, most: int = TRUNCATED) -> Decomposition:
     """Do :func:`decompose` by higher-order orthogonal iteration: never worse than :func:`hosvd` of the same rank."""
     return decompose("hooi", values, grouping, most=most)
 
 
-def tt(values: Reals, grouping: Grouping, *, most: int = TRUNCATED) -> Decomposition:
+def tt(values: Float64Array, grouping: Grouping, *, most: int = TRUNCATED) -> Decomposition:
     """Do :func:`decompose` into a tensor train."""
     return decompose("tt", values, grouping, most=most)
 
@@ -286,8 +292,8 @@ def decomposition(
             "most": most,
         }
         name = f"{source}-factors-{game.rows}x{game.columns}-{game.win_length}-skip{game.skip_chance:g}"
-        parts = kept_or_made(
-            Kept(name, content, MADE_BY),
+        parts = load_or_compute(
+            CachedArray(name, content, MADE_BY),
             (2 if game.skip_chance > 0 else 1, sum(map(math.prod, shapes))),
             lambda: _packed(method, grouping, most, values_of(game, source, terminal)),
         )
@@ -295,7 +301,7 @@ def decomposition(
     return found
 
 
-def split_errors(values: Reals, game: Game, first: int) -> tuple[list[Grouping], Reals]:
+def split_errors(values: Float64Array, game: Game, first: int) -> tuple[list[Grouping], Float64Array]:
     """Return the errors of ``svd`` for every split of the cells into two groups, from singular values alone.
 
     Args:

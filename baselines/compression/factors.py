@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ttt_envs.jit import Cells, Flags, Function, Integers, Reals, inlined, kernel, wide
+from ttt_envs.jit import BoolArray, Float64Array, Function, Int8Array, Int64Array, inlined, int64, kernel
 
 
 def summing(function: Function) -> Function:
@@ -20,19 +20,21 @@ class Factors(ABC):
 
     @property
     @abstractmethod
-    def arrays(self) -> list[Reals]:
+    def arrays(self) -> list[Float64Array]:
         """The stored arrays."""
 
     @abstractmethod
-    def tensor(self) -> Reals:
+    def tensor(self) -> Float64Array:
         """Return all entries."""
 
     @abstractmethod
-    def read(self, cells: Cells, actions: Integers, axes: Integers, out: Reals) -> None:
+    def read(self, cells: Int8Array, actions: Int64Array, axes: Int64Array, out: Float64Array) -> None:
         """Write entries of boards int8[B, cells] and actions int64[B] into ``out`` float64[B]."""
 
     @abstractmethod
-    def children(self, cells: Cells, mover: Cells, legal: Flags, axes: Integers, out: Reals) -> None:
+    def children(
+        self, cells: Int8Array, mover: Int8Array, legal: BoolArray, axes: Int64Array, out: Float64Array
+    ) -> None:
         """Write entries after every move into ``out`` float64[B, cells], NaN where a cell is taken."""
 
 
@@ -43,29 +45,31 @@ class Train(Factors):
         cores: float64[r_k-1, d_k, r_k]; the first and the last r are 1.
     """
 
-    def __init__(self, cores: Sequence[Reals]) -> None:
+    def __init__(self, cores: Sequence[Float64Array]) -> None:
         self.cores = list(cores)
         self._ranks = np.array([1, *(core.shape[2] for core in cores)])
         self._offsets = np.cumsum([0, *(core.size for core in cores)])
         self._flat = np.concatenate([core.transpose(1, 0, 2).ravel() for core in cores])
 
     @property
-    def arrays(self) -> list[Reals]:
+    def arrays(self) -> list[Float64Array]:
         """The cores."""
         return self.cores
 
-    def tensor(self) -> Reals:
+    def tensor(self) -> Float64Array:
         """Return all entries."""
         out = self.cores[0]
         for core in self.cores[1:]:
             out = np.tensordot(out, core, (-1, 0))
         return out[0, ..., 0]
 
-    def read(self, cells: Cells, actions: Integers, axes: Integers, out: Reals) -> None:
+    def read(self, cells: Int8Array, actions: Int64Array, axes: Int64Array, out: Float64Array) -> None:
         """See :class:`Factors`."""
         _train_read(cells, actions, axes, self._flat, self._offsets, self._ranks, out)
 
-    def children(self, cells: Cells, mover: Cells, legal: Flags, axes: Integers, out: Reals) -> None:
+    def children(
+        self, cells: Int8Array, mover: Int8Array, legal: BoolArray, axes: Int64Array, out: Float64Array
+    ) -> None:
         """See :class:`Factors`."""
         _train_children(cells, mover, legal, axes, self._flat, self._offsets, self._ranks, out)
 
@@ -78,7 +82,7 @@ class Tucker(Factors):
         matrices: float64[d_k, r_k].
     """
 
-    def __init__(self, core: Reals, matrices: Sequence[Reals]) -> None:
+    def __init__(self, core: Float64Array, matrices: Sequence[Float64Array]) -> None:
         self.core = np.ascontiguousarray(core)
         self.matrices = list(matrices)
         self._ranks = np.array(core.shape)
@@ -86,36 +90,38 @@ class Tucker(Factors):
         self._flat = np.concatenate([matrix.ravel() for matrix in matrices])
 
     @property
-    def arrays(self) -> list[Reals]:
+    def arrays(self) -> list[Float64Array]:
         """The core and the matrices."""
         return [self.core, *self.matrices]
 
-    def tensor(self) -> Reals:
+    def tensor(self) -> Float64Array:
         """Return all entries."""
         out = self.core
         for matrix in self.matrices:  # each step moves the first axis to the end
             out = np.tensordot(out, matrix, (0, 1))
         return out
 
-    def read(self, cells: Cells, actions: Integers, axes: Integers, out: Reals) -> None:
+    def read(self, cells: Int8Array, actions: Int64Array, axes: Int64Array, out: Float64Array) -> None:
         """See :class:`Factors`."""
         _tucker_read(cells, actions, axes, self.core.reshape(-1), self._flat, self._offsets, self._ranks, out)
 
-    def children(self, cells: Cells, mover: Cells, legal: Flags, axes: Integers, out: Reals) -> None:
+    def children(
+        self, cells: Int8Array, mover: Int8Array, legal: BoolArray, axes: Int64Array, out: Float64Array
+    ) -> None:
         """See :class:`Factors`."""
         _tucker_children(cells, mover, legal, axes, self.core.reshape(-1), self._flat, self._offsets, self._ranks, out)
 
 
 @inlined
-def _locate(cells: Cells, axes: Integers, index: Integers) -> None:
+def _locate(cells: Int8Array, axes: Int64Array, index: Int64Array) -> None:
     """Write the contents of every group of a board, before the move, into ``index``."""
     index[:] = 0
     for cell in range(len(cells)):
-        index[axes[0, cell]] += wide(cells[cell]) * axes[1, cell]
+        index[axes[0, cell]] += int64(cells[cell]) * axes[1, cell]
 
 
 @inlined
-def _moved(cell: int, player: int, axes: Integers, size: int, index: Integers) -> tuple[int, int]:
+def _moved(cell: int, player: int, axes: Int64Array, size: int, index: Int64Array) -> tuple[int, int]:
     """Return the group that a move changes, and its new contents; in a table of moves, the group of the move."""
     if axes.shape[1] > size:
         group = axes[0, size]
@@ -125,7 +131,7 @@ def _moved(cell: int, player: int, axes: Integers, size: int, index: Integers) -
 
 
 @inlined
-def _times_matrix(row: Reals, matrix: Reals, out: Reals) -> None:
+def _times_matrix(row: Float64Array, matrix: Float64Array, out: Float64Array) -> None:
     """Compute out[k] = sum over j of row[j] matrix[j, k], with a flat matrix."""
     width = len(out)
     out[:] = 0.0
@@ -136,7 +142,13 @@ def _times_matrix(row: Reals, matrix: Reals, out: Reals) -> None:
 
 @summing
 def _train_read(
-    cells: Cells, actions: Integers, axes: Integers, cores: Reals, offsets: Integers, ranks: Integers, out: Reals
+    cells: Int8Array,
+    actions: Int64Array,
+    axes: Int64Array,
+    cores: Float64Array,
+    offsets: Int64Array,
+    ranks: Int64Array,
+    out: Float64Array,
 ) -> None:
     groups = len(ranks) - 1
     size = cells.shape[1]
@@ -157,14 +169,14 @@ def _train_read(
 
 @summing
 def _train_children(
-    cells: Cells,
-    mover: Cells,
-    legal: Flags,
-    axes: Integers,
-    cores: Reals,
-    offsets: Integers,
-    ranks: Integers,
-    out: Reals,
+    cells: Int8Array,
+    mover: Int8Array,
+    legal: BoolArray,
+    axes: Int64Array,
+    cores: Float64Array,
+    offsets: Int64Array,
+    ranks: Int64Array,
+    out: Float64Array,
 ) -> None:
     """Share the products left and right of each group between all moves in the group."""
     groups = len(ranks) - 1
@@ -191,7 +203,7 @@ def _train_children(
             if not legal[b, cell]:
                 out[b, cell] = np.nan
                 continue
-            g, contents = _moved(cell, wide(mover[b]), axes, size, index)
+            g, contents = _moved(cell, int64(mover[b]), axes, size, index)
             at = offsets[g] + contents * ranks[g] * ranks[g + 1]
             total = 0.0
             for j in range(ranks[g]):
@@ -204,7 +216,7 @@ def _train_children(
 
 
 @summing
-def _contract_first(tensor: Reals, vector: Reals, out: Reals) -> None:
+def _contract_first(tensor: Float64Array, vector: Float64Array, out: Float64Array) -> None:
     """Compute out[p] = sum over i of vector[i] tensor[i, p], all flat; ``out`` may alias the start of the tensor."""
     rest = len(out)
     for p in range(rest):
@@ -224,14 +236,14 @@ def _contract_first(tensor: Reals, vector: Reals, out: Reals) -> None:
 
 @summing
 def _tucker_read(
-    cells: Cells,
-    actions: Integers,
-    axes: Integers,
-    core: Reals,
-    matrices: Reals,
-    offsets: Integers,
-    ranks: Integers,
-    out: Reals,
+    cells: Int8Array,
+    actions: Int64Array,
+    axes: Int64Array,
+    core: Float64Array,
+    matrices: Float64Array,
+    offsets: Int64Array,
+    ranks: Int64Array,
+    out: Float64Array,
 ) -> None:
     groups = len(ranks)
     size = cells.shape[1]
@@ -255,15 +267,15 @@ def _tucker_read(
 
 @summing
 def _tucker_children(
-    cells: Cells,
-    mover: Cells,
-    legal: Flags,
-    axes: Integers,
-    core: Reals,
-    matrices: Reals,
-    offsets: Integers,
-    ranks: Integers,
-    out: Reals,
+    cells: Int8Array,
+    mover: Int8Array,
+    legal: BoolArray,
+    axes: Int64Array,
+    core: Float64Array,
+    matrices: Float64Array,
+    offsets: Int64Array,
+    ranks: Int64Array,
+    out: Float64Array,
 ) -> None:
     """Share the core contracted along all other groups between all moves in a group."""
     groups = len(ranks)
@@ -299,7 +311,7 @@ def _tucker_children(
             if not legal[b, cell]:
                 out[b, cell] = np.nan
                 continue
-            g, contents = _moved(cell, wide(mover[b]), axes, size, index)
+            g, contents = _moved(cell, int64(mover[b]), axes, size, index)
             at = offsets[g] + contents * ranks[g]
             total = 0.0
             for k in range(ranks[g]):

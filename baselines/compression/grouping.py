@@ -10,9 +10,9 @@ from typing import Literal
 
 import numpy as np
 
-from ttt_envs.jit import Integers, Reals
+from ttt_envs.jit import Float64Array, Int64Array
 from ttt_envs.rules import Game
-from ttt_envs.specs import nearest
+from ttt_envs.specs import closest_names
 
 Method = Literal["svd", "hosvd", "hosvd2", "hooi", "tt"]
 
@@ -55,7 +55,7 @@ class Grouping:
         for fault, found in faults:
             if found:
                 raise ValueError(
-                    f"the grouping {self} {fault} {', '.join(found)}: {how_to_group(self.game, self.of_moves)}"
+                    f"the grouping {self} {fault} {', '.join(found)}: {describe_groupings(self.game, self.of_moves)}"
                 )
 
     @classmethod
@@ -84,7 +84,7 @@ class Grouping:
         places = {letter: axis for axis, letter in enumerate(LETTERS[:size])} | ({MOVE: size} if of_moves else {})
         parts = split.split("/")
         if len(parts) < 2 or not all(parts) or any(letter not in places for letter in "".join(parts)):
-            raise ValueError(f"split={split!r} is no grouping: {how_to_group(game, of_moves)}")
+            raise ValueError(f"split={split!r} is no grouping: {describe_groupings(game, of_moves)}")
         return cls(game, tuple(tuple(places[letter] for letter in part) for part in parts), of_moves)
 
     @property
@@ -93,7 +93,7 @@ class Grouping:
         return tuple(math.prod(self._contents(axis) for axis in group) for group in self.groups)
 
     @property
-    def axes(self) -> Integers:
+    def axes(self) -> Int64Array:
         """int64[2, cells (+ 1)]: for each cell (last, the move) its group, and its place value in the group."""
         found = np.empty((2, self.game.cells + self.of_moves), np.int64)
         for number, group in enumerate(self.groups):
@@ -103,11 +103,11 @@ class Grouping:
                 place *= self._contents(axis)
         return found
 
-    def tensor(self, entries: Reals) -> Reals:
+    def tensor(self, entries: Float64Array) -> Float64Array:
         """Return a half of a table, by keys (and moves), as a tensor with one axis for each group."""
         return np.ascontiguousarray(entries.reshape(self._shape).transpose(self._order).reshape(self.sizes))
 
-    def entries(self, tensor: Reals) -> Reals:
+    def entries(self, tensor: Float64Array) -> Float64Array:
         """Return the entries of a tensor, float64[3**cells, 1 or cells]: the inverse of :meth:`tensor`."""
         shape = [self._shape[axis] for axis in self._order]
         return tensor.reshape(shape).transpose(np.argsort(self._order)).reshape(3**self.game.cells, -1)
@@ -136,7 +136,7 @@ class Grouping:
         return "/".join("".join(letters.get(axis, f"({axis})") for axis in group) for group in self.groups)
 
 
-def how_to_group(game: Game, of_moves: bool) -> str:
+def describe_groupings(game: Game, of_moves: bool) -> str:
     """Return the end of the error message for an invalid grouping."""
     cells = LETTERS[: game.cells]
     half = max(1, game.cells // 2)
@@ -158,7 +158,7 @@ def grouping_of(game: Game, method: Method, split: str | None = None, *, of_move
         ValueError: the method is unknown, there are too few groups, more than two for ``svd``, or the text is invalid.
     """
     if method not in typing.get_args(Method):
-        raise ValueError(f"method={method!r} is not known: {nearest(method, typing.get_args(Method))}")
+        raise ValueError(f"method={method!r} is not known: {closest_names(method, typing.get_args(Method))}")
     if split is None and method == "svd":
         split = str(game.cells if of_moves else max(1, game.cells // 2))
     elif split is None:
@@ -169,7 +169,8 @@ def grouping_of(game: Game, method: Method, split: str | None = None, *, of_move
     if len(found.groups) < 2 or (method == "svd" and len(found.groups) > 2):
         wanted = "exactly two groups" if method == "svd" else "two groups or more"
         raise ValueError(
-            f"{method} needs {wanted}, and split={split} makes {len(found.groups)}: {how_to_group(game, of_moves)}"
+            f"{method} needs {wanted}, and split={split} makes {len(found.groups)}: "
+            f"{describe_groupings(game, of_moves)}"
         )
     return found
 

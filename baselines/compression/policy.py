@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from baselines.compression.decomposition import Compressed, decomposition
 from baselines.compression.grouping import Grouping, Method, grouping_of
-from baselines.compression.ranks import MOST_TRUNCATED, TRUNCATED, check_rank, default_rank, largest_rank
+from baselines.compression.ranks import MAX_TRUNCATED_RANK, TRUNCATED, check_rank, default_rank, largest_rank
 from baselines.tables import NamedSoftmax, Terminal, check_source, check_weight, is_policy
 from ttt_envs.rules import Game
 
@@ -48,7 +48,7 @@ class CompressedPolicy(NamedSoftmax):
     def _made(self) -> Compressed:
         rank = default_rank(self.name, self._grouping) if self.rank is None else self.rank
         most = TRUNCATED
-        while most < rank and most < MOST_TRUNCATED:  # doubling, so that one decomposition serves many ranks
+        while most < rank and most < MAX_TRUNCATED_RANK:  # doubling, so that one decomposition serves many ranks
             most *= 2
         return decomposition(
             self.game, self.name, split=self.split, terminal=self.terminal, source=self.source, most=most

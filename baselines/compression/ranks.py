@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from baselines.compression import singular_vectors
 from baselines.compression.grouping import Grouping, Method, of_tensor
 
-TRUNCATED, MOST_TRUNCATED = 128, 1024
+TRUNCATED, MAX_TRUNCATED_RANK = 128, 1024
 """Default and maximum number of singular vectors of a truncated decomposition."""
-KEEPS, LARGEST_DEFAULT = 0.3, 32
+KEPT_SHARE, MAX_DEFAULT_RANK = 0.3, 32
 """Share of the numbers kept at the default rank, as by the paper's svd of rank 18; and maximum default rank."""
 
 
@@ -28,7 +28,7 @@ def ranks_of(method: Method, sizes: Sequence[int], rank: int) -> list[int]:
     return [min(rank, rows, columns) for rows, columns in _unfoldings(method, sizes)]
 
 
-def largest_rank(method: Method, grouping: Grouping, most: int = MOST_TRUNCATED) -> int:
+def largest_rank(method: Method, grouping: Grouping, most: int = MAX_TRUNCATED_RANK) -> int:
     """Return the largest rank that truncates anything; ``most`` for groups with more than 3**7 contents."""
     smaller = [min(unfolding) for unfolding in _unfoldings(method, grouping.sizes)]
     return max(size if size <= singular_vectors.GRAM else most for size in smaller)
@@ -52,8 +52,8 @@ def stored_numbers(method: Method, grouping: Grouping, rank: int) -> int:
 
 def default_rank(method: Method, grouping: Grouping) -> int:
     """Return the largest rank that keeps at most 30% of the numbers, as ``svd`` at rank 18 on 3 x 3 does; 1 to 32."""
-    most = KEEPS * math.prod(grouping.sizes)
-    ranks = range(1, min(largest_rank(method, grouping), LARGEST_DEFAULT) + 1)
+    most = KEPT_SHARE * math.prod(grouping.sizes)
+    ranks = range(1, min(largest_rank(method, grouping), MAX_DEFAULT_RANK) + 1)
     return max((rank for rank in ranks if stored_numbers(method, grouping, rank) <= most), default=1)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ttt_envs.jit import Reals
+from ttt_envs.jit import Float64Array
 
 EXACT = 3**12
 """Maximum number of entries of a matrix decomposed directly; larger ones are decomposed by their Gram matrix."""
@@ -19,15 +19,15 @@ GRAM = 3**7
 """Maximum rows or columns for a full Gram decomposition; of larger matrices only leading vectors are computed."""
 SPARE = 8
 """Number of extra singular vectors, computed to detect equal singular values at the end."""
-TIE = 1e-9
+TIE_TOLERANCE = 1e-9
 """Maximum difference of equal singular values, relative to the largest."""
-CONVERGED = 1e-10
+CONVERGENCE_TOLERANCE = 1e-10
 """HOOI stops after a round that captures at most this additional share of the squared norm."""
-MOST_ROUNDS = 1000
+MAX_ITERATIONS = 1000
 """Maximum number of rounds of HOOI."""
 
 
-def leading_vectors(matrix: Reals, most: int) -> tuple[Reals, float]:
+def leading_vectors(matrix: Float64Array, most: int) -> tuple[Float64Array, float]:
     """Return the leading left singular vectors of a matrix.
 
     Args:
@@ -39,7 +39,7 @@ def leading_vectors(matrix: Reals, most: int) -> tuple[Reals, float]:
     """
     smaller = min(matrix.shape)
     if min(smaller, most) == 0:
-        return np.zeros((len(matrix), 0)), squared(matrix)
+        return np.zeros((len(matrix), 0)), squared_norm(matrix)
     if matrix.size <= EXACT:
         u, s, _ = np.linalg.svd(matrix, full_matrices=False)
     elif smaller <= GRAM:
@@ -49,12 +49,12 @@ def leading_vectors(matrix: Reals, most: int) -> tuple[Reals, float]:
         u = vectors if by_rows else np.linalg.qr(matrix @ vectors)[0]
     else:
         u, s = _lanczos(matrix, min(most + SPARE, smaller - 1))
-    u = _turned(u, s)[:, :most]
-    missed = np.square(s[most:]).sum() if len(s) == smaller else squared(matrix) - np.square(s[:most]).sum()
+    u = _fix_rotation(u, s)[:, :most]
+    missed = np.square(s[most:]).sum() if len(s) == smaller else squared_norm(matrix) - np.square(s[:most]).sum()
     return np.ascontiguousarray(u), max(0.0, float(missed))
 
 
-def _lanczos(matrix: Reals, count: int) -> tuple[Reals, Reals]:
+def _lanczos(matrix: Float64Array, count: int) -> tuple[Float64Array, Float64Array]:
     """Return ``count`` singular vectors and values, the largest first, by ARPACK from a fixed start."""
     from scipy.sparse import csr_array
     from scipy.sparse.linalg import svds
@@ -67,12 +67,12 @@ def _lanczos(matrix: Reals, count: int) -> tuple[Reals, Reals]:
     return u[:, order], s[order]
 
 
-def _turned(u: Reals, s: Reals) -> Reals:
+def _fix_rotation(u: Float64Array, s: Float64Array) -> Float64Array:
     """Normalise the signs of singular vectors, and rotations among those with equal values.
 
     The choice is given by the QR decomposition of a fixed matrix, projected onto the space that they span.
     """
-    borders = [0, *(np.flatnonzero(s[:-1] - s[1:] > TIE * s[0]) + 1).tolist(), len(s)]
+    borders = [0, *(np.flatnonzero(s[:-1] - s[1:] > TIE_TOLERANCE * s[0]) + 1).tolist(), len(s)]
     widths = np.diff(borders)
     fixed = np.random.default_rng(0).standard_normal((int(widths.max()), len(u)))
     u = u * np.where(fixed[0] @ u < 0, -1.0, 1.0)
@@ -83,23 +83,25 @@ def _turned(u: Reals, s: Reals) -> Reals:
     return u
 
 
-def squared(array: Reals) -> float:
+def squared_norm(array: Float64Array) -> float:
     """Return the squared Frobenius norm."""
     flat = array.reshape(-1)
     return float(flat @ flat)
 
 
-def _unfolded(tensor: Reals, axis: int) -> Reals:
+def _unfolded(tensor: Float64Array, axis: int) -> Float64Array:
     """Return a tensor as a matrix, with an axis as its rows."""
     return np.moveaxis(tensor, axis, 0).reshape(tensor.shape[axis], -1)
 
 
-def _along(tensor: Reals, matrix: Reals, axis: int) -> Reals:
+def _multiply_axis(tensor: Float64Array, matrix: Float64Array, axis: int) -> Float64Array:
     """Multiply an axis of a tensor, of length d, by a matrix float64[d, k]."""
     return np.moveaxis(np.tensordot(tensor, matrix, (axis, 0)), -1, axis)
 
 
-def projected(tensor: Reals, axes: Sequence[int], counts: Sequence[int]) -> tuple[list[Reals], Reals, Reals]:
+def project(
+    tensor: Float64Array, axes: Sequence[int], counts: Sequence[int]
+) -> tuple[list[Float64Array], Float64Array, Float64Array]:
     """Project a tensor onto the singular vectors of its unfoldings along some axes: the first step of all methods.
 
     Args:
@@ -126,12 +128,12 @@ def projected(tensor: Reals, axes: Sequence[int], counts: Sequence[int]) -> tupl
                 chosen[axis] = rank
                 shells[rank] += np.square(core[tuple(chosen)]).sum()
     complete = all(basis.shape[1] == min(len(basis), tensor.size // len(basis)) for basis in bases)
-    beyond = 0.0 if complete else max(0.0, squared(tensor) - float(shells.sum()))
+    beyond = 0.0 if complete else max(0.0, squared_norm(tensor) - float(shells.sum()))
     missed = beyond + np.append(np.cumsum(shells[::-1])[::-1], 0.0)
     return bases, core, missed
 
 
-def improved(core: Reals, rank: int) -> tuple[list[Reals], Reals, float]:
+def iterate_hooi(core: Float64Array, rank: int) -> tuple[list[Float64Array], Float64Array, float]:
     """Run HOOI from the leading entries of a core.
 
     Returns:
@@ -139,24 +141,24 @@ def improved(core: Reals, rank: int) -> tuple[list[Reals], Reals, float]:
     """
     ranks = [min(rank, size) for size in core.shape]
     matrices = [np.eye(size, r) for size, r in zip(core.shape, ranks, strict=True)]
-    total, before = squared(core), -1.0
-    for _ in range(MOST_ROUNDS):
+    total, before = squared_norm(core), -1.0
+    for _ in range(MAX_ITERATIONS):
         captured = 0.0
         for axis, r in enumerate(ranks):
             seen = core
             for other, matrix in enumerate(matrices):
                 if other != axis:
-                    seen = _along(seen, matrix, other)
+                    seen = _multiply_axis(seen, matrix, other)
             matrices[axis], missed = leading_vectors(_unfolded(seen, axis), r)
-            captured = squared(np.ascontiguousarray(seen)) - missed
-        if captured - before <= CONVERGED * total:
+            captured = squared_norm(np.ascontiguousarray(seen)) - missed
+        if captured - before <= CONVERGENCE_TOLERANCE * total:
             break
         before = captured
     missed = 0.0
     for axis, r in enumerate(ranks):  # sum up the truncated parts: a difference of norms would lose precision
         turned = np.linalg.qr(matrices[axis], mode="complete")[0]
-        seen = np.moveaxis(_along(core, turned, axis), axis, 0)
-        missed += squared(np.ascontiguousarray(seen[r:]))
+        seen = np.moveaxis(_multiply_axis(core, turned, axis), axis, 0)
+        missed += squared_norm(np.ascontiguousarray(seen[r:]))
         core = np.moveaxis(seen[:r], 0, axis)
         matrices[axis] = turned[:, :r]
     return matrices, core, missed

@@ -12,17 +12,17 @@ from baselines.expectiminimax.lines import (
     SCORED,
     THE_SCORED,
     Board,
-    Windows,
+    LineArrays,
     most_stones,
 )
-from ttt_envs.jit import Cells, Parameters, inlined, wide
-from ttt_envs.rules import DRAW, end_of, is_legal, skip_chance_of, win_length_of
+from ttt_envs.jit import Int8Array, Parameters, inlined, int64
+from ttt_envs.rules import DRAW, is_legal, outcome_of_move, skip_chance_of, win_length_of
 
 
 @inlined
 def horizon(mine: int, theirs: int) -> float:
     """Return the horizon score for the player whose best window has ``mine``; -1, no window, counts as 0."""
-    return 0.5 * (wide(mine > max(theirs, 0)) - wide(theirs > max(mine, 0)))
+    return 0.5 * (int64(mine > max(theirs, 0)) - int64(theirs > max(mine, 0)))
 
 
 @inlined
@@ -72,7 +72,7 @@ def limits(
 
 @inlined
 def last_ply(
-    mover: int, depth: int, empty: int, windows: Windows, board: Board, parameters: Parameters
+    mover: int, depth: int, empty: int, windows: LineArrays, board: Board, parameters: Parameters
 ) -> tuple[float, int]:
     """Return the value for a mover with one ply left, from the tallies.
 
@@ -118,7 +118,7 @@ def last_ply(
 
 
 @inlined
-def horizon_with(cell: int, mover: int, depth: int, windows: Windows, board: Board) -> float:
+def horizon_with(cell: int, mover: int, depth: int, windows: LineArrays, board: Board) -> float:
     """Return the horizon score for the mover after a stone of the mover on ``cell``."""
     _, through, worth, _, _ = windows
     _, masks, tally = board
@@ -126,33 +126,33 @@ def horizon_with(cell: int, mover: int, depth: int, windows: Windows, board: Boa
     other = 1 - mover
     mine, theirs = tally[depth, SCORED, mover, last], tally[depth, SCORED, other, last]
     still_open = tally[depth, SCORED, other, theirs] if theirs > 0 else 1
-    for i in range(1, wide(through[cell, 0, THE_SCORED])):
+    for i in range(1, int64(through[cell, 0, THE_SCORED])):
         window = through[cell, i, 0]
         own, against = masks[mover, window], masks[other, window]
         if against == 0:
-            mine = max(mine, wide(worth[SCORED, own | through[cell, i, 1]]))
+            mine = max(mine, int64(worth[SCORED, own | through[cell, i, 1]]))
         elif own == 0:
-            still_open -= wide(worth[SCORED, against] == theirs)
+            still_open -= int64(worth[SCORED, against] == theirs)
     while still_open == 0:  # the stone closes all best windows of the other player
         theirs -= 1
         still_open = tally[depth, SCORED, other, theirs] if theirs > 0 else 1
-        for i in range(1, wide(through[cell, 0, THE_SCORED])):
+        for i in range(1, int64(through[cell, 0, THE_SCORED])):
             window = through[cell, i, 0]
             if masks[mover, window] == 0 and theirs > 0:
-                still_open -= wide(worth[SCORED, masks[other, window]] == theirs)
+                still_open -= int64(worth[SCORED, masks[other, window]] == theirs)
     return horizon(mine, theirs)
 
 
 @inlined
 def last_stone(
-    cell: int, mover: int, depth: int, empty: int, windows: Windows, board: Board, parameters: Parameters
+    cell: int, mover: int, depth: int, empty: int, windows: LineArrays, board: Board, parameters: Parameters
 ) -> float:
     """Return the score for the mover of a stone on ``cell`` at the last ply."""
     _, through, worth, _, _ = windows
     cells, masks, tally = board
     last = tally.shape[3] - 1
     if most_stones(mover, depth, board) == last - 2:  # some window lacks one stone
-        for i in range(1, wide(through[cell, 0, ALL_OF_THEM])):
+        for i in range(1, int64(through[cell, 0, ALL_OF_THEM])):
             window = through[cell, i, 0]
             if masks[1 - mover, window] == 0 and worth[COUNTED, masks[mover, window]] == last - 2:
                 return 1.0
@@ -162,6 +162,6 @@ def last_stone(
 
 
 @inlined
-def _draws(empty: int, cells: Cells, mover: int, parameters: Parameters) -> bool:
+def _draws(empty: int, cells: Int8Array, mover: int, parameters: Parameters) -> bool:
     """Return whether a stone that completes no line ends the game."""
-    return end_of(False, mover, len(cells) - empty + 1, parameters) == DRAW
+    return outcome_of_move(False, mover, len(cells) - empty + 1, parameters) == DRAW

@@ -5,10 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from baselines.endgame import NOWHERE, Endgame
-from baselines.expectiminimax.order import luck_after, luck_of_turn, tried
+from baselines.expectiminimax.order import key_after, key_of_turn, write_moves
 from ttt_envs.boards import Boards, keys
 from ttt_envs.hash_index import KeyIndex
-from ttt_envs.jit import Cells, Integers, Keys, Parameters, Reals, compiled_at_once_allocating, wide
+from ttt_envs.jit import (
+    Float64Array,
+    Int8Array,
+    Int64Array,
+    Parameters,
+    UInt64Array,
+    compiled_at_once_allocating,
+    int64,
+)
 from ttt_envs.policy import Values
 from ttt_envs.rules import DRAW, NOT_OVER, Game, place
 
@@ -18,17 +26,17 @@ BATCH = 1 << 14
 
 @compiled_at_once_allocating
 def _expand(
-    cells: Cells,
-    mover: Cells,
-    luck: Keys,
+    cells: Int8Array,
+    mover: Int8Array,
+    luck: UInt64Array,
     width: int,
     depth: int,
     parameters: Parameters,
-    values: Reals,
-    child: Integers,
-    after: Cells,
-    maker: Cells,
-    turns: Keys,
+    values: Float64Array,
+    child: Int64Array,
+    after: Int8Array,
+    maker: Int8Array,
+    turns: UInt64Array,
 ) -> int:
     """Make all moves of every position, or ``width`` random ones.
 
@@ -49,19 +57,19 @@ def _expand(
     moves = np.empty((1, size), np.int64)
     made = 0
     for b in range(len(cells)):
-        player = wide(mover[b])
-        count = tried(width, luck[b], cells[b], 0, moves, parameters)
+        player = int64(mover[b])
+        count = write_moves(width, luck[b], cells[b], 0, moves, parameters)
         stones = 0
         for cell in range(size):
-            stones += wide(cells[b, cell] != 0)
+            stones += int64(cells[b, cell] != 0)
         for i in range(count):
             cell = moves[0, i]
             for at in range(size):
                 after[made, at] = cells[b, at]
             outcome = place(after[made], player, cell, stones, parameters)
             if outcome == NOT_OVER:
-                node = luck_after(luck[b], cell)
-                turns[made, 0], turns[made, 1] = luck_of_turn(node, 1 - player), luck_of_turn(node, player)
+                node = key_after(luck[b], cell)
+                turns[made, 0], turns[made, 1] = key_of_turn(node, 1 - player), key_of_turn(node, player)
                 maker[made] = player
                 child[b, cell] = made
                 made += 1
@@ -82,7 +90,7 @@ class SearchByLeaves:
         self.nodes = 0
         """number of positions created"""
 
-    def move_values(self, boards: Boards, luck: Keys, depth: int, width: int | None = None) -> Reals:
+    def move_values(self, boards: Boards, luck: UInt64Array, depth: int, width: int | None = None) -> Float64Array:
         """Return float64[B, rows * columns], for the mover, NaN where illegal or not drawn; ``width`` is the root's."""
         values = np.full(boards.cells.shape, np.nan)
         child = np.full(boards.cells.shape, -1)
@@ -116,7 +124,7 @@ class SearchByLeaves:
             values[child >= 0] = worth[child[child >= 0]]
         return values
 
-    def _values(self, boards: Boards, luck: Keys, depth: int) -> Reals:
+    def _values(self, boards: Boards, luck: UInt64Array, depth: int) -> Float64Array:
         """Return float64[B], for the mover."""
         if self._width is None:  # equal positions have equal values: evaluate them once
             wanted = np.column_stack([keys(boards.cells), boards.mover.astype(np.uint64)])
@@ -135,7 +143,7 @@ class SearchByLeaves:
             return values[rows]
         return self._searched(boards, luck, depth)[rows]
 
-    def _searched(self, boards: Boards, luck: Keys, depth: int) -> Reals:
+    def _searched(self, boards: Boards, luck: UInt64Array, depth: int) -> Float64Array:
         """Return float64[B], for the mover, of distinct positions."""
         if depth == 0:
             return self._leaf.values(boards) if len(luck) else np.empty(0)

@@ -12,16 +12,16 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ttt_envs.jit import Cells, Integers, inlined, wide
-from ttt_envs.rules import Game, windows
+from ttt_envs.jit import Int8Array, Int64Array, inlined, int64
+from ttt_envs.rules import Game, winning_lines
 
 Heuristic = Literal["count", "consecutive", "all-diagonals"]
 """quantity compared at the horizon, over windows still open to a player: ``"count"`` the maximum number of stones, in a
 row, column or main diagonal; ``"consecutive"`` the longest run of stones in one of these; ``"all-diagonals"`` the
 maximum number of stones, including short diagonals. The main diagonals begin in a corner of the board"""
 
-Masks = NDArray[np.uint32]
-Octets = NDArray[np.uint8]
+UInt32Array = NDArray[np.uint32]
+UInt8Array = NDArray[np.uint8]
 
 THE_SCORED, ALL_OF_THEM = range(2)
 """indices of the numbers of windows in `Windows.through`"""
@@ -30,15 +30,15 @@ COUNTED, SCORED = range(2)
 itself, no window is both"""
 
 
-class Windows(NamedTuple):
+class LineArrays(NamedTuple):
     """The windows of a game, constant for all positions."""
 
-    lines: Integers
+    lines: Int64Array
     """int64[W, win_length]: the cells of the windows"""
-    through: Masks
+    through: UInt32Array
     """uint32[cells, 1 + T, 2]: from row 1 on, for each window through a cell its number, and the cell's bit in it; in
     row 0 the ends of the scored windows and of all (``THE_SCORED``, ``ALL_OF_THEM``)"""
-    worth: Octets
+    worth: UInt8Array
     """uint8[2, 2**win_length]: by the bits of a player's stones in a window, their number (``COUNTED``), and their
     score by the heuristic (``SCORED``)"""
     scored: int
@@ -50,20 +50,20 @@ class Windows(NamedTuple):
 class Board(NamedTuple):
     """The current position, and the stones in its windows there and along the path."""
 
-    cells: Cells
+    cells: Int8Array
     """int8[cells]"""
-    masks: Masks
+    masks: UInt32Array
     """uint32[2, W]: each player's stones in each window, as bits"""
-    tally: Integers
+    tally: Int64Array
     """int64[D, 2, 2, win_length + 2]: number of windows of a kind open to a player, by count or score; the last entry
     is the largest of these with a window, -1 if no window is open. Indexed by plies left along the path: D is the
     depth + 1"""
 
 
 @lru_cache(maxsize=16)
-def windows_of(game: Game, heuristic: Heuristic) -> Windows:
+def line_arrays(game: Game, heuristic: Heuristic) -> LineArrays:
     """Return the windows of a game for a heuristic."""
-    lines = windows(game)
+    lines = winning_lines(game)
     length, size = game.win_length, game.cells
     scored = np.full(len(lines), True) if heuristic == "all-diagonals" else _straight_or_main(game, lines)
     lines = np.concatenate([lines[scored], lines[~scored]])
@@ -82,10 +82,10 @@ def windows_of(game: Game, heuristic: Heuristic) -> Windows:
     if heuristic != "consecutive":
         worth[SCORED] = worth[COUNTED]
     many = int(scored.sum())
-    return Windows(lines, through, worth, many, 0 if heuristic == "consecutive" else many)
+    return LineArrays(lines, through, worth, many, 0 if heuristic == "consecutive" else many)
 
 
-def _straight_or_main(game: Game, lines: Integers) -> NDArray[np.bool_]:
+def _straight_or_main(game: Game, lines: Int64Array) -> NDArray[np.bool_]:
     """Return bool[W]: the windows in a row, in a column, or in a diagonal that begins in a corner."""
     row, column = np.divmod(lines[:, [0, -1]].T, game.columns)  # of the first, upper cell and of the last one
     straight = (row[0] == row[1]) | (column[0] == column[1])
@@ -100,12 +100,12 @@ def _straight_or_main(game: Game, lines: Integers) -> NDArray[np.bool_]:
 
 
 @inlined
-def put(cell: int, mover: int, before: int, after: int, windows: Windows, board: Board) -> bool:
+def put(cell: int, mover: int, before: int, after: int, winning_lines: LineArrays, board: Board) -> bool:
     """Put a stone on an empty cell and update the tallies; return whether it completes a line.
 
     ``tally[after]`` becomes ``tally[before]`` plus the stone. :func:`take` undoes it.
     """
-    _, through, worth, scored, counted = windows
+    _, through, worth, scored, counted = winning_lines
     cells, masks, tally = board
     cells[cell] = mover + 1
     last = tally.shape[3] - 1
@@ -116,18 +116,18 @@ def put(cell: int, mover: int, before: int, after: int, windows: Windows, board:
                 for value in range(last + 1):
                     tally[after, kind, player, value] = tally[before, kind, player, value]
     most, top = tally[after, COUNTED, mover, last], tally[after, SCORED, mover, last]
-    for i in range(1, wide(through[cell, 0, ALL_OF_THEM])):
+    for i in range(1, int64(through[cell, 0, ALL_OF_THEM])):
         window, bit = through[cell, i, 0], through[cell, i, 1]
         mine, theirs = masks[mover, window], masks[other, window]
         masks[mover, window] = mine | bit
         if theirs == 0:
             if window < scored:
-                value = wide(worth[SCORED, mine | bit])
+                value = int64(worth[SCORED, mine | bit])
                 tally[after, SCORED, mover, worth[SCORED, mine]] -= 1
                 tally[after, SCORED, mover, value] += 1
                 top = max(top, value)
             if window >= counted:
-                value = wide(worth[COUNTED, mine | bit])
+                value = int64(worth[COUNTED, mine | bit])
                 tally[after, COUNTED, mover, value - 1] -= 1
                 tally[after, COUNTED, mover, value] += 1
                 most = max(most, value)
@@ -142,17 +142,17 @@ def put(cell: int, mover: int, before: int, after: int, windows: Windows, board:
 
 
 @inlined
-def take(cell: int, mover: int, windows: Windows, board: Board) -> None:
+def take(cell: int, mover: int, winning_lines: LineArrays, board: Board) -> None:
     """Undo :func:`put`."""
-    _, through, _, _, _ = windows
+    _, through, _, _, _ = winning_lines
     cells, masks, _ = board
     cells[cell] = 0
-    for i in range(1, wide(through[cell, 0, ALL_OF_THEM])):
+    for i in range(1, int64(through[cell, 0, ALL_OF_THEM])):
         masks[mover, through[cell, i, 0]] ^= through[cell, i, 1]
 
 
 @inlined
-def _settle(player: int, depth: int, tally: Integers) -> None:
+def _settle(player: int, depth: int, tally: Int64Array) -> None:
     """Lower the maxima of a player to the largest value that some window has."""
     last = tally.shape[3] - 1
     for kind in range(2):
@@ -167,13 +167,13 @@ def most_stones(player: int, depth: int, board: Board) -> int:
     """Return a player's maximum number of stones in an open window, -1 if none is open; runs never exceed the count."""
     _, _, tally = board
     last = tally.shape[3] - 1
-    return wide(max(tally[depth, COUNTED, player, last], tally[depth, SCORED, player, last]))
+    return int64(max(tally[depth, COUNTED, player, last], tally[depth, SCORED, player, last]))
 
 
 @inlined
-def clear(depth: int, windows: Windows, board: Board) -> None:
+def clear(depth: int, winning_lines: LineArrays, board: Board) -> None:
     """Set the empty board, at ``tally[depth]``."""
-    _, _, _, scored, counted = windows
+    _, _, _, scored, counted = winning_lines
     cells, masks, tally = board
     cells[:] = 0
     masks[:] = 0

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from baselines.expectiminimax.lines import ALL_OF_THEM, COUNTED, Board, Windows
-from ttt_envs.jit import Cells, Integers, Parameters, compiled_nogil, inlined, inlined_public, wide
+from baselines.expectiminimax.lines import ALL_OF_THEM, COUNTED, Board, LineArrays
+from ttt_envs.jit import Int8Array, Int64Array, Parameters, compiled_nogil, inlined, inlined_public, int64
 from ttt_envs.rules import is_legal, splitmix64, uniform
 
 FIRST = 8
@@ -16,7 +16,7 @@ FIRST = 8
 
 
 @inlined
-def in_cells(cells: Cells, depth: int, moves: Integers, parameters: Parameters) -> int:
+def in_cells(cells: Int8Array, depth: int, moves: Int64Array, parameters: Parameters) -> int:
     """Write all moves into ``moves[depth]`` in order of cells; return their number."""
     count = 0
     for cell in range(len(cells)):
@@ -31,10 +31,10 @@ def in_order(
     mover: int,
     before: int,
     depth: int,
-    windows: Windows,
+    windows: LineArrays,
     board: Board,
-    weight: Integers,
-    moves: Integers,
+    weight: Int64Array,
+    moves: Int64Array,
     parameters: Parameters,
 ) -> int:
     """Write all moves into ``moves[depth]``, those through heavy windows first; return their number.
@@ -48,11 +48,11 @@ def in_order(
     for i in range(count):
         cell = moves[depth, i]
         weight[cell] = 1 << 60 if cell == before else 0
-        for j in range(1, wide(through[cell, 0, ALL_OF_THEM])):
+        for j in range(1, int64(through[cell, 0, ALL_OF_THEM])):
             window = through[cell, j, 0]
             mine, theirs = masks[mover, window], masks[1 - mover, window]
             if mine == 0 or theirs == 0:
-                weight[cell] += 1 << 2 * wide(worth[COUNTED, mine | theirs])
+                weight[cell] += 1 << 2 * int64(worth[COUNTED, mine | theirs])
     for i in range(min(FIRST, count)):
         for j in range(i + 1, count):
             if weight[moves[depth, j]] > weight[moves[depth, i]]:
@@ -61,19 +61,21 @@ def in_order(
 
 
 @inlined_public
-def luck_after(luck: np.uint64, cell: int) -> np.uint64:
+def key_after(luck: np.uint64, cell: int) -> np.uint64:
     """Return the random key of the chance node after a move at a decision node."""
     return splitmix64(luck, (1 << 32) + cell)
 
 
 @inlined_public
-def luck_of_turn(luck: np.uint64, mover: int) -> np.uint64:
+def key_of_turn(luck: np.uint64, mover: int) -> np.uint64:
     """Return the random key of the decision node where ``mover`` moves after a chance node."""
     return splitmix64(luck, (2 << 32) + mover)
 
 
 @inlined_public
-def tried(width: int, luck: np.uint64, cells: Cells, depth: int, moves: Integers, parameters: Parameters) -> int:
+def write_moves(
+    width: int, luck: np.uint64, cells: Int8Array, depth: int, moves: Int64Array, parameters: Parameters
+) -> int:
     """Write all moves into ``moves[depth]``, or ``width`` drawn without replacement; return their number."""
     count = in_cells(cells, depth, moves, parameters)
     if 0 < width < count:

@@ -11,11 +11,11 @@ import numpy as np
 from baselines.endgame import NOWHERE, Endgame, by_layer
 from baselines.expectiminimax.leaf_search import BATCH, SearchByLeaves
 from baselines.expectiminimax.lines import Heuristic
-from baselines.expectiminimax.order import luck_after, luck_of_turn, tried
+from baselines.expectiminimax.order import key_after, key_of_turn, write_moves
 from baselines.expectiminimax.search import MEMORY, Search, check_settings
 from ttt_envs.boards import Boards
-from ttt_envs.jit import Integers, Keys, Reals
-from ttt_envs.policy import TIE, Policy, Values, best_shares, is_colour_blind, is_symmetric
+from ttt_envs.jit import Float64Array, Int64Array, UInt64Array
+from ttt_envs.policy import VALUE_TOLERANCE, Policy, Values, best_shares, is_colour_blind, is_symmetric
 from ttt_envs.rules import NOT_OVER, Game, Position, place, winner
 from ttt_envs.specs import Named, make_policy
 
@@ -25,7 +25,7 @@ class Analysis(NamedTuple):
 
     value: float
     """value for player_0"""
-    move_values: Reals
+    move_values: Float64Array
     """float64[rows * columns], value of every move for player_0; NaN where illegal"""
     variation: tuple[int, ...]
     """the principal variation: best moves of both players, the first of equals, without skips"""
@@ -33,7 +33,7 @@ class Analysis(NamedTuple):
     """number of positions visited: stones put in the search, and positions before the last ply evaluated statically"""
 
 
-LARGEST_TABLE = 1 << 16
+MAX_TABLE_MIB = 1 << 16
 """Maximum size of the table in MiB."""
 
 
@@ -68,8 +68,8 @@ class Expectiminimax(Named):
 
     def __post_init__(self) -> None:
         check_settings(self.depth, self.width, self.heuristic)
-        if not 0 <= self.table <= LARGEST_TABLE:
-            raise ValueError(f"table={self.table} is no size of a table: choose 0 (none) to {LARGEST_TABLE:,} MiB")
+        if not 0 <= self.table <= MAX_TABLE_MIB:
+            raise ValueError(f"table={self.table} is no size of a table: choose 0 (none) to {MAX_TABLE_MIB:,} MiB")
         object.__setattr__(self, "pure", self._drawn is None)
         if self.leaf is not None:
             self._leaf  # noqa: B018  # raises errors early
@@ -111,13 +111,13 @@ class Expectiminimax(Named):
     @property
     def tie(self) -> float:
         """Tolerance within which moves count as equally good."""
-        return TIE if self.endgame is None else TIE + 2 * self._database.error
+        return VALUE_TOLERANCE if self.endgame is None else VALUE_TOLERANCE + 2 * self._database.error
 
-    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, rows * columns]; with ``width``, draws one 64-bit number per position from ``rng``."""
         return best_shares(self.scores(boards, rng), self.tie)
 
-    def scores(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
+    def scores(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return the search scores, float64[B, rows * columns], for the mover, NaN where illegal.
 
         The best moves have exact values; the score of another move may be an upper bound below the best.
@@ -153,7 +153,7 @@ class Expectiminimax(Named):
             for row, sign in enumerate(1 - 2 * boards.mover.astype(np.int64))
         ]
 
-    def _luck(self, boards: Boards, rng: np.random.Generator | None) -> Keys:
+    def _luck(self, boards: Boards, rng: np.random.Generator | None) -> UInt64Array:
         count = len(boards.mover)
         if self._drawn is None:
             return np.zeros(count, np.uint64)
@@ -161,7 +161,9 @@ class Expectiminimax(Named):
             raise ValueError(f"{self} draws moves and needs a generator: give rng=np.random.default_rng(seed)")
         return rng.integers(0, 1 << 64, count, dtype=np.uint64)
 
-    def _search(self, boards: Boards, luck: Keys, depth: int, every_move: bool) -> tuple[Reals, Integers]:
+    def _search(
+        self, boards: Boards, luck: UInt64Array, depth: int, every_move: bool
+    ) -> tuple[Float64Array, Int64Array]:
         """Return values of the moves, float64[B, cells] for the mover, and the positions visited, int64[B]."""
         if self.endgame is None:
             return self._search_to(NOWHERE, boards, luck, depth, every_move)
@@ -170,7 +172,7 @@ class Expectiminimax(Named):
             values[rows], nodes[rows] = self._search_to(stones, boards.take(rows), luck[rows], depth, every_move)
         return values, nodes
 
-    def search(self, boards: Boards, luck: Keys, *, every_move: bool, most: int = LARGEST_TABLE) -> Search:
+    def search(self, boards: Boards, luck: UInt64Array, *, every_move: bool, most: int = MAX_TABLE_MIB) -> Search:
         """Return a search with these settings, not yet started; not available with a leaf policy.
 
         Args:
@@ -195,8 +197,8 @@ class Expectiminimax(Named):
         )
 
     def _search_to(
-        self, stones: int, boards: Boards, luck: Keys, depth: int, every_move: bool
-    ) -> tuple[Reals, Integers]:
+        self, stones: int, boards: Boards, luck: UInt64Array, depth: int, every_move: bool
+    ) -> tuple[Float64Array, Int64Array]:
         """Do :meth:`_search` for positions that reach the database at ``stones`` stones, at ``NOWHERE`` never."""
         if self.leaf is None:
             search = self.search(boards, luck, every_move=every_move)
@@ -212,7 +214,7 @@ class Expectiminimax(Named):
             nodes[part] = by_leaves.nodes
         return values, nodes
 
-    def variation(self, position: Position, luck: np.uint64, values: Reals) -> tuple[int, ...]:
+    def variation(self, position: Position, luck: np.uint64, values: Float64Array) -> tuple[int, ...]:
         """Return the principal variation from a position with ``values`` of its moves for the mover."""
         cells, mover = position.cells.copy(), position.mover
         moves: list[int] = []
@@ -223,11 +225,11 @@ class Expectiminimax(Named):
             if outcome != NOT_OVER or len(moves) == self.depth:
                 return tuple(moves)
             mover = 1 - mover
-            luck = np.uint64(luck_of_turn(np.uint64(luck_after(luck, cell)), mover))
+            luck = np.uint64(key_of_turn(np.uint64(key_after(luck, cell)), mover))
             after = Boards.of([Position(cells, mover)])
             width = self._drawn
             values = self._search(after, np.array([luck]), self.depth - len(moves), every_move=width is not None)[0][0]
             if width is not None:  # restrict to the moves drawn here, as in the search
                 drawn = np.empty((1, self.game.cells), np.int64)
-                count = tried(width, luck, cells, 0, drawn, self.game.parameters)
+                count = write_moves(width, luck, cells, 0, drawn, self.game.parameters)
                 values[np.setdiff1d(np.arange(self.game.cells), drawn[0, :count])] = np.nan

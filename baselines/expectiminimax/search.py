@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from baselines.endgame import NOWHERE, Probe, no_probe, worth_of
+from baselines.endgame import NOWHERE, Probe, no_probe, value_of_score
 from baselines.expectiminimax.bounds import horizon_of, last_ply, last_stone, limits
-from baselines.expectiminimax.lines import Heuristic, Windows, clear, most_stones, put, take, windows_of
-from baselines.expectiminimax.order import in_order, luck_after, luck_of_turn, tried
+from baselines.expectiminimax.lines import Heuristic, LineArrays, clear, line_arrays, most_stones, put, take
+from baselines.expectiminimax.order import in_order, key_after, key_of_turn, write_moves
 from baselines.expectiminimax.search_stack import (
     BEGIN_CHANCE,
     BEGIN_ROOT,
@@ -30,15 +30,15 @@ from baselines.expectiminimax.star1 import (
     NO_PRUNING,
     STAR2,
     Pruning,
-    expected,
+    can_prune,
+    child_window,
+    expected_value,
     is_decided,
     learn,
-    need_not_be_searched,
     value_of,
-    window_of,
 )
 from baselines.expectiminimax.transpositions import (
-    Images,
+    Symmetries,
     Table,
     bytes_of,
     keep,
@@ -46,26 +46,26 @@ from baselines.expectiminimax.transpositions import (
     mark,
     refill,
     table_of,
-    use_images,
+    use_symmetries,
     words_of,
     write_key,
 )
 from ttt_envs.boards import Boards
-from ttt_envs.jit import Cells, Integers, Keys, Parameters, Reals, compiled_nogil, inlined, wide
-from ttt_envs.policy import TIE
-from ttt_envs.rules import DRAW, NOT_OVER, Game, end_of, skip_chance_of
+from ttt_envs.jit import Float64Array, Int8Array, Int64Array, Parameters, UInt64Array, compiled_nogil, inlined, int64
+from ttt_envs.policy import VALUE_TOLERANCE
+from ttt_envs.rules import DRAW, NOT_OVER, Game, outcome_of_move, skip_chance_of
 
-LARGEST_DEPTH = 361
+MAX_DEPTH = 361
 FOREVER = np.iinfo(np.int64).max
 MEMORY = 1 << 28
 """Default maximum size of a table in bytes."""
-SMALLEST_TABLE = 1 << 10
+MIN_TABLE_ENTRIES = 1 << 10
 
 
 class Fixed(NamedTuple):
     """Constants of a search."""
 
-    windows: Windows
+    windows: LineArrays
     parameters: Parameters
     """``Game.parameters``"""
     pruning: int
@@ -92,17 +92,17 @@ def _of_win(depth: int, fixed: Fixed) -> float:
 
 @inlined
 def _begin_root(
-    cells: Cells, mover: int, before: int, luck: np.uint64, fixed: Fixed, path: Path, of_board: Images
+    cells: Int8Array, mover: int, before: int, luck: np.uint64, fixed: Fixed, path: Path, of_board: Symmetries
 ) -> None:
     """Make a position the root: a decision node with an open window. ``before`` is a move to try first, -1 for none."""
     board, weight, moves, _, _, decisions, _, states = path
     root, state, decision = len(moves) - 1, states[0], decisions[len(moves) - 1]
     clear(root, fixed.windows, board)
-    use_images(cells, of_board)
+    use_symmetries(cells, of_board)
     state.empty = len(cells)
     for cell in range(len(cells)):
         if cells[cell] != 0:
-            player = wide(cells[cell]) - 1
+            player = int64(cells[cell]) - 1
             put(cell, player, root, root, fixed.windows, board)
             mark(cell, player, of_board)
             state.empty -= 1
@@ -117,7 +117,7 @@ def _begin_root(
 
 
 @inlined
-def _begin_chance(depth: int, fixed: Fixed, path: Path, of_board: Images, table: Table) -> None:
+def _begin_chance(depth: int, fixed: Fixed, path: Path, of_board: Symmetries, table: Table) -> None:
     """Initialise a chance node, with static bounds and table bounds on its turns."""
     board, _, _, chances, turns, _, keys, states = path
     chance, other, own = chances[depth], turns[depth, OTHER], turns[depth, OWN]
@@ -140,18 +140,18 @@ def _begin_chance(depth: int, fixed: Fixed, path: Path, of_board: Images, table:
 
 
 @inlined
-def _decide(depth: int, fixed: Fixed, path: Path, of_board: Images, table: Table) -> tuple[int, float]:
+def _decide(depth: int, fixed: Fixed, path: Path, of_board: Symmetries, table: Table) -> tuple[int, float]:
     """Decide a chance node, or start to search a turn; return the next step and the value of a decided node."""
     chance, other, own = path.chances[depth], path.turns[depth, OTHER], path.turns[depth, OWN]
     state, skip = path.states[0], skip_chance_of(fixed.parameters)
-    least, most = expected(other.low, own.low, skip), expected(other.high, own.high, skip)
+    least, most = expected_value(other.low, own.low, skip), expected_value(other.high, own.high, skip)
     if is_decided(chance, least, most):
         if len(table.meta) > 0:
             if chance.changed != 0:
                 state.stored += keep(depth, chance, path.turns, path.keys, of_board, table)
             mark(path.moves[depth + 1, path.decisions[depth + 1].index], chance.maker, of_board)
         return TAKE_BACK, value_of(chance, least, most)
-    if need_not_be_searched(chance, other if chance.stage == TURN else own, most, skip):
+    if can_prune(chance, other if chance.stage == TURN else own, most, skip):
         chance.stage += 1
         return DECIDE, 0.0
     _begin_turn(depth, chance, other, own, fixed, path)
@@ -162,7 +162,7 @@ def _decide(depth: int, fixed: Fixed, path: Path, of_board: Images, table: Table
 def _begin_turn(depth: int, chance: Chance, other: Turn, own: Turn, fixed: Fixed, path: Path) -> None:
     """Start to search the turn of this stage: set its window, from its mover's view, and its moves."""
     decision = path.decisions[depth]
-    low, high = window_of(chance, other, own, skip_chance_of(fixed.parameters), fixed.pruning)
+    low, high = child_window(chance, other, own, skip_chance_of(fixed.parameters), fixed.pruning)
     if chance.stage == TURN:
         mover, before = 1 - chance.maker, other.move
         decision.alpha, decision.beta, decision.ceiling = -high, -low, -other.low
@@ -174,8 +174,8 @@ def _begin_turn(depth: int, chance: Chance, other: Turn, own: Turn, fixed: Fixed
         count = in_order(mover, before, depth, fixed.windows, path.board, path.weight, path.moves, fixed.parameters)
     else:
         if fixed.width > 0:
-            decision.luck = luck_of_turn(chance.luck, mover)
-        count = tried(fixed.width, decision.luck, path.board.cells, depth, path.moves, fixed.parameters)
+            decision.luck = key_of_turn(chance.luck, mover)
+        count = write_moves(fixed.width, decision.luck, path.board.cells, depth, path.moves, fixed.parameters)
     decision.count = 1 if chance.stage == PROBE else count
 
 
@@ -184,22 +184,22 @@ def _begin_turn(depth: int, chance: Chance, other: Turn, own: Turn, fixed: Fixed
 
 
 @inlined
-def _try(depth: int, fixed: Fixed, path: Path, of_board: Images, in_table: bool) -> tuple[int, float]:
+def _try(depth: int, fixed: Fixed, path: Path, of_board: Symmetries, in_table: bool) -> tuple[int, float]:
     """Make the next move of a decision node; return the next step, and the value if the successor is not searched."""
     board, decision, state = path.board, path.decisions[depth], path.states[0]
     mover, cell = decision.mover, path.moves[depth, decision.index]
     line = put(cell, mover, depth, depth - 1, fixed.windows, board)
     state.empty -= 1
     state.nodes += 1
-    outcome = end_of(line, mover, len(board.cells) - state.empty, fixed.parameters)
+    outcome = outcome_of_move(line, mover, len(board.cells) - state.empty, fixed.parameters)
     if outcome != NOT_OVER:
         return TAKE_BACK, 0.0 if outcome == DRAW else _of_win(depth, fixed)
     stones = len(board.cells) - state.empty
     if stones == fixed.probe.stones:
-        return TAKE_BACK, worth_of(board.cells, mover, depth - 1, fixed.probe, fixed.parameters)
+        return TAKE_BACK, value_of_score(board.cells, mover, depth - 1, fixed.probe, fixed.parameters)
     if depth == 1:
         return TAKE_BACK, horizon_of(mover, board)
-    luck = luck_after(decision.luck, cell) if fixed.width > 0 else np.uint64(0)
+    luck = key_after(decision.luck, cell) if fixed.width > 0 else np.uint64(0)
     if depth == 2 and stones + 1 != fixed.probe.stones:
         return TAKE_BACK, _last_turns(mover, luck, fixed, path)
     if in_table:
@@ -222,7 +222,9 @@ def _last_turns(maker: int, luck: np.uint64, fixed: Fixed, path: Path) -> float:
             best, count = last_ply(player, 1, state.empty, fixed.windows, board, fixed.parameters)
         else:
             if fixed.width > 0 or own == 0:
-                count = tried(fixed.width, luck_of_turn(luck, player), board.cells, 1, path.moves, fixed.parameters)
+                count = write_moves(
+                    fixed.width, key_of_turn(luck, player), board.cells, 1, path.moves, fixed.parameters
+                )
             best = -1.0
             for i in range(count):
                 cell = path.moves[1, i]
@@ -233,11 +235,11 @@ def _last_turns(maker: int, luck: np.uint64, fixed: Fixed, path: Path) -> float:
 
 
 @inlined
-def _take_back(depth: int, value: float, fixed: Fixed, path: Path, values: Reals) -> int:
+def _take_back(depth: int, value: float, fixed: Fixed, path: Path, values: Float64Array) -> int:
     """Take back the move of a decision node, given its ``value``; return the next step."""
     board, decision, state = path.board, path.decisions[depth], path.states[0]
     cell = path.moves[depth, decision.index]
-    take(cell, wide(decision.mover), fixed.windows, board)
+    take(cell, int64(decision.mover), fixed.windows, board)
     state.empty += 1
     if value > decision.best:
         decision.best = value
@@ -261,14 +263,14 @@ def _take_back(depth: int, value: float, fixed: Fixed, path: Path, values: Reals
 def go_on(
     fixed: Fixed,
     path: Path,
-    of_board: Images,
+    of_board: Symmetries,
     table: Table,
-    cells: Cells,
-    movers: Cells,
-    before: Integers,
-    lucks: Keys,
-    values: Reals,
-    looked: Integers,
+    cells: Int8Array,
+    movers: Int8Array,
+    before: Int64Array,
+    lucks: UInt64Array,
+    values: Float64Array,
+    looked: Int64Array,
 ) -> None:
     """Continue a search of the positions (cells[b], movers[b]) until it is finished or has to stop.
 
@@ -283,13 +285,13 @@ def go_on(
         looked: int64[B], positions visited; added to.
     """
     root, state = len(path.moves) - 1, path.states[0]
-    depth, step, begun, value = wide(state.depth), wide(state.step), state.nodes, 0.0
+    depth, step, begun, value = int64(state.depth), int64(state.step), state.nodes, 0.0
     while state.row < len(cells):
         if step == BEGIN_ROOT:
             if state.nodes >= state.limit:
                 break
             row = state.row
-            _begin_root(cells[row], wide(movers[row]), before[row], lucks[row], fixed, path, of_board)
+            _begin_root(cells[row], int64(movers[row]), before[row], lucks[row], fixed, path, of_board)
             depth = root
             step = TRY
 
@@ -375,12 +377,12 @@ class Search:
         heuristic: Heuristic = "count",
         pruning: Pruning = "star1",
         width: int | None = None,
-        luck: Keys | None = None,
+        luck: UInt64Array | None = None,
         memory: int = MEMORY,
         every_move: bool = True,
         probe: Probe | None = None,
         by_result: bool = False,
-        margin: float = TIE,
+        margin: float = VALUE_TOLERANCE,
     ) -> None:
         check_settings(1, width, heuristic, pruning)
         if memory < 0:
@@ -392,12 +394,12 @@ class Search:
         self.move_values = np.full(boards.cells.shape, np.nan)
         self.nodes = np.zeros(count, np.int64)
         self._before = np.full(count, -1)
-        level, windows = typing.get_args(Pruning).index(pruning), windows_of(game, heuristic)
+        level, windows = typing.get_args(Pruning).index(pruning), line_arrays(game, heuristic)
         probe = no_probe() if probe is None else probe
         self._fixed = Fixed(windows, game.parameters, level, width or 0, every_move, by_result, margin, probe)
         self._words = words_of(game)
         self._path = Path.of(game, len(windows.lines), self._words)
-        self._images = Images.of(game)
+        self._images = Symmetries.of(game)
         self._game = game
         self._table = table_of(0, self._words)
         self._memory = 0 if width is not None or level == NO_PRUNING else memory
@@ -451,7 +453,7 @@ class Search:
         """Move the table into a larger one once it is half full, if the memory limit holds both."""
         state, size = self._path.states[0], len(self._table.meta)
         if self.depth > 2 and 2 * state.stored >= size:  # the last two plies are not stored
-            larger = max(4 * size, SMALLEST_TABLE)
+            larger = max(4 * size, MIN_TABLE_ENTRIES)
             if bytes_of(size + larger, self._words) <= self._memory:
                 table = table_of(larger, self._words)
                 state.stored = refill(self._table, table)
@@ -462,8 +464,8 @@ class Search:
 
 def check_settings(depth: int, width: int | None = None, heuristic: str = "count", pruning: str = "star1") -> None:
     """Raise ValueError for search settings that are out of range."""
-    if not 1 <= depth <= LARGEST_DEPTH:
-        raise ValueError(f"depth={depth} is no number of plies to look ahead: choose 1 to {LARGEST_DEPTH}")
+    if not 1 <= depth <= MAX_DEPTH:
+        raise ValueError(f"depth={depth} is no number of plies to look ahead: choose 1 to {MAX_DEPTH}")
     if width is not None and width < 1:
         raise ValueError(f"width={width} tries no moves: choose how many to draw at a node, or none to try all")
     for name, value, known in (("heuristic", heuristic, Heuristic), ("pruning", pruning, Pruning)):

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from baselines.expectiminimax.lines import Board
-from ttt_envs.jit import Integers, Keys
+from ttt_envs.jit import Int64Array, UInt64Array
 from ttt_envs.rules import Game
 
 Records = NDArray[Any]
@@ -101,9 +101,9 @@ class Path(NamedTuple):
     """The current position and the nodes that lead to it, indexed by plies left: D is the depth + 1."""
 
     board: Board
-    weight: Integers
+    weight: Int64Array
     """int64[cells]: scratch for ordering moves"""
-    moves: Integers
+    moves: Int64Array
     """int64[D, cells]: the moves to try"""
     chances: Records
     """`Chance`[D]"""
@@ -111,7 +111,7 @@ class Path(NamedTuple):
     """`Turn`[D, 2]"""
     decisions: Records
     """`Decision`[D]"""
-    keys: Keys
+    keys: UInt64Array
     """uint64[D, 2 * words]: the canonical board"""
     states: Records
     """`State`[1]"""
@@ -132,7 +132,7 @@ class Path(NamedTuple):
         return self._replace(board=board, **_rows(depth, game, self.keys.shape[1] // 2))
 
 
-def _tally(depth: int, game: Game) -> Integers:
+def _tally(depth: int, game: Game) -> Int64Array:
     return np.zeros((depth + 1, 2, 2, game.win_length + 2), np.int64)
 
 

@@ -19,7 +19,7 @@ from typing import Literal
 import numpy as np
 
 from baselines.expectiminimax.search_stack import DONE, PROBE, TURN, Chance, Decision, Turn
-from ttt_envs.jit import inlined, wide
+from ttt_envs.jit import inlined, int64
 
 Pruning = Literal["none", "alpha-beta", "star1", "star2"]
 """``"none"`` tries everything; ``"alpha-beta"`` prunes at decision nodes, and through chance nodes only without skips;
@@ -28,7 +28,7 @@ NO_PRUNING, ALPHA_BETA, STAR1, STAR2 = range(len(typing.get_args(Pruning)))
 
 
 @inlined
-def expected(other: float, own: float, skip: float) -> float:
+def expected_value(other: float, own: float, skip: float) -> float:
     """Return the value of a chance node from those of its turns; without skips the own turn is ignored."""
     return (1.0 - skip) * other + skip * own if skip > 0 else other
 
@@ -51,7 +51,7 @@ def value_of(chance: Chance, least: float, most: float) -> float:
 
 
 @inlined
-def need_not_be_searched(chance: Chance, turn: Turn, most: float, skip: float) -> bool:
+def can_prune(chance: Chance, turn: Turn, most: float, skip: float) -> bool:
     """Return whether a stage can be skipped: its turn is solved, cannot occur, or a probe would be useless."""
     own = chance.stage != TURN
     probes_in_vain = chance.stage == PROBE and chance.beta >= most
@@ -59,7 +59,7 @@ def need_not_be_searched(chance: Chance, turn: Turn, most: float, skip: float) -
 
 
 @inlined
-def window_of(chance: Chance, other: Turn, own: Turn, skip: float, pruning: int) -> tuple[float, float]:
+def child_window(chance: Chance, other: Turn, own: Turn, skip: float, pruning: int) -> tuple[float, float]:
     """Return the window, for the maker, in which the value of this stage's turn matters."""
     if skip == 0:
         return chance.alpha, chance.beta
@@ -91,4 +91,4 @@ def learn(chance: Chance, turn: Turn, decision: Decision) -> None:
     if not probing and (best >= beta or best <= alpha):
         chance.beyond = 1 if (best >= beta) == own else -1
     chance.changed = 1
-    chance.stage = wide(chance.stage + 1)
+    chance.stage = int64(chance.stage + 1)

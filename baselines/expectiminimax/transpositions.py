@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from baselines.expectiminimax.search_stack import Chance, Records
-from ttt_envs.jit import Cells, Integers, Keys, Reals, compiled_nogil, inlined, wide
+from ttt_envs.jit import Float64Array, Int8Array, Int64Array, UInt64Array, compiled_nogil, inlined, int64
 from ttt_envs.rules import Game, splitmix64
 from ttt_envs.symmetry import inverse, symmetries
 
@@ -24,11 +24,11 @@ NO_MOVE = 511
 class Table(NamedTuple):
     """Bounds for boards and plies left; N entries, zero or a power of two."""
 
-    keys: Keys
+    keys: UInt64Array
     """uint64[N, 2 * words]: the canonical board"""
-    meta: Integers
+    meta: Int64Array
     """int64[N]: plies left, then 9 bits for a good move of either player, ``NO_MOVE`` for none; 0 for no entry"""
-    bounds: Reals
+    bounds: Float64Array
     """float64[N, 4]: lower and upper bound on the value for player_0, with player_0 to move; and the same with player_1
     to move"""
 
@@ -44,16 +44,16 @@ def bytes_of(size: int, words: int) -> int:
 
 
 @inlined
-def _bucket(keys: Keys, row: int, depth: int, known: Integers) -> int:
+def _bucket(keys: UInt64Array, row: int, depth: int, known: Int64Array) -> int:
     """Return the first entry of the bucket of ``keys[row]``."""
     mixed = splitmix64(np.uint64(depth), 0)
     for word in range(keys.shape[1]):
         mixed = splitmix64(mixed ^ keys[row, word], 0)
-    return BUCKET * wide(mixed & np.uint64(len(known) // BUCKET - 1))
+    return BUCKET * int64(mixed & np.uint64(len(known) // BUCKET - 1))
 
 
 @compiled_nogil
-def _found_entry(keys: Keys, row: int, depth: int, table: Table) -> int:
+def _found_entry(keys: UInt64Array, row: int, depth: int, table: Table) -> int:
     """Return the entry of the board ``keys[row]`` with ``depth`` plies left, -1 if there is none."""
     boards, known, _ = table
     found = -1
@@ -68,7 +68,7 @@ def _found_entry(keys: Keys, row: int, depth: int, table: Table) -> int:
 
 
 @compiled_nogil
-def _entry_for(keys: Keys, row: int, depth: int, table: Table) -> int:
+def _entry_for(keys: UInt64Array, row: int, depth: int, table: Table) -> int:
     """Return the entry to write: the board's own, else a free one, else the one with the fewest plies left."""
     _, known, _ = table
     entry = _found_entry(keys, row, depth, table)
@@ -88,7 +88,7 @@ def refill(old: Table, new: Table) -> int:
     for entry in range(len(old.meta)):
         if old.meta[entry] != 0:
             to = _entry_for(old.keys, entry, old.meta[entry] >> 18, new)
-            count += wide(new.meta[to] == 0)
+            count += int64(new.meta[to] == 0)
             new.meta[to] = old.meta[entry]
             for word in range(old.keys.shape[1]):
                 new.keys[to, word] = old.keys[entry, word]
@@ -101,21 +101,21 @@ def refill(old: Table, new: Table) -> int:
 # Keys
 
 
-class Images(NamedTuple):
+class Symmetries(NamedTuple):
     """The symmetries of a board, and the current position under those that matter."""
 
-    images: Integers
+    images: Int64Array
     """int64[S, cells]: new cell of a stone under each symmetry, the identity first"""
-    back: Integers
+    back: Int64Array
     """int64[S, cells]: the inverse"""
-    used: Integers
+    used: Int64Array
     """int64[1 + S]: number of symmetries that leave the root unchanged, and their indices: only these make successors
     equivalent"""
-    planes: Keys
+    planes: UInt64Array
     """uint64[S, 2, words]: the stones of both players under these symmetries, as bits"""
 
     @classmethod
-    def of(cls, game: Game) -> Images:
+    def of(cls, game: Game) -> Symmetries:
         """Return the tables for an empty board."""
         images, back = _ways(game)
         planes = np.zeros((len(back), 2, words_of(game)), np.uint64)
@@ -123,7 +123,7 @@ class Images(NamedTuple):
 
 
 @lru_cache(maxsize=16)
-def _ways(game: Game) -> tuple[Integers, Integers]:
+def _ways(game: Game) -> tuple[Int64Array, Int64Array]:
     """Return ``images`` and ``back``."""
     back = np.unique(symmetries(game), axis=0)  # a board of one row has fewer than 4; the identity sorts first
     return inverse(back), back
@@ -135,7 +135,7 @@ def words_of(game: Game) -> int:
 
 
 @inlined
-def use_images(cells: Cells, of_board: Images) -> None:
+def use_symmetries(cells: Int8Array, of_board: Symmetries) -> None:
     """Select the symmetries that leave a root unchanged, and clear the planes."""
     images, _, used, planes = of_board
     used[0] = 0
@@ -152,7 +152,7 @@ def use_images(cells: Cells, of_board: Images) -> None:
 
 
 @inlined
-def mark(cell: int, mover: int, of_board: Images) -> None:
+def mark(cell: int, mover: int, of_board: Symmetries) -> None:
     """Toggle a stone in the planes."""
     images, _, used, planes = of_board
     for i in range(used[0]):
@@ -161,7 +161,7 @@ def mark(cell: int, mover: int, of_board: Images) -> None:
 
 
 @compiled_nogil
-def write_key(depth: int, of_board: Images, keys: Keys) -> int:
+def write_key(depth: int, of_board: Symmetries, keys: UInt64Array) -> int:
     """Write the canonical board, the least under symmetries, into ``keys[depth]``; return the symmetry used."""
     _, _, used, planes = of_board
     words = planes.shape[2]
@@ -175,7 +175,7 @@ def write_key(depth: int, of_board: Images, keys: Keys) -> int:
                 break
     for i in range(2 * words):
         keys[depth, i] = planes[least, i // words, i % words]
-    return wide(used[1 + least])
+    return int64(used[1 + least])
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -183,13 +183,13 @@ def write_key(depth: int, of_board: Images, keys: Keys) -> int:
 
 
 @inlined
-def look_up(depth: int, chance: Chance, turns: Records, keys: Keys, of_board: Images, table: Table) -> None:
+def look_up(depth: int, chance: Chance, turns: Records, keys: UInt64Array, of_board: Symmetries, table: Table) -> None:
     """Read bounds and good moves of a chance node; entries of a search one ply shallower give moves only."""
     for plies in range(depth, depth - 2, -1):
         entry = _found_entry(keys, depth, plies, table)
         if entry >= 0:
             for player in range(2):
-                turn = turns[depth, wide(player == chance.maker)]
+                turn = turns[depth, int64(player == chance.maker)]
                 move = table.meta[entry] >> 9 * player & NO_MOVE
                 if move != NO_MOVE:
                     turn.move = of_board.back[chance.image, move]
@@ -203,15 +203,15 @@ def look_up(depth: int, chance: Chance, turns: Records, keys: Keys, of_board: Im
 
 
 @inlined
-def keep(depth: int, chance: Chance, turns: Records, keys: Keys, of_board: Images, table: Table) -> int:
+def keep(depth: int, chance: Chance, turns: Records, keys: UInt64Array, of_board: Symmetries, table: Table) -> int:
     """Write the bounds and moves of a chance node into the table; return the number of entries gained, 0 or 1."""
     entry = _entry_for(keys, depth, depth, table)
-    more = wide(table.meta[entry] == 0)
+    more = int64(table.meta[entry] == 0)
     for word in range(keys.shape[1]):
         table.keys[entry, word] = keys[depth, word]
-    meta = wide(depth)
+    meta = int64(depth)
     for player in range(1, -1, -1):
-        turn = turns[depth, wide(player == chance.maker)]
+        turn = turns[depth, int64(player == chance.maker)]
         low, high = turn.low, turn.high
         if chance.maker == 1:
             low, high = -high, -low

@@ -12,10 +12,10 @@ manager's side; ``play.py --gomocup`` is the engine's.
 
 from __future__ import annotations
 
-from baselines.gomocup.engine import LARGEST as LARGEST
+from baselines.gomocup.engine import MAX_EDGE as MAX_EDGE
+from baselines.gomocup.engine import MIN_EDGE as MIN_EDGE
 from baselines.gomocup.engine import NO_LIMIT as NO_LIMIT
-from baselines.gomocup.engine import SMALLEST as SMALLEST
-from baselines.gomocup.engine import STONES_THAT_WIN as STONES_THAT_WIN
+from baselines.gomocup.engine import WIN_LENGTH as WIN_LENGTH
 from baselines.gomocup.engine import check_game as check_game
 from baselines.gomocup.engine import parse_cell as parse_cell
 from baselines.gomocup.policy import Gomocup as Gomocup

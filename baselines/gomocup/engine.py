@@ -26,39 +26,39 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from baselines.gomocup.program import Ended, Program, TooLate
-from ttt_envs.jit import Cells
+from baselines.gomocup.program import EngineExitedError, EngineTimeoutError, Program
+from ttt_envs.jit import Int8Array
 from ttt_envs.rules import Game, Position, legal
 
-SMALLEST, LARGEST = 5, 19
+MIN_EDGE, MAX_EDGE = 5, 19
 """Minimum edge of boards for engines, and maximum edge here."""
-STONES_THAT_WIN = 5
+WIN_LENGTH = 5
 NO_LIMIT = 2**31 - 1
 """``time_left`` of a game without a clock; also the maximum of a number in the protocol"""
 _CHATTER = ("MESSAGE", "DEBUG")
 
 
-class Fault(ValueError):  # noqa: N818  # the engine's, not ours
+class EngineError(ValueError):  # the engine's, not ours
     """An engine violated the protocol, or answered too late."""
 
 
-class OutOfTime(Fault):
+class EngineTimeLossError(EngineError):
     """An engine did not answer in time."""
 
 
 def check_game(game: Game) -> None:
     """Raise ValueError for a game that engines cannot play."""
     wrong = None
-    if game.win_length != STONES_THAT_WIN:
+    if game.win_length != WIN_LENGTH:
         wrong = f"{game.win_length} in a row"
     elif game.skip_chance:
         wrong = f"skip_chance={game.skip_chance:g}"
-    elif min(game.rows, game.columns) < SMALLEST:
+    elif min(game.rows, game.columns) < MIN_EDGE:
         wrong = f"a board of {game.rows} x {game.columns}"
     if wrong is not None:
         raise ValueError(
-            f"engines of the Gomocup protocol do not play {wrong}: choose {STONES_THAT_WIN} in a row without skips on "
-            f"a board with edges of {SMALLEST} to {LARGEST}"
+            f"engines of the Gomocup protocol do not play {wrong}: choose {WIN_LENGTH} in a row without skips on "
+            f"a board with edges of {MIN_EDGE} to {MAX_EDGE}"
         )
 
 
@@ -68,7 +68,7 @@ def parse_cell(text: str) -> tuple[int, int] | None:
     return None if match is None else (int(match[1]), int(match[2]))
 
 
-def shown(text: str) -> str:
+def quoted(text: str) -> str:
     """Return a program's output on one line, shortened."""
     return ascii(text if len(text) <= 80 else f"{text[:77]}...")
 
@@ -105,7 +105,7 @@ class Engine:
         self._program: Program | None = None
         self._untouched = False
         """whether the engine has an empty board and no game yet"""
-        self._cells: Cells | None = None
+        self._cells: Int8Array | None = None
         """int8[rows * columns], the board after the engine's last move; None before the first, or after the game"""
         self._mover = 0
 
@@ -123,7 +123,7 @@ class Engine:
         start = f"START {rows}" if rows == columns else f"RECTSTART {columns},{rows}"
         answer = self._ask([start], self._start_s, "start=")
         if not _is_ok(answer):
-            raise self._fault(f"answered {shown(answer)} to {start}: choose a board that it plays, or another engine")
+            raise self._fault(f"answered {quoted(answer)} to {start}: choose a board that it plays, or another engine")
         self._untouched, self._cells = True, None
 
     def close(self) -> None:
@@ -166,7 +166,7 @@ class Engine:
                 "INFO rule 0",
             ]
         lines.append(f"INFO time_left {NO_LIMIT if left_s is None else _ms(left_s)}")
-        asked = self._position_as_told(position) if following is None else [f"TURN {self._named(following)}"]
+        asked = self._position_as_told(position) if following is None else [f"TURN {self._coordinate(following)}"]
         limit_s = min(seconds for seconds in (turn_s, left_s) if seconds is not None) + self._tolerance_s
         self._untouched = False
         answer = self._ask([*lines, *asked], limit_s, "move= or tolerance=", asked[0])
@@ -201,15 +201,15 @@ class Engine:
         by_player = [np.flatnonzero(position.cells == player + 1).tolist() for player in (0, 1)]
         own, others = by_player[position.mover], by_player[1 - position.mover]
         if not own and len(others) <= 1:
-            return [f"TURN {self._named(others[0])}"] if others else ["BEGIN"]
+            return [f"TURN {self._coordinate(others[0])}"] if others else ["BEGIN"]
         lines = []
         for number in range(max(map(len, by_player))):
             for player, cells in enumerate(by_player):
                 if number < len(cells):
-                    lines.append(f"{self._named(cells[number])},{1 if player == position.mover else 2}")
+                    lines.append(f"{self._coordinate(cells[number])},{1 if player == position.mover else 2}")
         return ["BOARD", *lines, "DONE"]
 
-    def _named(self, cell: int) -> str:
+    def _coordinate(self, cell: int) -> str:
         row, column = divmod(cell, self.game.columns)
         return f"{column},{row}"
 
@@ -217,13 +217,13 @@ class Engine:
         """Return the cell named by an answer."""
         found = parse_cell(answer)
         if found is None:
-            raise self._fault(f"answered {shown(answer)} to {asked}, which is no move: it is at fault")
+            raise self._fault(f"answered {quoted(answer)} to {asked}, which is no move: it is at fault")
         column, row = found
         if row >= self.game.rows or column >= self.game.columns:
-            raise self._fault(f"moved to {shown(answer)}, which is not on the board: it is at fault")
+            raise self._fault(f"moved to {quoted(answer)}, which is not on the board: it is at fault")
         cell = row * self.game.columns + column
         if not legal(self.game, position.cells)[cell]:
-            raise self._fault(f"moved to {shown(answer)}, which is a cell that is not empty: it is at fault")
+            raise self._fault(f"moved to {quoted(answer)}, which is a cell that is not empty: it is at fault")
         return cell
 
     def _ask(self, lines: Sequence[str], limit_s: float, more: str, asked: str | None = None) -> str:
@@ -237,12 +237,12 @@ class Engine:
             program.forget()
             program.send(lines)
             while (answer := program.line(until, self._now)).partition(" ")[0].upper() in _CHATTER:
-                last = f", and said {shown(answer)}"
-        except TooLate:
+                last = f", and said {quoted(answer)}"
+        except EngineTimeoutError:
             problem = f"did not answer {asked} within {limit_s:g} s{last}: it is at fault, or needs more of {more}"
-            raise self._fault(problem, OutOfTime) from None
-        except Ended as end:
-            last = f", and said {shown(str(end))}" if str(end) else last
+            raise self._fault(problem, EngineTimeLossError) from None
+        except EngineExitedError as end:
+            last = f", and said {quoted(str(end))}" if str(end) else last
             raise self._fault(f"ended before it answered {asked}{last}: it is at fault") from None
         except BaseException:  # such as an interrupt: the state of the engine is unknown
             self._kill()
@@ -250,7 +250,7 @@ class Engine:
         self._answered = self._now()
         return answer
 
-    def _fault(self, problem: str, kind: type[Fault] = Fault) -> Fault:
+    def _fault(self, problem: str, kind: type[EngineError] = EngineError) -> EngineError:
         self._kill()
         return kind(f"{self.name} {problem}")
 

@@ -13,18 +13,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from baselines.gomocup.engine import Engine, Fault, OutOfTime, check_game
+from baselines.gomocup.engine import Engine, EngineError, EngineTimeLossError, check_game
 from baselines.timed.clock import Clock
 from baselines.timed.interruptible import Now
 from ttt_envs.boards import Boards
-from ttt_envs.jit import Integers, Reals
+from ttt_envs.jit import Float64Array, Int64Array
 from ttt_envs.policy import Forfeit
 from ttt_envs.rules import Game, legal
 from ttt_envs.specs import Named
 
 USUAL_MOVE_S = 1.0
 """Default time for a move in seconds."""
-LARGEST_MEMORY = 1 << 20
+MAX_MEMORY_BYTES = 1 << 20
 """Maximum memory limit in MiB."""
 
 
@@ -64,8 +64,8 @@ class Gomocup(Named):
         check_game(self.game)
         if self.move is not None and not 0 <= self.move < math.inf:
             raise ValueError(f"move={self.move:g} is no time for a move: choose 0 seconds or more")
-        if not 0 <= self.memory <= LARGEST_MEMORY:
-            raise ValueError(f"memory={self.memory} is no amount of MiB: choose 0 (no limit) to {LARGEST_MEMORY:,}")
+        if not 0 <= self.memory <= MAX_MEMORY_BYTES:
+            raise ValueError(f"memory={self.memory} is no amount of MiB: choose 0 (no limit) to {MAX_MEMORY_BYTES:,}")
         for name in ("start", "tolerance", "pause"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise ValueError(f"{name}={getattr(self, name):g} is no time: choose 0 seconds or more")
@@ -107,7 +107,7 @@ class Gomocup(Named):
     def _engine(self) -> Engine:
         return self.engine()
 
-    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, cells], one-hot for the engine's move, one position after another; ``rng`` is not used.
 
         Each position gets the time for a move; with ``clock``, as the first move of a game.
@@ -122,7 +122,7 @@ class Gomocup(Named):
             self._engine.start()  # outside try: a failure to start would recur in every game
             try:
                 out[row, self._engine.move(boards.position(row), self.turn_s(full_s), full_s, full_s)] = 1
-            except Fault as problem:
+            except EngineError as problem:
                 raise Forfeit(str(problem)) from None
         return out
 
@@ -155,7 +155,7 @@ class GomocupPlayer:
         """Set the clock of a match: see :class:`ttt_envs.policy.ReadsClocks`."""
         self._clock = Clock(seconds, increment)
 
-    def begin(self, slots: Integers) -> None:
+    def begin(self, slots: Int64Array) -> None:
         """Start new games in ``slots`` int64[B], with full clocks."""
         self._engine.game_over()
         if self._clock is not None:
@@ -166,8 +166,8 @@ class GomocupPlayer:
         self._engine.close()
 
     def act(
-        self, boards: Boards, slots: Integers, rng: np.random.Generator, time_left: Reals | None = None
-    ) -> Integers:
+        self, boards: Boards, slots: Int64Array, rng: np.random.Generator, time_left: Float64Array | None = None
+    ) -> Int64Array:
         """Return int64[B], a move in each of the games ``slots``, one after another; ``rng`` is not used.
 
         Raises:
@@ -182,7 +182,7 @@ class GomocupPlayer:
             begun = self._now()
             try:
                 out[row] = self._move(boards, row, left, time_left is not None)
-            except Fault as problem:
+            except EngineError as problem:
                 raise Forfeit(str(problem), out[:row]) from None
             if time_left is None and self._clock is not None and left is not None:
                 self.left[slot] = left - (self._now() - begun) + self._clock.increment
@@ -196,7 +196,7 @@ class GomocupPlayer:
         if not (of_match and left_s is not None and left_s <= 0):  # else the game is already lost
             try:
                 return self._engine.move(position, turn_s, left_s, match_s)
-            except OutOfTime:
+            except EngineTimeLossError:
                 if not of_match or left_s is None or self._now() - begun < left_s:
                     raise
         return int(np.flatnonzero(legal(self.policy.game, position.cells))[0])

@@ -17,9 +17,9 @@ from typing import IO
 
 import psutil
 
-LONGEST = 8000
+MAX_LINE_LENGTH = 8000
 """Maximum number of letters of a line; the rest is cut, as by piskvork's buffer of that size."""
-MOST_UNREAD = 10_000
+MAX_UNREAD_LINES = 10_000
 """Maximum number of unread lines; after more, reading stops."""
 END_S = 1.0
 """Seconds between a request to end and the kill: "e.g. 1 second" in the protocol."""
@@ -27,11 +27,11 @@ KILL_ROUNDS = 20
 """Maximum number of searches for processes of a program, because it may start others in the meantime."""
 
 
-class Ended(Exception):  # noqa: N818  # not necessarily an error
+class EngineExitedError(Exception):  # not necessarily an error
     """The program has closed its output; the message is the last line of its standard error, or empty."""
 
 
-class TooLate(Exception):  # noqa: N818
+class EngineTimeoutError(Exception):
     """There was no answer in time."""
 
 
@@ -80,7 +80,7 @@ class Program:
         for one in readers:
             one.start()
         self._farewell = [] if farewell is None else [f"{farewell}\r\n".encode()]
-        self._finalizer = weakref.finalize(self, _end, child, mark, readers, self._farewell, os.getpid())
+        self._finalizer = weakref.finalize(self, _terminate, child, mark, readers, self._farewell, os.getpid())
 
     def send(self, lines: Sequence[str]) -> None:
         """Write lines, each ended by CR LF, as in the protocol.
@@ -94,9 +94,9 @@ class Program:
             try:
                 written = os.write(self._stdin.fileno(), data)
             except BlockingIOError:
-                raise TooLate from None
+                raise EngineTimeoutError from None
             except (OSError, ValueError):
-                raise Ended(self._why()) from None
+                raise EngineExitedError(self._why()) from None
             data = data[written:]
 
     def forget(self) -> None:
@@ -117,14 +117,14 @@ class Program:
             TooLate: the deadline has passed.
         """
         if self._ended:
-            raise Ended(self._why())
+            raise EngineExitedError(self._why())
         try:
             line = self._lines.get(timeout=max(0.0, until - now()))
         except queue.Empty:
-            raise TooLate from None
+            raise EngineTimeoutError from None
         if line is None:
             self._ended = True
-            raise Ended(self._why())
+            raise EngineExitedError(self._why())
         return line
 
     def _why(self) -> str:
@@ -146,7 +146,7 @@ def _listen(stream: IO[bytes], lines: queue.SimpleQueue[str | None]) -> None:
     """Read lines until the end, or until too many are unread."""
     for line in _lines_of(stream):
         lines.put(line)
-        if lines.qsize() > MOST_UNREAD:
+        if lines.qsize() > MAX_UNREAD_LINES:
             break
     lines.put(None)
 
@@ -161,14 +161,14 @@ def _lines_of(stream: IO[bytes]) -> Iterator[str]:
     with stream:
         while chunk := _some(stream):
             *whole, rest = (rest + chunk).replace(b"\r", b"\n").split(b"\n")
-            rest = rest[:LONGEST]
+            rest = rest[:MAX_LINE_LENGTH]
             yield from filter(None, map(_text, whole))
     if last := _text(rest):
         yield last
 
 
 def _text(line: bytes) -> str:
-    return line[:LONGEST].decode("ascii", "replace").strip()
+    return line[:MAX_LINE_LENGTH].decode("ascii", "replace").strip()
 
 
 def _some(stream: IO[bytes]) -> bytes:
@@ -178,7 +178,7 @@ def _some(stream: IO[bytes]) -> bytes:
         return b""
 
 
-def _marked(mark: str) -> list[psutil.Process]:
+def _marked_processes(mark: str) -> list[psutil.Process]:
     """Return running processes with this environment variable; those of other users cannot be read."""
     found = []
     for number in psutil.pids():
@@ -192,7 +192,7 @@ def _marked(mark: str) -> list[psutil.Process]:
 def _kill_marked(mark: str) -> None:
     """Kill all processes that have inherited a variable."""
     for _ in range(KILL_ROUNDS):
-        found = _marked(mark)
+        found = _marked_processes(mark)
         if not found:
             return
         for process in found:
@@ -201,7 +201,7 @@ def _kill_marked(mark: str) -> None:
         psutil.wait_procs(found, END_S)
 
 
-def _end(
+def _terminate(
     child: subprocess.Popen[bytes],
     mark: str,
     readers: Sequence[threading.Thread],

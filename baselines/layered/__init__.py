@@ -9,16 +9,16 @@ the last layers can be computed: see :mod:`baselines.endgame`.
 from __future__ import annotations
 
 from baselines.layered.building import MADE_BY, build, is_finished, open_table
-from baselines.layered.folder import FORMAT, InUse
-from baselines.layered.layers import LARGEST, LARGEST_OF_ALL, check_memory, estimate
+from baselines.layered.folder import FORMAT, FolderLockedError
+from baselines.layered.layers import MAX_CELLS, MAX_CELLS_WITHOUT_SKIPS, check_memory, estimate
 from baselines.layered.table import LayeredTable, check_distance
 
 __all__ = [
     "FORMAT",
-    "LARGEST",
-    "LARGEST_OF_ALL",
     "MADE_BY",
-    "InUse",
+    "MAX_CELLS",
+    "MAX_CELLS_WITHOUT_SKIPS",
+    "FolderLockedError",
     "LayeredTable",
     "build",
     "check_distance",

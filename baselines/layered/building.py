@@ -14,14 +14,14 @@ from baselines.layered import layers as layers_module
 from baselines.layered import ranks, sweep
 from baselines.layered.folder import Folder, name_of, open_folder
 from baselines.layered.layers import Layers, check_memory, layers_of
-from baselines.layered.sweep import Values, afterstates, best
+from baselines.layered.sweep import Values, afterstates, best_values
 from baselines.layered.table import LayeredTable
 from ttt_envs import bits, rules
-from ttt_envs.array_cache import source_of
+from ttt_envs.array_cache import hash_of_sources
 from ttt_envs.rules import Game
 
-MADE_BY = source_of(bits, rules, ranks, sweep, layers_module, sys.modules[__name__])
-AT_ONCE = 1 << 22
+MADE_BY = hash_of_sources(bits, rules, ranks, sweep, layers_module, sys.modules[__name__])
+CHUNK_SIZE = 1 << 22
 """Maximum number of entries computed between two calls of ``progress``, where interrupts are handled."""
 
 Progress = Callable[[float], None]
@@ -162,7 +162,7 @@ def _part(layers: Layers, stones: int, own: int, done: dict[int, Values], out: V
     for start, stop in _stretches(after):
         afterstates(start, stop, own + 1, other, layers.ranks, layers.classes, parameters, same, turned, after)
     for start, stop in _stretches(out):
-        best(
+        best_values(
             start,
             stop,
             own,
@@ -179,5 +179,5 @@ def _part(layers: Layers, stones: int, own: int, done: dict[int, Values], out: V
 
 def _stretches(array: Values) -> Iterator[tuple[int, int]]:
     """Yield ranges of rows to compute at once."""
-    rows = max(1, AT_ONCE // max(1, array.shape[1]))
+    rows = max(1, CHUNK_SIZE // max(1, array.shape[1]))
     return ((start, min(start + rows, len(array))) for start in range(0, len(array), rows))

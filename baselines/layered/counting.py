@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from baselines.layered.layers import tables_of
 from baselines.reachable import Counts
-from ttt_envs.jit import Flags, Integers
+from ttt_envs.jit import BoolArray, Int64Array
 from ttt_envs.rules import Game
 from ttt_envs.symmetry import symmetries
 
@@ -58,7 +58,7 @@ def count_by_sets(game: Game) -> Counts:
     )
 
 
-def _subsets(kind: Flags, sizes: Integers, cells: int) -> NDArray[np.int32]:
+def _subsets(kind: BoolArray, sizes: Int64Array, cells: int) -> NDArray[np.int32]:
     """Return int32[cells + 1, 2**cells]: number of subsets of a size and kind of every set, summed cell by cell."""
     found = np.zeros((cells + 1, 1 << cells), np.int32)
     found[sizes[kind], np.flatnonzero(kind)] = 1
@@ -68,7 +68,7 @@ def _subsets(kind: Flags, sizes: Integers, cells: int) -> NDArray[np.int32]:
     return found
 
 
-def _pairs(kind: Flags, sizes: Integers, beside: NDArray[np.int32]) -> Integers:
+def _pairs(kind: BoolArray, sizes: Int64Array, beside: NDArray[np.int32]) -> Int64Array:
     """Return int64[size of a set of the kind, size of a disjoint set without a line]: the number of pairs."""
     found = np.empty((len(beside), len(beside)), np.int64)
     for size in range(len(beside)):
@@ -77,7 +77,9 @@ def _pairs(kind: Flags, sizes: Integers, beside: NDArray[np.int32]) -> Integers:
     return found
 
 
-def _fixed(game: Game, image: Integers, open_sets: Flags, made: Flags, sizes: Integers, everything: int) -> int:
+def _fixed(
+    game: Game, image: Int64Array, open_sets: BoolArray, made: BoolArray, sizes: Int64Array, everything: int
+) -> int:
     """Return the number of reachable boards that a symmetry leaves unchanged."""
     cycles, left = [], set(range(game.cells))
     while left:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from baselines.layered.layers import Layers
 from baselines.layered.sweep import Values
 from ttt_envs.array_cache import mapped
-from ttt_envs.files import held, open_to_read, read_json, tidy, write_json, write_whole
+from ttt_envs.files import delete_temporary_files, locked, open_to_read, read_json, write_atomically, write_json
 from ttt_envs.rules import Game
 
 FORMAT = 2
@@ -26,7 +26,7 @@ _HEADER = 1 << 12
 """Maximum size of a file header in bytes."""
 
 
-class InUse(ValueError):  # noqa: N818  # not an error
+class FolderLockedError(ValueError):  # not an error
     """Another process builds in the folder."""
 
 
@@ -115,11 +115,11 @@ class Folder:
         with ExitStack() as stack:
             try:
                 self.path.mkdir(parents=True, exist_ok=True)
-                stack.enter_context(held(self.path))
+                stack.enter_context(locked(self.path))
             except OSError as problem:
                 raise ValueError(f"{self.path} cannot be used: {problem.strerror}: choose another folder") from None
             except ValueError as problem:
-                raise InUse(str(problem)) from None
+                raise FolderLockedError(str(problem)) from None
             yield
 
     def has_changed(self) -> bool:
@@ -168,7 +168,7 @@ class Folder:
 
     def check_room(self, needed: int) -> None:
         """Raise ValueError if the disk has less than ``needed`` bytes free."""
-        tidy(self.path, [MANIFEST, *map(name_of, self.layers.all())])
+        delete_temporary_files(self.path, [MANIFEST, *map(name_of, self.layers.all())])
         free = shutil.disk_usage(self.path).free
         if needed > free:
             raise ValueError(
@@ -178,11 +178,11 @@ class Folder:
 
     def write_manifest(self) -> None:
         """Write the hashes of existing layers, and the number of stones of the first requested one."""
-        with self._told(self.path / MANIFEST):
+        with self._describe_os_error(self.path / MANIFEST):
             write_json(self.path / MANIFEST, {**self.said, "stones": self.stones, "layers": self.kept})
 
     @contextmanager
-    def _told(self, path: Path) -> Iterator[None]:
+    def _describe_os_error(self, path: Path) -> Iterator[None]:
         """Turn an error from writing a file into a one-line message."""
         try:
             yield
@@ -196,8 +196,8 @@ class Folder:
         if values.size == 0:
             return
         path = self.path / name_of(stones)
-        with self._told(path):
-            write_whole(path, lambda file: np.lib.format.write_array(file, values, allow_pickle=False))
+        with self._describe_os_error(path):
+            write_atomically(path, lambda file: np.lib.format.write_array(file, values, allow_pickle=False))
             with path.open("rb") as file:
                 self.kept[name_of(stones)] = hashlib.file_digest(file, "sha256").hexdigest()
         self.write_manifest()

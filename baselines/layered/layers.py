@@ -11,14 +11,14 @@ import psutil
 
 from baselines.layered.ranks import Classes, Ranks, classes_of, ranks_of
 from baselines.layered.sweep import BYTES, WON, Values
-from ttt_envs.jit import Integers
+from ttt_envs.jit import Int64Array
 from ttt_envs.rules import Game
 
-LARGEST = 21
+MAX_CELLS = 21
 """Maximum number of cells for which all layers are built."""
-LARGEST_OF_ALL = 25
+MAX_CELLS_WITHOUT_SKIPS = 25
 """Maximum number of cells for which the last layers are built."""
-LARGEST_IN_DOUBLE = 16
+MAX_CELLS_IN_DOUBLE = 16
 """Maximum number of cells for which values in memory are float64."""
 NS_A_VALUE = 60
 """Approximate nanoseconds per value, on one core of an AMD EPYC (family 25, model 17)."""
@@ -67,10 +67,11 @@ class Layers:
     """
 
     def __init__(self, game: Game, stones: int = 0, *, double: bool = False) -> None:
-        if game.cells > LARGEST_OF_ALL or (game.cells > LARGEST and stones <= 0):
+        if game.cells > MAX_CELLS_WITHOUT_SKIPS or (game.cells > MAX_CELLS and stones <= 0):
             raise ValueError(
                 f"a board of {game.rows} x {game.columns} is too large to solve by layers: choose one of up to "
-                f"{LARGEST} cells, or of up to {LARGEST_OF_ALL} its last layers, by stones above 0; who wins without "
+                f"{MAX_CELLS} cells, or of up to {MAX_CELLS_WITHOUT_SKIPS} its last layers, by stones above 0; who "
+                f"wins without "
                 f"skips evaluate.py prove may tell"
             )
         if not 0 <= stones <= game.cells:
@@ -83,9 +84,9 @@ class Layers:
         self.rounding = {"float32": 2.0**-24, "float64": 2.0**-50}.get(self.dtype.name, 0.0)
         """maximum difference, by rounding, between a value and its recomputation from its successors"""
         self.ranks, self.classes = tables_of(game)
-        self.widths: Integers = np.zeros((game.cells + 1, game.cells + 1), np.int64)
+        self.widths: Int64Array = np.zeros((game.cells + 1, game.cells + 1), np.int64)
         """int64[stones, own stones]: number of ranks of a part"""
-        self.starts: Integers = np.zeros((game.cells + 1, game.cells + 2), np.int64)
+        self.starts: Int64Array = np.zeros((game.cells + 1, game.cells + 2), np.int64)
         """int64[stones, own stones]: start of a part in its layer; the last is the length of the layer"""
         for n in range(game.cells + 1):
             for own in self.owns(n):
@@ -147,7 +148,7 @@ def estimate(game: Game, *, stones: int = 0, folder: bool = True) -> Estimate:
 
 def layers_of(game: Game, stones: int, folder: bool) -> Layers:
     """Return the layers, in float64 if they are small and stay in memory."""
-    return Layers(game, stones, double=not folder and game.cells <= LARGEST_IN_DOUBLE)
+    return Layers(game, stones, double=not folder and game.cells <= MAX_CELLS_IN_DOUBLE)
 
 
 def check_memory(game: Game, *, stones: int = 0, folder: bool = True, memory: int | None = None) -> None:

@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttt_envs.bits import count_bits, line_in
-from ttt_envs.jit import Integers, Parameters, compiled_at_once, inlined, wide
+from ttt_envs.jit import Int64Array, Parameters, compiled_at_once, inlined, int64
 from ttt_envs.rules import Game
 from ttt_envs.symmetry import inverse, symmetries
 
-Sets = NDArray[np.uint32]
-Places = NDArray[np.int32]
+UInt32Array = NDArray[np.uint32]
+Int32Array = NDArray[np.int32]
 
 IMAGES = 8
 """a class and a symmetry are stored as one integer, class * IMAGES + symmetry"""
@@ -30,15 +30,15 @@ class Ranks(NamedTuple):
 
     low: int
     """number of cells in the lower part of a set"""
-    sets: Sets
+    sets: UInt32Array
     """uint32[2**cells]: all sets, by their size and then their rank"""
-    starts: Integers
+    starts: Int64Array
     """int64[cells + 2]: start of the sets of a size in ``sets``"""
-    low_rank: Sets
+    low_rank: UInt32Array
     """uint32[2**low]: contribution of a lower part to the rank of its set"""
-    high_rank: Sets
+    high_rank: UInt32Array
     """uint32[cells + 1, 2**(cells - low)]: contribution of a higher part to the rank of a set of this size"""
-    thirds: Sets
+    thirds: UInt32Array
     """uint32[2**low]: a part of a set with its bits read as digits in base 3"""
     squeezed: NDArray[np.uint16]
     """uint16[3**(low + 1) // 2]: by the key of a half board, with 1 for a removed cell and 2 for a cell of a set: the
@@ -51,25 +51,25 @@ class Classes(NamedTuple):
     The leader of a class is its canonical set, the one with the smallest number.
     """
 
-    places: Places
+    places: Int32Array
     """int32[2**cells]: for every set its class, from 0 among those of its size, times ``IMAGES``, plus the symmetry
     that maps it to its leader, 0 for the leader; -1 for a set with a line"""
-    leaders: Sets
+    leaders: UInt32Array
     """uint32[classes]: the leaders, by their size"""
-    starts: Integers
+    starts: Int64Array
     """int64[cells + 2]: start of the leaders of a size in ``leaders``"""
-    low_images: Sets
+    low_images: UInt32Array
     """uint32[S, 2**low]: the lower part of a set under each symmetry"""
-    high_images: Sets
+    high_images: UInt32Array
     """uint32[S, 2**(cells - low)]: its higher part under each symmetry"""
 
 
 class Halves(NamedTuple):
     """All sets of some cells after these are moved, split into the lower (count + 1) // 2 cells and the rest."""
 
-    low: Sets
+    low: UInt32Array
     """uint32[2**lower cells], or longer"""
-    high: Sets
+    high: UInt32Array
     """uint32[2**other cells], or longer"""
 
 
@@ -113,14 +113,14 @@ def classes_of(game: Game, ranks: Ranks) -> Classes:
     return Classes(places, leaders[:found].copy(), starts, low_images, high_images)
 
 
-def _sizes(sets: Sets) -> NDArray[np.uint8]:
+def _sizes(sets: UInt32Array) -> NDArray[np.uint8]:
     sizes = np.zeros(len(sets), np.uint8)  # narrow, because numpy sorts such integers in linear time
     for cell in range(32):
         sizes += (sets >> np.uint32(cell) & np.uint32(1)).astype(np.uint8)
     return sizes
 
 
-def spread_all(to: Integers) -> Sets:
+def spread_all(to: Int64Array) -> UInt32Array:
     """Return uint32[S, 2**n]: all sets of n cells, with cell i moved to ``to[s, i]``."""
     out = np.zeros((len(to), 1), np.uint32)
     for moved in np.uint32(1) << to.T.astype(np.uint32):
@@ -129,17 +129,17 @@ def spread_all(to: Integers) -> Sets:
 
 
 @inlined
-def spread(to: Integers, count: int, first: int, out: Sets) -> None:
+def spread(to: Int64Array, count: int, first: int, out: UInt32Array) -> None:
     """Write all sets of the cells ``first`` to ``first + count - 1``, with cell i moved to ``to[i]``: out[2**count]."""
     out[0] = 0
     for i in range(count):
-        moved = np.uint32(wide(1) << to[first + i])
-        for rest in range(wide(1) << i):
-            out[(wide(1) << i) + rest] = out[rest] | moved
+        moved = np.uint32(int64(1) << to[first + i])
+        for rest in range(int64(1) << i):
+            out[(int64(1) << i) + rest] = out[rest] | moved
 
 
 @inlined
-def spread_halves(to: Integers, count: int, out: Halves) -> None:
+def spread_halves(to: Int64Array, count: int, out: Halves) -> None:
     """Do :func:`spread` for the first ``count`` cells, in halves as :func:`joined` reads them."""
     half = (count + 1) // 2
     spread(to, half, 0, out.low)
@@ -150,13 +150,13 @@ def spread_halves(to: Integers, count: int, out: Halves) -> None:
 def joined(bits: int, count: int, halves: Halves) -> int:
     """Return a set of ``count`` cells after its cells are moved."""
     half = (count + 1) // 2
-    return wide(halves.low[bits & ((wide(1) << half) - 1)]) | wide(halves.high[bits >> half])
+    return int64(halves.low[bits & ((int64(1) << half) - 1)]) | int64(halves.high[bits >> half])
 
 
 @inlined
-def rank_in(bits: int, size: int, low: int, low_rank: Sets, high_rank: Sets) -> int:
+def rank_in(bits: int, size: int, low: int, low_rank: UInt32Array, high_rank: UInt32Array) -> int:
     """Return the rank of a set of ``size`` cells."""
-    return wide(low_rank[bits & ((wide(1) << low) - 1)]) + wide(high_rank[size, bits >> low])
+    return int64(low_rank[bits & ((int64(1) << low) - 1)]) + int64(high_rank[size, bits >> low])
 
 
 @inlined
@@ -165,28 +165,28 @@ def rank_beside(
     other: int,
     size: int,
     low: int,
-    low_rank: Sets,
-    high_rank: Sets,
-    thirds: Sets,
+    low_rank: UInt32Array,
+    high_rank: UInt32Array,
+    thirds: UInt32Array,
     squeezed: NDArray[np.uint16],
 ) -> int:
     """Return the rank of a set of ``size`` cells beside another."""
-    ones = (wide(1) << low) - 1
+    ones = (int64(1) << low) - 1
     below = other & ones
-    of_low = squeezed[wide(thirds[below]) + 2 * wide(thirds[bits & ones])]
-    of_high = squeezed[wide(thirds[other >> low]) + 2 * wide(thirds[bits >> low])]
-    return rank_in(wide(of_low) | wide(of_high) << (low - count_bits(below)), size, low, low_rank, high_rank)
+    of_low = squeezed[int64(thirds[below]) + 2 * int64(thirds[bits & ones])]
+    of_high = squeezed[int64(thirds[other >> low]) + 2 * int64(thirds[bits >> low])]
+    return rank_in(int64(of_low) | int64(of_high) << (low - count_bits(below)), size, low, low_rank, high_rank)
 
 
 @inlined
-def image(bits: int, symmetry: int, low: int, low_images: Sets, high_images: Sets) -> int:
+def image(bits: int, symmetry: int, low: int, low_images: UInt32Array, high_images: UInt32Array) -> int:
     """Return a set under a symmetry."""
-    return wide(low_images[symmetry, bits & ((wide(1) << low) - 1)]) | wide(high_images[symmetry, bits >> low])
+    return int64(low_images[symmetry, bits & ((int64(1) << low) - 1)]) | int64(high_images[symmetry, bits >> low])
 
 
 @inlined
 def entry_of(
-    own: int, other: int, ranks: Ranks, classes: Classes, starts: Integers, widths: Integers
+    own: int, other: int, ranks: Ranks, classes: Classes, starts: Int64Array, widths: Int64Array
 ) -> tuple[int, int]:
     """Return the location of V(A, B), for sets without lines: the layer, and the entry in it.
 
@@ -201,7 +201,7 @@ def entry_of(
     low, _, _, low_rank, high_rank, thirds, squeezed = ranks
     places, _, _, low_images, high_images = classes
     mine, theirs = count_bits(own), count_bits(other)
-    place = wide(places[own])
+    place = int64(places[own])
     symmetry = place & (IMAGES - 1)
     leader = image(own, symmetry, low, low_images, high_images)
     beside = image(other, symmetry, low, low_images, high_images)
@@ -214,11 +214,11 @@ def entry_of(
 def _classify(
     ranks: Ranks,
     parameters: Parameters,
-    low_images: Sets,
-    high_images: Sets,
-    places: Places,
-    leaders: Sets,
-    starts: Integers,
+    low_images: UInt32Array,
+    high_images: UInt32Array,
+    places: Int32Array,
+    leaders: UInt32Array,
+    starts: Int64Array,
 ) -> int:
     """Fill the arrays of :class:`Classes`; return the number of classes."""
     low, sets, first, _, _, _, _ = ranks
@@ -228,7 +228,7 @@ def _classify(
     for size in range(cells + 1):
         starts[size] = found
         for i in range(first[size], first[size + 1]):
-            bits = wide(sets[i])
+            bits = int64(sets[i])
             if places[bits] >= 0 or line_in(bits, parameters):
                 continue
             place = (found - starts[size]) * IMAGES
@@ -240,10 +240,10 @@ def _classify(
     for bits in range(len(places)):
         if places[bits] < 0:
             continue
-        size = count_bits(wide(bits))
-        leader = wide(leaders[starts[size] + places[bits] // IMAGES])
+        size = count_bits(int64(bits))
+        leader = int64(leaders[starts[size] + places[bits] // IMAGES])
         for s in range(len(low_images)):
-            if image(wide(bits), s, low, low_images, high_images) == leader:
+            if image(int64(bits), s, low, low_images, high_images) == leader:
                 places[bits] += s
                 break
     return found

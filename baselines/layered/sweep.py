@@ -23,9 +23,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from baselines.layered.ranks import IMAGES, Classes, Halves, Places, Ranks, Sets, image, joined, rank_in, spread_halves
+from baselines.layered.ranks import (
+    IMAGES,
+    Classes,
+    Halves,
+    Int32Array,
+    Ranks,
+    UInt32Array,
+    image,
+    joined,
+    rank_in,
+    spread_halves,
+)
 from ttt_envs.bits import count_bits
-from ttt_envs.jit import Integers, Parameters, compiled_at_once_allocating, inlined, inlined_allocating, wide
+from ttt_envs.jit import Int64Array, Parameters, compiled_at_once_allocating, inlined, inlined_allocating, int64
 from ttt_envs.rules import legal_bits, skip_chance_of
 
 Values = NDArray[Any]
@@ -39,18 +50,18 @@ BYTES = 128
 class _Beside(NamedTuple):
     """Tables for the ranks beside the leaders of sets of the other's stones: see :func:`_find_turned`."""
 
-    low_keys: Sets
+    low_keys: UInt32Array
     """uint32[leaders]: the keys of their lower halves"""
-    high_keys: Sets
+    high_keys: UInt32Array
     """uint32[leaders]: the keys of their upper halves"""
     low_left: NDArray[np.uint8]
     """uint8[leaders]: number of cells outside their lower halves"""
-    of_high: Sets
+    of_high: UInt32Array
     """uint32[low + 1, 2**(cells - low)]: contribution of the upper half of an own set to its rank, by the number of
     remaining cells in the lower half"""
-    image_low_keys: Sets
+    image_low_keys: UInt32Array
     """uint32[IMAGES]: contributions to keys of the lower halves of an own set under each symmetry"""
-    image_high_keys: Sets
+    image_high_keys: UInt32Array
     """uint32[IMAGES]: contributions of the upper halves"""
 
 
@@ -89,7 +100,7 @@ def afterstates(
     if len(turned) == 0:  # all sets of the other player's stones have lines
         out[start:stop] = 0.0
         return
-    beside = _beside(own, other, len(turned), ranks, classes)
+    beside = _prepare_neighbours(own, other, len(turned), ranks, classes)
     cells = len(first) - 2
     left = cells - own
     empty, halves = np.zeros(cells, np.int64), _room(left)
@@ -97,7 +108,7 @@ def afterstates(
     everywhere = turned.reshape(-1)
     at = np.zeros(out.shape[1], np.uint32)
     for row in range(start, stop):
-        mine = wide(leaders[leader_starts[own] + row])
+        mine = int64(leaders[leader_starts[own] + row])
         _empty_cells(mine, parameters, empty)
         spread_halves(empty, left, halves)
         _key_images(mine, ranks, classes, beside)
@@ -107,7 +118,7 @@ def afterstates(
 
 
 @compiled_at_once_allocating
-def best(
+def best_values(
     start: int,
     stop: int,
     own: int,
@@ -145,12 +156,12 @@ def best(
     empty, to = np.zeros(cells, np.int64), np.zeros(cells, np.int64)
     halves, moved = _room(count), _room(count - 1)
     for row in range(start, stop):
-        mine = wide(leaders[leader_starts[own] + row])
+        mine = int64(leaders[leader_starts[own] + row])
         _empty_cells(mine, parameters, empty)
         values = out[row]
         values[:] = lost
         for gap in range(count):
-            place = wide(places[mine | wide(1) << empty[gap]])
+            place = int64(places[mine | int64(1) << empty[gap]])
             at = ranks_with[gap]
             if place < 0:  # a line
                 for i in range(len(at)):
@@ -162,7 +173,7 @@ def best(
                 for i in range(len(at)):
                     values[at[i]] = max(values[at[i]], worth[i])
                 continue
-            leader = wide(leaders[leader_starts[own + 1] + place // IMAGES])
+            leader = int64(leaders[leader_starts[own + 1] + place // IMAGES])
             _places_beside(leader, empty, count, gap, symmetry, ranks, classes, to)
             spread_halves(to, count - 1, moved)
             _take_better(worth, others, other, count - 1, moved, ranks, at, values)
@@ -175,9 +186,9 @@ def best(
 
 
 @inlined
-def _empty_cells(bits: int, parameters: Parameters, out: Integers) -> None:
+def _empty_cells(bits: int, parameters: Parameters, out: Int64Array) -> None:
     """Write the cells outside a set into ``out``."""
-    left = legal_bits(bits, wide(0), parameters)
+    left = legal_bits(bits, int64(0), parameters)
     count = 0
     for cell in range(len(out)):
         if left >> cell & 1:
@@ -197,15 +208,15 @@ def _room(count: int) -> Halves:
 
 
 @inlined_allocating
-def _beside(own: int, other: int, count: int, ranks: Ranks, classes: Classes) -> _Beside:
+def _prepare_neighbours(own: int, other: int, count: int, ranks: Ranks, classes: Classes) -> _Beside:
     """Return the tables for ``own`` stones and the ``count`` leaders of ``other``, not yet for a specific own set."""
     low, _, first, low_rank, high_rank, thirds, _ = ranks
     _, leaders, leader_starts, _, _ = classes
-    low_ones = (wide(1) << low) - 1
+    low_ones = (int64(1) << low) - 1
     low_keys, high_keys = np.zeros(count, np.uint32), np.zeros(count, np.uint32)
     low_left = np.zeros(count, np.uint8)
     for i in range(count):
-        leader = wide(leaders[leader_starts[other] + i])
+        leader = int64(leaders[leader_starts[other] + i])
         low_keys[i] = thirds[leader & low_ones]
         high_keys[i] = thirds[leader >> low]
         low_left[i] = low - count_bits(leader & low_ones)
@@ -213,10 +224,10 @@ def _beside(own: int, other: int, count: int, ranks: Ranks, classes: Classes) ->
     of_high = np.zeros((low + 1, highs), np.uint32)
     for left in range(low + 1):
         for bits in range(highs):
-            below = own - count_bits(wide(bits))
+            below = own - count_bits(int64(bits))
             if 0 <= below <= left:  # the lowest cells contribute nothing
-                lowest = (wide(1) << below) - 1
-                of_high[left, bits] = rank_in(wide(bits) << left | lowest, own, low, low_rank, high_rank)
+                lowest = (int64(1) << below) - 1
+                of_high[left, bits] = rank_in(int64(bits) << left | lowest, own, low, low_rank, high_rank)
     return _Beside(low_keys, high_keys, low_left, of_high, np.zeros(IMAGES, np.uint32), np.zeros(IMAGES, np.uint32))
 
 
@@ -227,13 +238,20 @@ def _key_images(mine: int, ranks: Ranks, classes: Classes, beside: _Beside) -> N
     _, _, _, low_images, high_images = classes
     for s in range(len(low_images)):
         moved = image(mine, s, low, low_images, high_images)
-        beside.image_low_keys[s] = 2 * thirds[moved & ((wide(1) << low) - 1)]
+        beside.image_low_keys[s] = 2 * thirds[moved & ((int64(1) << low) - 1)]
         beside.image_high_keys[s] = 2 * thirds[moved >> low]
 
 
 @inlined
 def _find_turned(
-    count: int, halves: Halves, others: Sets, width: int, ranks: Ranks, classes: Classes, beside: _Beside, at: Sets
+    count: int,
+    halves: Halves,
+    others: UInt32Array,
+    width: int,
+    ranks: Ranks,
+    classes: Classes,
+    beside: _Beside,
+    at: UInt32Array,
 ) -> None:
     """Find the entries of V(B, A) for one set A, set by :func:`_key_images`, and all sets B beside it.
 
@@ -254,18 +272,18 @@ def _find_turned(
     places, _, _, _, _ = classes
     low_keys, high_keys, low_left, of_high, image_low_keys, image_high_keys = beside
     for i in range(len(at)):
-        found = wide(places[joined(wide(others[i]), count, halves)])
+        found = int64(places[joined(int64(others[i]), count, halves)])
         place = found if found >= 0 else 0
         symmetry = place & (IMAGES - 1)
         leader = place // IMAGES
-        of_low_half = wide(squeezed[wide(low_keys[leader]) + wide(image_low_keys[symmetry])])
-        of_high_half = wide(squeezed[wide(high_keys[leader]) + wide(image_high_keys[symmetry])])
-        rank = wide(low_rank[of_low_half]) + wide(of_high[low_left[leader], of_high_half])
+        of_low_half = int64(squeezed[int64(low_keys[leader]) + int64(image_low_keys[symmetry])])
+        of_high_half = int64(squeezed[int64(high_keys[leader]) + int64(image_high_keys[symmetry])])
+        rank = int64(low_rank[of_low_half]) + int64(of_high[low_left[leader], of_high_half])
         at[i] = leader * width + rank if found >= 0 else 0
 
 
 @inlined
-def _weigh(skip: float, same: Values, row: int, everywhere: Values, at: Sets, out: Values) -> None:
+def _weigh(skip: float, same: Values, row: int, everywhere: Values, at: UInt32Array, out: Values) -> None:
     """Compute W(A, B) for one set A and all sets B, from V(A, B) in ``same[row]`` and V(B, A) in ``everywhere[at]``."""
     if skip > 0:
         skipped = same[row]
@@ -273,8 +291,8 @@ def _weigh(skip: float, same: Values, row: int, everywhere: Values, at: Sets, ou
             out[i] = skip * skipped[i] - (1.0 - skip) * everywhere[at[i]]
     else:
         for i in range(len(out)):
-            value = wide(everywhere[at[i]])
-            out[i] = wide(value > 0) - wide(value < 0) - value
+            value = int64(everywhere[at[i]])
+            out[i] = int64(value > 0) - int64(value < 0) - value
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -282,36 +300,43 @@ def _weigh(skip: float, same: Values, row: int, everywhere: Values, at: Sets, ou
 
 
 @inlined_allocating
-def _ranks_with(count: int, width: int, size: int, ranks: Ranks) -> Sets:
+def _ranks_with(count: int, width: int, size: int, ranks: Ranks) -> UInt32Array:
     """Return uint32[count, width]: for each of ``count`` cells, the ranks of the sets of a size that avoid it."""
     low, sets, first, low_rank, high_rank, _, _ = ranks
     out = np.zeros((count, width), np.uint32)
     for gap in range(count):
-        below = (wide(1) << gap) - 1
+        below = (int64(1) << gap) - 1
         for i in range(width):
-            bits = wide(sets[first[size] + i])
+            bits = int64(sets[first[size] + i])
             out[gap, i] = rank_in((bits & ~below) << 1 | bits & below, size, low, low_rank, high_rank)
     return out
 
 
 @inlined
 def _places_beside(
-    leader: int, empty: Integers, count: int, gap: int, symmetry: int, ranks: Ranks, classes: Classes, to: Integers
+    leader: int, empty: Int64Array, count: int, gap: int, symmetry: int, ranks: Ranks, classes: Classes, to: Int64Array
 ) -> None:
     """Find the new indices of the empty cells except ``empty[gap]`` under a symmetry, outside the leader."""
     low, _, _, _, _, _, _ = ranks
     _, _, _, low_images, high_images = classes
-    left = wide(0)
+    left = int64(0)
     for i in range(count):
         if i != gap:
-            goes = image(wide(1) << empty[i], symmetry, low, low_images, high_images)
+            goes = image(int64(1) << empty[i], symmetry, low, low_images, high_images)
             to[left] = count_bits(~leader & (goes - 1))
             left += 1
 
 
 @inlined
 def _take_better(
-    worth: Values, others: Sets, size: int, count: int, moved: Halves, ranks: Ranks, at: Sets, values: Values
+    worth: Values,
+    others: UInt32Array,
+    size: int,
+    count: int,
+    moved: Halves,
+    ranks: Ranks,
+    at: UInt32Array,
+    values: Values,
 ) -> None:
     """Raise values to those of a move, for sets of a size by their ranks after their cells are moved.
 
@@ -327,13 +352,15 @@ def _take_better(
     """
     low, _, _, low_rank, high_rank, _, _ = ranks
     for i in range(len(at)):
-        rank = rank_in(joined(wide(others[i]), count, moved), size, low, low_rank, high_rank)
+        rank = rank_in(joined(int64(others[i]), count, moved), size, low, low_rank, high_rank)
         values[at[i]] = max(values[at[i]], worth[rank])
 
 
 @inlined
-def _mark_lost(lost: float, others: Sets, count: int, halves: Halves, places: Places, values: Values) -> None:
+def _mark_lost(
+    lost: float, others: UInt32Array, count: int, halves: Halves, places: Int32Array, values: Values
+) -> None:
     """Set the values of positions in which the other player has a line."""
     for i in range(len(values)):
-        theirs = joined(wide(others[i]), count, halves)
+        theirs = joined(int64(others[i]), count, halves)
         values[i] = lost if places[theirs] < 0 else values[i]

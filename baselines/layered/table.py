@@ -10,7 +10,7 @@ from baselines.layered.layers import Layers
 from baselines.layered.ranks import Classes, Ranks, entry_of
 from baselines.layered.sweep import BYTES, Values
 from ttt_envs.boards import Boards
-from ttt_envs.jit import Flags, Integers, Reals, compiled_at_once
+from ttt_envs.jit import BoolArray, Float64Array, Int64Array, compiled_at_once
 from ttt_envs.rules import Game
 
 
@@ -53,7 +53,7 @@ class LayeredTable:
         """
         return self.layers.part(stones, own, self.layer(stones))
 
-    def values(self, boards: Boards) -> Reals:
+    def values(self, boards: Boards) -> Float64Array:
         """Return the expected result under best play by both players, for the mover: float64[B] from -1 to 1.
 
         The value of a finished board is its result.
@@ -64,7 +64,7 @@ class LayeredTable:
         found = self._values(boards)
         return np.sign(found) if self.game.skip_chance == 0 else found
 
-    def action_values(self, boards: Boards) -> Reals:
+    def action_values(self, boards: Boards) -> Float64Array:
         """Return the value of each move for the mover: float64[B, rows * columns], NaN where illegal.
 
         Raises:
@@ -73,7 +73,7 @@ class LayeredTable:
         found = self._action_values(boards)
         return np.sign(found) if self.game.skip_chance == 0 else found
 
-    def distances(self, boards: Boards) -> Integers:
+    def distances(self, boards: Boards) -> Int64Array:
         """Return the plies to the end under best play, int64[B]: winners minimise and losers maximise this distance.
 
         A drawn position ends with the full board; a finished one has distance 0.
@@ -87,7 +87,7 @@ class LayeredTable:
         goes_on = self._sets(boards)[2]
         return np.where(goes_on, _plies(found, empty), 0)
 
-    def action_distances(self, boards: Boards) -> Integers:
+    def action_distances(self, boards: Boards) -> Int64Array:
         """Return the plies to the end with each move, including it: int64[B, rows * columns], -1 where illegal.
 
         Raises:
@@ -98,7 +98,7 @@ class LayeredTable:
         found = self._action_values(boards)
         return np.where(np.isnan(found), -1, _plies(np.nan_to_num(found), empty))
 
-    def _values(self, boards: Boards) -> Reals:
+    def _values(self, boards: Boards) -> Float64Array:
         """Return values in the units of the table."""
         own, other, goes_on = self._sets(boards)
         places = self.layers.classes.places
@@ -107,7 +107,7 @@ class LayeredTable:
         out[goes_on] = self._look_up(own[goes_on], other[goes_on])
         return out
 
-    def _action_values(self, boards: Boards) -> Reals:
+    def _action_values(self, boards: Boards) -> Float64Array:
         """Return action values in the units of the table."""
         own, other, goes_on = self._sets(boards)
         places, skip = self.layers.classes.places, self.game.skip_chance
@@ -126,13 +126,13 @@ class LayeredTable:
         out[row, cell] = worth + 0.0  # no -0.0
         return out
 
-    def _sets(self, boards: Boards) -> tuple[Integers, Integers, Flags]:
+    def _sets(self, boards: Boards) -> tuple[Int64Array, Int64Array, BoolArray]:
         """Return the mover's stones and the other's, int64[B] each, and whether the game is in progress, bool[B]."""
         places, cells = self.layers.classes.places, self.game.cells
         seen = boards.own_first()
         powers = np.left_shift(1, np.arange(cells))
         own, other = (seen == 1) @ powers, (seen == 2) @ powers
-        goes_on: Flags = (places[own] >= 0) & (places[other] >= 0) & ((own | other) != (1 << cells) - 1)
+        goes_on: BoolArray = (places[own] >= 0) & (places[other] >= 0) & ((own | other) != (1 << cells) - 1)
         if self.game.skip_chance == 0:
             ahead = (seen == 1).sum(axis=1) - (seen == 2).sum(axis=1)
             wrong = ahead[goes_on & ((ahead > 0) | (ahead < -1))]
@@ -144,7 +144,7 @@ class LayeredTable:
                 )
         return own, other, goes_on
 
-    def _look_up(self, own: Integers, other: Integers) -> Reals:
+    def _look_up(self, own: Int64Array, other: Int64Array) -> Float64Array:
         """Return V of pairs of sets without lines, int64[K] each, in the units of the table."""
         stones = np.empty(len(own), np.int64)
         entries = np.empty(len(own), np.int64)
@@ -169,21 +169,21 @@ def check_distance(game: Game) -> None:
         )
 
 
-def _plies(found: Reals, empty: Integers) -> Integers:
+def _plies(found: Float64Array, empty: Int64Array) -> Int64Array:
     """Return the plies to the end by byte values; a draw fills the empty cells."""
     return np.where(found == 0, empty, BYTES - np.abs(found).astype(np.int64))
 
 
 @compiled_at_once
 def _find(
-    own: Integers,
-    other: Integers,
+    own: Int64Array,
+    other: Int64Array,
     ranks: Ranks,
     classes: Classes,
-    starts: Integers,
-    widths: Integers,
-    stones: Integers,
-    entries: Integers,
+    starts: Int64Array,
+    widths: Int64Array,
+    stones: Int64Array,
+    entries: Int64Array,
 ) -> None:
     """Find the locations of V(A, B): the layer, and the entry in it."""
     for i in range(len(own)):

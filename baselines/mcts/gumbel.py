@@ -10,8 +10,8 @@ import numpy as np
 from baselines.mcts.puct import read_guided
 from baselines.mcts.search import MCTSSearch, check_settings
 from ttt_envs.boards import Boards
-from ttt_envs.jit import Integers, Reals
-from ttt_envs.policy import Judge, best_shares
+from ttt_envs.jit import Float64Array, Int64Array
+from ttt_envs.policy import Evaluator, best_shares
 from ttt_envs.rules import Game
 
 
@@ -27,7 +27,7 @@ class GumbelSearch(MCTSSearch):
         simulations: number of simulations for each position.
         considered: maximum number of root moves considered.
         noise: float64[B, cells], Gumbel(0, 1); None for none, which considers the moves with the largest priors.
-        visit_scale: visit offset for the weight of values, added to the visits of the most visited move.
+        maxvisit_init: visit offset for the weight of values, added to the visits of the most visited move.
         value_scale: weight of values, -1 loss to 1 win, for each of these visits. With 0.1, values converge to the
             exact ones with more simulations for any evaluator; larger values, as in alpha-zero, suit few simulations
             and a strong evaluator, and explore less of the moves it rates as poor.
@@ -45,40 +45,42 @@ class GumbelSearch(MCTSSearch):
         self,
         game: Game,
         boards: Boards,
-        judge: Judge,
+        judge: Evaluator,
         *,
         simulations: int = 32,
-        considered: int = 16,
-        noise: Reals | None = None,
-        visit_scale: float = 50.0,
+        max_num_considered_actions: int = 16,
+        noise: Float64Array | None = None,
+        maxvisit_init: float = 50.0,
         value_scale: float = 0.1,
     ) -> None:
-        check_gumbel(simulations, considered, visit_scale, value_scale)
+        check_gumbel(simulations, max_num_considered_actions, maxvisit_init, value_scale)
         super().__init__(game, boards, np.zeros(len(boards.mover), np.uint64), leaf=judge, room=simulations)
-        self._scales = (visit_scale, value_scale)
+        self._scales = (maxvisit_init, value_scale)
         self._judge_roots()
         priors = self._trees.priors[:, 0]
-        lean = np.log(priors, out=np.full(priors.shape, -np.inf), where=priors > 0, dtype=np.float64)
+        root_logits = np.log(priors, out=np.full(priors.shape, -np.inf), where=priors > 0, dtype=np.float64)
         if noise is not None:
-            lean += noise
-        moves = np.minimum(np.isfinite(lean).sum(axis=1), considered)
-        if considered < game.cells:
-            least = -np.partition(-lean, considered - 1, axis=1)[:, considered - 1]
-            lean[lean < least[:, None]] = -np.inf
-        schedule = halving(min(considered, game.cells), simulations)
-        self._everywhere(schedule[moves].T, lean)
+            root_logits += noise
+        moves = np.minimum(np.isfinite(root_logits).sum(axis=1), max_num_considered_actions)
+        if max_num_considered_actions < game.cells:
+            least = -np.partition(-root_logits, max_num_considered_actions - 1, axis=1)[
+                :, max_num_considered_actions - 1
+            ]
+            root_logits[root_logits < least[:, None]] = -np.inf
+        schedule = considered_visits_table(min(max_num_considered_actions, game.cells), simulations)
+        self._everywhere(schedule[moves].T, root_logits)
         self.simulations = simulations
-        self.improved, self.scores = np.empty(lean.shape), np.empty(lean.shape)
-        self.worth = np.empty(len(lean))
+        self.improved, self.scores = np.empty(root_logits.shape), np.empty(root_logits.shape)
+        self.worth = np.empty(len(root_logits))
         read_guided(
-            self._either, self._trees, lean, *self._scales, self.improved, self.scores, self.worth, self._scratch
+            self._either, self._trees, root_logits, *self._scales, self.improved, self.scores, self.worth, self._scratch
         )
 
     def run(self, simulations: int) -> None:
         """Raise ValueError: the schedule depends on the total number of simulations, so a search cannot be extended."""
         raise ValueError("a search by the Gumbel rule has all its simulations from the start: make another of more")
 
-    def probabilities(self, temperature: float = 0.0) -> Reals:
+    def probabilities(self, temperature: float = 0.0) -> Float64Array:
         """Return float64[B, rows * columns]: the chosen move, with equal shares for ties; or the sharpened policy.
 
         With a temperature, shares are proportional to ``improved ** (1 / temperature)``.
@@ -90,17 +92,17 @@ class GumbelSearch(MCTSSearch):
 
 
 @functools.cache
-def halving(considered: int, simulations: int) -> Integers:
+def considered_visits_table(max_num_considered_actions: int, simulations: int) -> Int64Array:
     """Return by sequential halving (Karnin, Koren and Somekh, 2013) the earlier visits of each simulation's move.
 
     With m moves considered, each phase gives every move the same number of simulations and keeps the better half.
 
     Returns:
-        int64[considered + 1, simulations], a row for each m up to ``considered``.
+        int64[considered + 1, simulations], a row for each m up to ``max_num_considered_actions``.
     """
-    out = np.zeros((considered + 1, simulations), np.int64)
+    out = np.zeros((max_num_considered_actions + 1, simulations), np.int64)
     out[:2] = np.arange(simulations)
-    for m in range(2, considered + 1):
+    for m in range(2, max_num_considered_actions + 1):
         phases = math.ceil(math.log2(m))
         left, done = m, 0
         visits: list[int] = []
@@ -113,11 +115,13 @@ def halving(considered: int, simulations: int) -> Integers:
     return out
 
 
-def check_gumbel(simulations: int, considered: int, visit_scale: float, value_scale: float) -> None:
+def check_gumbel(simulations: int, max_num_considered_actions: int, maxvisit_init: float, value_scale: float) -> None:
     """Raise ValueError for search settings that are out of range."""
     check_settings(simulations=simulations)
-    if considered < 2:
-        raise ValueError(f"considered={considered} leaves no choice: choose 2 moves or more")
-    for name, scale in (("visit_scale", visit_scale), ("value_scale", value_scale)):
+    if max_num_considered_actions < 2:
+        raise ValueError(
+            f"max_num_considered_actions={max_num_considered_actions} leaves no choice: choose 2 moves or more"
+        )
+    for name, scale in (("maxvisit_init", maxvisit_init), ("value_scale", value_scale)):
         if not 0 <= scale < math.inf:
             raise ValueError(f"{name}={scale:g} is no weight of values: choose 0 or more")

@@ -11,10 +11,10 @@ import numpy as np
 
 from baselines.endgame import Endgame
 from baselines.mcts.search import MCTSSearch, check_settings
-from baselines.mcts.tree import KeptTree, Trees
+from baselines.mcts.tree import SavedSubtree, Tree
 from ttt_envs.boards import Boards
-from ttt_envs.jit import Flags, Integers, Keys, Reals
-from ttt_envs.policy import Judge, Policy, Values, sample
+from ttt_envs.jit import BoolArray, Float64Array, Int64Array, UInt64Array
+from ttt_envs.policy import Evaluator, Policy, Values, sample
 from ttt_envs.rules import Game, Position
 from ttt_envs.specs import Named, make_policy
 
@@ -27,11 +27,11 @@ class MCTSAnalysis(NamedTuple):
 
     value: float
     """value for the mover of the chosen move, -1 loss to 1 win"""
-    action_values: Reals
+    action_values: Float64Array
     """float64[rows * columns], for the mover, NaN for untried moves"""
-    settled: Flags
+    solved: BoolArray
     """bool[rows * columns]: whether the value is solved"""
-    visits: Integers
+    visits: Int64Array
     """int64[rows * columns]"""
     variation: tuple[tuple[int, int], ...]
     """principal variation: the most visited moves (mover, cell); after a skip the same player moves again"""
@@ -74,7 +74,7 @@ class MCTS(Named):
     @property
     def pure(self) -> bool:
         """Whether a network guides the search, which then draws no random numbers."""
-        return isinstance(self._leaf, Judge)
+        return isinstance(self._leaf, Evaluator)
 
     @cached_property
     def _database(self) -> Endgame | None:
@@ -95,7 +95,9 @@ class MCTS(Named):
             )
         return policy
 
-    def search(self, boards: Boards, keys: Keys, kept: Sequence[KeptTree | None] | None = None) -> MCTSSearch:
+    def search(
+        self, boards: Boards, keys: UInt64Array, kept: Sequence[SavedSubtree | None] | None = None
+    ) -> MCTSSearch:
         """Return trees of positions with these settings, without simulations; see :class:`MCTSSearch`."""
         return MCTSSearch(
             self.game,
@@ -111,11 +113,11 @@ class MCTS(Named):
     def groups(self, count: int) -> Iterator[slice]:
         """Yield rows 0 to ``count - 1`` in groups whose trees fit into ``MEMORY``."""
         judged_cells = self.game.cells if self.pure else 0
-        step = max(1, MEMORY // Trees.bytes_of(self.simulations + 1, 2, judged_cells))
+        step = max(1, MEMORY // Tree.bytes_of(self.simulations + 1, 2, judged_cells))
         for start in range(0, count, step):
             yield slice(start, min(start + step, count))
 
-    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, rows * columns], from one 64-bit key per position.
 
         Raises:
@@ -128,14 +130,14 @@ class MCTS(Named):
             out[rows] = search.probabilities(self.temperature)
         return out
 
-    def values(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
+    def values(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B], values of the chosen moves for the mover; without ``rng`` every position has the key 0."""
         out = np.empty(len(boards.mover))
         for rows, search in self._searches(boards, rng):
             out[rows] = search.values
         return out
 
-    def action_values(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
+    def action_values(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, cells], for the mover, NaN where illegal or untried; ``rng`` as in :meth:`values`."""
         out = np.empty(boards.cells.shape)
         for rows, search in self._searches(boards, rng):
@@ -148,7 +150,7 @@ class MCTS(Named):
         return MCTSAnalysis(
             float(search.values[0]),
             search.action_values[0],
-            search.settled[0],
+            search.solved[0],
             search.visits[0],
             search.variation(0),
             int(search.counts[0]),
@@ -167,7 +169,7 @@ class MCTS(Named):
         return MCTSPlayer(self)
 
 
-def drawn_keys(rng: np.random.Generator, count: int) -> Keys:
+def drawn_keys(rng: np.random.Generator, count: int) -> UInt64Array:
     """Return uint64[count], one 64-bit key for each position."""
     return rng.integers(0, 1 << 64, count, np.uint64)
 
@@ -181,17 +183,17 @@ class MCTSPlayer:
 
     def __init__(self, policy: MCTS) -> None:
         self.policy = policy
-        self.kept: dict[int, KeptTree | None] = {}
+        self.kept: dict[int, SavedSubtree | None] = {}
         """slot -> subtree of the last move"""
 
-    def begin(self, slots: Integers) -> None:
+    def begin(self, slots: Int64Array) -> None:
         """Start new games in ``slots`` int64[B], which discards their trees."""
         for slot in slots.tolist():
             self.kept.pop(slot, None)
 
     def act(
-        self, boards: Boards, slots: Integers, rng: np.random.Generator, time_left: Reals | None = None
-    ) -> Integers:
+        self, boards: Boards, slots: Int64Array, rng: np.random.Generator, time_left: Float64Array | None = None
+    ) -> Int64Array:
         """Return int64[B], a move in each of the games ``slots``; from one key and one uniform number per position.
 
         ``time_left`` is ignored: the number of simulations is fixed.

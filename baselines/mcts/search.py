@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from baselines.endgame import Endgame, Probe, no_probe
-from baselines.mcts.puct import Forest, Rule, ascend, descend
+from baselines.mcts.puct import SearchBatch, SelectionParams, backup_all, simulate_all
 from baselines.mcts.tree import (
     CELL,
     FIRST,
@@ -22,20 +22,20 @@ from baselines.mcts.tree import (
     OPEN,
     SUM,
     VISITS,
-    KeptTree,
-    Scratch,
-    Trees,
+    SavedSubtree,
+    Tree,
+    Workspace,
     copy_tree,
     node_of,
     read_roots,
 )
 from baselines.mcts.uct import BACK, DOWN, WHOLE, simulate
 from ttt_envs.boards import Boards
-from ttt_envs.jit import Cells, Flags, Integers, Keys, Reals
-from ttt_envs.policy import Judge, Thinker, Values
+from ttt_envs.jit import BoolArray, Float64Array, Int8Array, Int64Array, UInt64Array
+from ttt_envs.policy import Evaluator, FusedEvaluator, Values
 from ttt_envs.rules import Game
 
-TOGETHER = 1_024
+CHUNK_SIZE = 1_024
 """Maximum number of simulations per call of an evaluator with its own simulation kernel."""
 _NOTHING_SAID = np.zeros((0, 0), np.float32), np.zeros(0)
 
@@ -44,14 +44,14 @@ class _Part(NamedTuple):
     """Some of the trees: slices of the arrays of :func:`simulate`."""
 
     rows: slice
-    cells: Cells
-    stones: Integers
-    counts: Integers
-    trees: Trees
-    paths: Integers
-    depths: Integers
-    leaves: Cells
-    movers: Cells
+    cells: Int8Array
+    stones: Int64Array
+    counts: Int64Array
+    trees: Tree
+    paths: Int64Array
+    depths: Int64Array
+    leaves: Int8Array
+    movers: Int8Array
     probe: Probe
 
 
@@ -71,7 +71,7 @@ class MCTSSearch:
         keys: uint64[B], keys of the simulations' random numbers.
         c: exploration weight.
         leaf: a policy that evaluates the leaves of all trees in one call; None for random play to the end. A policy
-            with priors, a :class:`~ttt_envs.policy.Judge`, guides the search: see :mod:`baselines.mcts.puct`.
+            with priors, a :class:`~ttt_envs.policy.Evaluator`, guides the search: see :mod:`baselines.mcts.puct`.
         decisive: see the module.
         kept: for each position a tree to continue, if the position is in it; see :meth:`keep`.
         endgame: a database, whose positions count as solved.
@@ -86,12 +86,12 @@ class MCTSSearch:
         self,
         game: Game,
         boards: Boards,
-        keys: Keys,
+        keys: UInt64Array,
         *,
         c: float = 1.4,
         leaf: Values | None = None,
         decisive: bool = True,
-        kept: Sequence[KeptTree | None] | None = None,
+        kept: Sequence[SavedSubtree | None] | None = None,
         endgame: Endgame | None = None,
         room: int = 0,
     ) -> None:
@@ -101,7 +101,7 @@ class MCTSSearch:
         self._boards, self._keys, self._leaf = boards, keys, leaf
         self._settings = (game.parameters, float(c), decisive)
         self._either = 2 if game.skip_chance > 0 else 1
-        self._guide = leaf if isinstance(leaf, Judge) else None
+        self._guide = leaf if isinstance(leaf, Evaluator) else None
         self._scales = (0.0, 0.0)
         """scales of the Gumbel rule: see :class:`~baselines.mcts.gumbel.GumbelSearch`"""
         self._cells = boards.cells.copy()
@@ -110,7 +110,7 @@ class MCTSSearch:
         self.counts = np.ones(count, np.int64)
         guided = 0 if self._guide is None else game.cells
         found = [(b, tree) for b, tree in enumerate(kept or ()) if tree is not None]
-        self._trees = Trees.empty(
+        self._trees = Tree.empty(
             count, max([1 + room, *(tree.trees.moves.shape[1] for _, tree in found)]), self._either, guided
         )
         for b, tree in found:
@@ -126,8 +126,8 @@ class MCTSSearch:
             if start < stop
         ]
         most = count if self._guide is None else 2 * count  # both turns after a move are evaluated
-        self._scratch = Scratch.of(game.cells)
-        self._parted: tuple[Trees | None, list[_Part]] = (None, [])
+        self._scratch = Workspace.of(game.cells)
+        self._parted: tuple[Tree | None, list[_Part]] = (None, [])
         self._between = (paths, depths, np.zeros((most, game.cells), np.int8), np.zeros(most, np.int8))
 
     def run(self, simulations: int) -> None:
@@ -141,9 +141,9 @@ class MCTSSearch:
         if self._guide is not None:
             self._judge_roots()
             noise = np.zeros((len(self.counts), 0))
-            for done in range(0, simulations, TOGETHER):
-                wanted = np.zeros((min(TOGETHER, simulations - done), len(self.counts)), np.int64)
-                self._everywhere(wanted, noise)
+            for done in range(0, simulations, CHUNK_SIZE):
+                considered_visit = np.zeros((min(CHUNK_SIZE, simulations - done), len(self.counts)), np.int64)
+                self._everywhere(considered_visit, noise)
             self.simulations += simulations
             return
         for part in self._parts():
@@ -180,7 +180,7 @@ class MCTSSearch:
                 values = np.asarray(self._leaf.values(Boards(leaves[:asked], movers[:asked])), np.float64)
             simulate(BACK, 1, done, *fixed, values)
 
-    def stir(self, shares: Reals, weight: float) -> None:
+    def add_root_noise(self, shares: Float64Array, weight: float) -> None:
         """Mix noise into the root priors.
 
         Args:
@@ -196,23 +196,28 @@ class MCTSSearch:
         """Evaluate the roots that have not been evaluated."""
         self._everywhere(np.full((1, len(self.counts)), -1), np.zeros((len(self.counts), 0)))
 
-    def _everywhere(self, wanted: Integers, lean: Reals) -> None:
-        """Run guided simulations in all trees, ``wanted`` int64[S, B]: see :mod:`baselines.mcts.puct`."""
+    def _everywhere(self, considered_visit: Int64Array, root_logits: Float64Array) -> None:
+        """Run guided simulations in all trees, ``considered_visit`` int64[S, B]: see :mod:`baselines.mcts.puct`."""
         assert self._guide is not None
         parameters, c, _ = self._settings
         for rows, cells, stones, counts, trees, paths, depths, leaves, movers, probe in self._parts():
-            rule = Rule(lean[rows], c, *self._scales)
-            forest = Forest(cells, stones, counts, trees, parameters, paths, depths, probe, self._scratch)
-            mine = np.ascontiguousarray(wanted[:, rows])
-            if isinstance(self._guide, Thinker):
-                self._guide.think(mine, rule, forest)
+            rule = SelectionParams(root_logits[rows], c, *self._scales)
+            forest = SearchBatch(cells, stones, counts, trees, parameters, paths, depths, probe, self._scratch)
+            mine = np.ascontiguousarray(considered_visit[:, rows])
+            if isinstance(self._guide, FusedEvaluator):
+                self._guide.run_simulations(mine, rule, forest)
                 continue
             for now in mine:
-                asked = int(descend(now, rule, forest, leaves, movers))
-                said, values = self._guide.judge(Boards(leaves[:asked], movers[:asked])) if asked else _NOTHING_SAID
+                asked = int(simulate_all(now, rule, forest, leaves, movers))
+                prior_logits, values = (
+                    self._guide.judge(Boards(leaves[:asked], movers[:asked])) if asked else _NOTHING_SAID
+                )
                 # fixed array types, so that the kernel is compiled once
-                said, values = np.ascontiguousarray(said, np.float32), np.ascontiguousarray(values, np.float64)
-                ascend(forest, movers, said, values)
+                prior_logits, values = (
+                    np.ascontiguousarray(prior_logits, np.float32),
+                    np.ascontiguousarray(values, np.float64),
+                )
+                backup_all(forest, movers, prior_logits, values)
 
     def _make_room(self, simulations: int) -> None:
         """Ensure capacity: every simulation adds at most one move; a search in small steps grows by half at a time."""
@@ -222,7 +227,7 @@ class MCTSSearch:
             needed = max(needed, room + room // 2 if self.simulations else 0)
             self._trees = self._trees.resized(needed)
 
-    def keep(self, row: int, cell: int) -> KeptTree | None:
+    def keep(self, row: int, cell: int) -> SavedSubtree | None:
         """Return the subtree of a move in position ``row``, copied; None if the move was never tried."""
         trees = self._trees
         move = int(trees.turns[row, 0, FIRST])
@@ -230,13 +235,13 @@ class MCTSSearch:
             move = int(trees.moves[row, move, NEXT])
         if move == 0:
             return None
-        new = Trees.empty(1, int(self.counts[row]), self._either, trees.priors.shape[2])
+        new = Tree.empty(1, int(self.counts[row]), self._either, trees.priors.shape[2])
         count = copy_tree(move, -1, trees, row, new, 0, self._either)
         cells = self._boards.cells[row].copy()
         cells[cell] = self._boards.mover[row] + 1
-        return KeptTree(cells, new.resized(count))
+        return SavedSubtree(cells, new.resized(count))
 
-    def _graft(self, row: int, kept: KeptTree) -> None:
+    def _graft(self, row: int, kept: SavedSubtree) -> None:
         """Copy the subtree of position ``row`` from a kept tree, if it contains the position."""
         trees, mover = kept.trees, int(self._boards.mover[row])
         node = int(node_of(kept.cells, self._cells[row], mover, trees.moves[0], trees.turns[0], self._either))
@@ -246,53 +251,53 @@ class MCTSSearch:
             self.counts[row] = copy_tree(move, turn, trees, 0, self._trees, row, self._either)
             if turn == 1:  # row 0 stands for a move of the player who is not to move
                 self._trees.sums[row, 0] *= -1
-                self._trees.judged[row, :1] *= -1
+                self._trees.raw_values[row, :1] *= -1
 
     @property
-    def visits(self) -> Integers:
+    def visits(self) -> Int64Array:
         """int64[B, rows * columns]: number of visits of each move, including those of a kept tree."""
         return self._of_moves[0]
 
     @property
-    def action_values(self) -> Reals:
+    def action_values(self) -> Float64Array:
         """float64[B, rows * columns]: mean result of each move for the mover, NaN for untried moves."""
         return self._of_moves[1]
 
     @property
-    def settled(self) -> Flags:
+    def solved(self) -> BoolArray:
         """bool[B, rows * columns]: whether the value of a move is solved."""
         return self._of_moves[2]
 
     @property
-    def _of_moves(self) -> tuple[Integers, Reals, Flags]:
+    def _of_moves(self) -> tuple[Int64Array, Float64Array, BoolArray]:
         shape = self._cells.shape
         found = np.zeros(shape, np.int64), np.full(shape, np.nan), np.zeros(shape, np.bool_)
         read_roots(self._trees, self._either, *found)
         return found
 
-    def probabilities(self, temperature: float = 0.0) -> Reals:
+    def probabilities(self, temperature: float = 0.0) -> Float64Array:
         """Return float64[B, rows * columns]: the most visited move, with equal shares for ties; needs a simulation.
 
         With a temperature, shares are ``visits ** (1 / temperature)``, normalised. Moves proved to be worse than
         another have share 0, and so have all others beside a proved win, however many visits they had before.
         """
-        visits, values, settled = self._of_moves
+        visits, values, solved = self._of_moves
         tried = visits > 0
-        worth_at_least = np.where(settled, values, np.where(tried, -1.0, -np.inf)).max(axis=1, keepdims=True)
-        uncertain = (tried & ~settled).any(axis=1, keepdims=True)
-        worse = np.where(settled, (values < worth_at_least) | ((values == -1) & uncertain), worth_at_least == 1)
+        worth_at_least = np.where(solved, values, np.where(tried, -1.0, -np.inf)).max(axis=1, keepdims=True)
+        uncertain = (tried & ~solved).any(axis=1, keepdims=True)
+        worse = np.where(solved, (values < worth_at_least) | ((values == -1) & uncertain), worth_at_least == 1)
         shares = np.where(worse, 0, visits).astype(np.float64)
         shares /= shares.max(axis=1, keepdims=True)
         shares = (shares == 1).astype(np.float64) if temperature == 0 else shares ** (1 / temperature)
         return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
     @property
-    def values(self) -> Reals:
+    def values(self) -> Float64Array:
         """float64[B], for the mover: value of the move that :meth:`probabilities` chooses."""
         return np.asarray((self.probabilities() * np.nan_to_num(self.action_values)).sum(axis=1))
 
     @property
-    def root_values(self) -> Reals:
+    def root_values(self) -> Float64Array:
         """float64[B], for the mover: mean result of all simulations, or the solved value; needs a simulation."""
         known = (self._trees.turns[:, 0, LIMIT] > 0) & (self._trees.turns[:, 0, OPEN] == 0)
         mean = self._trees.sums[:, 0, SUM] / self._trees.turns[:, 0, VISITS]

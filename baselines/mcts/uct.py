@@ -23,29 +23,29 @@ from baselines.mcts.tree import (
     URGENT,
     VISITS,
     WIDTH,
-    Counts,
-    Scratch,
-    Trees,
-    is_known,
+    Int32Array,
+    Tree,
+    Workspace,
+    is_solved,
 )
 from ttt_envs.jit import (
-    Cells,
-    Integers,
-    Keys,
+    Float64Array,
+    Int8Array,
+    Int64Array,
     Parameters,
-    Reals,
+    UInt64Array,
     compiled_nogil,
     compiled_nogil_bounded,
     inlined,
-    wide,
+    int64,
 )
 from ttt_envs.rules import (
     DRAW,
     NOT_OVER,
-    OPPONENT,
+    STREAM_OPPONENT,
     is_legal,
     mover_after,
-    pick,
+    nth_empty_cell,
     place,
     skip_chance_of,
     splitmix64,
@@ -55,7 +55,7 @@ from ttt_envs.rules import (
 
 
 @compiled_nogil
-def winning(board: Cells, player: int, parameters: Parameters, out: Cells) -> int:
+def winning_moves(board: Int8Array, player: int, parameters: Parameters, out: Int8Array) -> int:
     """Write :func:`rules.winning_cells`, and return their number."""
     winning_cells(board, player, parameters, out)
     count = 0
@@ -67,73 +67,73 @@ def winning(board: Cells, player: int, parameters: Parameters, out: Cells) -> in
 @compiled_nogil
 def _untried(
     node: int,
-    board: Cells,
+    board: Int8Array,
     mover: int,
     stones: int,
     luck: np.uint64,
-    moves: Counts,
-    turns: Counts,
-    urgent: Cells,
-    closed: Cells,
+    moves: Int32Array,
+    turns: Int32Array,
+    forced_mask: Int8Array,
+    closed: Int8Array,
     parameters: Parameters,
     decisive: bool,
 ) -> int:
-    """Draw an untried cell at a node, forced ones first; ``urgent`` and ``closed`` are scratch."""
+    """Draw an untried cell at a node, forced ones first; ``forced_mask`` and ``closed`` are scratch."""
     size = len(board)
     if turns[node, LIMIT] == 0:
         limit = size - stones
         pressing = 0
         if decisive:
-            pressing = min(1, winning(board, mover, parameters, urgent))
+            pressing = min(1, winning_moves(board, mover, parameters, forced_mask))
             if pressing > 0:
                 limit = 1
             else:
-                pressing = winning(board, 1 - mover, parameters, urgent)
+                pressing = winning_moves(board, 1 - mover, parameters, forced_mask)
                 if pressing > 0 and skip_chance_of(parameters) == 0:  # a move that does not block loses
                     limit = pressing
         turns[node, LIMIT] = turns[node, OPEN] = limit
         turns[node, URGENT] = pressing
     elif turns[node, TRIED] < turns[node, URGENT]:
-        winning(board, 1 - mover, parameters, urgent)
+        winning_moves(board, 1 - mover, parameters, forced_mask)
     pressed = turns[node, TRIED] < turns[node, URGENT]
     for cell in range(size):
-        closed[cell] = not is_legal(board, cell, parameters) or (pressed and urgent[cell] == 0)
-    move = wide(turns[node, FIRST])
+        closed[cell] = not is_legal(board, cell, parameters) or (pressed and forced_mask[cell] == 0)
+    move = int64(turns[node, FIRST])
     while move > 0:
         closed[moves[move, CELL]] = 1
-        move = wide(moves[move, NEXT])
-    return pick(closed, uniform(luck, OPPONENT, stones))
+        move = int64(moves[move, NEXT])
+    return nth_empty_cell(closed, uniform(luck, STREAM_OPPONENT, stones))
 
 
 @inlined
-def _most_promising(node: int, moves: Counts, rates: Reals, turns: Counts, c: float) -> int:
+def _select_uct(node: int, moves: Int32Array, rates: Float64Array, turns: Int32Array, c: float) -> int:
     """Return the move with the largest upper confidence bound; ties go to the one tried last."""
-    width = 0.0 if is_known(node, turns) else c * math.sqrt(math.log(turns[node, VISITS]))
+    width = 0.0 if is_solved(node, turns) else c * math.sqrt(math.log(turns[node, VISITS]))
     best = 0
     most = -np.inf
-    move = wide(turns[node, FIRST])
+    move = int64(turns[node, FIRST])
     while move > 0:
         bound = rates[move, MEAN] + width * rates[move, WIDTH]
         if bound > most:
             most = bound
             best = move
-        move = wide(moves[move, NEXT])
+        move = int64(moves[move, NEXT])
     return best
 
 
 @inlined
-def _descend(
+def _select(
     luck: np.uint64,
-    board: Cells,
+    board: Int8Array,
     stones: int,
     count: int,
-    moves: Counts,
-    rates: Reals,
-    turns: Counts,
-    sums: Reals,
-    path: Integers,
-    urgent: Cells,
-    closed: Cells,
+    moves: Int32Array,
+    rates: Float64Array,
+    turns: Int32Array,
+    sums: Float64Array,
+    path: Int64Array,
+    forced_mask: Int8Array,
+    closed: Int8Array,
     parameters: Parameters,
     c: float,
     decisive: bool,
@@ -150,14 +150,14 @@ def _descend(
     Returns:
         (the node's index in the path, its mover, its stones, rows in use).
     """
-    either = 2 if skip_chance_of(parameters) > 0 else 1
-    mover = 1 - wide(moves[0, MAKER])
-    node = wide(0)
+    turns_per_move = 2 if skip_chance_of(parameters) > 0 else 1
+    mover = 1 - int64(moves[0, MAKER])
+    node = int64(0)
     depth = 0
     path[0] = 0
     while True:
         if turns[node, LIMIT] == 0 or turns[node, TRIED] < turns[node, LIMIT]:
-            cell = _untried(node, board, mover, stones, luck, moves, turns, urgent, closed, parameters, decisive)
+            cell = _untried(node, board, mover, stones, luck, moves, turns, forced_mask, closed, parameters, decisive)
             move = count
             count += 1
             moves[move, MAKER] = mover
@@ -167,25 +167,25 @@ def _descend(
             turns[node, TRIED] += 1
             outcome = place(board, mover, cell, stones, parameters)
             if outcome != NOT_OVER:  # results do not depend on chance: both turns have the same
-                for turn in range(either):
-                    turns[move * either + turn, LIMIT] = 1
-                    sums[move * either + turn, KNOWN] = 0.0 if outcome == DRAW else 1.0
+                for turn in range(turns_per_move):
+                    turns[move * turns_per_move + turn, LIMIT] = 1
+                    sums[move * turns_per_move + turn, KNOWN] = 0.0 if outcome == DRAW else 1.0
         else:
-            move = _most_promising(node, moves, rates, turns, c)
+            move = _select_uct(node, moves, rates, turns, c)
             board[moves[move, CELL]] = mover + 1
         after = mover_after(mover, luck, stones, parameters)
-        node = move * either + wide(after == mover)
+        node = move * turns_per_move + int64(after == mover)
         mover = after
         stones += 1
         depth += 1
         path[depth] = node
-        if turns[node, VISITS] == 0 or is_known(node, turns):
+        if turns[node, VISITS] == 0 or is_solved(node, turns):
             return depth, mover, stones, count
 
 
 @compiled_nogil
-def _play_out(
-    board: Cells, mover: int, stones: int, luck: np.uint64, parameters: Parameters, probe: Probe, scratch: Scratch
+def _rollout(
+    board: Int8Array, mover: int, stones: int, luck: np.uint64, parameters: Parameters, probe: Probe, scratch: Workspace
 ) -> float:
     """Return the result for player_0 of random play to the end, or to a position in the database."""
     cells, empty = scratch.closed, scratch.visits
@@ -193,9 +193,9 @@ def _play_out(
     for cell in range(len(board)):
         cells[cell] = board[cell]
         empty[left] = cell
-        left += wide(is_legal(board, cell, parameters))
+        left += int64(is_legal(board, cell, parameters))
     while True:
-        chosen = int(uniform(luck, OPPONENT, stones) * left)
+        chosen = int(uniform(luck, STREAM_OPPONENT, stones) * left)
         cell = empty[chosen]
         left -= 1
         empty[chosen] = empty[left]
@@ -209,15 +209,15 @@ def _play_out(
 
 
 @inlined
-def _pass_back(
+def _backup(
     value: float,
     depth: int,
-    board: Cells,
-    moves: Counts,
-    rates: Reals,
-    turns: Counts,
-    sums: Reals,
-    path: Integers,
+    board: Int8Array,
+    moves: Int32Array,
+    rates: Float64Array,
+    turns: Int32Array,
+    sums: Float64Array,
+    path: Int64Array,
     parameters: Parameters,
     decisive: bool,
 ) -> None:
@@ -228,13 +228,13 @@ def _pass_back(
         depth: index of the last node in the path.
     """
     skip = skip_chance_of(parameters)
-    either = 2 if skip > 0 else 1
+    turns_per_move = 2 if skip > 0 else 1
     for place_in_path in range(depth, -1, -1):
         node = path[place_in_path]
-        move = node // either
+        move = node // turns_per_move
         sign = 1.0 - 2.0 * moves[move, MAKER]
         turns[node, VISITS] += 1
-        if is_known(node, turns):
+        if is_solved(node, turns):
             sums[node, SUM] = sums[node, KNOWN] * turns[node, VISITS]
             value = sign * sums[node, KNOWN]
         else:
@@ -242,16 +242,16 @@ def _pass_back(
         if place_in_path == 0:
             break
         board[moves[move, CELL]] = 0
-        first = move * either
-        last = first + either - 1
-        if decisive and moves[move, SETTLED] == 0 and is_known(first, turns) and is_known(last, turns):
+        first = move * turns_per_move
+        last = first + turns_per_move - 1
+        if decisive and moves[move, SETTLED] == 0 and is_solved(first, turns) and is_solved(last, turns):
             known = sums[first, KNOWN] + skip * (sums[last, KNOWN] - sums[first, KNOWN])
             moves[move, SETTLED] = 1
             rates[move, MEAN] = known
-            settle(path[place_in_path - 1], wide(moves[move, MAKER]), known, either, moves, rates, turns, sums)
+            settle(path[place_in_path - 1], int64(moves[move, MAKER]), known, turns_per_move, moves, rates, turns, sums)
         visits = turns[first, VISITS]
         total = sums[first, SUM]
-        if either == 2:
+        if turns_per_move == 2:
             visits += turns[last, VISITS]
             total += sums[last, SUM]
         rates[move, WIDTH] = 1.0 / math.sqrt(visits)
@@ -263,7 +263,14 @@ def _pass_back(
 
 @inlined
 def settle(
-    node: int, mover: int, known: float, either: int, moves: Counts, rates: Reals, turns: Counts, sums: Reals
+    node: int,
+    mover: int,
+    known: float,
+    turns_per_move: int,
+    moves: Int32Array,
+    rates: Float64Array,
+    turns: Int32Array,
+    sums: Float64Array,
 ) -> None:
     """Update a node after one of its moves, by ``mover``, has been solved; this may solve the node."""
     if known == 1.0:
@@ -273,33 +280,33 @@ def settle(
         turns[node, OPEN] -= 1
     if turns[node, OPEN] == 0:
         best = known
-        move = wide(turns[node, FIRST])
+        move = int64(turns[node, FIRST])
         while move > 0 and known < 1.0:
             best = max(best, rates[move, MEAN])
-            move = wide(moves[move, NEXT])
-        sums[node, KNOWN] = best if moves[node // either, MAKER] == mover else -best
+            move = int64(moves[move, NEXT])
+        sums[node, KNOWN] = best if moves[node // turns_per_move, MAKER] == mover else -best
 
 
 @compiled_nogil
 def look_up(
     move: int,
-    either: int,
-    board: Cells,
-    moves: Counts,
-    turns: Counts,
-    sums: Reals,
+    turns_per_move: int,
+    board: Int8Array,
+    moves: Int32Array,
+    turns: Int32Array,
+    sums: Float64Array,
     parameters: Parameters,
     probe: Probe,
 ) -> None:
     """Mark the positions after a move as solved by the database."""
-    for turn in range(either):
-        node = move * either + turn
+    for turn in range(turns_per_move):
+        node = move * turns_per_move + turn
         turns[node, LIMIT] = 1
-        sums[node, KNOWN] = result_of(board, wide(moves[move, MAKER]), turn == 1, probe, parameters)
+        sums[node, KNOWN] = result_of(board, int64(moves[move, MAKER]), turn == 1, probe, parameters)
 
 
 @inlined
-def ask(board: Cells, mover: int, leaves: Cells, movers: Cells, row: int) -> None:
+def ask(board: Int8Array, mover: int, leaves: Int8Array, movers: Int8Array, row: int) -> None:
     """Append a position to those that need an evaluation."""
     for cell in range(len(board)):
         leaves[row, cell] = board[cell]
@@ -314,7 +321,7 @@ WHOLE, DOWN, BACK = range(3)
 """parts of a simulation for :func:`simulate`"""
 
 
-def _count_steps(part: int, simulations: int, done: int, keys: Keys, cells: Cells, *rest: Any) -> int:
+def _count_steps(part: int, simulations: int, done: int, keys: UInt64Array, cells: Int8Array, *rest: Any) -> int:
     """Return a bound on cell reads, reached by simulations that are played to the end."""
     return simulations * int(cells.size * cells.shape[1])
 
@@ -324,21 +331,21 @@ def simulate(
     part: int,
     simulations: int,
     done: int,
-    keys: Keys,
-    cells: Cells,
-    stones: Integers,
-    counts: Integers,
-    trees: Trees,
+    keys: UInt64Array,
+    cells: Int8Array,
+    stones: Int64Array,
+    counts: Int64Array,
+    trees: Tree,
     parameters: Parameters,
     c: float,
     decisive: bool,
-    paths: Integers,
-    depths: Integers,
-    leaves: Cells,
-    movers: Cells,
+    paths: Int64Array,
+    depths: Int64Array,
+    leaves: Int8Array,
+    movers: Int8Array,
     probe: Probe,
-    scratch: Scratch,
-    values: Reals,
+    scratch: Workspace,
+    values: Float64Array,
 ) -> int:
     """Run simulations in one tree after another.
 
@@ -360,16 +367,16 @@ def simulate(
     Returns:
         The number of positions evaluated externally.
     """
-    judged, last = 0, wide(probe.stones)
-    either = 2 if skip_chance_of(parameters) > 0 else 1
+    raw_values, last = 0, int64(probe.stones)
+    turns_per_move = 2 if skip_chance_of(parameters) > 0 else 1
     for b in range(len(cells)):
         board, moves, rates, turns, sums = cells[b], trees.moves[b], trees.rates[b], trees.turns[b], trees.sums[b]
         path, depth, count = paths[b], depths[b], counts[b]
-        mover, placed = wide(0), wide(0)
+        mover, placed = int64(0), int64(0)
         for simulation in range(done, done + simulations):
             luck = splitmix64(keys[b], simulation)
             if part != BACK:
-                depth, mover, placed, count = _descend(
+                depth, mover, placed, count = _select(
                     luck,
                     board,
                     stones[b],
@@ -379,25 +386,25 @@ def simulate(
                     turns,
                     sums,
                     path,
-                    scratch.urgent,
+                    scratch.forced_mask,
                     scratch.closed,
                     parameters,
                     c,
                     decisive,
                 )
-                if placed == last and not is_known(path[depth], turns):
-                    look_up(path[depth] // either, either, board, moves, turns, sums, parameters, probe)
+                if placed == last and not is_solved(path[depth], turns):
+                    look_up(path[depth] // turns_per_move, turns_per_move, board, moves, turns, sums, parameters, probe)
             value = 0.0
-            if not is_known(path[depth], turns):
+            if not is_solved(path[depth], turns):
                 if part == WHOLE:
-                    value = _play_out(board, mover, placed, luck, parameters, probe, scratch)
+                    value = _rollout(board, mover, placed, luck, parameters, probe, scratch)
                 elif part == DOWN:
-                    ask(board, mover, leaves, movers, judged)
-                    judged += 1
+                    ask(board, mover, leaves, movers, raw_values)
+                    raw_values += 1
                 else:
-                    value = values[judged] if movers[judged] == 0 else -values[judged]
-                    judged += 1
+                    value = values[raw_values] if movers[raw_values] == 0 else -values[raw_values]
+                    raw_values += 1
             if part != DOWN:
-                _pass_back(value, depth, board, moves, rates, turns, sums, path, parameters, decisive)
+                _backup(value, depth, board, moves, rates, turns, sums, path, parameters, decisive)
         depths[b], counts[b] = depth, count
-    return judged
+    return raw_values

@@ -27,6 +27,6 @@ from baselines.proof.positions import TAKEN as TAKEN
 from baselines.proof.positions import TIED as TIED
 from baselines.proof.positions import WIN as WIN
 from baselines.proof.positions import Prover as Prover
-from baselines.proof.winner import LARGEST_BOARD as LARGEST_BOARD
+from baselines.proof.winner import MAX_CELLS as MAX_CELLS
 from baselines.proof.winner import Proof as Proof
 from baselines.proof.winner import prove as prove

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ttt_envs.jit import Integers, Keys, inlined, wide
-from ttt_envs.rules import Game, windows
+from ttt_envs.jit import Int64Array, UInt64Array, inlined, int64
+from ttt_envs.rules import Game, winning_lines
 from ttt_envs.symmetry import symmetries
 
 # Kernels use uint64 throughout, because numba converts mixtures of uint64 and int64 to floats.
@@ -19,29 +19,29 @@ class Board(NamedTuple):
     """Constants of a game, and scratch memory for one position."""
 
     win_length: int
-    lines: Keys
+    lines: UInt64Array
     """uint64[W]: the cells of every line, as sets"""
-    images: Integers
+    images: Int64Array
     """int64[S, cells]: new cell of a stone under each symmetry, the identity first"""
-    weight: Integers
+    weight: Int64Array
     """int64[2, cells]: total weight of the open lines through a cell, the mover's and the other player's"""
-    total: Integers
+    total: Int64Array
     """int64[2]: total weight of all open lines"""
-    partners: Keys
+    partners: UInt64Array
     """uint64[2, cells]: cells that together with this cell complete a line"""
-    shared: Keys
+    shared: UInt64Array
     """uint64[cells]: the empty cells common to all live lines through a cell"""
-    left: Keys
+    left: UInt64Array
     """uint64[W]: in `holds`, the free cells of the lines that no pair stops"""
-    heavy: Integers
+    heavy: Int64Array
     """int64[cells]: in `holds`, total weight of the remaining lines through a cell"""
-    common: Integers
+    common: Int64Array
     """int64[cells, cells]: in `holds`, total weight of the remaining lines through two cells"""
 
 
 def board_of(game: Game) -> Board:
     """Return the board of a game."""
-    cells, lines = game.cells, np.bitwise_or.reduce(ONE << windows(game).astype(np.uint64), axis=1)
+    cells, lines = game.cells, np.bitwise_or.reduce(ONE << winning_lines(game).astype(np.uint64), axis=1)
     return Board(
         win_length=game.win_length,
         lines=lines,
@@ -68,16 +68,16 @@ def size_of(cells: np.uint64) -> int:
     cells = cells - ((cells >> ONE) & np.uint64(0x5555555555555555))
     cells = (cells & np.uint64(0x3333333333333333)) + ((cells >> np.uint64(2)) & np.uint64(0x3333333333333333))
     cells = (cells + (cells >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return wide((cells * np.uint64(0x0101010101010101)) >> np.uint64(56))
+    return int64((cells * np.uint64(0x0101010101010101)) >> np.uint64(56))
 
 
 @inlined
-def least_of(cells: np.uint64) -> int:
+def lowest_bit(cells: np.uint64) -> int:
     """Return the smallest cell of a non-empty set."""
     return size_of((cells - ONE) & ~cells)
 
 
 @inlined
-def several(cells: np.uint64) -> bool:
+def has_several(cells: np.uint64) -> bool:
     """Return whether a non-empty set has more than one cell."""
     return bool((cells & (cells - ONE)) != NONE)

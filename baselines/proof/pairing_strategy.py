@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from baselines.proof.bitsets import NONE, ONE, Board, least_of, set_of, size_of
+from baselines.proof.bitsets import NONE, ONE, Board, lowest_bit, set_of, size_of
 from ttt_envs.jit import compiled_at_once_allocating, inlined
 
 REACH = 5
@@ -56,12 +56,12 @@ def holds(first: np.uint64, second: np.uint64, mover: int, pairs: bool, board: B
         for i in range(count):
             rest = left[i]
             while rest != NONE:
-                cell = least_of(rest)
+                cell = lowest_bit(rest)
                 rest &= rest - ONE
                 after = rest
                 own = heavy[cell]
                 while after != NONE:
-                    other = least_of(after)
+                    other = lowest_bit(after)
                     after &= after - ONE
                     gain = 3 * common[cell, other] - heavy[other] - own
                     if gain > most:
@@ -89,12 +89,12 @@ def _weigh(line: np.uint64, sign: int, board: Board) -> int:
     weight = 1 << (board.win_length - size_of(line))
     change = sign * weight
     while line != NONE:
-        cell = least_of(line)
+        cell = lowest_bit(line)
         line &= line - ONE
         board.heavy[cell] += change
         after = line
         while after != NONE:
-            other = least_of(after)
+            other = lowest_bit(after)
             after &= after - ONE
             board.common[cell, other] += change
     return weight

@@ -13,7 +13,7 @@ from baselines.proof.table import NO_TABLE
 from baselines.proof.threats import UNKNOWN, YES
 from baselines.proof.winner import check_provable, decide
 from ttt_envs.boards import check_opening
-from ttt_envs.jit import Cells, Keys
+from ttt_envs.jit import Int8Array, UInt64Array
 from ttt_envs.rules import DRAW, NOT_OVER, Game, Position, check_cells, legal, place
 
 # Results for the player who moves, and the code for occupied cells
@@ -44,7 +44,7 @@ class Prover:
     def _board(self) -> Board:
         return board_of(self.game)
 
-    def results(self, position: Position) -> Cells | None:
+    def results(self, position: Position) -> Int8Array | None:
         """Return int8[rows * columns]: for each move ``WIN``, ``TIED`` or ``LOSS`` for the mover, else ``TAKEN``.
 
         Returns None if ``nodes`` are not enough.
@@ -57,7 +57,7 @@ class Prover:
         check_opening(game, position, "a position to be proved")
         out = np.full(game.cells, TAKEN, np.int8)
         stones = int(np.count_nonzero(position.cells))
-        tables: list[Keys] = [NO_TABLE, NO_TABLE]  # with the mover as attacker, and with the other player
+        tables: list[UInt64Array] = [NO_TABLE, NO_TABLE]  # with the mover as attacker, and with the other player
         entries, left = [0, 0], self.nodes
         for cell in np.flatnonzero(legal(game, position.cells)):
             cells = position.cells.copy()

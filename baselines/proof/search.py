@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from baselines.proof.bitsets import NONE, ONE, Board, least_of, set_of
+from baselines.proof.bitsets import NONE, ONE, Board, lowest_bit, set_of
 from baselines.proof.pairing_strategy import holds
-from baselines.proof.table import store, stored
-from baselines.proof.threats import NO, UNKNOWN, YES, look
-from ttt_envs.jit import Integers, Keys, compiled_at_once, compiled_at_once_allocating, inlined, wide
+from baselines.proof.table import lookup, store
+from baselines.proof.threats import NO, UNKNOWN, YES, find_threats
+from ttt_envs.jit import Int64Array, UInt64Array, compiled_at_once, compiled_at_once_allocating, inlined, int64
 
 WORTH_PAIRING = 3
 """Maximum weight of the open lines for which a search for pairs pays."""
@@ -30,19 +30,19 @@ class Search(NamedTuple):
     The attacker moves at even depths, the defender at odd ones, and the root is at depth 0 or 1.
     """
 
-    stones: Keys
+    stones: UInt64Array
     """uint64[D, S, 2]: the stones of attacker and defender under all symmetries"""
-    moves: Integers
+    moves: Int64Array
     """int64[D, cells]: the candidate moves"""
-    keys: Keys
+    keys: UInt64Array
     """uint64[D, cells, 2]: canonical keys of the positions after them"""
-    proof: Integers
+    proof: Int64Array
     """int64[D, cells]: their proof numbers"""
-    disproof: Integers
+    disproof: Int64Array
     """int64[D, cells]: their disproof numbers"""
-    frame: Integers
+    frame: Int64Array
     """int64[D, 5]: number of moves, move being searched, limits of the two numbers, nodes before"""
-    state: Integers
+    state: Int64Array
     """int64[7]: depths of the root and of the current position, whether that is new, nodes visited, entries in the
     table, result, first move
     """
@@ -81,7 +81,7 @@ def search_from(board: Board, attacker: int = 0, defender: int = 0, mover: int =
 
 
 @compiled_at_once_allocating  # np.max does
-def _expand(search: Search, depth: int, table: Keys, board: Board) -> int:
+def _expand(search: Search, depth: int, table: UInt64Array, board: Board) -> int:
     """Evaluate the new position at ``depth`` of the path and write its moves.
 
     Returns:
@@ -92,13 +92,13 @@ def _expand(search: Search, depth: int, table: Keys, board: Board) -> int:
     mover = depth & 1
     first, second = stones[depth, 0, 0], stones[depth, 0, 1]
     if mover == 0:
-        verdict, choice = look(first, second, board)
+        verdict, choice = find_threats(first, second, board)
     else:
-        verdict, choice = look(second, first, board)
+        verdict, choice = find_threats(second, first, board)
         verdict = -verdict
     if verdict != UNKNOWN:
         if choice != NONE:
-            moves[depth, 0] = least_of(choice)
+            moves[depth, 0] = lowest_bit(choice)
         return verdict
     total, weight = board.total[mover], board.weight[mover]  # the attacker's
     one = 1 << board.win_length
@@ -111,7 +111,7 @@ def _expand(search: Search, depth: int, table: Keys, board: Board) -> int:
         same |= stones[depth, s, 0] == first and stones[depth, s, 1] == second
     count = 0
     while choice != NONE:
-        cell = least_of(choice)
+        cell = lowest_bit(choice)
         choice &= choice - ONE
         low, high = key_after(stones[depth], mover, cell, images)
         if same:
@@ -120,13 +120,13 @@ def _expand(search: Search, depth: int, table: Keys, board: Board) -> int:
                 seen |= keys[depth, i, 0] == low and keys[depth, i, 1] == high
             if seen:
                 continue
-        numbers = stored(low, high, table)
+        numbers = lookup(low, high, table)
         after = total + (weight[cell] if mover == 0 else -weight[cell])
         moves[depth, count] = cell
         keys[depth, count, 0], keys[depth, count, 1] = low, high
         if numbers != NONE:
-            proof[depth, count] = wide(numbers & NUMBER)
-            disproof[depth, count] = wide((numbers >> np.uint64(28)) & NUMBER)
+            proof[depth, count] = int64(numbers & NUMBER)
+            disproof[depth, count] = int64((numbers >> np.uint64(28)) & NUMBER)
         elif mover == 0 and after < one:  # with the defender to move, the position holds
             proof[depth, count] = SOLVED
             disproof[depth, count] = 0
@@ -140,7 +140,7 @@ def _expand(search: Search, depth: int, table: Keys, board: Board) -> int:
 
 
 @inlined
-def key_after(stones: Keys, mover: int, cell: int, images: Integers) -> tuple[np.uint64, np.uint64]:
+def key_after(stones: UInt64Array, mover: int, cell: int, images: Int64Array) -> tuple[np.uint64, np.uint64]:
     """Return the canonical key of the position after a move, from all variants uint64[S, 2] of the one before."""
     low, high = ~NONE, ~NONE
     for s in range(len(images)):
@@ -153,7 +153,7 @@ def key_after(stones: Keys, mover: int, cell: int, images: Integers) -> tuple[np
 
 
 @compiled_at_once
-def run(search: Search, table: Keys, board: Board, stop: int) -> None:
+def run(search: Search, table: UInt64Array, board: Board, stop: int) -> None:
     """Continue a search until it is decided or ``stop`` positions have been visited.
 
     The proof number of a position estimates the number of positions below that must still be won to prove that the
@@ -218,7 +218,7 @@ def run(search: Search, table: Keys, board: Board, stop: int) -> None:
 
 
 @inlined
-def _numbers_of(aim: Integers, hurdle: Integers, count: int) -> tuple[int, int, int, int, int]:
+def _numbers_of(aim: Int64Array, hurdle: Int64Array, count: int) -> tuple[int, int, int, int, int]:
     """Return the numbers of a position from those of its moves, from the view of the player to move.
 
     Args:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from baselines.proof.bitsets import NONE
-from ttt_envs.jit import Keys, compiled_at_once, inlined, wide
+from ttt_envs.jit import UInt64Array, compiled_at_once, inlined, int64
 
 ENTRY = 24
 """Size of an entry in bytes: two sets of cells; proof number, disproof number and magnitude of the subtree."""
@@ -18,16 +18,16 @@ NO_TABLE = np.zeros((0, 3), np.uint64)
 
 
 @inlined
-def _bucket(first: np.uint64, second: np.uint64, table: Keys) -> int:
+def _bucket(first: np.uint64, second: np.uint64, table: UInt64Array) -> int:
     mixed = (first ^ (second * np.uint64(0x9E3779B97F4A7C15)) ^ (second >> np.uint64(31))) * np.uint64(
         0xBF58476D1CE4E5B9
     )
     mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0x94D049BB133111EB)
-    return BUCKET * wide((mixed ^ (mixed >> np.uint64(32))) & np.uint64(len(table) // BUCKET - 1))
+    return BUCKET * int64((mixed ^ (mixed >> np.uint64(32))) & np.uint64(len(table) // BUCKET - 1))
 
 
 @inlined
-def stored(first: np.uint64, second: np.uint64, table: Keys) -> np.uint64:
+def lookup(first: np.uint64, second: np.uint64, table: UInt64Array) -> np.uint64:
     """Return the numbers stored for a position, 0 if there are none."""
     if len(table) > 0:
         start = _bucket(first, second, table)
@@ -39,7 +39,7 @@ def stored(first: np.uint64, second: np.uint64, table: Keys) -> np.uint64:
 
 
 @inlined
-def store(first: np.uint64, second: np.uint64, numbers: np.uint64, table: Keys) -> int:
+def store(first: np.uint64, second: np.uint64, numbers: np.uint64, table: UInt64Array) -> int:
     """Write an entry, replacing the cheapest one if the bucket is full; return the number of entries gained, 0 or 1."""
     if len(table) == 0:
         return 0
@@ -59,7 +59,7 @@ def store(first: np.uint64, second: np.uint64, numbers: np.uint64, table: Keys) 
 
 
 @compiled_at_once
-def refill(old: Keys, new: Keys) -> int:
+def refill(old: UInt64Array, new: UInt64Array) -> int:
     """Write all entries of one table into another; return the resulting number of entries."""
     count = 0
     for i in range(len(old)):
@@ -68,7 +68,7 @@ def refill(old: Keys, new: Keys) -> int:
     return count
 
 
-def grown(table: Keys, entries: int, room: int, memory: int) -> tuple[Keys, int]:
+def grow(table: UInt64Array, entries: int, room: int, memory: int) -> tuple[UInt64Array, int]:
     """Move the table into a larger one if it would be more than half full and the memory limit holds both.
 
     Args:

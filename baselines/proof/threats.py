@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from baselines.proof.bitsets import NONE, ONE, Board, least_of, set_of, several, size_of
+from baselines.proof.bitsets import NONE, ONE, Board, has_several, lowest_bit, set_of, size_of
 from ttt_envs.jit import compiled_at_once, inlined
 
 # Verdicts. For the attacker: wins, does not win, or unknown. For a mover: completes a line first, or the other player
@@ -13,7 +13,7 @@ YES, NO, UNKNOWN = 1, -1, 0
 
 
 @compiled_at_once
-def look(own: np.uint64, other: np.uint64, board: Board) -> tuple[int, np.uint64]:
+def find_threats(own: np.uint64, other: np.uint64, board: Board) -> tuple[int, np.uint64]:
     """Scan all lines: return the player who completes one first, if threats alone decide, else the candidate moves.
 
     A line is open to a player while the other has no stone in it. It weighs 2**(own stones in it), that is 2**-(empty
@@ -36,15 +36,15 @@ def look(own: np.uint64, other: np.uint64, board: Board) -> tuple[int, np.uint64
     if wins_0 != NONE:
         return YES, wins_0
     if wins_1 != NONE:
-        return (NO, NONE) if several(wins_1) else (UNKNOWN, wins_1)
+        return (NO, NONE) if has_several(wins_1) else (UNKNOWN, wins_1)
     moves = live
     for cell in range(len(shared)):
         mine, theirs = partners[0, cell], partners[1, cell]
-        if mine != NONE and several(mine):
+        if mine != NONE and has_several(mine):
             return YES, set_of(cell)
-        if theirs != NONE and several(theirs):
+        if theirs != NONE and has_several(theirs):
             # The other player could make two threats there: take that cell, block the threats, or make a threat first
-            moves &= set_of(cell) | twos_0 | (NONE if several(theirs & (theirs - ONE)) else theirs)
+            moves &= set_of(cell) | twos_0 | (NONE if has_several(theirs & (theirs - ONE)) else theirs)
     if moves == NONE and live != NONE:
         return NO, NONE
     # If all live lines through a cell contain a second empty cell too, that one dominates it, for either player: a
@@ -53,7 +53,7 @@ def look(own: np.uint64, other: np.uint64, board: Board) -> tuple[int, np.uint64
         if (moves & set_of(cell)) != NONE:
             better = shared[cell] & ~set_of(cell)
             while better != NONE:
-                best = least_of(better)
+                best = lowest_bit(better)
                 better &= better - ONE
                 if best < cell or (shared[best] & set_of(cell)) == NONE:  # of equivalent cells the first stays
                     moves &= ~set_of(cell)
@@ -84,12 +84,12 @@ def _read(stones: np.uint64, against: np.uint64, row: int, board: Board) -> tupl
                 ones |= empty
             elif own == win_length - 2:
                 twos |= empty
-                low, rest = least_of(empty), empty & (empty - ONE)
+                low, rest = lowest_bit(empty), empty & (empty - ONE)
                 partners[low] |= rest
-                partners[least_of(rest)] |= set_of(low)
+                partners[lowest_bit(rest)] |= set_of(low)
             cells = empty
             while cells != NONE:
-                cell = least_of(cells)
+                cell = lowest_bit(cells)
                 cells &= cells - ONE
                 weight[cell] += 1 << own
                 shared[cell] &= empty

@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from baselines.proof.bitsets import Board, board_of
 from baselines.proof.search import MOVE, NODES, RESULT, STORED, Search, run, search_from
-from baselines.proof.table import NO_TABLE, grown
+from baselines.proof.table import NO_TABLE, grow
 from baselines.proof.threats import NO, UNKNOWN, YES
-from ttt_envs.jit import Keys
+from ttt_envs.jit import UInt64Array
 from ttt_envs.rules import DRAW, Game
 
-LARGEST_BOARD = 64
+MAX_CELLS = 64
 SLICE = 1 << 14
 """Number of positions between two checks of the clock, of interrupts and of the size of the table."""
 
@@ -76,20 +76,20 @@ def check_provable(game: Game) -> None:
             f"skip_chance={game.skip_chance:g} leaves nothing to prove, because with skips either player may win: "
             f"choose skip_chance=0, or get the exact values with evaluate.py solve"
         )
-    if game.cells > LARGEST_BOARD:
+    if game.cells > MAX_CELLS:
         raise ValueError(
-            f"a board of {game.rows} x {game.columns} has {game.cells} cells: choose one of at most {LARGEST_BOARD}"
+            f"a board of {game.rows} x {game.columns} has {game.cells} cells: choose one of at most {MAX_CELLS}"
         )
 
 
 def decide(
     search: Search,
     board: Board,
-    table: Keys,
+    table: UInt64Array,
     nodes: int | None,
     memory: int,
     progress: Callable[[int], None] | None = None,
-) -> Keys:
+) -> UInt64Array:
     """Continue a search until it is decided, or ``nodes`` positions have been visited.
 
     Args:
@@ -105,7 +105,7 @@ def decide(
     """
     state = search.state
     while state[RESULT] == UNKNOWN and (nodes is None or state[NODES] < nodes):
-        table, state[STORED] = grown(table, int(state[STORED]), SLICE, memory)
+        table, state[STORED] = grow(table, int(state[STORED]), SLICE, memory)
         stop = int(state[NODES]) + SLICE
         run(search, table, board, stop if nodes is None else min(stop, nodes))
         if progress is not None:

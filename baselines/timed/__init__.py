@@ -19,9 +19,9 @@ from baselines.timed.clock import estimated_moves_left as estimated_moves_left
 from baselines.timed.clock import read_moves_left as read_moves_left
 from baselines.timed.clock import usual_moves_left as usual_moves_left
 from baselines.timed.clock import write_moves_left as write_moves_left
-from baselines.timed.interruptible import CanBeTimed as CanBeTimed
+from baselines.timed.interruptible import Interruptible as Interruptible
 from baselines.timed.interruptible import TimedSearch as TimedSearch
 from baselines.timed.policy import Timed as Timed
 from baselines.timed.policy import TimedPlayer as TimedPlayer
 from baselines.timed.time_management import Plan as Plan
-from baselines.timed.time_management import think as think
+from baselines.timed.time_management import run_until as run_until

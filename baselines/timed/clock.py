@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ttt_envs.files import read_json, write_json
-from ttt_envs.jit import Reals
+from ttt_envs.jit import Float64Array
 from ttt_envs.rules import Game
 
-LONGEST_S = 1e6
+MAX_SECONDS = 1e6
 """Maximum time on a clock in seconds."""
-FEWEST = 10
+MIN_GAMES = 10
 """Minimum number of positions with the same number of stones for an estimate."""
 
 
@@ -38,9 +38,9 @@ class Clock(NamedTuple):
         if match is None or len(text) > 40:
             raise ValueError(f"{text[:40]!r} is no clock: write seconds, or seconds+seconds a move, such as 10+0.1")
         clock = cls(float(match[1]), float(match[2] or 0))
-        if not 0 < clock.seconds <= LONGEST_S or clock.increment > LONGEST_S:
+        if not 0 < clock.seconds <= MAX_SECONDS or clock.increment > MAX_SECONDS:
             raise ValueError(
-                f"{text!r} leaves no time, or too much: choose more than 0 seconds, up to {LONGEST_S:,.0f}"
+                f"{text!r} leaves no time, or too much: choose more than 0 seconds, up to {MAX_SECONDS:,.0f}"
             )
         return clock
 
@@ -52,7 +52,7 @@ class Clock(NamedTuple):
 # Moves left
 
 
-def usual_moves_left(game: Game) -> Reals:
+def usual_moves_left(game: Game) -> Float64Array:
     """Return float64[cells + 1], by stones on the board: the default estimate of own moves left, including the next.
 
     It is half of the empty cells, and at most ``max(e, 2 e - stones / 3)``, e the root of the number of cells. This is
@@ -65,7 +65,7 @@ def usual_moves_left(game: Game) -> Reals:
     return np.asarray(np.maximum(1.0, np.minimum(np.ceil((game.cells - stones) / 2), most)))
 
 
-def estimated_moves_left(game: Game, games: Iterable[tuple[int, Sequence[int]]]) -> Reals:
+def estimated_moves_left(game: Game, games: Iterable[tuple[int, Sequence[int]]]) -> Float64Array:
     """Return an estimate from played games: the mean number of moves that the mover still made, float64[cells + 1].
 
     Args:
@@ -73,7 +73,7 @@ def estimated_moves_left(game: Game, games: Iterable[tuple[int, Sequence[int]]])
         games: for each the number of stones on its first board, and the movers after that, 0 or 1.
 
     Returns:
-        float64[cells + 1]; where fewer than :data:`FEWEST` positions have a number of stones,
+        float64[cells + 1]; where fewer than :data:`MIN_GAMES` positions have a number of stones,
         :func:`usual_moves_left`.
     """
     sums, counts = np.zeros(game.cells + 1), np.zeros(game.cells + 1, np.int64)
@@ -83,7 +83,7 @@ def estimated_moves_left(game: Game, games: Iterable[tuple[int, Sequence[int]]])
             to_come[movers[index]] += 1
             sums[stones + index] += to_come[movers[index]]
             counts[stones + index] += 1
-    enough = counts >= FEWEST
+    enough = counts >= MIN_GAMES
     found = usual_moves_left(game)
     found[enough] = sums[enough] / counts[enough]
     return found
@@ -92,14 +92,14 @@ def estimated_moves_left(game: Game, games: Iterable[tuple[int, Sequence[int]]])
 _CONTENT = "moves left"
 
 
-def write_moves_left(path: str | Path, game: Game, moves: Reals) -> None:
+def write_moves_left(path: str | Path, game: Game, moves: Float64Array) -> None:
     """Write an estimate to a file, which ``timed:moves-left=FILE`` reads."""
     write_json(
         Path(path), {"format": 1, "content": _CONTENT, "game": game.to_dict(), "moves": [float(one) for one in moves]}
     )
 
 
-def read_moves_left(path: str | Path, game: Game) -> Reals:
+def read_moves_left(path: str | Path, game: Game) -> Float64Array:
     """Return float64[cells + 1], from a file of :func:`write_moves_left`.
 
     Raises:

@@ -9,12 +9,12 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from baselines.expectiminimax import Expectiminimax, Search
-from baselines.mcts import MCTS, KeptTree, MCTSSearch, Trees
+from baselines.mcts import MCTS, MCTSSearch, SavedSubtree, Tree
 from ttt_envs.boards import Boards
-from ttt_envs.jit import Reals
-from ttt_envs.policy import TIE, Policy, best_shares
+from ttt_envs.jit import Float64Array
+from ttt_envs.policy import VALUE_TOLERANCE, Policy, best_shares
 from ttt_envs.rules import Position, legal
-from ttt_envs.specs import nearest
+from ttt_envs.specs import closest_names
 
 Now = Callable[[], float]
 """a clock: seconds from any starting point"""
@@ -24,10 +24,10 @@ RATE_KEPT = 0.95
 """Decay of the best measured speed per check of the clock; lower speeds are due to other processes."""
 NOISE_S = 0.001
 """Minimum duration in seconds of a depth for a prediction of the next."""
-FEWEST_NODES = 256
+MIN_NODES = 256
 """Minimum number of positions between two checks of the clock."""
-FEWEST_SIMULATIONS = 8
-LARGEST = 1 << 62
+MIN_SIMULATIONS = 8
+MAX_SIMULATIONS = 1 << 62
 """a depth without a bound"""
 AGREED = 0.1
 """Maximum difference of scores of two depths that agree."""
@@ -62,7 +62,7 @@ class TimedSearch(Protocol):
         """Return whether ``seconds`` more may still change the move."""
         ...
 
-    def go_on(self, until: float, most: int = LARGEST) -> bool:
+    def go_on(self, until: float, most: int = MAX_SIMULATIONS) -> bool:
         """Continue until one more step is finished, the clock shows ``until``, or the depth is ``most``.
 
         Returns:
@@ -70,7 +70,7 @@ class TimedSearch(Protocol):
         """
         ...
 
-    def best(self) -> Reals:
+    def best(self) -> Float64Array:
         """Return float64[rows * columns]: the shares of the moves to play; needs the first step."""
         ...
 
@@ -80,7 +80,7 @@ class TimedSearch(Protocol):
 
 
 @runtime_checkable
-class CanBeTimed(Protocol):
+class Interruptible(Protocol):
     """A further policy whose search can be timed."""
 
     def begin_timed(
@@ -101,21 +101,21 @@ class CanBeTimed(Protocol):
 def begin_timed(
     policy: Policy, position: Position, key: np.uint64, before: tuple[TimedSearch, int] | None, now: Now
 ) -> TimedSearch:
-    """Start a policy's search of a position; see :class:`CanBeTimed`."""
+    """Start a policy's search of a position; see :class:`Interruptible`."""
     if isinstance(policy, Expectiminimax):
         return Deepening(policy, position, key, now)
     if isinstance(policy, MCTS):
         kept = before[0].after(before[1]) if before is not None and isinstance(before[0], Sampling) else None
         return Sampling(policy, position, key, kept, now)
-    assert isinstance(policy, CanBeTimed)
+    assert isinstance(policy, Interruptible)
     return policy.begin_timed(position, key, before, now)
 
 
-def check_can_be_timed(policy: Policy, name: str) -> None:
+def check_interruptible(policy: Policy, name: str) -> None:
     """Raise ValueError for a policy without an interruptible search."""
-    if not isinstance(policy, Expectiminimax | MCTS | CanBeTimed):
+    if not isinstance(policy, Expectiminimax | MCTS | Interruptible):
         raise ValueError(
-            f"search={name} has no search that could be stopped: {nearest(str(name), ('expectiminimax', 'mcts'))}"
+            f"search={name} has no search that could be stopped: {closest_names(str(name), ('expectiminimax', 'mcts'))}"
         )
 
 
@@ -144,7 +144,7 @@ class Deepening:
         """seconds for the last two depths"""
         self._spent = 0.0
         """seconds spent on the unfinished next depth"""
-        self._nodes, self._rate = FEWEST_NODES, 0.0
+        self._nodes, self._rate = MIN_NODES, 0.0
         """number of positions until the next check of the clock, and per second"""
         self.depth = 0
         self.agreed = 0
@@ -173,13 +173,13 @@ class Deepening:
         if self.depth == 0:
             return True
         value = float(np.nanmax(self._values))
-        if self.depth >= self._empty or value >= self.depth - TIE:
+        if self.depth >= self._empty or value >= self.depth - VALUE_TOLERANCE:
             return False
         if self._policy.game.skip_chance > 0 or self._policy.leaf is not None:
             return True
-        return abs(value) < 1 - TIE and int(np.sum(self._values > TIE - 1)) > 1
+        return abs(value) < 1 - VALUE_TOLERANCE and int(np.sum(self._values > VALUE_TOLERANCE - 1)) > 1
 
-    def go_on(self, until: float, most: int = LARGEST) -> bool:
+    def go_on(self, until: float, most: int = MAX_SIMULATIONS) -> bool:
         """Search one ply deeper, or a part of it within the time limit."""
         if self.depth >= min(self._empty, most):
             return False
@@ -212,9 +212,9 @@ class Deepening:
                 return False
             if now > looked:
                 self._rate = max(RATE_KEPT * self._rate, (int(search.nodes[0]) - nodes) / (now - looked))
-            self._nodes = max(FEWEST_NODES, int(self._rate * min(STEP_S, (until - now) / 2)))
+            self._nodes = max(MIN_NODES, int(self._rate * min(STEP_S, (until - now) / 2)))
 
-    def _done(self, values: Reals) -> None:
+    def _done(self, values: Float64Array) -> None:
         """Update after a finished depth."""
         first = int(np.nanargmax(values))
         same = first == self._first and abs(np.nanmax(values) - np.nanmax(self._values)) <= AGREED
@@ -224,7 +224,7 @@ class Deepening:
         self._spent = 0.0
         self.depth += 1
 
-    def best(self) -> Reals:
+    def best(self) -> Float64Array:
         """Return the best moves of the last depth, or of an unfinished one, see the class."""
         values = self._values
         if self._search is not None and self._search.depth > self.depth:
@@ -243,7 +243,7 @@ class Deepening:
             return int(np.nanargmax(self._policy._search(boards, self._keys, 1, every_move=False)[0][0]))
         search = self._searched(boards)
         for one in range(1, depth + 1):
-            while not search.run(one, max(FEWEST_NODES, self._nodes)):
+            while not search.run(one, max(MIN_NODES, self._nodes)):
                 if not going():
                     return None
         return int(np.nanargmax(search.move_values[0]))
@@ -258,15 +258,15 @@ class Sampling:
 
     agreed = 0
 
-    def __init__(self, policy: MCTS, position: Position, key: np.uint64, kept: KeptTree | None, now: Now) -> None:
+    def __init__(self, policy: MCTS, position: Position, key: np.uint64, kept: SavedSubtree | None, now: Now) -> None:
         self._policy, self._position, self._now = policy, position, now
         boards = Boards.of([position])
         self._search: MCTSSearch = policy.search(boards, np.array([key], np.uint64), [kept] if policy.reuse else None)
         self._turns = 2 if policy.game.skip_chance > 0 else 1
         self._legal = legal(policy.game, position.cells)
-        self._simulations, self._rate = FEWEST_SIMULATIONS, 0.0
+        self._simulations, self._rate = MIN_SIMULATIONS, 0.0
         self._spent = 0.0
-        self._after: dict[int, KeptTree | None] = {}
+        self._after: dict[int, SavedSubtree | None] = {}
         self.next_s = 0.0
 
     @property
@@ -276,7 +276,7 @@ class Sampling:
 
     @property
     def _full(self) -> bool:
-        return Trees.bytes_of(int(self._search.counts[0]) + self._simulations, self._turns) > TREE_BYTES
+        return Tree.bytes_of(int(self._search.counts[0]) + self._simulations, self._turns) > TREE_BYTES
 
     def can_change(self, seconds: float) -> bool:
         """Return whether the most visited move can still be overtaken at this speed, and the position is unsolved."""
@@ -284,8 +284,8 @@ class Sampling:
             return False
         if self.depth == 0:
             return True
-        visits, values, settled = (of_moves[0] for of_moves in self._search._of_moves)
-        if settled[self._legal].all() or (settled & (values == 1)).any():
+        visits, values, solved = (of_moves[0] for of_moves in self._search._of_moves)
+        if solved[self._legal].all() or (solved & (values == 1)).any():
             return False
         if self._policy.temperature > 0 or not math.isfinite(seconds):
             return True
@@ -294,7 +294,7 @@ class Sampling:
         rate = self.depth / self._spent if self._spent > 0 else math.inf
         return bool(lead <= rate * max(0.0, seconds))
 
-    def go_on(self, until: float, most: int = LARGEST) -> bool:
+    def go_on(self, until: float, most: int = MAX_SIMULATIONS) -> bool:
         """Run simulations for about :data:`STEP_S`, or for the time left."""
         simulations = min(self._simulations, most - self.depth)
         if self._full or simulations < 1:
@@ -302,18 +302,18 @@ class Sampling:
         begun = self._now()
         in_time = self._rate * (until - begun)
         if self._rate > 0 and in_time < simulations:
-            simulations = min(simulations, max(FEWEST_SIMULATIONS, int(in_time)))
+            simulations = min(simulations, max(MIN_SIMULATIONS, int(in_time)))
         self._search.run(simulations)
         taken = self._now() - begun
         self._spent += taken
         self.next_s = taken
         if taken > 0:
             self._rate = max(RATE_KEPT * self._rate, simulations / taken)
-        most = max(FEWEST_SIMULATIONS, int(self._rate * STEP_S))
+        most = max(MIN_SIMULATIONS, int(self._rate * STEP_S))
         self._simulations = min(2 * self._simulations, most)
         return True
 
-    def best(self) -> Reals:
+    def best(self) -> Float64Array:
         """Return the probabilities of the policy."""
         return np.asarray(self._search.probabilities(self._policy.temperature)[0])
 
@@ -324,7 +324,7 @@ class Sampling:
             return None
         return line[1][1]
 
-    def after(self, cell: int) -> KeptTree | None:
+    def after(self, cell: int) -> SavedSubtree | None:
         """Return the subtree of a move."""
         if cell not in self._after:
             self._after[cell] = self._search.keep(0, cell)

@@ -12,11 +12,11 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from baselines.timed.clock import Clock, read_moves_left, usual_moves_left
-from baselines.timed.interruptible import LARGEST, Now, TimedSearch, begin_timed, check_can_be_timed
+from baselines.timed.interruptible import MAX_SIMULATIONS, Now, TimedSearch, begin_timed, check_interruptible
 from baselines.timed.pondering import Pondering
-from baselines.timed.time_management import Plan, plan_by_clock, plan_by_move, think
+from baselines.timed.time_management import Plan, plan_by_clock, plan_by_move, run_until
 from ttt_envs.boards import Boards
-from ttt_envs.jit import Integers, Reals, compile_at_once
+from ttt_envs.jit import Float64Array, Int64Array, compile_at_once
 from ttt_envs.policy import Policy, sample
 from ttt_envs.rules import Game, Position, legal, place, splitmix64
 from ttt_envs.specs import Named, make_policy
@@ -24,7 +24,7 @@ from ttt_envs.specs import Named, make_policy
 USUAL_MOVE_S = 0.1
 """Default time for a move in seconds."""
 WARM_DEPTH = 3
-LEAST_TO_PONDER_S = 0.05
+MIN_PONDER_S = 0.05
 """Minimum time for a move, in seconds, for pondering with a game clock: stopping the thread may take as much time."""
 LAG_KEPT = 0.9
 """Decay of the measured lag per move."""
@@ -71,7 +71,7 @@ class Timed(Named):
     def __post_init__(self) -> None:
         if self.move is not None and not 0 < self.move < math.inf:
             raise ValueError(f"move={self.move:g} is no time for a move: choose seconds above 0, such as 0.1")
-        if not 1 <= self.min_depth <= (self.max_depth or LARGEST):
+        if not 1 <= self.min_depth <= (self.max_depth or MAX_SIMULATIONS):
             raise ValueError(
                 f"min-depth={self.min_depth} and max-depth={self.max_depth} leave no depth: choose 1 or more, and the "
                 f"smaller one first"
@@ -88,7 +88,7 @@ class Timed(Named):
             raise ValueError(f"allocation={self.allocation!r} is not known: choose dynamic or fixed")
         if self.clock is not None:
             Clock.of(self.clock)
-        check_can_be_timed(self._searcher, str(self.search))
+        check_interruptible(self._searcher, str(self.search))
         self._moves  # noqa: B018  # raises errors in the file early
 
     @cached_property
@@ -96,7 +96,7 @@ class Timed(Named):
         return make_policy(self.search, self.game)
 
     @cached_property
-    def _moves(self) -> Reals:
+    def _moves(self) -> Float64Array:
         """float64[cells + 1], by stones on the board: own moves left."""
         return usual_moves_left(self.game) if self.moves_left is None else read_moves_left(self.moves_left, self.game)
 
@@ -114,7 +114,7 @@ class Timed(Named):
             clock: the clock at the start; None if only ``left_s`` is known.
             lag_s: measured overrun of earlier moves in seconds; added to the margin.
         """
-        max_depth = self.max_depth or LARGEST
+        max_depth = self.max_depth or MAX_SIMULATIONS
         if left_s is None:
             only = plan_by_move(self.move or USUAL_MOVE_S, self.margin)
             return Plan(only, only, self.min_depth, max_depth)
@@ -141,10 +141,10 @@ class Timed(Named):
     def warm(self) -> None:
         """Compile everything needed for a move, outside any clock."""
         with compile_at_once():
-            self._warmed  # noqa: B018
+            self._is_warm  # noqa: B018
 
     @cached_property
-    def _warmed(self) -> bool:
+    def _is_warm(self) -> bool:
         position, key, before = Boards.start(self.game).position(0), np.uint64(0), None
         by_leaves = getattr(self._searcher, "leaf", None) is not None
         for _ in range(2):  # the second continues the first
@@ -159,7 +159,7 @@ class Timed(Named):
             before = search, cell
         return True
 
-    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, rows * columns], searched one by one; each position draws a 64-bit key from ``rng``.
 
         Each position gets the time for a move; with ``clock``, as the first move of a game.
@@ -178,7 +178,7 @@ class Timed(Named):
             stones = int(np.count_nonzero(position.cells))
             begun = now()
             search = self.begin(position, key, None, now)
-            think(search, self.plan(stones, clock and clock.seconds, clock), begun, now)
+            run_until(search, self.plan(stones, clock and clock.seconds, clock), begun, now)
             out[row] = search.best()
         return out
 
@@ -235,7 +235,7 @@ class TimedPlayer:
         """Set the clock of a match: see :class:`ttt_envs.policy.ReadsClocks`."""
         self._clock = Clock(seconds, increment)
 
-    def begin(self, slots: Integers) -> None:
+    def begin(self, slots: Int64Array) -> None:
         """Start new games in ``slots`` int64[B]: clocks are reset and searches discarded."""
         self._threads.stop()
         for slot in slots.tolist():
@@ -249,8 +249,8 @@ class TimedPlayer:
         self._threads.stop()
 
     def act(
-        self, boards: Boards, slots: Integers, rng: np.random.Generator, time_left: Reals | None = None
-    ) -> Integers:
+        self, boards: Boards, slots: Int64Array, rng: np.random.Generator, time_left: Float64Array | None = None
+    ) -> Int64Array:
         """Return int64[B], a move in each of the games ``slots``, one after another.
 
         ``rng`` gives a 64-bit key for each new game, and a uniform number for each move. At a fixed depth, a move
@@ -285,27 +285,27 @@ class TimedPlayer:
         policy = self.policy
         choices = np.flatnonzero(legal(policy.game, position.cells))
         stones = int(np.count_nonzero(position.cells))
-        search = self._taken_over(position, ahead)
+        search = self._expected_search(position, ahead)
         if len(choices) == 1:
             self.depths.append(0)
             return int(choices[0])
         if search is None:
             search = self._begin(slot, position)
         plan = policy.plan(stones, left_s, self._clock, self._lag_s)
-        think(search, plan, begun, self._now)
+        run_until(search, plan, begun, self._now)
         # on a busy machine, overruns are likely to recur
         self._lag_s = max(LAG_KEPT * self._lag_s, self._now() - begun - plan.hard_s)
         self.depths.append(search.depth)
         cell = int(sample(search.best()[None], np.array([u]))[0])
         self._before[slot] = search, cell
-        if policy.ponder and alone and (left_s is None or plan.hard_s >= LEAST_TO_PONDER_S):
+        if policy.ponder and alone and (left_s is None or plan.hard_s >= MIN_PONDER_S):
             begin = partial(policy.begin, key=self._key(slot, stones + 2), before=(search, cell), now=self._now)
-            most = policy.max_depth or LARGEST
+            most = policy.max_depth or MAX_SIMULATIONS
             going = Pondering(policy.game, position, search, cell, most, begin, self._now)
             self._threads.going = slot, going
         return cell
 
-    def _taken_over(self, position: Position, ahead: tuple[Position, TimedSearch] | None) -> TimedSearch | None:
+    def _expected_search(self, position: Position, ahead: tuple[Position, TimedSearch] | None) -> TimedSearch | None:
         """Return the search of a position that was predicted."""
         if ahead is None:
             return None

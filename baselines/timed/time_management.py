@@ -6,23 +6,23 @@ import math
 from typing import NamedTuple
 
 from baselines.timed.clock import Clock
-from baselines.timed.interruptible import LARGEST, Now, TimedSearch
+from baselines.timed.interruptible import MAX_SIMULATIONS, Now, TimedSearch
 
-MOST_OF_CLOCK = 0.5
-"""Maximum share of the time on the clock for one move; ``MOST_BEYOND``: the same with extra time."""
-MOST_BEYOND = 0.6
+MAX_CLOCK_SHARE = 0.5
+"""Maximum share of the time on the clock for one move; ``MAX_OVERRUN``: the same with extra time."""
+MAX_OVERRUN = 0.6
 SHARE_OF_INCREMENT = 0.8
 """Share of the increment that is planned for a move."""
 STEADY_SHARE = 0.25
 """Share of its time after which a move with agreeing depths is made."""
-LARGEST_MARGIN_SHARE = 0.1
+MAX_MARGIN_SHARE = 0.1
 """Maximum share of a fixed time per move that the margin may take."""
 
 
 class Plan(NamedTuple):
     """The time plan for one move.
 
-    It grows with the time on the clock, and :func:`think` depends on that time in no other way: so more time never
+    It grows with the time on the clock, and :func:`run_until` depends on that time in no other way: so more time never
     gives a shallower search.
     """
 
@@ -31,7 +31,7 @@ class Plan(NamedTuple):
     hard_s: float
     """seconds after which a depth is interrupted"""
     min_depth: int = 1
-    max_depth: int = LARGEST
+    max_depth: int = MAX_SIMULATIONS
     extra: float = 1.0
     """factor on ``soft_s`` if the last two depths disagree"""
     steady: int | None = None
@@ -54,16 +54,16 @@ def plan_by_clock(
     """
     usable = max(0.0, left_s - margin_s)
     share = usable / moves if dynamic else clock.seconds / moves_at_start
-    planned = min(share + SHARE_OF_INCREMENT * clock.increment, MOST_OF_CLOCK * usable)
-    return planned, min(extra * planned, MOST_BEYOND * usable)
+    planned = min(share + SHARE_OF_INCREMENT * clock.increment, MAX_CLOCK_SHARE * usable)
+    return planned, min(extra * planned, MAX_OVERRUN * usable)
 
 
 def plan_by_move(move_s: float, margin_s: float) -> float:
     """Return the seconds to spend with a fixed time per move."""
-    return move_s - min(margin_s, LARGEST_MARGIN_SHARE * move_s)
+    return move_s - min(margin_s, MAX_MARGIN_SHARE * move_s)
 
 
-def think(search: TimedSearch, plan: Plan, begun: float, now: Now) -> None:
+def run_until(search: TimedSearch, plan: Plan, begun: float, now: Now) -> None:
     """Deepen a search until the time planned since ``begun`` is up or the result cannot change.
 
     The first step is always finished. No step is started that is predicted not to fit, except up to the minimum depth,

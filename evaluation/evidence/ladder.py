@@ -7,31 +7,31 @@ from functools import partial
 from typing import NamedTuple
 
 from evaluation.cost import NAMES
-from evaluation.drawing import Priced, Reach, front, reaches, tall
+from evaluation.drawing import CostPoint, Reach, draw_intervals, draw_pareto_front, figure_size
 from evaluation.evidence.parts import (
     Data,
     chances_in,
     count_in,
+    format_elo,
+    format_rating,
     game_in,
     in_brackets,
     interval_in,
-    listed,
+    join_names,
     microseconds,
     number_in,
     object_in,
     objects_in,
     optional,
-    points,
+    optional_section,
     position_figure,
-    rated,
     settings,
     spec_in,
     text_in,
-    tried,
     verdict,
 )
-from evaluation.page import Html, element, has_room, heat_map, number, section, short, table, tiles
-from evaluation.report_parts import boards_of, drawn, key, left_out, results_bar
+from evaluation.page import Html, element, format_probability, has_room, heat_map, number, section, table, tiles
+from evaluation.report_parts import boards_of, embed_figure, key, left_out, results_bar
 from evaluation.statistics import Interval
 
 MOST_RUNGS = 100
@@ -68,13 +68,13 @@ def ladder_page(data: Data) -> tuple[str, list[Html]]:
     ]
     rungs.sort(key=lambda rung: rung.rating.mean)
     return f"{name} on a ladder, {game}", [
-        tried("The answer", partial(_answer, data, name, rating, rungs)),
-        tried("The ladder", partial(_ladder, data, name, rating, rungs)),
-        tried("Against each rung", partial(_results, data)),
-        tried("The first move", partial(_first_move, data)),
-        tried("Where it loses most", partial(_worst, data)),
-        tried("What it cost", partial(_cost, data)),
-        tried("The same again", partial(_again, data)),
+        optional_section("The answer", partial(_answer_section, data, name, rating, rungs)),
+        optional_section("The ladder", partial(_ladder, data, name, rating, rungs)),
+        optional_section("Against each rung", partial(_results, data)),
+        optional_section("The first move", partial(_first_move, data)),
+        optional_section("Where it loses most", partial(_worst_section, data)),
+        optional_section("What it cost", partial(_cost_section, data)),
+        optional_section("The same again", partial(_reproduce_section, data)),
     ]
 
 
@@ -83,7 +83,7 @@ def _rating(one: Data) -> Interval:
     return interval_in({"rating": {"mean": mean, "low": one.get("low"), "high": one.get("high")}}, "rating")
 
 
-def _stands(rating: Interval, rungs: Sequence[Rung]) -> str:
+def _describe_neighbours(rating: Interval, rungs: Sequence[Rung]) -> str:
     """Return the position between rungs, as far as the intervals decide it."""
     below = [rung for rung in rungs if rung.rating.high < rating.low]
     above = [rung for rung in rungs if rung.rating.low > rating.high]
@@ -93,14 +93,14 @@ def _stands(rating: Interval, rungs: Sequence[Rung]) -> str:
         told.append(f"between {below[-1].name} and {above[0].name}")
     else:
         told += [f"above {below[-1].name}"] if below else []
-        told += [f"not told apart from {listed(level)}"] if level else []
+        told += [f"not told apart from {join_names(level)}"] if level else []
         told += [f"below {above[0].name}"] if above else []
     ends = [] if not rungs else ["above every rung"] if len(below) == len(rungs) else []
     ends += ["below every rung"] if rungs and len(above) == len(rungs) else []
     return ", ".join(ends or told)
 
 
-def _answer(data: Data, name: str, rating: Interval, rungs: Sequence[Rung]) -> Html:
+def _answer_section(data: Data, name: str, rating: Interval, rungs: Sequence[Rung]) -> Html:
     where = object_in(data, "ladder")
     exploited, lost = (
         optional(data, key, partial(number_in, low=-1e-6, high=2)) for key in ("exploitability", "regret")
@@ -108,14 +108,18 @@ def _answer(data: Data, name: str, rating: Interval, rungs: Sequence[Rung]) -> H
     seconds = _seconds(data)
     fast = None if seconds is None else f"{microseconds(seconds)} a move"
     parts = [
-        f"{name} is rated {rated(rating, '')}: {_stands(rating, rungs)}",
+        f"{name} is rated {format_rating(rating, '')}: {_describe_neighbours(rating, rungs)}",
         *([] if exploited is None else [f"exploitability {number(exploited)}"]),
         *([] if fast is None else [fast]),
         *(["on the Pareto front"] if data.get("front") is True else []),
         *(["not on the Pareto front"] if data.get("front") is False else []),
     ]
     shown: list[tuple[str, object, str]] = [
-        ("rating", points(rating.mean, ""), "exact" if rating.low == rating.high else f"95%: {_ends(rating)}")
+        (
+            "rating",
+            format_elo(rating.mean, ""),
+            "exact" if rating.low == rating.high else f"95%: {_format_bound(rating)}",
+        )
     ]
     if exploited is not None:
         shown.append(("exploitability", number(exploited), "0 is perfect, 1 is lost always"))
@@ -139,8 +143,8 @@ def _answer(data: Data, name: str, rating: Interval, rungs: Sequence[Rung]) -> H
     return element("section", verdict(f"{'; '.join(parts)}."), element("p", about), tiles(shown))
 
 
-def _ends(value: Interval) -> str:
-    return f"{points(value.low, '')} to {points(value.high, '')}"
+def _format_bound(value: Interval) -> str:
+    return f"{format_elo(value.low, '')} to {format_elo(value.high, '')}"
 
 
 def _seconds(data: Data) -> float | None:
@@ -153,17 +157,19 @@ def _ladder(data: Data, name: str, rating: Interval, rungs: Sequence[Rung]) -> H
     seconds = _seconds(data)
     everybody = sorted([*rungs, Rung(name, rating, seconds, data.get("front") is True, True)], key=_strongest)
     rows = [Reach(one.name, one.rating, one.placed) for one in everybody]
-    ends = "; ".join(f"{row.name} {rated(row.value, '')}" for row in rows)
-    chart = drawn(reaches(rows, "Elo"), "ladder", f"The ladder from above: {ends}.", tall(len(rows)))
+    ends = "; ".join(f"{row.name} {format_rating(row.value, '')}" for row in rows)
+    chart = embed_figure(
+        draw_intervals(rows, "Elo"), "ladder", f"The ladder from above: {ends}.", figure_size(len(rows))
+    )
     words = "The ladder, strongest on top. The orange diamond is the policy that was placed; bars are 95% intervals."
     pictures = [element("figure", chart, element("figcaption", words))]
     priced = [one for one in everybody if one.seconds]
     if seconds:
-        pictures.append(_pareto(everybody, tall(len(rows))))
+        pictures.append(_pareto(everybody, figure_size(len(rows))))
     lines = []
     for place, one in enumerate(everybody, 1):
         exact = one.rating.low == one.rating.high
-        cells = [points(one.rating.mean, ""), "exact" if exact else _ends(one.rating)]
+        cells = [format_elo(one.rating.mean, ""), "exact" if exact else _format_bound(one.rating)]
         if priced:
             cells += [microseconds(one.seconds) if one.seconds else "", "yes" if one.front else ""]
         lines.append((element("em", f"{place} {one.name}") if one.placed else f"{place} {one.name}", *cells))
@@ -179,13 +185,13 @@ def _ladder(data: Data, name: str, rating: Interval, rungs: Sequence[Rung]) -> H
 def _pareto(everybody: Sequence[Rung], size: tuple[float, float]) -> Html:
     """Plot strength by cost."""
     known = [
-        Priced("" if one.placed else str(place), 1e6 * one.seconds, one.rating, one.front, one.placed)
+        CostPoint("" if one.placed else str(place), 1e6 * one.seconds, one.rating, one.front, one.placed)
         for place, one in enumerate(everybody, 1)
         if one.seconds
     ]
     on_front = [one.name for one in everybody if one.front and one.seconds]
     label = f"Rating by CPU of a move. On the front: {', '.join(on_front) or 'nobody'}."
-    chart = drawn(front(known, "CPU of a move, us", "Elo"), "front", label, size)
+    chart = embed_figure(draw_pareto_front(known, "CPU of a move, us", "Elo"), "front", label, size)
     words = (
         "Rating by the CPU time of a move, all measured on one machine. Full marks and the dashed line are the Pareto "
         "front: nothing is as strong for less. Numbers are those of the table."
@@ -205,9 +211,9 @@ def _results(data: Data) -> Html:
         rows.append(
             (
                 name,
-                *map(_three, shares),
-                in_brackets(interval_in(one, "score", 0, 1 + 1e-9), _three),
-                _three(number_in(one, "expected", 0, 1)),
+                *map(_format_probability, shares),
+                in_brackets(interval_in(one, "score", 0, 1 + 1e-9), _format_probability),
+                _format_probability(number_in(one, "expected", 0, 1)),
                 f"{count_in(one, 'games'):,}" if not one.get("exact") else "exact",
                 results_bar(shares),
             )
@@ -217,7 +223,7 @@ def _results(data: Data) -> Html:
     return section("Against each rung", table(caption, head, rows[::-1]))
 
 
-def _three(value: float) -> str:
+def _format_probability(value: float) -> str:
     return f"{value:.3f}"
 
 
@@ -225,12 +231,14 @@ def _first_move(data: Data) -> Html:
     game = game_in(data)
     shares = chances_in(data, "first_move", game)
     largest = 1.0 if has_room(game) else max(1e-9, float(shares.max()))
-    about = "the probability of each first move" + ("" if has_room(game) else f", {short(largest)} the darkest")
-    drawn_map = heat_map(game, "What it plays", about, shares, short, largest)
+    about = "the probability of each first move" + (
+        "" if has_room(game) else f", {format_probability(largest)} the darkest"
+    )
+    drawn_map = heat_map(game, "What it plays", about, shares, format_probability, largest)
     return section("The first move", element("div", drawn_map, class_="boards maps"))
 
 
-def _worst(data: Data) -> Html:
+def _worst_section(data: Data) -> Html:
     title, game = "Where it loses most", game_in(data)
     found = objects_in(data, "worst_positions", 20)
     if not found:
@@ -248,7 +256,7 @@ def _worst(data: Data) -> Html:
     return section(title, element("p", words), boards_of(figures))
 
 
-def _cost(data: Data) -> Html:
+def _cost_section(data: Data) -> Html:
     parts: list[Html] = []
     cost = optional(data, "cost", object_in)
     if cost is None:
@@ -284,7 +292,7 @@ def _cost(data: Data) -> Html:
     return section("What it cost", *parts)
 
 
-def _again(data: Data) -> Html:
+def _reproduce_section(data: Data) -> Html:
     where, asked = object_in(data, "ladder"), object_in(data, "settings")
     words = ["evaluate.py", "ladder", spec_in(data, "policy"), "--ladder", spec_in(where, "name")]
     games = count_in(asked, "games")

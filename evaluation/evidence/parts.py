@@ -17,12 +17,12 @@ import numpy as np
 
 from evaluation.elo import elo_of
 from evaluation.match import Forfeits, Score
-from evaluation.page import Html, element, folded, percent, section, share
+from evaluation.page import Html, details, element, percent, section, share
 from evaluation.report_parts import boards_of, choice_figure, left_out, loses, or_why
 from evaluation.statistics import Interval
 from ttt_envs.boards import from_text
-from ttt_envs.jit import Reals
-from ttt_envs.policy import TIE
+from ttt_envs.jit import Float64Array
+from ttt_envs.policy import VALUE_TOLERANCE
 from ttt_envs.rules import Game
 
 Data = Mapping[str, Any]
@@ -135,7 +135,7 @@ def counts_in(data: Data, name: str, *shape: int) -> Any:
     return found.astype(np.int64)
 
 
-def chances_in(data: Data, name: str, game: Game) -> Reals:
+def chances_in(data: Data, name: str, game: Game) -> Float64Array:
     """Read move probabilities float64[cells], from the rows of a board."""
     found = np.array(_numbers(data.get(name), name, (game.rows, game.columns))).ravel()
     if (found < 0).any() or (found > 1).any():
@@ -165,7 +165,7 @@ def given_up(data: Data, a: str, b: str) -> Html | None:
     if data.get("forfeits") is None:
         return None
     found = object_in(data, "forfeits")
-    told = Forfeits(count_in(found, "a"), count_in(found, "b"), text_in(found, "first")).told(a, b)
+    told = Forfeits(count_in(found, "a"), count_in(found, "b"), text_in(found, "first")).describe(a, b)
     return element("p", f"{told[0].upper()}{told[1:]}", class_="quiet")
 
 
@@ -178,13 +178,13 @@ def rating_of(score: Interval) -> Interval:
     return Interval(*map(elo_of, score))
 
 
-def rated(value: Interval, sign: str = "+") -> str:
+def format_rating(value: Interval, sign: str = "+") -> str:
     """Format a rating with its interval."""
-    mean, low, high = (points(end, sign) for end in value)
+    mean, low, high = (format_elo(end, sign) for end in value)
     return mean if value.low == value.high else f"{mean} ({low} to {high})"
 
 
-def points(value: float, sign: str = "+") -> str:
+def format_elo(value: float, sign: str = "+") -> str:
     """Format Elo without insignificant digits."""
     if math.isinf(value):
         return "infinite" if value > 0 else "minus infinite"
@@ -206,13 +206,13 @@ def better(a: str, b: str, score: Interval, superiority: float) -> str:
         superiority: the likelihood that a is better.
     """
     if score.low > 0.5:
-        words = f"Elo {rated(rating_of(score))}, likelihood of superiority {likelihood(superiority)}"
+        words = f"Elo {format_rating(rating_of(score))}, likelihood of superiority {likelihood(superiority)}"
         return f"{a} is better than {b}: {words}"
     if score.high < 0.5:
         turned = Interval(1 - score.mean, 1 - score.high, 1 - score.low)
-        words = f"Elo {rated(rating_of(turned))}, likelihood of superiority {likelihood(1 - superiority)}"
+        words = f"Elo {format_rating(rating_of(turned))}, likelihood of superiority {likelihood(1 - superiority)}"
         return f"{b} is better than {a}: {words}"
-    words = f"Elo of {a} {rated(rating_of(score))}, likelihood of superiority {likelihood(superiority)}"
+    words = f"Elo of {a} {format_rating(rating_of(score))}, likelihood of superiority {likelihood(superiority)}"
     return f"Undecided whether {a} or {b} is better: {words}"
 
 
@@ -234,7 +234,7 @@ def microseconds(seconds: float) -> str:
     return f"{seconds / 1e-6:.3g} us"
 
 
-def listed(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     """Join names in a sentence."""
     *most, last = names
     return f"{', '.join(most)} and {last}" if most else last
@@ -244,7 +244,7 @@ def listed(names: Sequence[str]) -> str:
 # Sections
 
 
-def tried(title: str, build: Callable[[], Html]) -> Html:
+def optional_section(title: str, build: Callable[[], Html]) -> Html:
     """Return a section, or a sentence with the reason for its absence."""
     shown, why = or_why(build)
     return section(title, left_out(f"Left out: {why}.")) if shown is None else shown
@@ -262,7 +262,7 @@ def settings(data: Data, command: Sequence[str] | None, names: Sequence[str]) ->
         if again
         else left_out("Left out: the command cannot be told from what is there."),
         again,
-        folded("All settings and versions", element("pre", element("code", text[:SETTINGS] + more))),
+        details("All settings and versions", element("pre", element("code", text[:SETTINGS] + more))),
     )
 
 
@@ -336,5 +336,11 @@ def position_figure(
         raise _wrong("best", best, "cells of the board")
     about: tuple[object, ...] = ()
     if loss is not None:
-        about = ("loses nothing",) if loss <= TIE else loses(loss, 1.0)[:2] if likely is None else loses(loss, likely)
+        about = (
+            ("loses nothing",)
+            if loss <= VALUE_TOLERANCE
+            else loses(loss, 1.0)[:2]
+            if likely is None
+            else loses(loss, likely)
+        )
     return choice_figure(game, position, shares, best, about, name)

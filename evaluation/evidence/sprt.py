@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from functools import partial
 
-from evaluation.drawing import Reach, reaches, tall, walk_between
+from evaluation.drawing import Reach, draw_intervals, draw_random_walk, figure_size
 from evaluation.evidence.parts import (
     Data,
     better,
     count_in,
     counts_in,
+    format_rating,
     game_in,
     given_up,
     interval_in,
@@ -19,18 +20,17 @@ from evaluation.evidence.parts import (
     object_in,
     objects_in,
     optional,
-    rated,
+    optional_section,
     rating_of,
     score_in,
     settings,
     spec_in,
     text_in,
-    tried,
     verdict,
     where_they_differ,
 )
 from evaluation.page import Html, element, percent, section, share, table, tiles
-from evaluation.report_parts import MARKS, drawn, game_options, key, results_bar
+from evaluation.report_parts import MARKS, embed_figure, game_options, key, results_bar
 from evaluation.statistics import Interval
 
 DECIDING = (
@@ -57,21 +57,21 @@ def sprt_page(data: Data) -> tuple[str, list[Html]]:
     """
     a, b, game = text_in(data, "a"), text_in(data, "b"), game_in(data)
     return f"{a} against {b}, {game}", [
-        tried("The answer", partial(_answer, data, a, b)),
-        tried("How the test went", partial(_walk, data)),
-        tried("The games", partial(_games, data, a)),
-        tried("Where the two differ most", partial(_differ, data, a, b)),
-        tried("The same again", partial(_again, data)),
+        optional_section("The answer", partial(_answer_section, data, a, b)),
+        optional_section("How the test went", partial(_walk, data)),
+        optional_section("The games", partial(_games, data, a)),
+        optional_section("Where the two differ most", partial(_differ, data, a, b)),
+        optional_section("The same again", partial(_reproduce_section, data)),
     ]
 
 
-def _answer(data: Data, a: str, b: str) -> Html:
+def _answer_section(data: Data, a: str, b: str) -> Html:
     score, games = interval_in(data, "score", 0, 1), count_in(data, "games")
     likely = number_in(data, "likelihood_of_superiority", 0, 1)
     fixed = optional(data, "fixed_games", count_in)
     elo = rating_of(score)
     shown: list[tuple[str, object, str]] = [
-        ("Elo of A", rated(Interval(elo.mean, elo.mean, elo.mean)), f"95%: {_ends(elo)}"),
+        ("Elo of A", format_rating(Interval(elo.mean, elo.mean, elo.mean)), f"95%: {_format_bound(elo)}"),
         ("A is better", likelihood(likely), "likelihood of superiority"),
         ("score of A", share(score.mean), f"95%: {share(score.low)} to {share(score.high)}"),
         ("games", f"{games:,}", "in pairs, with the seats swapped"),
@@ -95,8 +95,8 @@ def _answer(data: Data, a: str, b: str) -> Html:
     )
 
 
-def _ends(value: Interval) -> str:
-    text = rated(value)
+def _format_bound(value: Interval) -> str:
+    text = format_rating(value)
     return text[text.index("(") + 1 : -1] if "(" in text else text
 
 
@@ -104,8 +104,10 @@ def _elo_chart(elo: Interval) -> Html | None:
     """Plot the interval, if its ends are finite."""
     if max(map(abs, elo)) > 1e5:
         return None
-    label = f"Elo of A less Elo of B: {rated(elo)}."
-    chart = drawn(reaches([Reach("A - B", elo)], "Elo of A less Elo of B", 0.0), "elo", label, tall(1))
+    label = f"Elo of A less Elo of B: {format_rating(elo)}."
+    chart = embed_figure(
+        draw_intervals([Reach("A - B", elo)], "Elo of A less Elo of B", 0.0), "elo", label, figure_size(1)
+    )
     return element(
         "div", element("figure", chart, element("figcaption", "The 95% interval; grey: equal.")), class_="curves"
     )
@@ -138,7 +140,7 @@ def _walk(data: Data) -> Html:
         raise ValueError("path has something that is no point: each must be pairs and LLR")
     games, ratios = [2 * count_in(one, "pairs") for one in named], [number_in(one, "llr", -1e6, 1e6) for one in named]
     label = f"LLR after each block, up to {games[-1]:,} games: {ratios[-1]:+.2f}, with bounds {low:.2f} and {high:.2f}."
-    chart = drawn(walk_between(games, ratios, low, high, "games", "log likelihood ratio"), "llr", label)
+    chart = embed_figure(draw_random_walk(games, ratios, low, high, "games", "log likelihood ratio"), "llr", label)
     test = object_in(data, "test")
     words = (
         f"The logarithm of the likelihood ratio (LLR) of {number_in(test, 'elo1'):g} and {number_in(test, 'elo0'):g} "
@@ -183,7 +185,7 @@ def _differ(data: Data, a: str, b: str) -> Html:
     return where_they_differ(game_in(data), found, f"A: {a}", f"B: {b}")
 
 
-def _again(data: Data) -> Html:
+def _reproduce_section(data: Data) -> Html:
     test = object_in(data, "test")
     words = ["evaluate.py", "sprt", spec_in(data, "a"), spec_in(data, "b"), *game_options(game_in(data))]
     for name in ("elo0", "elo1", "alpha", "beta"):

@@ -13,13 +13,13 @@ from evaluation.evidence.parts import (
     count_in,
     in_brackets,
     interval_in,
-    listed,
+    join_names,
     object_in,
     objects_in,
+    optional_section,
     settings,
     spec_in,
     text_in,
-    tried,
     verdict,
 )
 from evaluation.page import Html, element, encoded, joined, reach, section, table, tiles
@@ -73,10 +73,10 @@ def sweep_page(data: Data, folder: Path) -> tuple[str, list[Html]]:
     order = sorted((line for line in lines if first in line.numbers), key=lambda line: _rank(line.numbers, first))
     order += [line for line in lines if first not in line.numbers]
     return f"Sweep {text_in(data, 'source')}", [
-        tried("The answer", partial(_answer, order, names, first)),
-        tried("Settings", partial(_table, data, order, names, folder)),
-        tried("What it cost", partial(_cost, order)),
-        tried("The same again", partial(_again, data)),
+        optional_section("The answer", partial(_answer_section, order, names, first)),
+        optional_section("Settings", partial(_table, data, order, names, folder)),
+        optional_section("What it cost", partial(_cost_section, order)),
+        optional_section("The same again", partial(_reproduce_section, data)),
     ]
 
 
@@ -85,17 +85,17 @@ def _rank(numbers: Mapping[str, Interval], name: str | None) -> float:
     return mean if name in LESS else -mean
 
 
-def _called(name: str) -> str:
+def _display_name(name: str) -> str:
     return NAMES.get(name, name.replace("_", " "))[:80]
 
 
-def _written(name: str, value: float) -> str:
+def _format_measure(name: str, value: float) -> str:
     if name == "cpu_s":
         return f"{value:,.2f} s"
     return f"{value / 2**20:,.0f} MiB" if name.endswith("bytes") else f"{value:.4f}"
 
 
-def _said(value: object) -> str:
+def _format_value(value: object) -> str:
     """Format the value of an option."""
     text = "" if value is None else value if isinstance(value, str) else json.dumps(value)
     return text if len(text) <= 80 else f"{text[:77]}..."
@@ -103,46 +103,46 @@ def _said(value: object) -> str:
 
 def _setting(line: Setting, options: Sequence[str]) -> str:
     """Format a setting as a phrase."""
-    told = [f"{name[:80]} {_said(line.options[name])}" for name in options if name in line.options]
+    told = [f"{name[:80]} {_format_value(line.options[name])}" for name in options if name in line.options]
     return ", ".join(told[:6]) or "the only setting"
 
 
-def _answer(order: Sequence[Setting], names: Sequence[str], first: str | None) -> Html:
+def _answer_section(order: Sequence[Setting], names: Sequence[str], first: str | None) -> Html:
     options = varied([dict(line.options) for line in order])
     runs = sum(line.seeds for line in order)
     best = order[0]
     if first is None or first not in best.numbers:
         raise ValueError("the table has no numbers")
-    written = partial(_written, first)
-    told = f"{_called(first)} {in_brackets(best.numbers[first], written)}"
+    written = partial(_format_measure, first)
+    told = f"{_display_name(first)} {in_brackets(best.numbers[first], written)}"
     others = [line for line in order[1:] if first in line.numbers]
     if not others:
         sentence = f"{_setting(best, options)}: {told}"
     elif min(line.seeds for line in order) < 2:
         sentence = f"Undecided, for one run has no interval: {_setting(best, options)} came out first, {told}"
-    elif all(_apart(best.numbers[first], line.numbers[first], first) for line in others):
+    elif all(_is_worse(best.numbers[first], line.numbers[first], first) for line in others):
         after = in_brackets(others[0].numbers[first], written)
         sentence = f"{_setting(best, options)} is best of {len(order)}: {told}; next {after}"
     else:
-        level = [line for line in others if not _apart(best.numbers[first], line.numbers[first], first)]
+        level = [line for line in others if not _is_worse(best.numbers[first], line.numbers[first], first)]
         sentence = (
             f"Undecided: {_setting(best, options)} came out first of {len(order)}, {told}, and "
             f"{len(level)} {'other is' if len(level) == 1 else 'others are'} not told apart from it"
         )
     about = (
         f"{len(order):,} settings, {runs:,} runs. Numbers are means over seeds with 95% intervals by Student's t; "
-        f"settings are ordered by {_called(first)}, {'least' if first in LESS else 'most'} first."
+        f"settings are ordered by {_display_name(first)}, {'least' if first in LESS else 'most'} first."
     )
     tile: list[tuple[str, object, str]] = [
-        (_called(name), written_(best.numbers[name].mean), "of the first setting")
+        (_display_name(name), written_(best.numbers[name].mean), "of the first setting")
         for name in names[:4]
         if name in best.numbers
-        for written_ in [partial(_written, name)]
+        for written_ in [partial(_format_measure, name)]
     ]
     return element("section", verdict(f"{sentence}."), element("p", about), tiles(tile))
 
 
-def _apart(best: Interval, other: Interval, name: str) -> bool:
+def _is_worse(best: Interval, other: Interval, name: str) -> bool:
     """Return whether the intervals show that the other is worse."""
     return best.high < other.low if name in LESS else best.low > other.high
 
@@ -159,13 +159,13 @@ def _table(data: Data, order: Sequence[Setting], names: Sequence[str], folder: P
         runs.setdefault(count_in(one, "row", MOST), []).append(one)
     rows = []
     for line in order[:SHOWN]:
-        cells: list[object] = [_said(line.options.get(name)) for name in options] or ["the only setting"]
+        cells: list[object] = [_format_value(line.options.get(name)) for name in options] or ["the only setting"]
         cells.append(_links(runs.get(line.row, []), folder))
         rows.append((*cells, *(_number(name, line.numbers.get(name), *ends[name]) for name in names)))
-    head = (*(name[:80] for name in options or ["setting"]), "seeds", *map(_called, names))
+    head = (*(name[:80] for name in options or ["setting"]), "seeds", *map(_display_name, names))
     fixed = {name: value for name, value in order[0].options.items() if name not in options}
     same = (
-        f"All have {listed([f'{name[:80]} {_said(value)}' for name, value in list(fixed.items())[:20]])}."
+        f"All have {join_names([f'{name[:80]} {_format_value(value)}' for name, value in list(fixed.items())[:20]])}."
         if fixed
         else ""
     )
@@ -182,8 +182,12 @@ def _number(name: str, value: Interval | None, low: float, high: float) -> objec
     if value is None:
         return ""
     known = value.low < value.high
-    ends = element("small", f"{_written(name, value.low)} to {_written(name, value.high)}") if known else None
-    return element("div", _written(name, value.mean), ends, reach(value, low, high))
+    ends = (
+        element("small", f"{_format_measure(name, value.low)} to {_format_measure(name, value.high)}")
+        if known
+        else None
+    )
+    return element("div", _format_measure(name, value.mean), ends, reach(value, low, high))
 
 
 def _links(runs: Sequence[Data], folder: Path) -> Html:
@@ -198,7 +202,7 @@ def _links(runs: Sequence[Data], folder: Path) -> Html:
     return joined([*shown, *more], " ")
 
 
-def _cost(order: Sequence[Setting]) -> Html:
+def _cost_section(order: Sequence[Setting]) -> Html:
     spent = [line for line in order if "cpu_s" in line.numbers]
     if not spent:
         return section("What it cost", left_out("It is not known what the runs took."))
@@ -213,5 +217,5 @@ def _cost(order: Sequence[Setting]) -> Html:
     return section("What it cost", tiles(shown))
 
 
-def _again(data: Data) -> Html:
+def _reproduce_section(data: Data) -> Html:
     return settings(data, ["train.py", "--sweep", spec_in(data, "source")], ("source", "made_by"))

@@ -7,13 +7,15 @@ from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
-from evaluation.drawing import Reach, reaches, tall
+from evaluation.drawing import Reach, draw_intervals, figure_size
 from evaluation.elo import likelihood_of_superiority
 from evaluation.evidence.parts import (
     Data,
     better,
     count_in,
     counts_in,
+    format_elo,
+    format_rating,
     game_in,
     given_up,
     interval_in,
@@ -21,20 +23,18 @@ from evaluation.evidence.parts import (
     object_in,
     objects_in,
     optional,
-    points,
-    rated,
+    optional_section,
     rating_of,
     score_in,
     settings,
     spec_in,
     text_in,
-    tried,
     verdict,
     where_they_differ,
 )
 from evaluation.match import Score
 from evaluation.page import Html, Shaded, element, reach, section, table
-from evaluation.report_parts import drawn, game_options, left_out
+from evaluation.report_parts import embed_figure, game_options, left_out
 from evaluation.statistics import Interval
 from evaluation.tournament import reversed_score
 
@@ -73,12 +73,12 @@ def tournament_page(data: Data) -> tuple[str, list[Html]]:
         raise ValueError(f"players are {len(players)}, and must be two or more")
     order = sorted(range(len(players)), key=lambda i: -players[i].rating.mean)
     return f"Tournament of {len(players)}, {game}", [
-        tried("The answer", partial(_answer, data, players, order)),
-        tried("Ratings", partial(_ratings, data, players, order)),
-        tried("Everybody against everybody", partial(_cross, data, players, order)),
-        tried("Neighbours", partial(_neighbours, data, players, order)),
-        tried("Where the best two differ most", partial(_differ, data, players)),
-        tried("The same again", partial(_again, data)),
+        optional_section("The answer", partial(_answer_section, data, players, order)),
+        optional_section("Ratings", partial(_ratings, data, players, order)),
+        optional_section("Everybody against everybody", partial(_cross, data, players, order)),
+        optional_section("Neighbours", partial(_neighbours, data, players, order)),
+        optional_section("Where the best two differ most", partial(_differ, data, players)),
+        optional_section("The same again", partial(_reproduce_section, data)),
     ]
 
 
@@ -96,13 +96,13 @@ def _scores(data: Data, count: int) -> dict[tuple[int, int], Score]:
     return found
 
 
-def _answer(data: Data, players: Sequence[Player], order: Sequence[int]) -> Html:
+def _answer_section(data: Data, players: Sequence[Player], order: Sequence[int]) -> Html:
     first, second = (players[i] for i in order[:2])
-    told = f"rating {rated(first.rating)}"
+    told = f"rating {format_rating(first.rating)}"
     direct = _scores(data, len(players))[order[0], order[1]]
     between, likely = direct.rate("score"), likelihood_of_superiority(direct)
     if first.rating.low > max(players[i].rating.high for i in order[1:]):
-        after = f"next is {second.name}, {rated(second.rating)}"
+        after = f"next is {second.name}, {format_rating(second.rating)}"
         sentence = f"{first.name} is the best of {len(players)}: {told}, above all other intervals; {after}"
     elif between.low > 0.5:
         sentence = f"{first.name} leads {len(players)}: {told}; {better(first.name, second.name, between, likely)}"
@@ -128,15 +128,15 @@ def _answer(data: Data, players: Sequence[Player], order: Sequence[int]) -> Html
 def _ratings(data: Data, players: Sequence[Player], order: Sequence[int]) -> Html:
     shown = order[: 2 * CROSSED]
     rows = [Reach(f"{place + 1} {players[i].name}", players[i].rating) for place, i in enumerate(shown)]
-    ends = "; ".join(f"{row.name} {rated(row.value)}" for row in rows)
-    chart = drawn(reaches(rows, "Elo"), "ratings", f"Ratings: {ends}.", tall(len(rows)))
+    ends = "; ".join(f"{row.name} {format_rating(row.value)}" for row in rows)
+    chart = embed_figure(draw_intervals(rows, "Elo"), "ratings", f"Ratings: {ends}.", figure_size(len(rows)))
     words = "Ratings, best first, with their 95% intervals. Whose intervals do not meet are told apart."
     low, high = min(players[i].rating.low for i in order), max(players[i].rating.high for i in order)
     lines = [
         (
             f"{place + 1} {players[i].name}",
-            points(players[i].rating.mean),
-            f"{points(players[i].rating.low)} to {points(players[i].rating.high)}",
+            format_elo(players[i].rating.mean),
+            f"{format_elo(players[i].rating.low)} to {format_elo(players[i].rating.high)}",
             reach(players[i].rating, low, high),
             f"{players[i].score.mean:.3f}",
             f"{players[i].games:,}",
@@ -176,7 +176,7 @@ def _neighbours(data: Data, players: Sequence[Player], order: Sequence[int]) -> 
         rows.append(
             (
                 f"{players[upper].name} against {players[lower].name}",
-                rated(rating_of(direct.rate("score"))),
+                format_rating(rating_of(direct.rate("score"))),
                 likelihood(likelihood_of_superiority(direct)),
                 f"{direct.games:,}",
             )
@@ -200,7 +200,7 @@ def _differ(data: Data, players: Sequence[Player]) -> Html:
     return where_they_differ(game_in(data), objects_in(found, "positions", 20), a, b, title)
 
 
-def _again(data: Data) -> Html:
+def _reproduce_section(data: Data) -> Html:
     words = ["evaluate.py", "tournament"]
     words += [spec_in(one, "spec") for one in objects_in(data, "players", MOST_PLAYERS)]
     words += game_options(game_in(data))

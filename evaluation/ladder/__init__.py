@@ -8,7 +8,7 @@ exact; else they are matches. A policy plays every rung, and its rating maximize
 from __future__ import annotations
 
 from evaluation.ladder.build import measure_ladder
-from evaluation.ladder.files import HERE, LARGEST_FILE, Ladder, ladder_of, read_ladder, sha256_of
+from evaluation.ladder.files import HERE, MAX_FILE_BYTES, Ladder, ladder_of, read_ladder, sha256_of
 from evaluation.ladder.plans import ANCHOR, PLANS, Plan
 from evaluation.ladder.rate import ASKED, GAMES, RESULT, SAME, WORST, is_exact, place, run_of
 from evaluation.ladder.results import CONFIDENCE, MOST
@@ -20,7 +20,7 @@ __all__ = [
     "CONFIDENCE",
     "GAMES",
     "HERE",
-    "LARGEST_FILE",
+    "MAX_FILE_BYTES",
     "MOST",
     "PLANS",
     "RESULT",

@@ -13,7 +13,15 @@ import numpy as np
 from evaluation.cost import cost_of_moves, processor
 from evaluation.ladder.files import Ladder, read_ladder, sha256_of
 from evaluation.ladder.plans import ANCHOR, Plan
-from evaluation.ladder.results import CONFIDENCE, check_games, made, result_of, seed_of, strength_of, weights_of
+from evaluation.ladder.results import (
+    CONFIDENCE,
+    cached_policy,
+    check_games,
+    result_of,
+    seed_of,
+    strength_of,
+    weights_of,
+)
 from evaluation.result_store import Unit, do_units
 from evaluation.statistics import Interval
 from evaluation.tournament import DRAWS, bradley_terry
@@ -50,7 +58,7 @@ def measure_ladder(
     check_games(plan.games, least=0)
     rungs = plan.rungs
     pairings = list(combinations(range(len(rungs)), 2))
-    found = _all_measured(name, plan, pairings, folder, made_by, jobs, progress or (lambda done, total: None))
+    found = _collect_measurements(name, plan, pairings, folder, made_by, jobs, progress or (lambda done, total: None))
     met, strengths, costs = found[: len(pairings)], found[len(pairings) : -len(rungs)], found[-len(rungs) :]
     graded = dict(zip(plan.graded, strengths, strict=True))
     ratings = _round_robin(len(rungs), pairings, met, rungs.index(ANCHOR), exact=plan.games == 0)
@@ -86,7 +94,7 @@ def measure_ladder(
     return read_ladder(folder / f"{name}.json")
 
 
-def _all_measured(
+def _collect_measurements(
     name: str,
     plan: Plan,
     pairings: Sequence[tuple[int, int]],
@@ -128,7 +136,7 @@ def _measure(unit: Unit) -> dict[str, Any]:
         a, b = unit["players"]
         return result_of(game, a, b, unit["games"], unit["seed"])
     if unit["what"] == "strength":
-        return strength_of(game, made(game, unit["policy"]))
+        return strength_of(game, cached_policy(game, unit["policy"]))
     cost_of_moves(game, unit["policy"])  # compiled code is cached on disk and is not part of the cost
     return cost_of_moves(game, unit["policy"])[0]._asdict()
 

@@ -18,7 +18,7 @@ from ttt_envs.rules import Game
 from ttt_envs.specs import FromFile
 
 HERE = Path(__file__).parents[1] / "ladders"
-LARGEST_FILE = 1 << 24
+MAX_FILE_BYTES = 1 << 24
 """Maximum size of a ladder's file in bytes."""
 
 
@@ -66,7 +66,7 @@ def read_ladder(name: str | Path) -> Ladder:
         raise ValueError(
             f"{path} is missing: install ttt_envs anew, or measure it with evaluate.py ladder --measure {name}"
         )
-    data = read_json(path, LARGEST_FILE)
+    data = read_json(path, MAX_FILE_BYTES)
     try:
         if not isinstance(data, dict) or data.get("kind") != "rungs" or data.get("format") != 1:
             raise ValueError("it does not say that it is one, of format 1")

@@ -16,7 +16,7 @@ import numpy as np
 from evaluation.code_fingerprint import identity_of
 from evaluation.cost import MoveCost, cost_of_moves, processor
 from evaluation.elo import score_of
-from evaluation.estimate import SMALL, boards_by_stones
+from evaluation.estimate import SMALL_LAYER, boards_by_stones
 from evaluation.ladder.files import Ladder
 from evaluation.ladder.plans import ANCHOR
 from evaluation.ladder.results import (
@@ -93,7 +93,7 @@ def place(
     asked = make_policy(policy, game)
     exact = is_exact(ladder, asked)
     identity = identity_of(policy) if isinstance(policy, str) else ""
-    results = _met(
+    results = _play_rungs(
         policy if isinstance(policy, str) else asked,
         ladder,
         {**made_by, "identity": identity, "ladder": ladder.data["sha256"]},
@@ -115,10 +115,10 @@ def place(
         "identity": identity,
         "pure": bool(asked.pure),
         "game": game.to_dict(),
-        **_standing(ladder, results, _placed(ladder, results, exact=exact), own, of_rungs),
+        **_standing(ladder, results, _fit_rating(ladder, results, exact=exact), own, of_rungs),
         "exact": exact,
         **(strength_of(game, asked) if exact else {"exploitability": None, "regret": None}),
-        "worst_positions": _worst(game, asked) if exact else [],
+        "worst_positions": _worst_positions(game, asked) if exact else [],
         "first_move": _first_move(game, asked, seed),
         "training": None if run is None else _training(run),
         "ladder": {
@@ -139,11 +139,11 @@ def place(
 
 def is_exact(ladder: Ladder, policy: Policy) -> bool:
     """Return whether a policy's results against the rungs are exact: all are pure, on a small board."""
-    small = sum(boards_by_stones(ladder.game)) <= SMALL
+    small = sum(boards_by_stones(ladder.game)) <= SMALL_LAYER
     return small and policy.pure and all(make_policy(spec, ladder.game).pure for spec in ladder.specs)
 
 
-def _met(
+def _play_rungs(
     policy: str | Policy,
     ladder: Ladder,
     made_by: Mapping[str, Any],
@@ -164,7 +164,7 @@ def _met(
     found: dict[int, dict[str, Any]] = {}
     with tempfile.TemporaryDirectory() as fleeting:
         place = Path(fleeting) if folder is None else folder
-        with closing(do_units(partial(_meet, policy), units, place, made_by, jobs=jobs, others=(RESULT,))) as met:
+        with closing(do_units(partial(_play_rung, policy), units, place, made_by, jobs=jobs, others=(RESULT,))) as met:
             for number, result in met:
                 found[number] = result
                 progress(len(found), len(units))
@@ -208,12 +208,12 @@ def _standing(
     }
 
 
-def _meet(policy: str | Policy, unit: Unit) -> dict[str, Any]:
+def _play_rung(policy: str | Policy, unit: Unit) -> dict[str, Any]:
     """Do one unit of work of :func:`place`."""
     return result_of(Game.from_dict(unit["game"]), policy, FromFile(unit["rung"]), unit["games"], unit["seed"])
 
 
-def _placed(ladder: Ladder, results: Sequence[Mapping[str, Any]], *, exact: bool) -> Interval:
+def _fit_rating(ladder: Ladder, results: Sequence[Mapping[str, Any]], *, exact: bool) -> Interval:
     """Return the maximum likelihood rating, with the rungs' ratings held fixed."""
     count = len(ladder.rungs)
     pairs = np.zeros((count + 1, count + 1, 5))
@@ -250,7 +250,7 @@ def _first_move(game: Game, policy: Policy, seed: int) -> list[list[float]]:
     return rows
 
 
-def _worst(game: Game, policy: Policy) -> list[dict[str, Any]]:
+def _worst_positions(game: Game, policy: Policy) -> list[dict[str, Any]]:
     """Return the positions with the largest losses against random play, which reaches every position."""
     return [
         {

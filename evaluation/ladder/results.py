@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from baselines.solver import LARGEST
+from baselines.solver import MAX_CELLS
 from evaluation.exact import exploitability, match_outcome, regret
 from evaluation.match import Score, play_pairs
 from evaluation.statistics import Interval
-from ttt_envs.jit import Reals
+from ttt_envs.jit import Float64Array
 from ttt_envs.policy import Policy
 from ttt_envs.rules import Game
 from ttt_envs.specs import FromFile, make_policy
@@ -38,26 +38,26 @@ def check_games(games: int, least: int) -> None:
 
 
 @lru_cache(maxsize=32)
-def _made(game: Game, spec: str, trusted: bool) -> Policy:
+def _cached_policy(game: Game, spec: str, trusted: bool) -> Policy:
     """Make a policy from its spec, once per process: making it may take longer than playing."""
     return make_policy(spec if trusted else FromFile(spec), game)
 
 
-def made(game: Game, spec: str | Policy) -> Policy:
+def cached_policy(game: Game, spec: str | Policy) -> Policy:
     """Return a policy, or make the one of a spec string, once per process."""
-    return _made(game, str(spec), not isinstance(spec, FromFile)) if isinstance(spec, str) else spec
+    return _cached_policy(game, str(spec), not isinstance(spec, FromFile)) if isinstance(spec, str) else spec
 
 
 def result_of(game: Game, a: str | Policy, b: str | Policy, games: int, seed: int) -> dict[str, Any]:
     """Return a's results against b: exact if ``games`` is 0."""
     if games == 0:
-        found = match_outcome(game, made(game, a), made(game, b))
+        found = match_outcome(game, cached_policy(game, a), cached_policy(game, b))
         return {"exact": True, "games": 0, **found._asdict(), "pentanomial": None}
-    score = play_pairs(game, made(game, a), made(game, b), games // 2, seed=seed)
-    return {"exact": False, "games": score.games, **_shares(score), "pentanomial": score.pentanomial.tolist()}
+    score = play_pairs(game, cached_policy(game, a), cached_policy(game, b), games // 2, seed=seed)
+    return {"exact": False, "games": score.games, **_outcome_shares(score), "pentanomial": score.pentanomial.tolist()}
 
 
-def _shares(score: Score) -> dict[str, float]:
+def _outcome_shares(score: Score) -> dict[str, float]:
     counts = score.table.sum(axis=0) / score.games
     return dict(zip(("win", "draw", "loss"), counts.tolist(), strict=True))
 
@@ -66,11 +66,11 @@ def strength_of(game: Game, policy: Policy) -> dict[str, float | None]:
     """Return exploitability, and regret where the board is small enough to be solved."""
     return {
         "exploitability": exploitability(game, policy),
-        "regret": regret(game, policy) if game.cells <= LARGEST else None,
+        "regret": regret(game, policy) if game.cells <= MAX_CELLS else None,
     }
 
 
-def weights_of(result: Mapping[str, Any]) -> Reals:
+def weights_of(result: Mapping[str, Any]) -> Float64Array:
     """Return pair counts by result, float64[5]. An exact result counts as so many pairs that it has no sampling
     error.
     """

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
-from learners.config import Looper, check_kinds, check_limits
-from learners.training import initial_rng
+from learners.config import LoopLearnerConfig, check_kinds, check_limits
+from learners.training import make_initial_rng
 from ttt_envs.lockstep import SELF, SeatChoice
 from ttt_envs.rules import Game
 from ttt_envs.symmetry import Symmetries
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from learners.alpha_zero.learner import AlphaZero
     from learners.alpha_zero.training import SelfPlay
 
-LARGEST_LAYER, MOST_LAYERS = 4096, 8
-FEW_CELLS = 9
+MAX_LAYER_SIZE, MAX_LAYERS = 4096, 8
+MAX_SMALL_CELLS = 9
 """Maximum number of cells of a small board: most of its positions recur often."""
-LONGEST_OPENING = 14
+MAX_OPENING_PLIES = 14
 """Default maximum number of plies of a random opening."""
 
 
@@ -33,7 +33,7 @@ def value_scale_of(game: Game, asked: float | None = None) -> float:
 
 
 @dataclass(frozen=True)
-class AlphaZeroConfig(Looper):
+class AlphaZeroConfig(LoopLearnerConfig):
     """AlphaZero with chance nodes: a policy-value net in TensorFlow, trained by its own search in self-play."""
 
     name: ClassVar[str] = "alpha-zero"
@@ -52,9 +52,9 @@ class AlphaZeroConfig(Looper):
     search: Literal["gumbel", "puct"] = "gumbel"
     """gumbel: sequential halving at the root with Gumbel noise; the target is the improved policy (2022); puct:
     Dirichlet noise at the root, moves sampled by visit count; the target is the visit distribution (2018)"""
-    considered: int = 16
+    max_num_considered_actions: int = 16
     """maximum number of root moves that the Gumbel search considers, 2 or more"""
-    visit_scale: float = 50.0
+    maxvisit_init: float = 50.0
     """visits added to the highest visit count when the Gumbel search scales values, 0 or more"""
     value_scale: float | None = None
     """scale of the values per such visit in the Gumbel search, 0 or more; default: 0.5, or 2 where turns are skipped,
@@ -68,7 +68,7 @@ class AlphaZeroConfig(Looper):
     of the cells where turns are skipped (skips vary the games anyway), at most 14"""
     epsilon: float = 0.25
     """probability of a random move after the opening, 0 to 1; value targets do not bootstrap through random moves"""
-    trace: float = 0.1
+    td_lambda: float = 0.1
     """lambda of the TD(lambda) value targets: 0 is the search's value of the position, 1 the result of the game"""
     learning_rate: float = 0.006
     """learning rate of Adam, above 0"""
@@ -78,10 +78,10 @@ class AlphaZeroConfig(Looper):
     """L2 penalty: weight of half the sum of squared weights in the loss, 0 or more"""
     value_weight: float = 4.0
     """weight of the squared value error relative to the policy's cross entropy, above 0"""
-    replay_size: int | None = None
+    buffer_size: int | None = None
     """capacity of the replay buffer in positions; default: 15,000 on boards up to 9 cells, where a better search soon
     revisits positions, and 60,000 on others"""
-    replay_batch: int = 256
+    batch_size: int = 256
     """number of positions in a minibatch"""
     updates: int = 200
     """number of updates after each batch of games"""
@@ -101,24 +101,24 @@ class AlphaZeroConfig(Looper):
             object.__setattr__(self, "hidden", hidden)  # JSON has no tuples
         limits = {
             "hidden": (
-                1 <= len(hidden) <= MOST_LAYERS and all(type(n) is int and 1 <= n <= LARGEST_LAYER for n in hidden),
-                f"1 to {MOST_LAYERS} layers of 1 to {LARGEST_LAYER} units",
+                1 <= len(hidden) <= MAX_LAYERS and all(type(n) is int and 1 <= n <= MAX_LAYER_SIZE for n in hidden),
+                f"1 to {MAX_LAYERS} layers of 1 to {MAX_LAYER_SIZE} units",
             ),
             "simulations": (self.simulations >= 1, "1 or more"),
             "search": (self.search in ("gumbel", "puct"), "gumbel or puct"),
-            "considered": (self.considered >= 2, "2 or more"),
-            "visit_scale": (0 <= self.visit_scale < math.inf, "0 or more"),
+            "max_num_considered_actions": (self.max_num_considered_actions >= 2, "2 or more"),
+            "maxvisit_init": (0 <= self.maxvisit_init < math.inf, "0 or more"),
             "value_scale": (self.value_scale is None or 0 <= self.value_scale < math.inf, "0 or more"),
             "c": (0 <= self.c < math.inf, "0 or more"),
             "opening": (self.opening is None or self.opening >= 0, "0 (none), 1 or more plies"),
             "epsilon": (0 <= self.epsilon <= 1, "0 to 1"),
-            "trace": (0 <= self.trace <= 1, "0 to 1"),
+            "td_lambda": (0 <= self.td_lambda <= 1, "0 to 1"),
             "learning_rate": (0 < self.learning_rate < math.inf, "above 0"),
             "learning_rate_decay": (0 <= self.learning_rate_decay < math.inf, "0 or above"),
             "weight_decay": (0 <= self.weight_decay < math.inf, "0 or above"),
             "value_weight": (0 < self.value_weight < math.inf, "above 0"),
-            "replay_size": (self.replay_size is None or self.replay_size >= 1, "1 or more"),
-            "replay_batch": (self.replay_batch >= 1, "1 or more"),
+            "buffer_size": (self.buffer_size is None or self.buffer_size >= 1, "1 or more"),
+            "batch_size": (self.batch_size >= 1, "1 or more"),
             "updates": (self.updates >= 1, "1 or more"),
             "symmetries": (self.symmetries in ("none", "rotations", "all"), "none, rotations or all"),
             "jobs": (self.jobs == -1 or self.jobs >= 1, "-1 (one for each core), 1 or more"),
@@ -129,22 +129,22 @@ class AlphaZeroConfig(Looper):
         """Return the number of units of each hidden layer."""
         if self.hidden is not None:
             return self.hidden
-        if game.cells <= FEW_CELLS:
+        if game.cells <= MAX_SMALL_CELLS:
             return 64, 64
         return (256, 256) if game.cells <= 16 and game.skip_chance == 0 else (128, 128)
 
-    def replay_size_of(self, game: Game) -> int:
+    def buffer_size_of(self, game: Game) -> int:
         """Return the capacity of the replay buffer in positions."""
-        if self.replay_size is not None:
-            return self.replay_size
-        return 15_000 if game.cells <= FEW_CELLS else 60_000
+        if self.buffer_size is not None:
+            return self.buffer_size
+        return 15_000 if game.cells <= MAX_SMALL_CELLS else 60_000
 
     def opening_of(self, game: Game) -> int:
         """Return the maximum number of random opening moves."""
         if self.opening is not None:
             return min(self.opening, game.cells)
         wanted = (game.cells + 1) // 2 if game.skip_chance > 0 else game.cells - 2
-        return max(0, min(wanted, LONGEST_OPENING))
+        return max(0, min(wanted, MAX_OPENING_PLIES))
 
     def value_scale_of(self, game: Game) -> float:
         """Return the weight of values in the Gumbel search."""
@@ -174,7 +174,7 @@ class AlphaZeroConfig(Looper):
         """
         from learners.alpha_zero.training import SelfPlay
 
-        return SelfPlay(self.build(game, initial_rng(seed)), games, batch=batch, seed=seed, cluster=cluster)
+        return SelfPlay(self.build(game, make_initial_rng(seed)), games, batch=batch, seed=seed, cluster=cluster)
 
     def check_opponent(self, opponent: str, game: Game) -> None:
         """See :meth:`Looper.check_opponent`."""

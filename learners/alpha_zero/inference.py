@@ -7,48 +7,48 @@ from typing import NamedTuple
 
 import numpy as np
 
-from baselines.mcts import Forest, Rule, go_back, go_down
-from learners.alpha_zero.config import FEW_CELLS
-from learners.dense import Floats, Packed, outputs_of
+from baselines.mcts import SearchBatch, SelectionParams, backup, simulate
+from learners.alpha_zero.config import MAX_SMALL_CELLS
+from learners.dense import Float32Array, Packed, outputs_of
 from ttt_envs.boards import Boards, base_3, own_first_row
-from ttt_envs.jit import Cells, Integers, Reals, compiled_at_once, compiled_nogil, inlined, wide
+from ttt_envs.jit import Float64Array, Int8Array, Int64Array, compiled_at_once, compiled_nogil, inlined, int64
 
-AT_ONCE = 4_096
+CHUNK_SIZE = 4_096
 """Maximum number of simulations per call, a fraction of a second, so that other threads and Ctrl-C can run between
 calls."""
 
 
-class Images(NamedTuple):
+class SymmetryTables(NamedTuple):
     """The symmetries of a board over which a net's outputs are averaged."""
 
-    permutations: Integers
+    permutations: Int64Array
     """int64[I, cells]"""
-    inverses: Integers
+    inverses: Int64Array
     """int64[I, cells]"""
 
 
-class _Desk(NamedTuple):
+class _Workspace(NamedTuple):
     """Workspace of the kernels."""
 
-    room: Floats
+    room: Float32Array
     """See :meth:`~learners.dense.Packed.room`."""
-    seen: Cells
+    seen: Int8Array
     """int8[cells]"""
-    image: Cells
+    image: Int8Array
     """int8[cells]"""
-    means: Reals
+    means: Float64Array
     """float64[cells]"""
-    leaves: Cells
+    leaves: Int8Array
     """int8[2, cells]"""
-    movers: Cells
+    movers: Int8Array
     """int8[2]"""
-    logits: Floats
+    logits: Float32Array
     """float32[2, cells]"""
-    values: Reals
+    values: Float64Array
     """float64[2]"""
 
     @classmethod
-    def of(cls, net: Packed, cells: int) -> _Desk:
+    def of(cls, net: Packed, cells: int) -> _Workspace:
         """Allocate a workspace for a board of ``cells`` cells."""
         return cls(
             room=net.room(),
@@ -62,24 +62,24 @@ class _Desk(NamedTuple):
         )
 
 
-class Memory(NamedTuple):
+class EvaluationCache(NamedTuple):
     """Cache of a net's evaluations, indexed by the base-3 digits of boards with own stones first."""
 
-    known: Cells
-    """int8[N]: 1 where cached; N is 3 ** cells on boards up to ``FEW_CELLS`` cells, and 0 on others"""
-    logits: Floats
+    known: Int8Array
+    """int8[N]: 1 where cached; N is 3 ** cells on boards up to ``MAX_SMALL_CELLS`` cells, and 0 on others"""
+    logits: Float32Array
     """float32[N, cells]"""
-    values: Reals
+    values: Float64Array
     """float64[N]"""
 
     @classmethod
-    def of(cls, cells: int) -> Memory:
+    def of(cls, cells: int) -> EvaluationCache:
         """Return an empty cache."""
-        size = 3**cells if cells <= FEW_CELLS else 0
+        size = 3**cells if cells <= MAX_SMALL_CELLS else 0
         return cls(np.zeros(size, np.int8), np.empty((size, cells), np.float32), np.empty(size))
 
 
-class NetJudge:
+class NetEvaluator:
     """A net that evaluates positions by the mean over their symmetries.
 
     An evaluation does not depend on the rest of its batch: a sum of few float32 numbers in float64 is exact. For the
@@ -94,35 +94,35 @@ class NetJudge:
         memory: cache of the evaluations made by searches.
     """
 
-    def __init__(self, net: Packed, images: Images) -> None:
+    def __init__(self, net: Packed, images: SymmetryTables) -> None:
         self._net, self._images = net, images
-        self.memory = Memory.of(images.permutations.shape[1])
+        self.memory = EvaluationCache.of(images.permutations.shape[1])
 
-    def means(self, boards: Boards) -> tuple[Reals, Reals]:
+    def means(self, boards: Boards) -> tuple[Float64Array, Float64Array]:
         """Return logits float64[B, cells] and values float64[B] from the mover's view."""
         seen = boards.own_first()
         logits, values = np.empty(seen.shape), np.empty(len(seen))
-        _judge_rows(seen, self._net, self._images, _Desk.of(self._net, seen.shape[1]), logits, values)
+        _evaluate_rows(seen, self._net, self._images, _Workspace.of(self._net, seen.shape[1]), logits, values)
         return logits, values
 
-    def judge(self, boards: Boards) -> tuple[Floats, Reals]:
-        """See :class:`~ttt_envs.policy.Judge`."""
+    def judge(self, boards: Boards) -> tuple[Float32Array, Float64Array]:
+        """See :class:`~ttt_envs.policy.Evaluator`."""
         logits, values = self.means(boards)
         return logits.astype(np.float32), values
 
-    def think(self, wanted: Integers, rule: Rule, forest: Forest) -> None:
-        """See :class:`~ttt_envs.policy.Thinker`."""
+    def run_simulations(self, wanted: Int64Array, rule: SelectionParams, forest: SearchBatch) -> None:
+        """See :class:`~ttt_envs.policy.FusedEvaluator`."""
         simulations, count = wanted.shape
-        fixed = self._net, self._images, _Desk.of(self._net, forest.cells.shape[1]), self.memory
-        trees = max(1, AT_ONCE // max(1, simulations))
+        fixed = self._net, self._images, _Workspace.of(self._net, forest.cells.shape[1]), self.memory
+        trees = max(1, CHUNK_SIZE // max(1, simulations))
         for first in range(0, count, trees):
             last = min(count, first + trees)
-            for done in range(0, simulations, AT_ONCE):
-                _think(first, last, wanted[done : done + AT_ONCE], rule, forest, *fixed)
+            for done in range(0, simulations, CHUNK_SIZE):
+                _run_simulations(first, last, wanted[done : done + CHUNK_SIZE], rule, forest, *fixed)
 
 
 @inlined
-def _judge(seen: Cells, net: Packed, images: Images, desk: _Desk) -> float:
+def _evaluate(seen: Int8Array, net: Packed, images: SymmetryTables, desk: _Workspace) -> float:
     """Return the value of a board, own stones first, and leave its logits in ``desk.means``."""
     cells, count = len(seen), len(images.permutations)
     value = 0.0
@@ -131,39 +131,41 @@ def _judge(seen: Cells, net: Packed, images: Images, desk: _Desk) -> float:
     for image in range(count):
         for cell in range(cells):
             desk.image[cell] = seen[images.permutations[image, cell]]
-        said = desk.room[outputs_of(desk.image, net, desk.room)]
+        prior_logits = desk.room[outputs_of(desk.image, net, desk.room)]
         for cell in range(cells):
-            desk.means[cell] += said[images.inverses[image, cell]]
-        value += math.tanh(np.float64(said[cells]))
+            desk.means[cell] += prior_logits[images.inverses[image, cell]]
+        value += math.tanh(np.float64(prior_logits[cells]))
     for cell in range(cells):
         desk.means[cell] /= count
     return value / count
 
 
 @compiled_nogil
-def _judge_rows(seen: Cells, net: Packed, images: Images, desk: _Desk, logits: Reals, values: Reals) -> None:
+def _evaluate_rows(
+    seen: Int8Array, net: Packed, images: SymmetryTables, desk: _Workspace, logits: Float64Array, values: Float64Array
+) -> None:
     """Evaluate boards int8[B, cells] into ``logits`` float64[B, cells] and ``values`` float64[B]."""
     for b in range(len(seen)):
-        values[b] = _judge(seen[b], net, images, desk)
+        values[b] = _evaluate(seen[b], net, images, desk)
         for cell in range(seen.shape[1]):
             logits[b, cell] = desk.means[cell]
 
 
 @inlined
-def _recall(leaf: int, net: Packed, images: Images, desk: _Desk, memory: Memory) -> None:
+def _cached_evaluate(leaf: int, net: Packed, images: SymmetryTables, desk: _Workspace, memory: EvaluationCache) -> None:
     """Write the logits and the value of a leaf into the workspace, from the cache if possible."""
     seen, logits = desk.seen, desk.logits[leaf]
-    own_first_row(desk.leaves[leaf], wide(desk.movers[leaf]), seen)
+    own_first_row(desk.leaves[leaf], int64(desk.movers[leaf]), seen)
     remembers = len(memory.known) > 0
-    key = wide(0)
+    key = int64(0)
     if remembers:
-        key = wide(base_3(seen))
+        key = int64(base_3(seen))
         if memory.known[key] == 1:
             desk.values[leaf] = memory.values[key]
             for cell in range(len(seen)):
                 logits[cell] = memory.logits[key, cell]
             return
-    desk.values[leaf] = _judge(seen, net, images, desk)
+    desk.values[leaf] = _evaluate(seen, net, images, desk)
     for cell in range(len(seen)):
         logits[cell] = desk.means[cell]
     if remembers:
@@ -174,21 +176,21 @@ def _recall(leaf: int, net: Packed, images: Images, desk: _Desk, memory: Memory)
 
 
 @compiled_at_once  # keeps the GIL: concurrent calls would share the cache
-def _think(
+def _run_simulations(
     first: int,
     last: int,
-    wanted: Integers,
-    rule: Rule,
-    forest: Forest,
+    wanted: Int64Array,
+    rule: SelectionParams,
+    forest: SearchBatch,
     net: Packed,
-    images: Images,
-    desk: _Desk,
-    memory: Memory,
+    images: SymmetryTables,
+    desk: _Workspace,
+    memory: EvaluationCache,
 ) -> None:
     """Run simulations ``wanted`` int64[S, B] of trees ``first`` to ``last`` - 1, each in turn for cache locality."""
     for b in range(first, last):
         for simulation in range(len(wanted)):
-            asked = go_down(b, wanted[simulation, b], rule, forest, desk.leaves, desk.movers, wide(0))
+            asked = simulate(b, wanted[simulation, b], rule, forest, desk.leaves, desk.movers, int64(0))
             for leaf in range(asked):
-                _recall(leaf, net, images, desk, memory)
-            go_back(b, forest, desk.movers, desk.logits, desk.values, wide(0))
+                _cached_evaluate(leaf, net, images, desk, memory)
+            backup(b, forest, desk.movers, desk.logits, desk.values, int64(0))

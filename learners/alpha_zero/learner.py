@@ -7,27 +7,27 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from baselines.mcts import Forest, Rule, pressing_rows
-from learners.alpha_zero.inference import Images, NetJudge
+from baselines.mcts import SearchBatch, SelectionParams, forced_moves_of_rows
+from learners.alpha_zero.inference import NetEvaluator, SymmetryTables
 from learners.base import Arrays
-from learners.dense import Floats, Packed
+from learners.dense import Float32Array, Packed
 from learners.one_ply import one_ply_ahead
 from learners.tabular import checked
 from ttt_envs.boards import Boards
-from ttt_envs.jit import Integers, Reals
+from ttt_envs.jit import Float64Array, Int64Array
 from ttt_envs.policy import best_shares
-from ttt_envs.rules import Game, windows
+from ttt_envs.rules import Game, winning_lines
 from ttt_envs.symmetry import inverse, symmetries
 
 if TYPE_CHECKING:
     from learners.alpha_zero.config import AlphaZeroConfig
 
-LARGEST = float(np.finfo(np.float32).max)
+MAX_PARAMETERS = float(np.finfo(np.float32).max)
 
 
-def lines_of(game: Game, config: AlphaZeroConfig) -> Integers:
+def lines_of(game: Game, config: AlphaZeroConfig) -> Int64Array:
     """Return the lines int64[L, win_length] used as input features: all or none."""
-    lines = windows(game)
+    lines = winning_lines(game)
     return lines if config.lines else lines[:0]
 
 
@@ -65,7 +65,7 @@ class AlphaZero:
         self.game = game
         self.symmetric = config.symmetries == "all"
         self._lines = lines_of(game, config)
-        weights: dict[str, Floats] = {}
+        weights: dict[str, Float32Array] = {}
         for name, shape in shapes_of(game, config).items():
             # Glorot and Bengio, 2010; biases start at 0
             limit = math.sqrt(6 / sum(shape)) if len(shape) == 2 else 0.0
@@ -73,44 +73,44 @@ class AlphaZero:
         self.weights = weights
 
     @property
-    def weights(self) -> dict[str, Floats]:
+    def weights(self) -> dict[str, Float32Array]:
         """The net's arrays by name. They are read-only: replace all of them at once."""
         return self._weights
 
     @weights.setter
-    def weights(self, weights: dict[str, Floats]) -> None:
+    def weights(self, weights: dict[str, Float32Array]) -> None:
         arrays = list(weights.values())
         for array in arrays:
             array.flags.writeable = False
         self._weights = weights
         net = Packed.of(list(zip(arrays[::2], arrays[1::2], strict=True)), self._lines)
         self._own, self.mean = (
-            NetJudge(net, Images(permutations, inverse(permutations)))
+            NetEvaluator(net, SymmetryTables(permutations, inverse(permutations)))
             for permutations in (symmetries(self.game, kind) for kind in ("none", self.config.symmetries))
         )
 
-    def judge(self, boards: Boards) -> tuple[Floats, Reals]:
-        """Evaluate positions without averaging over symmetries: see :class:`~ttt_envs.policy.Judge`."""
+    def judge(self, boards: Boards) -> tuple[Float32Array, Float64Array]:
+        """Evaluate positions without averaging over symmetries: see :class:`~ttt_envs.policy.Evaluator`."""
         return self._own.judge(boards)
 
-    def think(self, wanted: Integers, rule: Rule, forest: Forest) -> None:
-        """Run simulations without averaging over symmetries: see :class:`~ttt_envs.policy.Thinker`."""
-        self._own.think(wanted, rule, forest)
+    def run_simulations(self, wanted: Int64Array, rule: SelectionParams, forest: SearchBatch) -> None:
+        """Run simulations without averaging over symmetries: see :class:`~ttt_envs.policy.FusedEvaluator`."""
+        self._own.run_simulations(wanted, rule, forest)
 
-    def values(self, boards: Boards) -> Reals:
+    def values(self, boards: Boards) -> Float64Array:
         """Return the net's values float64[B] from the mover's view."""
         return self.mean.means(boards)[1]
 
-    def action_values(self, boards: Boards) -> Reals:
+    def action_values(self, boards: Boards) -> Float64Array:
         """Return action values float64[B, cells] from the mover's view, NaN where illegal, by one-ply lookahead."""
         return one_ply_ahead(self.game, boards, self.values)
 
-    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, cells]: equal shares for the moves with the highest logit."""
         playable = boards.legal(self.game)
         if self.config.decisive:
             pressing = np.zeros(boards.cells.shape, np.int8)
-            pressing_rows(boards.cells, boards.mover, self.game.parameters, pressing)
+            forced_moves_of_rows(boards.cells, boards.mover, self.game.parameters, pressing)
             playable &= (pressing == 1) | ~pressing.any(axis=1, keepdims=True)
         return best_shares(np.where(playable, self.mean.means(boards)[0], np.nan))
 
@@ -140,6 +140,6 @@ def overflowing(weights: Arrays) -> str:
     for name, array in weights.items():
         sizes = np.abs(array.astype(np.float64))
         largest = largest * float(sizes.sum(axis=0).max()) if array.ndim == 2 else largest + float(sizes.max())
-        if not largest <= LARGEST:
+        if not largest <= MAX_PARAMETERS:
             return name
     return ""

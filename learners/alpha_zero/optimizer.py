@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from learners.alpha_zero.config import AlphaZeroConfig
-from learners.alpha_zero.learner import LARGEST, lines_of
-from learners.alpha_zero.self_play import Lessons
+from learners.alpha_zero.learner import MAX_PARAMETERS, lines_of
+from learners.alpha_zero.self_play import TrainingExamples
 from learners.base import Arrays
-from learners.dense import Floats, states_of
+from learners.dense import Float32Array, states_of
 from learners.q_net import DEVICE, adam_rate, adam_step, import_tensorflow
 from learners.tabular import checked
 from ttt_envs.rules import Game
@@ -31,7 +31,7 @@ class Updater:
         ValueError: TensorFlow is not installed.
     """
 
-    def __init__(self, config: AlphaZeroConfig, game: Game, weights: dict[str, Floats]) -> None:
+    def __init__(self, config: AlphaZeroConfig, game: Game, weights: dict[str, Float32Array]) -> None:
         self._tf = tf = import_tensorflow(config.name)
         self._config = config
         self.updates = 0
@@ -45,7 +45,7 @@ class Updater:
         signature = [*boards, policy, value, tf.TensorSpec((None,), tf.float32)]
         self._compiled = tf.function(self._update, input_signature=signature, autograph=False).get_concrete_function()
 
-    def update(self, lessons: Lessons) -> tuple[float, float]:
+    def update(self, lessons: TrainingExamples) -> tuple[float, float]:
         """Make one gradient step from each of K batches of N positions.
 
         Args:
@@ -116,7 +116,7 @@ class Updater:
         entropy = -tf.reduce_sum(tf.where(legal, policy * logarithms, 0.0), axis=1)
         return tf.reduce_mean(entropy), tf.reduce_mean(tf.square(tf.tanh(out[:, -1]) - value))
 
-    def weights(self) -> dict[str, Floats]:
+    def weights(self) -> dict[str, Float32Array]:
         """Return the net's weights by name."""
         return {name: weight.numpy().copy() for name, weight in self._weights.items()}
 
@@ -138,11 +138,15 @@ class Updater:
         updates = int(checked(arrays, "updates", (1,), "i8", name)[0])
         if updates < 0:
             raise ValueError(f"{name} cannot have had {updates} updates: these numbers are damaged")
-        limits = ("weight", self._weights, -LARGEST), ("mean", self._means, -LARGEST), ("square", self._squares, 0.0)
+        limits = (
+            ("weight", self._weights, -MAX_PARAMETERS),
+            ("mean", self._means, -MAX_PARAMETERS),
+            ("square", self._squares, 0.0),
+        )
         for kind, held, least in limits:
             for part, variable in held.items():
                 array = checked(arrays, f"{kind}.{part}", tuple(variable.shape), "f4", name)
-                if not ((array >= least) & (array <= LARGEST)).all():
+                if not ((array >= least) & (array <= MAX_PARAMETERS)).all():
                     raise ValueError(f"{name} cannot hold the numbers in {kind}.{part}, which are damaged")
                 variable.assign(array)
         self.updates = updates

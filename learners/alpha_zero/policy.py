@@ -9,27 +9,27 @@ from typing import ClassVar, get_args
 
 import numpy as np
 
-from baselines.mcts import GumbelSearch, Trees, check_gumbel
+from baselines.mcts import GumbelSearch, Tree, check_gumbel
 from baselines.mcts.policy import MEMORY
 from learners.alpha_zero.config import value_scale_of
 from learners.alpha_zero.learner import AlphaZero
 from learners.checkpoint import Images, load_policy
 from ttt_envs.boards import Boards
-from ttt_envs.jit import Reals
-from ttt_envs.policy import Judge
+from ttt_envs.jit import Float64Array
+from ttt_envs.policy import Evaluator
 from ttt_envs.rules import Game
 from ttt_envs.specs import Named
 
-TOGETHER = 512
+CHUNK_SIZE = 512
 """Maximum number of positions searched side by side, if their trees fit into memory."""
 
 
-class MeanJudge:
+class SymmetrizedEvaluator:
     """Evaluates positions by the mean over the net's training symmetries."""
 
     def __init__(self, net: AlphaZero) -> None:
         self.values, self.action_values = net.values, net.action_values
-        self.judge, self.think = net.mean.judge, net.mean.think
+        self.judge, self.run_simulations = net.mean.judge, net.mean.run_simulations
 
 
 @dataclass(frozen=True)
@@ -48,9 +48,9 @@ class AlphaZeroSearch(Named):
     """folder of the run, one of alpha-zero"""
     simulations: int = 32
     """number of simulations per move"""
-    considered: int = 16
+    max_num_considered_actions: int = 16
     """maximum number of root moves that are considered, those with the highest logits"""
-    visit_scale: float = 50.0
+    maxvisit_init: float = 50.0
     """visits added to the highest visit count when values are scaled"""
     value_scale: float | None = None
     """scale of the values per such visit; default: 0.5, or 2 where turns are skipped"""
@@ -59,7 +59,7 @@ class AlphaZeroSearch(Named):
     less accurate and, on boards of more than 9 cells, two to five times as fast"""
 
     def __post_init__(self) -> None:
-        check_gumbel(self.simulations, self.considered, self.visit_scale, self._value_scale)
+        check_gumbel(self.simulations, self.max_num_considered_actions, self.maxvisit_init, self._value_scale)
         self._judge  # noqa: B018  # reports a wrong path at once
 
     @property
@@ -67,13 +67,13 @@ class AlphaZeroSearch(Named):
         return value_scale_of(self.game, self.value_scale)
 
     @cached_property
-    def _judge(self) -> Judge:
+    def _judge(self) -> Evaluator:
         if self.images not in get_args(Images):
             raise ValueError(f"images={self.images!r} is not known: choose 'own' or 'mean'")
         policy = load_policy(self.game, self.path)
         if isinstance(policy.learner, AlphaZero) and self.images == "mean":
-            return MeanJudge(policy.learner)
-        if not isinstance(policy, Judge):
+            return SymmetrizedEvaluator(policy.learner)
+        if not isinstance(policy, Evaluator):
             raise ValueError(
                 f"{policy} guides no search, it does not say how likely moves are: choose a run of train.py --learner "
                 f"alpha-zero"
@@ -92,33 +92,33 @@ class AlphaZeroSearch(Named):
             boards,
             self._judge,
             simulations=self.simulations,
-            considered=self.considered,
-            visit_scale=self.visit_scale,
+            max_num_considered_actions=self.max_num_considered_actions,
+            maxvisit_init=self.maxvisit_init,
             value_scale=self._value_scale,
         )
 
     def _searches(self, boards: Boards) -> Iterator[tuple[slice, GumbelSearch]]:
-        room = MEMORY // Trees.bytes_of(self.simulations + 1, 2, self.game.cells)
-        step = max(1, min(TOGETHER, room))
+        room = MEMORY // Tree.bytes_of(self.simulations + 1, 2, self.game.cells)
+        step = max(1, min(CHUNK_SIZE, room))
         for start in range(0, len(boards.mover), step):
             rows = slice(start, start + step)
             yield rows, self.search(Boards(boards.cells[rows], boards.mover[rows]))
 
-    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, cells]: 1 for the move that the search selects."""
         out = np.empty(boards.cells.shape)
         for rows, search in self._searches(boards):
             out[rows] = search.probabilities()
         return out
 
-    def values(self, boards: Boards) -> Reals:
+    def values(self, boards: Boards) -> Float64Array:
         """Return float64[B] from the mover's view: the values of the selected moves."""
         out = np.empty(len(boards.mover))
         for rows, search in self._searches(boards):
             out[rows] = search.values
         return out
 
-    def action_values(self, boards: Boards) -> Reals:
+    def action_values(self, boards: Boards) -> Float64Array:
         """Return action values float64[B, cells] from the mover's view, NaN where illegal or not visited."""
         out = np.empty(boards.cells.shape)
         for rows, search in self._searches(boards):

@@ -9,19 +9,20 @@ import numpy as np
 
 from learners.alpha_zero.learner import AlphaZero, overflowing
 from learners.alpha_zero.optimizer import Updater
-from learners.alpha_zero.self_play import Lessons, play_block
+from learners.alpha_zero.self_play import TrainingExamples, play_block
 from learners.base import Arrays
 from learners.tabular import checked
-from learners.training import Progress, Stepwise, check_counts
-from ttt_envs.parallel import Cluster, Jobs, connect, do_blocks, in_order
+from learners.training import Progress, ResumableTraining, check_counts
+from ttt_envs.parallel import Cluster, Jobs, connect, map_blocks, results_in_order
 from ttt_envs.symmetry import symmetries
 
 BLOCK = 64
 """Number of games that a process plays at a time, if there are several processes; results do not depend on it."""
 
 
-class SelfPlay(Stepwise):
-    """An AlphaZero training, see :class:`~learners.training.Stepwise`; a step is a batch of games and its updates.
+class SelfPlay(ResumableTraining):
+    """An AlphaZero training, see :class:`~learners.training.ResumableTraining`; a step is a batch of games and its
+    updates.
 
     All random numbers of a step depend only on the seed and the numbers of its games.
 
@@ -48,7 +49,7 @@ class SelfPlay(Stepwise):
             self._workers = Cluster(cluster)
             connect(self._workers)  # once, not in every step
         self._updater = Updater(learner.config, learner.game, learner.weights)
-        self._memory = _Memory(learner.game.cells, learner.config.replay_size_of(learner.game))
+        self._memory = _ReplayBuffer(learner.game.cells, learner.config.buffer_size_of(learner.game))
         self._permutations = symmetries(learner.game, learner.config.symmetries)
         self._losses = (0.0, 0.0)
 
@@ -73,10 +74,12 @@ class SelfPlay(Stepwise):
         together = count if self._workers == 1 else BLOCK
         stop = begun + count
         blocks = ((range(first, min(first + together, stop)),) for first in range(begun, stop, together))
-        lessons = Lessons.of(list(in_order(do_blocks(play, blocks, self._workers if count > BLOCK else 1))))
+        lessons = TrainingExamples.of(
+            list(results_in_order(map_blocks(play, blocks, self._workers if count > BLOCK else 1)))
+        )
         self._memory.add(lessons)
         rng = np.random.default_rng(np.random.SeedSequence(self._seed, spawn_key=(3, begun)))
-        drawn = self._memory.draw(config.updates, config.replay_batch, self._permutations, rng)
+        drawn = self._memory.draw(config.updates, config.batch_size, self._permutations, rng)
         self._losses = self._updater.update(drawn)
         learner.weights = self._updater.weights()
         if overflowing(learner.weights):
@@ -115,26 +118,28 @@ class SelfPlay(Stepwise):
         self.done, self.marked, self._losses = Progress(*done), marked, (float(losses[0]), float(losses[1]))
 
 
-class _Memory:
+class _ReplayBuffer:
     """Replay buffer of the last ``size`` positions; batches are drawn with replacement."""
 
     def __init__(self, cells: int, size: int) -> None:
         self._size = size
         nothing = np.zeros((0, cells), np.int8), np.zeros((0, cells), np.float32), np.zeros(0, np.float32)
-        self.lessons = Lessons(*nothing, np.zeros(0))
+        self.lessons = TrainingExamples(*nothing, np.zeros(0))
 
-    def add(self, lessons: Lessons) -> None:
+    def add(self, lessons: TrainingExamples) -> None:
         """Add positions and drop the oldest."""
-        seen, policy, value, results = Lessons.of([self.lessons, lessons])
+        seen, policy, value, results = TrainingExamples.of([self.lessons, lessons])
         latest = slice(-self._size, None)
-        self.lessons = Lessons(seen[latest], policy[latest], value[latest], results[:0])
+        self.lessons = TrainingExamples(seen[latest], policy[latest], value[latest], results[:0])
 
-    def draw(self, updates: int, count: int, permutations: np.ndarray[Any, Any], rng: np.random.Generator) -> Lessons:
+    def draw(
+        self, updates: int, count: int, permutations: np.ndarray[Any, Any], rng: np.random.Generator
+    ) -> TrainingExamples:
         """Draw batches [updates, count], each position under a random symmetry."""
         seen, policy, value, _ = self.lessons
         rows = rng.integers(0, len(value), (updates, count))
         images = permutations[rng.integers(0, len(permutations), (updates, count))]
-        return Lessons(
+        return TrainingExamples(
             np.take_along_axis(seen[rows], images, axis=2),
             np.take_along_axis(policy[rows], images, axis=2),
             value[rows],
@@ -160,4 +165,4 @@ class _Memory:
         fits = count <= self._size and ((seen >= 0) & (seen <= 2)).all()
         if not (fits and ((policy >= 0) & (policy <= 1)).all() and (np.abs(value) <= 1).all()):
             raise ValueError(f"what {owner} remembers is damaged: train anew")
-        self.lessons = Lessons(seen, policy, value, np.zeros(0))
+        self.lessons = TrainingExamples(seen, policy, value, np.zeros(0))

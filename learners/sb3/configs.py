@@ -14,10 +14,10 @@ import numpy as np
 
 from learners.base import Arrays
 from learners.checkpoint import MODEL, load_weights, save_arrays
-from learners.config import Fitter, check_kinds, check_limits
+from learners.config import FitLearnerConfig, check_kinds, check_limits
 from learners.dense import Activation
 from learners.sb3.games import games_of, signed_replay, signed_rollout
-from learners.sb3.libraries import check_packages, randomness_kept
+from learners.sb3.libraries import check_packages, preserve_random_state
 from learners.sb3.net import LinearLayer, SB3Net, SB3QNet, tower
 from learners.training import Progress, Task, check_counts, marks_of
 from ttt_envs.lockstep import SELF, IllegalAction, Symmetry
@@ -25,11 +25,11 @@ from ttt_envs.policy import Policy
 from ttt_envs.rules import Game
 
 SAVE_EVERY = 10.0  # seconds between two writings of MODEL while learning, at lines of the log
-LARGEST_LAYER, MOST_LAYERS = 8192, 4
+MAX_LAYER_SIZE, MAX_LAYERS = 8192, 4
 
 
 @dataclass(frozen=True)
-class _Settings(Fitter):
+class _Settings(FitLearnerConfig):
     """Settings that the three learners share."""
 
     name: ClassVar[str]
@@ -59,11 +59,11 @@ class _Settings(Fitter):
     def _limits(self) -> dict[str, tuple[bool, str]]:
         """Return, by name, whether a setting's value is admissible, and the admissible values."""
         layers = self.hidden if isinstance(self.hidden, tuple) else ()
-        sizes = all(type(units) is int and 1 <= units <= LARGEST_LAYER for units in layers)
+        sizes = all(type(units) is int and 1 <= units <= MAX_LAYER_SIZE for units in layers)
         return {
             "learning_rate": (0 < self.learning_rate <= 1, "above 0 and at most 1"),
             "gamma": (0 <= self.gamma <= 1, "0 to 1"),
-            "hidden": (sizes and 1 <= len(layers) <= MOST_LAYERS, f"1 to {MOST_LAYERS} of 1 to {LARGEST_LAYER} units"),
+            "hidden": (sizes and 1 <= len(layers) <= MAX_LAYERS, f"1 to {MAX_LAYERS} of 1 to {MAX_LAYER_SIZE} units"),
             "symmetry": (self.symmetry in ("none", "random"), "none or random"),
             "threads": (self.threads >= 1, "1 or more"),
         }
@@ -104,7 +104,7 @@ class _Settings(Fitter):
             raise ValueError(f"every={task.every} is no number of games: choose 1 or more")
         check_packages(self.name, *self.packages)
         (task.run / MODEL).unlink(missing_ok=True)  # of an earlier run
-        with randomness_kept(self.threads):
+        with preserve_random_state(self.threads):
             return self._fit(task)
 
     def _fit(self, task: Task) -> Progress:
@@ -141,7 +141,7 @@ class _Settings(Fitter):
             nonlocal due
             due = following(done.games)
             measured = _numbers(model.logger) | {"wins": done.wins, "draws": done.draws, "losses": done.losses}
-            with randomness_kept():
+            with preserve_random_state():
                 for callback in task.callbacks:
                     measured |= callback(done.games, self._net(task.game, arrays()))
             task.log(done.games, measured)
@@ -206,7 +206,7 @@ class DQNConfig(_Settings):
     """capacity of the replay buffer in positions"""
     learning_starts: int = 5_000
     """number of positions played at random before learning starts"""
-    target_every: int = 2_000
+    target_update_interval: int = 2_000
     """number of positions played between copies of the net to the target net"""
     epsilon: float = 1.0
     """initial probability of a random move, 0 to 1"""
@@ -225,7 +225,7 @@ class DQNConfig(_Settings):
             "minibatch_size": (self.minibatch_size >= 1, "1 or more"),
             "buffer_size": (self.buffer_size >= 1, "1 or more"),
             "learning_starts": (self.learning_starts >= 1, "1 or more"),
-            "target_every": (self.target_every >= 1, "1 or more"),
+            "target_update_interval": (self.target_update_interval >= 1, "1 or more"),
             "epsilon": (0 <= self.epsilon <= 1, "0 to 1"),
             "epsilon_end": (0 <= self.epsilon_end <= 1, "0 to 1"),
             "epsilon_part": (0 <= self.epsilon_part <= 1, "0 to 1"),
@@ -250,7 +250,7 @@ class DQNConfig(_Settings):
             batch_size=self.minibatch_size,
             train_freq=steps,
             gradient_steps=max(1, round(steps * count / self.positions_per_update)),
-            target_update_interval=max(self.target_every, count),
+            target_update_interval=max(self.target_update_interval, count),
             replay_buffer_class=signed_replay(games) if both else None,
         )
 

@@ -10,11 +10,11 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from learners.silence import avoid_triton_crash, without_chatter
+from learners.silence import avoid_triton_crash, silence_native_output
 
 
 @contextmanager
-def randomness_kept(threads: int | None = None) -> Iterator[None]:
+def preserve_random_state(threads: int | None = None) -> Iterator[None]:
     """Restore the process's random generators, which Stable-Baselines3 uses, and torch's thread count on exit."""
     import torch
 
@@ -42,5 +42,5 @@ def check_packages(wanted: str, *packages: str) -> None:
             raise ValueError(
                 f"{wanted} needs {package}, which is not installed: pip install stable-baselines3 sb3-contrib"
             )
-        with without_chatter():  # Stable-Baselines3 imports TensorFlow if it is installed
+        with silence_native_output():  # Stable-Baselines3 imports TensorFlow if it is installed
             importlib.import_module(package)

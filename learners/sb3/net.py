@@ -10,17 +10,17 @@ import numpy as np
 from learners.base import Arrays
 from learners.dense import Activation, Dense, forward
 from ttt_envs.boards import Boards
-from ttt_envs.jit import Cells, Flags, Reals
+from ttt_envs.jit import BoolArray, Float64Array, Int8Array
 from ttt_envs.rules import Game
 
 
-def flat(boards: Boards) -> Cells:
+def flat(boards: Boards) -> Int8Array:
     """Return int8[B, 2 * cells]: the observation of ``observation="flat"``, own stones first."""
     seen = boards.own_first()
     return np.concatenate((seen == 1, seen == 2), axis=1).astype(np.int8)
 
 
-def choose(scores: Reals, legal: Flags, stochastic: bool) -> Reals:
+def choose(scores: Float64Array, legal: BoolArray, stochastic: bool) -> Float64Array:
     """Return the probabilities float64[B, cells] of legal moves.
 
     Args:
@@ -69,11 +69,11 @@ class SB3Net:
             for layer in layers
         ]
 
-    def scores(self, boards: Boards) -> Reals:
+    def scores(self, boards: Boards) -> Float64Array:
         """Return the last layer's outputs float64[B, cells], illegal actions included."""
         return forward(flat(boards), self._layers)
 
-    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, cells]: equal shares for the legal moves of highest score, or the masked distribution."""
         return choose(self.scores(boards), boards.legal(self.game), self.stochastic)
 
@@ -81,11 +81,11 @@ class SB3Net:
 class SB3QNet(SB3Net):
     """A net whose scores are action values."""
 
-    def action_values(self, boards: Boards) -> Reals:
+    def action_values(self, boards: Boards) -> Float64Array:
         """Return action values float64[B, cells] from the mover's view, NaN where illegal."""
         return np.where(boards.legal(self.game), self.scores(boards), np.nan)
 
-    def values(self, boards: Boards) -> Reals:
+    def values(self, boards: Boards) -> Float64Array:
         """Return float64[B]: the value of the best legal move from the mover's view."""
         return np.asarray(np.where(boards.legal(self.game), self.scores(boards), -np.inf).max(axis=1))
 

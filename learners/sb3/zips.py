@@ -11,10 +11,10 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from gymnasium import spaces
 
-from learners.sb3.libraries import check_packages, randomness_kept
+from learners.sb3.libraries import check_packages, preserve_random_state
 from ttt_envs.adapters import as_policy
 from ttt_envs.boards import Boards
-from ttt_envs.jit import Reals
+from ttt_envs.jit import Float64Array
 from ttt_envs.policy import Policy
 from ttt_envs.rules import Game
 from ttt_envs.specs import TRUST, Named, trusted
@@ -64,7 +64,7 @@ class ZipPolicy(Named):
             )
         object.__setattr__(self, "model", as_policy(_load_model(self.path, self.algorithm, self.game), self.game))
 
-    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, cells]: equal shares for the legal moves of highest score."""
         return self.model.probabilities(boards)
 
@@ -80,7 +80,7 @@ def _load_model(path: str, algorithm: Algorithm, game: Game) -> Any:
     kind = getattr(importlib.import_module(package), name)
     # do not reseed the process's generators, and allocate no replay buffer of a million positions
     room = {"buffer_size": 1} if algorithm == "dqn" else {}
-    with randomness_kept():
+    with preserve_random_state():
         try:
             with open(path, "rb") as file:
                 model = kind.load(file, device="cpu", seed=None, **room)

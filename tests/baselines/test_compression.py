@@ -34,7 +34,7 @@ from baselines.compression import (
 from baselines.tables import Softmax, Table, optimal_values, random_play_values
 from evaluation.exact import match_outcome, outcome
 from ttt_envs import Boards, Game, make_policy
-from ttt_envs.boards import cells_of
+from ttt_envs.boards import from_keys
 from ttt_envs.policy import Values
 from ttt_envs.specs import POLICIES
 from ttt_envs.symmetry import symmetries
@@ -212,7 +212,7 @@ def test_what_is_read_from_the_factors_is_the_table_they_make(method, data):
     assert compressed.relative_error == pytest.approx(error(compressed, values), rel=1e-9, abs=1e-12)
     assert compressed.stored_numbers == compressed.halves * stored_numbers(method, grouping, rank)
     assert compressed.compression_ratio == pytest.approx(compressed.stored_numbers / values.size, rel=1e-15)
-    cells = cells_of(np.arange(3**game.cells, dtype=np.uint64), game)
+    cells = from_keys(np.arange(3**game.cells, dtype=np.uint64), game)
     for half, entries in enumerate(table.reshape(compressed.halves, 3**game.cells, -1)):
         for action, column in enumerate(entries.T):
             actions = np.full(len(cells), action)
@@ -247,7 +247,7 @@ def test_the_names_of_the_cells_do_not_matter(method):
     game, rng = Game(2, 3, 2, 0.25), np.random.default_rng(5)
     values, grouping = table_of_noise(game), grouping_of(game, method)
     names = rng.permutation(6)  # cell c becomes cell names[c]
-    cells = cells_of(np.arange(3**6, dtype=np.uint64), game)
+    cells = from_keys(np.arange(3**6, dtype=np.uint64), game)
     renamed = np.empty_like(values)
     renamed[:, cells.astype(np.int64) @ 3**names] = values
     other = Grouping(game, tuple(tuple(int(names[cell]) for cell in group) for group in grouping.groups))
@@ -357,7 +357,7 @@ def test_a_board_of_16_cells_is_compressed(spec):
     compressed = policy.evaluation
     assert compressed.relative_error == pytest.approx(error(compressed, values), rel=1e-6)
     keys = np.random.default_rng(0).integers(0, 3**16, 10_000)
-    read = compressed.read(cells_of(keys.astype(np.uint64), game))
+    read = compressed.read(from_keys(keys.astype(np.uint64), game))
     assert_allclose(read, compressed.table()[keys], rtol=0, atol=1e-9)
     boards = plain.positions_of_random_play(game, 200)
     rebuilt = Softmax(Table(game, compressed.table()))

@@ -9,14 +9,14 @@ import plain
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from baselines.endgame import Endgame, build, check, estimate, in_words, open_folder, open_table
+from baselines.endgame import Endgame, build, check, describe_check, estimate, open_folder, open_table
 from baselines.expectiminimax import Expectiminimax
 from baselines.mcts import MCTS
 from baselines.solver import solve
 from evaluation.code_fingerprint import identity_of
 from ttt_envs import Boards, Game, from_text, make_policy
-from ttt_envs.boards import cells_of, to_text
-from ttt_envs.files import held
+from ttt_envs.boards import from_keys, to_text
+from ttt_envs.files import locked
 
 SKIPS = [0.0, 0.1, 0.25]
 SMALL = Game(2, 3, 3, 0.25)
@@ -38,7 +38,7 @@ def folder_of(tmp_path_factory):
 
 def positions_from(game, stones):
     """Every position with so many stones or more, with either mover; without skips those of alternate play."""
-    cells = cells_of(np.arange(3**game.cells, dtype=np.uint64), game)
+    cells = from_keys(np.arange(3**game.cells, dtype=np.uint64), game)
     cells = cells[np.count_nonzero(cells, axis=1) >= stones]
     boards = Boards(np.concatenate([cells, cells]), np.repeat(np.array([0, 1], np.int8), len(cells)))
     if game.skip_chance == 0:
@@ -131,7 +131,7 @@ def test_a_kill_at_any_instant_and_a_resume_end_with_the_same_bytes(tmp_path, fr
 
 def test_two_builds_at_once_do_no_harm(tmp_path):
     tmp_path.joinpath("one").mkdir()
-    with held(tmp_path / "one"), pytest.raises(ValueError, match="another process is writing"):
+    with locked(tmp_path / "one"), pytest.raises(ValueError, match="another process is writing"):
         build(SMALL, tmp_path / "one", stones=3)
 
 
@@ -189,7 +189,7 @@ def test_a_wrong_entry_is_found_wherever_it_stands(tmp_path, skip_chance):
         assert found.wrong == (6, entry)
         picked = check(tmp_path, 6, 0, 0, np.array([entry]))
         assert picked.wrong == (6, entry)
-        position = from_text(in_words(open_folder(tmp_path), 6, entry), game)
+        position = from_text(describe_check(open_folder(tmp_path), 6, entry), game)
         assert np.count_nonzero(position.cells) == 6
         path.write_bytes(content)
     check.__globals__["_layers_to_check"].cache_clear()
@@ -199,7 +199,7 @@ def test_an_entry_in_words_is_where_its_value_is_found(folder_of):
     game = Game(2, 5, 3, 0.1)
     found, table = open_folder(folder_of(game, 4)), open_table(game, folder_of(game, 4))
     for entry in range(0, table.layers.size(6), 97):
-        text = in_words(found, 6, entry)
+        text = describe_check(found, 6, entry)
         if table.layer(6)[entry] > -1:  # else the other player may have a line, and the game is over
             value = table.values(Boards.of([from_text(text, game)]))[0]
             assert value == table.layer(6)[entry], text
@@ -288,7 +288,7 @@ def test_a_tree_search_knows_what_is_in_the_database(folder_of, skip_chance):
     expected = solve(game).action_values(boards)
     search = policy.search(boards, np.arange(40, dtype=np.uint64))
     search.run(20)  # more than there are moves
-    settled = search.settled
+    settled = search.solved
     assert (settled.any(axis=1)).all()
     assert_allclose(search.action_values[settled], expected[settled], rtol=0, atol=1e-6)
     best = (search.probabilities() > 0).argmax(axis=1)

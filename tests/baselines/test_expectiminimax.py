@@ -11,10 +11,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from baselines.expectiminimax import Expectiminimax, Search, leaf_search
 from baselines.expectiminimax.leaf_search import SearchByLeaves
-from baselines.expectiminimax.order import tried
-from baselines.expectiminimax.search import SMALLEST_TABLE
+from baselines.expectiminimax.order import write_moves
+from baselines.expectiminimax.search import MIN_TABLE_ENTRIES
 from baselines.expectiminimax.transpositions import bytes_of
-from baselines.solver import TIE, solve
+from baselines.solver import VALUE_TOLERANCE, solve
 from evaluation.exact import exploitability, regret
 from evaluation.match import play_pairs
 from ttt_envs import Boards, Game, Position, act, from_text, make_policy
@@ -23,7 +23,7 @@ from ttt_envs.symmetry import symmetries
 
 NAME = "baselines.expectiminimax."
 HEURISTICS = ("count", "consecutive", "all-diagonals")
-SMALLEST = bytes_of(SMALLEST_TABLE, 1)
+SMALLEST = bytes_of(MIN_TABLE_ENTRIES, 1)
 """memory of a table that cannot grow"""
 SEARCHES = [
     {"pruning": "none"},
@@ -216,7 +216,7 @@ def test_a_search_for_the_best_moves_finds_all_of_them_and_no_other(game, count,
     for settings in SEARCHES:
         found = searched(game, boards, depth, every_move=False, **settings)
         assert_allclose(np.nanmax(found, axis=1, keepdims=True), best, rtol=0, atol=1e-12)
-        assert_array_equal(found >= best - TIE, values >= best - TIE)
+        assert_array_equal(found >= best - VALUE_TOLERANCE, values >= best - VALUE_TOLERANCE)
         assert_array_equal(np.isnan(found), boards.cells != 0)
         assert (found[boards.cells == 0] >= values[boards.cells == 0] - 1e-12).all()
 
@@ -288,7 +288,7 @@ def test_moves_of_equal_value_have_equal_shares():
     for row in range(100):
         analysis = policy.analyse(boards.position(row))
         to_mover = analysis.move_values * (1 - 2 * int(boards.mover[row]))
-        best = to_mover >= np.nanmax(to_mover) - TIE
+        best = to_mover >= np.nanmax(to_mover) - VALUE_TOLERANCE
         assert_array_equal(shares[row], best / best.sum())
 
 
@@ -471,7 +471,7 @@ def test_moves_are_drawn_with_equal_probability():
     for width in (1, 2, 4):
         times = np.zeros(7)
         for luck in range(5000):
-            count = tried(width, np.uint64(luck), cells, 0, moves, Game(1, 7, 3).parameters)
+            count = write_moves(width, np.uint64(luck), cells, 0, moves, Game(1, 7, 3).parameters)
             assert count == width == len(set(moves[0, :count]))
             times[moves[0, :count]] += 1
         assert (times[cells != 0] == 0).all()

@@ -24,9 +24,9 @@ from numpy.testing import assert_array_equal
 
 from baselines.gomocup import Gomocup, parse_cell
 from baselines.gomocup.engine import Engine
-from baselines.gomocup.program import LONGEST, Program, TooLate
+from baselines.gomocup.program import MAX_LINE_LENGTH, EngineTimeoutError, Program
 from baselines.timed import Clock
-from evaluation.games import read_either, read_games
+from evaluation.games import read_any_format, read_games
 from evaluation.match import play_blocks, play_pairs
 from evaluation.timed_match import play_timed_pairs
 from ttt_apps import evaluate
@@ -269,7 +269,7 @@ def test_clocks_of_a_match_take_the_place_of_its_own(engine, told):
         "def start(line): return 'MESSAGE welcome\\nok'",
         "say('MESSAGE hello')",
         "sys.stderr.write('warning\\n' * 30_000); sys.stderr.flush()",
-        f"def answer(line): return 'MESSAGE ' + 'x' * {3 * LONGEST} + '\\n' + first_free()",
+        f"def answer(line): return 'MESSAGE ' + 'x' * {3 * MAX_LINE_LENGTH} + '\\n' + first_free()",
     ],
     ids=range(9),
 )
@@ -362,7 +362,7 @@ def test_who_talks_unasked_is_not_listened_to_without_a_bound():
 
 def test_who_does_not_listen_is_told():
     deaf = Program([sys.executable, "-Sc", "import time; time.sleep(60)"])
-    with pytest.raises(TooLate):
+    with pytest.raises(EngineTimeoutError):
         deaf.send(["x" * 1000] * 1000)
     deaf.close()
 
@@ -612,7 +612,9 @@ def test_a_fault_loses_a_game_and_the_match_goes_on(engine, fault):
     assert forfeits.first in {played.forfeit for played in logged}
     assert score.to_dict()["forfeits"] == {"a": forfeits.a, "b": 0, "first": forfeits.first}
     assert "forfeits" not in whole.to_dict()
-    assert forfeits.told("one", "two").startswith(f"games were given up, and so lost: {forfeits.a} by one. The first: ")
+    assert forfeits.describe("one", "two").startswith(
+        f"games were given up, and so lost: {forfeits.a} by one. The first: "
+    )
 
 
 def test_forfeits_depend_on_the_seed_and_not_on_blocks_or_workers(engine):
@@ -649,7 +651,7 @@ def test_forfeits_are_noted_kept_and_counted(engine, tmp_path, capsys):
     noted = f"note: games were given up, and so lost: {forfeits['a']} by {spec}. The first: {forfeits['first']}"
     assert " ".join(said.err.split()).endswith(" ".join(noted.split()))
     evaluate.main(["games", str(log), f"--out={tmp_path / 'games.txt'}"])
-    assert list(read_either(tmp_path / "games.txt")) == list(read_games(log))
+    assert list(read_any_format(tmp_path / "games.txt")) == list(read_games(log))
     assert sum(played.forfeit is not None for played in read_games(log)) == forfeits["a"]
     capsys.readouterr()
     for command in (["tournament"], ["sprt", "--clock=60"]):

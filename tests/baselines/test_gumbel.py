@@ -15,10 +15,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from baselines.endgame import Endgame, build
 from baselines.mcts import MCTS, GumbelSearch, MCTSSearch
-from baselines.mcts.gumbel import halving
+from baselines.mcts.gumbel import considered_visits_table
 from baselines.solver import solve
 from ttt_envs import Boards, Game, from_text, make_policy
-from ttt_envs.policy import Judge
+from ttt_envs.policy import Evaluator
 
 SKIPS = [0.0, 0.1, 0.25, 0.5]
 BOARDS = [(3, 3, 3), (2, 3, 2), (4, 4, 3)]
@@ -33,8 +33,10 @@ class Thinking:
         return type(self).__name__.lower()
 
     def judge(self, boards):
-        said = [self.of(cells.tobytes(), int(mover)) for cells, mover in zip(*boards, strict=True)]
-        return np.array([logits for logits, _ in said], np.float32), np.array([value for _, value in said])
+        prior_logits = [self.of(cells.tobytes(), int(mover)) for cells, mover in zip(*boards, strict=True)]
+        return np.array([logits for logits, _ in prior_logits], np.float32), np.array(
+            [value for _, value in prior_logits]
+        )
 
     def values(self, boards):
         return self.judge(boards)[1]
@@ -87,7 +89,7 @@ def noise_for(boards, seed=0):
 
 def test_what_these_tests_are_guided_by_are_judges():
     for judge in (Noise(), Nothing(), Perfect(Game()), RandomPlay(Game())):
-        assert isinstance(judge, Judge)
+        assert isinstance(judge, Evaluator)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -109,11 +111,18 @@ class PlainGuided:
 
     def __init__(self, game, position, judge, **settings):
         self.game, self.judge = game, judge
-        self.settings = {"c": 1.4, "noise": None, "considered": 16, "visit_scale": 50.0, "value_scale": 0.1, **settings}
+        self.settings = {
+            "c": 1.4,
+            "noise": None,
+            "max_num_considered_actions": 16,
+            "maxvisit_init": 50.0,
+            "value_scale": 0.1,
+            **settings,
+        }
         self.lines = [set(line) for line in plain.all_lines(game)]
         self.cells, self.mover = {(): position.cells.tolist()}, {(): position.mover}
         self.visits, self.known = {}, {}
-        self.prior, self.thought, self.tried = {}, {}, {}
+        self.prior, self.mixed_value, self.tried = {}, {}, {}
         self.root = ()
         self.look(())
 
@@ -140,7 +149,7 @@ class PlainGuided:
             logits, values = self.judge.judge(Boards(np.array([cells], np.int8), np.array([mover], np.int8)))
             sensible = wins or (blocks if self.game.skip_chance == 0 else []) or np.flatnonzero(np.array(cells) == 0)
             self.prior[node] = softmax({int(cell): float(logits[0, cell]) for cell in sensible})
-            self.thought[node], self.tried[node] = float(values[0]), []
+            self.mixed_value[node], self.tried[node] = float(values[0]), []
 
     def turns(self, node, cell):
         """The positions after a move: the other player's turn, and, where it may be skipped, the mover's own."""
@@ -158,7 +167,7 @@ class PlainGuided:
         if node in self.known:
             return self.known[node]
         times = {cell: self.times(node, cell) for cell in self.tried[node]}
-        total = self.thought[node] + sum(n * self.worth(node, cell) for cell, n in times.items())
+        total = self.mixed_value[node] + sum(n * self.worth(node, cell) for cell, n in times.items())
         return total / (1 + sum(times.values()))
 
     def worth(self, node, cell):
@@ -170,27 +179,27 @@ class PlainGuided:
     def completed(self, node):
         """{cell: value}, of moves never made what is thought of the position and of its other moves."""
         tried, prior = self.tried[node], self.prior[node]
-        thought = self.thought[node]
+        mixed_value = self.mixed_value[node]
         if tried:
             total = sum(self.times(node, cell) for cell in tried)
             mean = sum(prior[cell] * self.worth(node, cell) for cell in tried) / sum(prior[cell] for cell in tried)
-            thought = (thought + total * mean) / (1 + total)
-        return {cell: self.worth(node, cell) if cell in tried else thought for cell in prior}
+            mixed_value = (mixed_value + total * mean) / (1 + total)
+        return {cell: self.worth(node, cell) if cell in tried else mixed_value for cell in prior}
 
     def improved(self, node):
         values = self.completed(node)
         most = max((self.times(node, cell) for cell in self.tried[node]), default=0)
-        scale = (self.settings["visit_scale"] + most) * self.settings["value_scale"]
+        scale = (self.settings["maxvisit_init"] + most) * self.settings["value_scale"]
         return {cell: math.log(p) + scale * values[cell] for cell, p in self.prior[node].items()}
 
-    def choose(self, node, wanted):
+    def choose(self, node, considered_visit):
         times = {cell: self.times(node, cell) for cell in self.prior[node]}
         total = sum(times.values())
         if self.settings["noise"] is None:
             values, width = self.completed(node), self.settings["c"] * math.sqrt(1 + total)
             scores = {cell: values[cell] + width * p / (1 + times[cell]) for cell, p in self.prior[node].items()}
         elif node == self.root:
-            scores = {c: s for c, s in self.noisy().items() if times[c] == wanted}
+            scores = {c: s for c, s in self.noisy().items() if times[c] == considered_visit}
         else:
             policy = softmax(self.improved(node))
             scores = {cell: policy[cell] - times[cell] / (1 + total) for cell in policy}
@@ -200,15 +209,17 @@ class PlainGuided:
         """The moves of the root that are considered, by noise and improved logits."""
         noise = self.settings["noise"]
         likely = {cell: noise[cell] + math.log(p) for cell, p in self.prior[self.root].items()}
-        considered = sorted(likely, key=likely.get, reverse=True)[: self.settings["considered"]]
-        return {c: noise[c] + score for c, score in self.improved(self.root).items() if c in considered}
+        max_num_considered_actions = sorted(likely, key=likely.get, reverse=True)[
+            : self.settings["max_num_considered_actions"]
+        ]
+        return {c: noise[c] + score for c, score in self.improved(self.root).items() if c in max_num_considered_actions}
 
-    def simulate(self, wanted=0):
+    def simulate(self, considered_visit=0):
         node, path = self.root, []
         if node in self.known:
             return
         while node not in self.known:
-            cell = self.choose(node, wanted)
+            cell = self.choose(node, considered_visit)
             path.append((node, cell))
             turns = self.turns(node, cell)
             if cell not in self.tried[node]:
@@ -243,11 +254,11 @@ class PlainGuided:
             else:
                 self.look(turn)
 
-    def settled(self, node):
+    def solved(self, node):
         return [cell for cell in self.tried[node] if all(turn in self.known for turn in self.turns(node, cell))]
 
     def settle(self, node):
-        values = {cell: self.worth(node, cell) for cell in self.settled(node)}
+        values = {cell: self.worth(node, cell) for cell in self.solved(node)}
         if max(values.values()) == 1 or len(values) == len(self.prior[node]):
             self.known[node] = max(values.values())
 
@@ -272,7 +283,7 @@ def compare(search, row, other):
     assert {int(c): int(search.visits[row, c]) for c in np.flatnonzero(search.visits[row])} == times
     cells = sorted(times)
     assert_allclose(search.action_values[row, cells], [other.worth(root, cell) for cell in cells], atol=1e-6)
-    assert_array_equal(np.flatnonzero(search.settled[row]), sorted(other.settled(root)))
+    assert_array_equal(np.flatnonzero(search.solved[row]), sorted(other.solved(root)))
     assert_allclose(search.root_values[row], other.value(root), atol=1e-6)
 
 
@@ -298,16 +309,21 @@ def test_puct_agrees_with_a_search_on_dictionaries(shape, skip, seed, c):
     st.sampled_from([1, 5, 16, 50]),
     st.sampled_from([(50.0, 0.1), (50.0, 0.5), (0.0, 1.0)]),
 )
-def test_the_gumbel_rule_agrees_with_a_search_on_dictionaries(shape, skip, seed, considered, simulations, scales):
+def test_the_gumbel_rule_agrees_with_a_search_on_dictionaries(
+    shape, skip, seed, max_num_considered_actions, simulations, scales
+):
     game = Game(*shape, skip)
     boards, judge = plain.positions_of_random_play(game, 2, seed), Noise()
     noise = noise_for(boards, seed)
-    named = dict(zip(("visit_scale", "value_scale"), scales, strict=True), considered=considered)
+    named = dict(
+        zip(("maxvisit_init", "value_scale"), scales, strict=True),
+        max_num_considered_actions=max_num_considered_actions,
+    )
     search = GumbelSearch(game, boards, judge, simulations=simulations, noise=noise, **named)
     for row in range(2):
         other = PlainGuided(game, boards.position(row), judge, noise=noise[row], **named)
-        for wanted in considered_visits(min(considered, len(other.prior[()])), simulations):
-            other.simulate(wanted)
+        for considered_visit in considered_visits(min(max_num_considered_actions, len(other.prior[()])), simulations):
+            other.simulate(considered_visit)
         compare(search, row, other)
         improved = softmax(other.improved(()))
         cells = sorted(improved)
@@ -316,7 +332,7 @@ def test_the_gumbel_rule_agrees_with_a_search_on_dictionaries(shape, skip, seed,
         values = other.completed(())
         worth = other.known.get((), sum(improved[cell] * values[cell] for cell in cells))
         assert_allclose(search.worth[row], worth, atol=1e-5)
-        times, certain = {cell: other.times((), cell) for cell in cells}, other.settled(())
+        times, certain = {cell: other.times((), cell) for cell in cells}, other.solved(())
         last = {c for c in other.noisy() if times[c] == max(times.values())} | set(certain)
         last -= {cell for cell in certain if values[cell] < max(values[c] for c in certain)}
         scores = {cell: score for cell, score in other.noisy().items() if cell in last}
@@ -361,7 +377,7 @@ def branch_of(other, game, judge, node):
     """The part of a search below a node, as a search of its own."""
     position = Boards(np.array([other.cells[node]], np.int8), np.array([other.mover[node]], np.int8)).position(0)
     branch = PlainGuided(game, position, judge)
-    for name in ("cells", "mover", "visits", "known", "prior", "thought"):
+    for name in ("cells", "mover", "visits", "known", "prior", "mixed_value"):
         held = getattr(other, name)
         setattr(branch, name, {way[len(node) :]: x for way, x in held.items() if way[: len(node)] == node})
     branch.tried = {way[len(node) :]: [*x] for way, x in other.tried.items() if way[: len(node)] == node}
@@ -457,7 +473,7 @@ def test_wins_in_one_are_seen_whatever_the_judge_thinks(game, skip):
                 met += 1
             if wins:
                 assert search.values[row] == search.worth[row] == other.root_values[row] == 1
-                assert search.settled[row].sum() == 1
+                assert search.solved[row].sum() == 1
         assert met > 20
 
 
@@ -466,10 +482,10 @@ def test_where_no_turn_is_skipped_two_stones_that_win_are_seen_before_they_are_m
     game = Game(4, 4, 3)
     boards = Boards.of([from_text("..../.xx./..../o..o o")])
     search = puct(game, boards, Nothing(), 1)  # of two cells that stop a line the other is left
-    assert search.settled.sum() == 1
-    assert search.action_values[0, search.settled[0]] == [-1]
+    assert search.solved.sum() == 1
+    assert search.action_values[0, search.solved[0]] == [-1]
     chance = Game(4, 4, 3, 0.25)
-    assert not puct(chance, boards, Nothing(), 1).settled.any()
+    assert not puct(chance, boards, Nothing(), 1).solved.any()
 
 
 @pytest.mark.parametrize("skip", SKIPS)
@@ -478,8 +494,8 @@ def test_what_is_certain_is_exact_and_passed_on(skip):
     boards = plain.positions_of_random_play(game, 150, seed=2)
     exact = solve(game).action_values(boards)
     search = puct(game, boards, Noise(), 600)
-    assert search.settled.sum() > 60
-    assert_allclose(search.action_values[search.settled], exact[search.settled], atol=1e-12)
+    assert search.solved.sum() > 60
+    assert_allclose(search.action_values[search.solved], exact[search.solved], atol=1e-12)
     known = search.visits.sum(axis=1) < 600  # no more simulations where everything is certain
     assert known.sum() > 30
     assert_allclose(search.root_values[known], np.nanmax(exact, axis=1)[known], atol=1e-12)
@@ -504,8 +520,8 @@ def test_a_database_takes_the_judge_s_place(skip, tmp_path):
     exact = solve(game).action_values(boards)
     near = np.flatnonzero(stones == 4)
     assert len(near) > 3
-    assert search.settled[near].sum() > 3
-    assert_allclose(search.action_values[search.settled], exact[search.settled], atol=1e-6)
+    assert search.solved[near].sum() > 3
+    assert_allclose(search.action_values[search.solved], exact[search.solved], atol=1e-6)
     assert_allclose(search.root_values[near], np.nanmax(exact[near], axis=1), atol=1e-6)
 
 
@@ -514,13 +530,13 @@ def test_a_database_takes_the_judge_s_place(skip, tmp_path):
 
 
 @given(st.integers(2, 40), st.integers(1, 200))
-def test_by_halving_every_simulation_is_of_a_move_that_was_made_so_often(considered, simulations):
-    schedule = halving(considered, simulations)
-    assert schedule.shape == (considered + 1, simulations)
+def test_by_halving_every_simulation_is_of_a_move_that_was_made_so_often(max_num_considered_actions, simulations):
+    schedule = considered_visits_table(max_num_considered_actions, simulations)
+    assert schedule.shape == (max_num_considered_actions + 1, simulations)
     assert_array_equal(schedule[0], schedule[1])
-    for m in range(considered + 1):
+    for m in range(max_num_considered_actions + 1):
         assert schedule[m].tolist() == considered_visits(m, simulations)
-    for m in range(2, considered + 1):
+    for m in range(2, max_num_considered_actions + 1):
         made = [0] * m
         for before in schedule[m].tolist():
             made[made.index(before)] += 1  # there is such a move, for every simulation
@@ -537,14 +553,19 @@ def test_every_simulation_is_one_of_the_root_s_moves():
     boards = plain.positions_of_random_play(game, 40)
     boards = boards.take(np.count_nonzero(boards.cells, axis=1) < 8)
     for simulations in (1, 2, 3, 10, 33):
-        for considered in (2, 3, 16, 99):
+        for max_num_considered_actions in (2, 3, 16, 99):
             search = GumbelSearch(
-                game, boards, Noise(), simulations=simulations, considered=considered, noise=noise_for(boards)
+                game,
+                boards,
+                Noise(),
+                simulations=simulations,
+                max_num_considered_actions=max_num_considered_actions,
+                noise=noise_for(boards),
             )
-            going_on = ~search.settled.any(axis=1)
+            going_on = ~search.solved.any(axis=1)
             assert going_on.sum() > 10
             assert_array_equal(search.visits[going_on].sum(axis=1), simulations)
-            assert ((search.visits > 0).sum(axis=1) <= considered).all()
+            assert ((search.visits > 0).sum(axis=1) <= max_num_considered_actions).all()
             assert search.simulations == simulations
 
 
@@ -552,9 +573,9 @@ def test_the_moves_considered_are_those_that_the_judge_and_the_noise_make_likeli
     game = Game(4, 4, 4)
     boards, noise = Boards.start(game), noise_for(Boards.start(game))
     logits, _ = Noise().judge(boards)
-    search = GumbelSearch(game, boards, Noise(), simulations=5, considered=5, noise=noise)
+    search = GumbelSearch(game, boards, Noise(), simulations=5, max_num_considered_actions=5, noise=noise)
     assert set(np.flatnonzero(search.visits[0])) == set(np.argsort(-(logits + noise)[0])[:5])
-    without = GumbelSearch(game, boards, Noise(), simulations=5, considered=5)
+    without = GumbelSearch(game, boards, Noise(), simulations=5, max_num_considered_actions=5)
     assert set(np.flatnonzero(without.visits[0])) == set(np.argsort(-logits[0])[:5])
 
 
@@ -652,8 +673,8 @@ def test_stirred_the_judge_s_opinion_of_the_roots_is_mixed_with_noise():
     boards = Boards.of([from_text(".../.../... o"), from_text("oo./xx./... o"), from_text("x../.o./... x")])
     shares = np.random.default_rng(0).dirichlet(np.ones(9), 3)
     whole, none = (MCTSSearch(game, boards, np.zeros(3, np.uint64), leaf=Noise()) for _ in range(2))
-    whole.stir(shares, 0.25)
-    none.stir(shares, 0.0)
+    whole.add_root_noise(shares, 0.25)
+    none.add_root_noise(shares, 0.0)
     none.run(50)
     assert_array_equal(none.visits, puct(game, boards, Noise(), 50).visits)
     logits, _ = Noise().judge(boards)
@@ -672,9 +693,9 @@ def test_a_move_that_is_certainly_worse_than_another_is_not_chosen():
     game = Game(skip_chance=0.25)
     exact = solve(game).action_values(boards := plain.positions_of_random_play(game, 300, seed=6))
     search = GumbelSearch(game, boards, Noise(9.0), simulations=200, value_scale=0.0, noise=noise_for(boards))
-    best = np.where(search.settled, exact, -np.inf).max(axis=1, keepdims=True)
-    assert ((search.scores > -np.inf) & search.settled & (exact < best - 1e-9)).sum() == 0
-    certain = search.settled.sum(axis=1) == (search._trees.priors[:, 0] > 0).sum(axis=1)
+    best = np.where(search.solved, exact, -np.inf).max(axis=1, keepdims=True)
+    assert ((search.scores > -np.inf) & search.solved & (exact < best - 1e-9)).sum() == 0
+    certain = search.solved.sum(axis=1) == (search._trees.priors[:, 0] > 0).sum(axis=1)
     assert certain.sum() > 50
     assert_allclose(search.worth[certain], np.nanmax(exact[certain], axis=1), atol=1e-12)
     assert_allclose(search.values[certain], np.nanmax(exact[certain], axis=1), atol=1e-12)
@@ -703,8 +724,8 @@ def test_moves_of_equal_scores_share():
     ("settings", "message"),
     [
         ({"simulations": 0}, "simulations=0 tries no move: choose 1 or more"),
-        ({"considered": 1}, "considered=1 leaves no choice: choose 2 moves or more"),
-        ({"visit_scale": -1.0}, "visit_scale=-1 is no weight of values: choose 0 or more"),
+        ({"max_num_considered_actions": 1}, "max_num_considered_actions=1 leaves no choice: choose 2 moves or more"),
+        ({"maxvisit_init": -1.0}, "maxvisit_init=-1 is no weight of values: choose 0 or more"),
         ({"value_scale": math.inf}, "value_scale=inf is no weight of values: choose 0 or more"),
         ({"value_scale": math.nan}, "value_scale=nan is no weight of values"),
     ],

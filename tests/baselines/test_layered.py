@@ -24,8 +24,8 @@ from baselines.proof import prove
 from baselines.reachable import count
 from baselines.solver import LayeredSolution, solve
 from ttt_envs import Boards, Game, chance_outcomes, from_text, make_policy
-from ttt_envs.boards import cells_of
-from ttt_envs.files import held
+from ttt_envs.boards import from_keys
+from ttt_envs.files import locked
 from ttt_envs.rules import DRAW
 from ttt_envs.symmetry import symmetries
 
@@ -37,7 +37,7 @@ ranks = cache(ranks_of)
 
 def all_positions(game):
     """Every board with either mover; without skips those of alternate play, of either colour."""
-    cells = cells_of(np.arange(3**game.cells, dtype=np.uint64), game)
+    cells = from_keys(np.arange(3**game.cells, dtype=np.uint64), game)
     boards = Boards(np.concatenate([cells, cells]), np.repeat(np.array([0, 1], np.int8), len(cells)))
     if game.skip_chance == 0:
         seen = boards.own_first()
@@ -118,7 +118,7 @@ def test_every_position_has_the_value_of_the_solver_over_all_boards(shape, skip_
     ours, theirs = build(game), solve(game, cache=False)
     chunk = 1 << 20
     for start in range(0, 3**game.cells, chunk):
-        cells = cells_of(np.arange(start, min(start + chunk, 3**game.cells), dtype=np.uint64), game)
+        cells = from_keys(np.arange(start, min(start + chunk, 3**game.cells), dtype=np.uint64), game)
         for mover in (0, 1):
             boards = Boards(cells, np.full(len(cells), mover, np.int8))
             if skip_chance == 0:
@@ -373,7 +373,7 @@ def test_kernels_are_compiled_once_for_each_kind_of_number(tmp_path):
         game = Game(2, 3, 3, skip_chance)
         build(game)
         build(game, tmp_path / game.slug)
-    for kernel in (sweep.afterstates, sweep.best):
+    for kernel in (sweep.afterstates, sweep.best_values):
         if hasattr(kernel, "signatures"):  # not where kernels run as plain Python
             assert len(kernel.signatures) == len({str(signature[-1].dtype) for signature in kernel.signatures})
 
@@ -469,7 +469,7 @@ def test_a_damaged_part_is_found_and_alone_made_anew(tmp_path, damage):
 
 
 def test_a_full_disk_is_one_sentence_and_loses_nothing_finished(tmp_path, monkeypatch):
-    written, real = [], folders.write_whole
+    written, real = [], folders.write_atomically
 
     def write_whole(path, write):
         if len(written) == 3:
@@ -477,7 +477,7 @@ def test_a_full_disk_is_one_sentence_and_loses_nothing_finished(tmp_path, monkey
         written.append(path.name)
         real(path, write)
 
-    monkeypatch.setattr(folders, "write_whole", write_whole)
+    monkeypatch.setattr(folders, "write_atomically", write_whole)
     with pytest.raises(ValueError, match=r"No space left on device\. What is finished is kept"):
         build(SMALL, tmp_path)
     before = states_of(tmp_path)
@@ -493,10 +493,10 @@ def test_a_full_disk_is_one_sentence_and_loses_nothing_finished(tmp_path, monkey
 
 def test_two_builds_at_once_do_no_harm(tmp_path):
     tmp_path.joinpath("layers").mkdir()
-    with held(tmp_path / "layers"), pytest.raises(ValueError, match="another process is writing"):
+    with locked(tmp_path / "layers"), pytest.raises(ValueError, match="another process is writing"):
         build(SMALL, tmp_path / "layers")
     build(SMALL, tmp_path / "layers")
-    with held(tmp_path / "layers"):  # a table that is complete is only read
+    with locked(tmp_path / "layers"):  # a table that is complete is only read
         assert_right(build(SMALL, tmp_path / "layers"))
 
 

@@ -12,12 +12,12 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from baselines import mcts
-from baselines.mcts import MCTS, MCTSPlayer, MCTSSearch, Trees, tree
+from baselines.mcts import MCTS, MCTSPlayer, MCTSSearch, Tree, tree
 from baselines.solver import solve
 from evaluation.match import play_blocks, play_pairs
 from ttt_envs import Boards, Game, from_text, make_policy
 from ttt_envs.policy import Values, act_in_episodes
-from ttt_envs.rules import OPPONENT, SKIP, winner
+from ttt_envs.rules import STREAM_OPPONENT, STREAM_SKIP, winner
 
 SKIPS = [0.0, 0.1, 0.25, 0.5]
 
@@ -73,7 +73,7 @@ class PlainSearch:
         self.lines = [set(line) for line in plain.all_lines(game)]
         self.visits, self.total = defaultdict(int), defaultdict(float)
         self.tried, self.limit = defaultdict(list), {}
-        self.known, self.settled = {}, {}
+        self.known, self.solved = {}, {}
 
     def completes(self, cells, cell, player):
         own = {i for i, stone in enumerate(cells) if stone == player + 1} | {cell}
@@ -84,7 +84,7 @@ class PlainSearch:
         sign = 1 - 2 * mover
         turns = [(*node, (cell, 1 - mover)), (*node, (cell, mover))]
         visits = sum(self.visits[turn] for turn in turns)
-        mean = self.settled.get((node, cell), (self.total[turns[0]] + self.total[turns[1]]) / visits)
+        mean = self.solved.get((node, cell), (self.total[turns[0]] + self.total[turns[1]]) / visits)
         return sign * mean, 1 / math.sqrt(visits)
 
     def choose(self, node, cells, mover, u):
@@ -110,7 +110,7 @@ class PlainSearch:
         empty = [cell for cell, stone in enumerate(cells) if stone == 0]
         while True:
             ply = self.game.cells - len(empty)
-            chosen = int(u_of(OPPONENT, ply) * len(empty))
+            chosen = int(u_of(STREAM_OPPONENT, ply) * len(empty))
             cell, last = empty[chosen], empty.pop()
             if chosen < len(empty):
                 empty[chosen] = last
@@ -119,7 +119,7 @@ class PlainSearch:
                 return 1 - 2 * mover
             if not empty:
                 return 0
-            mover = mover if u_of(SKIP, ply) < self.game.skip_chance else 1 - mover
+            mover = mover if u_of(STREAM_SKIP, ply) < self.game.skip_chance else 1 - mover
 
     def simulate(self, number):
         luck = plain.splitmix64(self.key, number)
@@ -131,13 +131,13 @@ class PlainSearch:
         node, movers = (), []
         while not movers or (self.visits[node] and node not in self.known):
             ply = self.game.cells - cells.count(0)
-            cell = self.choose(node, cells, mover, u_of(OPPONENT, ply))
+            cell = self.choose(node, cells, mover, u_of(STREAM_OPPONENT, ply))
             won = self.completes(cells, cell, mover)
             cells[cell] = mover + 1
             if won or 0 not in cells:
                 self.known |= {(*node, (cell, player)): (1 - 2 * mover) * won for player in (0, 1)}
             movers.append(mover)
-            mover = mover if u_of(SKIP, ply) < self.game.skip_chance else 1 - mover
+            mover = mover if u_of(STREAM_SKIP, ply) < self.game.skip_chance else 1 - mover
             node = (*node, (cell, mover))
         if node not in self.known:
             value = self.judge(cells, mover) if self.judge else self.play_out(cells, mover, u_of)
@@ -159,9 +159,9 @@ class PlainSearch:
             turns[1] = turns[0]
         if self.decisive and all(turn in self.known for turn in turns):
             one, other = (self.known[turn] for turn in turns)
-            self.settled[node, cell] = value = one + self.game.skip_chance * (other - one)
+            self.solved[node, cell] = value = one + self.game.skip_chance * (other - one)
             sign = 1 - 2 * mover
-            results = [sign * self.settled[node, other] for other in self.tried[node] if (node, other) in self.settled]
+            results = [sign * self.solved[node, other] for other in self.tried[node] if (node, other) in self.solved]
             if max(results) == 1:
                 self.limit[node] = len(self.tried[node])
             if max(results) == 1 or len(results) == self.limit[node]:
@@ -192,9 +192,7 @@ def compare(game, boards, simulations, **settings):
         values = {cell: other.value_of((), cell, mover)[0] for cell in other.tried[()]}
         assert_array_equal(np.flatnonzero(search.visits[row]), sorted(values))
         assert_array_equal(search.action_values[row, sorted(values)], [values[cell] for cell in sorted(values)])
-        assert_array_equal(
-            np.flatnonzero(search.settled[row]), sorted(cell for node, cell in other.settled if not node)
-        )
+        assert_array_equal(np.flatnonzero(search.solved[row]), sorted(cell for node, cell in other.solved if not node))
 
 
 @pytest.mark.parametrize("decisive", [True, False])
@@ -250,8 +248,8 @@ def test_what_is_known_is_exact(skip):
     boards = plain.positions_of_random_play(game, 200, seed=2)
     search = searched(game, boards, 3000)
     exact = solve(game).action_values(boards)
-    assert search.settled.sum() > 100
-    assert_allclose(search.action_values[search.settled], exact[search.settled], atol=1e-12)
+    assert search.solved.sum() > 100
+    assert_allclose(search.action_values[search.solved], exact[search.solved], atol=1e-12)
     solved = (search._trees.turns[:, 0, tree.OPEN] == 0).nonzero()[0]
     assert len(solved) > 50
     assert_allclose(search.values[solved], np.nanmax(exact, axis=1)[solved], atol=1e-12)
@@ -382,7 +380,7 @@ def test_what_fits_into_memory_decides_nothing(monkeypatch):
     policy = MCTS(game, simulations=50, temperature=1)
     whole = policy.probabilities(boards, np.random.default_rng(1))
     actions = policy.player().act(boards, np.arange(40), np.random.default_rng(2))
-    monkeypatch.setattr(mcts.policy, "MEMORY", 3 * Trees.bytes_of(51, 2))
+    monkeypatch.setattr(mcts.policy, "MEMORY", 3 * Tree.bytes_of(51, 2))
     assert [rows.stop - rows.start for rows in policy.groups(8)] == [3, 3, 2]
     assert_array_equal(policy.probabilities(boards, np.random.default_rng(1)), whole)
     assert_array_equal(policy.player().act(boards, np.arange(40), np.random.default_rng(2)), actions)
@@ -393,7 +391,7 @@ def test_a_simulation_adds_one_move_at_most():
         search = searched(game, Boards.start(game, 3), 700)
         assert (search.counts <= 701).all()
         assert search._trees.moves.shape[1] == 701
-        assert sum(array.nbytes for array in search._trees) == 3 * Trees.bytes_of(701, 2 if game.skip_chance else 1)
+        assert sum(array.nbytes for array in search._trees) == 3 * Tree.bytes_of(701, 2 if game.skip_chance else 1)
     assert (search.counts < 701).all()  # where results are known nothing is added
 
 
@@ -479,7 +477,7 @@ def test_a_kept_tree_may_know_the_result(skip):
     boards = plain.positions_of_random_play(game, 100)
     search = searched(game, boards, 2000)
     known = 0
-    for row, cell in zip(*np.nonzero(search.settled), strict=True):
+    for row, cell in zip(*np.nonzero(search.solved), strict=True):
         before, kept = boards.take(np.array([row])), search.keep(row, int(cell))
         mover = int(before.mover[0])
         for following in (1 - mover, mover) if skip else (1 - mover,):

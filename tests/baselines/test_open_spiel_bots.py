@@ -11,7 +11,7 @@ from baselines.solver import solve
 from evaluation.match import play_pairs
 from ttt_envs import Boards, Game, from_text, make_policy
 from ttt_envs.open_spiel import load_game, to_states
-from ttt_envs.policy import TIE
+from ttt_envs.policy import VALUE_TOLERANCE
 
 BIG = Game(4, 5, 4)
 there = pytest.mark.needs("pyspiel")
@@ -60,7 +60,7 @@ def test_alpha_beta_plays_perfectly_and_the_first_of_the_best():
     assert policy.pure
     boards = plain.positions_of_random_play(game, 64)
     values = solve(game).action_values(boards)
-    best = values >= np.nanmax(values, axis=1, keepdims=True) - TIE
+    best = values >= np.nanmax(values, axis=1, keepdims=True) - VALUE_TOLERANCE
     assert_array_equal(policy.probabilities(boards), np.eye(9)[best.argmax(axis=1)])
 
 

@@ -16,12 +16,12 @@ from baselines.proof import winner as proving
 from baselines.proof.bitsets import ONE, board_of
 from baselines.proof.pairing_strategy import holds
 from baselines.proof.search import RESULT, key_after, search_from
-from baselines.proof.table import BUCKET, NO_TABLE, grown, refill, store, stored
-from baselines.proof.threats import NO, UNKNOWN, YES, look
+from baselines.proof.table import BUCKET, NO_TABLE, grow, lookup, refill, store
+from baselines.proof.threats import NO, UNKNOWN, YES, find_threats
 from baselines.proof.winner import decide
 from ttt_envs import Game
-from ttt_envs.jit import wide
-from ttt_envs.rules import DRAW, windows
+from ttt_envs.jit import int64
+from ttt_envs.rules import DRAW, winning_lines
 
 
 def solver(game):
@@ -36,7 +36,7 @@ def played_out(own, other, lines, cells, seen):
     """Every move tried; ``seen`` remembers values on small boards, 2 where there is none yet."""
     place = own << cells | other
     if len(seen) > 0 and seen[place] != 2:
-        return wide(seen[place])
+        return int64(seen[place])
     best = -2
     for cell in range(cells):
         if not (own | other) >> cell & 1:
@@ -186,7 +186,7 @@ def test_threats_and_the_choice_of_moves_lose_nothing(empty):
         value, board = solver(game), board_of(game)
         lines = [sum(1 << cell for cell in line) for line in plain.all_lines(game)]
         for own, other in random_positions(game, 600, empty):
-            verdict, cells = look(np.uint64(own), np.uint64(other), board)
+            verdict, cells = find_threats(np.uint64(own), np.uint64(other), board)
             seen[verdict] += 1
             moves = cells_of(int(cells))
             assert not int(cells) & (own | other)
@@ -243,10 +243,10 @@ def test_the_table_gives_what_was_stored_and_nothing_else():
     assert gained > 980
     larger = np.zeros((1 << 14, 3), np.uint64)
     assert refill(table, larger) == gained
-    found = [int(stored(first, second, larger)) for first, second, _ in rows]
+    found = [int(lookup(first, second, larger)) for first, second, _ in rows]
     assert sum(number == int(row[2]) for number, row in zip(found, rows, strict=True)) == gained
     assert all(number in (0, int(row[2])) for number, row in zip(found, rows, strict=True))
-    assert not any(stored(first, second ^ np.uint64(1), larger) for first, second, _ in rows)
+    assert not any(lookup(first, second ^ np.uint64(1), larger) for first, second, _ in rows)
 
 
 def test_a_full_table_takes_no_position_for_another():
@@ -254,9 +254,9 @@ def test_a_full_table_takes_no_position_for_another():
     for i in range(1, 30):
         first, second = np.uint64(i), np.uint64(i << 40)
         store(first, second, np.uint64(i), table)
-        assert stored(first, second, table) == i
-        assert stored(first, second + ONE, table) == 0
-        assert stored(first + ONE, second, table) == 0
+        assert lookup(first, second, table) == i
+        assert lookup(first, second + ONE, table) == 0
+        assert lookup(first + ONE, second, table) == 0
 
 
 def test_a_full_bucket_gives_up_what_cost_least():
@@ -264,7 +264,7 @@ def test_a_full_bucket_gives_up_what_cost_least():
     for i, digits in enumerate((9, 3, 7, 5)):
         store(np.uint64(i + 1), ONE, np.uint64(digits << 56 | 1), table)
     store(np.uint64(5), ONE, np.uint64(4 << 56 | 1), table)
-    assert [bool(stored(np.uint64(i + 1), ONE, table)) for i in range(5)] == [True, False, True, True, True]
+    assert [bool(lookup(np.uint64(i + 1), ONE, table)) for i in range(5)] == [True, False, True, True, True]
 
 
 @pytest.mark.parametrize("size", [(3, 3), (4, 5), (5, 5), (1, 7), (8, 8)], ids=str)
@@ -293,7 +293,7 @@ def test_a_table_keeps_within_its_memory():
         kept = NO_TABLE
         for entries in (0, 10**6, 10**9):
             before = kept.nbytes
-            kept, _ = grown(kept, entries, 1 << 14, memory)
+            kept, _ = grow(kept, entries, 1 << 14, memory)
             assert kept.nbytes == before or kept.nbytes + before <= memory
         assert len(kept) in (0, *(1 << i for i in range(2, 40)))
         assert (len(kept) == 0) == (memory < 96)
@@ -301,7 +301,7 @@ def test_a_table_keeps_within_its_memory():
 
 def test_windows_are_all_lines():
     for game in (*boards_up_to(12), Game(19, 19, 5), Game(1, 19, 7), Game(8, 8, 8)):
-        found = windows(game)
+        found = winning_lines(game)
         assert found.dtype == np.int64
         assert found.shape[1] == game.win_length
         assert len({tuple(line) for line in found}) == len(found)

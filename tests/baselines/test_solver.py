@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from baselines import solver
-from baselines.solver import Optimal, follows, solve, sweep
+from baselines.solver import Optimal, is_consistent, solve, sweep
 from ttt_envs import Boards, Game, chance_outcomes, from_text, make_policy
 from ttt_envs.policy import Values
 from ttt_envs.rules import DRAW
@@ -646,12 +646,12 @@ def test_a_label_that_says_anything_else_is_not_believed(folder, whole_files, ch
 @pytest.mark.parametrize("discount", [1.0, 0.5])
 def test_entries_follow_from_those_after_them(game, discount):
     after = sweep(game, discount=discount)
-    assert follows(game, after, discount)
+    assert is_consistent(game, after, discount)
     for wrong in (np.zeros_like(after), -after, after[::-1], sweep(game, discount=discount, average=True)):
-        assert np.array_equal(wrong, after) or not follows(game, wrong, discount)
+        assert np.array_equal(wrong, after) or not is_consistent(game, wrong, discount)
     start = after.copy()
     start[:, 0] += 1e-6
-    assert not follows(game, start, discount)
+    assert not is_consistent(game, start, discount)
 
 
 def test_a_forged_table_with_its_hash_is_found_out_by_its_entries(folder, whole_files):

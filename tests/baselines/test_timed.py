@@ -16,7 +16,7 @@ from numpy.testing import assert_array_equal
 from baselines.endgame import build
 from baselines.expectiminimax import Expectiminimax, Search
 from baselines.mcts import MCTSSearch
-from baselines.timed import Clock, Plan, Timed, estimated_moves_left, read_moves_left, think, usual_moves_left
+from baselines.timed import Clock, Plan, Timed, estimated_moves_left, read_moves_left, run_until, usual_moves_left
 from baselines.timed import write_moves_left as write
 from baselines.timed.interruptible import Deepening, Sampling, begin_timed
 from ttt_envs import Boards, Game, from_text, make_policy
@@ -188,7 +188,7 @@ class Scripted:
 
 
 def thought(search, **plan):
-    think(search, Plan(**plan), 0.0, search.now)
+    run_until(search, Plan(**plan), 0.0, search.now)
     return search
 
 
@@ -236,7 +236,7 @@ def test_more_time_never_searches_less_deeply(seconds, agrees, lefts, stones, se
     depths = []
     for left in sorted(lefts):
         search = Scripted(seconds, agrees)
-        think(search, policy.plan(stones, left, policy.own_clock), 0.0, search.now)
+        run_until(search, policy.plan(stones, left, policy.own_clock), 0.0, search.now)
         depths.append(search.depth)
         assert search.time <= max(left, seconds[0])
     assert depths == sorted(depths)

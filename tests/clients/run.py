@@ -27,7 +27,7 @@ from rich.console import Console
 
 from evaluation.cost import processor
 from ttt_apps import cli
-from ttt_envs.files import read_json, write_json, write_whole
+from ttt_envs.files import read_json, write_atomically, write_json
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -305,7 +305,7 @@ def write_page(records: dict[str, dict[str, Any]]) -> None:
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
     page = f"{before}{BEGIN}\n\n{table(records)}\n\n{END}{after}"
-    write_whole(PAGE, lambda file: file.write(page.encode()))
+    write_atomically(PAGE, lambda file: file.write(page.encode()))
 
 
 def chosen(only: Sequence[str]) -> list[Client]:

@@ -37,7 +37,7 @@ def test_all_that_a_study_reaches_is_counted(name):
 def test_a_hash_is_of_contents_and_of_names(tmp_path, monkeypatch):
     for name in ("ttt_envs", "baselines", "learners", "evaluation"):
         (tmp_path / name).mkdir()
-    monkeypatch.setattr(code_fingerprint, "__file__", str(tmp_path / "evaluation" / "sources.py"))
+    monkeypatch.setattr(code_fingerprint, "__file__", str(tmp_path / "evaluation" / "code_fingerprint.py"))
     monkeypatch.syspath_prepend(tmp_path)
     package = tmp_path / "a_package_of_studies"
     (package / "inner").mkdir(parents=True)

@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import pytest
 
 from evaluation import drawing
-from evaluation.drawing import LOSS, WIN, Line, as_svg, check_pictures, curves, save_picture
+from evaluation.drawing import LOSS, WIN, Line, as_svg, check_pictures, draw_curves, save_picture
 
 LINES = [
     Line("exploitability", [100, 1_000, 50_000], [1.0, 0.02, 0.0], WIN),
@@ -15,7 +15,7 @@ LINES = [
 
 
 def drawn(name="one", lines=LINES, distances=True):
-    return as_svg(curves(lines, "games", "value lost", distances=distances), name, f"a <picture> & {name}")
+    return as_svg(draw_curves(lines, "games", "value lost", distances=distances), name, f"a <picture> & {name}")
 
 
 def texts(svg):
@@ -59,7 +59,7 @@ def test_games_may_be_none_few_or_alike(x, marks):
 
 
 def test_a_picture_of_a_study_is_the_same_files_each_time(tmp_path):
-    draw = curves(LINES, "games", "value lost", distances=True)
+    draw = draw_curves(LINES, "games", "value lost", distances=True)
     png, svg = save_picture(tmp_path / "a", draw)
     again = save_picture(tmp_path / "b.png", draw)
     assert (png.name, svg.name) == ("a.png", "a.svg")

@@ -11,14 +11,14 @@ from scipy.stats import norm
 
 from evaluation.elo import (
     SPRT,
-    chance_within,
     elo,
     elo_of,
     likelihood_of_superiority,
     likelihood_ratio,
     net_score,
-    pair_chances,
+    pair_probabilities,
     pairs_needed,
+    probability_within,
     score_of,
     significant_score,
 )
@@ -34,9 +34,9 @@ def of_pentanomial(counts):
 
 
 def test_the_published_tables_are_the_exact_distribution():
-    chances = pair_chances(*MASTERS)
+    chances = pair_probabilities(*MASTERS)
     for pairs in PUBLISHED:
-        found = [round(1000 * chance_within(chances, pairs, score)) for score in range(21)]
+        found = [round(1000 * probability_within(chances, pairs, score)) for score in range(21)]
         assert found == published(pairs)  # they round to three digits
     deviation = math.sqrt(chances @ np.arange(-2, 3) ** 2)
     assert deviation == pytest.approx(1.16, abs=0.005)  # "sqrt(1.16 n)" is a slip: it is 1.16 sqrt(n)
@@ -44,26 +44,26 @@ def test_the_published_tables_are_the_exact_distribution():
 
 @pytest.mark.parametrize("pairs", range(4))
 def test_the_distribution_is_the_sum_over_all_ways(pairs):
-    chances = pair_chances(0.5, 0.2)
+    chances = pair_probabilities(0.5, 0.2)
     plain = np.zeros(4 * pairs + 1)
     for results in product(range(5), repeat=pairs):
         plain[sum(results)] += math.prod(chances[result] for result in results)
     np.testing.assert_allclose(net_score(chances, pairs), plain, atol=1e-15)
-    assert chance_within(chances, pairs, 2 * pairs) == pytest.approx(1)
-    assert chance_within(chances, pairs, 10**6) == pytest.approx(1)
-    assert chance_within(chances, pairs, -1) == 0
+    assert probability_within(chances, pairs, 2 * pairs) == pytest.approx(1)
+    assert probability_within(chances, pairs, 10**6) == pytest.approx(1)
+    assert probability_within(chances, pairs, -1) == 0
 
 
 def test_a_score_that_is_significant_is_exceeded_as_seldom_as_asked():
-    chances = pair_chances(*MASTERS)
+    chances = pair_probabilities(*MASTERS)
     for pairs in (1, 10, 50):
         score = significant_score(chances, pairs)
-        assert chance_within(chances, pairs, score) >= 0.95 > chance_within(chances, pairs, score - 1)
+        assert probability_within(chances, pairs, score) >= 0.95 > probability_within(chances, pairs, score - 1)
 
 
 def test_as_many_pairs_as_are_needed_tell_the_better_player():
     rng = np.random.default_rng(0)
-    equal, difference = pair_chances(0.4, 0.3), 0.05
+    equal, difference = pair_probabilities(0.4, 0.3), 0.05
     pairs = pairs_needed(equal, difference, power=0.8)
     better = equal + np.array([-1, 0, 0, 0, 1]) * difference  # 4 * difference more of a pair's -2 to 2
     results = rng.multinomial(pairs, better, size=4000) @ np.arange(-2, 3)
@@ -71,7 +71,7 @@ def test_as_many_pairs_as_are_needed_tell_the_better_player():
     with pytest.raises(ValueError, match="difference=0 is no advantage per game"):
         pairs_needed(equal, 0)
     with pytest.raises(ValueError, match="are no chances of one game"):
-        pair_chances(0.7, 0.4)
+        pair_probabilities(0.7, 0.4)
 
 
 @given(st.floats(-800, 800))

@@ -6,10 +6,10 @@ import pytest
 from baselines.reachable import reached
 from evaluation.estimate import affordable, boards_by_stones, check_fits, duration, estimate, free_bytes
 from evaluation.exact import CHUNK, best_response, outcome
-from evaluation.forward_backward import Walk, walked
+from evaluation.forward_backward import TraversalSpec, forward_layers
 from evaluation.symmetry_classes import counts_by_stones
 from ttt_envs import Game, make_policy
-from ttt_envs.boards import cells_of
+from ttt_envs.boards import from_keys
 from ttt_envs.symmetry import symmetries
 
 
@@ -29,7 +29,7 @@ def test_classes_are_counted_as_they_are(game):
 def test_what_is_symmetric_takes_an_eighth(game, spec):
     players = (None, make_policy(spec, game))
     found = estimate(game, players, CHUNK, backward=True)
-    plain = estimate(game, players, CHUNK, backward=True, walk=Walk.plain(game, players))
+    plain = estimate(game, players, CHUNK, backward=True, walk=TraversalSpec.plain(game, players))
     assert 1 / 16 < found.positions / plain.positions < 1 / 4
     assert found.bytes < plain.bytes / 4
 
@@ -37,7 +37,7 @@ def test_what_is_symmetric_takes_an_eighth(game, spec):
 @pytest.mark.parametrize("skip", [0.0, 0.25])
 def test_no_board_is_met_that_is_not_counted(skip):
     game = Game(skip_chance=skip)
-    cells = cells_of(np.flatnonzero(reached(game)).astype(np.uint64), game)
+    cells = from_keys(np.flatnonzero(reached(game)).astype(np.uint64), game)
     met = np.bincount(np.count_nonzero(cells, axis=1), minlength=game.cells)[: game.cells]
     bound = boards_by_stones(game)
     assert (met <= bound).all()
@@ -57,7 +57,7 @@ def test_no_board_is_met_that_is_not_counted(skip):
 )
 def test_the_first_layers_tell_how_many_boards_are_met(game, spec, monkeypatch):
     players = (None, make_policy(spec, game))
-    sizes = [layer.index.size for layer in walked(Walk.of(game, players), CHUNK)]
+    sizes = [layer.index.size for layer in forward_layers(TraversalSpec.of(game, players), CHUNK)]
     monkeypatch.setattr("evaluation.estimate.MOVES", 1 << 14)  # of some hundred thousand
     found = estimate(game, players, CHUNK, backward=True)
     assert sum(sizes) / 3 <= found.positions <= sum(sizes) * 4
@@ -69,7 +69,7 @@ def test_a_walk_that_ends_within_its_first_layers_is_known_exactly():
     game = Game(1, 17, 2)
     players = (None, make_policy("win-or-block", game))
     found = estimate(game, players, CHUNK, backward=True)
-    assert found.positions == sum(layer.index.size for layer in walked(Walk.of(game, players), CHUNK))
+    assert found.positions == sum(layer.index.size for layer in forward_layers(TraversalSpec.of(game, players), CHUNK))
 
 
 @pytest.mark.parametrize(

@@ -13,13 +13,13 @@ from pages import CHROMIUM, looked_at, widths
 from evaluation import drawing
 from evaluation.elo import SPRT
 from evaluation.evidence import LARGEST, RESULT, write_evidence
-from evaluation.evidence.parts import better, interval_in, likelihood, microseconds, rated
+from evaluation.evidence.parts import better, format_rating, interval_in, likelihood, microseconds
 from evaluation.ladder import Ladder, place
 from evaluation.match import Score
 from evaluation.report_parts import REPORT
 from evaluation.sprt import SequentialMatch
 from evaluation.statistics import Interval, of_seeds
-from evaluation.strength import differences_soon
+from evaluation.strength import differences_within
 from evaluation.sweep import Trained, lines_of, write_sweep
 from evaluation.tournament import Tournament, bradley_terry
 from ttt_apps.evaluate import main as evaluate
@@ -106,7 +106,7 @@ def sweep(folder):
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
     """A result of each kind."""
-    found = differences_soon(SKIP, "win-or-block", "random")
+    found = differences_within(SKIP, "win-or-block", "random")
     placed = place("optimal:epsilon=0.2", small_ladder(), MADE, costs=False)
     placed |= {"front": True, "cost": {**small_ladder().rungs[0]["cost"], "cpu_s_per_move": 3.14e-6}}
     for rung in placed["rungs"]:
@@ -393,7 +393,7 @@ def test_words_follow_from_intervals():
     )
     assert better("a", "b", Interval(0.4, 0.35, 0.45), 0.001).startswith("b is better than a: Elo +70 (+35 to +108)")
     assert better("a", "b", Interval(0.5, 0.5, 0.5), 0.5).startswith("Undecided whether a or b is better: Elo of a 0,")
-    assert rated(Interval(-0.2, -0.3, 0.4)) == "0 (0 to 0)"
+    assert format_rating(Interval(-0.2, -0.3, 0.4)) == "0 (0 to 0)"
     assert (likelihood(1.0), likelihood(0.0), likelihood(0.998)) == ("over 99.9%", "below 0.1%", "99.8%")
     assert [microseconds(value) for value in (3.14e-6, 0.0021, 2.5)] == ["3.14 us", "2.1 ms", "2.5 s"]
 

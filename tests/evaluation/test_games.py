@@ -15,13 +15,13 @@ from plain import games as any_game
 from evaluation import games
 from evaluation.games import (
     HUMAN,
-    LONGEST,
+    MAX_LINE_LENGTH,
     Move,
     PlayedGame,
     append_games,
     from_notation,
     new_games,
-    read_either,
+    read_any_format,
     read_games,
     to_notation,
     write_games,
@@ -195,7 +195,7 @@ GAME = '{"game": {"skip_chance": 0.25}, "players": ["random", "human"], "moves":
         ("null", 'null, "opening": "' + "x" * 9000 + '"', "opening='xxx.* is no position"),
         ("null", 'null, "forfeit": "time"', "a game that is forfeited has a winner"),
         ("null", "[" * 20_000, "it is nested too deeply|it is not JSON"),
-        ("null", '"' + "x" * LONGEST + '"', "it has more than 65,536 bytes"),
+        ("null", '"' + "x" * MAX_LINE_LENGTH + '"', "it has more than 65,536 bytes"),
         ("null", '"\xff"', "it is not JSON: its bytes are not UTF-8"),
         (GAME, "[]", r"\[\] is no game"),
         (GAME, "", "it is not JSON: Expecting value at character 2"),
@@ -285,7 +285,7 @@ def test_what_could_not_be_read_is_not_written(tmp_path):
     path = tmp_path / "log.jsonl"
     append_games(path, [])
     for settings, message in (
-        ({"a": "x" * LONGEST}, "it has more than 65,536 bytes"),
+        ({"a": "x" * MAX_LINE_LENGTH}, "it has more than 65,536 bytes"),
         ({"a": float("nan")}, "not JSON compliant"),
         ({"a": 10**50}, "it has a number of 51 digits"),
         ({"a": {1, 2}}, "set is not JSON serializable"),
@@ -338,10 +338,10 @@ def test_games_are_read_from_lines_and_from_text(tmp_path):
     played = [PlayedGame(SKIPPING, ("random", HUMAN), moves_of("b2 a1+ b1")), PlayedGame(Game(), ("a", "b"))]
     write_games(tmp_path / "lines", played)
     (tmp_path / "text").write_text("\n".join(map(to_notation, played)))
-    assert list(read_either(tmp_path / "lines")) == list(read_either(tmp_path / "text")) == played
+    assert list(read_any_format(tmp_path / "lines")) == list(read_any_format(tmp_path / "text")) == played
     (tmp_path / "other").write_text("[o 1\n")
     with pytest.raises(ValueError, match=r"other, line 1: '.o 1' is no line of a game"):
-        list(read_either(tmp_path / "other"))
+        list(read_any_format(tmp_path / "other"))
 
 
 def test_several_processes_may_write_to_one_file(tmp_path):

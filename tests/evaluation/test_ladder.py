@@ -177,7 +177,7 @@ def test_worse_than_anything_and_better_than_anything_have_finite_ratings(measur
     ladder, _ = measured["sampled"]
     for win, pentanomial in ((0.0, [50, 0, 0, 0, 0]), (1.0, [0, 0, 0, 0, 50])):
         result = {"exact": False, "games": 100, "win": win, "draw": 0.0, "loss": 1 - win, "pentanomial": pentanomial}
-        rating = rate._placed(ladder, [result] * len(ladder.rungs), exact=False)
+        rating = rate._fit_rating(ladder, [result] * len(ladder.rungs), exact=False)
         assert all(map(math.isfinite, rating))
         assert (rating.mean > ladder.rungs[-1]["rating"]) == (win == 1)
         assert rating.low < rating.mean < rating.high

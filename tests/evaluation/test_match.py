@@ -96,15 +96,15 @@ def test_results_depend_on_the_seed_and_not_on_the_workers():
 
 def test_progress_tells_every_pair_once():
     seen = []
-    play_pairs(Game(), "random", "random", 2 * match.CHAPTER + 5, progress=seen.append)
-    assert sum(seen) == 2 * match.CHAPTER + 5
+    play_pairs(Game(), "random", "random", 2 * match.PAIRS_PER_SEED_BLOCK + 5, progress=seen.append)
+    assert sum(seen) == 2 * match.PAIRS_PER_SEED_BLOCK + 5
     assert len(seen) >= match.BLOCKS
 
 
 def test_games_do_not_depend_on_the_size_of_blocks():
-    pairs = match.CHAPTER + 300
+    pairs = match.PAIRS_PER_SEED_BLOCK + 300
     whole = play_pairs(GAME, "win-or-block", "random", pairs, seed=3)
-    for block in (match.CHAPTER, 77):
+    for block in (match.PAIRS_PER_SEED_BLOCK, 77):
         parts = list(play_blocks(GAME, "win-or-block", "random", pairs, seed=3, block=block))
         assert max(part.games for part in parts) == 2 * block
         assert_array_equal(sum(parts, Score.nothing(GAME)).pairs, whole.pairs)
@@ -202,9 +202,14 @@ def test_both_games_of_a_pair_begin_with_the_same_opening_and_each_player_has_bo
 
 
 def test_a_pair_begins_alike_whoever_plays_it_and_however_many_beside_it():
-    pairs = match.CHAPTER + 40
+    pairs = match.PAIRS_PER_SEED_BLOCK + 40
     begun = []
-    for block, jobs, a in ((match.CHAPTER, 1, "random"), (700, 1, "random"), (700, 2, "random"), (300, 1, "table")):
+    for block, jobs, a in (
+        (match.PAIRS_PER_SEED_BLOCK, 1, "random"),
+        (700, 1, "random"),
+        (700, 2, "random"),
+        (300, 1, "table"),
+    ):
         games = []
         blocks = play_blocks(
             GAME, a, "random", pairs, seed=5, block=block, jobs=jobs, openings="random:2", log=games.extend
@@ -221,12 +226,15 @@ def test_a_pair_begins_alike_whoever_plays_it_and_however_many_beside_it():
 def test_openings_that_are_listed_are_taken_in_turn_through_all_of_a_match(tmp_path):
     texts = ["x.o/.../... o", "oo./x../... x", "o../.../..x o"]
     (tmp_path / "three").write_text("\n".join(texts))
-    for block in (match.CHAPTER, 500):
+    for block in (match.PAIRS_PER_SEED_BLOCK, 500):
         games = []
         list(play_blocks(
-            GAME, "random", "random", match.CHAPTER + 5, block=block, openings=str(tmp_path / "three"), log=games.extend
+            GAME, "random", "random", match.PAIRS_PER_SEED_BLOCK + 5, block=block, openings=str(tmp_path / "three"),
+            log=games.extend
         ))  # fmt: skip
-        assert [played.opening for played in games[::2]] == [texts[n % 3] for n in range(match.CHAPTER + 5)]
+        assert [played.opening for played in games[::2]] == [
+            texts[n % 3] for n in range(match.PAIRS_PER_SEED_BLOCK + 5)
+        ]
 
 
 @pytest.mark.parametrize("openings", [None, "random:3"])
@@ -312,7 +320,7 @@ def test_a_log_is_the_same_for_any_number_of_jobs():
             play_pairs(GAME, a, b, 30, jobs=jobs, openings="random:2", log=games.extend, progress=seen.append)
             logs.append((games, seen))
         assert logs[0] == logs[1]
-        assert max(logs[0][1]) == match.FEWEST  # progress is seen in small steps
+        assert max(logs[0][1]) == match.MIN_BLOCK  # progress is seen in small steps
 
 
 @pytest.mark.slow  # by default the test of ttt_envs/parallel.py works on the cluster
@@ -384,7 +392,7 @@ def test_a_pure_policy_is_asked_about_each_position_once(game):
 
     boards = plain.positions_of_random_play(game, 300)
     policy = Counted()
-    found = match.Distinct(policy).probabilities(boards)
+    found = match.DeduplicatedPolicy(policy).probabilities(boards)
     distinct = len({(bytes(cells), mover) for cells, mover in zip(boards.cells, boards.mover, strict=True)})
     assert policy.asked == (distinct if game.cells < 40 else 300)
     assert_array_equal(found, policy.probabilities(boards))

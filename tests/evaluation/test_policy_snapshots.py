@@ -10,14 +10,14 @@ from baselines.solver import solve
 from evaluation.policy_snapshots import (
     CHOICES,
     due_after,
-    line_of_mark,
-    mark_of,
-    named,
+    position_name,
+    probe_positions,
     read_choices,
-    telling_positions,
+    snapshot_line,
+    take_snapshot,
 )
 from ttt_apps import train
-from ttt_apps.metrics import KeptChoices
+from ttt_apps.metrics import SnapshotWriter
 from ttt_envs import Boards, Game
 from ttt_envs.boards import check_opening, to_text
 from ttt_envs.rules import chance_outcomes, legal
@@ -41,12 +41,12 @@ def wins(game, position):
 def test_positions_are_of_the_game_and_what_their_names_say():
     many = 0
     for game in GAMES:
-        found = telling_positions(game)
+        found = probe_positions(game)
         many += len(found) == 4
         assert len({to_text(one, game) for one in found.values()}) == len(found)
         for name, position in found.items():
             check_opening(game, position, name)
-            assert named(game, position) == name
+            assert position_name(game, position) == name
         if "a line to complete" in found:
             assert wins(game, found["a line to complete"])
         if "a line to block" in found:
@@ -70,8 +70,10 @@ def test_a_long_run_keeps_a_bounded_number_and_the_early_marks():
 
 def test_what_is_read_is_what_was_written(tmp_path):
     game = Game(2, 3, 2, 0.25)
-    marks = [mark_of(game, games, make_policy(spec, game)) for games, spec in ((5, "optimal"), (9, "win-or-block"))]
-    (tmp_path / CHOICES).write_bytes(b"".join(line_of_mark(game, mark) for mark in marks))
+    marks = [
+        take_snapshot(game, games, make_policy(spec, game)) for games, spec in ((5, "optimal"), (9, "win-or-block"))
+    ]
+    (tmp_path / CHOICES).write_bytes(b"".join(snapshot_line(game, mark) for mark in marks))
     read = read_choices(tmp_path, game)
     assert [mark.games for mark in read] == [5, 9]
     for mark, again in zip(marks, read, strict=True):
@@ -130,7 +132,7 @@ def test_games_do_not_fall_and_the_file_is_bounded(tmp_path):
     (tmp_path / CHOICES).unlink()
     (tmp_path / CHOICES).symlink_to(tmp_path / "elsewhere")
     with pytest.raises(ValueError, match="is a link"):
-        KeptChoices(tmp_path, Game(2, 2, 2), 100)
+        SnapshotWriter(tmp_path, Game(2, 2, 2), 100)
 
 
 def test_choices_of_a_run_are_those_of_its_learner(tmp_path):
@@ -138,9 +140,9 @@ def test_choices_of_a_run_are_those_of_its_learner(tmp_path):
     rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     marks = read_choices(run, tiny.GAME)
     assert [mark.games for mark in marks] == [row["games"] for row in rows if "exploitability" in row]
-    last = mark_of(tiny.GAME, 200, make_policy(f"run:{run}", tiny.GAME))
-    assert line_of_mark(tiny.GAME, marks[-1]) == line_of_mark(tiny.GAME, last)
-    assert line_of_mark(tiny.GAME, marks[0]._replace(games=200)) != line_of_mark(tiny.GAME, last)
+    last = take_snapshot(tiny.GAME, 200, make_policy(f"run:{run}", tiny.GAME))
+    assert snapshot_line(tiny.GAME, marks[-1]) == snapshot_line(tiny.GAME, last)
+    assert snapshot_line(tiny.GAME, marks[0]._replace(games=200)) != snapshot_line(tiny.GAME, last)
     without = tiny.train_run("q-learning", tmp_path / "without", "--exact-every=0")
     assert not (without / CHOICES).exists()
     tiny.train_run("q-learning", run, "--exact-every=0", "--overwrite")

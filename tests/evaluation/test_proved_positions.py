@@ -7,7 +7,7 @@ import pytest
 
 from baselines.layered import build
 from evaluation import proved_positions
-from evaluation.proved_positions import PLANS, Plan, ask, make_proven, prove_again, read_proven, sha256_of, summary
+from evaluation.proved_positions import PLANS, Plan, ask, make_proved, prove_again, read_proved, sha256_of, summary
 from ttt_envs import Game
 from ttt_envs.boards import from_text
 from ttt_envs.rules import legal, winner
@@ -18,7 +18,7 @@ SMALL = Plan(Game(3, 4, 3), (2, 8), count=30, seen=10, wins=20, nodes=5000, seed
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
-    return make_proven("small", SMALL, tmp_path_factory.mktemp("small"), {"code": "none"})
+    return make_proved("small", SMALL, tmp_path_factory.mktemp("small"), {"code": "none"})
 
 
 def test_what_is_made_is_what_the_solver_knows(small):
@@ -31,7 +31,7 @@ def test_what_is_made_is_what_the_solver_knows(small):
 
 
 def test_every_way_to_work_makes_the_same_file(small, tmp_path):
-    again = make_proven("small", SMALL, tmp_path, {"code": "none"}, jobs=2)
+    again = make_proved("small", SMALL, tmp_path, {"code": "none"}, jobs=2)
     assert again.data == small.data
 
 
@@ -44,14 +44,14 @@ def test_plies_lead_to_the_quickest_win_or_the_slowest_loss():
         position = from_text(text, game)
         results = proved_positions.Prover(game).results(position)
         assert results is not None
-        letters = proved_positions.written(results)
+        letters = proved_positions.results_to_letters(results)
         assert ("w" if "w" in letters else "d") == best
         assert proved_positions._plies(game, position, results) == plies, text
 
 
 @pytest.mark.parametrize("name", PLANS)
 def test_what_is_shipped_is_whole(name):
-    positions, plan = read_proven(name), PLANS[name]
+    positions, plan = read_proved(name), PLANS[name]
     assert positions.game == plan.game
     assert len(positions.proven) == plan.count
     assert positions.data["seed"] == plan.seed
@@ -69,13 +69,13 @@ def test_what_is_shipped_is_whole(name):
 
 @pytest.mark.parametrize("name", PLANS)
 def test_some_of_what_is_shipped_is_proved_again(name):
-    assert prove_again(read_proven(name), 5) == 5
+    assert prove_again(read_proved(name), 5) == 5
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PLANS)
 def test_all_that_is_shipped_is_proved_again(name):
-    assert prove_again(read_proven(name)) == PLANS[name].count
+    assert prove_again(read_proved(name)) == PLANS[name].count
 
 
 def test_a_wrong_result_is_found(small):
@@ -124,9 +124,9 @@ def test_a_damaged_file_is_refused(small, tmp_path, damage, message):
     path = tmp_path / "x.json"
     path.write_text(json.dumps(data))
     with pytest.raises(ValueError, match=message):
-        read_proven(path)
+        read_proved(path)
 
 
 def test_an_unknown_set_is_refused():
     with pytest.raises(ValueError, match="there are no proven positions of 9x9-5: choose 5x5-4,"):
-        read_proven("9x9-5")
+        read_proved("9x9-5")

@@ -22,7 +22,7 @@ from evaluation.overview import Compared, Played, write_overview
 from evaluation.page import STRONGEST, element, encoded
 from evaluation.policy_snapshots import CHOICES, read_choices
 from evaluation.report import REPORT, write_report
-from evaluation.report_parts import MARKS, rates, read_cost, read_metrics, thinned
+from evaluation.report_parts import MARKS, rates, read_cost, read_metrics, thin_out
 from evaluation.strength import Strength, first_choice, strength_of, worst_positions
 from learners.checkpoint import CHECKPOINT, CONFIG, COST, METRICS, load_policy
 from ttt_apps import train
@@ -347,13 +347,13 @@ def test_the_overview_has_runs_of_which_little_is_known(run, tmp_path):
 
 def test_marks_are_thinned_evenly_on_the_logarithmic_axis_and_keep_their_ends():
     rows = [{"games": games, "wins": games // 2} for games in range(0, 1_000_000, 50)]
-    few = thinned(rows)
+    few = thin_out(rows)
     assert (few[0], few[-1]) == (rows[0], rows[-1])
     assert 50 < len(few) <= MARKS
     games = [row["games"] for row in few]
     assert games == sorted(set(games))
     assert sum(mark < 10_000 for mark in games) > sum(mark >= 100_000 for mark in games)
-    assert thinned(rows[:5]) == rows[:5]
+    assert thin_out(rows[:5]) == rows[:5]
 
 
 def test_rates_are_of_the_games_between_two_marks():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from evaluation.elo import SPRT
-from evaluation.match import CHAPTER, Score, play_blocks, play_part
+from evaluation.match import PAIRS_PER_SEED_BLOCK, Score, play_blocks, play_part
 from evaluation.match_blocks import BLOCK, units_of
 from evaluation.openings import Openings
 from evaluation.result_store import UNITS
@@ -32,7 +32,7 @@ def done(tmp_path_factory):
 def test_the_answer_is_that_of_the_pairs_in_order(done):
     found, _ = done
     total, path = Score.nothing(GAME), []
-    for score in play_blocks(GAME, "random", "random", 2 * CHAPTER, seed=3, block=BLOCK):
+    for score in play_blocks(GAME, "random", "random", 2 * PAIRS_PER_SEED_BLOCK, seed=3, block=BLOCK):
         total += score
         path.append((total.games // 2, TEST.decide(total).llr))
         if TEST.decide(total).accepted is not None:

@@ -7,18 +7,18 @@ import pytest
 
 from evaluation.statistics import (
     Interval,
-    above,
-    all_of,
-    any_of,
     are_samples,
     difference,
+    holds_for_all,
+    holds_for_any,
+    is_above,
     is_sample,
+    is_smaller,
+    is_within,
     median,
     of_pairs,
     of_seeds,
-    smaller,
     wilson,
-    within,
 )
 
 
@@ -86,17 +86,25 @@ def test_medians_have_the_interval_of_order_statistics():
 
 def test_a_verdict_is_what_its_interval_says():
     yes, no, may_be = Interval(0.2, 0.1, 0.3), Interval(-0.2, -0.3, -0.1), Interval(0.2, -0.1, 0.5)
-    assert [above([value]) for value in (yes, no, may_be)] == [True, False, None]
-    assert above([yes, may_be]) is None
-    assert above([yes, may_be, no]) is False
-    assert above([yes], 0.15) is None
-    assert above([Interval(0.0, 0.0, 0.0)]) is None
-    assert within(yes, 0, 1) is True
-    assert within(yes, 0.25, 1) is None
-    assert within(yes, 0.4, 1) is False
-    assert within(no, 0, 1) is False
-    assert (all_of([True, None]), all_of([False, None]), all_of([True, True])) == (None, False, True)
-    assert (any_of([True, None]), any_of([False, None]), any_of([False, False])) == (True, None, False)
+    assert [is_above([value]) for value in (yes, no, may_be)] == [True, False, None]
+    assert is_above([yes, may_be]) is None
+    assert is_above([yes, may_be, no]) is False
+    assert is_above([yes], 0.15) is None
+    assert is_above([Interval(0.0, 0.0, 0.0)]) is None
+    assert is_within(yes, 0, 1) is True
+    assert is_within(yes, 0.25, 1) is None
+    assert is_within(yes, 0.4, 1) is False
+    assert is_within(no, 0, 1) is False
+    assert (holds_for_all([True, None]), holds_for_all([False, None]), holds_for_all([True, True])) == (
+        None,
+        False,
+        True,
+    )
+    assert (holds_for_any([True, None]), holds_for_any([False, None]), holds_for_any([False, False])) == (
+        True,
+        None,
+        False,
+    )
 
 
 @pytest.mark.parametrize("probabilities", [(0.5, 0.2, 0.3), (0.9, 0.1, 0.0)])
@@ -134,13 +142,13 @@ def test_runs_differ_where_their_ranks_say_so():
     from scipy.stats import PermutationMethod, mannwhitneyu
 
     one, other = [1.0, 2.0, 2.0, 3.0, 5.0], [4.0, 5.0, 6.0, 7.0, math.inf]
-    assert smaller(one, other) is True
-    assert smaller(other, one) is False
-    assert smaller(one, one) is None
-    assert smaller([0.0] * 5, [0.0] * 5) is None
-    assert smaller([1.0], [2.0]) is None  # two runs say nothing
+    assert is_smaller(one, other) is True
+    assert is_smaller(other, one) is False
+    assert is_smaller(one, one) is None
+    assert is_smaller([0.0] * 5, [0.0] * 5) is None
+    assert is_smaller([1.0], [2.0]) is None  # two runs say nothing
     rng = np.random.default_rng(0)
     for _ in range(20):
         a, b = rng.integers(0, 6, 5).astype(float), rng.integers(1, 8, 5).astype(float)
         p = mannwhitneyu(a, b, method=PermutationMethod()).pvalue  # all 252 ways to deal them out
-        assert (smaller(a.tolist(), b.tolist(), level=0.2) is None) == (p >= 0.2), (a, b)
+        assert (is_smaller(a.tolist(), b.tolist(), level=0.2) is None) == (p >= 0.2), (a, b)

@@ -8,7 +8,7 @@ from evaluation.exact import exploitability, match_outcome, outcome, regret, reg
 from evaluation.strength import (
     choice_in,
     differences,
-    differences_soon,
+    differences_within,
     first_choice,
     sample_game,
     strength_of,
@@ -171,8 +171,8 @@ def test_where_two_differ_is_the_same_whoever_is_named_first_and_nothing_for_one
     assert differences(SKIP, "random", "random") == []
     with pytest.raises(ValueError, match="is not pure"):
         differences(SKIP, "random", Moody())
-    assert differences_soon(SKIP, "random", Moody()) is None
-    assert differences_soon(Game(19, 19, 5), "random", "win-or-block") is None
+    assert differences_within(SKIP, "random", Moody()) is None
+    assert differences_within(Game(19, 19, 5), "random", "win-or-block") is None
 
 
 def test_a_choice_is_what_a_policy_does_thinks_and_what_is_so():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from evaluation.result_store import UNITS
-from evaluation.study import Claim, Findings, Row, Study, run_units, write_findings
+from evaluation.study import Claim, Report, Row, Study, run_units, write_report_files
 
 CALLS = []
 
@@ -23,7 +23,7 @@ def measure(unit):
 
 def conclude(results):
     rows = [Row(str(unit["n"]), "", str(result["square"]), "", True) for unit, result in results]
-    return Findings(rows, [Claim("squares grow", True, "they do")], {"squares": draw})
+    return Report(rows, [Claim("squares grow", True, "they do")], {"squares": draw})
 
 
 def draw(figure):
@@ -85,7 +85,7 @@ def power(unit):
 
 def test_what_was_found_is_written(tmp_path):
     findings = conclude(SQUARES)
-    pictures = write_findings(STUDY, "squares", findings, tmp_path, quick=True)
+    pictures = write_report_files(STUDY, "squares", findings, tmp_path, quick=True)
     table = (tmp_path / "table.md").read_text()
     assert "| 3 | 9 | yes |" in table  # nothing stands under "published" or "exact"
     assert "| squares grow | yes | they do |" in table
@@ -98,7 +98,9 @@ def test_what_was_found_is_written(tmp_path):
 
 
 def test_the_same_numbers_make_the_same_picture(tmp_path):
-    first, second = (write_findings(STUDY, "squares", conclude(SQUARES), tmp_path / name, quick=False) for name in "ab")
+    first, second = (
+        write_report_files(STUDY, "squares", conclude(SQUARES), tmp_path / name, quick=False) for name in "ab"
+    )
     assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
 
 

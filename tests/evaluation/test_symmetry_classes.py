@@ -17,8 +17,8 @@ from evaluation.exact import (
     regret_table,
     while_training,
 )
-from evaluation.policy_cache import Kept, kept
-from evaluation.symmetry_classes import images_of, led
+from evaluation.policy_cache import CachedPolicy, cached
+from evaluation.symmetry_classes import canonical_rows, symmetry_tables
 from ttt_envs import Game, make_policy
 from ttt_envs.symmetrized import check_colour_blind, check_symmetric
 from ttt_envs.symmetry import symmetries
@@ -190,7 +190,7 @@ def test_kept_answers_are_the_policys(policy, said, most):
     """As many as fit are kept, and the others asked again."""
     boards = plain.positions_of_random_play(SIX, 500)
     asked = Claiming(policy, *said)
-    keeping = Kept(asked, SIX, most)
+    keeping = CachedPolicy(asked, SIX, most)
     expected = policy.probabilities(boards)
     for rows in (np.arange(0, 300), np.arange(200, 500), np.arange(500)):
         found = keeping.probabilities(boards.take(rows))
@@ -215,24 +215,24 @@ def test_kept_answers_are_the_policys(policy, said, most):
 def test_nothing_is_kept_on_a_board_without_a_code():
     game = Game(6, 6, 4)
     boards = plain.positions_of_random_play(game, 20)
-    keeping = kept(make_policy("win-or-block", game), game)
+    keeping = cached(make_policy("win-or-block", game), game)
     for _ in range(2):
         assert_array_equal(keeping.probabilities(boards), keeping.policy.probabilities(boards))
     assert keeping.asked == 40
-    assert kept(keeping, game) is keeping
+    assert cached(keeping, game) is keeping
 
 
 def test_links_that_are_not_kept_are_found_again(monkeypatch):
     expected = exploitation(SIX, Averaged(SIX)), exploitation(SIX, Claiming(Averaged(SIX)))
     for most in (0, 5000):
-        monkeypatch.setattr("evaluation.exact.KEPT", most)
+        monkeypatch.setattr("evaluation.exact.MAX_CACHE_BYTES", most)
         assert (exploitation(SIX, Averaged(SIX)), exploitation(SIX, Claiming(Averaged(SIX)))) == expected
 
 
 @pytest.mark.parametrize("game", [Game(), Game(2, 4, 3), Game(1, 7, 3), Game(5, 6, 4)], ids=str)
 def test_leaders_are_the_same_for_all_images_and_images_of_their_boards(game):
     boards = plain.positions_of_random_play(game, 50)
-    images = images_of(game)
+    images = symmetry_tables(game)
 
     def codes(cells):
         bits = np.uint64(1) << np.arange(game.cells, dtype=np.uint64)
@@ -241,7 +241,7 @@ def test_leaders_are_the_same_for_all_images_and_images_of_their_boards(game):
     for permutation in symmetries(game):
         turned = boards.cells[:, permutation]
         found, by = np.empty(50, np.uint64), np.empty(50, np.int64)
-        led(codes(turned), *images, found, by)
+        canonical_rows(codes(turned), *images, found, by)
         expected = np.min([codes(turned[:, other]) for other in symmetries(game)], axis=0)
         assert_array_equal(found, expected)
         assert_array_equal(codes(np.take_along_axis(turned, symmetries(game)[by], axis=1)), expected)

@@ -15,7 +15,7 @@ from evaluation.match import play_pairs
 from evaluation.match_blocks import TIMED_BLOCK
 from evaluation.result_store import UNITS
 from evaluation.sprt import run_sprt
-from evaluation.timed_match import TimedScore, moves_left, play_timed_block, play_timed_pairs
+from evaluation.timed_match import TimedScore, count_moves_left, play_timed_block, play_timed_pairs
 from ttt_envs import Game
 
 GAME = Game(4, 4, 3, 0.25)
@@ -112,11 +112,11 @@ def test_a_log_by_the_clock_is_read_back(tmp_path):
 def test_moves_to_come_are_estimated_from_a_log():
     games = []
     play_pairs(GAME, "random", "random", 100, log=games.extend)
-    found = moves_left(GAME, games)
+    found = count_moves_left(GAME, games)
     assert found[0] == np.mean([[position.mover for position, _, _ in game.positions()].count(0) for game in games])
     assert found[16] == usual_moves_left(GAME)[16]
     with pytest.raises(ValueError, match="tells nothing of"):
-        moves_left(Game(), games)
+        count_moves_left(Game(), games)
 
 
 def test_scores_by_the_clock_add_up():

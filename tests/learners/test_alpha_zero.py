@@ -9,23 +9,23 @@ import tiny
 from judges import Perfect
 from numpy.testing import assert_allclose, assert_array_equal
 
-from baselines.mcts import GumbelSearch, MCTSSearch, Trees
+from baselines.mcts import GumbelSearch, MCTSSearch, Tree
 from baselines.solver import solve
 from evaluation.exact import exploitability
 from learners.alpha_zero import AlphaZeroConfig, AlphaZeroSearch, inference, training
 from learners.alpha_zero.learner import AlphaZero
 from learners.alpha_zero.optimizer import Updater
-from learners.alpha_zero.policy import MeanJudge
-from learners.alpha_zero.self_play import Lessons, _Ply, _traced, play_block, play_games
+from learners.alpha_zero.policy import SymmetrizedEvaluator
+from learners.alpha_zero.self_play import TrainingExamples, _Ply, _td_lambda_targets, play_block, play_games
 from learners.q_net import ADAM_EPSILON, BETA_1, BETA_2
 from ttt_envs import Boards, Game, from_text, make_policy
 from ttt_envs.boards import keys
-from ttt_envs.policy import Judge, Thinker
-from ttt_envs.rules import windows
+from ttt_envs.policy import Evaluator, FusedEvaluator
+from ttt_envs.rules import winning_lines
 from ttt_envs.symmetrized import check_symmetric
 from ttt_envs.symmetry import symmetries
 
-SMALL = {"hidden": (4,), "simulations": 4, "updates": 3, "replay_batch": 8, "replay_size": 100}
+SMALL = {"hidden": (4,), "simulations": 4, "updates": 3, "batch_size": 8, "buffer_size": 100}
 SKIPS = Game(skip_chance=0.25)
 
 
@@ -53,19 +53,19 @@ def ply(mover, worth, random=False):
 def test_values_are_traced_back_by_hand():
     """player_1, who moves twice, wins: -1 to player_0."""
     plies, result = [ply(0, 0.2), ply(1, 0.4), ply(1, -0.6)], np.array([-1.0])
-    assert_allclose(np.ravel(_traced(plies, result, 0.5)), [-0.05, 0.3, 0.2], atol=1e-7)
-    assert_allclose(np.ravel(_traced(plies, result, 1.0)), [-1, 1, 1], atol=1e-7)
-    assert_allclose(np.ravel(_traced(plies, result, 0.0)), [0.2, 0.4, -0.6], atol=1e-7)
+    assert_allclose(np.ravel(_td_lambda_targets(plies, result, 0.5)), [-0.05, 0.3, 0.2], atol=1e-7)
+    assert_allclose(np.ravel(_td_lambda_targets(plies, result, 1.0)), [-1, 1, 1], atol=1e-7)
+    assert_allclose(np.ravel(_td_lambda_targets(plies, result, 0.0)), [0.2, 0.4, -0.6], atol=1e-7)
     plies[1] = ply(1, 0.4, random=True)  # nothing comes back through it: it is worth what the search says
-    assert_allclose(np.ravel(_traced(plies, result, 0.5)), [-0.1, 0.4, 0.2], atol=1e-7)
-    assert_allclose(np.ravel(_traced(plies, result, 1.0)), [-0.4, 0.4, 1], atol=1e-7)
+    assert_allclose(np.ravel(_td_lambda_targets(plies, result, 0.5)), [-0.1, 0.4, 0.2], atol=1e-7)
+    assert_allclose(np.ravel(_td_lambda_targets(plies, result, 1.0)), [-0.4, 0.4, 1], atol=1e-7)
     assert_array_equal(result, [-1])
 
 
-@pytest.mark.parametrize("trace", [0.0, 0.5, 1.0])
-def test_taught_by_perfect_play_values_are_exact_whatever_was_played_at_random(trace):
+@pytest.mark.parametrize("td_lambda", [0.0, 0.5, 1.0])
+def test_taught_by_perfect_play_values_are_exact_whatever_was_played_at_random(td_lambda):
     """Random moves lose what a position is worth: traced back through one of them, values would be wrong."""
-    game, config = Game(), AlphaZeroConfig(opening=9, epsilon=0.4, trace=trace, simulations=8)
+    game, config = Game(), AlphaZeroConfig(opening=9, epsilon=0.4, td_lambda=td_lambda, simulations=8)
     lessons = play_games(config, game, Perfect(game), KEY, range(60))
     boards = Boards(lessons.seen, np.zeros(len(lessons.seen), np.int8))  # whose stones are first is to move
     assert_allclose(lessons.value, solve(SKIPS_0).values(boards), atol=1e-6)
@@ -83,7 +83,7 @@ SKIPS_0 = Game(skip_chance=1e-12)
 
 def test_with_skips_the_search_s_values_are_exact_in_its_own_game_alone():
     for chance_nodes, met in ((True, SKIPS), (False, SKIPS_0)):
-        config = AlphaZeroConfig(opening=5, trace=0.0, simulations=8, chance_nodes=chance_nodes)
+        config = AlphaZeroConfig(opening=5, td_lambda=0.0, simulations=8, chance_nodes=chance_nodes)
         lessons = play_games(config, SKIPS, Perfect(met), KEY, range(40))
         boards = Boards(lessons.seen, np.zeros(len(lessons.seen), np.int8))
         assert_allclose(lessons.value, solve(met).values(boards), atol=1e-6)
@@ -140,9 +140,9 @@ def test_openings_and_strays_are_drawn_as_often_as_is_said():
     assert AlphaZeroConfig().opening_of(Game(9, 9, 5)) == 14
     assert AlphaZeroConfig().opening_of(Game(1, 1, 1)) == 0
     assert AlphaZeroConfig(opening=99).opening_of(Game(2, 2, 2)) == 4
-    assert AlphaZeroConfig().replay_size_of(SKIPS) == 15_000
-    assert AlphaZeroConfig().replay_size_of(Game(2, 5, 2)) == 60_000
-    assert AlphaZeroConfig(replay_size=3).replay_size_of(SKIPS) == 3
+    assert AlphaZeroConfig().buffer_size_of(SKIPS) == 15_000
+    assert AlphaZeroConfig().buffer_size_of(Game(2, 5, 2)) == 60_000
+    assert AlphaZeroConfig(buffer_size=3).buffer_size_of(SKIPS) == 3
     assert AlphaZeroConfig().value_scale_of(Game()) == 0.5
     assert AlphaZeroConfig().value_scale_of(SKIPS) == 2
     assert AlphaZeroConfig(value_scale=0.0).value_scale_of(SKIPS) == 0
@@ -160,7 +160,7 @@ def test_a_game_depends_on_its_number_alone(search):
         return play_block(net.config, SKIPS, net.to_arrays(), seed, numbers)
 
     whole = played(range(5, 25))
-    for first, again in zip(whole, Lessons.of([played(range(5, 12)), played(range(12, 25))]), strict=True):
+    for first, again in zip(whole, TrainingExamples.of([played(range(5, 12)), played(range(12, 25))]), strict=True):
         assert_array_equal(first, again)
     for other in (played(range(20)), played(range(5, 25), seed=4)):
         assert len(whole.seen) != len(other.seen) or (whole.seen != other.seen).any()
@@ -174,12 +174,12 @@ class Asked:
 
 
 @pytest.mark.parametrize("game", [Game(), SKIPS, Game(3, 4, 3), Game(4, 4, 4, 0.25)], ids=str)
-@pytest.mark.parametrize("judge", [lambda net: net, MeanJudge], ids=["own", "mean"])
+@pytest.mark.parametrize("judge", [lambda net: net, SymmetrizedEvaluator], ids=["own", "mean"])
 def test_simulations_made_in_one_go_are_those_of_a_judge_that_is_asked(game, judge, monkeypatch):
     net = judge(build(game, hidden=(16,)))
     boards = plain.positions_of_random_play(game, 40)
-    assert isinstance(net, Thinker)
-    assert not isinstance(Asked(net), Thinker)
+    assert isinstance(net, FusedEvaluator)
+    assert not isinstance(Asked(net), FusedEvaluator)
 
     def by_puct(guide):
         search = MCTSSearch(game, boards, np.zeros(40, np.uint64), leaf=guide)
@@ -187,8 +187,8 @@ def test_simulations_made_in_one_go_are_those_of_a_judge_that_is_asked(game, jud
         return search
 
     for search in (lambda guide: GumbelSearch(game, boards, guide, value_scale=0.5), by_puct):
-        for together in (inference.AT_ONCE, 50, 7):  # the second time much is remembered
-            monkeypatch.setattr(inference, "AT_ONCE", together)
+        for together in (inference.CHUNK_SIZE, 50, 7):  # the second time much is remembered
+            monkeypatch.setattr(inference, "CHUNK_SIZE", together)
             for mine, theirs in zip(search(net)._trees, search(Asked(net))._trees, strict=True):
                 assert_array_equal(mine, theirs)
 
@@ -198,7 +198,7 @@ def test_a_net_is_asked_about_no_position_twice_and_forgets_with_new_weights():
     boards = plain.positions_of_random_play(SKIPS, 300)
     for rows in (slice(0, 100), slice(0, 200), slice(100, 300)):
         search = MCTSSearch(SKIPS, boards.take(np.arange(300)[rows]), np.zeros(300, np.uint64)[rows], leaf=net)
-        search.stir(np.zeros((len(search.counts), 9)), 0.0)  # no more than the roots
+        search.add_root_noise(np.zeros((len(search.counts), 9)), 0.0)  # no more than the roots
     memory = net._own.memory
     assert memory.known.sum() == len(np.unique(boards.own_first(), axis=0))
     assert set(np.flatnonzero(memory.known)) == set(keys(boards.own_first()).tolist())
@@ -219,7 +219,7 @@ def test_it_is_a_judge_that_thinks_of_images_and_colours_alike():
     for game in (SKIPS, Game(3, 4, 3)):
         net = build(game)
         boards = plain.positions_of_random_play(game, 64)
-        assert isinstance(net, Judge)
+        assert isinstance(net, Evaluator)
         assert net.symmetric
         assert net.colour_blind
         check_symmetric(net, game, boards)
@@ -252,7 +252,7 @@ def test_what_it_says_does_not_depend_on_what_is_asked_with_it():
 def lines_by_hand(game, seen):
     """Columns for every line: 1 to k - 1 own stones alone in it, as many of the opponent's, or both."""
     columns = []
-    for line in windows(game):
+    for line in winning_lines(game):
         own, other = (seen[:, line] == 1).sum(axis=1), (seen[:, line] == 2).sum(axis=1)
         columns += [(own == count) & (other == 0) for count in range(1, game.win_length)]
         columns += [(other == count) & (own == 0) for count in range(1, game.win_length)]
@@ -326,7 +326,9 @@ def lessons_of(game, count, rng):
     boards = plain.positions_of_random_play(game, count, 3)
     policy = np.where(boards.cells == 0, rng.random(boards.cells.shape), 0)
     policy /= policy.sum(axis=1, keepdims=True)
-    return Lessons(boards.own_first(), policy.astype(np.float32), rng.uniform(-1, 1, count).astype(np.float32), None)
+    return TrainingExamples(
+        boards.own_first(), policy.astype(np.float32), rng.uniform(-1, 1, count).astype(np.float32), None
+    )
 
 
 def losses_by_hand(game, weights, lessons, config):
@@ -348,7 +350,7 @@ def test_an_update_follows_the_gradient_by_hand(lines):
     net = build(game, hidden=(3,), lines=lines, value_weight=0.7, **settings)
     config, lessons = net.config, lessons_of(game, 12, np.random.default_rng(5))
     updater = Updater(config, game, net.weights)
-    once = Lessons(*(None if part is None else part[None] for part in lessons))
+    once = TrainingExamples(*(None if part is None else part[None] for part in lessons))
     policy_loss, value_loss = updater.update(once)
     entropy, error, _ = losses_by_hand(game, net.weights, lessons, config)
     assert policy_loss == pytest.approx(entropy, rel=1e-5)
@@ -378,8 +380,10 @@ def test_many_updates_in_one_call_are_one_after_another():
     net, rng = build(SKIPS), np.random.default_rng(0)
     batches = [lessons_of(SKIPS, 8, rng) for _ in range(3)]
     together, alone = (Updater(net.config, SKIPS, net.weights) for _ in range(2))
-    losses = together.update(Lessons(*(np.stack(parts) for parts in list(zip(*batches, strict=True))[:3]), None))
-    one_by_one = [alone.update(Lessons(*(part[None] for part in batch[:3]), None)) for batch in batches]
+    losses = together.update(
+        TrainingExamples(*(np.stack(parts) for parts in list(zip(*batches, strict=True))[:3]), None)
+    )
+    one_by_one = [alone.update(TrainingExamples(*(part[None] for part in batch[:3]), None)) for batch in batches]
     assert losses == pytest.approx(np.mean(one_by_one, axis=0), rel=1e-5)
     plain.assert_same_arrays(together.weights(), alone.weights())
     plain.assert_same_arrays(together.to_arrays(), alone.to_arrays())
@@ -607,19 +611,19 @@ def test_a_learning_rate_that_leads_nowhere_is_told(updates):
         ({"hidden": (8.0,)}, "hidden="),
         ({"simulations": 0}, "simulations=0 does not work for alpha-zero: choose 1 or more"),
         ({"search": "uct"}, "search=uct does not work for alpha-zero: choose gumbel or puct"),
-        ({"considered": 1}, "considered=1"),
-        ({"visit_scale": -1}, "visit_scale=-1"),
+        ({"max_num_considered_actions": 1}, "max_num_considered_actions=1"),
+        ({"maxvisit_init": -1}, "maxvisit_init=-1"),
         ({"value_scale": float("nan")}, "value_scale=nan"),
         ({"c": float("inf")}, "c=inf"),
         ({"opening": -1}, "opening=-1 does not work for alpha-zero: choose 0"),
         ({"epsilon": 1.5}, "epsilon=1.5"),
-        ({"trace": -0.1}, "trace=-0.1"),
+        ({"td_lambda": -0.1}, "td_lambda=-0.1"),
         ({"learning_rate": 0}, "learning_rate=0"),
         ({"learning_rate_decay": -1}, "learning_rate_decay=-1"),
         ({"weight_decay": -1}, "weight_decay=-1"),
         ({"value_weight": 0}, "value_weight=0"),
-        ({"replay_size": 0}, "replay_size=0"),
-        ({"replay_batch": 0}, "replay_batch=0"),
+        ({"buffer_size": 0}, "buffer_size=0"),
+        ({"batch_size": 0}, "batch_size=0"),
         ({"updates": 0}, "updates=0"),
         ({"symmetries": "some"}, "symmetries=some does not work for alpha-zero: choose none, rotations or all"),
         ({"jobs": 0}, "jobs=0"),
@@ -644,7 +648,7 @@ def test_it_learns_from_itself_and_nobody_else():
 @LEARNING
 def test_what_was_learned_is_played_and_searched_without_tensorflow(tiny_run, fresh):
     run = tiny_run("alpha-zero")
-    said = fresh(
+    prior_logits = fresh(
         "import sys",
         "sys.modules['tensorflow'] = None",
         "from ttt_envs import Boards, Game, make_policy",
@@ -654,28 +658,28 @@ def test_what_was_learned_is_played_and_searched_without_tensorflow(tiny_run, fr
         "    boards = Boards.start(game)",
         "    print(policy.pure, policy.probabilities(boards).sum(), policy.values(boards).shape)",
     )
-    assert said.split("\n")[:3] == ["True 1.0 (1,)"] * 3
+    assert prior_logits.split("\n")[:3] == ["True 1.0 (1,)"] * 3
 
 
 @LEARNING
 def test_a_search_of_a_run_is_the_search_of_its_net(tiny_run, monkeypatch):
     run, game = tiny_run("alpha-zero"), tiny.GAME
     boards = plain.positions_of_random_play(game, 40)
-    policy = make_policy(f"alpha-zero:{run},simulations=12,considered=3", game)
+    policy = make_policy(f"alpha-zero:{run},simulations=12,max_num_considered_actions=3", game)
     net = make_policy(f"run:{run}", game)
-    assert isinstance(net, Thinker)
-    own = make_policy(f"alpha-zero:{run},simulations=12,considered=3,images=own", game)
+    assert isinstance(net, FusedEvaluator)
+    own = make_policy(f"alpha-zero:{run},simulations=12,max_num_considered_actions=3,images=own", game)
     assert isinstance(own, AlphaZeroSearch)
-    settings = {"simulations": 12, "considered": 3, "value_scale": 2.0 if game.skip_chance else 0.5}
+    settings = {"simulations": 12, "max_num_considered_actions": 3, "value_scale": 2.0 if game.skip_chance else 0.5}
     by_hand = GumbelSearch(game, boards, net, **settings)
     assert_array_equal(own.search(boards).improved, by_hand.improved)
     assert_array_equal(own.search(boards).improved, GumbelSearch(game, boards, Asked(net), **settings).improved)
     search = policy.search(boards)
     assert (search.improved != by_hand.improved).any()
-    monkeypatch.setattr("learners.alpha_zero.policy.MEMORY", 3 * Trees.bytes_of(13, 2, game.cells))
+    monkeypatch.setattr("learners.alpha_zero.policy.MEMORY", 3 * Tree.bytes_of(13, 2, game.cells))
     assert [rows.stop - rows.start for rows, _ in policy._searches(boards)] == [3] * 14
     assert_array_equal(policy.probabilities(boards), search.probabilities())
-    mean = MeanJudge(net.learner).judge(boards)
+    mean = SymmetrizedEvaluator(net.learner).judge(boards)
     assert_array_equal(mean[1], net.values(boards))
     assert_allclose(mean[0], net.learner.mean.means(boards)[0], rtol=1e-6)
     assert search.simulations == 12
@@ -698,7 +702,10 @@ def test_what_makes_no_search_is_told(tiny_run, tmp_path):
         ),
         (f"alpha-zero:{tmp_path / 'none'}", "is no run"),
         (f"alpha-zero:{run},simulations=0", "simulations=0 tries no move: choose 1 or more"),
-        (f"alpha-zero:{run},considered=1", "considered=1 leaves no choice: choose 2 moves or more"),
+        (
+            f"alpha-zero:{run},max_num_considered_actions=1",
+            "max_num_considered_actions=1 leaves no choice: choose 2 moves or more",
+        ),
         (f"alpha-zero:{run},value_scale=-1", "value_scale=-1 is no weight of values: choose 0 or more"),
         (f"alpha-zero:{run},images=all", "images='all' is not known"),
         (f"alpha-zero:{run},sims=3", "alpha-zero has no argument 'sims'"),

@@ -16,7 +16,7 @@ from evaluation.exact import exploitability, match_outcome
 from learners import LEARNERS
 from learners.base import Transition
 from learners.checkpoint import MODEL, load_arrays, load_checkpoint
-from learners.config import Builder, Fitter, Looper
+from learners.config import FitLearnerConfig, LoopLearnerConfig, TransitionLearnerConfig
 from learners.training import train, train_in
 from ttt_envs import Boards, Game, act, mnk_v0
 from ttt_envs.policy import Policy
@@ -27,7 +27,7 @@ FORMS = {
     "q-learning": (
         {},
         {"bootstrap": "ply", "symmetries": "rotations"},
-        {"values": "afterstate", "rewards": "report", "epsilon_step": 0.01},
+        {"values": "afterstate", "rewards": "report", "epsilon_decay": 0.01},
         {"values": "afterstate", "bootstrap": "ply", "target": "chosen", "symmetries": "all"},
     ),
 }
@@ -161,8 +161,13 @@ def test_its_settings_are_frozen_data_with_its_name(name):
     with pytest.raises(dataclasses.FrozenInstanceError):
         setattr(config, dataclasses.fields(config)[0].name, 0)
     assert config == kind(**dataclasses.asdict(config))
-    assert isinstance(config, Builder) == (name in tiny.OURS)
-    assert isinstance(config, Builder) + isinstance(config, Looper) + isinstance(config, Fitter) == 1
+    assert isinstance(config, TransitionLearnerConfig) == (name in tiny.OURS)
+    assert (
+        isinstance(config, TransitionLearnerConfig)
+        + isinstance(config, LoopLearnerConfig)
+        + isinstance(config, FitLearnerConfig)
+        == 1
+    )
 
 
 @pytest.mark.parametrize("name", sorted(LEARNERS))

@@ -132,7 +132,7 @@ def test_symmetries_all_teach_what_all_images_of_the_games_would():
 
 
 def test_epsilon_shrinks_with_every_random_move_as_in_the_report():
-    learner = build(epsilon_step=0.5)
+    learner = build(epsilon_decay=0.5)
     learner.explore(Boards.start(LINE), np.random.default_rng(0))
     assert learner.epsilon[0] == 0.5
     learner.epsilon[0] = 0.0
@@ -186,7 +186,7 @@ def test_a_table_at_its_limit_says_so():
     [
         ({"epsilon": 1.5}, "epsilon=1.5 does not work for naive-mc: choose 0 to 1"),
         ({"epsilon": float("nan")}, "epsilon=nan does not work for naive-mc: choose 0 to 1"),
-        ({"epsilon_step": -0.1}, "epsilon_step=-0.1 does not work for naive-mc: choose 0 to 1"),
+        ({"epsilon_decay": -0.1}, "epsilon_decay=-0.1 does not work for naive-mc: choose 0 to 1"),
         ({"memory": 0}, "memory=0 does not work for naive-mc: choose above 0"),
     ],
 )
@@ -197,7 +197,7 @@ def test_settings_out_of_range_are_told(settings, message):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("settings", [{"epsilon_step": 1e-6}, {"epsilon_step": 1e-5, "symmetries": "all"}], ids=str)
+@pytest.mark.parametrize("settings", [{"epsilon_decay": 1e-6}, {"epsilon_decay": 1e-5, "symmetries": "all"}], ids=str)
 def test_exploring_slowly_it_comes_to_play_perfectly(settings, seed):
     game = Game()
     learner = build(game, **settings)

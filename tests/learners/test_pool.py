@@ -7,14 +7,14 @@ from numpy.testing import assert_allclose
 
 from learners.pool import Pool, parse_pool
 from learners.q_learning import QLearningConfig
-from learners.training import Training, initial_rng
+from learners.training import Training, make_initial_rng
 from ttt_envs import Boards, Game
 
 GAME = Game()
 
 
 def build():
-    return QLearningConfig().build(GAME, initial_rng(0))
+    return QLearningConfig().build(GAME, make_initial_rng(0))
 
 
 def test_a_game_meets_one_copy_whatever_is_played_beside_it():

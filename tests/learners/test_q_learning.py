@@ -201,12 +201,12 @@ def test_an_update_reaches_every_image_once(which, images, values):
 
 
 def test_it_explores_as_often_as_epsilon_says_and_epsilon_shrinks():
-    learner = build(epsilon=0.5, epsilon_step=0.0)
+    learner = build(epsilon=0.5, epsilon_decay=0.0)
     learner.observe(transition(".../.../... o", 4, A, reward=1, discount=0))
     actions = learner.explore(Boards.start(Game(), 90_000), np.random.default_rng(1))
     shares = np.bincount(actions, minlength=9) / 90_000
     assert_allclose(shares, [0.5 / 9] * 4 + [0.5 + 0.5 / 9] + [0.5 / 9] * 4, atol=0.007)
-    shrinking = build(epsilon=1.0, epsilon_step=0.5)
+    shrinking = build(epsilon=1.0, epsilon_decay=0.5)
     shrinking.explore(Boards.start(Game(), 1), np.random.default_rng(1))
     assert shrinking.epsilon[0] == 0.5
 
@@ -293,7 +293,7 @@ def test_a_table_at_its_limit_says_so(values):
         ({"step_size": 0}, "step_size=0 does not work for q-learning: choose above 0"),
         ({"epsilon": 1.5}, "epsilon=1.5 does not work"),
         ({"gamma": -1}, "gamma=-1 does not work"),
-        ({"epsilon_step": 2}, "epsilon_step=2 does not work"),
+        ({"epsilon_decay": 2}, "epsilon_decay=2 does not work"),
         ({"step_size_power": 2}, "step_size_power=2 does not work"),
         ({"memory": 0}, "memory=0 does not work"),
         ({"rewards": "report", "bootstrap": "ply"}, 'choose rewards="unit" or bootstrap="own-turn"'),

@@ -9,14 +9,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 from evaluation.exact import exploitability, match_outcome
 from learners.base import Transition
 from learners.q_net import QNetConfig
-from learners.training import exploration_rng, train, train_in
+from learners.training import make_exploration_rng, train, train_in
 from ttt_envs import Boards, Game, act, from_text, mnk_v0
 from ttt_envs.symmetry import inverse, symmetries
 
 pytestmark = pytest.mark.needs("tensorflow")
 
 WEIGHTS = ("hidden_kernel", "hidden_bias", "output_kernel", "output_bias")
-REPLAY = {"replay_size": 64, "replay_batch": 16, "updates": 2, "target_every": 3}
+REPLAY = {"buffer_size": 64, "batch_size": 16, "updates": 2, "target_update_interval": 3}
 
 
 def build(game=None, seed=0, **settings):
@@ -88,9 +88,9 @@ def plain_gradient(weights, target_weights, seen, gamma):
     return (error**2).mean(), gradient
 
 
-@pytest.mark.parametrize("target_every", [0, 2])
+@pytest.mark.parametrize("target_update_interval", [0, 2])
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
-def test_the_update_is_the_one_by_hand(optimizer, target_every):
+def test_the_update_is_the_one_by_hand(optimizer, target_update_interval):
     rate, decay, gamma = 0.05, 0.5, 0.9
     learner = build(
         seed=1,  # with gradients well away from 0: Adam makes a whole step of the rounding of a smaller one
@@ -99,13 +99,13 @@ def test_the_update_is_the_one_by_hand(optimizer, target_every):
         learning_rate=rate,
         learning_rate_decay=decay,
         gamma=gamma,
-        target_every=target_every,
+        target_update_interval=target_update_interval,
     )
     weights = {name: learner.to_arrays()[name].astype(float) for name in WEIGHTS}
     target = dict(weights)
     mean, square = ({name: np.zeros_like(weights[name]) for name in WEIGHTS} for _ in range(2))
     for n in range(4):
-        loss, gradient = plain_gradient(weights, target if target_every else weights, ONE_OF_EACH, gamma)
+        loss, gradient = plain_gradient(weights, target if target_update_interval else weights, ONE_OF_EACH, gamma)
         for name in WEIGHTS:
             step = gradient[name]
             if optimizer == "adam":
@@ -114,7 +114,7 @@ def test_the_update_is_the_one_by_hand(optimizer, target_every):
                 unbiased = np.sqrt(square[name] / (1 - 0.999 ** (n + 1)))
                 step = mean[name] / (1 - 0.9 ** (n + 1)) / (unbiased + 1e-8)
             weights[name] = weights[name] - rate / (1 + decay * n) * step
-        if target_every and n % target_every == target_every - 1:
+        if target_update_interval and n % target_update_interval == target_update_interval - 1:
             target = dict(weights)
         logged = learner.observe(ONE_OF_EACH)
         assert logged["loss"] == pytest.approx(loss, rel=1e-4)
@@ -188,7 +188,7 @@ def test_an_update_is_one_for_all_images(which, count, optimizer):
 
 
 def test_what_is_remembered_is_learned_from():
-    learner = build(replay_size=3, replay_batch=200, learning_rate=0.01)
+    learner = build(buffer_size=3, batch_size=200, learning_rate=0.01)
     for row in ((A, 5, -1, 0, A), (A, 2, 1, 0, A), (B, 1, 0, 1, A), (C, 8, 0, -1, A)):
         learner.observe(transition(row))
     arrays = learner.to_arrays()
@@ -207,14 +207,14 @@ def test_what_is_remembered_is_learned_from():
 
 
 def test_it_explores_as_often_as_epsilon_says_and_epsilon_shrinks():
-    learner = build(epsilon=0.5, epsilon_step=0.0)
+    learner = build(epsilon=0.5, epsilon_decay=0.0)
     boards = Boards.of([from_text(C)] * 40_000)
     best = np.nanargmax(learner.action_values(boards)[0])
     shares = np.bincount(learner.explore(boards, np.random.default_rng(1)), minlength=9) / 40_000
     expected = np.where(boards.cells[0] == 0, 0.5 / 7, 0)
     expected[best] += 0.5
     assert_allclose(shares, expected, atol=0.01)
-    shrinking = build(epsilon=1.0, epsilon_step=0.5)
+    shrinking = build(epsilon=1.0, epsilon_decay=0.5)
     assert shrinking.explore(Boards.start(Game(), 1), np.random.default_rng(1)).dtype == np.int64
     assert shrinking.epsilon[0] == 0.5
 
@@ -328,7 +328,7 @@ def test_nothing_is_traced_twice():
 @pytest.mark.parametrize("skip_chance", [0.0, 0.25])
 def test_it_learns_to_beat_random_play(skip_chance):
     game = Game(skip_chance=skip_chance)
-    learner = build(game, hidden=64, symmetries="all", learning_rate=0.003, epsilon_step=1e-3)
+    learner = build(game, hidden=64, symmetries="all", learning_rate=0.003, epsilon_decay=1e-3)
     untrained = match_outcome(game, learner, "random").value
     train(learner, "random", 6_000, batch=64)
     assert untrained < 0.4
@@ -345,11 +345,11 @@ def test_self_play_reaches_perfect_play(seed):
         learning_rate=0.003,
         learning_rate_decay=0.001,
         epsilon=0.5,
-        epsilon_step=0,
-        replay_size=50_000,
-        replay_batch=128,
+        epsilon_decay=0,
+        buffer_size=50_000,
+        batch_size=128,
         updates=4,
-    ).build(Game(), exploration_rng(seed))
+    ).build(Game(), make_exploration_rng(seed))
     train(learner, "self", 80_000, batch=256, seed=seed)
     assert exploitability(learner.game, learner) == 0
 
@@ -384,12 +384,12 @@ def test_without_tensorflow_it_says_what_to_install(monkeypatch):
         ({"learning_rate_decay": -1}, "learning_rate_decay=-1 does not work"),
         ({"gamma": 1.5}, "gamma=1.5 does not work"),
         ({"epsilon": -0.5}, "epsilon=-0.5 does not work"),
-        ({"epsilon_step": 2}, "epsilon_step=2 does not work"),
-        ({"replay_size": -1}, "replay_size=-1 does not work"),
-        ({"replay_batch": 0}, "replay_batch=0 does not work"),
+        ({"epsilon_decay": 2}, "epsilon_decay=2 does not work"),
+        ({"buffer_size": -1}, "buffer_size=-1 does not work"),
+        ({"batch_size": 0}, "batch_size=0 does not work"),
         ({"updates": 0}, "updates=0 does not work"),
-        ({"target_every": -1}, "target_every=-1 does not work"),
-        ({"updates": 2}, "updates=2 would learn several times .* choose updates=1, or a replay_size above 0"),
+        ({"target_update_interval": -1}, "target_update_interval=-1 does not work"),
+        ({"updates": 2}, "updates=2 would learn several times .* choose updates=1, or a buffer_size above 0"),
         ({"rewards": "report", "bootstrap": "ply"}, 'choose rewards="unit" or bootstrap="own-turn"'),
     ],
 )
@@ -414,7 +414,7 @@ def test_arrays_of_other_boards_and_settings_are_refused():
     with pytest.raises(ValueError, match=r"needs hidden_kernel_mean as .* but there is nothing"):
         build(**REPLAY).from_arrays(build(optimizer="sgd", **REPLAY).to_arrays())
     with pytest.raises(ValueError, match=r"needs replay_met as .* but there is nothing"):
-        build(replay_size=64).from_arrays(build().to_arrays())
+        build(buffer_size=64).from_arrays(build().to_arrays())
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ SETTINGS = {
     "own-turn": {},
     "ply": {"bootstrap": "ply"},
     "chosen": {"target": "chosen"},
-    "report": {"rewards": "report", "symmetries": "all", "epsilon_step": 0.01},
+    "report": {"rewards": "report", "symmetries": "all", "epsilon_decay": 0.01},
 }
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from learners.base import Seat
 from learners.checkpoint import build_config
-from learners.training import Training, exploration_rng
-from learners.two_learners import Duel
+from learners.training import Training, make_exploration_rng
+from learners.two_learners import TwoLearners
 from ttt_envs import Boards, Game, mnk_v0
 
 GAMES = (Game(), Game(3, 4, 3, 0.25))
@@ -28,10 +28,10 @@ def learners(game, pair):
 @pytest.mark.parametrize("pair", PAIRS, ids=("max", "chosen"))
 def test_lockstep_teaches_what_two_seats_of_an_environment_teach(game, pair):
     together = learners(game, pair)
-    Training(Duel(*together), "self", 40, seed=3).run()
+    Training(TwoLearners(*together), "self", 40, seed=3).run()
 
     apart = learners(game, pair)
-    rng = exploration_rng(3)
+    rng = make_exploration_rng(3)
     seats = [Seat(learner, rng, (player,)) for player, learner in enumerate(apart)]
     env = mnk_v0.env(size=(game.rows, game.columns), win_length=game.win_length, skip_chance=game.skip_chance)
     for number in range(40):
@@ -55,7 +55,7 @@ def test_lockstep_teaches_what_two_seats_of_an_environment_teach(game, pair):
 @pytest.mark.parametrize("game", GAMES, ids=str)
 def test_each_learns_from_its_own_moves_only(game):
     first, second = learners(game, PAIRS[0])
-    Training(Duel(first, second), "self", 60, batch=7).run()
+    Training(TwoLearners(first, second), "self", 60, batch=7).run()
     learned = first.table.cells(np.arange(first.table.size)), second.table.cells(np.arange(second.table.size))
     assert (learned[0] == 0).all(axis=1).any()  # the empty board is player_0's
     assert not (learned[1] == 0).all(axis=1).any()
@@ -64,7 +64,7 @@ def test_each_learns_from_its_own_moves_only(game):
 def test_it_plays_as_whoever_is_to_move():
     game = GAMES[1]
     pair = learners(game, PAIRS[0])
-    duel = Duel(*pair)
+    duel = TwoLearners(*pair)
     Training(duel, "self", 200, batch=16).run()
     boards = Boards(np.zeros((4, 12), np.int8), np.array([0, 1, 0, 1], np.int8))
     boards.cells[2:, 5] = 1
@@ -74,7 +74,7 @@ def test_it_plays_as_whoever_is_to_move():
 
 def test_its_state_is_both_learners():
     game = GAMES[0]
-    one, other = Duel(*learners(game, PAIRS[0])), Duel(*learners(game, PAIRS[0]))
+    one, other = TwoLearners(*learners(game, PAIRS[0])), TwoLearners(*learners(game, PAIRS[0]))
     Training(one, "self", 100, batch=8).run()
     other.from_arrays(one.to_arrays())
     plain.assert_same_arrays(one.to_arrays(), other.to_arrays())
@@ -85,6 +85,6 @@ def test_learners_that_do_not_fit_are_refused():
     ply = build_config("q-learning", {"bootstrap": "ply"}).build(GAMES[0], rng)
     fine = build_config("naive-mc", {}).build(GAMES[0], rng)
     with pytest.raises(ValueError, match="own-turn"):
-        Duel(fine, ply)
+        TwoLearners(fine, ply)
     with pytest.raises(ValueError, match="the same game"):
-        Duel(fine, build_config("naive-mc", {}).build(GAMES[1], rng))
+        TwoLearners(fine, build_config("naive-mc", {}).build(GAMES[1], rng))

@@ -14,7 +14,7 @@ from learners import imitation
 from learners.base import to_bytes
 from learners.checkpoint import MODEL, TAUGHT, load_arrays, save_arrays
 from learners.dense import Dense, forward
-from learners.imitation import Teacher, lessons_of
+from learners.imitation import Teacher, training_examples
 from learners.training import Progress, Task
 from learners.value_net import PRESETS, ValueNet, ValueNetConfig, planes
 from ttt_apps import train
@@ -51,7 +51,7 @@ def tf():
 
 
 def games_of(run, config, **settings):
-    return lessons_of(task(run, **settings), config.teacher, config.epsilon, config.jobs, Progress())
+    return training_examples(task(run, **settings), config.teacher, config.epsilon, config.jobs, Progress())
 
 
 def joined(lessons):
@@ -99,7 +99,7 @@ def test_a_game_depends_on_its_number_alone(tmp_path):
 def test_workers_play_the_same_games(tmp_path, monkeypatch):
     config = ValueNetConfig(teacher="expectiminimax:depth=2,width=2", jobs=1)
     alone = joined(games_of(tmp_path / "alone", config, games=20))
-    monkeypatch.setattr(imitation, "WORTH_WORKERS", 0.0)
+    monkeypatch.setattr(imitation, "MIN_SECONDS_FOR_WORKERS", 0.0)
     together = joined(games_of(tmp_path / "together", dataclasses.replace(config, jobs=2), games=20))
     for one, other in zip(alone, together, strict=True):
         assert_array_equal(one, other)
@@ -109,7 +109,7 @@ def test_short_work_starts_nobody(tmp_path, monkeypatch):
     def never(*work):
         raise AssertionError("somebody was to work")
 
-    monkeypatch.setattr(imitation, "do_blocks", never)
+    monkeypatch.setattr(imitation, "map_blocks", never)
     config = ValueNetConfig(teacher="expectiminimax:depth=2,width=2", jobs=2)
     assert len(games_of(tmp_path, config, games=8)) == 2
     with pytest.raises(ValueError, match=r"^jobs=10{30} is more than a machine can have"):
@@ -121,8 +121,8 @@ def test_games_that_are_kept_are_not_played_again(tmp_path, monkeypatch):
     before = joined(games_of(tmp_path, config, games=12))
     (tmp_path / TAUGHT / "000001.npz").unlink()
     played = []
-    play = imitation.lesson_of
-    monkeypatch.setattr(imitation, "lesson_of", lambda *work: played.append(work[4]) or play(*work))
+    play = imitation.play_training_games
+    monkeypatch.setattr(imitation, "play_training_games", lambda *work: played.append(work[4]) or play(*work))
     assert_array_equal(joined(games_of(tmp_path, config, games=12))[0], before[0])
     assert played == [range(4, 8)]
     games_of(tmp_path, config, games=12, seed=1)  # those are of another seed

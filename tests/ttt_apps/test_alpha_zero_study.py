@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from evaluation.games import Move, PlayedGame
-from evaluation.proved_positions import Proven
-from evaluation.study import run_units, write_findings
+from evaluation.proved_positions import ProvedPosition
+from evaluation.study import run_units, write_report_files
 from learners.alpha_zero import AlphaZeroConfig
 from ttt_apps import evaluate
 from ttt_apps.studies.alpha_zero import ablation, curves, proved_positions, study, training_runs
@@ -20,7 +20,7 @@ SKIPS = Game(skip_chance=0.25)
 def course(exploitability, cpu_s=None):
     count = len(exploitability)
     times = np.arange(1.0, count + 1) if cpu_s is None else np.array(cpu_s)
-    return training_runs.Course(100 * np.arange(1.0, count + 1), times, np.array(exploitability))
+    return training_runs.TrainingCurve(100 * np.arange(1.0, count + 1), times, np.array(exploitability))
 
 
 def test_a_bound_is_reached_where_it_is_kept():
@@ -29,15 +29,15 @@ def test_a_bound_is_reached_where_it_is_kept():
     assert course([0.0, 0.5]).to(training_runs.ROUNDING) == (np.inf, np.inf)
     assert course([0.5, 0.2, 0.1]).at(2.5) == 0.2
     assert course([0.5, 0.2, 0.1]).at(0.5) == 1.0  # nothing was measured so early
-    assert training_runs.after([1.0, np.inf, 3.0]) == "in 2 of 3 runs after 2.0 (1.0 to 3.0) CPU s"
-    assert training_runs.after([np.inf]) == "never"
+    assert training_runs.format_cpu_seconds([1.0, np.inf, 3.0]) == "in 2 of 3 runs after 2.0 (1.0 to 3.0) CPU s"
+    assert training_runs.format_cpu_seconds([np.inf]) == "never"
 
 
 @pytest.mark.parametrize("learner", ["q-learning", "naive-mc"])
 def test_what_is_measured_does_not_depend_on_when_the_process_began(learner):
-    unit = training_runs.taught(learner, Game(2, 3, 2), 6_000, 3)
+    unit = training_runs.training_unit(learner, Game(2, 3, 2), 6_000, 3)
     unit |= {"marks": (0.25, 1.0), "searched": (), "simulations": 0}
-    one, other = training_runs.measured(unit), training_runs.measured(json.loads(json.dumps(unit)))
+    one, other = training_runs.train_and_measure(unit), training_runs.train_and_measure(json.loads(json.dumps(unit)))
     assert one["games"] == other["games"]
     assert one["games"][-1] == 6_000
     assert one["exploitability"] == other["exploitability"]
@@ -54,8 +54,8 @@ def test_a_learner_with_a_loop_of_its_own_is_refused():
 
 @pytest.mark.needs("tensorflow")
 def test_the_search_is_measured_by_what_a_run_would_hold():
-    unit = training_runs.taught(training_runs.NAME, SKIPS, 16, 0, hidden=(8,), updates=2)
-    found = training_runs.measured({**unit, "marks": (1.0,), "searched": (1.0,), "simulations": 64})
+    unit = training_runs.training_unit(training_runs.NAME, SKIPS, 16, 0, hidden=(8,), updates=2)
+    found = training_runs.train_and_measure({**unit, "marks": (1.0,), "searched": (1.0,), "simulations": 64})
     assert 0 < found["searched"][0] < 0.5 * found["exploitability"][0]
 
 
@@ -142,14 +142,14 @@ def test_a_part_is_of_use_where_all_boards_show_it():
 def test_a_game_keeps_what_is_proved_or_not(text, moves, actions, held):
     winner = (0 if text[-1] == "o" else 1) if len(actions) == 1 else (1 if text[-1] == "o" else 0)
     played = PlayedGame(Game(), ("a", "b"), tuple(Move(cell) for cell in actions), winner, opening=text)
-    one = Proven(text, moves.replace("/", ""), 1)
-    assert proved_positions._held(played, one, "a") == held
+    one = ProvedPosition(text, moves.replace("/", ""), 1)
+    assert proved_positions._is_result_kept(played, one, "a") == held
     turned = dataclasses.replace(played, players=("b", "a"))
-    assert proved_positions._held(turned, one, "a") == held[::-1]
+    assert proved_positions._is_result_kept(turned, one, "a") == held[::-1]
 
 
 def test_perfect_play_keeps_all_that_is_proved():
-    positions = proved_positions._some(proved_positions.read_proven(proved_positions.BOARDS[0].slug), 6)
+    positions = proved_positions._some(proved_positions.read_proved(proved_positions.BOARDS[0].slug), 6)
     found = proved_positions._from_proved(proved_positions.BOARDS[0], "expectiminimax:depth=6", "random", positions, 0)
     assert sum(found["held"]) == sum(found["theirs"]) == sum(found["ahead"]) == 6
     assert found["held"][2] >= 5
@@ -189,7 +189,7 @@ def test_verdicts_on_larger_boards_follow_from_games():
 
 def test_one_part_is_done_alone_and_kept_for_the_whole(tmp_path, monkeypatch):
     one = {
-        **training_runs.taught("q-learning", Game(2, 2, 2), 50, 0),
+        **training_runs.training_unit("q-learning", Game(2, 2, 2), 50, 0),
         "marks": (1.0,),
         "searched": (),
         "simulations": 0,
@@ -209,7 +209,7 @@ def test_one_part_is_done_alone_and_kept_for_the_whole(tmp_path, monkeypatch):
 def test_what_is_written_says_which_part_it_is(tmp_path):
     found = study.conclude(units_of(ablation, lambda unit: flat(unit, 0.0)))
     assert list(found.data) == ["worth"]
-    paths = write_findings(study.STUDY, "alpha-zero", found, tmp_path, False, "worth")
+    paths = write_report_files(study.STUDY, "alpha-zero", found, tmp_path, False, "worth")
     assert [path.name for path in paths] == ["alpha-zero-worth.png", "alpha-zero-worth.svg"]
     assert "`python evaluate.py reproduce alpha-zero --part worth`" in (tmp_path / "table.md").read_text()
 

@@ -176,9 +176,9 @@ def test_help_is_whole_however_narrow_the_terminal_is_said_to_be(columns):
 )
 def test_letters_that_standard_output_lacks_are_replaced_when_the_work_is_done(encoding, tmp_path):
     (tmp_path / "names.py").write_text(
-        "from ttt_apps.cli import run_command, say, show, new_table\n"
+        "from ttt_apps.cli import run_command, print_output, print_table, new_table\n"
         "table = new_table('games \\u4e94')\n"
-        "run_command(lambda: (say('five: \\u4e94'), show(table), print('\\udcff')))\n"
+        "run_command(lambda: (print_output('five: \\u4e94'), print_table(table), print('\\udcff')))\n"
     )
     env = {name: value for name, value in os.environ.items() if not name.startswith(("LC_", "LANG", "PYTHONUTF8"))}
     env |= {"PYTHONPATH": str(ROOT), **encoding}

@@ -20,7 +20,7 @@ from ttt_apps import cli, evaluate, runs, train
 from ttt_apps.evaluate import ground_truth, warm_up
 from ttt_apps.train_options import folder_of
 from ttt_envs import Boards, Game, make_policy
-from ttt_envs.files import write_whole
+from ttt_envs.files import write_atomically
 from ttt_envs.jit import kernel_folder
 
 ROOT = Path(__file__).parents[2]
@@ -209,7 +209,7 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path):
     path = tmp_path / "checkpoint.npz"
     save_arrays(path, {"good": np.arange(3)})
     with pytest.raises(AttributeError):
-        write_whole(path, lambda file: file.no_such_method())
+        write_atomically(path, lambda file: file.no_such_method())
     assert load_arrays(path)["good"].tolist() == [0, 1, 2]
     assert list(tmp_path.iterdir()) == [path]
 

@@ -30,7 +30,7 @@ from evaluation.games import Move, PlayedGame, append_games
 from ttt_apps.board import LiveGame
 from ttt_envs import Game
 from ttt_envs.boards import Boards, cell_at, from_text, to_text
-from ttt_envs.rules import DRAW, key_of
+from ttt_envs.rules import DRAW, draw_key
 from ttt_envs.specs import make_policy
 
 pytestmark = [pytest.mark.needs("fastapi", "httpx")]
@@ -66,9 +66,9 @@ def root(tmp_path_factory):
 def explorer(root):
     from ttt_apps.explorer.app import Explorer
     from ttt_apps.explorer.schemas import Root
-    from ttt_apps.explorer.security import Door
+    from ttt_apps.explorer.security import AccessPolicy
 
-    made = Explorer(Door("127.0.0.1", 8000), Root(root))
+    made = Explorer(AccessPolicy("127.0.0.1", 8000), Root(root))
     yield made
     made.work.close()
 
@@ -201,7 +201,7 @@ def test_a_skip_chance_of_the_slider_changes_the_values(client):
 def test_moves_and_skips_are_those_of_the_seed(client):
     game = Game(skip_chance=0.25)
     for seed in range(8):
-        live, moves = LiveGame(game, key_of(np.random.default_rng(seed)), 0), ""
+        live, moves = LiveGame(game, draw_key(np.random.default_rng(seed)), 0), ""
         while live.outcome is None:
             cell = int(np.flatnonzero(live.cells == 0)[-1])
             answer = client.post("/api/play", json={"game": SKIPS, "moves": moves, "seed": seed, "cell": cell}).json()
@@ -504,9 +504,9 @@ def test_another_origin_is_refused(client, origin):
 
 
 def test_the_token_is_wanted_where_others_can_ask(explorer):
-    from ttt_apps.explorer.security import Door, Guarded
+    from ttt_apps.explorer.security import AccessPolicy, GuardMiddleware
 
-    there = Client(Guarded(explorer.app, Door("192.0.2.7", 8000, "right")), "http://192.0.2.7:8000")
+    there = Client(GuardMiddleware(explorer.app, AccessPolicy("192.0.2.7", 8000, "right")), "http://192.0.2.7:8000")
     for path in ("/", "/?token=wrong", "/?token=", "/assets/board.js?token=right", "/?token=%FF"):
         error(there.get(path), 401)
     error(there.get("/", headers={"cookie": "ttt_token=wrong"}), 401)
@@ -556,7 +556,7 @@ def test_the_page_takes_nothing_from_elsewhere():
 
 
 def test_more_than_may_wait_is_told_to_come_again():
-    from ttt_apps.explorer.app import Busy, Work
+    from ttt_apps.explorer.app import ServerBusyError, Work
 
     work, begun, go = Work(workers=1, waiting=1), threading.Event(), threading.Event()
 
@@ -569,7 +569,7 @@ def test_more_than_may_wait_is_told_to_come_again():
         first = asyncio.ensure_future(work.do(slow))
         second = asyncio.ensure_future(work.do(slow))
         await asyncio.sleep(0)
-        with pytest.raises(Busy):
+        with pytest.raises(ServerBusyError):
             await work.do(slow)
         go.set()
         assert await asyncio.gather(first, second) == [1, 1]
@@ -582,9 +582,9 @@ def test_more_than_may_wait_is_told_to_come_again():
 
 def test_a_busy_explorer_answers_429():
     from ttt_apps.explorer.app import Explorer, Work
-    from ttt_apps.explorer.security import Door
+    from ttt_apps.explorer.security import AccessPolicy
 
-    with contextlib.closing(Client(Explorer(Door("127.0.0.1", 8000), quick=Work(1, -1)))) as client:
+    with contextlib.closing(Client(Explorer(AccessPolicy("127.0.0.1", 8000), quick=Work(1, -1)))) as client:
         said = error(client.post("/api/about", json={}), 429)
     assert said == "too much is asked at once: ask again in a moment"
 
@@ -592,7 +592,7 @@ def test_a_busy_explorer_answers_429():
 def test_requests_that_take_long_do_not_hold_others(monkeypatch):
     from ttt_apps.explorer.api import Answers
     from ttt_apps.explorer.app import WORKERS, Explorer
-    from ttt_apps.explorer.security import Door
+    from ttt_apps.explorer.security import AccessPolicy
 
     go, begun = threading.Event(), threading.Semaphore(0)
 
@@ -602,7 +602,7 @@ def test_requests_that_take_long_do_not_hold_others(monkeypatch):
         return {}
 
     monkeypatch.setattr(Answers, "values", compile_long)
-    app = Explorer(Door("127.0.0.1", 8000))
+    app = Explorer(AccessPolicy("127.0.0.1", 8000))
     slow = {"game": SKIPS, "position": START, "panels": [{"kind": "mcts"}]}
     quick = {
         "about": {},
@@ -631,7 +631,7 @@ def test_requests_that_take_long_do_not_hold_others(monkeypatch):
 
 def test_panels_wait_until_the_board_is_compiled(monkeypatch):
     from ttt_apps.explorer.api import Answers
-    from ttt_apps.explorer.schemas import Root, ValuesAsked
+    from ttt_apps.explorer.schemas import Root, ValuesRequest
 
     replay, go, order = Answers.replay, threading.Event(), []
 
@@ -643,7 +643,7 @@ def test_panels_wait_until_the_board_is_compiled(monkeypatch):
     monkeypatch.setattr(Answers, "replay", compile_long)
     answers = Answers(Root())
     answers.start_warming()
-    asked = ValuesAsked.model_validate({"game": SKIPS, "position": START, "panels": [{"kind": "exact"}]})
+    asked = ValuesRequest.model_validate({"game": SKIPS, "position": START, "panels": [{"kind": "exact"}]})
     asks = threading.Thread(target=lambda: (answers.values(asked), order.append("panel")))
     asks.start()
     go.set()
@@ -661,11 +661,11 @@ def served(token=None):
     from ttt_apps.explorer.app import Explorer
     from ttt_apps.explorer.command import listening
     from ttt_apps.explorer.protocol import new_server
-    from ttt_apps.explorer.security import Door
+    from ttt_apps.explorer.security import AccessPolicy
 
     with listening("127.0.0.1", 0) as bound:
         port = bound.getsockname()[1]
-        app = Explorer(Door("127.0.0.1", port, token))
+        app = Explorer(AccessPolicy("127.0.0.1", port, token))
         server = new_server(app)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
         thread.start()

@@ -18,7 +18,7 @@ from ttt_apps import train
 from ttt_apps.board import LiveGame
 from ttt_envs import Game
 from ttt_envs.boards import Boards, from_text, to_text
-from ttt_envs.rules import DRAW, key_of
+from ttt_envs.rules import DRAW, draw_key
 
 pytestmark = [pytest.mark.needs("fastapi", "uvicorn", "httpx")]
 browsed = [
@@ -43,11 +43,11 @@ def served(root):
     from ttt_apps.explorer.command import listening
     from ttt_apps.explorer.protocol import new_server
     from ttt_apps.explorer.schemas import Root
-    from ttt_apps.explorer.security import Door
+    from ttt_apps.explorer.security import AccessPolicy
 
     with listening("127.0.0.1", 0) as bound:
         port = bound.getsockname()[1]
-        explorer = Explorer(Door("127.0.0.1", port), Root(root))
+        explorer = Explorer(AccessPolicy("127.0.0.1", port), Root(root))
         explorer.answers.warm()
         server = new_server(explorer)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
@@ -359,7 +359,7 @@ def plays_games(address, seed, until, problems, count):
         with httpx.Client(base_url=address, timeout=60) as client:
             while seed not in count or time.monotonic() < until:
                 luck = rng.randrange(10**6)
-                live, moves = LiveGame(game, key_of(np.random.default_rng(luck)), 0), ""
+                live, moves = LiveGame(game, draw_key(np.random.default_rng(luck)), 0), ""
                 while live.outcome is None:
                     cell = rng.choice(np.flatnonzero(live.cells == 0).tolist())
                     worth = solution.action_values(live.boards)[0]

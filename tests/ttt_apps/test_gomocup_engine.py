@@ -17,7 +17,7 @@ from baselines.gomocup import parse_cell
 from baselines.timed import Timed
 from evaluation.match import play_pairs
 from ttt_apps import play
-from ttt_apps.gomocup import Brain, timed_by
+from ttt_apps.gomocup import Brain, make_timed_policy
 from ttt_envs import Game, make_policy
 from ttt_envs.boards import Boards
 from ttt_envs.rules import DRAW, Position, winner
@@ -284,15 +284,15 @@ def test_its_games_are_those_of_the_environment_with_the_same_seed(seat):
     ],
 )
 def test_a_search_keeps_the_manager_s_times_and_its_own_bounds(spec, turn_s, clocked, kept):
-    policy = timed_by(spec, Game(9, 9, 5), turn_s, clocked)
+    policy = make_timed_policy(spec, Game(9, 9, 5), turn_s, clocked)
     assert isinstance(policy, Timed)
     assert (policy.move, policy.max_depth) == kept
 
 
 @pytest.mark.parametrize("spec", ["mcts:simulations=77", "expectiminimax:depth=2"])
 def test_without_a_clock_a_search_is_as_it_is(spec):
-    assert timed_by(spec, Game(9, 9, 5), None, False) == make_policy(spec, Game(9, 9, 5))
-    assert not isinstance(timed_by("win-or-block", Game(9, 9, 5), 1.0, True), Timed)
+    assert make_timed_policy(spec, Game(9, 9, 5), None, False) == make_policy(spec, Game(9, 9, 5))
+    assert not isinstance(make_timed_policy("win-or-block", Game(9, 9, 5), 1.0, True), Timed)
 
 
 def test_a_search_that_has_time_plays_what_it_plays_without_a_clock():

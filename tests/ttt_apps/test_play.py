@@ -23,10 +23,10 @@ from ttt_apps.board import LiveGame, board_text
 from ttt_apps.cli import Stopped
 from ttt_apps.play import new_console
 from ttt_apps.replay import replay
-from ttt_apps.terminal_game import Sitting, search
+from ttt_apps.terminal_game import TerminalGame, search
 from ttt_envs import Boards, Game, from_text, make_policy
-from ttt_envs.boards import cell_at, coordinate, line_of
-from ttt_envs.rules import DRAW, key_of
+from ttt_envs.boards import cell_at, coordinate, parse_move_list
+from ttt_envs.rules import DRAW, draw_key
 from ttt_envs.single_env import SingleEnv
 
 ROOT = Path(__file__).parents[2]
@@ -91,7 +91,7 @@ def sit(lines, game=SKIPPING, opponent="random", width=80, **settings):
     if isinstance(lines, list):
         lines = io.StringIO("".join(f"{line}\n" for line in lines))
     console = new_console(file=out, width=width)
-    sitting = Sitting(game, make_policy(opponent, game), opponent, console, lines, **settings)
+    sitting = TerminalGame(game, make_policy(opponent, game), opponent, console, lines, **settings)
     if isinstance(lines, Person):
         lines.sees(sitting)
     try:
@@ -173,7 +173,7 @@ def test_undo_brings_back_the_same_luck(opponent, tmp_path):
 
 def test_undo_takes_back_the_replies_too():
     for seed in range(20):
-        live = LiveGame(SKIPPING, key_of(np.random.default_rng(seed)), 0)
+        live = LiveGame(SKIPPING, draw_key(np.random.default_rng(seed)), 0)
         for action in (4, 0, 8, 2):
             live.move(action)
         before = [ply for ply in live.plies if ply.position.mover == 0][-1]
@@ -380,7 +380,7 @@ def test_a_move_to_a_taken_cell_is_the_opponents_fault(monkeypatch):
         def probabilities(self, boards, rng=None):
             return np.tile(np.eye(9)[4], (len(boards.mover), 1))
 
-    sitting = Sitting(Game(), Stubborn(), "stubborn", new_console(file=io.StringIO()), io.StringIO("b2\n"))
+    sitting = TerminalGame(Game(), Stubborn(), "stubborn", new_console(file=io.StringIO()), io.StringIO("b2\n"))
     with pytest.raises(ValueError, match="stubborn moved to a cell that is not empty: it is at fault"):
         sitting.run()
 
@@ -411,8 +411,8 @@ def test_the_largest_board_fits_into_a_narrow_terminal(width, edge):
 
 def test_lines_that_won_are_all_cells_of_all_lines():
     cells = from_text("ooox/oxx./o..x/.... o").cells
-    assert line_of(Game(4, 4, 3), cells, 0) == [0, 1, 2, 4, 8]
-    assert line_of(Game(4, 4, 3), cells, None) == line_of(Game(4, 4, 3), cells, DRAW) == []
+    assert parse_move_list(Game(4, 4, 3), cells, 0) == [0, 1, 2, 4, 8]
+    assert parse_move_list(Game(4, 4, 3), cells, None) == parse_move_list(Game(4, 4, 3), cells, DRAW) == []
 
 
 def test_colours_are_blue_and_vermilion_and_nothing_is_said_by_colour_alone():

@@ -17,7 +17,7 @@ from ttt_apps.play_page.numbers import GAMES, OPPONENTS, RANKS, classes_of, numb
 from ttt_apps.play_page.page import numbers_in, page_of, write_page
 from ttt_envs.boards import MOVERS, coordinate, keys, to_text
 from ttt_envs.policy import sample
-from ttt_envs.rules import OPPONENT, SKIP, splitmix64, uniform
+from ttt_envs.rules import STREAM_OPPONENT, STREAM_SKIP, splitmix64, uniform
 from ttt_envs.symmetrized import check_colour_blind, check_symmetric
 
 PAGE = ROOT / "docs" / "play" / "index.html"
@@ -280,7 +280,7 @@ def test_at_every_rank_the_compressed_table_is_the_one_in_python(visit, number):
 def test_chance_is_that_of_an_episode_of_the_environments(visit):
     page = visit()
     for seed in (0, 7, 999_999):
-        for stream in (SKIP, OPPONENT):
+        for stream in (STREAM_SKIP, STREAM_OPPONENT):
             wanted = [uniform(luck_of(seed), stream, ply) for ply in range(9)]
             asked = "([seed, stream]) => [0, 1, 2, 3, 4, 5, 6, 7, 8].map(n => exact.uniform(seed, stream, n))"
             assert page.evaluate(asked, [seed, stream]) == wanted
@@ -327,7 +327,7 @@ def test_a_game_to_its_end_by_keyboard(visit):
 @browsed
 def test_a_skip_is_said_and_leaves_the_turn_where_it_was(visit):
     game = GAMES[3]
-    seed = next(seed for seed in range(100) if uniform(luck_of(seed), SKIP, 0) < game.skip_chance)
+    seed = next(seed for seed in range(100) if uniform(luck_of(seed), STREAM_SKIP, 0) < game.skip_chance)
     page = visit(f"#against=table&skip=0.5&you=o&luck={seed}")
     page.locator('#board [data-cell="4"]').click()
     assert page.locator("#skip-said").inner_text() == "x was skipped: you move again."
@@ -365,7 +365,7 @@ def test_the_reply_is_the_one_that_the_luck_falls_on(visit):
         cells = np.zeros((1, 9), np.int8)
         cells[0, 0] = 1
         boards = positions_of(game).take(np.array([0]))._replace(cells=cells, mover=np.array([1], np.int8))
-        luck = uniform(luck_of(seed), OPPONENT, 1)
+        luck = uniform(luck_of(seed), STREAM_OPPONENT, 1)
         cells[0, sample(opponent_of(game, "table").probabilities(boards), np.array([luck]))[0]] = 2
         assert board(page) == to_text(boards.position(0)).split()[0]
 

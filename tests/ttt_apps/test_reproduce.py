@@ -303,8 +303,8 @@ def test_figure_4_is_of_the_table_as_published():
     assert [round(rate, 4) for rate in compressed.mean(point)] == [0.1284, 0.7933, 0.0783]  # known without us
     assert point["error"] == pytest.approx(0.41339, abs=5e-6)
     assert point["numbers"] == 5832
-    assert compressed.agree([point])
-    assert not compressed.agree([{**point, "exact": [[0.3, 0.4, 0.3]] * 2}])
+    assert compressed.rates_agree([point])
+    assert not compressed.rates_agree([{**point, "exact": [[0.3, 0.4, 0.3]] * 2}])
 
 
 @pytest.mark.parametrize(("pair", "rates"), [((3, 7), (0.382, 0.357)), ((12, 14), (0.252, 0.188))])

@@ -16,7 +16,7 @@ import pytest
 import tiny
 
 from learners.checkpoint import load_checkpoint, save_checkpoint
-from learners.training import Stepwise, exploration_rng, initial_rng
+from learners.training import ResumableTraining, make_exploration_rng, make_initial_rng
 from ttt_apps import train
 from ttt_apps.runs import WARM
 from ttt_envs import Game
@@ -55,7 +55,7 @@ def killed_after(steps, arguments, monkeypatch):
         return counts
 
     with monkeypatch.context() as patch:
-        for kind in Stepwise.__subclasses__():
+        for kind in ResumableTraining.__subclasses__():
             patch.setattr(kind, "step", counted(kind.step))
         with nullcontext() if steps is None else pytest.raises(KilledError):
             train.main(arguments)
@@ -235,4 +235,4 @@ def test_a_pool_of_nonsense_is_one_sentence(tmp_path, capsys):
 
 
 def test_exploration_and_the_learner_s_own_draws_are_different_streams():
-    assert exploration_rng(3).random() != initial_rng(3).random()
+    assert make_exploration_rng(3).random() != make_initial_rng(3).random()

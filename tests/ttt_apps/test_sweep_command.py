@@ -43,7 +43,7 @@ def train_here(config, run):
 
 @pytest.fixture
 def at_once(monkeypatch):
-    monkeypatch.setattr(sweep, "run_apart", train_here)
+    monkeypatch.setattr(sweep, "train_in_subprocess", train_here)
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def once(tmp_path_factory):
     folder = tmp_path_factory.mktemp("once")
     (folder / "tiny.toml").write_text(SWEEP)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sweep, "run_apart", train_here)
+        patch.setattr(sweep, "train_in_subprocess", train_here)
         train.main(["--sweep", str(folder / "tiny.toml"), "--out", str(folder / "out"), "--quiet"])
     return folder
 

@@ -137,19 +137,19 @@ def test_who_moves_first_is_seen_from_both_seats():
 
 
 def test_published_counts_agree_with_rates_like_theirs():
-    assert trees.agree((56, 44, 0), (5_500, 4_500, 0)) is True
-    assert trees.agree((56, 44, 0), (7_000, 3_000, 0)) is False
-    assert trees.agree((98, 0, 2), (10_000, 0, 0)) is False
-    assert trees.agree((100, 0, 0), (10_000, 0, 0)) is True
-    assert trees.agree((100, 0, 0), (999, 0, 0)) is None  # too few to tell
+    assert trees.counts_agree((56, 44, 0), (5_500, 4_500, 0)) is True
+    assert trees.counts_agree((56, 44, 0), (7_000, 3_000, 0)) is False
+    assert trees.counts_agree((98, 0, 2), (10_000, 0, 0)) is False
+    assert trees.counts_agree((100, 0, 0), (10_000, 0, 0)) is True
+    assert trees.counts_agree((100, 0, 0), (999, 0, 0)) is None  # too few to tell
 
 
 def test_what_results_are_worth_has_an_interval():
-    value = trees.worth((600, 100, 300), (1, 0, -1))
+    value = trees.mean_result((600, 100, 300), (1, 0, -1))
     assert value.mean == pytest.approx(0.3)
     deviation = np.sqrt((0.9 - 0.09) / 1_000)
     assert (value.high - value.low) / 2 == pytest.approx(1.96 * deviation, rel=0.01)
-    more = difference(value, trees.worth((300, 100, 600), (1, 0, -1)))
+    more = difference(value, trees.mean_result((300, 100, 600), (1, 0, -1)))
     assert more.mean == pytest.approx(0.6)
     assert (more.high - more.low) / 2 == pytest.approx(1.96 * np.sqrt(2) * deviation, rel=0.01)
 

@@ -10,13 +10,13 @@ import time
 import pytest
 
 from learners.checkpoint import read_config
-from learners.imitation import lessons_of
+from learners.imitation import training_examples
 from learners.training import Progress, Task
 from learners.value_net import ValueNetConfig
 from ttt_apps import runs, train
 from ttt_apps.evaluate import main as evaluate
 from ttt_envs import Game
-from ttt_envs.files import held
+from ttt_envs.files import locked
 from ttt_envs.specs import TRUST, FromFile
 
 EVIL = """
@@ -188,7 +188,7 @@ def test_a_teacher_s_games_are_not_written_through_a_link(tmp_path):
     (tmp_path / "teacher").symlink_to(tmp_path / "elsewhere")
     nothing = Task(Game(), "teacher", "first", 1, 1, 0, tmp_path, 1, (), lambda *_: None, lambda *_: None)
     with pytest.raises(ValueError, match="teacher is a link, and nothing is written through it"):
-        lessons_of(nothing, config.teacher, config.epsilon, config.jobs, Progress())
+        training_examples(nothing, config.teacher, config.epsilon, config.jobs, Progress())
     assert not list((tmp_path / "elsewhere").iterdir())
 
 
@@ -257,7 +257,7 @@ def test_damaged_json_names_its_file(made, name, content, tmp_path, capsys):
 def test_of_two_that_go_on_with_a_run_the_second_is_refused(made, tmp_path, capsys):
     run = made(tmp_path / "run")
     before = {path.name: path.read_bytes() for path in run.iterdir()}
-    with held(run):
+    with locked(run):
         assert f"another process is writing in {run}" in refused(capsys, train.main, ["--resume", run, "--games=80"])
         again = ["--out", run, "--overwrite", "--games=40", "--no-report"]
         assert f"another process is writing in {run}" in refused(capsys, train.main, again)

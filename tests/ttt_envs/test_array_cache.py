@@ -9,28 +9,36 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from ttt_envs import array_cache
-from ttt_envs.array_cache import CACHE, CACHE_BYTES, Kept, folder, kept_folder, limit, source_of
-from ttt_envs.files import held
+from ttt_envs.array_cache import (
+    CACHE_BYTES_VARIABLE,
+    CACHE_VARIABLE,
+    CachedArray,
+    cache_folder,
+    folder,
+    hash_of_sources,
+    max_cache_bytes,
+)
+from ttt_envs.files import locked
 
 ARRAY = np.arange(12.0).reshape(3, 4)
 
 
 @pytest.fixture(autouse=True)
 def place(tmp_path, monkeypatch):
-    monkeypatch.setenv(CACHE, str(tmp_path / "kept"))
-    monkeypatch.delenv(CACHE_BYTES, raising=False)
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "kept"))
+    monkeypatch.delenv(CACHE_BYTES_VARIABLE, raising=False)
     return tmp_path / "kept"
 
 
 def written(name="array", array=ARRAY, **content):
-    place = Kept(name, content, "made")
+    place = CachedArray(name, content, "made")
     assert place.write(array)
     return place
 
 
 def test_what_is_kept_is_mapped_and_cannot_be_changed(place):
     assert written(size=3).path.parent == place == folder()
-    found = Kept("array", {"size": 3}, "made").read((3, 4), np.float64)
+    found = CachedArray("array", {"size": 3}, "made").read((3, 4), np.float64)
     assert_array_equal(found, ARRAY, strict=True)
     assert isinstance(found.base, np.memmap)
     with pytest.raises(ValueError, match="read-only"):
@@ -39,10 +47,10 @@ def test_what_is_kept_is_mapped_and_cannot_be_changed(place):
 
 def test_another_content_maker_shape_or_type_is_another_array():
     written(size=3)
-    assert Kept("array", {"size": 4}, "made").read((3, 4), np.float64) is None
-    assert Kept("array", {"size": 3}, "made otherwise").read((3, 4), np.float64) is None
-    assert Kept("array", {"size": 3}, "made").read((4, 3), np.float64) is None
-    assert Kept("array", {"size": 3}, "made").read((3, 4), np.int64) is None
+    assert CachedArray("array", {"size": 4}, "made").read((3, 4), np.float64) is None
+    assert CachedArray("array", {"size": 3}, "made otherwise").read((3, 4), np.float64) is None
+    assert CachedArray("array", {"size": 3}, "made").read((4, 3), np.float64) is None
+    assert CachedArray("array", {"size": 3}, "made").read((3, 4), np.int64) is None
 
 
 @pytest.mark.parametrize("damage", ["a number", "the end", "no array", "no label", "another's", "a link", "objects"])
@@ -80,7 +88,7 @@ def test_the_array_unread_for_longest_makes_room(place, monkeypatch):
     for age, one in enumerate((2, 0, 3, 1)):  # the last is the oldest
         os.utime(places[one].label, (1e9 - age, 1e9 - age))
     assert places[1].read((10_000,), np.float64) is not None  # and now the newest
-    monkeypatch.setenv(CACHE_BYTES, "260000")  # of three arrays and their labels
+    monkeypatch.setenv(CACHE_BYTES_VARIABLE, "260000")  # of three arrays and their labels
     written(size=4, array=np.zeros(10_000))
     assert [one.path.exists() for one in places] == [False, True, True, False]
     assert not places[0].label.exists()
@@ -100,7 +108,7 @@ def test_an_array_that_cannot_be_removed_keeps_its_label_and_the_next_goes(place
         unlink(path, missing_ok)
 
     monkeypatch.setattr(array_cache.Path, "unlink", refuse_one)
-    monkeypatch.setenv(CACHE_BYTES, "180000")  # of two arrays and their labels
+    monkeypatch.setenv(CACHE_BYTES_VARIABLE, "180000")  # of two arrays and their labels
     new = written(size=3, array=np.zeros(10_000))
     assert new.read((10_000,), np.float64) is not None
     assert [(one.path.exists(), one.label.exists()) for one in places] == [(True, True), (False, False), (True, True)]
@@ -108,24 +116,24 @@ def test_an_array_that_cannot_be_removed_keeps_its_label_and_the_next_goes(place
 
 def test_what_does_not_fit_is_not_kept(place, monkeypatch):
     small = written(size=1)
-    monkeypatch.setenv(CACHE_BYTES, "5000")
-    assert not Kept("large", {}, "made").write(np.zeros(1000))
+    monkeypatch.setenv(CACHE_BYTES_VARIABLE, "5000")
+    assert not CachedArray("large", {}, "made").write(np.zeros(1000))
     assert small.path.exists()
-    monkeypatch.setenv(CACHE_BYTES, "0")
+    monkeypatch.setenv(CACHE_BYTES_VARIABLE, "0")
     assert small.read((3, 4), np.float64) is None
-    monkeypatch.setenv(CACHE_BYTES, "many")
+    monkeypatch.setenv(CACHE_BYTES_VARIABLE, "many")
     with pytest.raises(ValueError, match=r"TTT_ENVS_CACHE_BYTES='many' is no number of bytes: write for example"):
-        limit()
+        max_cache_bytes()
 
 
 def test_a_folder_of_which_somebody_made_a_file_keeps_nothing(place):
     place.write_text("")
-    assert not Kept("array", {}, "made").write(ARRAY)
-    assert Kept("array", {}, "made").read((3, 4), np.float64) is None
+    assert not CachedArray("array", {}, "made").write(ARRAY)
+    assert CachedArray("array", {}, "made").read((3, 4), np.float64) is None
 
 
 def test_the_usual_folder_is_the_user_s_alone(place, tmp_path, monkeypatch):
-    monkeypatch.delenv(CACHE)
+    monkeypatch.delenv(CACHE_VARIABLE)
     monkeypatch.setattr(array_cache.platformdirs, "user_cache_path", lambda name: tmp_path / name)
     (tmp_path / "ttt_envs").mkdir(mode=0o777)
     place = written()
@@ -147,12 +155,12 @@ def test_files_of_killed_writers_go_when_they_are_old(place):
 
 
 def test_the_maker_is_the_source():
-    assert source_of(array_cache) == source_of(sys.modules["ttt_envs.array_cache"])
-    assert source_of(array_cache) != source_of(array_cache, np)
+    assert hash_of_sources(array_cache) == hash_of_sources(sys.modules["ttt_envs.array_cache"])
+    assert hash_of_sources(array_cache) != hash_of_sources(array_cache, np)
 
 
 def filled(number):
-    place = kept_folder("layers", {"number": number}, "made", 80_000)
+    place = cache_folder("layers", {"number": number}, "made", 80_000)
     (place / "00-00.npy").write_bytes(bytes(80_000))
     (place / "manifest.json").write_text("{}")
     return place
@@ -161,28 +169,28 @@ def filled(number):
 def test_a_folder_counts_among_what_is_kept(place, monkeypatch):
     first = filled(1)
     assert first.parent == place
-    assert kept_folder("layers", {"number": 1}, "made", 80_000) == first
-    assert kept_folder("layers", {"number": 1}, "made otherwise", 80_000) != first
+    assert cache_folder("layers", {"number": 1}, "made", 80_000) == first
+    assert cache_folder("layers", {"number": 1}, "made otherwise", 80_000) != first
     os.utime(first, (1e9, 1e9))
-    monkeypatch.setenv(CACHE_BYTES, "190000")
+    monkeypatch.setenv(CACHE_BYTES_VARIABLE, "190000")
     array = written(size=2, array=np.zeros(10_000))
     assert (first / "00-00.npy").exists()  # there is room for both
     os.utime(array.label, (2e9, 2e9))
     second = filled(3)
     assert not first.exists()
     assert array.path.exists()
-    with held(second):
-        assert kept_folder("layers", {"number": 4}, "made", 180_000) is not None
+    with locked(second):
+        assert cache_folder("layers", {"number": 4}, "made", 180_000) is not None
         assert (second / "00-00.npy").exists()  # somebody writes there
     assert not array.path.exists()
     (second / "mine.txt").touch()
-    assert kept_folder("layers", {"number": 4}, "made", 180_000) is not None
+    assert cache_folder("layers", {"number": 4}, "made", 180_000) is not None
     assert [path.name for path in second.iterdir()] == ["mine.txt"]
 
 
 def test_a_folder_that_does_not_fit_is_none(place, monkeypatch):
-    monkeypatch.setenv(CACHE_BYTES, "100000")
-    assert kept_folder("layers", {}, "made", 100_000) is None
+    monkeypatch.setenv(CACHE_BYTES_VARIABLE, "100000")
+    assert cache_folder("layers", {}, "made", 100_000) is None
     assert not place.exists()
     place.write_text("")
-    assert kept_folder("layers", {}, "made", 10) is None
+    assert cache_folder("layers", {}, "made", 10) is None

@@ -14,7 +14,7 @@ LONG = Game(3, 19, 19)
 @st.composite
 def boards(draw):
     game = draw(plain.games())
-    assume(game.cells <= bits.LARGEST_IN_BITS)
+    assume(game.cells <= bits.MAX_CELLS_IN_BITS)
     return game, draw(plain.cells_of_any(game))
 
 
@@ -26,7 +26,7 @@ def test_lines_are_those_of_the_board(board):
     game, cells = board
     for stone in (1, 2):
         own = {cell for cell in range(game.cells) if cells[cell] == stone}
-        number = bits.bits_of(cells, np.int8(stone))
+        number = bits.to_bits(cells, np.int8(stone))
         assert number == sum(1 << cell for cell in own)
         lines = plain.all_lines(game)
         assert bits.line_in(number, game.parameters) == any(own.issuperset(line) for line in lines)

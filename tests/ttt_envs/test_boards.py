@@ -65,7 +65,7 @@ def test_positions_of_another_board_are_refused():
         to_text(from_text("x.o/... x"), Game())
 
 
-@given(plain.games(6).filter(lambda game: game.cells <= boards.LARGEST_BASE_3).flatmap(plain.cells_of_any))
+@given(plain.games(6).filter(lambda game: game.cells <= boards.MAX_CELLS_BASE_3).flatmap(plain.cells_of_any))
 def test_adding_a_stone_increases_the_key(cells):
     key = int(boards.keys(cells[None])[0])
     assert key == sum(int(stone) * 3**cell for cell, stone in enumerate(cells))
@@ -83,21 +83,21 @@ def test_a_key_up_to_40_cells_gives_its_board_back(game):
     keys = boards.keys(cells)
     assert keys.dtype == np.uint64
     assert keys.shape == (200,)
-    again = boards.cells_of(keys, game)
+    again = boards.from_keys(keys, game)
     assert again.dtype == np.int8
     assert_array_equal(again, cells)
     assert_array_equal(boards.keys(np.asfortranarray(cells)), keys)
 
 
 def test_all_boards_of_nine_cells_have_keys_of_their_own():
-    assert_array_equal(boards.keys(boards.cells_of(np.arange(3**9, dtype=np.uint64), Game())), np.arange(3**9))
+    assert_array_equal(boards.keys(boards.from_keys(np.arange(3**9, dtype=np.uint64), Game())), np.arange(3**9))
 
 
 @pytest.mark.parametrize("game", [Game(), Game(8, 8, 5), Game(19, 19, 5)])
 def test_no_boards_have_no_keys(game):
     none = boards.keys(np.empty((0, game.cells), np.int8))
     assert len(none) == 0
-    assert boards.cells_of(none, game).shape == (0, game.cells)
+    assert boards.from_keys(none, game).shape == (0, game.cells)
 
 
 @given(st.sampled_from([Game(3, 14, 3), Game(8, 8, 5), Game(5, 13, 4), Game(19, 19, 5)]), st.data())
@@ -112,7 +112,7 @@ def test_keys_above_40_cells_are_two_planes_of_bits(game, data):
     assert len(np.unique(keys, axis=0)) == game.cells + 1
     planes = keys[-1].view("<u8").tobytes()
     half = len(planes) // 2
-    assert_array_equal(boards.cells_of(keys, game), others)
+    assert_array_equal(boards.from_keys(keys, game), others)
     for stone, plane in ((1, planes[:half]), (2, planes[half:])):
         bits = int.from_bytes(plane, "little")
         assert bits == sum(1 << cell for cell in np.flatnonzero(cells == stone).tolist())

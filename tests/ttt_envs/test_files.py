@@ -9,17 +9,17 @@ import pytest
 
 from ttt_envs import files
 from ttt_envs.files import (
-    DEEPEST,
-    DIGITS,
-    held,
+    MAX_DIGITS,
+    MAX_JSON_DEPTH,
+    delete_temporary_files,
+    locked,
     open_to_read,
     open_to_write,
     parse_json,
     read_bounded,
     read_json,
-    tidy,
+    write_atomically,
     write_json,
-    write_whole,
 )
 
 OPENED = [open_to_read, open_to_write, read_bounded, read_json]
@@ -93,9 +93,9 @@ def test_a_file_is_opened_for_writing_with_what_it_holds(tmp_path):
         (b"\xff", "its bytes are not UTF-8"),
         ("[" * 100_000, "it is nested too deeply"),
         ("[" * 100_000 + "]" * 100_000, "it is nested too deeply"),
-        ("[" * (DEEPEST + 1) + "]" * (DEEPEST + 1), "it is nested too deeply"),
-        ('{"a":' * (DEEPEST + 1) + "1" + "}" * (DEEPEST + 1), "it is nested too deeply"),
-        ("9" * (DIGITS + 1), "it has a number of 41 digits"),
+        ("[" * (MAX_JSON_DEPTH + 1) + "]" * (MAX_JSON_DEPTH + 1), "it is nested too deeply"),
+        ('{"a":' * (MAX_JSON_DEPTH + 1) + "1" + "}" * (MAX_JSON_DEPTH + 1), "it is nested too deeply"),
+        ("9" * (MAX_DIGITS + 1), "it has a number of 41 digits"),
         ("9" * 10_000, "it has a number of 10000 digits"),
         ("[NaN]", "NaN is no number"),
         ("-Infinity", "-Infinity is no number"),
@@ -114,7 +114,7 @@ def test_what_is_no_json_is_one_sentence(text, problem, tmp_path):
 
 def test_json_is_read_as_it_was_written(tmp_path):
     data = {"a": [1.5, -2, None, True, "[[[" * 99], "b": [[]] * 999}
-    for _ in range(DEEPEST - 3):
+    for _ in range(MAX_JSON_DEPTH - 3):
         data = [data]
     write_json(tmp_path / "file", data)
     assert read_json(tmp_path / "file") == data
@@ -146,16 +146,16 @@ def test_what_killed_writers_left_is_removed_and_nothing_else(tmp_path):
     keep = ["a.json", "a.jsonabcdefg.tmp", "b.jsonabcdefgh.tmp", "my a.jsonabcdefgh.tmp", "a.jsonabcdefgh.tmp.txt"]
     for name in (*keep, "a.jsonabc_ef9h.tmp", "x.npz01234567.tmp"):
         (tmp_path / name).touch()
-    tidy(tmp_path, ("a.json", "x.npz"))
+    delete_temporary_files(tmp_path, ("a.json", "x.npz"))
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(keep)
-    tidy(tmp_path / "nowhere", ("a",))
+    delete_temporary_files(tmp_path / "nowhere", ("a",))
 
 
 def test_a_killed_writer_leaves_what_is_tidied(fresh, tmp_path):
-    write = f"write_whole(Path({str(tmp_path)!r}) / 'a.json', lambda file: os._exit(0))"
-    fresh("import os", "from pathlib import Path", "from ttt_envs.files import write_whole", write)
+    write = f"write_atomically(Path({str(tmp_path)!r}) / 'a.json', lambda file: os._exit(0))"
+    fresh("import os", "from pathlib import Path", "from ttt_envs.files import write_atomically", write)
     assert len(list(tmp_path.iterdir())) == 1
-    tidy(tmp_path, ("a.json",))
+    delete_temporary_files(tmp_path, ("a.json",))
     assert not list(tmp_path.iterdir())
 
 
@@ -163,7 +163,7 @@ def test_a_killed_writer_leaves_what_is_tidied(fresh, tmp_path):
 def test_who_may_read_a_file_is_what_the_umask_says(umask, tmp_path):
     before = os.umask(umask)
     try:
-        write_whole(tmp_path / "new", lambda file: file.write(b"1"))
+        write_atomically(tmp_path / "new", lambda file: file.write(b"1"))
         (tmp_path / "other").write_bytes(b"1")
     finally:
         os.umask(before)
@@ -180,15 +180,15 @@ def test_what_is_put_in_place_is_on_the_disk_before(tmp_path, monkeypatch):
         replace(source, target)
 
     monkeypatch.setattr(files.os, "replace", replaced)
-    write_whole(tmp_path / "file", lambda file: file.write(b"12345"))
+    write_atomically(tmp_path / "file", lambda file: file.write(b"12345"))
     assert done == [("fsync", 5), ("replace", 5)]
 
 
 def test_a_folder_is_held_by_one_at_a_time(tmp_path):
-    with held(tmp_path):
-        with pytest.raises(ValueError, match=f"another process is writing in {tmp_path}: wait until"), held(tmp_path):
+    with locked(tmp_path):
+        with pytest.raises(ValueError, match=f"another process is writing in {tmp_path}: wait until"), locked(tmp_path):
             pass
-        write_whole(tmp_path / "file", lambda file: file.write(b"1"))
+        write_atomically(tmp_path / "file", lambda file: file.write(b"1"))
         assert [path.name for path in tmp_path.iterdir()] == ["file"]
-    with held(tmp_path):
+    with locked(tmp_path):
         pass

@@ -15,7 +15,7 @@ import pytest
 from gymnasium.vector import AutoresetMode
 
 from baselines.expectiminimax import Expectiminimax, Search
-from baselines.expectiminimax.search import SMALLEST_TABLE
+from baselines.expectiminimax.search import MIN_TABLE_ENTRIES
 from baselines.expectiminimax.transpositions import bytes_of
 from baselines.mcts import MCTS, GumbelSearch, MCTSSearch
 from baselines.proof import prove
@@ -47,7 +47,7 @@ TAUGHT = (
     ("naive-mc", {"symmetries": "all", "rewards": "unit"}),
     ("q-learning", {}),
     ("q-learning", {"bootstrap": "ply", "symmetries": "rotations"}),
-    ("q-learning", {"values": "afterstate", "rewards": "report", "epsilon_step": 0.01}),
+    ("q-learning", {"values": "afterstate", "rewards": "report", "epsilon_decay": 0.01}),
     ("q-learning", {"values": "afterstate", "bootstrap": "ply", "target": "chosen", "symmetries": "all"}),
 )
 """learners with a table, and settings"""
@@ -83,7 +83,7 @@ def play_games():
                     vector.restore_state(vector.clone_state(True))
         batch, rows = Boards.start(game, 8), np.arange(8)
         count, lucks, outcomes = np.zeros(8, np.int64), np.arange(8, dtype=np.uint64), np.zeros(8, np.int8)
-        rules.begin_rows(batch.cells, batch.mover, count, lucks, rules.key_of(rng), rows)
+        rules.begin_rows(batch.cells, batch.mover, count, lucks, rules.draw_key(rng), rows)
         for name in ("random", "win-or-block"):
             policy = make_policy(name, game)
             for some in (rows, rows[:3]):
@@ -94,7 +94,7 @@ def play_games():
             sample(policy.probabilities(batch), rng.random(8))
         boards.keys(batch.own_first())
         rules.winner(game, batch.cells[0])
-        rules.ways(game, 2)
+        rules.perft(game, 2)
         random_games.random_results(game, 10, 0)
         start = Boards.start(game).position(0)
         chance_outcomes(game, chance_outcomes(game, start, 0)[0].position, 1)
@@ -136,7 +136,7 @@ def search_everything():
             for settings in (
                 {"pruning": "none"},
                 {"pruning": "alpha-beta", "memory": 0},
-                {"pruning": "star1", "memory": bytes_of(SMALLEST_TABLE, 1)},
+                {"pruning": "star1", "memory": bytes_of(MIN_TABLE_ENTRIES, 1)},
                 {"pruning": "star2"},
                 {"pruning": "star1", "every_move": False},
                 {"width": 2, "luck": np.arange(5, dtype=np.uint64)},

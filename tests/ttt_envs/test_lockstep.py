@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from ttt_envs import Game, Position
-from ttt_envs.lockstep import OUTCOMES, SELF, Lockstep, Shown
+from ttt_envs.lockstep import OUTCOMES, SELF, Lockstep, StepOutput
 from ttt_envs.rules import NOT_OVER
 
 
@@ -25,7 +25,7 @@ def play(games, steps, seed=0):
     for _ in range(steps):
         shown = games.shown()
         games.step((rng.random(shown.mask.shape) * shown.mask).argmax(axis=1), True, shown)
-        seen.append([*(array.copy() for array in shown[:5]), games.told()])
+        seen.append([*(array.copy() for array in shown[:5]), games.infos()])
     return seen
 
 
@@ -52,7 +52,7 @@ def test_a_game_does_not_depend_on_those_beside_it(game, opponent, symmetry):
             one.step(actions[row : row + 1], True, out)
             for array, expected in zip(out[:5], shown[:5], strict=True):
                 assert_array_equal(array[0], expected[row])
-            assert_array_equal(one.told()[:, 0], together.told()[:, row])
+            assert_array_equal(one.infos()[:, 0], together.infos()[:, row])
     assert ended > 5
 
 
@@ -138,7 +138,7 @@ def test_how_games_end_is_said():
 
 
 def test_planes_and_mask_share_the_memory_of_their_words_in_copies_too():
-    for shown in (Shown.empty(3, 9), pickle.loads(pickle.dumps(Shown.empty(3, 9)))):
+    for shown in (StepOutput.empty(3, 9), pickle.loads(pickle.dumps(StepOutput.empty(3, 9)))):
         shown.words[0][...] = 0
         shown.words[1][...] = 0
         shown.planes[1, 1, 4] = 1

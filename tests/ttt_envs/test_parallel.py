@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ttt_envs.parallel import MAX_JOBS, TRIES, Cluster, check_jobs, do_blocks, in_order
+from ttt_envs.parallel import MAX_ATTEMPTS, MAX_JOBS, Cluster, check_jobs, map_blocks, results_in_order
 
 ROOT = Path(__file__).resolve().parents[2]
 GIVE_UP_S = 120
@@ -53,11 +53,11 @@ def two_workers(folder):
     """A process whose two workers stay, in a group of their own."""
     lines = [
         "import signal, sys",
-        "from test_parallel import do_blocks, stay",
+        "from test_parallel import map_blocks, stay",
         "from ttt_apps.cli import run_command",
         "signal.signal(signal.SIGINT, signal.default_int_handler)",  # which a shell has ignored in the background
         "print('begun', flush=True)",
-        f"run_command(lambda: list(do_blocks(stay, [({str(folder)!r},)] * 4, 2)))",
+        f"run_command(lambda: list(map_blocks(stay, [({str(folder)!r},)] * 4, 2)))",
     ]
     path = os.pathsep.join(map(str, (ROOT, Path(__file__).parent)))
     process = subprocess.Popen(
@@ -100,9 +100,9 @@ SQUARES = [n * n for n in range(20)]
 
 @pytest.mark.parametrize("jobs", [1, 2, -1])
 def test_all_blocks_are_done_whoever_does_them(jobs):
-    assert sorted(do_blocks(square, [(n,) for n in range(20)], jobs)) == list(enumerate(SQUARES))
-    assert list(in_order(do_blocks(square, ((n,) for n in range(20)), jobs))) == SQUARES
-    assert list(do_blocks(square, [], jobs)) == []
+    assert sorted(map_blocks(square, [(n,) for n in range(20)], jobs)) == list(enumerate(SQUARES))
+    assert list(results_in_order(map_blocks(square, ((n,) for n in range(20)), jobs))) == SQUARES
+    assert list(map_blocks(square, [], jobs)) == []
 
 
 def test_results_are_put_in_order_as_soon_as_they_can_be():
@@ -113,7 +113,7 @@ def test_results_are_put_in_order_as_soon_as_they_can_be():
             seen.append(number)
             yield number, number
 
-    ordered = in_order(results())
+    ordered = results_in_order(results())
     assert next(ordered) == 0
     assert seen == [1, 0]
     assert list(ordered) == [1, 2, 3]
@@ -128,7 +128,7 @@ def test_whoever_has_seen_enough_stops_the_work(jobs):
             asked.append(number)
             yield (number,)
 
-    work = do_blocks(square, blocks(), jobs)
+    work = map_blocks(square, blocks(), jobs)
     found = [next(work) for _ in range(5)]
     work.close()
     assert {number for number, _ in found} <= set(asked)
@@ -140,17 +140,17 @@ def test_whoever_has_seen_enough_stops_the_work(jobs):
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_what_the_work_raises_is_raised(jobs):
     with pytest.raises(ValueError, match=r"^5 is at fault$"):
-        list(do_blocks(fail, [(n,) for n in range(20)], jobs))
+        list(map_blocks(fail, [(n,) for n in range(20)], jobs))
 
 
 def test_the_blocks_of_a_worker_that_died_are_done_again(tmp_path):
-    assert list(in_order(do_blocks(square, [(n, tmp_path) for n in range(20)], 2))) == SQUARES
+    assert list(results_in_order(map_blocks(square, [(n, tmp_path) for n in range(20)], 2))) == SQUARES
     assert {path.name for path in tmp_path.iterdir()} == {"3", "11"}
 
 
 def test_workers_that_die_again_and_again_are_an_error():
-    with pytest.raises(ValueError, match=f"^workers died {TRIES} times before they had done a block"):
-        list(do_blocks(die, [(n,) for n in range(4)], 2))
+    with pytest.raises(ValueError, match=f"^workers died {MAX_ATTEMPTS} times before they had done a block"):
+        list(map_blocks(die, [(n,) for n in range(4)], 2))
 
 
 @pytest.mark.parametrize("jobs", [0, -2])
@@ -164,7 +164,7 @@ def test_more_jobs_than_a_machine_can_have_are_refused(jobs):
     """joblib starts all of them, and from 2**31 on it fails with an OverflowError."""
     check_jobs(MAX_JOBS)
     with pytest.raises(ValueError, match=f"^jobs={jobs} is more than a machine can have: choose 1024 or fewer"):
-        do_blocks(square, [], jobs)
+        map_blocks(square, [], jobs)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="SIGKILL and groups of processes")
@@ -193,21 +193,21 @@ def test_an_interrupt_while_workers_start_is_one_word(delay_s, tmp_path):
 
 @pytest.mark.needs("ray")
 def test_a_cluster_does_the_same(cluster, tmp_path):
-    assert sorted(do_blocks(square, [(n,) for n in range(20)], cluster)) == list(enumerate(SQUARES))
-    assert list(in_order(do_blocks(square, [(n, str(tmp_path)) for n in range(20)], cluster))) == SQUARES
+    assert sorted(map_blocks(square, [(n,) for n in range(20)], cluster)) == list(enumerate(SQUARES))
+    assert list(results_in_order(map_blocks(square, [(n, str(tmp_path)) for n in range(20)], cluster))) == SQUARES
     assert {path.name for path in tmp_path.iterdir()} == {"3", "11"}
     with pytest.raises(ValueError, match=r"^5 is at fault$"):
-        list(do_blocks(fail, [(n,) for n in range(20)], cluster))
-    work = do_blocks(square, ((n,) for n in itertools.count()), cluster)
+        list(map_blocks(fail, [(n,) for n in range(20)], cluster))
+    work = map_blocks(square, ((n,) for n in itertools.count()), cluster)
     assert next(work)[1] in SQUARES
     work.close()
     stays = r"^the work cannot be handed to other processes \(.*lock.*\): choose jobs=1"
     for function, block in ((partial(square, threading.Lock()), ()), (square, (threading.Lock(),))):
         with pytest.raises(ValueError, match=stays):
-            list(do_blocks(function, [block], cluster))
+            list(map_blocks(function, [block], cluster))
 
 
 @pytest.mark.needs("ray")
 def test_a_cluster_that_is_not_there_is_one_sentence():
     with pytest.raises(ValueError, match=r"^there is no Ray cluster at '127\.0\.0\.1:1' "):
-        list(do_blocks(square, [(1,)], Cluster("127.0.0.1:1")))
+        list(map_blocks(square, [(1,)], Cluster("127.0.0.1:1")))

@@ -350,11 +350,11 @@ def test_tic_tac_toe_has_the_known_number_of_games(known):
 
 def test_tic_tac_toe_can_be_played_in_the_known_number_of_ways(known):
     ways = known["counts_3x3x3_no_skip"]["first_plies_ways"]
-    assert {plies: rules.ways(T3, int(plies)) for plies in ways} == ways
-    assert rules.ways(T3, 0) == 1
+    assert {plies: rules.perft(T3, int(plies)) for plies in ways} == ways
+    assert rules.perft(T3, 0) == 1
     for plies in (-1, 10):
         with pytest.raises(ValueError, match=f"plies={plies} does not fit a board of 9 cells: choose 0 to 9"):
-            rules.ways(T3, plies)
+            rules.perft(T3, plies)
 
 
 def test_tic_tac_toe_with_skips_has_the_known_positions(known):
@@ -411,10 +411,10 @@ def test_random_play_with_skips_has_the_published_chance():
 def test_random_moves_fall_on_each_empty_cell_alike():
     cells = from_text("o.x/.o./x.. o").cells
     empty = np.flatnonzero(cells == 0)
-    picked = [rules.pick(cells, u) for u in np.arange(500) / 500]
+    picked = [rules.nth_empty_cell(cells, u) for u in np.arange(500) / 500]
     assert_array_equal(np.bincount(picked, minlength=9)[empty], 100)
-    assert rules.pick(cells, np.nextafter(1, 0)) == empty[-1]
-    assert rules.pick(np.ones(9, np.int8), 0.5) == -1
+    assert rules.nth_empty_cell(cells, np.nextafter(1, 0)) == empty[-1]
+    assert rules.nth_empty_cell(np.ones(9, np.int8), 0.5) == -1
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -11,7 +11,17 @@ import pytest
 
 from ttt_envs import Game, make_policy
 from ttt_envs.single_env import SingleEnv
-from ttt_envs.specs import DEEPEST, LONGEST, POLICIES, TRUST, FromFile, Named, Spec, from_file, parse_spec
+from ttt_envs.specs import (
+    MAX_SPEC_DEPTH,
+    MAX_SPEC_LENGTH,
+    POLICIES,
+    TRUST,
+    FromFile,
+    Named,
+    Spec,
+    from_file,
+    parse_spec,
+)
 
 GAME = Game(skip_chance=0.25)
 
@@ -243,12 +253,14 @@ def nested(depth):
 
 def test_a_spec_is_bounded_in_length_and_in_depth():
     assert str(make_policy(nested(1), Game())) == "expectiminimax:depth=1,leaf=optimal"
-    parse_spec(nested(DEEPEST))
-    for spec in (nested(DEEPEST + 1), nested(80)):
-        with pytest.raises(ValueError, match=f"its parentheses are nested more than {DEEPEST} deep"):
+    parse_spec(nested(MAX_SPEC_DEPTH))
+    for spec in (nested(MAX_SPEC_DEPTH + 1), nested(80)):
+        with pytest.raises(ValueError, match=f"its parentheses are nested more than {MAX_SPEC_DEPTH} deep"):
             make_policy(spec, Game())
-    with pytest.raises(ValueError, match=rf"has {LONGEST + 1:,} letters: {LONGEST:,} are the most") as refused:
-        make_policy("x" * (LONGEST + 1), Game())
+    with pytest.raises(
+        ValueError, match=rf"has {MAX_SPEC_LENGTH + 1:,} letters: {MAX_SPEC_LENGTH:,} are the most"
+    ) as refused:
+        make_policy("x" * (MAX_SPEC_LENGTH + 1), Game())
     assert len(str(refused.value)) < 200
 
 

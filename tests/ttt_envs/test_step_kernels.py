@@ -6,7 +6,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from ttt_envs import Game, step_kernels
-from ttt_envs.lockstep import LARGEST_IN_BITS, SELF, Lockstep
+from ttt_envs.lockstep import MAX_CELLS_IN_BITS, SELF, Lockstep
 from ttt_envs.rules import DRAW, NOT_OVER
 
 GAMES = [Game(3, 3, 3, 0.25), Game(4, 5, 3, 0.1), Game(8, 8, 5, 0.5)]
@@ -20,7 +20,7 @@ def begun(game, count, seed=0):
 
 
 def test_boards_of_both_kinds_are_tested():
-    assert {game.cells <= LARGEST_IN_BITS for game in GAMES} == {True, False}
+    assert {game.cells <= MAX_CELLS_IN_BITS for game in GAMES} == {True, False}
 
 
 @pytest.mark.parametrize("count", [1, 7, 8, 9, 63, 64, 128, 1000])

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from ttt_envs import Game, rules
-from ttt_envs.boards import cells_of, keys
-from ttt_envs.symmetry import inverse, least_keys, symmetries
+from ttt_envs.boards import from_keys, keys
+from ttt_envs.symmetry import canonical_keys, inverse, symmetries
 
 
 @pytest.mark.parametrize(
@@ -82,12 +82,12 @@ def test_unknown_symmetries_are_refused():
 def test_least_keys_tell_all_arrangements_apart_up_to_symmetry_alone():
     """2,862 ways to fill 9 cells with three things: (3**9 + 2 * 3**3 + 3**5 + 4 * 3**6) / 8, by Burnside's lemma."""
     game = Game()
-    boards = cells_of(np.arange(3**9, dtype=np.uint64), game)
-    least, same = least_keys(boards, symmetries(game))
+    boards = from_keys(np.arange(3**9, dtype=np.uint64), game)
+    least, same = canonical_keys(boards, symmetries(game))
     assert len(np.unique(least)) == 2862
     for image, makes in zip(symmetries(game), same.T, strict=True):
         of_image = boards[:, image]
-        assert_array_equal(least_keys(of_image, symmetries(game))[0], least)
+        assert_array_equal(canonical_keys(of_image, symmetries(game))[0], least)
         assert_array_equal(keys(of_image) == least[:, 0], makes)
 
 
@@ -95,7 +95,7 @@ def test_least_keys_tell_all_arrangements_apart_up_to_symmetry_alone():
 def test_least_keys_of_several_words_are_an_image_s(game):
     boards = np.random.default_rng(0).integers(0, 3, (20, game.cells)).astype(np.int8)
     images = symmetries(game)
-    least, same = least_keys(boards, images)
+    least, same = canonical_keys(boards, images)
     for row, board in enumerate(boards):
         of_images = keys(board[images]).tolist()
         assert least[row].tolist() == min(of_images)

@@ -8,8 +8,8 @@ from typing import Any
 import tyro
 from rich.table import Table
 
-from ttt_apps.cli import GLOBAL, as_called, parse, run_command, say, show, words_of
-from ttt_envs.specs import load_object, nearest
+from ttt_apps.cli import GLOBAL, as_called, parse, print_output, print_table, run_command, words_of
+from ttt_envs.specs import closest_names, load_object
 
 Commands = Mapping[str, tuple[str, str]]
 """Maps a command to "module:class", or to "module:name" of a group of subcommands, and to its description."""
@@ -36,12 +36,15 @@ COMMANDS: Commands = {
     "database": ("ttt_apps.evaluate.database:COMMANDS", "Endgame databases: build, verify, probe, list."),
     "prove": ("ttt_apps.evaluate.prove:Prove", "Who wins a larger board without skips."),
     "proven": (
-        "ttt_apps.evaluate.proved_positions:AskProven",
+        "ttt_apps.evaluate.proved_positions:ProvedPositions",
         "How often a policy keeps a proved result on larger boards.",
     ),
     "cost": ("ttt_apps.evaluate.cost:Cost", "What runs cost, repeated in fresh processes."),
     "report": ("ttt_apps.evaluate.report:Report", "The page of a finished run, made anew."),
-    "dial": ("ttt_apps.evaluate.compression_levels:Dial", "Opponents of graded strength, from a compressed table."),
+    "dial": (
+        "ttt_apps.evaluate.compression_levels:CompressionLevels",
+        "Opponents of graded strength, from a compressed table.",
+    ),
     "reproduce": ("ttt_apps.evaluate.reproduce:Reproduce", "A published table or figure, computed anew."),
     "ground-truth": ("ttt_apps.evaluate.ground_truth:GroundTruth", "All exact facts of docs/ground-truth.md."),
     "warm-up": ("ttt_apps.evaluate.warm_up:WarmUp", "Compile now what environments, policies and learners need."),
@@ -70,11 +73,11 @@ def _choose(words: list[str], commands: Commands, prog: str, about: str) -> None
     if not words or words[0] in ("-h", "--help"):
         _help(commands, prog, about)
         if not words:
-            raise ValueError(f"a command is missing: {nearest('', commands)}")
+            raise ValueError(f"a command is missing: {closest_names('', commands)}")
         return
     name = words[0]
     if name not in commands:
-        near = nearest(name, commands)
+        near = closest_names(name, commands)
         raise ValueError(f"there is no command {name!r}: {near}{'' if near.endswith('?') else '.'} See {prog} --help")
     path, what = commands[name]
     kind = load_object(path)
@@ -99,9 +102,9 @@ def _kinds(commands: Commands) -> dict[str, Any]:
 
 
 def _help(commands: Commands, prog: str, about: str) -> None:
-    say(f"usage: {prog} COMMAND [OPTIONS]\n\n{about} {prog} COMMAND --help tells a command's options.\n")
+    print_output(f"usage: {prog} COMMAND [OPTIONS]\n\n{about} {prog} COMMAND --help tells a command's options.\n")
     table = Table.grid(padding=(0, 2))
     for name, (_, what) in commands.items():
         table.add_row(name, what)
-    show(table)
-    say(f"\n{GLOBAL}")
+    print_table(table)
+    print_output(f"\n{GLOBAL}")

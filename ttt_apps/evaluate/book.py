@@ -13,7 +13,18 @@ import numpy as np
 import tyro
 from rich.console import Console
 
-from ttt_apps.cli import Count, GameOptions, WorkOptions, kept_in, new_table, note, progress_bar, say, show, tell
+from ttt_apps.cli import (
+    Count,
+    GameOptions,
+    WorkOptions,
+    kept_in,
+    new_table,
+    print_output,
+    print_status,
+    print_table,
+    progress_bar,
+    warn,
+)
 from ttt_apps.versions import versions
 from ttt_envs.boards import Boards, coordinate, from_text, to_text
 from ttt_envs.rules import winner
@@ -67,19 +78,19 @@ class BuildBook(WorkOptions, GameOptions):
                     plies=self.plies,
                     minimum=self.minimum,
                     player=self.player,
-                    tell=note,
+                    tell=warn,
                     progress=lambda games: status.update(f"reading games: {games:,}"),
                 )
         else:
-            book = self._searched()
+            book = self._make_from_search()
         if not len(book.cells):
             raise ValueError(f"no move was made in {self.minimum:,} games: choose a smaller --minimum, or more logs")
         book.write(self.out)
         made_of = f"{book.games:,} games" if self.search is None else self.search
-        say(f"{book.game}: {len(book.positions):,} positions and {len(book.cells):,} moves of {made_of}")
-        tell(f"written: {self.out}")
+        print_output(f"{book.game}: {len(book.positions):,} positions and {len(book.cells):,} moves of {made_of}")
+        print_status(f"written: {self.out}")
 
-    def _searched(self) -> Book:
+    def _make_from_search(self) -> Book:
         from evaluation.books import book_of_search
         from evaluation.code_fingerprint import hash_of, identity_of
 
@@ -148,16 +159,16 @@ class ShowBook:
             said = {"game": game.to_dict(), "positions": len(book.positions), "plies": book.plies, "games": book.games}
             print(json.dumps({**said, "position": to_text(at, game), "moves": listed}))
             return
-        say(f"{self.book}: {game}, {len(book.positions):,} positions with fewer than {book.plies} stones")
+        print_output(f"{self.book}: {game}, {len(book.positions):,} positions with fewer than {book.plies} stones")
         if not listed:
-            say(f"it has no move in {to_text(at, game)!r}")
+            print_output(f"it has no move in {to_text(at, game)!r}")
             return
         table = new_table("move", "games", "wins", "draws", "losses", "good", "ucb", "softmax", title=to_text(at, game))
         for row in listed:
             counts = (row["wins"], row["draws"], row["losses"])
             shares = (f"{row[name]:.3f}" for name in ("goodness", "ucb", "softmax"))
             table.add_row(" ".join(row["moves"]), f"{sum(counts):,}", *(f"{count:,}" for count in counts), *shares)
-        show(table)
+        print_table(table)
 
 
 @dataclass(frozen=True)
@@ -181,7 +192,7 @@ class LeavesBook:
         """
         from baselines.opening_book import read_book
         from evaluation.books import leaving
-        from evaluation.games import read_either
+        from evaluation.games import read_any_format
         from evaluation.statistics import wilson
 
         book = read_book(self.book)
@@ -189,7 +200,7 @@ class LeavesBook:
 
         def games() -> Iterator[PlayedGame]:
             for log in self.logs:
-                for played in read_either(log, tell=note):
+                for played in read_any_format(log, tell=warn):
                     names.update(played.players)
                     yield played
 
@@ -216,4 +227,4 @@ class LeavesBook:
             score = row["score"]
             shown = (f"{score['mean']:.3f}", f"{score['low']:.3f}-{score['high']:.3f}")
             table.add_row(stones, f"{sum(counts):,}", *(f"{count:,}" for count in counts), *shown)
-        show(table)
+        print_table(table)

@@ -12,17 +12,17 @@ import tyro
 from rich.table import Table as Shown
 
 from baselines.compression import Method, decomposition
-from baselines.solver import LARGEST
+from baselines.solver import MAX_CELLS
 from baselines.tables import Softmax, Table, Terminal, values_of
-from evaluation.compression_quality import Grade, grade
+from evaluation.compression_quality import CompressionQuality, compression_quality
 from evaluation.exact import CHUNK
-from ttt_apps.cli import Counts, ExactOptions, new_table, progress_bar, show
+from ttt_apps.cli import Counts, ExactOptions, new_table, print_table, progress_bar
 from ttt_apps.evaluate.exact import announce
 from ttt_envs.rules import Game
 
 
 @dataclass(frozen=True)
-class Dial(ExactOptions):
+class CompressionLevels(ExactOptions):
     """Show exact results, exploitability and regret of a compressed table at several ranks, as opponents of graded
     strength.
 
@@ -48,31 +48,31 @@ class Dial(ExactOptions):
         _check_size(game)
         parts = decomposition(game, self.method, split=self.split, terminal=self.terminal, source=self.source)
         full = Softmax(Table(game, values_of(game, self.source, self.terminal)), self.w)
-        ranks = self.ranks or spread(parts.largest)
+        ranks = self.ranks or spread_ranks(parts.largest)
         compressed = [parts.at(rank) for rank in ranks]  # reports an invalid rank before anything is measured
         announce(game, (full, full), CHUNK, self.memory_bytes(), walks=7 * len(compressed), backward=True)
         found = []
         with progress_bar() as bar:
             for one in bar.track(compressed, description=f"{self.method} of {game}"):
-                found.append(grade(full, one))
+                found.append(compression_quality(full, one))
         if self.json:
             settings = {name: getattr(self, name) for name in ("method", "w", "split", "terminal", "source")}
             print(json.dumps({"game": game.to_dict(), **settings, "ranks": [one._asdict() for one in found]}))
             return
-        show(_table(self, game, found))
+        print_table(_table(self, game, found))
 
 
-def spread(largest: int, count: int = 12) -> list[int]:
+def spread_ranks(largest: int, count: int = 12) -> list[int]:
     """Return ranks from 0 to the largest, denser at small ranks."""
     return sorted({round(largest * (index / (count - 1)) ** 1.7) for index in range(count)})
 
 
 def _check_size(game: Game) -> None:
-    if game.cells > LARGEST:
-        raise ValueError(f"a dial is measured exactly, up to {LARGEST} cells: {game} has {game.cells}")
+    if game.cells > MAX_CELLS:
+        raise ValueError(f"a dial is measured exactly, up to {MAX_CELLS} cells: {game} has {game.cells}")
 
 
-def _table(dial: Dial, game: Game, found: Sequence[Grade]) -> Shown:
+def _table(dial: CompressionLevels, game: Game, found: Sequence[CompressionQuality]) -> Shown:
     changed = [
         f"{field.name}={getattr(dial, field.name)}"
         for field in dataclasses.fields(dial)

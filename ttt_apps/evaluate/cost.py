@@ -14,8 +14,8 @@ from rich.table import Table
 
 from evaluation.cost import NAMES, Usage
 from learners.checkpoint import read_training
-from ttt_apps.cli import Count, new_table, progress_bar, show, trust_files
-from ttt_apps.train_subprocess import repeat
+from ttt_apps.cli import Count, new_table, print_table, progress_bar, trust_files
+from ttt_apps.train_subprocess import measure_training
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Cost:
                 kinds: dict[str, list[Usage]] = {"run": [], "set_up": []}
                 for _ in range(self.repeats):
                     for kind, number in (("set_up", 0), ("run", games)):  # by turns: a slow moment affects both
-                        kinds[kind].append(repeat({**config, "games": number}))
+                        kinds[kind].append(measure_training({**config, "games": number}))
                         bar.advance(task)
                 measured[str(run)] = {
                     "learner": config["learner"],
@@ -69,7 +69,7 @@ class Cost:
         if self.json:
             print(json.dumps(measured))
             return
-        show(_table(measured))
+        print_table(_table(measured))
 
 
 def _medians(usages: Iterable[Usage]) -> dict[str, dict[str, float]]:

@@ -17,11 +17,11 @@ from ttt_apps.cli import (
     WorkOptions,
     check_seed,
     new_table,
-    note,
+    print_output,
+    print_table,
     progress_bar,
-    say,
     share_bar,
-    show,
+    warn,
 )
 
 COMMANDS = {
@@ -55,7 +55,7 @@ class Build(ExactOptions):
         game = self.game()
         needed = estimate(game, stones=self.stones)
         folder = DATABASES / game.slug if self.folder is None else self.folder
-        note(
+        warn(
             f"{game} from {self.stones} stones on has {sum(needed.by_stones):,} values: {needed.disk:,} bytes in "
             f"{folder}, {needed.memory:,} of memory while they are made, about {needed.seconds:,.0f} s on one core"
         )
@@ -68,7 +68,7 @@ class Build(ExactOptions):
             return
         facts = found.facts()
         whole = f"{facts['entries']:,} entries, sha256 {facts['sha256']}"
-        say(f"{folder}: {game} from {facts['stones']} stones on, {whole}")
+        print_output(f"{folder}: {game} from {facts['stones']} stones on, {whole}")
 
 
 @dataclass(frozen=True)
@@ -90,8 +90,8 @@ class Verify(WorkOptions):
         Raises:
             ValueError: an error in the database; the message locates it.
         """
-        from baselines.endgame import check, in_words, open_folder
-        from ttt_envs.parallel import do_blocks
+        from baselines.endgame import check, describe_check, open_folder
+        from ttt_envs.parallel import map_blocks
 
         check_seed(self.seed)
         if self.sample is not None and self.sample < 1:
@@ -109,10 +109,10 @@ class Verify(WorkOptions):
         blocks = list(_blocks(self, {stones: found.layers.size(stones) for stones in layers}))
         with progress_bar() as bar:
             task = bar.add_task("entries", total=sum(stop - start for _, _, start, stop, _ in blocks))
-            for _, part in do_blocks(check, blocks, self.workers()):
+            for _, part in map_blocks(check, blocks, self.workers()):
                 if part.wrong is not None:
                     stones, entry = part.wrong
-                    position = in_words(found, stones, entry)
+                    position = describe_check(found, stones, entry)
                     raise ValueError(
                         f"{found.file(stones)} is wrong in entry {entry:,}, of the position {position!r}: what follows "
                         f"it says otherwise. Remove the file and build again"
@@ -124,7 +124,7 @@ class Verify(WorkOptions):
             print(json.dumps(facts))
             return
         what = f"{found.layers.game} from {found.layers.stones} stones on"
-        say(
+        print_output(
             f"{self.folder}: {what}: all {len(layers)} files have their hashes, {entries:,} of {facts['entries']:,} "
             f"entries follow from those after them, the largest difference is {largest:.3g}\n"
             f"sha256 {facts['sha256']}"
@@ -194,13 +194,15 @@ class Ask:
             print(json.dumps(data))
             return
         if distance is None:
-            say(f"{self.position!r} is worth {value:.7g} to the mover, whose moves are worth")
+            print_output(f"{self.position!r} is worth {value:.7g} to the mover, whose moves are worth")
             print(board_of(game, at, moves))
             return
         word = {1.0: "won", 0.0: "drawn", -1.0: "lost"}[value]
-        say(f"{self.position!r} is {word} for the mover, and over after {distance} more plies; his moves are worth")
+        print_output(
+            f"{self.position!r} is {word} for the mover, and over after {distance} more plies; his moves are worth"
+        )
         print(board_of(game, at, moves, 0))
-        say("and end the game after so many plies")
+        print_output("and end the game after so many plies")
         assert distances is not None
         print(board_of(game, at, np.where(distances < 0, np.nan, distances), 0).replace("+", " ").replace("*", " "))
 
@@ -232,7 +234,9 @@ class List:
             print(json.dumps(facts))
             return
         if not facts:
-            say(f"there are no databases in {DATABASES}: make one by evaluate.py database build, or name a folder")
+            print_output(
+                f"there are no databases in {DATABASES}: make one by evaluate.py database build, or name a folder"
+            )
             return
         table = new_table("folder", "game", "from", "entries", "bytes", "complete", "sha256")
         for row, folder in zip(facts, found, strict=True):
@@ -242,4 +246,4 @@ class List:
             table.add_row(
                 str(folder), game, str(row["stones"]), f"{row['entries']:,}", f"{row['bytes']:,}", complete, digest
             )
-        show(table)
+        print_table(table)

@@ -12,7 +12,7 @@ from rich.table import Table
 from evaluation.estimate import check_fits
 from evaluation.exact import CHUNK, Outcome, outcome
 from evaluation.forward_backward import Players
-from ttt_apps.cli import Count, ExactOptions, new_table, note, share_bar, show
+from ttt_apps.cli import Count, ExactOptions, new_table, print_table, share_bar, warn
 from ttt_envs.rules import Game
 from ttt_envs.specs import make_policy
 
@@ -48,7 +48,7 @@ class Exact(ExactOptions):
             print(json.dumps({"game": game.to_dict(), "a": self.a, "b": self.b, **results}))
             return
         title = f"{self.a} against {self.b}, exactly, {game}"
-        show(outcomes_table(title, self.a, {"moving first": first, "moving second": second, "mean": mean}))
+        print_table(outcomes_table(title, self.a, {"moving first": first, "moving second": second, "mean": mean}))
 
 
 def announce(
@@ -64,7 +64,7 @@ def announce(
             return  # the computation itself rejects it
     found = check_fits(game, players, chunk, backward=backward, memory=memory)
     if found is not None and walks * found.seconds > LONG:
-        note(f"this takes {found._replace(seconds=walks * found.seconds)}")
+        warn(f"this takes {found._replace(seconds=walks * found.seconds)}")
 
 
 def as_dict(result: Outcome) -> dict[str, Any]:

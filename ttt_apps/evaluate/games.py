@@ -11,9 +11,9 @@ from typing import Annotated, Any
 
 import tyro
 
-from evaluation.games import RESULTS, PlayedGame, read_either, to_notation, write_games
-from ttt_apps.cli import Count, new_table, note, show, tell
-from ttt_envs.files import write_whole
+from evaluation.games import RESULTS, PlayedGame, read_any_format, to_notation, write_games
+from ttt_apps.cli import Count, new_table, print_status, print_table, warn
+from ttt_envs.files import write_atomically
 
 UNFINISHED = "unfinished"
 
@@ -40,15 +40,15 @@ class Games:
         if self.out is not None:
             self._write(self.out)
         elif self.text:
-            for count, played in enumerate(self._chosen()):
+            for count, played in enumerate(self._selected_games()):
                 sys.stdout.write("\n" * (count > 0) + to_notation(played))
         else:
             self._count()
 
-    def _chosen(self) -> Iterator[PlayedGame]:
+    def _selected_games(self) -> Iterator[PlayedGame]:
         """Yield the selected games, each replayed."""
         count = 0
-        for count, played in enumerate(read_either(self.file, tell=note), 1):
+        for count, played in enumerate(read_any_format(self.file, tell=warn), 1):
             if self.number in (None, count):
                 yield played
             if count == self.number:
@@ -61,18 +61,18 @@ class Games:
         if path.exists():
             raise ValueError(f"--out {path} is there already: name another file, or remove that one")
         if path.suffix == ".txt":
-            texts = (to_notation(played).encode() for played in self._chosen())
-            write_whole(
+            texts = (to_notation(played).encode() for played in self._selected_games())
+            write_atomically(
                 path, lambda file: file.writelines(b"\n" * (count > 0) + text for count, text in enumerate(texts))
             )
         else:
-            write_games(path, self._chosen())
-        tell(f"written: {path}")
+            write_games(path, self._selected_games())
+        print_status(f"written: {path}")
 
     def _count(self) -> None:
         """Print the number of wins of each player in each seat."""
         found: dict[tuple[Any, ...], dict[str, int]] = {}
-        for played in self._chosen():
+        for played in self._selected_games():
             counts = found.setdefault((played.game, *played.players), dict.fromkeys((*RESULTS, UNFINISHED), 0))
             counts[UNFINISHED if played.result is None else RESULTS[played.result]] += 1
         total = sum(sum(counts.values()) for counts in found.values())
@@ -85,4 +85,4 @@ class Games:
         for (game, o, x), counts in found.items():
             numbers = (counts[name] for name in (RESULTS[0], RESULTS[2], RESULTS[1], UNFINISHED))
             table.add_row(o, x, str(game), *(f"{number:,}" for number in numbers))
-        show(table)
+        print_table(table)

@@ -18,12 +18,12 @@ import tyro
 from baselines import layered
 from baselines.endgame import open_folder
 from baselines.proof import prove
-from baselines.solver import LARGEST, LARGEST_BY_LAYERS, LayeredSolution, Optimal, Solution, solve
+from baselines.solver import MAX_CELLS, MAX_CELLS_LAYERED, LayeredSolution, Optimal, Solution, solve
 from evaluation.code_fingerprint import hash_of
 from evaluation.estimate import duration
 from evaluation.exact import Outcome, exploitation, outcome
 from evaluation.result_store import Unit, do_units
-from ttt_apps.cli import WorkOptions, kept_in, note, progress_bar
+from ttt_apps.cli import WorkOptions, kept_in, progress_bar, warn
 from ttt_apps.evaluate.solve import board_of
 from ttt_apps.versions import versions
 from ttt_envs.boards import Boards
@@ -70,7 +70,7 @@ by the command above its table, with `--skip-chance` as in the row.
 class GroundTruth(WorkOptions):
     """Compute the page of exact facts, docs/ground-truth.md, and print it as Markdown."""
 
-    largest: int = LARGEST_BY_LAYERS
+    largest: int = MAX_CELLS_LAYERED
     """maximum number of cells of a board to solve"""
     proofs: bool = True
     """also prove results of larger boards without skips"""
@@ -90,13 +90,13 @@ class GroundTruth(WorkOptions):
         units: list[Unit] = [{"solve": game.to_dict()} for game in games] + [
             {"prove": game.to_dict()} for game in proved
         ]
-        needed = [layered.estimate(game) for game in games if game.cells > LARGEST]
+        needed = [layered.estimate(game) for game in games if game.cells > MAX_CELLS]
         if needed:
             seconds = sum(each.seconds for each in needed)
-            note(
-                f"boards of more than {LARGEST} cells take about {duration(seconds)} of one core's time, and up to "
+            warn(
+                f"boards of more than {MAX_CELLS} cells take about {duration(seconds)} of one core's time, and up to "
                 f"{max(each.disk for each in needed):,} bytes of disk and {max(each.memory for each in needed):,} of "
-                f"memory for each that works; --largest {LARGEST} leaves them out"
+                f"memory for each that works; --largest {MAX_CELLS} leaves them out"
             )
         made_by = {**versions(), "code": hash_of("ttt_apps.evaluate.ground_truth")}
         found: dict[int, Any] = {}
@@ -125,7 +125,7 @@ def _measure(folder: Path, unit: Unit) -> Any:
     if "prove" in unit:
         return "the first player wins" if prove(Game.from_dict(unit["prove"])).winner == 0 else "a draw"
     game = Game.from_dict(unit["solve"])
-    if game.cells <= LARGEST:
+    if game.cells <= MAX_CELLS:
         solution = solve(game, cache=False)
         return _facts(solution, hashlib.sha256(solution.after.data).hexdigest(), Optimal(game))
     place = folder / f"layers-{game.slug}"
@@ -163,7 +163,7 @@ def _outcome(game: Game, value: float, optimal: Optimal) -> Outcome | None:
 def _policies(game: Game) -> list[str]:
     """Return the results of perfect play and random play."""
     pairs = (("optimal", "random"), ("random", "optimal"), ("random", "random"))
-    found = [_shares(outcome(game, first, second)) for first, second in pairs]
+    found = [_format_shares(outcome(game, first, second)) for first, second in pairs]
     return [*found, f"{exploitation(game, 'random').exploitability:.9f}"]
 
 
@@ -171,7 +171,7 @@ def _policies(game: Game) -> list[str]:
 # Formatting
 
 
-def _shares(result: Any) -> str:
+def _format_shares(result: Any) -> str:
     return " / ".join(f"{share:.6f}" for share in result)
 
 
@@ -183,7 +183,7 @@ def _row(game: Game, facts: Mapping[str, Any]) -> str:
     cells = (
         f"{game.skip_chance:g}",
         _number(game, facts["value"]),
-        "" if facts["outcome"] is None else _shares(facts["outcome"]),
+        "" if facts["outcome"] is None else _format_shares(facts["outcome"]),
         "" if facts["distance"] is None else f"{facts['distance']} plies",
         numbers["positions_not_over"],
         f"{boards:,}",
@@ -195,7 +195,7 @@ def _row(game: Game, facts: Mapping[str, Any]) -> str:
 
 def _number(game: Game, value: float) -> str:
     """Format with the fraction where binary arithmetic is exact: no denominator exceeds (1 / skip) ** cells."""
-    if game.cells > LARGEST and game.skip_chance:
+    if game.cells > MAX_CELLS and game.skip_chance:
         return f"{value:.6f}"
     digits = f"{value:.12f}".rstrip("0").rstrip(".")
     exact = Fraction(value)

@@ -20,14 +20,14 @@ from ttt_apps.cli import (
     new_table,
     pairs_of,
     parse_size,
+    print_output,
+    print_status,
+    print_table,
     progress_bar,
-    say,
-    show,
-    tell,
     trust_files,
     write_page_of,
 )
-from ttt_envs.specs import make_policy, nearest
+from ttt_envs.specs import closest_names, make_policy
 
 if TYPE_CHECKING:  # compiled code and scipy are imported where a game is played, not where help is written
     from evaluation.ladder import Ladder
@@ -85,9 +85,9 @@ class PlaceOnLadder(WorkOptions):
         if self.trust:
             trust_files()
         if self.measure:
-            self._print_ladder(self._measured(workers))
+            self._print_ladder(self._measure(workers))
             return
-        ladder = self._chosen()
+        ladder = self._load_ladder()
         if not self.policy:
             self._print_ladder(ladder)
             return
@@ -109,9 +109,9 @@ class PlaceOnLadder(WorkOptions):
             return
         _tell_place(ladder, found)
         if self.out is not None:
-            tell(f"written: {self.out / RESULT}{page}")
+            print_status(f"written: {self.out / RESULT}{page}")
 
-    def _chosen(self) -> Ladder:
+    def _load_ladder(self) -> Ladder:
         """Return the selected ladder."""
         from evaluation.ladder import ladder_of, read_ladder, run_of
         from learners.checkpoint import read_config
@@ -135,21 +135,21 @@ class PlaceOnLadder(WorkOptions):
             game = Game.from_dict(dict(read_config(run)["game"]))
         return read_ladder(ladder_of(game or Game()))
 
-    def _measured(self, workers: Jobs) -> Ladder:
+    def _measure(self, workers: Jobs) -> Ladder:
         """Measure the ladder and return it."""
         from evaluation.ladder import PLANS, measure_ladder
 
         if self.policy:
             raise ValueError("--measure measures the ladder itself: leave out the policy, and place it afterwards")
         if self.measure not in PLANS:
-            raise ValueError(f"there is no ladder {self.measure!r} to measure: {nearest(self.measure, PLANS)}")
+            raise ValueError(f"there is no ladder {self.measure!r} to measure: {closest_names(self.measure, PLANS)}")
         plan = PLANS[self.measure]
         if plan.games and self.games is not None:
             plan = dataclasses.replace(plan, games=self.games)
         folder = self.out or Path("runs", "ladders", self.measure)
         with kept_in(folder), progress_bar() as bar:
             found = measure_ladder(self.measure, plan, folder, _made_by(), jobs=workers, progress=_on(bar, "measuring"))
-        tell(f"written: {folder / self.measure}.json")
+        print_status(f"written: {folder / self.measure}.json")
         return found
 
     def _print_ladder(self, ladder: Ladder) -> None:
@@ -160,7 +160,7 @@ class PlaceOnLadder(WorkOptions):
         elif self.markdown:
             print(markdown(ladder))
         else:
-            show(_ladder_table(ladder))
+            print_table(_ladder_table(ladder))
 
 
 def _made_by() -> dict[str, str]:
@@ -230,9 +230,9 @@ def _tell_place(ladder: Ladder, found: Mapping[str, Any]) -> None:
     table = new_table("rung", *columns, title=title)
     for _, *cells in sorted(rows, key=lambda row: -row[0]):
         table.add_row(*cells)
-    show(table)
+    print_table(table)
     for line in _sentences(found, shown, interval):
-        say(line)
+        print_output(line)
 
 
 def _sentences(found: Mapping[str, Any], shown: str, interval: str) -> Iterator[str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 from rich.table import Table
 
-from ttt_apps.cli import Count, PairOptions, check_seed, new_table, note, pairs_of, progress_bar, show
+from ttt_apps.cli import Count, PairOptions, check_seed, new_table, pairs_of, print_table, progress_bar, warn
 from ttt_envs.specs import make_policy
 
 if TYPE_CHECKING:  # compiled code and scipy are imported where a game is played, not where help is written
@@ -40,25 +40,27 @@ class Match(PairOptions):
 
     def run(self) -> None:
         """Play and print."""
-        from evaluation.elo import how_sure
+        from evaluation.elo import interval_from_pairs
 
         game = self.game()
         score, times = self.play(game)
         if score.forfeits.first:
-            note(score.forfeits.told(self.a, self.b))
+            warn(score.forfeits.describe(self.a, self.b))
         if score.alike and not self.openings:
-            note(
+            warn(
                 "in each seat all games ended alike: players that draw nothing play one pair again and again, and the "
                 "intervals know of no other; --openings random:2 begins elsewhere"
             )
         if self.json:
             asked = {"a": self.a, "b": self.b, "seed": self.seed, "openings": self.openings or None}
             timed = {"clock": self.clock, "times": [each.to_dict() for each in times]} if times else {}
-            print(json.dumps({"game": game.to_dict(), **asked, **score.to_dict(), **how_sure(score), **timed}))
+            print(
+                json.dumps({"game": game.to_dict(), **asked, **score.to_dict(), **interval_from_pairs(score), **timed})
+            )
         else:
-            show(score_table(game, self.a, self.b, score))
+            print_table(score_table(game, self.a, self.b, score))
             if times:
-                show(times_table(self.clock, self.a, self.b, times))
+                print_table(times_table(self.clock, self.a, self.b, times))
 
     def play(self, game: Game) -> tuple[Score, tuple[Times, Times] | None]:
         """Play with a progress bar; return a's score, and in a timed match both players' times.
@@ -80,7 +82,7 @@ class Match(PairOptions):
         make_policy(self.a, game), make_policy(self.b, game)  # reports a wrong name before a bar is drawn
         openings = Openings.of(self.openings, game) if self.openings else None
         if openings is not None and openings.boards is not None and pairs < len(openings.boards.mover):
-            note(
+            warn(
                 f"{pairs:,} pairs play the first of {len(openings.boards.mover):,} openings; "
                 f"--games {2 * len(openings.boards.mover)} plays all"
             )

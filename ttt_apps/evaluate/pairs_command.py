@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import tyro
 from rich.table import Table
 
-from ttt_apps.cli import PairOptions, check_seed, pairs_of, show, tell, write_page_of
+from ttt_apps.cli import PairOptions, check_seed, pairs_of, print_status, print_table, write_page_of
 from ttt_envs.specs import make_policy
 
 if TYPE_CHECKING:  # compiled code is imported where a game is played, not where help is written
@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # compiled code is imported where a game is played, not where
 
 
 @dataclass(frozen=True)
-class KeptPairs(PairOptions):
+class PairsCommand(PairOptions):
     """Options of stored matches and of their output."""
 
     no_report: tyro.conf.FlagCreatePairsOff[bool] = False
@@ -48,5 +48,5 @@ class KeptPairs(PairOptions):
         if self.json:
             print(result.read_text("utf-8"), end="")
             return
-        show(table)
-        tell(f"written: {', '.join(map(str, written))}{page}")
+        print_table(table)
+        print_status(f"written: {', '.join(map(str, written))}{page}")

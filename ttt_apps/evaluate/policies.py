@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from learners import LEARNERS
-from ttt_apps.cli import say, show
+from ttt_apps.cli import print_output, print_table
 from ttt_envs.specs import POLICIES, load_object
 
 
@@ -30,12 +30,12 @@ class Policies:
 
     def run(self) -> None:
         """Print the list."""
-        found = {name: _described(load_object(path)) for name, path in sorted(POLICIES.items())}
+        found = {name: _describe_factory(load_object(path)) for name, path in sorted(POLICIES.items())}
         if self.json:
             print(json.dumps(found))
             return
-        show(_table(found))
-        say(
+        print_table(_table(found))
+        print_output(
             "\nArguments are written behind the name, as in optimal:epsilon=0.1 or mcts:simulations=500,c=1; a value "
             "with commas or colons in it stands in parentheses, as in expectiminimax:depth=2,leaf=(run:runs/first). "
             "A class of your own is module:Class or module:Class:key=value."
@@ -54,18 +54,18 @@ class Learners:
         found: dict[str, dict[str, Any]] = {}
         for name, path in sorted(LEARNERS.items()):
             config = load_object(path)
-            found[name] = {**_described(config), "self_play": dict(config.self_play)}
+            found[name] = {**_describe_factory(config), "self_play": dict(config.self_play)}
         if self.json:
             print(json.dumps(found))
             return
-        show(_table(found))
-        say(
+        print_table(_table(found))
+        print_output(
             "\nSettings are options of train.py: python train.py --learner q-learning --epsilon 0.2. Behind a stroke "
             "stands the default in self-play (--opponent self or pool) where it is another one."
         )
 
 
-def _described(factory: Callable[..., Any]) -> dict[str, Any]:
+def _describe_factory(factory: Callable[..., Any]) -> dict[str, Any]:
     """Describe a factory and its arguments: name -> kind and default, null and "needed" without a default."""
     first = (inspect.getdoc(factory) or "").split("\n\n")[0]
     if dataclasses.is_dataclass(factory):
@@ -81,7 +81,7 @@ def _described(factory: Callable[..., Any]) -> dict[str, Any]:
         parameters = [(parameter.name, parameter.annotation, parameter.default) for parameter in signature]
         missing = inspect.Parameter.empty
     return {
-        "what": _plain(first),
+        "what": _strip_markup(first),
         "arguments": {
             name.replace("_", "-"): {
                 "kind": _kind(kind),
@@ -93,7 +93,7 @@ def _described(factory: Callable[..., Any]) -> dict[str, Any]:
     }
 
 
-def _plain(docstring: str) -> str:
+def _strip_markup(docstring: str) -> str:
     """Remove documentation markup from prose."""
     text = re.sub(r":\w+:`~?([^`]*)`", r"\1", " ".join(docstring.split()))
     return text.replace("`", "")
@@ -120,9 +120,9 @@ def _table(found: Mapping[str, Mapping[str, Any]]) -> Table:
         own: Mapping[str, Any] = one.get("self_play", {})
         arguments = []
         for key, argument in one["arguments"].items():
-            value = "(needed)" if argument["needed"] else _shown(argument["default"])
+            value = "(needed)" if argument["needed"] else _format_value(argument["default"])
             other = own.get(key.replace("-", "_"), argument["default"])
-            arguments.append(f"{key}={value}" + (f"|{_shown(other)}" if other != argument["default"] else ""))
+            arguments.append(f"{key}={value}" + (f"|{_format_value(other)}" if other != argument["default"] else ""))
         text = Text(one["what"])
         if arguments:
             text.append("\n" + "   ".join(part.replace(" ", "\u00a0") for part in arguments), style="dim")
@@ -130,7 +130,7 @@ def _table(found: Mapping[str, Mapping[str, Any]]) -> Table:
     return table
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     """Format a value as in a spec string or on a command line."""
     if isinstance(value, bool) or value is None:
         return str(value).lower()

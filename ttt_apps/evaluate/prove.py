@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import tyro
 
 from baselines.proof import prove
-from ttt_apps.cli import Count, GameOptions, progress_bar, say
+from ttt_apps.cli import Count, GameOptions, print_output, progress_bar
 from ttt_envs.rules import DRAW, Game
 
 
@@ -54,5 +54,5 @@ class Prove(GameOptions):
         else:
             found = f"undecided after {proof.nodes:,} positions: allow more with --nodes"
         rate = proof.nodes / max(proof.seconds, 1e-9)
-        say(f"{game}: {found}")
-        say(f"{proof.nodes:,} positions in {proof.seconds:.2f} s, {rate:,.0f} a second")
+        print_output(f"{game}: {found}")
+        print_output(f"{proof.nodes:,} positions in {proof.seconds:.2f} s, {rate:,.0f} a second")

@@ -16,21 +16,21 @@ from ttt_apps.cli import (
     check_seed,
     new_table,
     parse_size,
+    print_output,
+    print_status,
+    print_table,
     progress_bar,
-    say,
-    show,
-    tell,
     trust_files,
 )
 
 if TYPE_CHECKING:  # compiled code is imported where it is used, not where help is written
     from rich.progress import Progress, TaskID
 
-    from evaluation.proved_positions import Kept, Positions
+    from evaluation.proved_positions import KeepRate, Positions
 
 
 @dataclass(frozen=True)
-class AskProven(WorkOptions):
+class ProvedPositions(WorkOptions):
     """Measure how often a policy keeps the proved result in 1,000 positions of each of four boards too large to solve.
 
     In each position some move keeps a win or a draw, and some move gives it away; the result of every move is proved.
@@ -75,11 +75,11 @@ class AskProven(WorkOptions):
         if self.make:
             self._make(names, workers)
             return
-        from evaluation.proved_positions import ask, prove_again, read_proven, summary
+        from evaluation.proved_positions import ask, prove_again, read_proved, summary
 
         found: dict[str, Any] = {}
         for name in names:
-            positions = read_proven(name)
+            positions = read_proved(name)
             if self.prove_again:
                 with progress_bar() as bar:
                     task = bar.add_task(f"proving {name}", total=None)
@@ -90,18 +90,18 @@ class AskProven(WorkOptions):
                         progress=_teller(bar, task),
                     )
                 if not self.json:
-                    say(f"{positions.game}: {found[name]:,} positions proved again, every move as it is kept")
+                    print_output(f"{positions.game}: {found[name]:,} positions proved again, every move as it is kept")
             elif self.policy:
                 shares = ask(positions.game, self.policy, positions, seed=self.seed, jobs=workers)
                 found[name] = summary(positions, shares)
                 if not self.json:
                     self._show(positions, found[name])
             else:
-                found[name] = told = _told(positions)
+                found[name] = told = _describe_positions(positions)
                 if not self.json:
-                    say(f"{positions.game}: {told.pop('words')}")
+                    print_output(f"{positions.game}: {told.pop('words')}")
         if self.json:
-            print(json.dumps({"policy": self.policy or None, "seed": self.seed, "boards": _plain(found)}))
+            print(json.dumps({"policy": self.policy or None, "seed": self.seed, "boards": _to_json(found)}))
 
     def _names(self) -> Sequence[str]:
         from evaluation.proved_positions import PLANS
@@ -118,14 +118,14 @@ class AskProven(WorkOptions):
 
     def _make(self, names: Sequence[str], workers: Any) -> None:
         from evaluation.code_fingerprint import hash_of
-        from evaluation.proved_positions import PLANS, make_proven
+        from evaluation.proved_positions import PLANS, make_proved
         from ttt_apps.versions import versions
 
         made_by = {**versions(), "code": hash_of("evaluation.proved_positions")}
         for name in names:
             with progress_bar() as bar:
                 task = bar.add_task(f"making {name}", total=None)
-                make_proven(
+                make_proved(
                     name,
                     PLANS[name],
                     self.out,
@@ -133,9 +133,9 @@ class AskProven(WorkOptions):
                     jobs=workers,
                     progress=_teller(bar, task),
                 )
-            tell(f"written: {self.out / name}.json")
+            print_status(f"written: {self.out / name}.json")
 
-    def _show(self, positions: Positions, found: Mapping[str, Mapping[str, Kept]]) -> None:
+    def _show(self, positions: Positions, found: Mapping[str, Mapping[str, KeepRate]]) -> None:
         table = new_table(
             "positions", "number", "kept", "95%", title=f"{self.policy} in proved positions, {positions.game}"
         )
@@ -145,10 +145,10 @@ class AskProven(WorkOptions):
                 share = kept.share
                 interval = f"{share.low:.3f} to {share.high:.3f}"
                 table.add_row(words[kind].format(which), f"{kept.positions:,}", f"{share.mean:.4f}", interval)
-        show(table)
+        print_table(table)
 
 
-def _told(positions: Positions) -> dict[str, Any]:
+def _describe_positions(positions: Positions) -> dict[str, Any]:
     """Describe a set of positions."""
     from evaluation.proved_positions import LOOK
 
@@ -178,7 +178,7 @@ def _told(positions: Positions) -> dict[str, Any]:
     }
 
 
-def _plain(found: Mapping[str, Any]) -> dict[str, Any]:
+def _to_json(found: Mapping[str, Any]) -> dict[str, Any]:
     """Return JSON-ready data; docs/proven.md documents the keys."""
     return {
         name: {

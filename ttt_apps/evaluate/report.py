@@ -8,7 +8,7 @@ from typing import Annotated
 
 import tyro
 
-from ttt_apps.cli import say, slow_status, trust_files
+from ttt_apps.cli import print_output, slow_status, trust_files
 
 
 @dataclass(frozen=True)
@@ -41,4 +41,4 @@ class Report:
         for run in self.runs:
             with slow_status(f"writing the report of {run}"):
                 page = report_run(run)
-            say(f"a report to look at: {page}")
+            print_output(f"a report to look at: {page}")

@@ -15,12 +15,12 @@ from rich.text import Text
 from evaluation.code_fingerprint import hash_of
 from evaluation.drawing import check_pictures
 from evaluation.result_store import UNITS
-from evaluation.study import RESULT, TABLE, Findings, Study, run_units, verdict, write_findings
-from ttt_apps.cli import WorkOptions, kept_in, progress_bar, say, show, tell
+from evaluation.study import RESULT, TABLE, Report, Study, run_units, verdict, write_report_files
+from ttt_apps.cli import WorkOptions, kept_in, print_output, print_status, print_table, progress_bar
 from ttt_apps.studies import STUDIES
 from ttt_apps.versions import versions
 from ttt_envs.jit import compile_at_once
-from ttt_envs.specs import load_object, nearest
+from ttt_envs.specs import closest_names, load_object
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Reproduce(WorkOptions):
             _list()
             return
         if self.name not in STUDIES:
-            raise ValueError(f"there is no study {self.name!r}: {nearest(self.name, STUDIES)}")
+            raise ValueError(f"there is no study {self.name!r}: {closest_names(self.name, STUDIES)}")
         workers = self.workers()
         check_pictures()
         study: Study = load_object(STUDIES[self.name])
@@ -69,18 +69,20 @@ class Reproduce(WorkOptions):
         with kept_in(folder, "done"), progress_bar("count") as bar:
             task = bar.add_task(self.name, total=None, count="")
 
-            def show(done: int, total: int) -> None:
+            def print_table(done: int, total: int) -> None:
                 bar.update(task, completed=done, total=total, count=f"{done} of {total}")
 
             made_by = _made_by(study)
-            results = run_units(study, folder, made_by, quick=self.quick, part=self.part, jobs=workers, progress=show)
+            results = run_units(
+                study, folder, made_by, quick=self.quick, part=self.part, jobs=workers, progress=print_table
+            )
         findings = study.conclude(results)
-        pictures = write_findings(study, self.name, findings, folder, self.quick, self.part)
+        pictures = write_report_files(study, self.name, findings, folder, self.quick, self.part)
         if self.json:
             print((folder / RESULT).read_text("utf-8"), end="")
             return
-        _show(study, findings, self.quick)
-        tell(f"written: {', '.join(map(str, (folder / TABLE, folder / RESULT, *pictures)))}")
+        _print_findings(study, findings, self.quick)
+        print_status(f"written: {', '.join(map(str, (folder / TABLE, folder / RESULT, *pictures)))}")
 
 
 def _made_by(study: Study) -> dict[str, str]:
@@ -92,22 +94,22 @@ def _made_by(study: Study) -> dict[str, str]:
     return {**versions(), "code": code}
 
 
-def _show(study: Study, findings: Findings, quick: bool) -> None:
+def _print_findings(study: Study, findings: Report, quick: bool) -> None:
     table = Table(title=f"{study.title}: {study.source}", title_justify="left")
     head, *rows = findings.table()
     for column in head:
         table.add_column(column)
     for row in rows:
         table.add_row(*map(Text, row))
-    show(table)
+    print_table(table)
     claims = Table("what the source says", "holds", "what was found", show_lines=True)
     for claim in findings.claims:
         holds = "undecided" if claim.holds is None else verdict(claim.holds)
         claims.add_row(Text(claim.words), holds, Text(claim.evidence))  # brackets in them are no markup
     if findings.claims:
-        show(claims)
+        print_table(claims)
     if quick:
-        say(f"quick form: {study.left_out}")
+        print_output(f"quick form: {study.left_out}")
 
 
 def _list() -> None:
@@ -116,5 +118,5 @@ def _list() -> None:
         study = load_object(path)
         source = re.sub(r" \(https?://[^)]*\)|; https?://[^),]*", "", study.source)  # its page has the address
         table.add_row(name, Text.assemble(study.title, "\n", (source, "dim")))
-    show(table)
-    say("evaluate.py reproduce NAME computes one anew, with --quick a small form of it")
+    print_table(table)
+    print_output("evaluate.py reproduce NAME computes one anew, with --quick a small form of it")

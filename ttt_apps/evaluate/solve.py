@@ -12,10 +12,10 @@ import tyro
 from rich.console import Console
 
 from baselines import layered
-from baselines.solver import LARGEST, check_size, solve
-from ttt_apps.cli import ExactOptions, note, say, share_bar
+from baselines.solver import MAX_CELLS, check_size, solve
+from ttt_apps.cli import ExactOptions, print_output, share_bar, warn
 from ttt_envs.boards import STONES, Boards, from_text
-from ttt_envs.jit import Reals
+from ttt_envs.jit import Float64Array
 from ttt_envs.rules import Game, Position, winner
 
 
@@ -33,9 +33,9 @@ class Solve(ExactOptions):
         at = Boards.start(game).position(0) if self.position is None else from_text(self.position, game)
         if winner(game, at.cells) is not None:
             raise ValueError(f"the game is over in {self.position!r}: give a position in which somebody is to move")
-        if game.cells > LARGEST:
+        if game.cells > MAX_CELLS:
             needed = layered.estimate(game)
-            note(
+            warn(
                 f"{game} has {sum(needed.by_stones):,} values in {len(needed.by_stones)} layers: {needed.disk:,} bytes "
                 f"on disk, {needed.memory:,} of memory while they are made ({needed.memory_alone:,} with --no-cache)"
             )
@@ -60,31 +60,31 @@ class Solve(ExactOptions):
             }
             print(json.dumps(data))
             return
-        digits = 12 if game.cells <= LARGEST else 7  # the accuracy of layered values
-        say(f"{game}: worth {solution.value:.{digits}g} to the first player, with perfect play by both")
+        digits = 12 if game.cells <= MAX_CELLS else 7  # the accuracy of layered values
+        print_output(f"{game}: worth {solution.value:.{digits}g} to the first player, with perfect play by both")
         if self.position is None:
-            say("\nits first moves, to the first player")
+            print_output("\nits first moves, to the first player")
         else:
-            say(f"\nin {self.position!r} worth {value:.{digits}g} to the mover, whose moves are worth")
+            print_output(f"\nin {self.position!r} worth {value:.{digits}g} to the mover, whose moves are worth")
         print(board_of(game, at, moves, best=optimal))
         if distance is not None:
-            say(f"\nends after {distance} more moves where the winner hurries and the loser delays")
+            print_output(f"\nends after {distance} more moves where the winner hurries and the loser delays")
         with Console(stderr=True).status("counting"):
             counts = solution.counts
-        say(
+        print_output(
             f"\n{counts.boards:,} boards can be reached: {counts.boards_not_over:,} not over, "
             f"{counts.won_by_player_0:,} won by the first player, {counts.won_by_player_1:,} by the second, "
             f"{counts.drawn:,} drawn\n{counts.positions_not_over:,} positions (board and mover) not over; "
             f"{counts.classes:,} boards up to symmetry" + ("" if counts.games is None else f"; {counts.games:,} games")
         )
         by_stones = ", ".join(f"{count:,}" for count in counts.by_stones)
-        say(f"boards by number of stones: {by_stones}")
+        print_output(f"boards by number of stones: {by_stones}")
 
 
 def board_of(
     game: Game,
     at: Position,
-    values: Reals | Sequence[float],
+    values: Float64Array | Sequence[float],
     digits: int = 6,
     best: Container[int] | None = None,
 ) -> str:

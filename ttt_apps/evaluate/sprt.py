@@ -11,15 +11,15 @@ from rich.table import Table
 
 from evaluation.code_fingerprint import hash_of
 from evaluation.elo import SPRT, Decision, Model, elo, likelihood_of_superiority
-from evaluation.sprt import MOST, RESULT, SequentialMatch, run_sprt
-from ttt_apps.cli import Count, kept_in, new_table, note, progress_bar
-from ttt_apps.evaluate.pairs_command import KeptPairs
+from evaluation.sprt import MAX_PAIRS, RESULT, SequentialMatch, run_sprt
+from ttt_apps.cli import Count, kept_in, new_table, progress_bar, warn
+from ttt_apps.evaluate.pairs_command import PairsCommand
 from ttt_apps.train_options import folder_name
 from ttt_apps.versions import versions
 
 
 @dataclass(frozen=True)
-class Sprt(KeptPairs):
+class Sprt(PairsCommand):
     """Play pairs of games between A and B until a sequential test decides how much better A is.
 
     The test compares two Elo differences, of A minus B. Games are stored: the same command resumes where it was
@@ -55,7 +55,7 @@ class Sprt(KeptPairs):
             ValueError: an invalid number of games, invalid hypotheses, unknown policies.
             Stopped: an interrupt; completed work is stored.
         """
-        pairs, workers, game = self.checked(self.games, MOST, (self.a, self.b))
+        pairs, workers, game = self.checked(self.games, MAX_PAIRS, (self.a, self.b))
         test = SPRT(self.elo0, self.elo1, self.alpha, self.beta, self.model)
         folder = self.out or Path(
             "runs", "sprt", folder_name([game.slug, self.a, self.b, *([self.clock] if self.clock else [])])
@@ -64,7 +64,7 @@ class Sprt(KeptPairs):
             task = bar.add_task("playing", total=self.games, llr="")
 
             def tell_bar(played: int, decision: Decision) -> None:
-                bar.update(task, completed=2 * played, llr=told(decision))
+                bar.update(task, completed=2 * played, llr=describe_decision(decision))
 
             found = run_sprt(
                 game,
@@ -81,11 +81,11 @@ class Sprt(KeptPairs):
                 progress=tell_bar,
             )
         if found.score.forfeits.first:
-            note(found.score.forfeits.told(self.a, self.b))
+            warn(found.score.forfeits.describe(self.a, self.b))
         self.tell_result(_table(self, str(game), found), folder / RESULT)
 
 
-def told(decision: Decision) -> str:
+def describe_decision(decision: Decision) -> str:
     """Format the log-likelihood ratio with its bounds."""
     return f"LLR {decision.llr:+.2f}, from {decision.low:.2f} to {decision.high:.2f}"
 
@@ -102,7 +102,7 @@ def _table(asked: Sprt, game: str, found: SequentialMatch) -> Table:
     wins, draws, losses = (int(n) for n in score.table.sum(axis=0))
     fixed = found.fixed_games
     table.add_row("verdict", verdict)
-    table.add_row("likelihood ratio", told(found.decision))
+    table.add_row("likelihood ratio", describe_decision(found.decision))
     table.add_row("games", f"{score.games:,}")
     table.add_row("games of a test of fixed size", "any" if fixed is None else f"{fixed:,}")
     table.add_row("wins, draws, losses", f"{wins:,}, {draws:,}, {losses:,}")

@@ -10,14 +10,14 @@ import tyro
 from rich.table import Table
 
 from evaluation.code_fingerprint import hash_of
-from evaluation.tournament import COST, MOST, RESULT, Tournament, check_players, run_tournament
-from ttt_apps.cli import Count, kept_in, new_table, note, progress_bar
-from ttt_apps.evaluate.pairs_command import KeptPairs
+from evaluation.tournament import COST, MAX_PLAYERS, RESULT, Tournament, check_players, run_tournament
+from ttt_apps.cli import Count, kept_in, new_table, progress_bar, warn
+from ttt_apps.evaluate.pairs_command import PairsCommand
 from ttt_apps.versions import versions
 
 
 @dataclass(frozen=True)
-class PlayTournament(KeptPairs):
+class PlayTournament(PairsCommand):
     """Play a round robin of several policies in pairs of games: a cross table, and Elo ratings with intervals.
 
     Games are stored: the same command resumes where it was stopped, and with more players or more games it plays only
@@ -42,7 +42,7 @@ class PlayTournament(KeptPairs):
             Stopped: an interrupt; completed work is stored.
         """
         check_players(self.players, self.anchor)
-        pairs, workers, game = self.checked(self.games, MOST, self.players)
+        pairs, workers, game = self.checked(self.games, MAX_PLAYERS, self.players)
         folder = self.out or Path("runs", "tournament", game.slug)
         pairings = len(self.players) * (len(self.players) - 1) // 2
         with kept_in(folder), progress_bar() as bar:
@@ -61,7 +61,7 @@ class PlayTournament(KeptPairs):
             )
         for (i, j), score in found.scores.items():
             if score.forfeits.first:
-                note(score.forfeits.told(found.players[i], found.players[j]))
+                warn(score.forfeits.describe(found.players[i], found.players[j]))
         table = _table(found, f"{game}, {self.games:,} games in each pairing")
         self.tell_result(table, folder / RESULT, folder / COST)
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import tyro
 
-from ttt_apps.cli import new_table, progress_bar, show
+from ttt_apps.cli import new_table, print_table, progress_bar
 from ttt_envs.jit import compile_at_once, kernel_folder
 from ttt_envs.rules import Game
 
@@ -58,7 +58,7 @@ class WarmUp:
         table = new_table("part", "seconds", title=f"machine code: {where}")
         for name, spent in seconds.items():
             table.add_row(name, f"{spent:.1f}")
-        show(table)
+        print_table(table)
 
 
 def _play_environments() -> None:

@@ -22,29 +22,29 @@ from baselines.mcts import MCTS
 from baselines.solver import Solution, solve
 from baselines.tables import Softmax, Table, values_of
 from evaluation.games import AGAIN, PlayedGame, read_games
-from evaluation.policy_snapshots import CHOICES, Mark, named, read_choices
+from evaluation.policy_snapshots import CHOICES, Snapshot, position_name, read_choices
 from evaluation.report_parts import read_metrics
 from evaluation.strength import Choice, choice_in
 from learners.checkpoint import CHECKPOINT, CONFIG, METRICS, policy_name, read_config
 from ttt_apps.board import LiveGame
 from ttt_apps.explorer import schemas
 from ttt_apps.explorer.schemas import (
-    LineAsked,
-    LoggedAsked,
-    MarkAsked,
-    NameAsked,
-    PanelAsked,
-    PlayAsked,
+    LineRequest,
+    LogRequest,
+    NameRequest,
+    PanelRequest,
+    PlayRequest,
     Root,
-    ValuesAsked,
+    SnapshotRequest,
+    ValuesRequest,
     check_spec,
     check_table,
     depth_on,
 )
-from ttt_envs.boards import MOVERS, Boards, cell_at, check_opening, coordinate, from_text, line_of, to_text
-from ttt_envs.jit import Reals
-from ttt_envs.policy import TIE, Policy, Values, act
-from ttt_envs.rules import DRAW, OPPONENT, Game, Position, key_of, legal, mover_after, winner
+from ttt_envs.boards import MOVERS, Boards, cell_at, check_opening, coordinate, from_text, parse_move_list, to_text
+from ttt_envs.jit import Float64Array
+from ttt_envs.policy import VALUE_TOLERANCE, Policy, Values, act
+from ttt_envs.rules import DRAW, STREAM_OPPONENT, Game, Position, draw_key, legal, mover_after, winner
 from ttt_envs.specs import make_policy
 from ttt_envs.version import __version__
 
@@ -128,13 +128,13 @@ class Answers:
         """Do the work of :meth:`start_warming`, and return when it is done."""
         game = {"rows": 3, "columns": 3, "win_length": 3, "skip_chance": 0.0}
         try:
-            self.replay(LineAsked.model_validate({"game": game, "moves": "b2"}))
-            self.play(PlayAsked.model_validate({"game": game, "seed": 0, "cell": 0}))
+            self.replay(LineRequest.model_validate({"game": game, "moves": "b2"}))
+            self.play(PlayRequest.model_validate({"game": game, "seed": 0, "cell": 0}))
         finally:
             self._board_compiled.set()
         panels = [{"kind": kind} for kind in ("exact", "random", "compressed", "search", "mcts")]
-        self.values(ValuesAsked.model_validate({"game": game, "position": ".../.../... o", "panels": panels}))
-        self.play(PlayAsked.model_validate({"game": game, "seed": 0, "policy": "optimal"}))
+        self.values(ValuesRequest.model_validate({"game": game, "position": ".../.../... o", "panels": panels}))
+        self.play(PlayRequest.model_validate({"game": game, "seed": 0, "policy": "optimal"}))
 
     def about(self) -> dict[str, Any]:
         """Return the available runs, policies and settings."""
@@ -154,7 +154,7 @@ class Answers:
             "version": __version__,
             "edge": schemas.EDGE,
             "tables": schemas.TABLES,
-            "most_skips": schemas.MOST_SKIPS,
+            "most_skips": schemas.MAX_SKIPS,
             "most_simulations": schemas.SIMULATIONS,
             "policies": policies,
             "on_tables": sorted(schemas.ON_TABLES),
@@ -165,26 +165,28 @@ class Answers:
     # -----------------------------------------------------------------------------------------------------------------
     # Games
 
-    def replay(self, asked: LineAsked) -> dict[str, Any]:
+    def replay(self, asked: LineRequest) -> dict[str, Any]:
         """Return every position of a game so far, and the losses of its moves."""
-        return self._line(_played(asked.game.game(), asked.opening, asked.moves))
+        return self._line(_to_played_game(asked.game.game(), asked.opening, asked.moves))
 
-    def play(self, asked: PlayAsked) -> dict[str, Any]:
+    def play(self, asked: PlayRequest) -> dict[str, Any]:
         """Play one more move with its chance event, and respond as :meth:`replay`."""
         game = asked.game.game()
-        played = _played(game, asked.opening, asked.moves)
+        played = _to_played_game(game, asked.opening, asked.moves)
         if played.result is not None:
             raise ValueError("the game is over: begin another, or go back")
         if (asked.cell is None) == (asked.policy is None):
             raise ValueError("a move is a cell, or that of a policy: say one of them")
         position, stones = played.end(), len(played.moves)
-        luck = LiveGame(game, key_of(np.random.default_rng(asked.seed)), 0).luck[0]
+        luck = LiveGame(game, draw_key(np.random.default_rng(asked.seed)), 0).luck[0]
         cell = asked.cell
         if asked.policy is not None:
             self._board_compiled.wait()
             policy, lock = self._policy(asked.policy, game)
             with lock:
-                cell = int(act(policy, Boards.of([position]), np.random.default_rng([int(luck), OPPONENT, stones]))[0])
+                cell = int(
+                    act(policy, Boards.of([position]), np.random.default_rng([int(luck), STREAM_OPPONENT, stones]))[0]
+                )
         choices = np.flatnonzero(legal(game, position.cells)).tolist()
         if cell is None or cell not in choices:
             raise ValueError(f"cell={cell} is no empty cell: choose one of {_names(choices, game)}")
@@ -193,36 +195,36 @@ class Answers:
         after[cell] = position.mover + 1
         skipped = winner(game, after) is None and mover == position.mover
         word = coordinate(cell, game) + AGAIN * skipped
-        return self._line(_played(game, asked.opening, f"{asked.moves} {word}".strip()))
+        return self._line(_to_played_game(game, asked.opening, f"{asked.moves} {word}".strip()))
 
-    def log(self, asked: NameAsked) -> dict[str, Any]:
+    def log(self, asked: NameRequest) -> dict[str, Any]:
         """Return the games of a log."""
         path = self.root.log(asked.name)
         with _of(path):
-            found = list(islice(read_games(path, limit=schemas.LARGEST_LOG, tell=lambda _: None), schemas.GAMES))
+            found = list(islice(read_games(path, limit=schemas.MAX_LOG_BYTES, tell=lambda _: None), schemas.GAMES))
         return {
             "games": [
                 {
                     "number": number,
                     "players": list(played.players),
                     "plies": len(played.moves),
-                    "result": _result(played.result),
+                    "result": _result_name(played.result),
                     "game": str(played.game),
                 }
                 for number, played in enumerate(found, 1)
             ]
         }
 
-    def logged(self, asked: LoggedAsked) -> dict[str, Any]:
+    def logged(self, asked: LogRequest) -> dict[str, Any]:
         """Return a game of a log, as :meth:`replay` does."""
         path = self.root.log(asked.name)
         with _of(path):
-            games = read_games(path, limit=schemas.LARGEST_LOG, tell=lambda _: None)
+            games = read_games(path, limit=schemas.MAX_LOG_BYTES, tell=lambda _: None)
             played = next(islice(games, asked.number - 1, None), None)
         if played is None:
             raise ValueError(f"number={asked.number} is not in the log: it has fewer games")
         game = played.game
-        if max(game.rows, game.columns) > schemas.EDGE or game.skip_chance > schemas.MOST_SKIPS:
+        if max(game.rows, game.columns) > schemas.EDGE or game.skip_chance > schemas.MAX_SKIPS:
             raise ValueError(f"{game} is more than is shown here: boards up to {schemas.EDGE} x {schemas.EDGE} are")
         return self._line(played)
 
@@ -238,9 +240,9 @@ class Answers:
                 {
                     "position": to_text(position, game),
                     "mover": MOVERS[position.mover],
-                    "last": _last(plies[:number]),
-                    "line": line_of(game, position.cells, result),
-                    "result": _result(result),
+                    "last": _last_stones(plies[:number]),
+                    "line": parse_move_list(game, position.cells, result),
+                    "result": _result_name(result),
                     "value": None if values is None else values[number],
                 }
             )
@@ -257,8 +259,8 @@ class Answers:
                     "mover": MOVERS[position.mover],
                     "skipped": skipped,
                     "loss": loss,
-                    "loss_text": None if loss is None else "best" if loss <= TIE else _text(-loss, DIGITS),
-                    "best": None if exact is None else _names(_best(exact[number]), game),
+                    "loss_text": None if loss is None else "best" if loss <= VALUE_TOLERANCE else _text(-loss, DIGITS),
+                    "best": None if exact is None else _names(_best_cells(exact[number]), game),
                 }
             )
         return {
@@ -266,14 +268,16 @@ class Answers:
             "opening": played.opening,
             "moves": " ".join(coordinate(cell, game) + AGAIN * skipped for cell, skipped in played.moves),
             "players": list(played.players),
-            "result": _result(played.result),
+            "result": _result_name(played.result),
             "forfeit": played.forfeit,
-            "worst": int(np.argmax(losses)) if losses and max(losses) > TIE else None,
+            "worst": int(np.argmax(losses)) if losses and max(losses) > VALUE_TOLERANCE else None,
             "plies": moves,
             "positions": said,
         }
 
-    def _exact(self, game: Game, positions: list[Position], over: bool) -> tuple[Reals | None, list[float] | None]:
+    def _exact(
+        self, game: Game, positions: list[Position], over: bool
+    ) -> tuple[Float64Array | None, list[float] | None]:
         """Return the action values of every unfinished position for its mover, and all values for o."""
         if game.cells > schemas.TABLES:
             return None, None
@@ -287,7 +291,7 @@ class Answers:
     # -----------------------------------------------------------------------------------------------------------------
     # Values
 
-    def values(self, asked: ValuesAsked) -> dict[str, Any]:
+    def values(self, asked: ValuesRequest) -> dict[str, Any]:
         """Return the action values of a position, for each panel."""
         self._board_compiled.wait()
         game = asked.game.game()
@@ -296,15 +300,15 @@ class Answers:
         boards = Boards.of([position])
         return {"position": to_text(position, game), "panels": [self._panel(game, boards, one) for one in asked.panels]}
 
-    def _panel(self, game: Game, boards: Boards, asked: PanelAsked) -> dict[str, Any]:
+    def _panel(self, game: Game, boards: Boards, asked: PanelRequest) -> dict[str, Any]:
         """Return one panel; an error is reported in the panel and does not affect the others."""
-        kinds: dict[str, Callable[[Game, Boards, PanelAsked], dict[str, Any]]] = {
+        kinds: dict[str, Callable[[Game, Boards, PanelRequest], dict[str, Any]]] = {
             "exact": self._exactly,
             "random": self._at_random,
             "compressed": self._compressed,
-            "run": self._learned,
-            "search": self._searched,
-            "mcts": self._sampled,
+            "run": self._learned_panel,
+            "search": self._searched_panel,
+            "mcts": self._sampled_panel,
             "policy": self._would_play,
         }
         try:
@@ -312,17 +316,17 @@ class Answers:
         except (ValueError, TypeError, OSError, MemoryError) as problem:
             return {"kind": asked.kind, "error": self.sentence(problem)}
 
-    def _exactly(self, game: Game, boards: Boards, asked: PanelAsked) -> dict[str, Any]:
+    def _exactly(self, game: Game, boards: Boards, asked: PanelRequest) -> dict[str, Any]:
         check_table(game, "the exact value")
         values = self._solution(game).action_values(boards)[0]
         return _map(game, values, [f"Best play is worth {_text(float(np.nanmax(values)), DIGITS)} to the mover."])
 
-    def _at_random(self, game: Game, boards: Boards, asked: PanelAsked) -> dict[str, Any]:
+    def _at_random(self, game: Game, boards: Boards, asked: PanelRequest) -> dict[str, Any]:
         check_table(game, "the table of random play")
         table = self._tables.get((game, "random"), lambda: Table(game, values_of(game, "random")))
         return _map(game, Softmax(table).action_values(boards)[0], ["What would follow if both played at random."])
 
-    def _compressed(self, game: Game, boards: Boards, asked: PanelAsked) -> dict[str, Any]:
+    def _compressed(self, game: Game, boards: Boards, asked: PanelRequest) -> dict[str, Any]:
         check_table(game, "a compressed table")
         grouping = grouping_of(game, asked.method)
         largest = largest_rank(asked.method, grouping)
@@ -339,7 +343,7 @@ class Answers:
             "largest_rank": min(largest, whole.largest),
         }
 
-    def _learned(self, game: Game, boards: Boards, asked: PanelAsked) -> dict[str, Any]:
+    def _learned_panel(self, game: Game, boards: Boards, asked: PanelRequest) -> dict[str, Any]:
         if asked.run is None:
             raise ValueError("no run is chosen: choose one")
         policy, lock = self._policy(policy_name(asked.run), game)
@@ -349,9 +353,9 @@ class Answers:
             values = policy.action_values(boards)[0]
         learned = Game.from_dict(read_config(self.root.run(asked.run))["game"])
         other = [] if learned == game else [f"It learned {learned}, which is another game."]
-        return _expected(game, values, ["What it has learned that the moves are worth.", *other])
+        return _values_json(game, values, ["What it has learned that the moves are worth.", *other])
 
-    def _searched(self, game: Game, boards: Boards, asked: PanelAsked) -> dict[str, Any]:
+    def _searched_panel(self, game: Game, boards: Boards, asked: PanelRequest) -> dict[str, Any]:
         depth = min(asked.depth, depth_on(game))
         policy = Expectiminimax(game, depth)
         search = policy.search(boards, np.zeros(1, np.uint64), every_move=True)
@@ -367,15 +371,19 @@ class Answers:
             "largest_depth": depth_on(game),
         }
 
-    def _sampled(self, game: Game, boards: Boards, asked: PanelAsked) -> dict[str, Any]:
+    def _sampled_panel(self, game: Game, boards: Boards, asked: PanelRequest) -> dict[str, Any]:
         found = MCTS(game, simulations=asked.simulations).analyse(boards.position(0))
         visits = np.where(boards.legal(game)[0], found.visits, np.nan)
         line = " ".join(f"{coordinate(cell, game)}" for _, cell in found.variation[:6])
         notes = [f"It takes the game to be worth {_text(found.value, DIGITS)}.", f"Most visited line: {line}."]
         shown = _map(game, visits, notes, "visits")
-        return {**shown, "texts": [None if np.isnan(one) else f"{one:.0f}" for one in visits], "scale": _most(visits)}
+        return {
+            **shown,
+            "texts": [None if np.isnan(one) else f"{one:.0f}" for one in visits],
+            "scale": _max_value(visits),
+        }
 
-    def _would_play(self, game: Game, boards: Boards, asked: PanelAsked) -> dict[str, Any]:
+    def _would_play(self, game: Game, boards: Boards, asked: PanelRequest) -> dict[str, Any]:
         if asked.policy is None:
             raise ValueError("no policy is chosen: choose one")
         policy, lock = self._policy(asked.policy, game)
@@ -385,19 +393,19 @@ class Answers:
     def _shares(self, game: Game, policy: Policy, boards: Boards, note: str) -> dict[str, Any]:
         shares = choice_in(policy, boards, solution=None).probabilities
         notes = [note] if policy.pure else [note, "It draws at random while it thinks: this is one of its answers."]
-        return _likely(game, boards.position(0), shares, notes)
+        return _probabilities_json(game, boards.position(0), shares, notes)
 
     # -----------------------------------------------------------------------------------------------------------------
     # Runs
 
-    def run(self, asked: NameAsked) -> dict[str, Any]:
+    def run(self, asked: NameRequest) -> dict[str, Any]:
         """Return a run's game, its learning curve, and the marks with stored boards."""
         run = self.root.run(asked.name)
         with _of(run):
             config = read_config(run)
-            if (run / METRICS).exists() and (run / METRICS).stat().st_size > schemas.LARGEST_LOG:
+            if (run / METRICS).exists() and (run / METRICS).stat().st_size > schemas.MAX_LOG_BYTES:
                 raise ValueError(
-                    f"{METRICS} of {asked.name} has more than {schemas.LARGEST_LOG:,} bytes: it is not shown"
+                    f"{METRICS} of {asked.name} has more than {schemas.MAX_LOG_BYTES:,} bytes: it is not shown"
                 )
             rows = read_metrics(run)
         game, why = Game.from_dict(config["game"]), ""
@@ -421,7 +429,7 @@ class Answers:
             "no_boards": why,
         }
 
-    def mark(self, asked: MarkAsked) -> dict[str, Any]:
+    def mark(self, asked: SnapshotRequest) -> dict[str, Any]:
         """Return a run's move probabilities and values at a mark, in the stored positions."""
         run = self.root.run(asked.name)
         game = Game.from_dict(read_config(run)["game"])
@@ -430,13 +438,15 @@ class Answers:
         if asked.number >= len(kept):
             raise ValueError(f"number={asked.number} is no mark: the run has boards at {len(kept)}, counted from 0")
         mark = kept[asked.number]
-        return {"games": mark.games, "boards": [_chosen(game, one) for one in mark.choices]}
+        return {"games": mark.games, "boards": [_snapshot_json(game, one) for one in mark.choices]}
 
-    def _kept(self, run: Path, game: Game) -> list[Mark]:
+    def _kept(self, run: Path, game: Game) -> list[Snapshot]:
         """Return the marks of a run with stored boards, at most the first ``schemas.MARKS``."""
         path = run / CHOICES
         changed = (path.stat().st_mtime_ns, path.stat().st_size) if path.exists() else ()
-        found: list[Mark] = self._choices.get((path, game, changed), lambda: read_choices(run, game)[: schemas.MARKS])
+        found: list[Snapshot] = self._choices.get(
+            (path, game, changed), lambda: read_choices(run, game)[: schemas.MARKS]
+        )
         return found
 
     # -----------------------------------------------------------------------------------------------------------------
@@ -484,7 +494,7 @@ class _of:  # noqa: N801  # reads as a word
             raise ValueError(f"{self.path.name} cannot be read: {problem.strerror or problem}") from None
 
 
-def _played(game: Game, opening: str | None, moves: str) -> PlayedGame:
+def _to_played_game(game: Game, opening: str | None, moves: str) -> PlayedGame:
     """Return an unfinished or finished game from its moves."""
     start = from_text(opening, game) if opening is not None else Boards.start(game).position(0)
     if opening is not None:
@@ -499,7 +509,7 @@ def _played(game: Game, opening: str | None, moves: str) -> PlayedGame:
     return PlayedGame.from_dict(data if opening is None else {**data, "opening": opening})
 
 
-def _last(plies: list[tuple[Position, int, bool]]) -> list[int]:
+def _last_stones(plies: list[tuple[Position, int, bool]]) -> list[int]:
     """Return the stones that the last mover placed since the other player's last move."""
     cells: list[int] = []
     for position, cell, _ in reversed(plies):
@@ -509,7 +519,7 @@ def _last(plies: list[tuple[Position, int, bool]]) -> list[int]:
     return cells
 
 
-def _result(result: int | None) -> str | None:
+def _result_name(result: int | None) -> str | None:
     return None if result is None else RESULTS[2 if result == DRAW else result]
 
 
@@ -517,11 +527,11 @@ def _names(cells: Iterable[int], game: Game) -> str:
     return ", ".join(coordinate(cell, game) for cell in islice(cells, 12))
 
 
-def _best(values: Reals) -> list[int]:
-    return [int(cell) for cell in np.flatnonzero(values >= np.nanmax(values) - TIE)]
+def _best_cells(values: Float64Array) -> list[int]:
+    return [int(cell) for cell in np.flatnonzero(values >= np.nanmax(values) - VALUE_TOLERANCE)]
 
 
-def _most(values: Reals) -> float:
+def _max_value(values: Float64Array) -> float:
     return max(1.0, float(np.nanmax(values)))
 
 
@@ -531,37 +541,37 @@ def _text(value: float, digits: int) -> str:
     return text if not float(text) else ("\N{MINUS SIGN}" if value < 0 else "+") + text
 
 
-def _chosen(game: Game, choice: Choice) -> dict[str, Any]:
+def _snapshot_json(game: Game, choice: Choice) -> dict[str, Any]:
     """Return a position with a learner's stored choice."""
     own = choice.own
     return {
-        "name": named(game, choice.position),
+        "name": position_name(game, choice.position),
         "position": to_text(choice.position, game),
-        "plays": _likely(game, choice.position, choice.probabilities, []),
-        "expects": None if own is None else _expected(game, own, []),
+        "plays": _probabilities_json(game, choice.position, choice.probabilities, []),
+        "expects": None if own is None else _values_json(game, own, []),
     }
 
 
-def _likely(game: Game, position: Position, shares: Reals, notes: list[str]) -> dict[str, Any]:
+def _probabilities_json(game: Game, position: Position, shares: Float64Array, notes: list[str]) -> dict[str, Any]:
     """Return move probabilities; none for occupied cells."""
     known = np.where(legal(game, position.cells), shares, np.nan)
     texts = [None if np.isnan(one) else f"{one:.0%}" for one in known]
     return {**_map(game, known, notes, "probability"), "texts": texts}
 
 
-def _expected(game: Game, values: Reals, notes: list[str]) -> dict[str, Any]:
+def _values_json(game: Game, values: Float64Array, notes: list[str]) -> dict[str, Any]:
     """Return a learner's own action values, which may be wrong by any amount."""
     return {**_map(game, values, notes), "scale": max(1.0, float(np.nanmax(np.abs(values))))}
 
 
-def _map(game: Game, values: Reals, notes: list[str], word: str = "value") -> dict[str, Any]:
+def _map(game: Game, values: Float64Array, notes: list[str], word: str = "value") -> dict[str, Any]:
     """Return a number for every empty cell, its text, and the best cells."""
     digits = DIGITS if game.columns <= FEW else FEW_DIGITS
     known = [None if np.isnan(value) else float(value) + 0.0 for value in values]
     return {
         "values": known,
         "texts": [None if value is None else _text(value, digits) for value in known],
-        "best": _best(values),
+        "best": _best_cells(values),
         "scale": 1.0,
         "word": word,
         "notes": notes,

@@ -17,8 +17,8 @@ from starlette.exceptions import HTTPException
 
 from ttt_apps.explorer import schemas
 from ttt_apps.explorer.api import Answers
-from ttt_apps.explorer.schemas import Asked, Root, read_request
-from ttt_apps.explorer.security import App, Door, Guarded, Receive, Scope, Send
+from ttt_apps.explorer.schemas import BaseRequest, Root, read_request
+from ttt_apps.explorer.security import AccessPolicy, App, GuardMiddleware, Receive, Scope, Send
 
 ASSETS = Path(__file__).parent / "assets"
 KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
@@ -31,7 +31,7 @@ WAITING = 64
 log = logging.getLogger(__name__)
 
 
-class Busy(Exception):  # noqa: N818
+class ServerBusyError(Exception):
     """The queue of requests is full."""
 
 
@@ -57,7 +57,7 @@ class Work:
             Busy: too many requests are waiting.
         """
         if self._now >= self._most:
-            raise Busy
+            raise ServerBusyError
         self._now += 1  # only the event loop's thread counts
         try:
             async with self._free:
@@ -70,7 +70,7 @@ class Work:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
-class Explorer(Guarded):
+class Explorer(GuardMiddleware):
     """The application, behind its access policy.
 
     Args:
@@ -81,13 +81,13 @@ class Explorer(Guarded):
     """
 
     def __init__(
-        self, door: Door, root: Root | None = None, work: Work | None = None, quick: Work | None = None
+        self, door: AccessPolicy, root: Root | None = None, work: Work | None = None, quick: Work | None = None
     ) -> None:
         self.answers = Answers(root or Root())
         pool = ThreadPoolExecutor(WORKERS + QUICK_WORKERS, thread_name_prefix="explorer")  # threads start on demand
         self.work = work or Work(WORKERS, pool=pool)
         self.quick = quick or Work(QUICK_WORKERS, pool=pool)
-        super().__init__(_routed(self.answers, self.work, self.quick), door)
+        super().__init__(_make_routes(self.answers, self.work, self.quick), door)
 
     def close(self) -> None:
         """Accept no more work."""
@@ -95,14 +95,14 @@ class Explorer(Guarded):
         self.quick.close()
 
 
-def _is_quick(asked: Asked) -> bool:
+def _is_quick(asked: BaseRequest) -> bool:
     """Return whether a request needs only the rules of the game, or values of a solved game."""
-    if isinstance(asked, schemas.PlayAsked):
+    if isinstance(asked, schemas.PlayRequest):
         return asked.policy is None
-    return isinstance(asked, schemas.LineAsked) or type(asked) is Asked
+    return isinstance(asked, schemas.LineRequest) or type(asked) is BaseRequest
 
 
-def _routed(answers: Answers, work: Work, quick: Work) -> App:
+def _make_routes(answers: Answers, work: Work, quick: Work) -> App:
     """Return the application without access control."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
 
@@ -117,8 +117,8 @@ def _routed(answers: Answers, work: Work, quick: Work) -> App:
     for file in sorted(ASSETS.iterdir()):
         serve(file.name, "/" if file.name == "index.html" else f"/assets/{file.name}")
 
-    def offer(name: str, kind: type[Asked], answer: Callable[[Any], dict[str, Any]]) -> None:
-        def answered(asked: Asked) -> bytes:
+    def offer(name: str, kind: type[BaseRequest], answer: Callable[[Any], dict[str, Any]]) -> None:
+        def answered(asked: BaseRequest) -> bytes:
             return json.dumps(answer(asked), allow_nan=False).encode()
 
         async def route(request: Request) -> Response:
@@ -130,14 +130,14 @@ def _routed(answers: Answers, work: Work, quick: Work) -> App:
 
         app.add_api_route(f"/api/{name}", route, methods=["POST"])
 
-    offer("about", Asked, lambda _: answers.about())
-    offer("replay", schemas.LineAsked, answers.replay)
-    offer("play", schemas.PlayAsked, answers.play)
-    offer("values", schemas.ValuesAsked, answers.values)
-    offer("log", schemas.NameAsked, answers.log)
-    offer("logged", schemas.LoggedAsked, answers.logged)
-    offer("run", schemas.NameAsked, answers.run)
-    offer("mark", schemas.MarkAsked, answers.mark)
+    offer("about", BaseRequest, lambda _: answers.about())
+    offer("replay", schemas.LineRequest, answers.replay)
+    offer("play", schemas.PlayRequest, answers.play)
+    offer("values", schemas.ValuesRequest, answers.values)
+    offer("log", schemas.NameRequest, answers.log)
+    offer("logged", schemas.LogRequest, answers.logged)
+    offer("run", schemas.NameRequest, answers.run)
+    offer("mark", schemas.SnapshotRequest, answers.mark)
 
     async def wrong(request: Request, problem: Exception) -> Response:
         return _error(400, answers.sentence(problem))
@@ -154,7 +154,7 @@ def _routed(answers: Answers, work: Work, quick: Work) -> App:
 
     for kind in (ValueError, TypeError, OSError, MemoryError):
         app.add_exception_handler(kind, wrong)
-    app.add_exception_handler(Busy, busy)
+    app.add_exception_handler(ServerBusyError, busy)
     app.add_exception_handler(HTTPException, unknown)
     app.add_exception_handler(Exception, failed)
 

@@ -16,7 +16,7 @@ from typing import Annotated
 
 import tyro
 
-from ttt_apps.cli import Count, as_called, parse, say
+from ttt_apps.cli import Count, as_called, parse, print_output
 
 NEEDED = ("fastapi", "uvicorn")
 MISSING = 'the explorer needs fastapi and uvicorn: pip install "ttt_envs[explorer]"'
@@ -53,19 +53,19 @@ class Web:
         from ttt_apps.explorer.app import Explorer
         from ttt_apps.explorer.protocol import new_server
         from ttt_apps.explorer.schemas import Root
-        from ttt_apps.explorer.security import Door
+        from ttt_apps.explorer.security import AccessPolicy
 
         root = Root(None if folder is None else folder.resolve())
         with listening(self.host, self.port) as bound:
             port = bound.getsockname()[1]
             token = None if is_loopback(self.host) else secrets.token_urlsafe(16)
-            app = Explorer(Door(self.host, port, token), root)
+            app = Explorer(AccessPolicy(self.host, port, token), root)
             everywhere = self.host in ("0.0.0.0", "::")
             shown = "127.0.0.1" if everywhere else f"[{self.host}]" if ":" in self.host else self.host
             address = f"http://{shown}:{port}/" + (f"?token={token}" if token else "")
-            say(f"The explorer is at {address} (Ctrl-C ends it)")
+            print_output(f"The explorer is at {address} (Ctrl-C ends it)")
             if everywhere:
-                say("From elsewhere, write an address of this machine in the place of 127.0.0.1.")
+                print_output("From elsewhere, write an address of this machine in the place of 127.0.0.1.")
             sys.stdout.flush()  # a reading program waits for this line
             app.answers.start_warming()
             if not self.no_browser:

@@ -23,16 +23,16 @@ from evaluation.policy_snapshots import CHOICES
 from learners.checkpoint import CONFIG, METRICS, policy_name
 from ttt_envs.files import parse_json
 from ttt_envs.rules import Game
-from ttt_envs.specs import FromFile, nearest, parse_spec
+from ttt_envs.specs import FromFile, closest_names, parse_spec
 
 EDGE = 15
 """Maximum edge of a board."""
 TABLES = 12
 """Maximum number of cells of boards with exact values and tables, each computed in a moment."""
-MOST_SKIPS = 0.5
+MAX_SKIPS = 0.5
 BODY = 1 << 14
 """Maximum size of a request in bytes."""
-LARGEST_LOG = 1 << 24
+MAX_LOG_BYTES = 1 << 24
 """Maximum size of a log in bytes."""
 MARKS = 2000
 """Maximum number of marks of a learning curve."""
@@ -50,19 +50,19 @@ Text = Annotated[str, StringConstraints(max_length=400)]
 # Schemas
 
 
-class Asked(BaseModel):
+class BaseRequest(BaseModel):
     """Base of requests: no unknown fields, strict types."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
-class GameAsked(Asked):
+class GameRequest(BaseRequest):
     """Parameters of a game."""
 
     rows: Annotated[int, Field(ge=1, le=EDGE)] = 3
     columns: Annotated[int, Field(ge=1, le=EDGE)] = 3
     win_length: Annotated[int, Field(ge=1, le=EDGE)] = 3
-    skip_chance: Annotated[float, Field(ge=0, le=MOST_SKIPS)] = 0.0
+    skip_chance: Annotated[float, Field(ge=0, le=MAX_SKIPS)] = 0.0
 
     def game(self) -> Game:
         """Return the validated game.
@@ -73,15 +73,15 @@ class GameAsked(Asked):
         return Game(self.rows, self.columns, self.win_length, round(self.skip_chance, 2))
 
 
-class LineAsked(Asked):
+class LineRequest(BaseRequest):
     """A whole game so far: the server is stateless."""
 
-    game: GameAsked
+    game: GameRequest
     opening: Text | None = None
     moves: Annotated[str, StringConstraints(max_length=5 * EDGE * EDGE)] = ""
 
 
-class PlayAsked(LineAsked):
+class PlayRequest(LineRequest):
     """One more move: a person's cell, or a policy's move."""
 
     seed: Annotated[int, Field(ge=0, lt=1 << 32)]
@@ -89,7 +89,7 @@ class PlayAsked(LineAsked):
     policy: Text | None = None
 
 
-class PanelAsked(Asked):
+class PanelRequest(BaseRequest):
     """Settings of one panel."""
 
     kind: Literal["exact", "random", "compressed", "run", "search", "mcts", "policy"]
@@ -101,33 +101,33 @@ class PanelAsked(Asked):
     policy: Text | None = None
 
 
-class ValuesAsked(Asked):
+class ValuesRequest(BaseRequest):
     """A position to evaluate, for several panels."""
 
-    game: GameAsked
+    game: GameRequest
     position: Text
-    panels: Annotated[list[PanelAsked], Field(min_length=1, max_length=PANELS)]
+    panels: Annotated[list[PanelRequest], Field(min_length=1, max_length=PANELS)]
 
 
-class NameAsked(Asked):
+class NameRequest(BaseRequest):
     """Name of a run or a log."""
 
     name: Text
 
 
-class LoggedAsked(NameAsked):
+class LogRequest(NameRequest):
     """A game of a log, counted from 1."""
 
     number: Annotated[int, Field(ge=1, le=GAMES)]
 
 
-class MarkAsked(NameAsked):
+class SnapshotRequest(NameRequest):
     """A mark of a run with stored boards, counted from 0."""
 
     number: Annotated[int, Field(ge=0, lt=MARKS)]
 
 
-def read_request(kind: type[Asked], body: bytes) -> Any:
+def read_request(kind: type[BaseRequest], body: bytes) -> Any:
     """Parse a request.
 
     Raises:
@@ -163,7 +163,9 @@ class Setting(NamedTuple):
         """
         if self.choices:
             if value not in self.choices:
-                raise ValueError(f"{name}: {key}={value[:40]!a} is not offered here, {nearest(value, self.choices)}")
+                raise ValueError(
+                    f"{name}: {key}={value[:40]!a} is not offered here, {closest_names(value, self.choices)}"
+                )
             return value
         try:
             number = int(value) if isinstance(self.default, int) else float(value)
@@ -222,7 +224,7 @@ def check_spec(spec: str, game: Game, root: Root) -> FromFile:
     parsed = parse_spec(spec)
     name = parsed.name
     if name not in SETTINGS:
-        raise ValueError(f"there is no policy {name[:40]!a} here: {nearest(name[:40], SETTINGS)}")
+        raise ValueError(f"there is no policy {name[:40]!a} here: {closest_names(name[:40], SETTINGS)}")
     known = SETTINGS[name]
     if name in ON_TABLES:
         check_table(game, name)
@@ -234,7 +236,9 @@ def check_spec(spec: str, game: Game, root: Root) -> FromFile:
     words = []
     for key, value in given.items():
         if key not in known:
-            raise ValueError(f"{name} has no setting {key[:40]!a} here: {nearest(key[:40], known) if known else name}")
+            raise ValueError(
+                f"{name} has no setting {key[:40]!a} here: {closest_names(key[:40], known) if known else name}"
+            )
         if (name, key) == ("run", "path"):
             continue
         words.append(f"{key}={known[key].checked(name, key, value)}")
@@ -307,7 +311,7 @@ class Root:
             if plain and is_one(path):
                 return path
         names = known()
-        way = nearest(name[:60], names) if names else "start the explorer with --runs FOLDER"
+        way = closest_names(name[:60], names) if names else "start the explorer with --runs FOLDER"
         raise ValueError(f"there is no {what} {name[:60]!a}: {way}")
 
     def _found(self, here: Callable[[Path, list[str]], list[Path]]) -> list[str]:
@@ -333,7 +337,7 @@ def _is_log(path: Path) -> bool:
     if path.suffix != ".jsonl" or path.name in (METRICS, CHOICES) or path.is_symlink() or not path.is_file():
         return False
     try:
-        next(read_games(path, limit=LARGEST_LOG, tell=lambda _: None), None)
+        next(read_games(path, limit=MAX_LOG_BYTES, tell=lambda _: None), None)
     except (ValueError, TypeError, OSError):
         return False
     return True

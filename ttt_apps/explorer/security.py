@@ -44,7 +44,7 @@ HEADERS = (
 )
 
 
-class Refused(Exception):  # noqa: N818  # not an internal error
+class RequestRejectedError(Exception):  # not an internal error
     """A rejected request: the status, and the reason."""
 
     def __init__(self, status: int, why: str) -> None:
@@ -53,7 +53,7 @@ class Refused(Exception):  # noqa: N818  # not an internal error
 
 
 @dataclass(frozen=True)
-class Door:
+class AccessPolicy:
     """The access policy.
 
     Args:
@@ -75,14 +75,20 @@ class Door:
         headers: list[tuple[bytes, bytes]] = scope["headers"]
         hosts = [value.decode("latin-1") for name, value in headers if name == b"host"]
         if len(hosts) != 1 or not self._is_ours(hosts[0]):
-            raise Refused(421, "the Host of the request is not this explorer's: open the address that it has printed")
+            raise RequestRejectedError(
+                421, "the Host of the request is not this explorer's: open the address that it has printed"
+            )
         for name, value in headers:
             if name == b"origin" and value.decode("latin-1").lower() != f"http://{hosts[0]}".lower():
-                raise Refused(403, "the request comes from a page of somebody else: open the explorer's own")
+                raise RequestRejectedError(
+                    403, "the request comes from a page of somebody else: open the explorer's own"
+                )
             if name == b"sec-fetch-site" and scope["method"] == "POST" and value not in (b"same-origin", b"none"):
-                raise Refused(403, "the request comes from a page of somebody else: open the explorer's own")
+                raise RequestRejectedError(
+                    403, "the request comes from a page of somebody else: open the explorer's own"
+                )
         if scope["method"] not in METHODS:
-            raise Refused(405, "only GET and POST are answered")
+            raise RequestRejectedError(405, "only GET and POST are answered")
 
     def knows_token(self, scope: Scope) -> bool:
         """Return whether a request has the token, in a header or a cookie; True if no token is needed."""
@@ -132,7 +138,7 @@ def _cookie(text: str) -> str:
     return "" if found is None else found.value
 
 
-class Guarded:
+class GuardMiddleware:
     """Middleware that enforces an access policy.
 
     Args:
@@ -140,7 +146,7 @@ class Guarded:
         door: the access policy.
     """
 
-    def __init__(self, app: App, door: Door) -> None:
+    def __init__(self, app: App, door: AccessPolicy) -> None:
         self.app = app
         self.door = door
 
@@ -164,16 +170,16 @@ class Guarded:
                 await _let_in(self.door, answer)
                 return
             if not self.door.knows_token(scope):
-                raise Refused(401, "this explorer wants its token: open the link that it has printed")
+                raise RequestRejectedError(401, "this explorer wants its token: open the link that it has printed")
             try:
                 async with asyncio.timeout(REQUEST_S):
                     body = await _read(scope, receive)
             except TimeoutError:
-                raise Refused(408, "the rest of the request did not come in time: send it again") from None
-        except Refused as refused:
+                raise RequestRejectedError(408, "the rest of the request did not come in time: send it again") from None
+        except RequestRejectedError as refused:
             await say(answer, refused.status, str(refused))
             return
-        await self.app(scope, _given(body, receive), answer)
+        await self.app(scope, _replay_body(body, receive), answer)
 
 
 async def say(send: Send, status: int, why: str) -> None:
@@ -186,7 +192,7 @@ async def say(send: Send, status: int, why: str) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-async def _let_in(door: Door, send: Send) -> None:
+async def _let_in(door: AccessPolicy, send: Send) -> None:
     """Set the cookie, and redirect to the same page without the token in its address."""
     cookie = f"{COOKIE}={door.token}; Path=/; HttpOnly; SameSite=Strict"
     headers = [(b"location", b"/"), (b"set-cookie", cookie.encode()), (b"content-length", b"0")]
@@ -200,7 +206,7 @@ async def _read(scope: Scope, receive: Receive) -> bytes:
     Raises:
         Refused: it is too long, checked while it arrives.
     """
-    too_long = Refused(413, f"the request is longer than {BODY:,} bytes")
+    too_long = RequestRejectedError(413, f"the request is longer than {BODY:,} bytes")
     for name, value in scope["headers"]:
         if name == b"content-length" and not (value.isdigit() and len(value) < 10 and int(value) <= BODY):
             raise too_long
@@ -216,7 +222,7 @@ async def _read(scope: Scope, receive: Receive) -> bytes:
             return bytes(body)
 
 
-def _given(body: bytes, receive: Receive) -> Receive:
+def _replay_body(body: bytes, receive: Receive) -> Receive:
     """Return a receive function that replays the body read."""
     waiting = [{"type": "http.request", "body": body, "more_body": False}]
 

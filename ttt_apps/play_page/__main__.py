@@ -7,7 +7,7 @@ from pathlib import Path
 
 import tyro
 
-from ttt_apps.cli import parse, progress_bar, run_command, tell, words_of
+from ttt_apps.cli import parse, print_status, progress_bar, run_command, words_of
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class PlayPage:
             task = bar.add_task("exact values", total=1.0)
             page = page_of(numbers(lambda share: bar.update(task, completed=share)))
         write_page(self.out, page)
-        tell(f"{self.out}: {len(page.encode()) / 1000:.0f} kB. Open it in any browser.")
+        print_status(f"{self.out}: {len(page.encode()) / 1000:.0f} kB. Open it in any browser.")
 
 
 def main() -> None:

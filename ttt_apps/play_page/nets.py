@@ -16,13 +16,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from learners.checkpoint import load_arrays, load_checkpoint, save_arrays
-from learners.dense import Dense, Floats, forward
+from learners.dense import Dense, Float32Array, forward
 from ttt_apps.cli import quiet_words
 from ttt_envs.boards import Boards
-from ttt_envs.jit import Reals
-from ttt_envs.policy import TIE, best_shares
+from ttt_envs.jit import Float64Array
+from ttt_envs.policy import VALUE_TOLERANCE, best_shares
 from ttt_envs.rules import Game
-from ttt_envs.symmetrized import MeanOverImages
+from ttt_envs.symmetrized import SymmetrizedPolicy
 
 HIDDEN = 64
 TRAINING = ("--learner", "q-net", "--opponent", "self", "--hidden", str(HIDDEN), "--games", "10000", "--seed", "0")
@@ -43,22 +43,22 @@ class Net:
     pure: ClassVar[bool] = True
     colour_blind: ClassVar[bool] = True
 
-    def __init__(self, game: Game, weights: dict[str, Floats]) -> None:
+    def __init__(self, game: Game, weights: dict[str, Float32Array]) -> None:
         self.game = game
         wide = [weights[name].astype(np.float64) for name in WEIGHTS]
         self._layers = Dense(wide[0], wide[1], "relu"), Dense(wide[2], wide[3], "linear")
 
-    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, 9]: equal shares for the moves of highest value."""
-        return best_shares(self.action_values(boards), TIE)
+        return best_shares(self.action_values(boards), VALUE_TOLERANCE)
 
-    def action_values(self, boards: Boards) -> Reals:
+    def action_values(self, boards: Boards) -> Float64Array:
         """Return action values float64[B, 9] from the mover's view, NaN where illegal."""
         seen = boards.own_first()
         values = forward(np.concatenate([seen == 1, seen == 2], axis=1), self._layers)
         return np.where(boards.legal(self.game), values, np.nan)
 
-    def values(self, boards: Boards) -> Reals:
+    def values(self, boards: Boards) -> Float64Array:
         """Return values float64[B] from the mover's view."""
         return np.asarray(np.nanmax(self.action_values(boards), axis=1))
 
@@ -66,16 +66,16 @@ class Net:
         return "the learned net"
 
 
-def weights_of(game: Game) -> dict[str, Floats]:
+def weights_of(game: Game) -> dict[str, Float32Array]:
     """Return the stored weights for a game of the page, by name."""
     with resources.as_file(resources.files(__package__) / "assets" / FILE) as path:
         kept = load_arrays(path, 1 << 20)
     return {name: kept[f"{game.slug}.{name}"] for name in WEIGHTS}
 
 
-def net_of(game: Game) -> MeanOverImages:
+def net_of(game: Game) -> SymmetrizedPolicy:
     """Return the net for a game as a policy: averaged over the eight symmetries of a board, as in its training."""
-    return MeanOverImages(Net(game, weights_of(game)), game)
+    return SymmetrizedPolicy(Net(game, weights_of(game)), game)
 
 
 def command_of(game: Game) -> list[str]:

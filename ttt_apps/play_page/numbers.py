@@ -19,8 +19,8 @@ from baselines.solver import solve
 from baselines.tables import Softmax, Table, random_play_values
 from evaluation.exact import exploitation, match_outcome
 from ttt_apps.play_page.nets import HIDDEN, WEIGHTS, command_of, net_of, weights_of
-from ttt_envs.boards import Boards, cells_of, keys
-from ttt_envs.jit import Reals
+from ttt_envs.boards import Boards, from_keys, keys
+from ttt_envs.jit import Float64Array
 from ttt_envs.policy import Policy
 from ttt_envs.rules import Game
 from ttt_envs.specs import make_policy
@@ -47,7 +47,7 @@ def positions_of(game: Game) -> Boards:
     """Return all positions of a game that are not over, by key, with player_0's turn before player_1's."""
     kinds = reached(game)
     found = np.sort(np.concatenate([np.flatnonzero(kinds & (1 << mover)) * 2 + mover for mover in (0, 1)]))
-    return Boards(cells_of((found // 2).astype(np.uint64), game), (found % 2).astype(np.int8))
+    return Boards(from_keys((found // 2).astype(np.uint64), game), (found % 2).astype(np.int8))
 
 
 def classes_of(game: Game) -> Boards:
@@ -63,11 +63,11 @@ def numbers(progress: Callable[[float], None] | None = None) -> dict[str, Any]:
     Args:
         progress: called with the share that is done.
     """
-    found = [_of_game(game, partial(_tell, progress, number)) for number, game in enumerate(GAMES)]
+    found = [_of_game(game, partial(_report_progress, progress, number)) for number, game in enumerate(GAMES)]
     return {"format": 1, "weight": WEIGHT, "ranks": RANKS, "hidden": HIDDEN, "games": found}
 
 
-def _tell(progress: Callable[[float], None] | None, before: int, share: float) -> None:
+def _report_progress(progress: Callable[[float], None] | None, before: int, share: float) -> None:
     if progress is not None:
         progress((before + share) / len(GAMES))
 
@@ -108,5 +108,5 @@ def _strength(game: Game, policy: Policy) -> dict[str, float]:
     return {name: round(number, DIGITS) + 0.0 for name, number in said.items()}  # no minus before a 0
 
 
-def _packed(array: Reals | np.ndarray[Any, Any], kind: str) -> str:
+def _packed(array: Float64Array | np.ndarray[Any, Any], kind: str) -> str:
     return b64encode(np.ascontiguousarray(array).astype(kind).tobytes()).decode()

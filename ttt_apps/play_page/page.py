@@ -8,7 +8,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from ttt_envs.files import write_whole
+from ttt_envs.files import write_atomically
 
 PARTS = {
     "LOOK": ("explorer/assets/look.css", "play_page/assets/page.css"),
@@ -32,7 +32,7 @@ def numbers_in(page: str) -> Any:
 
 def write_page(path: Path, page: str) -> None:
     """Write a page atomically."""
-    write_whole(path, lambda file: file.write(page.encode()))
+    write_atomically(path, lambda file: file.write(page.encode()))
 
 
 def _read(name: str) -> str:

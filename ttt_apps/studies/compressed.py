@@ -34,7 +34,7 @@ TOLD = (
 )
 
 
-def whole(game: Game, terminal: Terminal) -> Table:
+def full_table(game: Game, terminal: Terminal) -> Table:
     """Return the uncompressed table."""
     return Table(game, values_of(game, "random", terminal))
 
@@ -62,7 +62,7 @@ def mean(result: dict[str, Any]) -> Outcome:
     return first.mean(second)
 
 
-def agree(results: Sequence[dict[str, Any]]) -> bool:
+def rates_agree(results: Sequence[dict[str, Any]]) -> bool:
     """Return whether the sampled games are plausible under the exact rates."""
     both = [
         (counts, [max(0.0, rate) for rate in exact])  # rounding may give -1e-17 for zero

@@ -7,10 +7,10 @@ from typing import Any
 
 from baselines.compression import Method, decomposition
 from baselines.tables import Softmax, Table, values_of
-from evaluation.compression_quality import Grade, grade
+from evaluation.compression_quality import CompressionQuality, compression_quality
 from evaluation.cost import Usage
 from evaluation.result_store import Unit
-from evaluation.study import Claim, Findings, Row, Study, rates
+from evaluation.study import Claim, Report, Row, Study, rates
 from ttt_apps.studies.compressed import SOURCE, WEIGHT
 from ttt_envs.rules import Game
 
@@ -40,15 +40,15 @@ def measure(unit: Unit) -> dict[str, Any]:
     for rank in unit["ranks"]:
         one = parts.at(rank)
         if unit["play"]:
-            points.append(grade(full, one, made_again=True)._asdict())
+            points.append(compression_quality(full, one, made_again=True)._asdict())
         else:
             nothing = dict.fromkeys(("win", "draw", "loss", "exploitability", "regret"))
             kept = (rank, one.stored_numbers, one.compression_ratio, one.relative_error)
-            points.append(dict(zip(Grade._fields, kept, strict=False)) | nothing)
+            points.append(dict(zip(CompressionQuality._fields, kept, strict=False)) | nothing)
     return {"points": points, "wall_s": made.wall_s - before.wall_s, "peak_rss_bytes": made.peak_rss_bytes}
 
 
-def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
+def conclude(results: Sequence[tuple[Unit, Any]]) -> Report:
     """Report by method and rank."""
     rows = []
     for unit, result in results:
@@ -86,7 +86,7 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
                 f"wins; taken as: less than {LITTLE}",
             )
         )
-    return Findings(rows, claims, {}, ours="kept", data=[{**unit, **result} for unit, result in results])
+    return Report(rows, claims, {}, ours="kept", data=[{**unit, **result} for unit, result in results])
 
 
 STUDY = Study(

@@ -9,12 +9,12 @@ import numpy as np
 
 from baselines.compression import decompose, split_errors
 from baselines.tables import Softmax, Table
-from evaluation.compression_quality import Grade, grade
+from evaluation.compression_quality import CompressionQuality, compression_quality
 from evaluation.drawing import SERIES, legend
 from evaluation.result_store import Unit
-from evaluation.study import Claim, Findings, Row, Study, rates
-from ttt_apps.studies.compressed import SOURCE, TERMINALS, WEIGHT, whole
-from ttt_envs.jit import Reals
+from evaluation.study import Claim, Report, Row, Study, rates
+from ttt_apps.studies.compressed import SOURCE, TERMINALS, WEIGHT, full_table
+from ttt_envs.jit import Float64Array
 from ttt_envs.rules import Game
 
 FIRST = 4
@@ -34,7 +34,7 @@ def units(quick: bool) -> list[Unit]:
 def measure(unit: Unit) -> dict[str, Any]:
     """Measure errors of all splits at all ranks, from singular values alone, and playing strength at one rank."""
     game = Game()
-    table: Table = whole(game, unit["terminal"])
+    table: Table = full_table(game, unit["terminal"])
     values = table.entries.reshape(-1)
     groupings, errors = split_errors(values, game, FIRST)
     full = Softmax(table, WEIGHT)
@@ -42,12 +42,13 @@ def measure(unit: Unit) -> dict[str, Any]:
     names = [str(grouping) for grouping in groupings]
     play = range(len(groupings)) if unit["play"] else {int(order[0]), int(order[-1]), names.index(OURS)}
     strengths = {
-        names[index]: grade(full, decompose("svd", values, groupings[index]).at(PLAYED))._asdict() for index in play
+        names[index]: compression_quality(full, decompose("svd", values, groupings[index]).at(PLAYED))._asdict()
+        for index in play
     }
     return {"names": names, "errors": errors.tolist(), "strengths": strengths}
 
 
-def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
+def conclude(results: Sequence[tuple[Unit, Any]]) -> Report:
     """Report the best, the worst and the paper's."""
     rows, claims = [], []
     for unit, result in results:
@@ -64,7 +65,7 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
                     f"best {_first(names, at)} {at.min():.4f}, worst {_first(names, -at)} {at.max():.4f}",
                 )
             )
-        strengths = {name: Grade(**one) for name, one in result["strengths"].items()}
+        strengths = {name: CompressionQuality(**one) for name, one in result["strengths"].items()}
         # symmetric groupings are equal up to rounding: the first of each
         kinds: dict[tuple[float, float], str] = {}
         for name, one in sorted(strengths.items()):
@@ -106,7 +107,7 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
         panels[0].set_ylabel("relative error")
         legend(figure, panels[0], 3)
 
-    return Findings(
+    return Report(
         rows,
         claims,
         {"compression-groupings": draw},
@@ -115,7 +116,7 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
     )
 
 
-def _first(names: Sequence[str], errors: Reals) -> str:
+def _first(names: Sequence[str], errors: Float64Array) -> str:
     """Return the first of those with the smallest error, ignoring rounding between symmetric ones."""
     return names[int(np.flatnonzero(errors < errors.min() + 1e-9)[0])]
 

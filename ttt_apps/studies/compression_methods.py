@@ -7,12 +7,12 @@ from typing import Any
 
 from baselines.compression import Method, decompose, grouping_of
 from baselines.tables import Softmax, Table, learned_values, values_of
-from evaluation.compression_quality import Grade, grade
+from evaluation.compression_quality import CompressionQuality, compression_quality
 from evaluation.drawing import SERIES, legend
 from evaluation.result_store import Unit
-from evaluation.study import Claim, Findings, Row, Study, rates
+from evaluation.study import Claim, Report, Row, Study, rates
 from learners.q_learning import QLearningConfig
-from learners.training import initial_rng, train
+from learners.training import make_initial_rng, train
 from ttt_apps.studies.compressed import SOURCE, WEIGHT
 from ttt_envs.lockstep import SELF
 from ttt_envs.rules import Game
@@ -54,14 +54,14 @@ def measure(unit: Unit) -> list[dict[str, Any]]:
     chosen = {_at(compressed, share) for share in SHARES}
     if unit["dense"]:
         chosen |= {rank for rank in range(len(compressed)) if rank % 3 == 0} | {len(compressed) - 1}
-    return [grade(full, compressed[rank])._asdict() for rank in sorted(chosen)]
+    return [compression_quality(full, compressed[rank])._asdict() for rank in sorted(chosen)]
 
 
 def _learner(game: Game) -> Any:
     config = QLearningConfig(  # all relevant settings are given, whatever the defaults are
-        step_size=1.0, step_size_power=0.7, epsilon=0.3, epsilon_step=0.0, bootstrap="ply", symmetries="all"
+        step_size=1.0, step_size_power=0.7, epsilon=0.3, epsilon_decay=0.0, bootstrap="ply", symmetries="all"
     )
-    learner = config.build(game, initial_rng(0))
+    learner = config.build(game, make_initial_rng(0))
     train(learner, SELF, GAMES, batch=256)
     return learner
 
@@ -71,19 +71,21 @@ def _at(compressed: Sequence[Any], share: float) -> int:
     return max(rank for rank, one in enumerate(compressed) if one.compression_ratio <= share)
 
 
-def _kept(curve: Sequence[Grade], share: float) -> Grade:
+def _largest_rank_within(curve: Sequence[CompressionQuality], share: float) -> CompressionQuality:
     """Return the largest measured rank that stores no more than this share of the numbers."""
     return max((one for one in curve if one.compression_ratio <= share), key=lambda one: one.rank)
 
 
-def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
+def conclude(results: Sequence[tuple[Unit, Any]]) -> Report:
     """Report a table at equal numbers, and the best method of each."""
-    curves = {(unit["table"], unit["method"]): [Grade(**point) for point in points] for unit, points in results}
+    curves = {
+        (unit["table"], unit["method"]): [CompressionQuality(**point) for point in points] for unit, points in results
+    }
     rows, claims = [], []
     for table in dict.fromkeys(table for table, _ in curves):
         best_error, best_play = [], []
         for share in SHARES:
-            at = {method: _kept(curves[table, method], share) for method in METHODS}
+            at = {method: _largest_rank_within(curves[table, method], share) for method in METHODS}
             for method, one in at.items():
                 rows.append(
                     Row(
@@ -106,7 +108,7 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
             )
         )
 
-    return Findings(
+    return Report(
         rows,
         claims,
         {"compression-methods": lambda figure: _draw(figure, curves)},
@@ -115,7 +117,7 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
     )
 
 
-def _draw(figure: Any, curves: dict[tuple[str, str], list[Grade]]) -> None:
+def _draw(figure: Any, curves: dict[tuple[str, str], list[CompressionQuality]]) -> None:
     tables = list(dict.fromkeys(table for table, _ in curves))
     figure.set_size_inches(8.5, 5.5)
     grid = figure.subplots(2, len(tables), sharex=True, sharey="row", squeeze=False)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.drawing import RESULTS, arms, means
+from evaluation.drawing import RESULTS, error_bars, interval_means
 from evaluation.exact import Outcome, outcome
 from evaluation.match import play_pairs
 from evaluation.result_store import Unit
@@ -15,9 +15,9 @@ from evaluation.statistics import Interval, are_samples, of_seeds
 from evaluation.study import Claim, Row, rates, signed
 from learners.base import Learner
 from learners.checkpoint import build_config
-from learners.config import Builder
+from learners.config import TransitionLearnerConfig
 from learners.training import Training
-from learners.two_learners import Duel
+from learners.two_learners import TwoLearners
 from ttt_envs.lockstep import SELF
 from ttt_envs.rules import Game
 
@@ -32,7 +32,7 @@ SAMPLED = 1_000
 """Number of test games."""
 
 # all relevant settings are given, whatever the defaults of the learners are
-_REPORT = {"epsilon": 1.0, "epsilon_step": 1e-4, "rewards": "report", "symmetries": "none"}
+_REPORT = {"epsilon": 1.0, "epsilon_decay": 1e-4, "rewards": "report", "symmetries": "none"}
 NAIVE = ("naive-mc", _REPORT)
 _Q: dict[str, Any] = {**_REPORT, "bootstrap": "own-turn", "gamma": 1.0}
 FORMULA = ("q-learning", {**_Q, "step_size": 1.0, "step_size_power": 0.0, "values": "action", "target": "max"})
@@ -51,9 +51,9 @@ Q_NET = (
         "optimizer": "adam",
         "learning_rate": 0.001,
         "learning_rate_decay": 0.0,
-        "replay_size": 0,
+        "buffer_size": 0,
         "updates": 1,
-        "target_every": 0,
+        "target_update_interval": 0,
     },
 )
 
@@ -92,7 +92,7 @@ def measure(unit: Unit) -> list[dict[str, Any]]:
     )
     second = seed % 2 == 0  # whether the challenger moves second
     players = (benchmark, challenger) if second else (challenger, benchmark)
-    training = Training(Duel(*players), SELF, max(marks), seed=seed)
+    training = Training(TwoLearners(*players), SELF, max(marks), seed=seed)
     measured = []
     for mark in marks:
         while training.done.games < mark:
@@ -112,11 +112,11 @@ def measure(unit: Unit) -> list[dict[str, Any]]:
 def _build(learner: tuple[str, Mapping[str, Any]], game: Game, rng: np.random.Generator) -> Learner:
     name, settings = learner
     config = build_config(name, settings)
-    assert isinstance(config, Builder), f"{name} has a loop of its own"
+    assert isinstance(config, TransitionLearnerConfig), f"{name} has a loop of its own"
     return config.build(game, rng)
 
 
-class Curve:
+class LearningCurve:
     """The runs of one pair: exact results by mark and seed.
 
     Attributes:
@@ -177,8 +177,8 @@ class Curve:
             shares = [self.share(mark, np.eye(3)[column].tolist()) for mark in range(len(self.marks))]
             axes.errorbar(
                 places + 0.16 * (column - 1),
-                means(shares),
-                arms(shares),
+                interval_means(shares),
+                error_bars(shares),
                 color=colour,
                 marker="os^"[column],
                 ms=5,

@@ -12,12 +12,12 @@ import numpy as np
 from evaluation.cost import NAMES, Usage
 from evaluation.drawing import SERIES, legend
 from evaluation.result_store import Unit
-from evaluation.statistics import Interval, all_of, of_seeds, within
-from evaluation.study import Claim, Findings, Row, Study
+from evaluation.statistics import Interval, holds_for_all, is_within, of_seeds
+from evaluation.study import Claim, Report, Row, Study
 from learners.checkpoint import build_config, new_config
 from ttt_apps.studies.duels import NAIVE, PROGRAM, Q_NET, SOURCE
-from ttt_apps.train_subprocess import repeat
-from ttt_envs.jit import Reals
+from ttt_apps.train_subprocess import measure_training
+from ttt_envs.jit import Float64Array
 from ttt_envs.rules import Game
 
 LEARNERS = (NAIVE, PROGRAM, Q_NET)
@@ -59,23 +59,23 @@ def units(quick: bool) -> list[Unit]:
 def measure(unit: Unit) -> dict[str, float]:
     """Measure the cost of a new process that trains against random, imports included."""
     _warm(unit["learner"])
-    return dict(zip(NAMES, _repeated(unit), strict=True))
+    return dict(zip(NAMES, _mean_usage(unit), strict=True))
 
 
 @cache
 def _warm(name: str) -> None:
     """Compile the learner's kernels, or load compiled ones, before anything is measured."""
-    _repeated({"learner": name, "settings": dict(LEARNERS)[name], "batch": 1, "games": 20, "repeat": 0})
+    _mean_usage({"learner": name, "settings": dict(LEARNERS)[name], "batch": 1, "games": 20, "repeat": 0})
 
 
-def _repeated(unit: Unit) -> Usage:
+def _mean_usage(unit: Unit) -> Usage:
     name = unit["learner"]
     batch = unit["batch"] or BATCHES[name]
     training = {"opponent": "random", "seat": "alternate", "games": unit["games"], "batch": batch}
-    return repeat(new_config(Game(), unit["settings"], learner=name, **training, seed=unit["repeat"]))
+    return measure_training(new_config(Game(), unit["settings"], learner=name, **training, seed=unit["repeat"]))
 
 
-def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
+def conclude(results: Sequence[tuple[Unit, Any]]) -> Report:
     """Report CPU per game beyond the startup, and memory, beside the report's ratios."""
     costs = {(batch, name): _Cost(results, batch, name) for batch in GAMES for name, _ in LEARNERS}
     decided = len(results) == len(units(False))
@@ -86,8 +86,9 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
             Row(
                 label,
                 "",
-                f"{_shown(cost.per_game, 1, 1e6)} us CPU a game, of it system {_share(cost.system)}; "
-                f"{_shown(cost.peak, 0, 1 / MIB)} MiB, {_shown(cost.above, 0, 1 / MIB)} above the first games",
+                f"{_format_mean(cost.per_game, 1, 1e6)} us CPU a game, of it system {_share(cost.system)}; "
+                f"{_format_mean(cost.peak, 0, 1 / MIB)} MiB, {_format_mean(cost.above, 0, 1 / MIB)} above the first "
+                f"games",
                 "",
             )
         )
@@ -98,8 +99,8 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
         ("Q-Learning requires 2 times more CPU than Naive", "q-learning", "naive-mc", 1.6, 2.4),
     ):
         one, many = (_ratio(costs[batch, over].per_game, costs[batch, under].per_game) for batch in GAMES)
-        found = f"{_shown(one, 1)} times one game at a time, {_shown(many, 1)} times side by side"
-        holds = within(one, low, high) if decided else None
+        found = f"{_format_mean(one, 1)} times one game at a time, {_format_mean(many, 1)} times side by side"
+        holds = is_within(one, low, high) if decided else None
         claims.append(Claim(words, holds, f"{found}; taken as {low} to {high} for one at a time"))
     for words, over, under, low, high in (
         ("The memory of Tensorflow is 7 to 8 times bigger than Naive's", "q-net", "naive-mc", 7, 8),
@@ -107,12 +108,13 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
     ):
         times = _ratio(costs[1, over].peak, costs[1, under].peak)
         before = of_seeds((costs[1, over].start / costs[1, over].peak).tolist())
-        holds = within(times, low, high) if decided else None
+        holds = is_within(times, low, high) if decided else None
         claims.append(
             Claim(
                 words,
                 holds,
-                f"{_shown(times, 1)} times, and {_shown(before, 0, 100)}% of {over}'s is there before a game; taken as "
+                f"{_format_mean(times, 1)} times, and {_format_mean(before, 0, 100)}% of {over}'s is there before a "
+                f"game; taken as "
                 f"{low} to {high}",
             )
         )
@@ -121,9 +123,9 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
     claims.append(
         Claim(
             "For all algorithms, the CPU time has a linear increase as the number of games increases",
-            all_of(within(bend, -BENT, BENT) for bend in bends.values()) if decided else None,
+            holds_for_all(is_within(bend, -BENT, BENT) for bend in bends.values()) if decided else None,
             f"a parabola through all numbers of games bends away from the straight line through its ends, half way, by "
-            f"{_shown(bends[most], 0, 100)}% of what all games cost at most ({most[1]}, "
+            f"{_format_mean(bends[most], 0, 100)}% of what all games cost at most ({most[1]}, "
             f"{'one at a time' if most[0] == 1 else 'side by side'}); taken as: by no more than {BENT:.0%} for all",
         )
     )
@@ -132,21 +134,22 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
     claims.append(
         Claim(
             "The memory usage remains almost stable as the number of games increases",
-            all_of(within(share, -1.0, STABLE) for share in grown.values()) if decided else None,
-            f"at most {_shown(grown[largest], 1, 100)}% of the peak is more than after the first games ({largest[1]}); "
+            holds_for_all(is_within(share, -1.0, STABLE) for share in grown.values()) if decided else None,
+            f"at most {_format_mean(grown[largest], 1, 100)}% of the peak is more than after the first games "
+            f"({largest[1]}); "
             f"taken as: no more than {STABLE:.0%}",
         )
     )
-    return Findings(
+    return Report(
         rows,
         claims,
-        {"learners-cost": lambda figure: _drawn(figure, costs)},
+        {"learners-cost": lambda figure: _draw_figure(figure, costs)},
         ours=f"mean of {len(costs[1, 'q-net'].peak)} processes, and its 95% interval",
         data=[{**unit, **result} for unit, result in results],
     )
 
 
-def _drawn(figure: Any, costs: Mapping[tuple[int, str], _Cost]) -> None:
+def _draw_figure(figure: Any, costs: Mapping[tuple[int, str], _Cost]) -> None:
     """Draw CPU time and memory by games: every process, and the straight line."""
     figure.set_size_inches(8, 6)
     grid = figure.subplots(2, 2, sharex="col", sharey="row")
@@ -164,7 +167,7 @@ def _drawn(figure: Any, costs: Mapping[tuple[int, str], _Cost]) -> None:
     legend(figure, grid[0, 0], len(LEARNERS))
 
 
-def _shown(values: Interval | Reals, digits: int, scale: float = 1.0) -> str:
+def _format_mean(values: Interval | Float64Array, digits: int, scale: float = 1.0) -> str:
     """Format the mean over processes and its interval; for one process without it."""
     found = values if isinstance(values, Interval) else of_seeds(values.tolist())
     if math.isnan(found.mean):
@@ -173,12 +176,12 @@ def _shown(values: Interval | Reals, digits: int, scale: float = 1.0) -> str:
     return f"{mean} ({low} to {high})" if np.isfinite(found.high) else mean
 
 
-def _share(values: Reals) -> str:
+def _share(values: Float64Array) -> str:
     """Format in percent; a noisy difference is meaningless without its interval."""
-    return f"{_shown(values, 0, 100)}%" if len(values) > 1 else "not measured"
+    return f"{_format_mean(values, 0, 100)}%" if len(values) > 1 else "not measured"
 
 
-def _ratio(over: Reals, under: Reals) -> Interval:
+def _ratio(over: Float64Array, under: Float64Array) -> Interval:
     """Return the ratio, repeat by repeat: the geometric mean and its interval.
 
     It is unknown if noise exceeds a cost, so that the measured cost of games is not positive.
@@ -211,7 +214,7 @@ class _Cost:
         repeats = sorted({again for again, _ in mine})
         self.games = np.array(sorted({games for _, games in mine}))
 
-        def column(name: str) -> Reals:
+        def column(name: str) -> Float64Array:
             return np.array([[mine[again, int(games)][name] for games in self.games] for again in repeats])
 
         system = column("cpu_system_s")

@@ -7,8 +7,8 @@ from typing import Any
 
 from evaluation.drawing import legend
 from evaluation.result_store import Unit
-from evaluation.statistics import above
-from evaluation.study import Findings, Study, interval, signed
+from evaluation.statistics import is_above
+from evaluation.study import Report, Study, interval, signed
 from ttt_apps.studies.duels import (
     ABOUT,
     FORMULA,
@@ -18,7 +18,7 @@ from ttt_apps.studies.duels import (
     Q_NET,
     SEEDS,
     SOURCE,
-    Curve,
+    LearningCurve,
     measure,
 )
 from ttt_apps.studies.duels import duels as runs
@@ -44,9 +44,9 @@ def units(quick: bool) -> list[Unit]:
     ]
 
 
-def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
+def conclude(results: Sequence[tuple[Unit, Any]]) -> Report:
     """Report curves, and verdicts on the report's three statements."""
-    curves = {name: Curve(name, results) for name in PAIRS}
+    curves = {name: LearningCurve(name, results) for name in PAIRS}
     program, formula, net = curves.values()
     claims = []
     for curve, words in (
@@ -57,13 +57,15 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
         shares = {games: curve.share(mark, (1, 1, 0)) for mark, games in enumerate(curve.marks) if games}
         least = min(shares, key=lambda games: shares[games].mean)
         found = f"wins and draws at least {interval(shares[least])}, after {least:,} games"
-        claims.append(curve.claim(words, above(shares.values(), HIGH), f"{found}; taken as: above {HIGH} everywhere"))
+        claims.append(
+            curve.claim(words, is_above(shares.values(), HIGH), f"{found}; taken as: above {HIGH} everywhere")
+        )
     early = [mark for mark, games in enumerate(net.marks) if 0 < games < 10_000]
     more = {mark: net.share(mark, (1, -1, 0), (-1.0, 1.0)) for mark in early}
     claims.append(
         net.claim(
             "Under 10,000 training games the wins of the Tensorflow algorithm are significantly more than the draws",
-            above(more.values()),
+            is_above(more.values()),
             "wins less draws after "
             + "; ".join(f"{net.marks[mark]:,} games {signed(value)}" for mark, value in more.items()),
         )
@@ -72,7 +74,7 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
     claims.append(
         net.claim(
             "Both algorithms outperform the Naive algorithm",
-            above(last.values()),
+            is_above(last.values()),
             f"wins less losses after {program.marks[-1]:,} games: "
             + "; ".join(f"{name} {signed(value)}" for name, value in last.items()),
         )
@@ -86,7 +88,7 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
         panels[-1].set_xlabel("games of training")
         legend(figure, panels[-1], 3)
 
-    return Findings(
+    return Report(
         [row for curve in curves.values() for row in curve.rows()],
         claims,
         {"learners-naive": draw},

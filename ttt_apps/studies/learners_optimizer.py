@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.drawing import SERIES, arms, legend, means
+from evaluation.drawing import SERIES, error_bars, interval_means, legend
 from evaluation.result_store import Unit
-from evaluation.statistics import above, of_seeds
-from evaluation.study import Claim, Findings, Row, Study, rates, signed
-from ttt_apps.studies.duels import ABOUT, PROGRAM, Q_NET, SOURCE, Curve, duels, measure
+from evaluation.statistics import is_above, of_seeds
+from evaluation.study import Claim, Report, Row, Study, rates, signed
+from ttt_apps.studies.duels import ABOUT, PROGRAM, Q_NET, SOURCE, LearningCurve, duels, measure
 
 GAMES, SEEDS = 10_000, 3
 RATES = (0.0001, 0.001, 0.01, 0.1)
@@ -38,10 +38,10 @@ def units(quick: bool) -> list[Unit]:
     ]
 
 
-def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
+def conclude(results: Sequence[tuple[Unit, Any]]) -> Report:
     """Report results by optimizer and rate, and whether the report's best is ours."""
     names = list(dict.fromkeys(unit["name"] for unit, _ in results))
-    curves = {name: Curve(name, results, GAMES) for name in names}
+    curves = {name: LearningCurve(name, results, GAMES) for name in names}
     values = {name: curve.value(0) for name, curve in curves.items()}
     rows = [
         Row(name, "best" if name == BEST else "", row.ours, row.exact, row.agrees)
@@ -58,7 +58,7 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
     games = results[0][0]["marks"][0]
     claim = Claim(
         "The optimal combination of optimizer and learning rate is AdamOptimizer and 0.001",
-        above(ahead.values()) if curves[BEST].marks[-1] == GAMES else None,
+        is_above(ahead.values()) if curves[BEST].marks[-1] == GAMES else None,
         f"the q-net's wins less losses after {games:,} games: {BEST} {signed(values[BEST])}; next or better: {close} "
         f"{signed(values[close])}, {rates(curves[close].mean(0))}; {BEST} less {close}, run by run: "
         f"{signed(ahead[close])}",
@@ -72,8 +72,8 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
             found = [values[f"{optimizer} {rate}"] for rate in some]
             axes.errorbar(
                 places,
-                means(found),
-                arms(found),
+                interval_means(found),
+                error_bars(found),
                 fmt="os"[index],
                 color=SERIES[index],
                 capsize=4,
@@ -92,7 +92,7 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
         )
         legend(figure, axes, 3)
 
-    return Findings(
+    return Report(
         rows,
         [claim],
         {"learners-optimizer": draw},

@@ -7,9 +7,9 @@ from typing import Any
 
 from evaluation.drawing import legend
 from evaluation.result_store import Unit
-from evaluation.statistics import above
-from evaluation.study import Findings, Study, interval, signed
-from ttt_apps.studies.duels import ABOUT, MARKS, PROGRAM, Q_NET, SEEDS, SOURCE, Curve, duels, measure
+from evaluation.statistics import is_above
+from evaluation.study import Report, Study, interval, signed
+from ttt_apps.studies.duels import ABOUT, MARKS, PROGRAM, Q_NET, SEEDS, SOURCE, LearningCurve, duels, measure
 
 NAME = "q-net - q-learning"
 EQUAL = 0.9
@@ -21,9 +21,9 @@ def units(quick: bool) -> list[Unit]:
     return duels(NAME, PROGRAM, Q_NET, *(((0, 250, 500, 1_000), 2) if quick else (MARKS, SEEDS)))
 
 
-def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
+def conclude(results: Sequence[tuple[Unit, Any]]) -> Report:
     """Report the curve, and verdicts on the report's two statements."""
-    curve = Curve(NAME, results)
+    curve = LearningCurve(NAME, results)
     early = [mark for mark, games in enumerate(curve.marks) if 0 < games < 20_000]
     late = [mark for mark, games in enumerate(curve.marks) if games >= 20_000]
     values = [curve.value(mark) for mark in early]
@@ -33,12 +33,12 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
     claims = [
         curve.claim(
             "For training sets under 20,000, the Q-Learning algorithm outperforms the Tensorflow algorithm",
-            above(values),
+            is_above(values),
             f"wins less losses of Q-learning: {listed}",
         ),
         curve.claim(
             "After the 20,000 training sets, both algorithms perform equally (draw)",
-            above(draws.values(), EQUAL),
+            is_above(draws.values(), EQUAL),
             f"draws at least {interval(draws[least])}, after {least:,} games; taken as: above {EQUAL} from there on"
             if draws
             else "left out by the quick form",
@@ -51,7 +51,7 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
         axes.set_xlabel("games of training")
         legend(figure, axes, 3)
 
-    return Findings(
+    return Report(
         curve.rows(),
         claims,
         {"learners-qnet": draw},

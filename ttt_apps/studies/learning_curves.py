@@ -12,31 +12,31 @@ import numpy as np
 
 from evaluation.drawing import SERIES, legend
 from evaluation.result_store import Unit
-from evaluation.study import Findings, Row, Study
+from evaluation.study import Report, Row, Study
 from learners.checkpoint import COST, METRICS, new_config
-from ttt_apps.train_subprocess import run_apart
+from ttt_apps.train_subprocess import train_in_subprocess
 from ttt_envs.lockstep import SELF
 from ttt_envs.rules import Game
 
 SEEDS, POINTS = 3, 20
 # all relevant settings are given, whatever the defaults of the learners are
 _MEAN = {"epsilon": 1.0, "rewards": "report", "symmetries": "none"}
-_SLOW, _PROGRAM = {**_MEAN, "epsilon_step": 1e-6}, {**_MEAN, "epsilon_step": 1e-4}
+_SLOW, _PROGRAM = {**_MEAN, "epsilon_decay": 1e-6}, {**_MEAN, "epsilon_decay": 1e-4}
 _TABLE = {
     "bootstrap": "ply", "symmetries": "none", "step_size": 1.0, "step_size_power": 0.7, "gamma": 1.0,
-    "epsilon": 0.3, "epsilon_step": 0.0, "target": "max", "values": "action", "rewards": "unit",
+    "epsilon": 0.3, "epsilon_decay": 0.0, "target": "max", "values": "action", "rewards": "unit",
 }  # fmt: skip
 _NET = {
     "bootstrap": "ply", "symmetries": "all", "hidden": 128, "optimizer": "adam", "learning_rate": 0.003,
-    "learning_rate_decay": 0.001, "gamma": 1.0, "rewards": "unit", "epsilon": 0.5, "epsilon_step": 0.0,
-    "replay_size": 50_000, "replay_batch": 128, "updates": 4, "target_every": 0,
+    "learning_rate_decay": 0.001, "gamma": 1.0, "rewards": "unit", "epsilon": 0.5, "epsilon_decay": 0.0,
+    "buffer_size": 50_000, "batch_size": 128, "updates": 4, "target_update_interval": 0,
 }  # fmt: skip
 MANY = 1_000_000
 CURVES: dict[str, tuple[tuple[str, dict[str, Any], int, int, float, str], ...]] = {
     "naive-mc": (
-        ("epsilon-step 1e-6", _SLOW, MANY, 256, 0.0, SELF),
-        ("epsilon-step 1e-4, as the program has it", _PROGRAM, MANY, 256, 0.0, SELF),
-        ("epsilon-step 1e-6, skip 0.25", _SLOW, MANY, 256, 0.25, SELF),
+        ("epsilon-decay 1e-6", _SLOW, MANY, 256, 0.0, SELF),
+        ("epsilon-decay 1e-4, as the program has it", _PROGRAM, MANY, 256, 0.0, SELF),
+        ("epsilon-decay 1e-6, skip 0.25", _SLOW, MANY, 256, 0.25, SELF),
     ),
     "q-learning": (
         ("bootstrap ply", _TABLE, MANY, 256, 0.0, SELF),
@@ -86,7 +86,7 @@ def measure(unit: Unit) -> dict[str, Any]:
     )
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder, "run")
-        run_apart(config, run)
+        train_in_subprocess(config, run)
         rows = [json.loads(line) for line in (run / METRICS).read_text("utf-8").splitlines()]
         phases = json.loads((run / COST).read_text("utf-8"))["phases"]
     spent = [phases[phase] for phase in ("training", "evaluation") if phase in phases]
@@ -100,7 +100,7 @@ def measure(unit: Unit) -> dict[str, Any]:
     }
 
 
-def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
+def conclude(results: Sequence[tuple[Unit, Any]]) -> Report:
     """Report the ends of all curves, with a figure for each learner."""
     runs: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for unit, result in results:
@@ -123,7 +123,7 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
         learner: _picture({label: mine for (other, label), mine in runs.items() if other == learner})
         for learner in dict.fromkeys(learner for learner, _ in runs)
     }
-    return Findings(rows, [], pictures, ours="cost", data=[{**unit, **result} for unit, result in results])
+    return Report(rows, [], pictures, ours="cost", data=[{**unit, **result} for unit, result in results])
 
 
 def _picture(curves: dict[str, list[dict[str, Any]]]) -> Any:

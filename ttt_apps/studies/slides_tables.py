@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.elo import chance_within, pair_chances, significant_score
+from evaluation.elo import pair_probabilities, probability_within, significant_score
 from evaluation.result_store import Unit
-from evaluation.statistics import Interval, wilson, within
-from evaluation.study import Claim, Findings, Row, Study
+from evaluation.statistics import Interval, is_within, wilson
+from evaluation.study import Claim, Report, Row, Study
 
 SOURCE = "Hsu (2020), Theory of Computer Games, concluding remarks, slides 50 to 58"
 MASTERS = (0.3918, 0.3161)
@@ -49,14 +49,14 @@ def units(quick: bool) -> list[Unit]:
 
 def measure(unit: Unit) -> dict[str, Any]:
     """Compute the distribution of equal players' absolute net score at 0, 1, ... 20, and its standard deviation."""
-    pairs, chances = unit["pairs"], pair_chances(*MASTERS)
+    pairs, chances = unit["pairs"], pair_probabilities(*MASTERS)
     if unit["what"] == "exact":
         deviation = math.sqrt(pairs * float(chances @ np.arange(-2, 3) ** 2))
         return {
-            "within": [chance_within(chances, pairs, score) for score in range(SCORES)],
+            "within": [probability_within(chances, pairs, score) for score in range(SCORES)],
             "deviation": deviation,
-            "beyond_slides": 1 - chance_within(chances, pairs, math.floor(2 * math.sqrt(1.16 * pairs))),
-            "beyond_two": 1 - chance_within(chances, pairs, math.floor(2 * deviation)),
+            "beyond_slides": 1 - probability_within(chances, pairs, math.floor(2 * math.sqrt(1.16 * pairs))),
+            "beyond_two": 1 - probability_within(chances, pairs, math.floor(2 * deviation)),
             "significant": significant_score(chances, pairs),
         }
     rng = np.random.default_rng(np.random.SeedSequence(0, spawn_key=(pairs,)))
@@ -69,7 +69,7 @@ def measure(unit: Unit) -> dict[str, Any]:
     return {"within": within_, "deviation": float(scores.std())}
 
 
-def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
+def conclude(results: Sequence[tuple[Unit, Any]]) -> Report:
     """Report the tables beside ours, number by number."""
     exact = {unit["pairs"]: result for unit, result in results if unit["what"] == "exact"}
     sampled = {
@@ -117,7 +117,7 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
                 math.floor(2 * math.sqrt(1.16 * pairs)) >= one["significant"],
             )
         )
-    return Findings(
+    return Report(
         rows, _claims(exact, sampled, off), {"slides-tables": _draw(exact)}, ours="simulated", data=_data(results)
     )
 
@@ -135,7 +135,7 @@ def _claims(exact: Mapping[int, Any], sampled: Mapping[int, Sequence[Interval]],
     beyond = [result["beyond_slides"] for result in exact.values()]
     rare = [result["beyond_two"] for result in exact.values()]
     simulated = [
-        within(seen, found - 1e-12, found + 1e-12) is not False
+        is_within(seen, found - 1e-12, found + 1e-12) is not False
         for pairs, result in exact.items()
         for seen, found in zip(sampled[pairs], result["within"], strict=True)
     ]

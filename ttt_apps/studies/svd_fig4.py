@@ -9,19 +9,19 @@ import numpy as np
 
 from evaluation.drawing import DRAW, LOSS, WIN, legend
 from evaluation.result_store import Unit
-from evaluation.study import Claim, Findings, Row, Study, rates
+from evaluation.study import Claim, Report, Row, Study, rates
 from ttt_apps.studies.compressed import (
     BATCHES,
     GAMES,
     SOURCE,
     TERMINALS,
     TOLD,
-    agree,
     at_ranks,
+    full_table,
     match,
     mean,
     published_rates,
-    whole,
+    rates_agree,
 )
 from ttt_envs.rules import Game
 
@@ -46,7 +46,7 @@ def units(quick: bool) -> list[Unit]:
 def measure(unit: Unit) -> list[dict[str, Any]]:
     """Play the whole table against every rank."""
     game = Game()
-    full = whole(game, unit["terminal"])
+    full = full_table(game, unit["terminal"])
     return [
         {
             "rank": one.rank,
@@ -59,7 +59,7 @@ def measure(unit: Unit) -> list[dict[str, Any]]:
     ]
 
 
-def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
+def conclude(results: Sequence[tuple[Unit, Any]]) -> Report:
     """Report the curves of both conventions, and the paper's claims about them."""
     curves = {
         terminal: {
@@ -77,7 +77,7 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
             "",
             rates(published_rates(point)),
             f"{rates(mean(point))}, error {point['error']:.4f}",
-            agree([point]),
+            rates_agree([point]),
         )
         for terminal, curve in curves.items()
         for rank, point in curve.items()
@@ -85,7 +85,7 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
     ]
     claims = [claim for terminal, curve in curves.items() for claim in _claims(terminal, curve)]
     numbers = curves["equation"][KNEE]["numbers"]
-    entries = whole(Game(), "equation").entries
+    entries = full_table(Game(), "equation").entries
     filled = int((np.abs(entries) > ZERO).sum())
     claims.append(
         Claim(
@@ -121,7 +121,7 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
         panels[0].set_ylabel("rate; relative error")
         legend(figure, panels[0], 4)
 
-    return Findings(
+    return Report(
         rows,
         claims,
         {"svd-fig4": draw},

@@ -10,7 +10,7 @@ import numpy as np
 from baselines.compression import Method
 from evaluation.drawing import DRAW, LOSS, WIN, legend
 from evaluation.result_store import Unit
-from evaluation.study import Claim, Findings, Row, Study, rates
+from evaluation.study import Claim, Report, Row, Study, rates
 from ttt_apps.studies.compressed import (
     BATCHES,
     GAMES,
@@ -19,11 +19,11 @@ from ttt_apps.studies.compressed import (
     SOURCE,
     TERMINALS,
     TOLD,
-    agree,
     at_ranks,
     match,
     mean,
     published_rates,
+    rates_agree,
 )
 from ttt_envs.rules import Game
 
@@ -54,7 +54,7 @@ def measure(unit: Unit) -> dict[str, Any]:
     }
 
 
-def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
+def conclude(results: Sequence[tuple[Unit, Any]]) -> Report:
     """Report all columns, and the paper's claims."""
     curves: dict[tuple[str, str], list[dict[str, Any]]] = {}
     rows = []
@@ -68,7 +68,7 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
                 "",
                 rates(published_rates(result)),
                 rates(mean(result)),
-                agree([result]),
+                rates_agree([result]),
             )
         )
     claims = [claim for terminal in TERMINALS for claim in _claims(terminal, curves[terminal, "hosvd"])]
@@ -106,7 +106,7 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
             axes.set_ylabel(f"rate; dots {GAMES} games a seat")
         legend(figure, panels[0, 0], 3)
 
-    return Findings(
+    return Report(
         rows,
         claims,
         {"svd-fig5": draw},

@@ -7,7 +7,7 @@ from typing import Any
 
 from baselines.compression import Method
 from evaluation.result_store import Unit
-from evaluation.study import Claim, Findings, Row, Study, rates
+from evaluation.study import Claim, Report, Row, Study, rates
 from ttt_apps.studies.compressed import PAIRS, RATIOS, SOURCE, TERMINALS, TOLD, at_ranks, match, mean
 from ttt_envs.rules import Game
 
@@ -33,7 +33,7 @@ def measure(unit: Unit) -> dict[str, Any]:
     return {"ratios": ratios, "exact": exact}
 
 
-def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
+def conclude(results: Sequence[tuple[Unit, Any]]) -> Report:
     """Report the table with recomputed ratios."""
     rows = []
     for unit, result in results:
@@ -71,7 +71,7 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
             f"{max(abs(r['hosvd2'][1] - r['svd'][1]) for r in by_rank.values()):.2f} apart",
         ),
     ]
-    return Findings(rows, claims, {}, ours="ratios", data=[{**unit, **result} for unit, result in results])
+    return Report(rows, claims, {}, ours="ratios", data=[{**unit, **result} for unit, result in results])
 
 
 STUDY = Study(

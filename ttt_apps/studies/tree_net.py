@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from evaluation.drawing import SERIES, arms, means
+from evaluation.drawing import SERIES, error_bars, interval_means
 from evaluation.exact import outcome
 from evaluation.match import Score
 from evaluation.result_store import Unit
-from evaluation.statistics import Interval, above, all_of, is_sample, of_seeds, within
-from evaluation.study import Claim, Findings, Row, Study, rates, signed
+from evaluation.statistics import Interval, holds_for_all, is_above, is_sample, is_within, of_seeds
+from evaluation.study import Claim, Report, Row, Study, rates, signed
 from learners.training import Task
 from learners.value_net import Preset, ValueNetConfig
 from ttt_apps.studies.trees import (
@@ -22,15 +22,15 @@ from ttt_apps.studies.trees import (
     GAMES,
     SOURCE,
     VALUE,
-    counted,
+    format_counts,
+    format_rates,
     match,
+    mean_result,
     name_of,
-    of_seat,
     one_by_one,
-    shown,
+    rates_of_seat,
     square,
     total,
-    worth,
 )
 from ttt_envs.rules import Game
 
@@ -188,8 +188,8 @@ class Nets:
         return [
             Row(
                 f"{self.entry.name} {'moves first' if seat == 0 else 'second'}",
-                counted(self.entry.published) if seat == 0 else "",
-                f"{rates([rate.mean for rate in of_seat(self.score, seat)])}; lead {signed(self.lead(seat))}",
+                format_counts(self.entry.published) if seat == 0 else "",
+                f"{rates([rate.mean for rate in rates_of_seat(self.score, seat)])}; lead {signed(self.lead(seat))}",
                 "" if self.runs[0]["exact"] is None else rates(self.rates[seat].mean(axis=0)),
                 agrees if seat == 0 else None,
             )
@@ -197,7 +197,7 @@ class Nets:
         ]
 
 
-def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
+def conclude(results: Sequence[tuple[Unit, Any]]) -> Report:
     """Report all rows, and verdicts on the report's statements."""
     optimal = {tuple(unit["optimal"]): result for unit, result in results if "optimal" in unit}
     of_entry: dict[int, list[Any]] = {}
@@ -211,16 +211,16 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
         for board, result in optimal.items()
     ]
 
-    return Findings(
+    return Report(
         rows,
         _claims(nets, optimal),
-        {"tree-net": lambda figure: _drawn(figure, sorted(nets.values(), key=lambda one: one.entry.size))},
+        {"tree-net": lambda figure: _draw_figure(figure, sorted(nets.values(), key=lambda one: one.entry.size))},
         ours=f"ours, {len(next(iter(of_entry.values())))} nets",
         data=[{**unit, "result": result} for unit, result in results],
     )
 
 
-def _drawn(figure: Any, nets: Sequence[Nets]) -> None:
+def _draw_figure(figure: Any, nets: Sequence[Nets]) -> None:
     """Draw the leads, published and ours, a row for each net; and the training and held-out errors."""
     figure.set_size_inches(8, 1.8 + 0.27 * len(nets))
     left, right = figure.subplots(1, 2, sharey=True, width_ratios=(3, 2))
@@ -229,16 +229,16 @@ def _drawn(figure: Any, nets: Sequence[Nets]) -> None:
         row += 1.0 if index and one.entry.size == nets[index - 1].entry.size else 1.7
         places.append(row)
     count = len(nets[0].runs)
-    published = [worth(one.entry.published, VALUE) for one in nets]
+    published = [mean_result(one.entry.published, VALUE) for one in nets]
     for shift, marker, colour, name, leads in (
         (-0.22, "D", "black", f"published, net first ({GAMES} games)", published),
         (0.0, "o", SERIES[0], f"ours, net first ({count} nets)", [one.lead(0) for one in nets]),
         (0.22, "s", SERIES[1], "ours, both seats", [one.lead(0, 1) for one in nets]),
     ):
         left.errorbar(
-            means(leads),
+            interval_means(leads),
             np.array(places) + shift,
-            xerr=arms(leads),
+            xerr=error_bars(leads),
             fmt=marker,
             ms=4,
             lw=1,
@@ -279,15 +279,15 @@ def _claims(nets: Mapping[Entry, Nets], optimal: Mapping[tuple[int, ...], Sequen
                 f"{name_of(one.entry.game)}, {one.entry.iterations:,}: {signed(lead)}"
                 for one, lead in zip(mine, leads, strict=True)
             )
-            claims.append(Claim(words, above(leads) if full else None, f"wins less losses {told}"))
+            claims.append(Claim(words, is_above(leads) if full else None, f"wins less losses {told}"))
     small = [one for entry, one in nets.items() if entry.size == 3]
     if small and (3, 3) in optimal:
         drawn = [one.drawn for one in small]
         claims.append(
             Claim(
                 "3 x 3: about a fifth of the games is drawn",
-                all_of(within(share, *FIFTH) for share in drawn),
-                f"exactly {shown(drawn)} by net; with optimal play of both {optimal[3, 3][1]:.3f}. Taken as "
+                holds_for_all(is_within(share, *FIFTH) for share in drawn),
+                f"exactly {format_rates(drawn)} by net; with optimal play of both {optimal[3, 3][1]:.3f}. Taken as "
                 f"{FIFTH[0]} to {FIFTH[1]}",
             )
         )
@@ -306,7 +306,7 @@ def _claims(nets: Mapping[Entry, Nets], optimal: Mapping[tuple[int, ...], Sequen
             for net in (one, other)
         )
         claims.append(
-            Claim(words, above([gain]), f"wins of the better less the other's {signed(gain)}; mean errors {losses}")
+            Claim(words, is_above([gain]), f"wins of the better less the other's {signed(gain)}; mean errors {losses}")
         )
     return claims
 

@@ -8,26 +8,26 @@ from typing import Any
 import numpy as np
 from scipy.stats import binomtest
 
-from evaluation.drawing import RESULTS, arms, legend, means
+from evaluation.drawing import RESULTS, error_bars, interval_means, legend
 from evaluation.exact import outcome
 from evaluation.match import Score
 from evaluation.result_store import Unit
-from evaluation.statistics import above, wilson
-from evaluation.study import Claim, Findings, Row, Study, rates, signed
+from evaluation.statistics import is_above, wilson
+from evaluation.study import Claim, Report, Row, Study, rates, signed
 from ttt_apps.studies.trees import (
     BOARDS,
     GAMES,
     SKIP,
     SOURCE,
-    agree,
-    apart,
-    counted,
+    counts_agree,
     edge,
     first_results,
+    format_counts,
+    format_rates,
+    is_gap,
     match,
     name_of,
-    of_first,
-    shown,
+    rates_of_first_mover,
     square,
     total,
 )
@@ -61,7 +61,7 @@ def measure(unit: Unit) -> Any:
     return match(game, "random", "random", unit["games"] // 2, unit["seed"])  # both players move first
 
 
-def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
+def conclude(results: Sequence[tuple[Unit, Any]]) -> Report:
     """Report all boards, and whether equal players have a first-move advantage."""
     of = {(unit["what"], *unit["board"]): result for unit, result in results}
     scores = {key: total([result]) for key, result in of.items() if key[0] != "exact"}
@@ -69,31 +69,39 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
     for size, known in exact.items():
         score = scores["match", *size]
         sure = known and all(
-            rate.low <= share <= rate.high for share, rate in zip(known, of_first(score, SURE), strict=True)
+            rate.low <= share <= rate.high for share, rate in zip(known, rates_of_first_mover(score, SURE), strict=True)
         )
         told = rates(known or (), 4)
-        rows.append(Row(f"{name_of(square(*size))}, {score.games:,} games", "", shown(of_first(score)), told, sure))
+        rows.append(
+            Row(
+                f"{name_of(square(*size))}, {score.games:,} games",
+                "",
+                format_rates(rates_of_first_mover(score)),
+                told,
+                sure,
+            )
+        )
     for board in BOARDS:
         few, many = (scores[what, board.size, board.win_length] for what in ("published", "match"))
         rows += [
             Row(
                 f"{board.name}, {GAMES} games",
-                counted(board.random),
-                counted(few.table[0]),
+                format_counts(board.random),
+                format_counts(few.table[0]),
                 "",
-                agree(board.random, first_results(many)),
+                counts_agree(board.random, first_results(many)),
             ),
-            Row(f"{board.name}, {many.games:,} games", "", shown(of_first(many)), ""),
+            Row(f"{board.name}, {many.games:,} games", "", format_rates(rates_of_first_mover(many)), ""),
         ]
     ours = {board: scores["match", board.size, board.win_length] for board in BOARDS}
     full = all(score.games >= MANY for score in ours.values())
     edges = [edge(score) for score in ours.values()]
     wins, losses = (sum(board.random[result] for board in BOARDS) for result in (0, 2))
-    draws = {board: of_first(score)[1] for board, score in ours.items()}
+    draws = {board: rates_of_first_mover(score)[1] for board, score in ours.items()}
     claims = [
         Claim(
             "To show the performance better, we let random AI play first",
-            above(edges) if full else None,
+            is_above(edges) if full else None,
             "taken as: who moves first wins more than it loses, between equals, on every board; wins less losses "
             + "; ".join(f"{board.name} {signed(value)}" for board, value in zip(BOARDS, edges, strict=True))
             + f". The published games alone, {wins} against {losses} of {GAMES * len(BOARDS)}, do not tell: equals are "
@@ -101,16 +109,16 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
         ),
         Claim(
             "where the board sizes and the winning goals are relatively close many draw games come out",
-            apart(draws) if full else None,
+            is_gap(draws) if full else None,
             "said of the tree's games, and of random's: draws "
             + "; ".join(f"{board.name} {rate.mean:.4f}" for board, rate in draws.items()),
         ),
     ]
 
     def draw(figure: Any) -> None:
-        _drawn(figure, scores, exact)
+        _draw_figure(figure, scores, exact)
 
-    return Findings(
+    return Report(
         rows,
         claims,
         {"tree-random": draw},
@@ -119,7 +127,7 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
     )
 
 
-def _drawn(figure: Any, scores: dict[Any, Score], exact: dict[Any, Any]) -> None:
+def _draw_figure(figure: Any, scores: dict[Any, Score], exact: dict[Any, Any]) -> None:
     """Draw our rates as bars, the published ones and the exact ones as points."""
     axes = figure.subplots()
     published = {(board.size, board.win_length): board.random for board in BOARDS}
@@ -127,10 +135,25 @@ def _drawn(figure: Any, scores: dict[Any, Score], exact: dict[Any, Any]) -> None
     places = np.arange(len(boards))
     for result, (name, colour) in enumerate(zip(("first wins", "draw", "second wins"), RESULTS, strict=True)):
         x = places + (result - 1) * 0.27
-        axes.bar(x, [of_first(scores["match", *size])[result].mean for size in boards], 0.25, color=colour, label=name)
+        axes.bar(
+            x,
+            [rates_of_first_mover(scores["match", *size])[result].mean for size in boards],
+            0.25,
+            color=colour,
+            label=name,
+        )
         rates = [wilson(published[size][result] / GAMES, GAMES) for size in boards[len(SMALL) :]]
         label = f"published, 95% of {GAMES} games" if result == 2 else None
-        axes.errorbar(x[len(SMALL) :], means(rates), arms(rates), fmt="o", ms=4, capsize=3, color="black", label=label)
+        axes.errorbar(
+            x[len(SMALL) :],
+            interval_means(rates),
+            error_bars(rates),
+            fmt="o",
+            ms=4,
+            capsize=3,
+            color="black",
+            label=label,
+        )
         known = [(place, exact[size][result]) for place, size in zip(x, boards, strict=False) if exact.get(size)]
         label = "exact" if result == 2 else None
         axes.plot(*zip(*known, strict=True), "x", ms=8, mew=2, color="black", label=label)

@@ -11,12 +11,21 @@ import numpy as np
 from scipy.stats import binom
 
 from baselines.expectiminimax import Expectiminimax, Pruning, Search
-from evaluation.drawing import SERIES, arms, legend, means
+from evaluation.drawing import SERIES, error_bars, interval_means, legend
 from evaluation.exact import outcome
 from evaluation.match import Score
 from evaluation.result_store import Unit
-from evaluation.statistics import Interval, above, all_of, any_of, difference, median, wilson, within
-from evaluation.study import Claim, Findings, Row, Study, signed
+from evaluation.statistics import (
+    Interval,
+    difference,
+    holds_for_all,
+    holds_for_any,
+    is_above,
+    is_within,
+    median,
+    wilson,
+)
+from evaluation.study import Claim, Report, Row, Study, signed
 from ttt_apps.studies.trees import (
     BOARDS,
     DEPTH,
@@ -26,23 +35,23 @@ from ttt_apps.studies.trees import (
     SOURCE,
     VALUE,
     ReportBoard,
-    agree,
-    apart,
-    counted,
+    counts_agree,
     edge,
+    format_counts,
+    format_rates,
+    is_gap,
     match,
+    mean_result,
     name_of,
-    of_seat,
     one_by_one,
     parts,
-    shown,
+    rates_of_seat,
     square,
     total,
-    worth,
 )
 from ttt_envs.boards import Boards
-from ttt_envs.jit import Integers, Reals
-from ttt_envs.policy import TIE, best_shares, sample
+from ttt_envs.jit import Float64Array, Int64Array
+from ttt_envs.policy import VALUE_TOLERANCE, best_shares, sample
 from ttt_envs.specs import make_policy
 
 SMALL = (3, 3)
@@ -86,7 +95,7 @@ class CountingTree:
     seconds: dict[tuple[int, str], float] = field(default_factory=dict)
     pure = False
 
-    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Reals:
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return the policy's probabilities."""
         return self.policy.probabilities(boards, rng)
 
@@ -94,15 +103,15 @@ class CountingTree:
         """Return itself, so that the counts can be read after a match."""
         return self
 
-    def begin(self, slots: Integers) -> None:
+    def begin(self, slots: Int64Array) -> None:
         """Reset the counts of new games in ``slots``."""
         for slot in slots.tolist():
             for pruning in SEARCHES:
                 self.nodes[slot, pruning], self.seconds[slot, pruning] = 0, 0.0
 
     def act(
-        self, boards: Boards, slots: Integers, rng: np.random.Generator, time_left: Reals | None = None
-    ) -> Integers:
+        self, boards: Boards, slots: Int64Array, rng: np.random.Generator, time_left: Float64Array | None = None
+    ) -> Int64Array:
         """Return moves int64[B], one position after another, each with the random draws of the policy."""
         policy, out = self.policy, np.empty(len(slots), np.int64)
         for row, slot in enumerate(slots.tolist()):
@@ -123,7 +132,7 @@ class CountingTree:
                 self.seconds[slot, pruning] += time.process_time() - begun
                 self.nodes[slot, pruning] += int(search.nodes[0])
             # both searches find the same
-            out[row] = sample(best_shares(search.move_values, TIE), rng.random(1))[0]
+            out[row] = sample(best_shares(search.move_values, VALUE_TOLERANCE), rng.random(1))[0]
         return out
 
 
@@ -205,7 +214,7 @@ class Found(NamedTuple):
     """of a tree that tries every move; None if not measured"""
 
     @property
-    def won(self) -> Integers:
+    def won(self) -> Int64Array:
         """int64[cells + 1]: games that the tree won, moving second, by the stones on the board at the end."""
         assert self.tree.lengths is not None
         return np.asarray(self.tree.lengths[SECOND, 0])
@@ -216,7 +225,7 @@ class Found(NamedTuple):
         return [self.published["results"].count(result) for result in range(3)]
 
 
-def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
+def conclude(results: Sequence[tuple[Unit, Any]]) -> Report:
     """Report all boards, and verdicts on the report's sentences."""
     found = {}
     for board in BOARDS:
@@ -239,10 +248,10 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
             rows.append(Row(what, "", "", told))
     full = all(one.tree.games >= 2 * SAMPLED for one in found.values())
     claims = [claim if full else claim._replace(holds=None) for claim in _claims(found)]
-    return Findings(
+    return Report(
         rows,
         claims,
-        {"tree-search": lambda figure: _drawn(figure, found)},
+        {"tree-search": lambda figure: _draw_figure(figure, found)},
         data=[{**unit, "result": result} for unit, result in results],
     )
 
@@ -255,41 +264,41 @@ def _rows(board: ReportBoard, one: Found) -> list[Row]:
         f"{pruned}{seconds[pruning]:.1f} s CPU, {np.mean(nodes[pruning]):,.0f} nodes a game"
         for pruned, pruning in zip(("", "without pruning "), SEARCHES, strict=True)
     )
-    published = counted(board.tree)
+    published = format_counts(board.tree)
     rows = [
         Row(
             f"{board.name}, tree second, {few:,} games",
             published,
-            counted(one.counts),
+            format_counts(one.counts),
             "",
-            agree(board.tree, one.tree.table[SECOND]),
+            counts_agree(board.tree, one.tree.table[SECOND]),
         ),
-        Row(f"{board.name}, tree second, {games:,} games", "", shown(of_seat(one.tree, SECOND)), ""),
-        Row(f"{board.name}, tree first, {games:,} games", "", shown(of_seat(one.tree, FIRST)), ""),
+        Row(f"{board.name}, tree second, {games:,} games", "", format_rates(rates_of_seat(one.tree, SECOND)), ""),
+        Row(f"{board.name}, tree first, {games:,} games", "", format_rates(rates_of_seat(one.tree, FIRST)), ""),
         Row(
             f"{board.name}, tree second, comparing runs, {one.consecutive.games // 2:,} games",
             published,
-            shown(of_seat(one.consecutive, SECOND)),
+            format_rates(rates_of_seat(one.consecutive, SECOND)),
             "",
-            agree(board.tree, one.consecutive.table[SECOND]),
+            counts_agree(board.tree, one.consecutive.table[SECOND]),
         ),
     ]
     if one.wide is not None:
         what = f"{board.name}, tree second, trying every move, {one.wide.games // 2:,} games"
-        rows.append(Row(what, "", shown(of_seat(one.wide, SECOND)), ""))
+        rows.append(Row(what, "", format_rates(rates_of_seat(one.wide, SECOND)), ""))
     return [*rows, Row(f"{board.name}, the tree's moves in {few:,} games", TIMES.get(board.size, ""), spent, "")]
 
 
 def _claims(found: Mapping[ReportBoard, Found]) -> list[Claim]:
     """Return verdicts on the report's sentences."""
-    second = {board: of_seat(one.tree, SECOND) for board, one in found.items()}
+    second = {board: rates_of_seat(one.tree, SECOND) for board, one in found.items()}
     lengths = {board: median(one.won) for board, one in found.items()}
     seven, eight, nine, ten, thirteen = found  # in the report's order, by size
     edges = [edge(one.tree) for one in found.values()]
     claims = [
         Claim(
             "To show the performance better, we let random AI play first and tree-based AI go second",
-            above(edges),
+            is_above(edges),
             "taken as: the tree does worse second, on every board; wins less losses of who moves first, the mean of "
             "both seats: "
             + "; ".join(f"{board.name} {signed(value)}" for board, value in zip(found, edges, strict=True)),
@@ -310,9 +319,13 @@ def _claims(found: Mapping[ReportBoard, Found]) -> list[Claim]:
         claims.append(
             Claim(
                 f"{board.name}: the result is very close to the previous one",
-                all_of([within(rates, -CLOSE_RATES, CLOSE_RATES), within(stones, -CLOSE_LENGTHS, CLOSE_LENGTHS)]),
-                f"the tree wins {shown(second[board][:1])}, half of its wins by {_stones(lengths[board])} stones; "
-                f"{seven.name}: {shown(second[seven][:1])}, {_stones(lengths[seven])} stones; taken as: rates within "
+                holds_for_all(
+                    [is_within(rates, -CLOSE_RATES, CLOSE_RATES), is_within(stones, -CLOSE_LENGTHS, CLOSE_LENGTHS)]
+                ),
+                f"the tree wins {format_rates(second[board][:1])}, half of its wins by {_stones(lengths[board])} "
+                f"stones; "
+                f"{seven.name}: {format_rates(second[seven][:1])}, {_stones(lengths[seven])} stones; taken as: rates "
+                f"within "
                 f"{CLOSE_RATES}, stones within {CLOSE_LENGTHS}",
             )
         )
@@ -321,17 +334,17 @@ def _claims(found: Mapping[ReportBoard, Found]) -> list[Claim]:
         Claim(
             "Our tree-based AI has a very good performance on games that the board sizes are larger enough than the "
             "winning goals",
-            above(far, GOOD),
+            is_above(far, GOOD),
             f"taken as: it wins more than {GOOD} there; " + _wins(second, [seven, nine, thirteen]),
         ),
         Claim(
             "Board sizes and winning goals that are relatively close: many draw games came out",
-            apart({board: rates[1] for board, rates in second.items()}),
+            is_gap({board: rates[1] for board, rates in second.items()}),
             "draws " + "; ".join(f"{board.name} {rates[1].mean:.4f}" for board, rates in second.items()),
         ),
         Claim(
             f"{eight.name}: AI needs more turns to win the game",
-            above(_longer(lengths[eight], lengths[board]) for board in found if not board.close),
+            is_above(_longer(lengths[eight], lengths[board]) for board in found if not board.close),
             "half of its wins by so many stones: "
             + "; ".join(f"{board.name} {_stones(middle)}" for board, middle in lengths.items()),
         ),
@@ -340,7 +353,7 @@ def _claims(found: Mapping[ReportBoard, Found]) -> list[Claim]:
         _few_nodes(ten, found[ten], eight, found[eight]),
         Claim(
             "Our tree-based AI has a wonderful winning rate for most cases",
-            _mostly([above(rates[:1], WONDERFUL) for rates in second.values()]),
+            _mostly([is_above(rates[:1], WONDERFUL) for rates in second.values()]),
             f"taken as: it wins more than {WONDERFUL} on most of the boards; " + _wins(second, found),
         ),
     ]
@@ -371,20 +384,20 @@ def tree_size(board: ReportBoard) -> int:
 
 
 def _wins(second: Mapping[ReportBoard, Sequence[Interval]], boards: Iterable[ReportBoard]) -> str:
-    return "; ".join(f"{board.name} {shown(second[board][:1])}" for board in boards)
+    return "; ".join(f"{board.name} {format_rates(second[board][:1])}" for board in boards)
 
 
 def _won_all(board: ReportBoard, rate: Interval) -> Claim:
     matches = Interval(*(share**GAMES for share in rate))
     return Claim(
         f"{board.name}: the tree-based AI won all the games",
-        above([matches], MOST),
-        f"it wins {shown([rate])}; taken as: it wins most matches of {GAMES} games so, here a share of "
-        f"{shown([matches])}",
+        is_above([matches], MOST),
+        f"it wins {format_rates([rate])}; taken as: it wins most matches of {GAMES} games so, here a share of "
+        f"{format_rates([matches])}",
     )
 
 
-def _turns(board: ReportBoard, won: Integers) -> list[Claim]:
+def _turns(board: ReportBoard, won: Int64Array) -> list[Claim]:
     """Return claims for two readings of one sentence."""
     found = f"stones on the board at the end of the games that the tree won: most often {won.argmax()}, median "
     total = max(1, int(won.sum()))
@@ -394,8 +407,9 @@ def _turns(board: ReportBoard, won: Integers) -> list[Claim]:
         claims.append(
             Claim(
                 f"{board.name}: most of the games were ended in {TURNS} turns (in {reading} so many)",
-                above([share], MOST),
-                f"{found}{_stones(median(won))}; {shown([share])} of them end with {reading} {TURNS}; taken as: more "
+                is_above([share], MOST),
+                f"{found}{_stones(median(won))}; {format_rates([share])} of them end with {reading} {TURNS}; taken "
+                f"as: more "
                 f"than {MOST}",
             )
         )
@@ -405,10 +419,10 @@ def _turns(board: ReportBoard, won: Integers) -> list[Claim]:
 def _as_many_draws(board: ReportBoard, one: Found) -> Claim:
     won, drawn, _ = board.tree
     told = (won - drawn) / GAMES
-    more = worth(one.tree.table[SECOND], (1, -1, 0))
+    more = mean_result(one.tree.table[SECOND], (1, -1, 0))
     return Claim(
         f"{board.name}: the number of draw games is very close to AI winning games",
-        within(more, -told, told),
+        is_within(more, -told, told),
         f"wins less draws {signed(more)}; taken as: no further apart than the {won - drawn} of {GAMES} of which the "
         f"report says so",
     )
@@ -419,13 +433,14 @@ def _lost(board: ReportBoard, one: Found) -> Claim:
     for reading, score in (("", one.tree), ("comparing runs ", one.consecutive)):
         losses, games = int(score.table[SECOND, 2]), int(score.table[SECOND].sum())
         chance = Interval(*(float(binom.sf(lost - 1, GAMES, rate)) for rate in wilson(losses / games, games)))
-        holds.append(above([chance], RARE))
+        holds.append(is_above([chance], RARE))
         said.append(
-            f"{reading}it loses {losses:,} of {games:,}, and {lost} or more of {GAMES} with chance {shown([chance])}"
+            f"{reading}it loses {losses:,} of {games:,}, and {lost} or more of {GAMES} with chance "
+            f"{format_rates([chance])}"
         )
     return Claim(
         f"{board.name}: tree-based AI lost {lost} games this time",
-        any_of(holds),
+        holds_for_any(holds),
         f"{'; '.join(said)}; taken as: with a chance above {RARE}, by either reading",
     )
 
@@ -436,20 +451,20 @@ def _few_nodes(board: ReportBoard, one: Found, other: ReportBoard, other_one: Fo
     for name, measured in ((board.name, one), (other.name, other_one)):
         assert measured.wide is not None
         narrow, wide = (score.table[SECOND] for score in (measured.tree, measured.wide))
-        told.append((name, difference(worth(wide, VALUE), worth(narrow, VALUE)), narrow, wide))
+        told.append((name, difference(mean_result(wide, VALUE), mean_result(narrow, VALUE)), narrow, wide))
     more = told[0][1]
     return Claim(
         f"{board.name}: the reason is probably that we searched a relatively small number of nodes each layer",
-        above([more]),
+        is_above([more]),
         "taken as: a tree that tries every move does better; its wins less losses are higher by "
         + "; ".join(
-            f"{signed(value)} on {name}, {counted(wide)} against {counted(narrow)}"
+            f"{signed(value)} on {name}, {format_counts(wide)} against {format_counts(narrow)}"
             for name, value, narrow, wide in told
         ),
     )
 
 
-def _drawn(figure: Any, found: Mapping[ReportBoard, Found]) -> None:
+def _draw_figure(figure: Any, found: Mapping[ReportBoard, Found]) -> None:
     """Draw the tree's win rate on each board, published and ours, and the length of these games."""
     figure.set_size_inches(8, 6)
     left, right = figure.subplots(1, 2, sharey=True, width_ratios=(3, 2))
@@ -457,20 +472,23 @@ def _drawn(figure: Any, found: Mapping[ReportBoard, Found]) -> None:
     few, many = GAMES, found[boards[0]].tree.games // 2
     kinds: list[tuple[str, list[Interval | None]]] = [
         (f"published, second ({few} games)", [wilson(board.tree[0] / few, few) for board in boards]),
-        (f"ours, second ({many:,})", [of_seat(found[board].tree, SECOND)[0] for board in boards]),
-        ("ours, first", [of_seat(found[board].tree, FIRST)[0] for board in boards]),
-        ("comparing runs, second", [of_seat(found[board].consecutive, SECOND)[0] for board in boards]),
+        (f"ours, second ({many:,})", [rates_of_seat(found[board].tree, SECOND)[0] for board in boards]),
+        ("ours, first", [rates_of_seat(found[board].tree, FIRST)[0] for board in boards]),
+        ("comparing runs, second", [rates_of_seat(found[board].consecutive, SECOND)[0] for board in boards]),
         (
             "trying every move, second",
-            [None if wide is None else of_seat(wide, SECOND)[0] for wide in (found[board].wide for board in boards)],
+            [
+                None if wide is None else rates_of_seat(wide, SECOND)[0]
+                for wide in (found[board].wide for board in boards)
+            ],
         ),
     ]
     for index, ((name, rates), marker) in enumerate(zip(kinds, "Do^sv", strict=True)):
         known = [(place, rate) for place, rate in enumerate(rates) if rate is not None]
         left.errorbar(
-            means([rate for _, rate in known]),
+            interval_means([rate for _, rate in known]),
             [place + 0.15 * (index - 2) for place, _ in known],
-            xerr=arms([rate for _, rate in known]),
+            xerr=error_bars([rate for _, rate in known]),
             fmt=marker,
             ms=5,
             capsize=3,

@@ -11,7 +11,7 @@ from baselines.expectiminimax import Heuristic
 from evaluation.match import Score, play_pairs
 from evaluation.statistics import Interval, is_sample, of_pairs, wilson
 from evaluation.study import interval
-from ttt_envs.jit import Integers
+from ttt_envs.jit import Int64Array
 from ttt_envs.policy import Policy
 from ttt_envs.rules import Game
 
@@ -121,13 +121,13 @@ def parts(games: int, size: int) -> list[tuple[int, int]]:
 # Analysis
 
 
-def of_seat(score: Score, seat: int) -> list[Interval]:
+def rates_of_seat(score: Score, seat: int) -> list[Interval]:
     """Return rates of a's wins, draws and losses in one seat, whose games are independent."""
     counts = score.table[seat]
     return [wilson(float(count / counts.sum()), int(counts.sum())) for count in counts]
 
 
-def of_first(score: Score, confidence: float = 0.95) -> list[Interval]:
+def rates_of_first_mover(score: Score, confidence: float = 0.95) -> list[Interval]:
     """Return rates of wins, draws and losses of the first mover."""
     return [_first(score).rate(result, confidence) for result in RESULTS]
 
@@ -147,7 +147,7 @@ def _first(score: Score) -> Score:
     return Score(score.pairs[:, ::-1])
 
 
-def agree(published: Sequence[int], ours: Sequence[int] | Integers) -> bool | None:
+def counts_agree(published: Sequence[int], ours: Sequence[int] | Int64Array) -> bool | None:
     """Return whether published counts are plausible under our rates; None if our games are too few."""
     if np.sum(ours) < ENOUGH * sum(published):
         return None
@@ -156,7 +156,7 @@ def agree(published: Sequence[int], ours: Sequence[int] | Integers) -> bool | No
     return is_sample(published, (counts / counts.sum()).tolist())
 
 
-def worth(counts: Sequence[int] | Integers, weights: Sequence[float]) -> Interval:
+def mean_result(counts: Sequence[int] | Int64Array, weights: Sequence[float]) -> Interval:
     """Return the mean of result values, -1 to 1 each, over independent games."""
     games, weight = np.asarray(counts), np.asarray(weights)
     mean = float(games @ weight / games.sum())
@@ -165,7 +165,7 @@ def worth(counts: Sequence[int] | Integers, weights: Sequence[float]) -> Interva
     return Interval(*(2 * share - 1 for share in of_pairs((1 + mean) / 2, variance / 4, int(games.sum()))))
 
 
-def apart(draws: Mapping[ReportBoard, Interval]) -> bool | None:
+def is_gap(draws: Mapping[ReportBoard, Interval]) -> bool | None:
     """Return whether each board of close size and goal has more draws than any other.
 
     None if the intervals leave it open.
@@ -177,11 +177,11 @@ def apart(draws: Mapping[ReportBoard, Interval]) -> bool | None:
     return True if min(rate.low for rate in close) > max(rate.high for rate in other) else None
 
 
-def counted(counts: Sequence[int] | Integers) -> str:
+def format_counts(counts: Sequence[int] | Int64Array) -> str:
     """Format win / draw / loss in games."""
     return " / ".join(f"{count:,}" for count in counts)
 
 
-def shown(intervals: Sequence[Interval]) -> str:
+def format_rates(intervals: Sequence[Interval]) -> str:
     """Format win / draw / loss as rates with their intervals."""
     return " / ".join(interval(rate, 4) for rate in intervals)

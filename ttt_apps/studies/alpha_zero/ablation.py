@@ -9,20 +9,20 @@ import numpy as np
 
 from evaluation.drawing import DRAW, SERIES
 from evaluation.result_store import Unit
-from evaluation.statistics import all_of, smaller
-from evaluation.study import Claim, Findings, Row, verdict
+from evaluation.statistics import holds_for_all, is_smaller
+from evaluation.study import Claim, Report, Row, verdict
 from learners.alpha_zero import AlphaZeroConfig
 from ttt_apps.studies.alpha_zero.training_runs import (
     NAME,
     NEAR,
     ROUNDING,
     SEEDS,
-    Course,
-    after,
-    board,
-    measured,
-    spread,
-    taught,
+    TrainingCurve,
+    format_cpu_seconds,
+    game_name,
+    median_and_range,
+    train_and_measure,
+    training_unit,
 )
 from ttt_envs.rules import Game
 
@@ -35,7 +35,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "no symmetries": {"symmetries": "none"},
     "no random moves": {"opening": 0, "epsilon": 0.0},
     "no chance nodes": {"chance_nodes": False},
-    **{f"trace {trace:g}": {"trace": trace} for trace in (0.0, 0.5, 1.0)},
+    **{f"trace {td_lambda:g}": {"td_lambda": td_lambda} for td_lambda in (0.0, 0.5, 1.0)},
     **{f"{simulations} simulations": {"simulations": simulations} for simulations in (8, 16, 32, 64)},
 }
 """Changed settings of each variant."""
@@ -59,7 +59,7 @@ def units(quick: bool) -> list[Unit]:
         {
             "part": PART,
             "variant": variant,
-            **taught(NAME, game, 768 if quick else games, seed, **changed),
+            **training_unit(NAME, game, 768 if quick else games, seed, **changed),
             "marks": MARKS[7::8] if quick else MARKS if game.cells == 9 else MARKS[3::4],
             "searched": (),
         }
@@ -73,19 +73,23 @@ def units(quick: bool) -> list[Unit]:
     ]
 
 
-measure = measured
-Courses = Mapping[Game, Mapping[str, Sequence[Course]]]
+measure = train_and_measure
+Courses = Mapping[Game, Mapping[str, Sequence[TrainingCurve]]]
 
 
-def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
+def conclude(results: Sequence[tuple[Unit, Any]]) -> Report:
     """Report the final exploitability and time to near-perfect play of each variant, compared with the default's."""
-    courses: dict[Game, dict[str, list[Course]]] = {}
+    courses: dict[Game, dict[str, list[TrainingCurve]]] = {}
     for unit, result in results:
         of_game = courses.setdefault(Game.from_dict(unit["game"]), {})
-        of_game.setdefault(unit["variant"], []).append(Course.of(result))
+        of_game.setdefault(unit["variant"], []).append(TrainingCurve.of(result))
     decided = len(results) == len(units(False))
     rows = [
-        Row(f"{board(game)}: {variant}", "", *_told(mine, None if variant == DEFAULT else of_game[DEFAULT]))
+        Row(
+            f"{game_name(game)}: {variant}",
+            "",
+            *_describe_variant(mine, None if variant == DEFAULT else of_game[DEFAULT]),
+        )
         for game, of_game in courses.items()
         for variant, mine in of_game.items()
     ]
@@ -98,61 +102,70 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
         for part, without in PARTS.items()
     ]
     data = [{**unit, **result} for unit, result in results]
-    return Findings(rows, claims, {"alpha-zero-worth": lambda figure: _drawn(figure, courses)}, data=data)
+    return Report(rows, claims, {"alpha-zero-worth": lambda figure: _draw_figure(figure, courses)}, data=data)
 
 
-def ends(courses: Sequence[Course]) -> list[float]:
+def final_values(courses: Sequence[TrainingCurve]) -> list[float]:
     """Return the exploitabilities at the end."""
     return [course.end for course in courses]
 
 
-def soon(courses: Sequence[Course]) -> list[float]:
+def cpu_to_threshold(courses: Sequence[TrainingCurve]) -> list[float]:
     """Return the CPU seconds after which exploitability stays below ``NEAR``; inf for never."""
     return [course.to(NEAR)[1] for course in courses]
 
 
-def _told(mine: Sequence[Course], usual: Sequence[Course] | None) -> tuple[str, str]:
+def _describe_variant(mine: Sequence[TrainingCurve], usual: Sequence[TrainingCurve] | None) -> tuple[str, str]:
     """Describe cost and strength, each compared with the default."""
     perfect = sum(course.end <= ROUNDING for course in mine)
-    time = f"{spread([course.cpu_s[-1] for course in mine], 1)} CPU s; below {NEAR} for good {after(soon(mine))}"
-    end = f"exploitability {spread(ends(mine), 4)}; 0 in {perfect} of {len(mine)}"
+    time = (
+        f"{median_and_range([course.cpu_s[-1] for course in mine], 1)} CPU s; below {NEAR} for good "
+        f"{format_cpu_seconds(cpu_to_threshold(mine))}"
+    )
+    end = f"exploitability {median_and_range(final_values(mine), 4)}; 0 in {perfect} of {len(mine)}"
     if usual is None:
         return time, end
-    sooner = {True: "sooner", False: "later", None: "undecided"}[smaller(soon(mine), soon(usual))]
-    better = {True: "better", False: "worse", None: "undecided"}[smaller(ends(mine), ends(usual))]
+    sooner = {True: "sooner", False: "later", None: "undecided"}[
+        is_smaller(cpu_to_threshold(mine), cpu_to_threshold(usual))
+    ]
+    better = {True: "better", False: "worse", None: "undecided"}[is_smaller(final_values(mine), final_values(usual))]
     return f"{time}: {sooner}", f"{end}: {better}"
 
 
-def _claim(part: str, found: Mapping[Game, tuple[Sequence[Course], Sequence[Course]]], decided: bool) -> Claim:
+def _claim(
+    part: str, found: Mapping[Game, tuple[Sequence[TrainingCurve], Sequence[TrainingCurve]]], decided: bool
+) -> Claim:
     """Claim that a part is useful: with it play is near perfect sooner, on every board where both were tried."""
     told, sooner = [], []
     for game, (usual, without) in found.items():
-        sooner.append(smaller(soon(usual), soon(without)))
-        better = smaller(ends(usual), ends(without))
+        sooner.append(is_smaller(cpu_to_threshold(usual), cpu_to_threshold(without)))
+        better = is_smaller(final_values(usual), final_values(without))
         told.append(
-            f"{board(game)}: {after(soon(usual))}, without {after(soon(without))} "
-            f"({_word(sooner[-1])}); at the end {spread(ends(usual), 4)}, without {spread(ends(without), 4)} "
+            f"{game_name(game)}: {format_cpu_seconds(cpu_to_threshold(usual))}, without "
+            f"{format_cpu_seconds(cpu_to_threshold(without))} "
+            f"({_word(sooner[-1])}); at the end {median_and_range(final_values(usual), 4)}, without "
+            f"{median_and_range(final_values(without), 4)} "
             f"({_word(better)})"
         )
     words = f"with {part} play is below {NEAR} for good after less CPU"
-    return Claim(words, all_of(sooner) if decided and sooner else None, "; ".join(told) or "left out")
+    return Claim(words, holds_for_all(sooner) if decided and sooner else None, "; ".join(told) or "left out")
 
 
 def _word(holds: bool | None) -> str:
     return "undecided" if holds is None else verdict(holds)
 
 
-def _drawn(figure: Any, courses: Courses) -> None:
+def _draw_figure(figure: Any, courses: Courses) -> None:
     """Draw a panel for each game: final exploitability over CPU seconds to near-perfect play, by variant."""
     names = [name for name in VARIANTS if any(name in of_game for of_game in courses.values())]
     figure.set_size_inches(4 * max(2, len(courses)), 1.2 + 0.3 * len(names))
     panels = figure.subplots(1, len(courses), sharey=True, squeeze=False)[0]
     for axes, (game, of_game) in zip(panels, courses.items(), strict=True):
-        finite = [at for mine in of_game.values() for at in soon(mine) if np.isfinite(at)]
+        finite = [at for mine in of_game.values() for at in cpu_to_threshold(mine) if np.isfinite(at)]
         never = 2 * max(finite, default=1.0)
         axes.axvline(never, color=DRAW, lw=0.8, ls="--")
         for place, name in enumerate(names):
-            at = np.minimum(never, soon(of_game.get(name, ())))
+            at = np.minimum(never, cpu_to_threshold(of_game.get(name, ())))
             axes.plot(
                 at, [place] * len(at), "o" if name == DEFAULT else "s", ms=5, alpha=0.6, color=SERIES[name != DEFAULT]
             )
@@ -162,6 +175,6 @@ def _drawn(figure: Any, courses: Courses) -> None:
         axes.tick_params(axis="x", which="minor", labelbottom=False)
         axes.xaxis.set_major_formatter("{x:,g}")
         axes.set_xlabel(f"CPU s until below {NEAR} for good\n(dashed: never)")
-        axes.set_title(board(game), fontsize="medium")
+        axes.set_title(game_name(game), fontsize="medium")
     panels[0].set_yticks(range(len(names)), names)
     panels[0].invert_yaxis()

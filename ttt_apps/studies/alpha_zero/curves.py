@@ -9,19 +9,19 @@ import numpy as np
 
 from evaluation.drawing import NEAR_ZERO, SERIES, legend
 from evaluation.result_store import Unit
-from evaluation.statistics import above, of_seeds
-from evaluation.study import Claim, Findings, Row, signed
+from evaluation.statistics import is_above, of_seeds
+from evaluation.study import Claim, Report, Row, signed
 from ttt_apps.studies.alpha_zero.training_runs import (
     NAME,
     NEAR,
     ROUNDING,
     SEEDS,
-    Course,
-    after,
-    board,
-    measured,
-    spread,
-    taught,
+    TrainingCurve,
+    format_cpu_seconds,
+    game_name,
+    median_and_range,
+    train_and_measure,
+    training_unit,
 )
 from ttt_envs.rules import Game
 
@@ -42,7 +42,7 @@ MARKS: dict[Game, tuple[float, ...]] = {
     Game(4, 4, 4, 0.25): (1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4, 1.0),  # each takes ten seconds of CPU
 }
 """Shares of the games after which the learners are measured."""
-LARGE: dict[str, dict[str, Any]] = {"q-learning": {"memory": 8.0}, NAME: {"replay_size": 150_000}}
+LARGE: dict[str, dict[str, Any]] = {"q-learning": {"memory": 8.0}, NAME: {"buffer_size": 150_000}}
 """Changed settings on 4 x 4 with skips: room for ten million positions, and a replay buffer for longer trainings."""
 QUICK_GAMES = {NAME: 1_024, "q-learning": 20_000, "q-net": 1_024}
 
@@ -52,7 +52,7 @@ def units(quick: bool) -> list[Unit]:
     return [
         {
             "part": PART,
-            **taught(
+            **training_unit(
                 learner,
                 game,
                 QUICK_GAMES[learner] if quick else games,
@@ -61,7 +61,7 @@ def units(quick: bool) -> list[Unit]:
             ),
             "marks": MARKS[game][3::4] if quick else MARKS[game],
             "simulations": SIMULATIONS,
-            "searched": _searched(game) if learner == NAME else (),
+            "searched": _search_marks(game) if learner == NAME else (),
         }
         for seed in range(1 if quick else SEEDS)
         for game, of_learner in GAMES.items()
@@ -70,30 +70,30 @@ def units(quick: bool) -> list[Unit]:
     ]
 
 
-def _searched(game: Game) -> tuple[float, ...]:
+def _search_marks(game: Game) -> tuple[float, ...]:
     """Return the shares of the games after which the search is measured, too: on 4 x 4 with skips it takes too long."""
     if game.cells == 9:
         return OFTEN[3::4]
     return () if game.skip_chance else (1.0,)
 
 
-measure = measured
-Courses = Mapping[tuple[Game, str], Sequence[Course]]
+measure = train_and_measure
+Courses = Mapping[tuple[Game, str], Sequence[TrainingCurve]]
 """Trainings of all seeds, by game and player."""
 
 
-def courses_of(results: Sequence[tuple[Unit, Any]]) -> dict[tuple[Game, str], list[Course]]:
+def courses_of(results: Sequence[tuple[Unit, Any]]) -> dict[tuple[Game, str], list[TrainingCurve]]:
     """Return the learning curves of the net alone and of its search."""
-    found: dict[tuple[Game, str], list[Course]] = {}
+    found: dict[tuple[Game, str], list[TrainingCurve]] = {}
     for unit, result in results:
         game = Game.from_dict(unit["game"])
-        found.setdefault((game, unit["learner"]), []).append(Course.of(result))
+        found.setdefault((game, unit["learner"]), []).append(TrainingCurve.of(result))
         if unit["learner"] == NAME and any(value is not None for value in result["searched"]):
-            found.setdefault((game, SEARCHED), []).append(Course.of(result, "searched"))
+            found.setdefault((game, SEARCHED), []).append(TrainingCurve.of(result, "searched"))
     return found
 
 
-def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
+def conclude(results: Sequence[tuple[Unit, Any]]) -> Report:
     """Report the final exploitability, the time to near-perfect play, and whether the goals are reached."""
     courses = courses_of(results)
     decided = len(results) == len(units(False))
@@ -103,19 +103,20 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
         near = [course.to(NEAR)[1] for course in mine]
         rows.append(
             Row(
-                f"{board(game)}: {who}",
+                f"{game_name(game)}: {who}",
                 "",
-                f"{int(mine[0].games[-1]):,} games, {spread([course.cpu_s[-1] for course in mine], 1)} CPU s; below "
-                f"{NEAR} for good {after(near)}",
-                f"exploitability {spread([course.end for course in mine], 4)}; 0 in {perfect} of {len(mine)}",
+                f"{int(mine[0].games[-1]):,} games, {median_and_range([course.cpu_s[-1] for course in mine], 1)} CPU "
+                f"s; below "
+                f"{NEAR} for good {format_cpu_seconds(near)}",
+                f"exploitability {median_and_range([course.end for course in mine], 4)}; 0 in {perfect} of {len(mine)}",
             )
         )
     pictures = {
-        "alpha-zero-cpu": lambda figure: _drawn(figure, courses, "cpu_s", "CPU seconds of training"),
-        "alpha-zero-games": lambda figure: _drawn(figure, courses, "games", "games of training"),
+        "alpha-zero-cpu": lambda figure: _draw_figure(figure, courses, "cpu_s", "CPU seconds of training"),
+        "alpha-zero-games": lambda figure: _draw_figure(figure, courses, "games", "games of training"),
     }
     data = [{**unit, **result} for unit, result in results]
-    return Findings(rows, [*_goals(courses, decided), *_compared(courses, decided)], pictures, data=data)
+    return Report(rows, [*_goals(courses, decided), *_comparison_claims(courses, decided)], pictures, data=data)
 
 
 def _goals(courses: Courses, decided: bool) -> list[Claim]:
@@ -133,10 +134,10 @@ def _goals(courses: Courses, decided: bool) -> list[Claim]:
         reached = [bool(np.isfinite(at) and at <= cpu_s) for at in since]
         claims.append(
             Claim(
-                f"{board(game)}: the net {words}, whatever the seed",
+                f"{game_name(game)}: the net {words}, whatever the seed",
                 all(reached) if decided else None,
-                f"{sum(reached)} of {len(mine)} runs; so for good {after(since)}; at the end "
-                f"{spread([course.end for course in mine], 4)}"
+                f"{sum(reached)} of {len(mine)} runs; so for good {format_cpu_seconds(since)}; at the end "
+                f"{median_and_range([course.end for course in mine], 4)}"
                 if mine
                 else "left out",
             )
@@ -144,7 +145,7 @@ def _goals(courses: Courses, decided: bool) -> list[Claim]:
     return claims
 
 
-def _compared(courses: Courses, decided: bool) -> list[Claim]:
+def _comparison_claims(courses: Courses, decided: bool) -> list[Claim]:
     """Return claims that compare it with other learners at equal CPU time."""
     claims = []
     for game in dict.fromkeys(game for game, _ in courses):
@@ -155,16 +156,17 @@ def _compared(courses: Courses, decided: bool) -> list[Claim]:
             less = of_seeds([b - a for a, b in zip(one, two, strict=True)], bounds=(-1.0, 1.0))
             claims.append(
                 Claim(
-                    f"{board(game)}: alpha-zero's net is less exploitable than {other} after as much CPU",
-                    (False if less == (0, 0, 0) else above([less])) if decided else None,
-                    f"after {limit:.1f} CPU s {spread(one, 4)} and {spread(two, 4)}; {other}'s less alpha-zero's "
+                    f"{game_name(game)}: alpha-zero's net is less exploitable than {other} after as much CPU",
+                    (False if less == (0, 0, 0) else is_above([less])) if decided else None,
+                    f"after {limit:.1f} CPU s {median_and_range(one, 4)} and {median_and_range(two, 4)}; {other}'s "
+                    f"less alpha-zero's "
                     f"{signed(less)}",
                 )
             )
     return claims
 
 
-def _drawn(figure: Any, courses: Courses, by: str, label: str) -> None:
+def _draw_figure(figure: Any, courses: Courses, by: str, label: str) -> None:
     """Draw a panel for each game: every training a thin line, the medians at the marks a thick one."""
     games = list(dict.fromkeys(game for game, _ in courses))
     columns = min(3, len(games))
@@ -185,7 +187,7 @@ def _drawn(figure: Any, courses: Courses, by: str, label: str) -> None:
         axes.set_yscale("symlog", linthresh=NEAR_ZERO, linscale=0.5)
         axes.set_yticks([0, 0.001, 0.01, 0.1, 1], ["0", "0.001", "0.01", "0.1", "1"], minor=False)
         axes.set(xlabel=label, ylim=(-NEAR_ZERO / 20, 1.2))
-        axes.set_title(board(game), fontsize="medium")
+        axes.set_title(game_name(game), fontsize="medium")
     for axes in panels[::columns]:
         axes.set_ylabel("exploitability, exact")
     for axes in panels[len(games) :]:

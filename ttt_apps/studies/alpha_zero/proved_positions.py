@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 
 from evaluation.cost import cost_of_moves
-from evaluation.drawing import Reach, reaches
+from evaluation.drawing import Reach, draw_intervals
 from evaluation.games import PlayedGame
 from evaluation.match import play_pairs
-from evaluation.proved_positions import Positions, Proven, ask, read_proven, summary
+from evaluation.proved_positions import Positions, ProvedPosition, ask, read_proved, summary
 from evaluation.result_store import Unit
-from evaluation.statistics import Interval, above, of_pairs
-from evaluation.study import Claim, Findings, Row, interval, signed
-from ttt_apps.studies.alpha_zero.training_runs import NAME, as_run, taught, training_of
-from ttt_apps.studies.trees import worth
+from evaluation.statistics import Interval, is_above, of_pairs
+from evaluation.study import Claim, Report, Row, interval, signed
+from ttt_apps.studies.alpha_zero.training_runs import NAME, temporary_run, training_of, training_unit
+from ttt_apps.studies.trees import mean_result
 from ttt_envs.boards import from_text
 from ttt_envs.rules import DRAW, Game
 
@@ -47,7 +47,7 @@ def units(quick: bool) -> list[Unit]:
     return [
         {
             "part": PART,
-            **taught(NAME, game, ENDLESS, 0),
+            **training_unit(NAME, game, ENDLESS, 0),
             "seconds": seconds,
             "simulations": SIMULATIONS[:1] if quick else SIMULATIONS,
             "positions": positions,
@@ -65,20 +65,20 @@ def measure(unit: Unit) -> dict[str, Any]:
     while time.process_time() - begun < unit["seconds"]:
         training.step()
     told: dict[str, Any] = {"games": training.done.games, "cpu_s": time.process_time() - begun, "players": []}
-    positions = read_proven(game.slug)
+    positions = read_proved(game.slug)
     asked = _some(positions, unit["asked"])
-    with as_run(unit, training.learner) as run:
-        told["alone"] = _kept(game, f"run:({run})", asked)
+    with temporary_run(unit, training.learner) as run:
+        told["alone"] = _keep_rate(game, f"run:({run})", asked)
         for simulations in unit["simulations"]:
             player = f"{NAME}:path=({run}),simulations={simulations},images=own"  # the fastest setting
             [cost] = cost_of_moves(game, player)
             others = [_mcts(game, cost.cpu_s_per_move), _expectiminimax(game, cost.cpu_s_per_move)]
-            one = {"simulations": simulations, "cpu_s": cost.cpu_s_per_move, "kept": _kept(game, player, asked)}
+            one = {"simulations": simulations, "cpu_s": cost.cpu_s_per_move, "kept": _keep_rate(game, player, asked)}
             met = [
                 {
                     "name": other,
                     "cpu_s": cpu_s,
-                    "kept": _kept(game, other, asked),
+                    "kept": _keep_rate(game, other, asked),
                     "empty": play_pairs(game, player, other, unit["pairs"], seed=unit["seed"]).table.tolist(),
                     **_from_proved(game, player, other, _some(positions, unit["positions"]), unit["seed"]),
                 }
@@ -94,7 +94,7 @@ def _some(positions: Positions, count: int) -> Positions:
     return Positions(positions.game, positions.proven[::every][:count], positions.data)
 
 
-def _kept(game: Game, player: str, positions: Positions) -> list[float]:
+def _keep_rate(game: Game, player: str, positions: Positions) -> list[float]:
     """Return the share of proved positions in which a player keeps the result, and its interval."""
     return list(summary(positions, ask(game, player, positions))["all"]["all"].share)
 
@@ -137,7 +137,7 @@ def _from_proved(game: Game, player: str, other: str, positions: Positions, seed
         play_pairs(game, player, other, len(positions.proven), seed=seed, openings=str(file), log=played.extend)
     by_text = {one.text: one for one in positions.proven}
     ours, theirs = (
-        np.array([_held(one, by_text[str(one.opening)], player) for one in played]).reshape(-1, 2, 2).sum(1).T
+        np.array([_is_result_kept(one, by_text[str(one.opening)], player) for one in played]).reshape(-1, 2, 2).sum(1).T
     )
     return {
         "held": np.bincount(ours, minlength=3).tolist(),
@@ -146,7 +146,7 @@ def _from_proved(game: Game, player: str, other: str, positions: Positions, seed
     }  # fmt: skip
 
 
-def _held(played: PlayedGame, proven: Proven, player: str) -> tuple[int, int]:
+def _is_result_kept(played: PlayedGame, proven: ProvedPosition, player: str) -> tuple[int, int]:
     """Return whether a game from a proved position ended no worse than proved, for the player and for the other."""
     mover = from_text(proven.text, played.game).mover
     value = (1 - 2 * mover) * (proven.result == "w")  # for player_0, as all values here
@@ -159,7 +159,7 @@ def _held(played: PlayedGame, proven: Proven, player: str) -> tuple[int, int]:
 # Analysis
 
 
-def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
+def conclude(results: Sequence[tuple[Unit, Any]]) -> Report:
     """Return rows of every player on every board, and claims that alpha-zero keeps more results than searches of equal
     time.
     """
@@ -194,22 +194,22 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
                     ),
                     _more(f"{where}: {name}", other, decided),
                 ]
-    draw = reaches(reached, "share of proved positions in which the result is kept")
+    draw = draw_intervals(reached, "share of proved positions in which the result is kept")
 
     def tall(figure: Any) -> None:
         figure.set_size_inches(8, 1 + 0.27 * len(reached))
         draw(figure)
 
     data = [{**unit, **result} for unit, result in results]
-    return Findings(rows, claims, {"alpha-zero-proved": tall}, data=data)
+    return Report(rows, claims, {"alpha-zero-proved": tall}, data=data)
 
 
 def _more(name: str, other: dict[str, Any], decided: bool) -> Claim:
     """Claim that more of its games from proved positions end no worse than proved."""
-    ahead = worth(other["ahead"], (-1, -0.5, 0, 0.5, 1))
+    ahead = mean_result(other["ahead"], (-1, -0.5, 0, 0.5, 1))
     return Claim(
         f"{name}, keeps the proved result in more games than {other['name']} does against it",
-        above([ahead]) if decided else None,
+        is_above([ahead]) if decided else None,
         f"share of games, its own less the other's: {signed(ahead)}, {sum(other['ahead'])} pairs",
     )
 

@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Any
 
 from evaluation.result_store import Unit
-from evaluation.study import Findings, Study
+from evaluation.study import Report, Study
 from ttt_apps.studies.alpha_zero import ablation, curves, proved_positions
 
 PARTS = {module.PART: module for module in (curves, ablation, proved_positions)}
@@ -23,14 +23,14 @@ def measure(unit: Unit) -> Any:
     return PARTS[unit["part"]].measure(unit)
 
 
-def conclude(results: Sequence[tuple[Unit, Any]]) -> Findings:
+def conclude(results: Sequence[tuple[Unit, Any]]) -> Report:
     """Combine the findings of the available parts."""
     found = {}
     for name, module in PARTS.items():
         mine = [(unit, result) for unit, result in results if unit["part"] == name]
         if mine:
             found[name] = module.conclude(mine)
-    return Findings(
+    return Report(
         list(chain.from_iterable(one.rows for one in found.values())),
         list(chain.from_iterable(one.claims for one in found.values())),
         {name: draw for one in found.values() for name, draw in one.pictures.items()},

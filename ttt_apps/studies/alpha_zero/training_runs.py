@@ -16,10 +16,10 @@ import numpy as np
 
 from evaluation.exact import exploitability
 from evaluation.result_store import Unit
-from learners.base import Stored
+from learners.base import Checkpointable
 from learners.checkpoint import CONFIG, build_config, new_config, save_checkpoint
-from learners.config import Fitter
-from learners.training import Stepwise
+from learners.config import FitLearnerConfig
+from learners.training import ResumableTraining
 from ttt_apps.runs import WARM
 from ttt_apps.train_options import defaults_of
 from ttt_envs.files import write_json
@@ -34,7 +34,7 @@ ROUNDING = 1e-9
 """Maximum exploitability of play called perfect."""
 
 
-def taught(learner: str, game: Game, games: int, seed: int, **changed: Any) -> dict[str, Any]:
+def training_unit(learner: str, game: Game, games: int, seed: int, **changed: Any) -> dict[str, Any]:
     """Return a unit of work: a learner, its self-play settings with changes, and a game.
 
     It contains all settings, so that stored results are never taken for those of other settings.
@@ -43,32 +43,32 @@ def taught(learner: str, game: Game, games: int, seed: int, **changed: Any) -> d
     return {"learner": learner, "settings": settings, "game": game.to_dict(), "games": games, "seed": seed}
 
 
-def training_of(unit: Unit) -> Stepwise:
+def training_of(unit: Unit) -> ResumableTraining:
     """Return the training at its start, with compiled code.
 
     Raises:
         ValueError: a learner with a loop that cannot be stopped between steps.
     """
     _warm(json.dumps([unit["learner"], unit["settings"], unit["game"]]))
-    return _begun(unit["learner"], unit["settings"], Game.from_dict(unit["game"]), unit["games"], unit["seed"])
+    return _start_training(unit["learner"], unit["settings"], Game.from_dict(unit["game"]), unit["games"], unit["seed"])
 
 
 @cache
 def _warm(described: str) -> None:
     """Compile a learner's code, so that it does not count as training time."""
     learner, settings, game = json.loads(described)
-    _begun(learner, settings, Game.from_dict(game), WARM, 0).run()
+    _start_training(learner, settings, Game.from_dict(game), WARM, 0).run()
 
 
-def _begun(name: str, settings: Mapping[str, Any], game: Game, games: int, seed: int) -> Stepwise:
+def _start_training(name: str, settings: Mapping[str, Any], game: Game, games: int, seed: int) -> ResumableTraining:
     config = build_config(name, settings)
-    if isinstance(config, Fitter):
+    if isinstance(config, FitLearnerConfig):
         raise ValueError(f"{name} trains in a loop of its own: choose a learner that goes on step by step")
     return config.training(game, games, batch=config.batch, seed=seed)
 
 
 @contextmanager
-def as_run(unit: Unit, learner: Stored) -> Iterator[Path]:
+def temporary_run(unit: Unit, learner: Checkpointable) -> Iterator[Path]:
     """Yield a temporary folder with a run of a learner, for spec strings."""
     with TemporaryDirectory() as folder:
         run = Path(folder)
@@ -79,11 +79,11 @@ def as_run(unit: Unit, learner: Stored) -> Iterator[Path]:
         yield run
 
 
-def measured(unit: Unit) -> dict[str, Any]:
+def train_and_measure(unit: Unit) -> dict[str, Any]:
     """Train, with exact measurements at the marks of a unit.
 
     Args:
-        unit: of :func:`taught`, with ``marks``, shares of all games after which the learner is measured; and
+        unit: of :func:`training_unit`, with ``marks``, shares of all games after which the learner is measured; and
             ``searched``, shares after which it is also measured with a search of ``simulations``.
 
     Returns:
@@ -109,13 +109,13 @@ def measured(unit: Unit) -> dict[str, Any]:
         told["exploitability"].append(exploitability(game, training.learner))
         found = None
         if due & searched:
-            with as_run(unit, training.learner) as run:
+            with temporary_run(unit, training.learner) as run:
                 found = exploitability(game, f"{NAME}:path=({run}),simulations={unit['simulations']}")
         told["searched"].append(found)
     return told
 
 
-class Course(NamedTuple):
+class TrainingCurve(NamedTuple):
     """Learning curve of one training, by mark."""
 
     games: np.ndarray[Any, Any]
@@ -123,8 +123,8 @@ class Course(NamedTuple):
     exploitability: np.ndarray[Any, Any]
 
     @classmethod
-    def of(cls, result: Mapping[str, Any], measure: str = "exploitability") -> Course:
-        """Build the curve from the result of :func:`measured`, at the marks with a measurement."""
+    def of(cls, result: Mapping[str, Any], measure: str = "exploitability") -> TrainingCurve:
+        """Build the curve from the result of :func:`train_and_measure`, at the marks with a measurement."""
         rows = [row for row, value in enumerate(result[measure]) if value is not None]
         return cls(*(np.array(result[name], np.float64)[rows] for name in ("games", "cpu_s", measure)))
 
@@ -147,22 +147,22 @@ class Course(NamedTuple):
         return float(within[-1]) if len(within) else 1.0
 
 
-def board(game: Game) -> str:
+def game_name(game: Game) -> str:
     """Describe a game briefly."""
     goal = "" if game.rows == game.columns == game.win_length else f" ({game.win_length})"
     return f"{game.rows} x {game.columns}{goal}, skip {game.skip_chance:g}"
 
 
-def spread(values: Sequence[float], digits: int) -> str:
+def median_and_range(values: Sequence[float], digits: int) -> str:
     """Format the median and the range over runs."""
     middle, least, most = (f"{value:,.{digits}f}" for value in (np.median(values), min(values), max(values)))
     return middle if least == most else f"{middle} ({least} to {most})"
 
 
-def after(seconds: Sequence[float]) -> str:
+def format_cpu_seconds(seconds: Sequence[float]) -> str:
     """Describe the CPU time until a goal was reached for good, in runs that may not reach it."""
     came = [second for second in seconds if np.isfinite(second)]
     if not came:
         return "never"
     some = "" if len(came) == len(seconds) else f"in {len(came)} of {len(seconds)} runs "
-    return f"{some}after {spread(came, 1)} CPU s"
+    return f"{some}after {median_and_range(came, 1)} CPU s"
