@@ -229,7 +229,7 @@ def _no_results() -> NDArray[np.float32]:
 
 
 UNKNOWN, LOST, WON_AT_ONCE = 0, 1, 2
-"""what the rules alone tell about a position"""
+"""outcomes of a position by the rules alone"""
 
 
 class Checked(NamedTuple):

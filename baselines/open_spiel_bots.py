@@ -35,7 +35,7 @@ class OpenSpielBot(Named):
     """A bot or search of OpenSpiel: ``mcts`` is its ``MCTSBot``, ``alpha-beta`` its ``minimax.alpha_beta_search``.
 
     ``alpha-beta`` plays the first of the best moves, ``random`` is its uniform bot: both are pure. ``mcts`` draws two
-    seeds for each position from the generator, and starts every search anew, as in OpenSpiel.
+    seeds for each position from the generator, and reuses no trees, as in OpenSpiel.
 
     Raises:
         ValueError: OpenSpiel is not installed, the game has skips, or a setting is out of range.

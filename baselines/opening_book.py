@@ -1,7 +1,7 @@
 """Opening books: results of the moves of many games, by position up to symmetry, and a policy that plays by a book.
 
-For every position of the first plies, in the mover's view, a book has the moves that were played there, and how many of
-those games the mover won, drew and lost (Hsu, Theory of Computer Games: the open book). It stores moves and not
+For every position of the first plies, in the mover's view, a book has the moves that were played there, with the
+mover's wins, draws and losses in those games (Hsu, Theory of Computer Games: the open book). It stores moves and not
 successors, so a move counts only for the position in which it was made. The score of a move is
 (wins + draws / 2) / games.
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ttt_envs.rules import Game, Position, chance_outcomes
     from ttt_envs.specs import make_policy
 
-__ttt_envs__ = True  # tells our package from others of this name: ttt_envs/package_conflicts.py
+__ttt_envs__ = True  # marks our package among others of this name: ttt_envs/package_conflicts.py
 
 PLACES = {
     "Boards": "boards",

@@ -56,7 +56,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
     ``info["mover"]`` names that player.
 
     With skips, an opponent who moves first may win before the caller's first move. ``reset`` does not resample; it
-    returns that position, and the next ``step``, whatever its action, returns -1, terminated.
+    returns that position, and the next ``step``, with any action, returns -1, terminated.
 
     ``info`` holds the same keys at every step: ``action_mask`` int8[cells] (all ones when the game is over), and as
     Python integers ``seat`` the caller's seat (with ``"self"`` the seat that moved last), ``mover``, ``result`` (-1
@@ -141,7 +141,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         Args:
             seed: None continues with the next episode.
             options: ``position``, a text such as ``"x.o/.../..o x"``, is the initial position (see
-                ``ttt_envs.from_text``; of the board itself, whatever the symmetry); ``seat``, 0 or 1, is the caller's
+                ``ttt_envs.from_text``; of the board itself, not of the view); ``seat``, 0 or 1, is the caller's
                 seat in this episode.
 
         Raises:

@@ -3,7 +3,7 @@
 On boards that fit into bits the vectorised step is branch-free, except where the opponent moves again after a skip.
 Games differ, so data-dependent branches are mispredicted, and each misprediction costs as much as a move. Loops without
 branches are compiled to vector instructions, eight games at once.
-So every game computes everything (own move, reply, lines, results and rewards) and masks out what does not apply.
+So every game computes everything (own move, reply, lines, results and rewards) and masks out inapplicable results.
 
 The numbers of a game are a column of one array int64[``ROWS``, :func:`stride`]. Up to ``MAX_CELLS_IN_BITS`` cells, the
 stones are two of these numbers, as bits; larger boards keep cells int8[B, rows * columns] and are stepped one by one.

@@ -249,7 +249,7 @@ class MCTSSearch:
         if node >= 0 and not (trees.turns[0, node, FIRST] == 0 and trees.turns[0, node, LIMIT] > 0):
             move, turn = divmod(node, self._either)
             self.counts[row] = copy_tree(move, turn, trees, 0, self._trees, row, self._either)
-            if turn == 1:  # row 0 stands for a move of the player who is not to move
+            if turn == 1:  # row 0 is a move of the player not to move
                 self._trees.sums[row, 0] *= -1
                 self._trees.raw_values[row, :1] *= -1
 

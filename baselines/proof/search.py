@@ -165,8 +165,8 @@ def run(search: Search, table: UInt64Array, board: Board, stop: int) -> None:
     avoids switching back and forth (Pawlewicz and Lew, 2007).
 
     So the numbers of unsolved positions are bounded by the initial estimates plus the moves along a path, far below
-    ``SOLVED``. The numbers of all moves along the path are stored outside the table, so a table of any size, whatever
-    it loses, leads to the same result in the end.
+    ``SOLVED``. The numbers of all moves along the path are stored outside the table, so a table of any size leads
+    to the same result in the end, in spite of lost entries.
     """
     stones, moves, keys, proof, disproof, frame, state = search
     depth = state[DEPTH]

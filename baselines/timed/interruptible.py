@@ -55,7 +55,7 @@ class TimedSearch(Protocol):
 
     @property
     def agreed(self) -> int:
-        """Number of last depths that agree on move and score, at least 1; 0 if depths are not comparable."""
+        """Number of consecutive depths, including the last, with the same move and score; 0 if not comparable."""
         ...
 
     def can_change(self, seconds: float) -> bool:
@@ -165,7 +165,7 @@ class Deepening:
         return max(0.0, last * max(1.0, growth) - self._spent)
 
     def can_change(self, seconds: float) -> bool:
-        """Return whether the position is still undecided, whatever the time.
+        """Return whether the position is still undecided, for any amount of time.
 
         It is decided after a search to the end, by an immediate win and, without skips, by a forced win or loss, or if
         all moves but one lose.
