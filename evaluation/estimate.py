@@ -61,7 +61,7 @@ def estimate(
         players: the players, None for a best responder.
         chunk: maximum number of positions per query.
         backward: whether a backward pass follows, for which all layers are kept.
-        walk: the traversal, if it differs from :meth:`Walk.of` of these players.
+        walk: the traversal, if it differs from :meth:`TraversalSpec.of` of these players.
     """
     walk = TraversalSpec.of(game, players) if walk is None else walk
     bound = counts_by_stones(game, walk.classes)
@@ -117,7 +117,7 @@ def check_fits(
     Args:
         game, players, chunk, backward: of the traversal, see :func:`estimate`.
         memory: bytes that may be used; by default the available memory.
-        walk: the traversal, if it differs from :meth:`Walk.of` of these players.
+        walk: the traversal, if it differs from :meth:`TraversalSpec.of` of these players.
 
     Returns:
         The estimate; None if it is negligible.

@@ -414,7 +414,7 @@ def _play_block(
     beginning: int | Boards,
     match: str = "",
 ) -> tuple[Score, Sequence[PlayedGame]]:
-    """Play pairs of a seed block, see :meth:`GamesOfBlock.begin`; return their games too if ``logged``."""
+    """Play pairs of a seed block, see :meth:`PairBatch.begin`; return their games too if ``logged``."""
     policies = policies_of(match, game, a, b)
     games = PairBatch.begin(game, seed, chapter, of_chapter, numbers, beginning)
     cells, mover, stones, luck, moves_luck, outcome, swapped = games

@@ -65,7 +65,7 @@ class TransitionLearnerConfig(LearnerConfig, ABC):
         seat: SeatChoice = "alternate",
         cluster: str = "",
     ) -> ResumableTraining:
-        """See :meth:`Looper.training`; the games are always played locally.
+        """See :meth:`LoopLearnerConfig.training`; the games are always played locally.
 
         Raises:
             ValueError: numbers out of range, an unknown opponent, one that the learner cannot learn from.

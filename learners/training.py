@@ -276,7 +276,7 @@ class Training(ResumableTraining):
         self._board.begin(slots)
 
     def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
-        """See :meth:`Stepwise.to_arrays`."""
+        """See :meth:`ResumableTraining.to_arrays`."""
         state = self._board.clone(include_rng=True)
         del state["game"]
         counts = (self.games, self._started, self.marked, *dataclasses.astuple(self.done))
@@ -290,7 +290,7 @@ class Training(ResumableTraining):
         return arrays | {f"opponent.{name}": array for name, array in stored.items()}
 
     def from_arrays(self, arrays: Arrays) -> None:
-        """See :meth:`Stepwise.from_arrays`."""
+        """See :meth:`ResumableTraining.from_arrays`."""
         mine = self.to_arrays()
         for name, array in mine.items():
             other = arrays.get(name)

@@ -142,7 +142,7 @@ class ValueNetConfig(FitLearnerConfig):
         return ValueNet(game, layers, float(arrays["scale"]), float(arrays["bound"]), self.symmetries)
 
     def check_opponent(self, opponent: str, game: Game) -> None:
-        """Check that the opponent is its teacher: see :meth:`Fitter.check_opponent`."""
+        """Check that the opponent is its teacher: see :meth:`FitLearnerConfig.check_opponent`."""
         if opponent == TEACHER:
             make_policy(self.teacher, game)
             return

@@ -151,14 +151,27 @@ def _end_with(parent: int) -> None:
     os._exit(1)
 
 
+def _start_trackers() -> None:
+    """Start the processes that clean up after workers, without warnings of what an interrupt left behind."""
+    before = os.environ.get("PYTHONWARNINGS")
+    os.environ["PYTHONWARNINGS"] = "ignore"
+    try:
+        for tracker in (resource_tracker, loky_resource_tracker):
+            tracker.ensure_running()
+    finally:
+        if before is None:
+            del os.environ["PYTHONWARNINGS"]
+        else:
+            os.environ["PYTHONWARNINGS"] = before
+
+
 @contextlib.contextmanager
 def _interrupts_blocked() -> Iterator[None]:
     """Defer Ctrl-C until the end of the context; processes started within ignore it."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    for tracker in (resource_tracker, loky_resource_tracker):  # starting them later would lift the block
-        tracker.ensure_running()
+    _start_trackers()  # before the block, which they would lift
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
         yield

@@ -78,7 +78,7 @@ class Symmetric(Protocol):
 
     Its probabilities for a position transformed by a symmetry of the board (``symmetry.symmetries``) are the
     transformed probabilities of the position, within :data:`SHARE_TOLERANCE`. Exact evaluation relies on this and
-    evaluates one of eight symmetric positions; ``images.check_symmetric`` tests it.
+    evaluates one of eight symmetric positions; ``symmetrized.check_symmetric`` tests it.
     """
 
     @property
@@ -92,7 +92,7 @@ class ColourBlind(Protocol):
     """A pure policy that declares whether it depends only on own and opponent stones, not on the first player.
 
     For two reachable positions that differ only by exchanged stones and mover, its probabilities are the same, within
-    :data:`SHARE_TOLERANCE`. ``images.check_colour_blind`` tests it.
+    :data:`SHARE_TOLERANCE`. ``symmetrized.check_colour_blind`` tests it.
     """
 
     @property

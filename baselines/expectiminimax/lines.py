@@ -24,7 +24,7 @@ UInt32Array = NDArray[np.uint32]
 UInt8Array = NDArray[np.uint8]
 
 THE_SCORED, ALL_OF_THEM = range(2)
-"""indices of the numbers of windows in `Windows.through`"""
+"""indices of the numbers of windows in `LineArrays.through`"""
 COUNTED, SCORED = range(2)
 """kinds of windows: those with counted stones, and those that the heuristic scores; if the heuristic counts stones
 itself, no window is both"""

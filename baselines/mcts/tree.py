@@ -22,15 +22,15 @@ Int32Array = NDArray[np.int32]
 Float32Array = NDArray[np.float32]
 
 MAKER, CELL, NEXT, SETTLED = range(4)
-"""columns of `Trees.moves`: player who made the move; cell; next sibling, 0 for none; whether its value is solved"""
+"""columns of `Tree.moves`: player who made the move; cell; next sibling, 0 for none; whether its value is solved"""
 MEAN, WIDTH = range(2)
-"""columns of `Trees.rates`, for a move: its value for its player; 1 / sqrt(visits), which only UCT needs"""
+"""columns of `Tree.rates`, for a move: its value for its player; 1 / sqrt(visits), which only UCT needs"""
 FIRST, VISITS, TRIED, LIMIT, URGENT, OPEN, LIKELIEST = range(7)
-"""columns of `Trees.turns`, for a position with its mover: first child, the move tried last, 0 for none; visits; number
+"""columns of `Tree.turns`, for a position with its mover: first child, the move tried last, 0 for none; visits; number
 of moves tried; number of moves to try, 0 if not expanded; number of forced moves, tried first; number of unsolved
 moves; and in guided searches the likeliest unvisited cell, -1 for none"""
 SUM, KNOWN = range(2)
-"""columns of `Trees.sums`, for such a position: the sum of its results, and its solved value, if any; both for the
+"""columns of `Tree.sums`, for such a position: the sum of its results, and its solved value, if any; both for the
 player who made the move that led there"""
 
 

@@ -167,7 +167,7 @@ class AlphaZeroConfig(LoopLearnerConfig):
         seat: SeatChoice = "alternate",
         cluster: str = "",
     ) -> SelfPlay:
-        """See :meth:`Looper.training`; the learner plays both seats and ignores ``opponent`` and ``seat``.
+        """See :meth:`LoopLearnerConfig.training`; the learner plays both seats and ignores ``opponent`` and ``seat``.
 
         Raises:
             ValueError: numbers out of range, no TensorFlow.
@@ -177,7 +177,7 @@ class AlphaZeroConfig(LoopLearnerConfig):
         return SelfPlay(self.build(game, make_initial_rng(seed)), games, batch=batch, seed=seed, cluster=cluster)
 
     def check_opponent(self, opponent: str, game: Game) -> None:
-        """See :meth:`Looper.check_opponent`."""
+        """See :meth:`LoopLearnerConfig.check_opponent`."""
         if opponent != SELF:
             raise ValueError(
                 f"{self.name} learns from games against itself, and not against {opponent}: leave --opponent out"

@@ -87,7 +87,7 @@ class SelfPlay(ResumableTraining):
         self.done.count(lessons.results)
 
     def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
-        """See :meth:`Stepwise.to_arrays`."""
+        """See :meth:`ResumableTraining.to_arrays`."""
         done = self.done
         counts = (self.games, self.marked, done.games, done.wins, done.draws, done.losses)
         return {
@@ -98,7 +98,7 @@ class SelfPlay(ResumableTraining):
         }
 
     def from_arrays(self, arrays: Arrays) -> None:
-        """See :meth:`Stepwise.from_arrays`; restore the learner's arrays first."""
+        """See :meth:`ResumableTraining.from_arrays`; restore the learner's arrays first."""
         name = self.learner.config.name
         games, marked, *done = checked(arrays, "counts", (6,), "i8", name).tolist()
         if min(marked, *done) < 0 or not marked <= done[0] == sum(done[1:]) <= games:
