@@ -26,7 +26,7 @@ Algorithm = Literal["mcts", "alpha-beta", "random"]
 
 WHOLE = 9
 """Maximum number of cells for a search to the end by alpha-beta, which is plain Python in OpenSpiel."""
-MAX_CELLS = 2**31 - 1
+MAX_INT32 = 2**31 - 1
 """Maximum value of a C++ int."""
 
 
@@ -62,8 +62,8 @@ class OpenSpielBot(Named):
                 f"algorithm={self.algorithm!r} is not known: {closest_names(self.algorithm, get_args(Algorithm))}"
             )
         for name in ("simulations", "rollouts"):
-            if not 1 <= getattr(self, name) <= MAX_CELLS:
-                raise ValueError(f"{name}={getattr(self, name)} makes no search: choose 1 to {MAX_CELLS:,}")
+            if not 1 <= getattr(self, name) <= MAX_INT32:
+                raise ValueError(f"{name}={getattr(self, name)} makes no search: choose 1 to {MAX_INT32:,}")
         if not 0 <= self.c < math.inf:
             raise ValueError(f"c={self.c:g} is no weight of exploration: choose 0 or more")
         if self.depth is not None and self.depth < 1:
@@ -93,7 +93,7 @@ class OpenSpielBot(Named):
         seeds = (
             np.zeros((len(boards.mover), 2))
             if self.pure or rng is None
-            else rng.integers(0, MAX_CELLS, (len(boards.mover), 2))
+            else rng.integers(0, MAX_INT32, (len(boards.mover), 2))
         )
         out = np.zeros(boards.cells.shape)
         for row, state in enumerate(to_states(boards, self.game)):

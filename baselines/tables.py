@@ -39,7 +39,7 @@ FORMAT = 1
 MADE_BY = hash_of_sources(bits, rules, solver, reachable, sys.modules[__name__])
 MAX_CELLS_OF_MOVES = 12
 """Maximum number of cells for a table with a value for every move of every board."""
-MAX_CELLS_STEADY = 1e4
+MAX_STEADY_WEIGHT = 1e4
 """Maximum weight for which rounding of values changes no probability by more than 1e-9."""
 CHUNK = 1 << 14
 """Number of positions per call of a policy."""
@@ -452,12 +452,12 @@ class TablePolicy(NamedSoftmax):
     @property
     def symmetric(self) -> bool:
         """Whether the policy is equivariant: the values are, and the weight is too small to reveal rounding."""
-        return self.w <= MAX_CELLS_STEADY and (not is_policy(self.source) or is_symmetric(self._thinker))
+        return self.w <= MAX_STEADY_WEIGHT and (not is_policy(self.source) or is_symmetric(self._thinker))
 
     @property
     def colour_blind(self) -> bool:
         """Whether the policy is colour-blind, by the same conditions."""
-        return self.w <= MAX_CELLS_STEADY and (not is_policy(self.source) or is_colour_blind(self._thinker))
+        return self.w <= MAX_STEADY_WEIGHT and (not is_policy(self.source) or is_colour_blind(self._thinker))
 
     @cached_property
     def _thinker(self) -> Policy:

@@ -21,7 +21,7 @@ from ttt_envs.jit import compile_at_once
 from ttt_envs.policy import Policy
 from ttt_envs.rules import Game
 
-SMALL_LAYER = 1 << 21
+MAX_BOARDS_WITHOUT_ESTIMATE = 1 << 21
 """Total number of boards up to which no estimate is needed: they take seconds and some hundred MiB."""
 MOVES, SECONDS = 1 << 21, 3.0
 """Limits of the partial traversal that the estimate is based on: moves and seconds."""
@@ -126,7 +126,7 @@ def check_fits(
         MemoryError: it will not fit.
     """
     walk = TraversalSpec.of(game, players) if walk is None else walk
-    if sum(counts_by_stones(game, walk.classes)) <= SMALL_LAYER:
+    if sum(counts_by_stones(game, walk.classes)) <= MAX_BOARDS_WITHOUT_ESTIMATE:
         return None
     found = estimate(game, players, chunk, backward=backward, walk=walk)
     allowed = free_bytes() if memory is None else memory
@@ -142,7 +142,7 @@ def check_fits(
 def affordable(game: Game, policy: Policy, seconds: float = 5.0) -> bool:
     """Return whether exploitability, regret and an exact result of ``policy`` take roughly at most ``seconds``."""
     boards = sum(boards_by_stones(game))
-    if not policy.pure or boards > SMALL_LAYER:
+    if not policy.pure or boards > MAX_BOARDS_WITHOUT_ESTIMATE:
         return False
     asked = Boards.start(game, BATCH)
     policy.probabilities(asked.take(np.arange(1)))  # compiles or loads at the first call

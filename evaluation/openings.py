@@ -29,9 +29,9 @@ from ttt_envs.rules import (
     winning_cells,
 )
 
-MAX_OPENINGS = 1 << 26
+MAX_SIZE = 1 << 26
 """Maximum total number of cells of all openings, and maximum size of a file of them in bytes."""
-MAX_PLIES = MAX_EDGE * (MAX_EDGE + 1) + 1
+MAX_POSITION_LENGTH = MAX_EDGE * (MAX_EDGE + 1) + 1
 """Maximum length of a position in characters."""
 TRIES = 1000
 """Maximum number of attempts to draw an opening that does not force the end of the game."""
@@ -129,9 +129,9 @@ def _draw(cells: Int8Array, mover: Int8Array, luck: UInt64Array, plies: int, par
 def _all(plies: int, game: Game, text: str) -> Boards:
     """Return every position after ``plies`` plies without skips in which the game goes on, by their keys."""
     most = max(comb(game.cells, n) * comb(n, n // 2) for n in range(plies + 1))
-    if most * game.cells > MAX_OPENINGS:
+    if most * game.cells > MAX_SIZE:
         raise ValueError(
-            f"openings={text!r} are up to {most:,} positions, and at most {MAX_OPENINGS // game.cells:,} are held: "
+            f"openings={text!r} are up to {most:,} positions, and at most {MAX_SIZE // game.cells:,} are held: "
             f"choose fewer plies, or random:{plies}"
         )
     rules = replace(game, skip_chance=0.0).parameters
@@ -161,7 +161,7 @@ def _of_file(text: str, game: Game) -> Boards:
     path = Path(text)
     if not path.exists():
         raise ValueError(f"openings={text!r} are not known, and there is no such file: {EXAMPLES}")
-    with open_to_read(path, MAX_OPENINGS) as file:
+    with open_to_read(path, MAX_SIZE) as file:
         read = _of_games if file.read(1) == b"{" else _of_lines
     found: dict[str, Position] = {}
     for number, position in read(path, game):
@@ -171,8 +171,8 @@ def _of_file(text: str, game: Game) -> Boards:
         except ValueError as problem:
             raise ValueError(f"{path}, line {number}: {problem}") from None
         found[name] = position
-        if len(found) * game.cells > MAX_OPENINGS:
-            raise ValueError(f"{path} has more than {MAX_OPENINGS // game.cells:,} positions, and no more are held")
+        if len(found) * game.cells > MAX_SIZE:
+            raise ValueError(f"{path} has more than {MAX_SIZE // game.cells:,} positions, and no more are held")
     if not found:
         raise ValueError(f'{path} has no positions: write one in a line, as in "x.o/.../..o x"')
     return Boards.of(found.values())
@@ -180,11 +180,11 @@ def _of_file(text: str, game: Game) -> Boards:
 
 def _of_lines(path: Path, game: Game) -> Iterator[tuple[int, Position]]:
     """Yield line numbers, and the positions in them."""
-    for number, line in enumerate(read_bounded(path, MAX_OPENINGS).decode(errors="replace").splitlines(), 1):
+    for number, line in enumerate(read_bounded(path, MAX_SIZE).decode(errors="replace").splitlines(), 1):
         words = line.strip()
         if not words or words.startswith("#"):
             continue
-        if len(words) > MAX_PLIES:
+        if len(words) > MAX_POSITION_LENGTH:
             raise ValueError(f"{path}, line {number}: {len(words):,} letters are no position")
         try:
             yield number, from_text(words, game)
@@ -194,7 +194,7 @@ def _of_lines(path: Path, game: Game) -> Iterator[tuple[int, Position]]:
 
 def _of_games(path: Path, game: Game) -> Iterator[tuple[int, Position]]:
     """Yield line numbers, and the positions of the games in them."""
-    for number, played in enumerate(read_games(path, limit=MAX_OPENINGS), 2):  # the first line is the header
+    for number, played in enumerate(read_games(path, limit=MAX_SIZE), 2):  # the first line is the header
         if replace(played.game, skip_chance=game.skip_chance) != game:
             raise ValueError(f"{path}, line {number}: a game of {played.game} is no opening of {game}")
         yield number, played.end() if played.result is None else played.start()

@@ -30,7 +30,7 @@ SPARSE = 2
 """Snapshots are half as frequent as log lines by default, at most about 200."""
 PLACES = 6
 """Number of decimal places in the file."""
-MAX_NAME_LENGTH = MAX_EDGE * (MAX_EDGE + 1) + 1
+MAX_POSITION_LENGTH = MAX_EDGE * (MAX_EDGE + 1) + 1
 """Maximum length of a position in characters."""
 MAX_ABS_VALUE = 1e6
 """Maximum absolute value accepted; values are results, -1 to 1, but nets may exceed them."""
@@ -147,7 +147,7 @@ def _choice(data: object, game: Game) -> Choice:
     if not isinstance(data, dict) or not {"position", "probabilities"} <= data.keys():
         raise ValueError("a choice must have position and probabilities")
     text = data["position"]
-    if not isinstance(text, str) or len(text) > MAX_NAME_LENGTH:
+    if not isinstance(text, str) or len(text) > MAX_POSITION_LENGTH:
         raise ValueError("position must be a board and who is to move")
     position = from_text(text, game)
     check_opening(game, position, "a position")

@@ -21,7 +21,7 @@ from ttt_envs.rules import Game
 from ttt_envs.specs import make_policy
 
 RESULT = "result.json"
-MAX_PAIRS = 10_000_000
+MAX_GAMES = 10_000_000
 """Maximum number of games."""
 
 
@@ -105,8 +105,8 @@ def run_sprt(
         ValueError: an invalid number of pairs, an unknown policy, opening or clock, another process that works in the
             folder.
     """
-    if not 1 <= pairs <= MAX_PAIRS // 2:
-        raise ValueError(f"pairs={pairs} makes no match: choose 1 to {MAX_PAIRS // 2:,}")
+    if not 1 <= pairs <= MAX_GAMES // 2:
+        raise ValueError(f"pairs={pairs} makes no match: choose 1 to {MAX_GAMES // 2:,}")
     make_policy(a, game), make_policy(b, game)  # a wrong name is reported before anything is written
     begin = None if openings is None else Openings.of(openings, game)
     identities = {spec: identity_of(spec) for spec in (a, b)}

@@ -22,7 +22,7 @@ from ttt_envs.rules import Game, Position, chance_outcomes
 from ttt_envs.specs import make_policy
 from ttt_envs.symmetry import canonical_keys, symmetries
 
-MAX_CELLS_COMPARED = 20_000
+MAX_BOARDS_COMPARED = 20_000
 """Maximum number of arrangements of stones for :func:`differences_within`: includes 3 x 3 with or without skips."""
 
 
@@ -330,11 +330,11 @@ def differences(
 
 def differences_within(game: Game, a: str | Policy, b: str | Policy) -> list[dict[str, Any]] | None:
     """Return :func:`differences`, JSON-ready; None if a policy is not pure, or the board exceeds
-    :data:`MAX_CELLS_COMPARED`.
+    :data:`MAX_BOARDS_COMPARED`.
     """
     both = make_policy(a, game), make_policy(b, game)
     small = (
-        sum(boards_by_stones(game)) <= MAX_CELLS_COMPARED
+        sum(boards_by_stones(game)) <= MAX_BOARDS_COMPARED
     )  # a count, not a time, so that a result is the same on any machine
     if not small or not all(policy.pure for policy in both):
         return None

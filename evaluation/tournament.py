@@ -33,7 +33,7 @@ perfect score has a finite rating."""
 DRAWS = 1000
 """Number of samples for the intervals of ratings."""
 _PER_NAT = 400 / math.log(10)  # Elo per unit of log strength
-MAX_PLAYERS = 1_000_000
+MAX_GAMES_PER_PAIRING = 1_000_000
 """Maximum number of games of a pairing."""
 _LEAST = 1e-6  # minimum distance of a score from 0 and 1, for finite ratings
 _PIN = 1e6  # weight of known ratings, as a multiple of all games played
@@ -241,8 +241,8 @@ def run_tournament(
             opening, another process that works in the folder.
     """
     check_players(players, anchor)
-    if not 1 <= pairs <= MAX_PLAYERS // 2:
-        raise ValueError(f"pairs={pairs} makes no pairing: choose 1 to {MAX_PLAYERS // 2:,}")
+    if not 1 <= pairs <= MAX_GAMES_PER_PAIRING // 2:
+        raise ValueError(f"pairs={pairs} makes no pairing: choose 1 to {MAX_GAMES_PER_PAIRING // 2:,}")
     for spec in players:
         make_policy(spec, game)  # a wrong name is reported before anything is written
     begin = None if openings is None else Openings.of(openings, game)

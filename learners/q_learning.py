@@ -11,7 +11,7 @@ import numpy as np
 from learners.base import Bootstrap, Transition
 from learners.config import TransitionLearnerConfig, check_kinds, check_limits
 from learners.tabular import (
-    MAX_MEMORY_BYTES,
+    MAX_MEMORY_GIB,
     PositionTable,
     TabularLearner,
     best_of,
@@ -69,7 +69,7 @@ class QLearningConfig(TransitionLearnerConfig):
                 "gamma": (0 <= self.gamma <= 1, "0 to 1"),
                 "epsilon": (0 <= self.epsilon <= 1, "0 to 1"),
                 "epsilon_decay": (0 <= self.epsilon_decay <= 1, "0 to 1"),
-                "memory": (0 < self.memory <= MAX_MEMORY_BYTES, f"above 0, up to {MAX_MEMORY_BYTES:,}"),
+                "memory": (0 < self.memory <= MAX_MEMORY_GIB, f"above 0, up to {MAX_MEMORY_GIB:,}"),
             },
         )
         if self.rewards == "report" and self.bootstrap == "ply":

@@ -25,7 +25,7 @@ BLOCK = 256
 shape."""
 DEVICE = "/CPU:0"
 """Fastest device for a net of this size."""
-MAX_PARAMETERS = float(np.finfo(np.float32).max)
+MAX_FLOAT32 = float(np.finfo(np.float32).max)
 BETA_1, BETA_2, ADAM_EPSILON = 0.9, 0.999, 1e-8
 """Constants of Adam, as in its paper and TensorFlow's AdamOptimizer."""
 
@@ -457,8 +457,8 @@ class TFQNetwork:
     def check(self, arrays: Arrays) -> None:
         """Raise ValueError unless ``arrays`` have the expected shapes, dtypes and ranges."""
         for name, variable in self._variables().items():
-            least = 0.0 if name.endswith("_square") else -MAX_PARAMETERS
-            check(name, arrays, "f4", tuple(variable.shape), least, MAX_PARAMETERS)
+            least = 0.0 if name.endswith("_square") else -MAX_FLOAT32
+            check(name, arrays, "f4", tuple(variable.shape), least, MAX_FLOAT32)
 
     def from_arrays(self, arrays: Arrays) -> None:
         """Restore the state from the arrays of :meth:`to_arrays`."""

@@ -263,7 +263,7 @@ class TabularLearner:
         return self.name
 
 
-MAX_MEMORY_BYTES = 2**20
+MAX_MEMORY_GIB = 2**20
 """Maximum setting of a table's size in GiB."""
 
 

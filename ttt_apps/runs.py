@@ -449,7 +449,7 @@ def warm(settings: TransitionLearnerConfig | LoopLearnerConfig, options: Options
             _training(few, settings, game).run()
         if options.exact_games(game):
             tiny = Game(2, 2, 2)
-            _kept = solve(tiny)  # keep the solution, solved by the interpreter: compiling does not pay off here
+            solve(tiny)  # by the interpreter, and reused below: a game is solved once, so compiling does not pay off
             with compile_at_once():
                 strength_of(tiny, "random", ["random"])
     meter.end("compiling")

@@ -401,7 +401,7 @@ def step(
     words: UInt64Array,
     permutations: Int64Array,
     actions: Int64Array,
-    begins: int,
+    resets: int,
     planes: UInt64Array,
     mask: UInt64Array,
     rewards: Float64Array,
@@ -419,11 +419,11 @@ def step(
         words: uint64, scratch: a bit for each byte of ``planes``.
         permutations: int64[S, rows * columns].
         actions: int64[B]; with ``RESET_GIVEN`` int64[R], the games to reset.
-        begins: ``RESET_NONE``; ``RESET_FINISHED``, which resets instead of moving; or ``RESET_GIVEN``: no game moves
+        resets: ``RESET_NONE``; ``RESET_FINISHED``, which resets instead of moving; or ``RESET_GIVEN``: no game moves
             except for openings by a uniformly random opponent, and rewards and flags are not written.
-        rewards, terminated, truncated: [B], see ``StepOutput``.
         planes: uint64; the first B * 2 * cells bytes become the planes. Empty: no observation is written.
-            mask: uint64, B * cells bytes.
+        mask: uint64, B * cells bytes.
+        rewards, terminated, truncated: [B], see ``StepOutput``.
 
     Returns:
         The number of games that have ended; or -1 - b for the first game b with an invalid action, and then nothing
@@ -433,7 +433,7 @@ def step(
     replies, parameters = settings[REPLIES], from_kernel_args(settings[GAME:])
     outcome, over, begun, image = rows[OUTCOME], rows[DONE], rows[RESET], rows[SYMMETRY]
     size = permutations.shape[1]
-    if begins == RESET_GIVEN:
+    if resets == RESET_GIVEN:
         begun[:] = 0
         for i in range(len(actions)):
             begun[actions[i]] = 1
@@ -452,9 +452,9 @@ def step(
                 if outcome[b] == NOT_OVER and not _is_legal_in(b, cell, cells, rows, parameters):
                     return -1 - b
         for b in range(count):
-            begun[b] = over[b] & begins
+            begun[b] = over[b] & resets
     _reset(count, cells, rows, len(permutations), seats)
-    if begins != RESET_GIVEN:
+    if resets != RESET_GIVEN:
         _move(cells, rows, rows[EPISODE_KEY], actions, permutations, seats, illegal_action, parameters, rewards)
     if replies == REPLY_POLICY:
         return 0
@@ -462,7 +462,7 @@ def step(
         _reply_at_random(count, cells, rows, rows[EPISODE_KEY], parameters)
     if len(planes) > 0:
         _write_observations(count, cells, rows, permutations, seats, words, parameters, planes, mask)
-    if begins == RESET_GIVEN:
+    if resets == RESET_GIVEN:
         return 0
     return _finish_step(rows, rewards, terminated, truncated)
 

@@ -24,7 +24,7 @@ from ttt_envs.specs import Named
 
 USUAL_MOVE_S = 1.0
 """Default time for a move in seconds."""
-MAX_MEMORY_BYTES = 1 << 20
+MAX_MEMORY_MIB = 1 << 20
 """Maximum memory limit in MiB."""
 
 
@@ -64,8 +64,8 @@ class Gomocup(Named):
         check_game(self.game)
         if self.move is not None and not 0 <= self.move < math.inf:
             raise ValueError(f"move={self.move:g} is no time for a move: choose 0 seconds or more")
-        if not 0 <= self.memory <= MAX_MEMORY_BYTES:
-            raise ValueError(f"memory={self.memory} is no amount of MiB: choose 0 (no limit) to {MAX_MEMORY_BYTES:,}")
+        if not 0 <= self.memory <= MAX_MEMORY_MIB:
+            raise ValueError(f"memory={self.memory} is no amount of MiB: choose 0 (no limit) to {MAX_MEMORY_MIB:,}")
         for name in ("start", "tolerance", "pause"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise ValueError(f"{name}={getattr(self, name):g} is no time: choose 0 seconds or more")

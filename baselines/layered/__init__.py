@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from baselines.layered.building import MADE_BY, build, is_finished, open_table
 from baselines.layered.folder import FORMAT, FolderLockedError
-from baselines.layered.layers import MAX_CELLS, MAX_CELLS_WITHOUT_SKIPS, check_memory, estimate
+from baselines.layered.layers import MAX_CELLS, MAX_CELLS_LAST_LAYERS, check_memory, estimate
 from baselines.layered.table import LayeredTable, check_distance
 
 __all__ = [
     "FORMAT",
     "MADE_BY",
     "MAX_CELLS",
-    "MAX_CELLS_WITHOUT_SKIPS",
+    "MAX_CELLS_LAST_LAYERS",
     "FolderLockedError",
     "LayeredTable",
     "build",

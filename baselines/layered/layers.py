@@ -16,7 +16,7 @@ from ttt_envs.rules import Game
 
 MAX_CELLS = 21
 """Maximum number of cells for which all layers are built."""
-MAX_CELLS_WITHOUT_SKIPS = 25
+MAX_CELLS_LAST_LAYERS = 25
 """Maximum number of cells for which the last layers are built."""
 MAX_CELLS_IN_DOUBLE = 16
 """Maximum number of cells for which values in memory are float64."""
@@ -67,10 +67,10 @@ class Layers:
     """
 
     def __init__(self, game: Game, stones: int = 0, *, double: bool = False) -> None:
-        if game.cells > MAX_CELLS_WITHOUT_SKIPS or (game.cells > MAX_CELLS and stones <= 0):
+        if game.cells > MAX_CELLS_LAST_LAYERS or (game.cells > MAX_CELLS and stones <= 0):
             raise ValueError(
                 f"a board of {game.rows} x {game.columns} is too large to solve by layers: choose one of up to "
-                f"{MAX_CELLS} cells, or of up to {MAX_CELLS_WITHOUT_SKIPS} its last layers, by stones above 0; who "
+                f"{MAX_CELLS} cells, or of up to {MAX_CELLS_LAST_LAYERS} its last layers, by stones above 0; who "
                 f"wins without "
                 f"skips evaluate.py prove may tell"
             )

@@ -65,7 +65,7 @@ from ttt_envs.jit import (
 )
 from ttt_envs.rules import DRAW, NOT_OVER, is_legal, place, skip_chance_of
 
-MIN_PRIOR = -50.0
+MIN_LOG_PRIOR = -50.0
 """Minimum log prior of a legal move, relative to the largest: the network may wrongly consider a move impossible."""
 
 
@@ -389,7 +389,7 @@ def _expand(
             largest = max(largest, prior_logits[cell])
     for cell in range(len(board)):
         if is_legal(board, cell, parameters) and (not pressed or forced_mask[cell] == 1):
-            p = math.exp(max(MIN_PRIOR, prior_logits[cell] - largest))
+            p = math.exp(max(MIN_LOG_PRIOR, prior_logits[cell] - largest))
             priors[node, cell] = p
             total += p
     likeliest, most = int64(-1), 0.0

@@ -16,7 +16,7 @@ from ttt_envs.rules import Game
 
 MAX_SECONDS = 1e6
 """Maximum time on a clock in seconds."""
-MIN_GAMES = 10
+MIN_POSITIONS = 10
 """Minimum number of positions with the same number of stones for an estimate."""
 
 
@@ -73,7 +73,7 @@ def estimated_moves_left(game: Game, games: Iterable[tuple[int, Sequence[int]]])
         games: for each the number of stones on its first board, and the movers after that, 0 or 1.
 
     Returns:
-        float64[cells + 1]; where fewer than :data:`MIN_GAMES` positions have a number of stones,
+        float64[cells + 1]; where fewer than :data:`MIN_POSITIONS` positions have a number of stones,
         :func:`usual_moves_left`.
     """
     sums, counts = np.zeros(game.cells + 1), np.zeros(game.cells + 1, np.int64)
@@ -83,7 +83,7 @@ def estimated_moves_left(game: Game, games: Iterable[tuple[int, Sequence[int]]])
             to_come[movers[index]] += 1
             sums[stones + index] += to_come[movers[index]]
             counts[stones + index] += 1
-    enough = counts >= MIN_GAMES
+    enough = counts >= MIN_POSITIONS
     found = usual_moves_left(game)
     found[enough] = sums[enough] / counts[enough]
     return found

@@ -27,7 +27,7 @@ NOISE_S = 0.001
 MIN_NODES = 256
 """Minimum number of positions between two checks of the clock."""
 MIN_SIMULATIONS = 8
-MAX_SIMULATIONS = 1 << 62
+UNBOUNDED_DEPTH = 1 << 62
 """a depth without a bound"""
 AGREED = 0.1
 """Maximum difference of scores of two depths that agree."""
@@ -62,7 +62,7 @@ class TimedSearch(Protocol):
         """Return whether ``seconds`` more may still change the move."""
         ...
 
-    def go_on(self, until: float, most: int = MAX_SIMULATIONS) -> bool:
+    def go_on(self, until: float, most: int = UNBOUNDED_DEPTH) -> bool:
         """Continue until one more step is finished, the clock shows ``until``, or the depth is ``most``.
 
         Returns:
@@ -179,7 +179,7 @@ class Deepening:
             return True
         return abs(value) < 1 - VALUE_TOLERANCE and int(np.sum(self._values > VALUE_TOLERANCE - 1)) > 1
 
-    def go_on(self, until: float, most: int = MAX_SIMULATIONS) -> bool:
+    def go_on(self, until: float, most: int = UNBOUNDED_DEPTH) -> bool:
         """Search one ply deeper, or a part of it within the time limit."""
         if self.depth >= min(self._empty, most):
             return False
@@ -294,7 +294,7 @@ class Sampling:
         rate = self.depth / self._spent if self._spent > 0 else math.inf
         return bool(lead <= rate * max(0.0, seconds))
 
-    def go_on(self, until: float, most: int = MAX_SIMULATIONS) -> bool:
+    def go_on(self, until: float, most: int = UNBOUNDED_DEPTH) -> bool:
         """Run simulations for about :data:`STEP_S`, or for the time left."""
         simulations = min(self._simulations, most - self.depth)
         if self._full or simulations < 1:

@@ -12,7 +12,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from baselines.timed.clock import Clock, read_moves_left, usual_moves_left
-from baselines.timed.interruptible import MAX_SIMULATIONS, Now, TimedSearch, begin_timed, check_interruptible
+from baselines.timed.interruptible import UNBOUNDED_DEPTH, Now, TimedSearch, begin_timed, check_interruptible
 from baselines.timed.pondering import Pondering
 from baselines.timed.time_management import Plan, plan_by_clock, plan_by_move, run_until
 from ttt_envs.boards import Boards
@@ -71,7 +71,7 @@ class Timed(Named):
     def __post_init__(self) -> None:
         if self.move is not None and not 0 < self.move < math.inf:
             raise ValueError(f"move={self.move:g} is no time for a move: choose seconds above 0, such as 0.1")
-        if not 1 <= self.min_depth <= (self.max_depth or MAX_SIMULATIONS):
+        if not 1 <= self.min_depth <= (self.max_depth or UNBOUNDED_DEPTH):
             raise ValueError(
                 f"min-depth={self.min_depth} and max-depth={self.max_depth} leave no depth: choose 1 or more, and the "
                 f"smaller one first"
@@ -114,7 +114,7 @@ class Timed(Named):
             clock: the clock at the start; None if only ``left_s`` is known.
             lag_s: measured overrun of earlier moves in seconds; added to the margin.
         """
-        max_depth = self.max_depth or MAX_SIMULATIONS
+        max_depth = self.max_depth or UNBOUNDED_DEPTH
         if left_s is None:
             only = plan_by_move(self.move or USUAL_MOVE_S, self.margin)
             return Plan(only, only, self.min_depth, max_depth)
@@ -300,7 +300,7 @@ class TimedPlayer:
         self._before[slot] = search, cell
         if policy.ponder and alone and (left_s is None or plan.hard_s >= MIN_PONDER_S):
             begin = partial(policy.begin, key=self._key(slot, stones + 2), before=(search, cell), now=self._now)
-            most = policy.max_depth or MAX_SIMULATIONS
+            most = policy.max_depth or UNBOUNDED_DEPTH
             going = Pondering(policy.game, position, search, cell, most, begin, self._now)
             self._threads.going = slot, going
         return cell

@@ -6,11 +6,11 @@ import math
 from typing import NamedTuple
 
 from baselines.timed.clock import Clock
-from baselines.timed.interruptible import MAX_SIMULATIONS, Now, TimedSearch
+from baselines.timed.interruptible import UNBOUNDED_DEPTH, Now, TimedSearch
 
 MAX_CLOCK_SHARE = 0.5
-"""Maximum share of the time on the clock for one move; ``MAX_OVERRUN``: the same with extra time."""
-MAX_OVERRUN = 0.6
+"""Maximum share of the time on the clock for one move; ``MAX_CLOCK_SHARE_EXTENDED``: the same with extra time."""
+MAX_CLOCK_SHARE_EXTENDED = 0.6
 SHARE_OF_INCREMENT = 0.8
 """Share of the increment that is planned for a move."""
 STEADY_SHARE = 0.25
@@ -31,7 +31,7 @@ class Plan(NamedTuple):
     hard_s: float
     """seconds after which a depth is interrupted"""
     min_depth: int = 1
-    max_depth: int = MAX_SIMULATIONS
+    max_depth: int = UNBOUNDED_DEPTH
     extra: float = 1.0
     """factor on ``soft_s`` if the last two depths disagree"""
     steady: int | None = None
@@ -55,7 +55,7 @@ def plan_by_clock(
     usable = max(0.0, left_s - margin_s)
     share = usable / moves if dynamic else clock.seconds / moves_at_start
     planned = min(share + SHARE_OF_INCREMENT * clock.increment, MAX_CLOCK_SHARE * usable)
-    return planned, min(extra * planned, MAX_OVERRUN * usable)
+    return planned, min(extra * planned, MAX_CLOCK_SHARE_EXTENDED * usable)
 
 
 def plan_by_move(move_s: float, margin_s: float) -> float:

@@ -16,7 +16,7 @@ import numpy as np
 from evaluation.code_fingerprint import identity_of
 from evaluation.cost import MoveCost, cost_of_moves, processor
 from evaluation.elo import score_of
-from evaluation.estimate import SMALL_LAYER, boards_by_stones
+from evaluation.estimate import MAX_BOARDS_WITHOUT_ESTIMATE, boards_by_stones
 from evaluation.ladder.files import Ladder
 from evaluation.ladder.plans import ANCHOR
 from evaluation.ladder.results import (
@@ -139,7 +139,7 @@ def place(
 
 def is_exact(ladder: Ladder, policy: Policy) -> bool:
     """Return whether a policy's results against the rungs are exact: all are pure, on a small board."""
-    small = sum(boards_by_stones(ladder.game)) <= SMALL_LAYER
+    small = sum(boards_by_stones(ladder.game)) <= MAX_BOARDS_WITHOUT_ESTIMATE
     return small and policy.pure and all(make_policy(spec, ladder.game).pure for spec in ladder.specs)
 
 

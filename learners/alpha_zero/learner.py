@@ -22,7 +22,7 @@ from ttt_envs.symmetry import inverse, symmetries
 if TYPE_CHECKING:
     from learners.alpha_zero.config import AlphaZeroConfig
 
-MAX_PARAMETERS = float(np.finfo(np.float32).max)
+MAX_FLOAT32 = float(np.finfo(np.float32).max)
 
 
 def lines_of(game: Game, config: AlphaZeroConfig) -> Int64Array:
@@ -140,6 +140,6 @@ def overflowing(weights: Arrays) -> str:
     for name, array in weights.items():
         sizes = np.abs(array.astype(np.float64))
         largest = largest * float(sizes.sum(axis=0).max()) if array.ndim == 2 else largest + float(sizes.max())
-        if not largest <= MAX_PARAMETERS:
+        if not largest <= MAX_FLOAT32:
             return name
     return ""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from learners.alpha_zero.config import AlphaZeroConfig
-from learners.alpha_zero.learner import MAX_PARAMETERS, lines_of
+from learners.alpha_zero.learner import MAX_FLOAT32, lines_of
 from learners.alpha_zero.self_play import TrainingExamples
 from learners.base import Arrays
 from learners.dense import Float32Array, states_of
@@ -139,14 +139,14 @@ class Updater:
         if updates < 0:
             raise ValueError(f"{name} cannot have had {updates} updates: these numbers are damaged")
         limits = (
-            ("weight", self._weights, -MAX_PARAMETERS),
-            ("mean", self._means, -MAX_PARAMETERS),
+            ("weight", self._weights, -MAX_FLOAT32),
+            ("mean", self._means, -MAX_FLOAT32),
             ("square", self._squares, 0.0),
         )
         for kind, held, least in limits:
             for part, variable in held.items():
                 array = checked(arrays, f"{kind}.{part}", tuple(variable.shape), "f4", name)
-                if not ((array >= least) & (array <= MAX_PARAMETERS)).all():
+                if not ((array >= least) & (array <= MAX_FLOAT32)).all():
                     raise ValueError(f"{name} cannot hold the numbers in {kind}.{part}, which are damaged")
                 variable.assign(array)
         self.updates = updates

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from evaluation.code_fingerprint import hash_of
 from evaluation.elo import SPRT, Decision, Model, elo, likelihood_of_superiority
-from evaluation.sprt import MAX_PAIRS, RESULT, SequentialMatch, run_sprt
+from evaluation.sprt import MAX_GAMES, RESULT, SequentialMatch, run_sprt
 from ttt_apps.cli import Count, kept_in, new_table, progress_bar, warn
 from ttt_apps.evaluate.pairs_command import PairsCommand
 from ttt_apps.train_options import folder_name
@@ -55,7 +55,7 @@ class Sprt(PairsCommand):
             ValueError: an invalid number of games, invalid hypotheses, unknown policies.
             Stopped: an interrupt; completed work is stored.
         """
-        pairs, workers, game = self.checked(self.games, MAX_PAIRS, (self.a, self.b))
+        pairs, workers, game = self.checked(self.games, MAX_GAMES, (self.a, self.b))
         test = SPRT(self.elo0, self.elo1, self.alpha, self.beta, self.model)
         folder = self.out or Path(
             "runs", "sprt", folder_name([game.slug, self.a, self.b, *([self.clock] if self.clock else [])])

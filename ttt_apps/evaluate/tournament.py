@@ -10,7 +10,7 @@ import tyro
 from rich.table import Table
 
 from evaluation.code_fingerprint import hash_of
-from evaluation.tournament import COST, MAX_PLAYERS, RESULT, Tournament, check_players, run_tournament
+from evaluation.tournament import COST, MAX_GAMES_PER_PAIRING, RESULT, Tournament, check_players, run_tournament
 from ttt_apps.cli import Count, kept_in, new_table, progress_bar, warn
 from ttt_apps.evaluate.pairs_command import PairsCommand
 from ttt_apps.versions import versions
@@ -42,7 +42,7 @@ class PlayTournament(PairsCommand):
             Stopped: an interrupt; completed work is stored.
         """
         check_players(self.players, self.anchor)
-        pairs, workers, game = self.checked(self.games, MAX_PLAYERS, self.players)
+        pairs, workers, game = self.checked(self.games, MAX_GAMES_PER_PAIRING, self.players)
         folder = self.out or Path("runs", "tournament", game.slug)
         pairings = len(self.players) * (len(self.players) - 1) // 2
         with kept_in(folder), progress_bar() as bar:

@@ -154,7 +154,7 @@ class Answers:
             "version": __version__,
             "edge": schemas.EDGE,
             "tables": schemas.TABLES,
-            "most_skips": schemas.MAX_SKIPS,
+            "most_skips": schemas.MAX_SKIP_CHANCE,
             "most_simulations": schemas.SIMULATIONS,
             "policies": policies,
             "on_tables": sorted(schemas.ON_TABLES),
@@ -224,7 +224,7 @@ class Answers:
         if played is None:
             raise ValueError(f"number={asked.number} is not in the log: it has fewer games")
         game = played.game
-        if max(game.rows, game.columns) > schemas.EDGE or game.skip_chance > schemas.MAX_SKIPS:
+        if max(game.rows, game.columns) > schemas.EDGE or game.skip_chance > schemas.MAX_SKIP_CHANCE:
             raise ValueError(f"{game} is more than is shown here: boards up to {schemas.EDGE} x {schemas.EDGE} are")
         return self._line(played)
 

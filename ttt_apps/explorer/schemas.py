@@ -29,7 +29,7 @@ EDGE = 15
 """Maximum edge of a board."""
 TABLES = 12
 """Maximum number of cells of boards with exact values and tables, each computed in a moment."""
-MAX_SKIPS = 0.5
+MAX_SKIP_CHANCE = 0.5
 BODY = 1 << 14
 """Maximum size of a request in bytes."""
 MAX_LOG_BYTES = 1 << 24
@@ -62,7 +62,7 @@ class GameRequest(BaseRequest):
     rows: Annotated[int, Field(ge=1, le=EDGE)] = 3
     columns: Annotated[int, Field(ge=1, le=EDGE)] = 3
     win_length: Annotated[int, Field(ge=1, le=EDGE)] = 3
-    skip_chance: Annotated[float, Field(ge=0, le=MAX_SKIPS)] = 0.0
+    skip_chance: Annotated[float, Field(ge=0, le=MAX_SKIP_CHANCE)] = 0.0
 
     def game(self) -> Game:
         """Return the validated game.
