@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
 
-from ttt_envs.boards import Boards
-from ttt_envs.jit import Float64Array
+from ttt_envs.agents.specs import Named, closest_names, load_object
+from ttt_envs.core.jit import Float64Array
+from ttt_envs.game.boards import Boards
+from ttt_envs.game.rules import Game
 from ttt_envs.open_spiel import load_game, to_states
-from ttt_envs.rules import Game
-from ttt_envs.specs import Named, closest_names, load_object
 
 if TYPE_CHECKING:
     import pyspiel  # an optional dependency

@@ -22,14 +22,14 @@ from typing import IO, Any, ClassVar, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ttt_envs.array_cache import mapped
-from ttt_envs.boards import Boards, from_keys, num_words
-from ttt_envs.files import open_to_read, parse_json, write_atomically
-from ttt_envs.jit import BoolArray, Float64Array, Int64Array, UInt64Array
-from ttt_envs.policy import VALUE_TOLERANCE, HasPlayer, Player, Policy, is_colour_blind, is_symmetric, sample
-from ttt_envs.rules import Game
-from ttt_envs.specs import Named, make_policy
-from ttt_envs.symmetry import canonical_keys, inverse, symmetries
+from ttt_envs.agents.policy import VALUE_TOLERANCE, HasPlayer, Player, Policy, is_colour_blind, is_symmetric, sample
+from ttt_envs.agents.specs import Named, make_policy
+from ttt_envs.core.array_cache import mapped
+from ttt_envs.core.files import open_to_read, parse_json, write_atomically
+from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array, UInt64Array
+from ttt_envs.game.boards import Boards, from_keys, num_words
+from ttt_envs.game.rules import Game
+from ttt_envs.game.symmetry import canonical_keys, inverse, symmetries
 
 FORMAT = 1
 """version of the file format"""

@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from ttt_envs.bits import MAX_CELLS_IN_BITS, count_bits, nth_bit, to_bits, winning_bits
-from ttt_envs.boards import Boards
-from ttt_envs.jit import (
+from ttt_envs.agents.policy import Uniforms
+from ttt_envs.agents.specs import Named
+from ttt_envs.core.jit import (
     Float64Array,
     Int8Array,
     Int64Array,
@@ -20,9 +20,9 @@ from ttt_envs.jit import (
     int8,
     int64,
 )
-from ttt_envs.policy import Uniforms
-from ttt_envs.rules import Game, is_legal, legal_bits, nth_empty_cell, winning_cells
-from ttt_envs.specs import Named
+from ttt_envs.game.bits import MAX_CELLS_IN_BITS, count_bits, nth_bit, to_bits, winning_bits
+from ttt_envs.game.boards import Boards
+from ttt_envs.game.rules import Game, is_legal, legal_bits, nth_empty_cell, winning_cells
 
 
 @dataclass(frozen=True)

@@ -20,16 +20,25 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from baselines import reachable, solver
-from baselines.reachable import WON, count_up, reached
-from baselines.solver import MAX_CELLS, load_or_compute, solve, sweep, table_key
-from ttt_envs import bits, rules
-from ttt_envs.array_cache import CachedArray, hash_of_sources
-from ttt_envs.boards import Boards, from_keys
-from ttt_envs.jit import BoolArray, Float64Array, Int8Array, Int64Array, Parameters, compiled, compiled_at_once, int64
-from ttt_envs.policy import Policy, Values, is_colour_blind, is_symmetric
-from ttt_envs.rules import Game, is_legal
-from ttt_envs.specs import Named, make_policy
+from baselines.retrograde import reachable, solver
+from baselines.retrograde.reachable import WON, count_up, reached
+from baselines.retrograde.solver import MAX_CELLS, load_or_compute, solve, sweep, table_key
+from ttt_envs.agents.policy import Policy, Values, is_colour_blind, is_symmetric
+from ttt_envs.agents.specs import Named, make_policy
+from ttt_envs.core.array_cache import CachedArray, hash_of_sources
+from ttt_envs.core.jit import (
+    BoolArray,
+    Float64Array,
+    Int8Array,
+    Int64Array,
+    Parameters,
+    compiled,
+    compiled_at_once,
+    int64,
+)
+from ttt_envs.game import bits, rules
+from ttt_envs.game.boards import Boards, from_keys
+from ttt_envs.game.rules import Game, is_legal
 
 Terminal = Literal["equation", "as_published"]
 """value of won boards: the result, 1 or -1, as in Eq. (1) of the paper; or 0, as in its published program"""

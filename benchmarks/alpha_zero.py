@@ -36,7 +36,7 @@ from rich.box import MARKDOWN
 from rich.table import Table
 
 from baselines.mcts import GumbelSearch
-from evaluation.exact import exploitability
+from evaluation.exact.dynamic_programming import exploitability
 from learners.alpha_zero import AlphaZeroConfig, AlphaZeroSearch
 from learners.alpha_zero.config import value_scale_of
 from learners.alpha_zero.learner import AlphaZero
@@ -44,10 +44,10 @@ from learners.alpha_zero.policy import CHUNK_SIZE, SymmetrizedEvaluator
 from learners.alpha_zero.self_play import TrainingExamples, play_block
 from learners.training import make_initial_rng
 from ttt_apps.studies.alpha_zero.training_runs import temporary_run, training_unit
-from ttt_envs.boards import Boards
-from ttt_envs.jit import Float64Array
-from ttt_envs.policy import Policy, best_shares
-from ttt_envs.rules import Game
+from ttt_envs.agents.policy import Policy, best_shares
+from ttt_envs.core.jit import Float64Array
+from ttt_envs.game.boards import Boards
+from ttt_envs.game.rules import Game
 
 PACKAGES = ("numpy", "numba", "tensorflow", "mctx", "pgx", "jax", "open_spiel", "flax")
 SIMULATIONS = 32
@@ -297,7 +297,7 @@ def table_of_thoughts(measured: list[Thought]) -> Table:
 
 START = """
 from learners.alpha_zero import AlphaZeroConfig
-from ttt_envs.rules import Game
+from ttt_envs.game.rules import Game
 
 def begin(steps):
     import tensorflow

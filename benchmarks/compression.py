@@ -22,10 +22,10 @@ from measuring import US, Benchmark, Row, Stretch, alone_part, asked, run
 
 from baselines.compression import decompose, grouping_of
 from baselines.tables import random_play_values
-from ttt_envs.boards import Boards
-from ttt_envs.policy import Policy
-from ttt_envs.rules import NOT_OVER, Game, place
-from ttt_envs.specs import make_policy
+from ttt_envs.agents.policy import Policy
+from ttt_envs.agents.specs import make_policy
+from ttt_envs.game.boards import Boards
+from ttt_envs.game.rules import NOT_OVER, Game, place
 
 PACKAGES = ("numpy", "numba", "scipy", "tensorly")
 os.environ["TTT_ENVS_CACHE_BYTES"] = "0"  # turns the disk cache off
@@ -153,8 +153,8 @@ SLOW = ("play-4x4", "hosvd-4x4-skip", "svd-4x4-skip")
 BEFORE = """
 from baselines.compression import decomposition, split_errors
 from baselines.tables import Softmax, Table, random_play_values
-from evaluation.exact import outcome
-from ttt_envs.rules import Game
+from evaluation.exact.dynamic_programming import outcome
+from ttt_envs.game.rules import Game
 
 def curve(ranks=82):
     results = []

@@ -9,7 +9,7 @@ Single games draw their random moves within the timing. Batches draw them outsid
 last column has its cost.
 
 The kernel beside C: on boards of up to 16 cells ours plays 64 games in parallel without branches
-(ttt_envs/random_games.py), C one after another, with identical results.
+(ttt_envs/game/random_games.py), C one after another, with identical results.
 
     python benchmarks/environments.py [--quick] [--rounds N] [--only NAME,...] [--json FILE]
 """
@@ -49,8 +49,8 @@ from rich.box import MARKDOWN
 from rich.table import Table
 
 from ttt_envs import mnk_v0
-from ttt_envs.random_games import random_games
-from ttt_envs.rules import Game
+from ttt_envs.game.random_games import random_games
+from ttt_envs.game.rules import Game
 
 PACKAGES = ("numpy", "numba", "gymnasium", "pettingzoo", "open_spiel", "pgx", "jax", "envpool")
 BOARDS = ((3, 3), (7, 5), (15, 5), (19, 5))

@@ -18,14 +18,14 @@ from typing import Any
 import numpy as np
 from measuring import MS, Benchmark, Row, SkipRow, alone_part, asked, compile_c, run
 
-from baselines.layered import build
-from baselines.solver import Solution, solve
+from baselines.retrograde import build
+from baselines.retrograde.solver import Solution, solve
 from evaluation import exact
-from evaluation.exact import exploitability
-from ttt_envs.boards import Boards
-from ttt_envs.policy import Policy
-from ttt_envs.rules import Game, winner, winning_lines
-from ttt_envs.symmetry import symmetries
+from evaluation.exact.dynamic_programming import exploitability
+from ttt_envs.agents.policy import Policy
+from ttt_envs.game.boards import Boards
+from ttt_envs.game.rules import Game, winner, winning_lines
+from ttt_envs.game.symmetry import symmetries
 
 PACKAGES = ("numpy", "numba", "open_spiel")
 os.environ["TTT_ENVS_CACHE_BYTES"] = "0"  # turns the disk cache off
@@ -264,13 +264,13 @@ ALONE = {
 BEFORE = """
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from baselines.layered import build
-from baselines.proof import prove
-from baselines.layered import build
-from baselines.solver import Solution, solve
-from evaluation.exact import outcome
-from ttt_envs.boards import Boards
-from ttt_envs.rules import Game
+from baselines.retrograde import build
+from baselines.proof_number import prove
+from baselines.retrograde import build
+from baselines.retrograde.solver import Solution, solve
+from evaluation.exact.dynamic_programming import outcome
+from ttt_envs.game.boards import Boards
+from ttt_envs.game.rules import Game
 
 def layers(game, *folder):
     return float(build(game, *folder).values(Boards.start(game))[0])

@@ -23,16 +23,16 @@ from measuring import Benchmark, Part, Row, SkipRow, Spread, Stretch, rate, roun
 from rich.box import MARKDOWN
 from rich.table import Table
 
-from baselines.endgame import build, open_table
 from baselines.expectiminimax import Expectiminimax, Search
 from baselines.mcts import MCTS
 from baselines.opening_book import Made, OpeningBook, make_book
+from baselines.retrograde.endgame import build, open_table
 from baselines.timed import Clock, Plan, run_until
 from baselines.timed.interruptible import TABLE_MIB, begin_timed
-from evaluation.timed_match import play_timed_pairs
-from ttt_envs.boards import Boards
-from ttt_envs.policy import Policy
-from ttt_envs.rules import NOT_OVER, Game, terminal_outcome
+from evaluation.matches.timed_match import play_timed_pairs
+from ttt_envs.agents.policy import Policy
+from ttt_envs.game.boards import Boards
+from ttt_envs.game.rules import NOT_OVER, Game, terminal_outcome
 
 PACKAGES = ("numpy", "numba", "joblib")
 AT_LEAST = 0.97

@@ -26,8 +26,8 @@ from rich.table import Table
 from learners import LEARNERS
 from learners.config import TransitionLearnerConfig
 from learners.training import make_initial_rng, train
-from ttt_envs.rules import Game
-from ttt_envs.specs import load_object
+from ttt_envs.agents.specs import load_object
+from ttt_envs.game.rules import Game
 
 PACKAGES = ("numpy", "numba", "tensorflow", "open_spiel")
 BOARDS = ((3, 3), (4, 4), (5, 4), (7, 5))
@@ -119,7 +119,7 @@ def keras_learner(hidden: int) -> Play:
     """Return the same net in Keras, updated move by move with ``train_on_batch``, against random moves."""
     import keras
 
-    from ttt_envs.single_env import SingleEnv
+    from ttt_envs.envs.single_env import SingleEnv
 
     def play(games: int) -> None:
         model = keras.Sequential(

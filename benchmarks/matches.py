@@ -19,8 +19,8 @@ from measuring import Benchmark, Part, Row, SkipRow, Spread, Stretch, alone_part
 from rich.box import MARKDOWN
 from rich.table import Table
 
-from evaluation.match import play_pairs
-from ttt_envs.rules import Game
+from evaluation.matches.match import play_pairs
+from ttt_envs.game.rules import Game
 
 PACKAGES = ("numpy", "numba", "joblib", "open_spiel", "torch")
 PAIRS = 32 * 2048
@@ -137,9 +137,9 @@ ALONE = {
 }
 BEFORE = """
 import torch, ttt_envs
-from evaluation.exact import exploitability
-from evaluation.ladder import place, read_ladder
-from ttt_envs.rules import Game
+from evaluation.exact.dynamic_programming import exploitability
+from evaluation.matches.ladder import place, read_ladder
+from ttt_envs.game.rules import Game
 torch.manual_seed(0)
 torch.set_num_threads(1)
 net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(18, 128), torch.nn.ReLU(), torch.nn.Linear(128, 9))

@@ -22,8 +22,8 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 import numpy as np
 
 from baselines.mcts import MCTS, MCTSSearch, drawn_keys
-from ttt_envs.boards import Boards
-from ttt_envs.rules import Game
+from ttt_envs.game.boards import Boards
+from ttt_envs.game.rules import Game
 
 PACKAGES = ("numpy", "numba", "open_spiel", "pgx", "mctx", "jax")
 C = 1.4

@@ -29,12 +29,12 @@ from rich.console import Console
 from rich.table import Table
 
 from evaluation.cost import processor
-from evaluation.match import Score, play_pairs
+from evaluation.matches.match import Score, play_pairs
 from learners.imitation import play_training_games
-from ttt_envs import parallel
-from ttt_envs.jit import Float64Array
-from ttt_envs.parallel import TASK_S, Cluster, Jobs, map_blocks
-from ttt_envs.rules import Game
+from ttt_envs.core import parallel
+from ttt_envs.core.jit import Float64Array
+from ttt_envs.core.parallel import TASK_S, Cluster, Jobs, map_blocks
+from ttt_envs.game.rules import Game
 
 SKIP_5 = Game(5, 5, 4, 0.1)
 SIMULATED = (10, 100, 1_000)

@@ -22,8 +22,8 @@ from rich.box import MARKDOWN
 from rich.table import Table
 
 from baselines.expectiminimax import Pruning, Search
-from ttt_envs.boards import Boards
-from ttt_envs.rules import Game, winning_lines
+from ttt_envs.game.boards import Boards
+from ttt_envs.game.rules import Game, winning_lines
 
 PACKAGES = ("numpy", "numba")
 
@@ -155,7 +155,7 @@ TEACHER_WORK = (
 )
 TEACHER_BEFORE = """
 from learners.imitation import play_training_games
-from ttt_envs.rules import Game
+from ttt_envs.game.rules import Game
 ask = lambda count: play_training_games(Game(6, 6, 4, 0.25), 'expectiminimax:depth=3,width=15', 0.0, 0, range(count))
 ask(1)  # compiles
 """

@@ -114,7 +114,7 @@ def api(page: str) -> str:
 def commands() -> str:
     """The page of all commands: what each says with ``--help``."""
     from ttt_apps import evaluate, play, train
-    from ttt_envs.specs import load_object
+    from ttt_envs.agents.specs import load_object
 
     os.environ["COLUMNS"] = "84"
     parts = ["# What every command takes", "Written from `--help`. What they have in common: [commands](commands.md)."]

@@ -9,14 +9,12 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from ttt_envs.specs import POLICIES, parse_spec
+from ttt_envs.agents.specs import POLICIES, parse_spec
 
 BY_NAME = ("ttt_envs", "baselines", "learners")
 """Packages with modules loaded by name, such as policies and learners: all their files count."""
-SHOWS = frozenset(
-    {"evaluation.drawing", "evaluation.estimate", "evaluation.evidence", "evaluation.page", "evaluation.report"}
-)
-"""Modules that format results or estimate cost, and determine no result."""
+SHOWS = ("evaluation.reports", "evaluation.exact.estimate")
+"""Modules and packages that format results or estimate cost, and determine no result."""
 
 
 def sources_of(*modules: str) -> list[Path]:
@@ -105,9 +103,14 @@ def _imported_by(code: str) -> frozenset[str]:
     return frozenset(names)
 
 
+def determines_results(module: str) -> bool:
+    """Return whether a module may affect results: whether it is outside :data:`SHOWS`."""
+    return not f"{module}.".startswith(tuple(f"{one}." for one in SHOWS))
+
+
 def _is_module(name: str) -> bool:
     """Return whether a dotted name is a relevant module, and not a name in one."""
     try:
-        return name not in SHOWS and find_spec(name) is not None
+        return determines_results(name) and find_spec(name) is not None
     except ModuleNotFoundError:  # its parent is no package
         return False

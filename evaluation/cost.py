@@ -16,13 +16,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ttt_envs.files import read_json, write_json
+from ttt_envs.core.files import read_json, write_json
 
 if TYPE_CHECKING:  # a meter that runs from the start of a process waits for no compiled code
     import psutil
 
-    from ttt_envs.boards import Boards
-    from ttt_envs.rules import Game
+    from ttt_envs.game.boards import Boards
+    from ttt_envs.game.rules import Game
 
 NAMES = ("cpu_user_s", "cpu_system_s", "wall_s", "peak_rss_bytes")
 """Keys of a phase's costs: the numbers of :class:`Usage`, in order."""
@@ -195,8 +195,8 @@ def time_moves(game: Game, spec: str, boards: Boards) -> MoveCost:
     """
     import numpy as np
 
-    from ttt_envs.policy import act
-    from ttt_envs.specs import make_policy
+    from ttt_envs.agents.policy import act
+    from ttt_envs.agents.specs import make_policy
 
     rng = np.random.default_rng(0)
     singles = [boards.take(np.array([row])) for row in range(len(boards.mover))]
@@ -236,8 +236,8 @@ def _positions(game: Game) -> Boards:
     """Return the positions of :func:`cost_of_moves`."""
     import numpy as np
 
-    from evaluation.openings import draw_openings
-    from ttt_envs.boards import Boards
+    from evaluation.matches.openings import draw_openings
+    from ttt_envs.game.boards import Boards
 
     rng = np.random.default_rng(0)
     parts = []
@@ -249,8 +249,8 @@ def _positions(game: Game) -> Boards:
 
 
 def _main() -> None:
-    from ttt_envs.jit import compile_at_once
-    from ttt_envs.rules import Game
+    from ttt_envs.core.jit import compile_at_once
+    from ttt_envs.game.rules import Game
 
     described, out, *specs = sys.argv[1:]
     game = Game.from_dict(json.loads(described))

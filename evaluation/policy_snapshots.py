@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from evaluation.strength import Choice, choice_in
+from evaluation.exact.strength import Choice, choice_in
 from learners.training import dense_first
-from ttt_envs.boards import Boards, check_opening, from_text, to_text
-from ttt_envs.files import parse_json, read_bounded
-from ttt_envs.jit import Float64Array
-from ttt_envs.policy import Policy
-from ttt_envs.rules import MAX_EDGE, Game, Position
+from ttt_envs.agents.policy import Policy
+from ttt_envs.core.files import parse_json, read_bounded
+from ttt_envs.core.jit import Float64Array
+from ttt_envs.game.boards import Boards, check_opening, from_text, to_text
+from ttt_envs.game.rules import MAX_EDGE, Game, Position
 
 CHOICES = "choices.jsonl"
 MAX_SNAPSHOT_BYTES = 1 << 22

@@ -10,8 +10,15 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from ttt_envs.files import delete_temporary_files, locked, open_to_write, parse_json, read_bounded, write_atomically
-from ttt_envs.parallel import Jobs, map_blocks
+from ttt_envs.core.files import (
+    delete_temporary_files,
+    locked,
+    open_to_write,
+    parse_json,
+    read_bounded,
+    write_atomically,
+)
+from ttt_envs.core.parallel import Jobs, map_blocks
 
 Unit = Mapping[str, Any]
 """JSON-ready settings of one unit of work."""

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from evaluation.policy_snapshots import CHOICES
-from evaluation.report_parts import REPORT
+from evaluation.reports.run_parts import REPORT
 from learners.base import Arrays
 from learners.checkpoint import (
     CHECKPOINT,

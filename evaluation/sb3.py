@@ -13,13 +13,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from evaluation.exact import while_training
+from evaluation.exact.dynamic_programming import while_training
 from learners.silence import avoid_triton_crash
-from ttt_envs.adapters import as_policy
-from ttt_envs.files import parse_json, read_bounded, write_atomically
-from ttt_envs.observations import Observation
-from ttt_envs.policy import Policy
-from ttt_envs.rules import Game
+from ttt_envs.agents.adapters import as_policy
+from ttt_envs.agents.policy import Policy
+from ttt_envs.core.files import parse_json, read_bounded, write_atomically
+from ttt_envs.envs.observations import Observation
+from ttt_envs.game.rules import Game
 
 avoid_triton_crash()  # Stable-Baselines3 imports TensorFlow where it is installed
 
@@ -53,7 +53,7 @@ class ExactEvalCallback(EventCallback):
         deterministic: play the legal action of highest value or probability; else sample from the masked distribution,
             which DQN does not have.
         seat: the model's against the opponent, 0 or 1; None for the mean of both.
-        observation: the model's observation, as in ``ttt_envs.single_env.SingleEnv``; by default derived from its
+        observation: the model's observation, as in ``ttt_envs.envs.single_env.SingleEnv``; by default derived from its
             space.
         verbose: 1 prints every evaluation.
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ttt_envs.jit import Int64Array
+from ttt_envs.core.jit import Int64Array
 
 NORMAL = statistics.NormalDist()
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from evaluation.drawing import Draw, save_picture
+from evaluation.reports.plots import Draw, save_picture
 from evaluation.result_store import Unit, do_units
 from evaluation.statistics import Interval
-from ttt_envs.files import write_atomically, write_json
-from ttt_envs.parallel import Jobs
+from ttt_envs.core.files import write_atomically, write_json
+from ttt_envs.core.parallel import Jobs
 
 TABLE, RESULT = "table.md", "result.json"
 

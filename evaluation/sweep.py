@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from evaluation.statistics import Interval, of_seeds
-from ttt_envs.files import read_bounded, write_atomically, write_json
-from ttt_envs.specs import closest_names
+from ttt_envs.agents.specs import closest_names
+from ttt_envs.core.files import read_bounded, write_atomically, write_json
 
 MAX_FILE_BYTES, MOST = 1 << 20, 10_000
 """Maximum size of a file in bytes, and maximum number of runs in it."""

@@ -28,10 +28,10 @@ import numpy as np
 from IPython.display import display
 
 from baselines.compression.grouping import grouping_of
-from baselines.solver import solve
+from baselines.retrograde.solver import solve
 from baselines.tables import random_play_values
 from evaluation.exact import exploitability, match_outcome, while_training
-from evaluation.match import play_pairs
+from evaluation.matches.match import play_pairs
 from learners.q_learning import QLearningConfig
 from learners.training import make_initial_rng, train
 from ttt_envs import Boards, Game, from_text, make_policy

@@ -1,6 +1,6 @@
 """Learners: policies that are trained."""
 
-__ttt_envs__ = True  # distinguishes our package from others of this name: ttt_envs/package_conflicts.py
+__ttt_envs__ = True  # distinguishes our package from others of this name: ttt_envs/core/package_conflicts.py
 
 LEARNERS: dict[str, str] = {
     "alpha-zero": "learners.alpha_zero:AlphaZeroConfig",

@@ -9,11 +9,11 @@ from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from ttt_envs.boards import Boards
-from ttt_envs.files import parse_json
-from ttt_envs.jit import Float64Array, Int8Array, Int64Array, compiled, inlined, int64
-from ttt_envs.policy import Policy
-from ttt_envs.rules import Game
+from ttt_envs.agents.policy import Policy
+from ttt_envs.core.files import parse_json
+from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, compiled, inlined, int64
+from ttt_envs.game.boards import Boards
+from ttt_envs.game.rules import Game
 
 Bootstrap = Literal["own-turn", "ply"]
 Arrays = Mapping[str, np.ndarray[Any, Any]]

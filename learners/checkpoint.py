@@ -21,13 +21,13 @@ import numpy as np
 from learners import LEARNERS, OtherGame
 from learners.config import AnyConfig, FitLearnerConfig
 from learners.dense import Float32Array
-from ttt_envs.boards import Boards
-from ttt_envs.files import open_to_read, parse_json, read_bounded, write_atomically
-from ttt_envs.jit import Float64Array, Int64Array
-from ttt_envs.policy import Evaluator, FusedEvaluator, Policy, Values, is_colour_blind, is_symmetric
-from ttt_envs.rules import Game
-from ttt_envs.specs import FromFile, closest_names, from_file, load_object
-from ttt_envs.symmetrized import SymmetrizedPolicy
+from ttt_envs.agents.policy import Evaluator, FusedEvaluator, Policy, Values, is_colour_blind, is_symmetric
+from ttt_envs.agents.specs import FromFile, closest_names, from_file, load_object
+from ttt_envs.agents.symmetrized import SymmetrizedPolicy
+from ttt_envs.core.files import open_to_read, parse_json, read_bounded, write_atomically
+from ttt_envs.core.jit import Float64Array, Int64Array
+from ttt_envs.game.boards import Boards
+from ttt_envs.game.rules import Game
 
 CONFIG, CHECKPOINT, METRICS, COST = "config.json", "checkpoint.npz", "metrics.jsonl", "cost.json"
 MODEL = "model.npz"
@@ -240,7 +240,7 @@ def new_config(game: Game, settings: Mapping[str, Any], **training: Any) -> dict
 
 
 def read_config(run: Path) -> dict[str, Any]:
-    """Read a run's ``config.json``; its strings are :class:`~ttt_envs.specs.FromFile`.
+    """Read a run's ``config.json``; its strings are :class:`~ttt_envs.agents.specs.FromFile`.
 
     Raises:
         ValueError: no such run, or a damaged file.
@@ -350,7 +350,7 @@ class EvaluatingRunPolicy(ValuedRunPolicy):
         self._judge = judge
 
     def judge(self, boards: Boards) -> tuple[Float32Array, Float64Array]:
-        """See :class:`~ttt_envs.policy.Evaluator`."""
+        """See :class:`~ttt_envs.agents.policy.Evaluator`."""
         return self._judge.judge(boards)
 
 
@@ -362,7 +362,7 @@ class FusedRunPolicy(EvaluatingRunPolicy):
         self._thinker = thinker
 
     def run_simulations(self, wanted: Int64Array, rule: Any, forest: Any) -> None:
-        """See :class:`~ttt_envs.policy.FusedEvaluator`."""
+        """See :class:`~ttt_envs.agents.policy.FusedEvaluator`."""
         self._thinker.run_simulations(wanted, rule, forest)
 
 

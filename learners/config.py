@@ -12,10 +12,10 @@ import numpy as np
 from learners.pool import NAME as POOL
 from learners.pool import parse_pool
 from learners.training import Progress, ResumableTraining, Task, Training, make_initial_rng
-from ttt_envs.lockstep import SELF, SeatChoice
-from ttt_envs.policy import Policy
-from ttt_envs.rules import Game
-from ttt_envs.specs import make_policy
+from ttt_envs.agents.policy import Policy
+from ttt_envs.agents.specs import make_policy
+from ttt_envs.envs.lockstep import SELF, SeatChoice
+from ttt_envs.game.rules import Game
 
 if TYPE_CHECKING:
     from pathlib import Path

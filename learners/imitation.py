@@ -14,12 +14,12 @@ import numpy as np
 from learners.base import from_bytes, to_bytes
 from learners.checkpoint import TAUGHT, load_arrays, save_arrays
 from learners.training import Progress, Task
-from ttt_envs.boards import Boards
-from ttt_envs.jit import Float64Array, Int8Array
-from ttt_envs.parallel import Cluster, Jobs, check_jobs, map_blocks
-from ttt_envs.policy import VALUE_TOLERANCE, Policy, Values
-from ttt_envs.rules import DRAW, NOT_OVER, Game, legal, next_mover, place
-from ttt_envs.specs import make_policy
+from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy, Values
+from ttt_envs.agents.specs import make_policy
+from ttt_envs.core.jit import Float64Array, Int8Array
+from ttt_envs.core.parallel import Cluster, Jobs, check_jobs, map_blocks
+from ttt_envs.game.boards import Boards
+from ttt_envs.game.rules import DRAW, NOT_OVER, Game, legal, next_mover, place
 
 BLOCK = 4
 """Number of teacher's games played and stored together; a game depends on its number alone."""

@@ -20,9 +20,9 @@ from learners.tabular import (
     rows_of,
     step_sizes,
 )
-from ttt_envs.jit import Float64Array, Int8Array, Int64Array, compiled
-from ttt_envs.rules import Game
-from ttt_envs.symmetry import Symmetries
+from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, compiled
+from ttt_envs.game.rules import Game
+from ttt_envs.game.symmetry import Symmetries
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ttt_envs.boards import Boards
-from ttt_envs.jit import Float64Array
-from ttt_envs.rules import DRAW, NOT_OVER, Game, play_rows
+from ttt_envs.core.jit import Float64Array
+from ttt_envs.game.boards import Boards
+from ttt_envs.game.rules import DRAW, NOT_OVER, Game, play_rows
 
 
 def one_ply_ahead(game: Game, boards: Boards, values: Callable[[Boards], Float64Array]) -> Float64Array:

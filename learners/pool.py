@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from learners.base import Arrays, Learner
-from ttt_envs.boards import Boards
-from ttt_envs.jit import Float64Array, Int64Array, UInt64Array
-from ttt_envs.policy import act_in_episodes
-from ttt_envs.rules import STREAM_POOL, uniforms
-from ttt_envs.specs import parse_spec
+from ttt_envs.agents.policy import act_in_episodes
+from ttt_envs.agents.specs import parse_spec
+from ttt_envs.core.jit import Float64Array, Int64Array, UInt64Array
+from ttt_envs.game.boards import Boards
+from ttt_envs.game.rules import STREAM_POOL, uniforms
 
 NAME = "pool"
 DIGITS = 15

@@ -14,11 +14,11 @@ from learners.config import TransitionLearnerConfig, check_kinds, check_limits
 from learners.dense import Float32Array
 from learners.silence import avoid_triton_crash, silence_native_output
 from learners.tabular import checked, final_rewards
-from ttt_envs.boards import Boards
-from ttt_envs.jit import BoolArray, Float64Array, Int8Array, Int64Array, compiled
-from ttt_envs.policy import best_shares, sample
-from ttt_envs.rules import Game, nth_empty_cell
-from ttt_envs.symmetry import Symmetries, inverse, symmetries
+from ttt_envs.agents.policy import best_shares, sample
+from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, compiled
+from ttt_envs.game.boards import Boards
+from ttt_envs.game.rules import Game, nth_empty_cell
+from ttt_envs.game.symmetry import Symmetries, inverse, symmetries
 
 BLOCK = 256
 """Fixed inference batch size, so that results do not depend on the batch: rounding in a matrix product depends on

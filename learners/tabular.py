@@ -7,9 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from learners.base import Arrays, Bootstrap
-from ttt_envs.boards import Boards, from_keys, keys, num_words
-from ttt_envs.hash_index import KeyIndex
-from ttt_envs.jit import (
+from ttt_envs.core.hash_index import KeyIndex
+from ttt_envs.core.jit import (
     Float64Array,
     Int8Array,
     Int64Array,
@@ -20,8 +19,9 @@ from ttt_envs.jit import (
     inlined,
     int64,
 )
-from ttt_envs.rules import Game, is_legal
-from ttt_envs.symmetry import Symmetries, inverse, symmetries
+from ttt_envs.game.boards import Boards, from_keys, keys, num_words
+from ttt_envs.game.rules import Game, is_legal
+from ttt_envs.game.symmetry import Symmetries, inverse, symmetries
 
 
 class PositionTable:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from learners.base import Arrays, Bootstrap, Learner, Transition
-from ttt_envs.boards import Boards
-from ttt_envs.jit import Float64Array, Int64Array
+from ttt_envs.core.jit import Float64Array, Int64Array
+from ttt_envs.game.boards import Boards
 
 
 class TwoLearners:

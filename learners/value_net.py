@@ -25,12 +25,12 @@ from learners.imitation import Teacher, training_examples
 from learners.one_ply import one_ply_ahead
 from learners.q_net import DEVICE, import_tensorflow
 from learners.training import Progress, Task, check_counts
-from ttt_envs.boards import Boards
-from ttt_envs.jit import Float64Array, Int8Array
-from ttt_envs.policy import best_shares
-from ttt_envs.rules import Game
-from ttt_envs.specs import make_policy
-from ttt_envs.symmetry import Symmetries, symmetries
+from ttt_envs.agents.policy import best_shares
+from ttt_envs.agents.specs import make_policy
+from ttt_envs.core.jit import Float64Array, Int8Array
+from ttt_envs.game.boards import Boards
+from ttt_envs.game.rules import Game
+from ttt_envs.game.symmetry import Symmetries, symmetries
 
 Preset = Literal["40-20", "20", "30-10", "10-20"]
 

@@ -163,7 +163,7 @@ def cluster():
     """A cluster of Ray on this machine, which is stopped again: for tests that say ``needs("ray")``."""
     from ray import cluster_utils
 
-    from ttt_envs.parallel import Cluster
+    from ttt_envs.core.parallel import Cluster
 
     folders = [ROOT, *(ROOT / "tests" / name for name in ("", "ttt_envs", "evaluation", "ttt_apps"))]
     with pytest.MonkeyPatch.context() as patch:

@@ -11,7 +11,7 @@ import pytest
 
 from evaluation import result_store
 from ttt_apps import metrics, train
-from ttt_envs.files import open_to_write
+from ttt_envs.core.files import open_to_write
 
 
 class KilledError(BaseException):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from evaluation.run_files import EVENTS
 from learners.checkpoint import load_checkpoint
 from ttt_envs import Boards, Game, Position, chance_outcomes
-from ttt_envs.rules import NOT_OVER, place
+from ttt_envs.game.rules import NOT_OVER, place
 
 WORD = (1 << 64) - 1
 

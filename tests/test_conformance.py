@@ -14,10 +14,10 @@ from baselines.expectiminimax.lines import Heuristic
 from baselines.opening_book import Made, make_book
 from learners import LEARNERS
 from ttt_envs import Boards, Game, Policy, act, make_policy
-from ttt_envs.policy import is_colour_blind, is_symmetric, sample
-from ttt_envs.single_env import SingleEnv
-from ttt_envs.specs import POLICIES, load_object
-from ttt_envs.symmetrized import SymmetrizedPolicy, check_colour_blind, check_symmetric
+from ttt_envs.agents.policy import is_colour_blind, is_symmetric, sample
+from ttt_envs.agents.specs import POLICIES, load_object
+from ttt_envs.agents.symmetrized import SymmetrizedPolicy, check_colour_blind, check_symmetric
+from ttt_envs.envs.single_env import SingleEnv
 
 GAMES = [Game(), Game(skip_chance=0.25), Game(4, 6, 4, 0.1), Game(1, 5, 3), Game(15, 15, 5)]
 BY_TABLE = ("hooi", "hosvd", "hosvd2", "optimal", "svd", "table", "tt")

@@ -6,7 +6,7 @@ import pkgutil
 
 import pytest
 
-SHOWN = ("ttt_envs.boards", "baselines.expectiminimax.search", "baselines.mcts.search")
+SHOWN = ("ttt_envs.game.boards", "baselines.expectiminimax.search", "baselines.mcts.search")
 
 
 @pytest.mark.parametrize("name", SHOWN)

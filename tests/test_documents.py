@@ -10,7 +10,7 @@ from documents import ROOT, Shell, blocks, pages
 from learners import LEARNERS
 from ttt_apps import evaluate
 from ttt_apps.evaluate import COMMANDS
-from ttt_envs.specs import load_object
+from ttt_envs.agents.specs import load_object
 
 PAGES = pages()
 QUICK = ("README.md", "CONTRIBUTING.md", "docs/tutorial.md")

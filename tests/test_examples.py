@@ -13,7 +13,7 @@ import pytest
 from clients import run as clients
 from clients.endings import ending
 
-from evaluation.exact import exploitability, outcome
+from evaluation.exact.dynamic_programming import exploitability, outcome
 from ttt_envs import Game
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -16,10 +16,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from baselines import solver
-from evaluation.games import Move, PlayedGame, append_games, from_notation, read_games, to_notation, write_games
+from baselines.retrograde import solver
+from evaluation.matches.games import Move, PlayedGame, append_games, from_notation, read_games, to_notation, write_games
 from evaluation.policy_snapshots import read_choices
-from evaluation.report_parts import game_of, read_cost, read_metrics
+from evaluation.reports.run_parts import game_of, read_cost, read_metrics
 from evaluation.result_store import UNITS
 from evaluation.study import Report, Study, run_units
 from learners import LEARNERS, OtherGame
@@ -35,8 +35,8 @@ from learners.pool import parse_pool
 from ttt_apps import evaluate, play, train
 from ttt_apps.evaluate import COMMANDS
 from ttt_envs import Boards, Game, Policy, make_policy
-from ttt_envs.array_cache import CACHE_BYTES_VARIABLE, CACHE_VARIABLE, CachedArray
-from ttt_envs.specs import POLICIES, TRUST, FromFile, load_object
+from ttt_envs.agents.specs import POLICIES, TRUST, FromFile, load_object
+from ttt_envs.core.array_cache import CACHE_BYTES_VARIABLE, CACHE_VARIABLE, CachedArray
 
 pytestmark = pytest.mark.slow
 
@@ -463,7 +463,7 @@ def test_damaged_text_of_games(games):
 def test_damaged_zips_of_stable_baselines(tmp_path, monkeypatch):
     """Trusted, because pickles are not read otherwise: what is told of them, and that nothing hangs."""
     sb3 = pytest.importorskip("stable_baselines3")
-    from ttt_envs.single_env import SingleEnv
+    from ttt_envs.envs.single_env import SingleEnv
 
     monkeypatch.setenv(TRUST, "1")
     path = tmp_path / "dqn.zip"

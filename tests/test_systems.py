@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from ttt_envs import Game, files
-from ttt_envs.specs import Spec, make_policy, parse_spec
+from ttt_envs import Game
+from ttt_envs.agents.specs import Spec, make_policy, parse_spec
+from ttt_envs.core import files
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -117,7 +118,7 @@ def test_folders_are_locked_programs_ended_and_processes_measured_without_posix(
         from baselines.gomocup.program import EngineExitedError, Program
         from evaluation.cost import Usage, usage_of
         from ttt_apps.signals import Interrupt, ended_by_signals, undisturbed
-        from ttt_envs.files import locked
+        from ttt_envs.core.files import locked
 
         sys.modules["msvcrt"] = sys.modules["fake_msvcrt"]
         folder = Path("folder")

@@ -3,7 +3,7 @@
 import sys
 import warnings
 
-__ttt_envs__ = True  # distinguishes our package from others of this name: ttt_envs/package_conflicts.py
+__ttt_envs__ = True  # distinguishes our package from others of this name: ttt_envs/core/package_conflicts.py
 
 from ttt_apps.signals import silent_interrupts
 
@@ -13,9 +13,9 @@ def _refuse_hidden() -> None:
     try:
         with warnings.catch_warnings():  # the sentence below says the same
             warnings.filterwarnings("ignore", ".*the package .* of ttt_envs", UserWarning)
-            from ttt_envs.package_conflicts import PACKAGES, shadowed_by
+            from ttt_envs.core.package_conflicts import PACKAGES, shadowed_by
     except ModuleNotFoundError as problem:
-        if problem.name != "ttt_envs.package_conflicts":
+        if problem.name != "ttt_envs.core":
             raise
         place = next(iter(sys.modules["ttt_envs"].__path__))
         why = f"the folder {place} hides the package ttt_envs: run from another folder, or rename it"

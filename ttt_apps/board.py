@@ -9,11 +9,11 @@ import numpy as np
 from rich.style import Style
 from rich.text import Text
 
-from evaluation.drawing import SERIES
-from evaluation.games import Move, PlayedGame
-from ttt_envs.boards import COLUMNS, STONES, Boards, coordinate
-from ttt_envs.jit import Int8Array
-from ttt_envs.rules import (
+from evaluation.matches.games import Move, PlayedGame
+from evaluation.reports.plots import SERIES
+from ttt_envs.core.jit import Int8Array
+from ttt_envs.game.boards import COLUMNS, STONES, Boards, coordinate
+from ttt_envs.game.rules import (
     ILLEGAL,
     NOT_OVER,
     STREAM_OPPONENT,

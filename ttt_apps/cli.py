@@ -26,14 +26,14 @@ from tyro.constructors import PrimitiveConstructorSpec
 
 from learners import OtherGame
 from ttt_apps.signals import ended_by_signals
-from ttt_envs.array_cache import CACHE_BYTES_VARIABLE
-from ttt_envs.jit import NOTICE
-from ttt_envs.specs import TRUST
+from ttt_envs.agents.specs import TRUST
+from ttt_envs.core.array_cache import CACHE_BYTES_VARIABLE
+from ttt_envs.core.jit import NOTICE
 from ttt_envs.version import __version__
 
 if TYPE_CHECKING:  # compiled code is imported where a game is played, not where help is written
-    from ttt_envs.parallel import Jobs
-    from ttt_envs.rules import Game
+    from ttt_envs.core.parallel import Jobs
+    from ttt_envs.game.rules import Game
 
 MOST = 10**15
 """Maximum value of a count."""
@@ -127,7 +127,7 @@ class GameOptions:
 
     def game(self) -> Game:
         """Return the validated game, and trust files from here on if ``trust`` is set."""
-        from ttt_envs.rules import Game
+        from ttt_envs.game.rules import Game
 
         if self.trust:
             trust_files()
@@ -179,7 +179,7 @@ class WorkOptions:
         Raises:
             ValueError: an invalid number.
         """
-        from ttt_envs.parallel import MAX_JOBS, Cluster
+        from ttt_envs.core.parallel import MAX_JOBS, Cluster
 
         if self.cluster:
             return Cluster(self.cluster)
@@ -433,7 +433,7 @@ def write_page_of(folder: Path, no_report: bool) -> str:
     """Write the report page of a folder's result, unless ``no_report``; return the text to print about it."""
     if no_report:
         return ""
-    from evaluation.evidence import write_evidence
+    from evaluation.reports.comparison import write_evidence
 
     return f"\na page to look at: {write_evidence(folder)}"
 

@@ -30,13 +30,13 @@ from baselines.expectiminimax import Expectiminimax
 from baselines.gomocup import MAX_EDGE, MIN_EDGE, NO_LIMIT, WIN_LENGTH, parse_cell
 from baselines.mcts import MCTS
 from baselines.timed import Interruptible, Timed
-from evaluation.match import player_of
+from evaluation.matches.match import player_of
 from ttt_apps.board import ONLY, LiveGame
-from ttt_envs.boards import Boards
-from ttt_envs.jit import Int8Array
-from ttt_envs.policy import Player, Policy
-from ttt_envs.rules import Game, Position, draw_key, winner
-from ttt_envs.specs import make_policy
+from ttt_envs.agents.policy import Player, Policy
+from ttt_envs.agents.specs import make_policy
+from ttt_envs.core.jit import Int8Array
+from ttt_envs.game.boards import Boards
+from ttt_envs.game.rules import Game, Position, draw_key, winner
 from ttt_envs.version import __version__
 
 MAX_LINE_LENGTH = 4096

@@ -21,12 +21,12 @@ from evaluation.policy_snapshots import (
     snapshot_line,
     take_snapshot,
 )
-from evaluation.report_parts import read_metrics
+from evaluation.reports.run_parts import read_metrics
 from evaluation.run_files import EVENTS as EVENTS
 from learners.checkpoint import METRICS
-from ttt_envs.files import open_to_write
-from ttt_envs.policy import Policy
-from ttt_envs.rules import Game
+from ttt_envs.agents.policy import Policy
+from ttt_envs.core.files import open_to_write
+from ttt_envs.game.rules import Game
 
 RATES = ("wins", "draws", "losses")
 """Counts since the start; TensorBoard shows their rates since the last mark."""

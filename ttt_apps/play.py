@@ -15,8 +15,8 @@ from rich.console import Console
 from tyro.constructors import PrimitiveConstructorSpec
 
 from ttt_apps.cli import Count, GameOptions, as_called, check_seed, parse, run_command, trust_files, words_of
-from ttt_envs.lockstep import SeatChoice
-from ttt_envs.specs import make_policy
+from ttt_envs.agents.specs import make_policy
+from ttt_envs.envs.lockstep import SeatChoice
 
 PERFECT, SEARCHING = "optimal", "mcts:simulations=2000"
 """Default opponents: on boards that can be solved, and on larger ones."""
@@ -71,8 +71,8 @@ class Play(GameOptions):
         if self.gomocup is not None:
             self._serve(self.gomocup)
             return
-        from baselines.solver import MAX_CELLS
-        from evaluation.games import append_games
+        from baselines.retrograde.solver import MAX_CELLS
+        from evaluation.matches.games import append_games
         from ttt_apps.replay import replay
         from ttt_apps.terminal_game import TerminalGame
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from evaluation.games import PlayedGame, read_games, to_notation
+from evaluation.matches.games import PlayedGame, read_games, to_notation
 from ttt_apps.board import board_text
-from ttt_envs.boards import MOVERS, coordinate, parse_move_list
+from ttt_envs.game.boards import MOVERS, coordinate, parse_move_list
 
 
 def replay(console: Console, path: Path, number: int | None = None) -> None:

@@ -12,12 +12,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from baselines.solver import solve
+from baselines.retrograde.solver import solve
 from evaluation.cost import Meter
-from evaluation.estimate import affordable
-from evaluation.exact import while_training
-from evaluation.report import REPORT, write_report
-from evaluation.report_parts import read_cost
+from evaluation.exact.dynamic_programming import while_training
+from evaluation.exact.estimate import affordable
+from evaluation.exact.strength import Strength, strength_of
+from evaluation.reports.run import REPORT, write_report
+from evaluation.reports.run_parts import read_cost
 from evaluation.run_files import (
     DERIVED_FILES,
     RUN_FILES,
@@ -27,7 +28,6 @@ from evaluation.run_files import (
     read_state,
     size_in_checkpoint,
 )
-from evaluation.strength import Strength, strength_of
 from learners.checkpoint import (
     CHECKPOINT,
     CONFIG,
@@ -59,11 +59,11 @@ from ttt_apps.metrics import Metrics, SnapshotWriter
 from ttt_apps.signals import Interrupt
 from ttt_apps.train_options import Options, folder_of
 from ttt_apps.versions import revision, versions
-from ttt_envs.files import delete_temporary_files, locked, write_json
-from ttt_envs.jit import compile_at_once
-from ttt_envs.policy import Policy
-from ttt_envs.rules import Game
-from ttt_envs.specs import make_policy
+from ttt_envs.agents.policy import Policy
+from ttt_envs.agents.specs import make_policy
+from ttt_envs.core.files import delete_temporary_files, locked, write_json
+from ttt_envs.core.jit import compile_at_once
+from ttt_envs.game.rules import Game
 
 WARM = 4
 """Number of games played to compile everything."""

@@ -15,12 +15,12 @@ import tyro
 from rich.table import Table
 
 from evaluation.code_fingerprint import hash_of
-from evaluation.estimate import boards_by_stones
-from evaluation.match import play_pairs
-from evaluation.report_parts import read_cost
+from evaluation.exact.estimate import boards_by_stones
+from evaluation.exact.strength import strength_of
+from evaluation.matches.match import play_pairs
+from evaluation.reports.run_parts import read_cost
 from evaluation.result_store import UNITS, Unit, do_units
 from evaluation.run_files import DERIVED_FILES, RUN_FILES
-from evaluation.strength import strength_of
 from evaluation.sweep import RESULT, TABLE, Line, Trained, cells_of, lines_of, read_sweep, words_of, write_sweep
 from learners.checkpoint import CONFIG, policy_name
 from ttt_apps.cli import (
@@ -38,10 +38,10 @@ from ttt_apps.runs import COMPARED, complete_run, completed, config_of
 from ttt_apps.train_options import MEASURED, Options
 from ttt_apps.train_subprocess import train_in_subprocess
 from ttt_apps.versions import versions
-from ttt_envs.files import read_bounded, read_json, write_atomically
-from ttt_envs.parallel import Cluster
-from ttt_envs.rules import Game
-from ttt_envs.specs import FromFile, make_policy
+from ttt_envs.agents.specs import FromFile, make_policy
+from ttt_envs.core.files import read_bounded, read_json, write_atomically
+from ttt_envs.core.parallel import Cluster
+from ttt_envs.game.rules import Game
 
 RUNS = "runs"
 """Folder of a sweep's runs."""

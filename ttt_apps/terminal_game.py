@@ -15,19 +15,19 @@ from rich.table import Table
 from rich.text import Text
 
 from baselines.expectiminimax import Search
-from baselines.solver import MAX_CELLS, Solution, solve
-from evaluation.games import HUMAN, MAX_LINE_LENGTH, append_games
-from evaluation.match import StatelessPlayer, player_of
-from evaluation.strength import choice_in
+from baselines.retrograde.solver import MAX_CELLS, Solution, solve
+from evaluation.exact.strength import choice_in
+from evaluation.matches.games import HUMAN, MAX_LINE_LENGTH, append_games
+from evaluation.matches.match import StatelessPlayer, player_of
 from ttt_apps.board import ONLY, LiveGame, board_text
 from ttt_apps.cli import Stopped, as_called
 from ttt_apps.signals import undisturbed
-from ttt_envs.boards import MOVERS, Boards, cell_at, coordinate, parse_move_list
-from ttt_envs.jit import Float64Array
-from ttt_envs.lockstep import SeatChoice
-from ttt_envs.policy import VALUE_TOLERANCE, Policy
-from ttt_envs.rules import DRAW, Game, draw_key
-from ttt_envs.specs import closest_names, parse_spec
+from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy
+from ttt_envs.agents.specs import closest_names, parse_spec
+from ttt_envs.core.jit import Float64Array
+from ttt_envs.envs.lockstep import SeatChoice
+from ttt_envs.game.boards import MOVERS, Boards, cell_at, coordinate, parse_move_list
+from ttt_envs.game.rules import DRAW, Game, draw_key
 
 LOOKED_AT = 2_000_000
 """Maximum number of positions of the search for a hint."""

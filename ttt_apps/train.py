@@ -23,7 +23,7 @@ from ttt_apps.cli import (
     words_of,
 )
 from ttt_apps.train_options import Options, defaults_of
-from ttt_envs.specs import closest_names, load_object
+from ttt_envs.agents.specs import closest_names, load_object
 
 
 @dataclass(frozen=True)

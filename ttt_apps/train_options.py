@@ -20,9 +20,9 @@ from ttt_apps.cli import (
     GameOptions,
     check_seed,
 )
-from ttt_envs.lockstep import SELF
-from ttt_envs.rules import Game
-from ttt_envs.specs import load_object
+from ttt_envs.agents.specs import load_object
+from ttt_envs.envs.lockstep import SELF
+from ttt_envs.game.rules import Game
 
 MEASURED = 20_000
 """Maximum number of arrangements of stones for exact measurements at every log line: includes 3 x 3 with or without
@@ -98,7 +98,7 @@ class Options(GameOptions):
 
     def exact_games(self, game: Game) -> int:
         """Return the number of games between two exact measurements, 0 for none."""
-        from evaluation.estimate import boards_by_stones
+        from evaluation.exact.estimate import boards_by_stones
 
         if self.exact_every is None:
             return 1 if sum(boards_by_stones(game)) <= MEASURED else 0

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.cost import Usage, usage_of
-from evaluation.report_parts import read_cost
+from evaluation.reports.run_parts import read_cost
 from learners.checkpoint import CONFIG
-from ttt_envs.files import write_json
+from ttt_envs.core.files import write_json
 
 
 def measure_training(config: dict[str, Any]) -> Usage:

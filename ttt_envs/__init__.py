@@ -9,31 +9,31 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from ttt_envs.package_conflicts import warn_of_overwritten
-from ttt_envs.registration import register_all
+from ttt_envs.core.package_conflicts import warn_of_overwritten
+from ttt_envs.envs.registration import register_all
 from ttt_envs.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from ttt_envs import mnk_v0
-    from ttt_envs.adapters import as_policy
-    from ttt_envs.boards import Boards, from_text, to_text
-    from ttt_envs.policy import Policy, act
-    from ttt_envs.rules import Game, Position, chance_outcomes
-    from ttt_envs.specs import make_policy
+    from ttt_envs.agents.adapters import as_policy
+    from ttt_envs.agents.policy import Policy, act
+    from ttt_envs.agents.specs import make_policy
+    from ttt_envs.game.boards import Boards, from_text, to_text
+    from ttt_envs.game.rules import Game, Position, chance_outcomes
 
-__ttt_envs__ = True  # marks our package among others of this name: ttt_envs/package_conflicts.py
+__ttt_envs__ = True  # marks our package among others of this name: ttt_envs/core/package_conflicts.py
 
 PLACES = {
-    "Boards": "boards",
-    "Game": "rules",
-    "Policy": "policy",
-    "Position": "rules",
-    "act": "policy",
-    "as_policy": "adapters",
-    "chance_outcomes": "rules",
-    "from_text": "boards",
-    "make_policy": "specs",
-    "to_text": "boards",
+    "Boards": "game.boards",
+    "Game": "game.rules",
+    "Policy": "agents.policy",
+    "Position": "game.rules",
+    "act": "agents.policy",
+    "as_policy": "agents.adapters",
+    "chance_outcomes": "game.rules",
+    "from_text": "game.boards",
+    "make_policy": "agents.specs",
+    "to_text": "game.boards",
 }
 """public name -> module that defines it; imported on first access, because compiled code takes half a second to import,
 which registering the environments or printing help does not need"""

@@ -29,10 +29,11 @@ from gymnasium.utils import EzPickle, seeding
 from pettingzoo import AECEnv
 from pettingzoo.utils.env_logger import EnvLogger
 
-from ttt_envs import render as drawing
-from ttt_envs.jit import Int8Array, Int64Array, compiled, int64
-from ttt_envs.lockstep import OUTCOMES, WINNERS, Symmetry, check_choice, check_restored
-from ttt_envs.rules import (
+from ttt_envs.core.jit import Int8Array, Int64Array, compiled, int64
+from ttt_envs.envs import render as drawing
+from ttt_envs.envs.lockstep import OUTCOMES, WINNERS, Symmetry, check_choice, check_restored
+from ttt_envs.envs.step_kernels import FORFEIT
+from ttt_envs.game.rules import (
     ILLEGAL,
     NOT_OVER,
     STREAM_SYMMETRY,
@@ -48,8 +49,7 @@ from ttt_envs.rules import (
     to_kernel_args,
     uniform,
 )
-from ttt_envs.step_kernels import FORFEIT
-from ttt_envs.symmetry import symmetries
+from ttt_envs.game.symmetry import symmetries
 
 __all__ = ["env", "raw_env"]
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ttt_envs.boards import Boards, to_text
-from ttt_envs.rules import Game, Position, winning_lines
+from ttt_envs.game.boards import Boards, to_text
+from ttt_envs.game.rules import Game, Position, winning_lines
 
 if TYPE_CHECKING:
     import pyspiel  # an optional dependency

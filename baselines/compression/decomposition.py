@@ -10,19 +10,20 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from baselines import reachable, solver, tables
+from baselines import tables
 from baselines.compression import grouping as groups
 from baselines.compression import singular_vectors
 from baselines.compression.factors import Factors, Train, Tucker
 from baselines.compression.grouping import Grouping, Method, grouping_of, of_tensor
 from baselines.compression.ranks import MAX_TRUNCATED_RANK, TRUNCATED, check_rank, largest_rank
 from baselines.compression.singular_vectors import iterate_hooi, leading_vectors, project
-from baselines.solver import load_or_compute
+from baselines.retrograde import reachable, solver
+from baselines.retrograde.solver import load_or_compute
 from baselines.tables import Evaluation, Terminal, actions_of, check_source, is_policy, shape_of, values_of
-from ttt_envs import bits, rules
-from ttt_envs.array_cache import CachedArray, hash_of_sources
-from ttt_envs.jit import BoolArray, Float64Array, Int8Array, Int64Array
-from ttt_envs.rules import Game
+from ttt_envs.core.array_cache import CachedArray, hash_of_sources
+from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array
+from ttt_envs.game import bits, rules
+from ttt_envs.game.rules import Game
 
 FORMAT = 1
 """version of the storage format"""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ttt_envs.jit import BoolArray, Float64Array, Function, Int8Array, Int64Array, inlined, int64, kernel
+from ttt_envs.core.jit import BoolArray, Float64Array, Function, Int8Array, Int64Array, inlined, int64, kernel
 
 
 def summing(function: Function) -> Function:

@@ -10,9 +10,9 @@ from typing import Literal
 
 import numpy as np
 
-from ttt_envs.jit import Float64Array, Int64Array
-from ttt_envs.rules import Game
-from ttt_envs.specs import closest_names
+from ttt_envs.agents.specs import closest_names
+from ttt_envs.core.jit import Float64Array, Int64Array
+from ttt_envs.game.rules import Game
 
 Method = Literal["svd", "hosvd", "hosvd2", "hooi", "tt"]
 

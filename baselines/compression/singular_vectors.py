@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ttt_envs.jit import Float64Array
+from ttt_envs.core.jit import Float64Array
 
 EXACT = 3**12
 """Maximum number of entries of a matrix decomposed directly; larger ones are decomposed by their Gram matrix."""

@@ -15,8 +15,8 @@ from baselines.expectiminimax.lines import (
     LineArrays,
     most_stones,
 )
-from ttt_envs.jit import Int8Array, Parameters, inlined, int64
-from ttt_envs.rules import DRAW, is_legal, outcome_of_move, skip_chance_of, win_length_of
+from ttt_envs.core.jit import Int8Array, Parameters, inlined, int64
+from ttt_envs.game.rules import DRAW, is_legal, outcome_of_move, skip_chance_of, win_length_of
 
 
 @inlined

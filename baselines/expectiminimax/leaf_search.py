@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from baselines.endgame import NOWHERE, Endgame
 from baselines.expectiminimax.order import key_after, key_of_turn, write_moves
-from ttt_envs.boards import Boards, keys
-from ttt_envs.hash_index import KeyIndex
-from ttt_envs.jit import (
+from baselines.retrograde.endgame import NOWHERE, Endgame
+from ttt_envs.agents.policy import Values
+from ttt_envs.core.hash_index import KeyIndex
+from ttt_envs.core.jit import (
     Float64Array,
     Int8Array,
     Int64Array,
@@ -17,8 +17,8 @@ from ttt_envs.jit import (
     compiled_at_once_allocating,
     int64,
 )
-from ttt_envs.policy import Values
-from ttt_envs.rules import DRAW, NOT_OVER, Game, place
+from ttt_envs.game.boards import Boards, keys
+from ttt_envs.game.rules import DRAW, NOT_OVER, Game, place
 
 BATCH = 1 << 14
 """Maximum number of positions expanded at once; the leaf policy evaluates up to twice as many per call."""

@@ -12,8 +12,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ttt_envs.jit import Int8Array, Int64Array, inlined, int64
-from ttt_envs.rules import Game, winning_lines
+from ttt_envs.core.jit import Int8Array, Int64Array, inlined, int64
+from ttt_envs.game.rules import Game, winning_lines
 
 Heuristic = Literal["count", "consecutive", "all-diagonals"]
 """quantity compared at the horizon, over windows still open to a player: ``"count"`` the maximum number of stones, in a

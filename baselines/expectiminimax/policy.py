@@ -8,16 +8,16 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from baselines.endgame import NOWHERE, Endgame, by_layer
 from baselines.expectiminimax.leaf_search import BATCH, SearchByLeaves
 from baselines.expectiminimax.lines import Heuristic
 from baselines.expectiminimax.order import key_after, key_of_turn, write_moves
 from baselines.expectiminimax.search import MEMORY, Search, check_settings
-from ttt_envs.boards import Boards
-from ttt_envs.jit import Float64Array, Int64Array, UInt64Array
-from ttt_envs.policy import VALUE_TOLERANCE, Policy, Values, best_shares, is_colour_blind, is_symmetric
-from ttt_envs.rules import NOT_OVER, Game, Position, place, winner
-from ttt_envs.specs import Named, make_policy
+from baselines.retrograde.endgame import NOWHERE, Endgame, by_layer
+from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy, Values, best_shares, is_colour_blind, is_symmetric
+from ttt_envs.agents.specs import Named, make_policy
+from ttt_envs.core.jit import Float64Array, Int64Array, UInt64Array
+from ttt_envs.game.boards import Boards
+from ttt_envs.game.rules import NOT_OVER, Game, Position, place, winner
 
 
 class Analysis(NamedTuple):

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from baselines.endgame import NOWHERE, Probe, no_probe, value_of_score
 from baselines.expectiminimax.bounds import horizon_of, last_ply, last_stone, limits
 from baselines.expectiminimax.lines import Heuristic, LineArrays, clear, line_arrays, most_stones, put, take
 from baselines.expectiminimax.order import in_order, key_after, key_of_turn, write_moves
@@ -50,10 +49,20 @@ from baselines.expectiminimax.transpositions import (
     words_of,
     write_key,
 )
-from ttt_envs.boards import Boards
-from ttt_envs.jit import Float64Array, Int8Array, Int64Array, Parameters, UInt64Array, compiled_nogil, inlined, int64
-from ttt_envs.policy import VALUE_TOLERANCE
-from ttt_envs.rules import DRAW, NOT_OVER, Game, outcome_of_move, skip_chance_of
+from baselines.retrograde.endgame import NOWHERE, Probe, no_probe, value_of_score
+from ttt_envs.agents.policy import VALUE_TOLERANCE
+from ttt_envs.core.jit import (
+    Float64Array,
+    Int8Array,
+    Int64Array,
+    Parameters,
+    UInt64Array,
+    compiled_nogil,
+    inlined,
+    int64,
+)
+from ttt_envs.game.boards import Boards
+from ttt_envs.game.rules import DRAW, NOT_OVER, Game, outcome_of_move, skip_chance_of
 
 MAX_DEPTH = 361
 FOREVER = np.iinfo(np.int64).max
@@ -356,7 +365,7 @@ class Search:
         memory: maximum size of the table in bytes; 0 for no table. A search with ``width`` or without pruning has no
             table.
         every_move: whether to compute the value of every move; else of the best moves, and upper bounds of others.
-        probe: a layer of a database, reached from all positions: see :class:`baselines.endgame.Endgame`.
+        probe: a layer of a database, reached from all positions: see :class:`baselines.retrograde.endgame.Endgame`.
         by_result: whether every win counts 1; else sooner wins count more.
         margin: moves within this distance of the best have exact values.
 

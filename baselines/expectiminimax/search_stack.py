@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from baselines.expectiminimax.lines import Board
-from ttt_envs.jit import Int64Array, UInt64Array
-from ttt_envs.rules import Game
+from ttt_envs.core.jit import Int64Array, UInt64Array
+from ttt_envs.game.rules import Game
 
 Records = NDArray[Any]
 """rows with the fields of a class below"""

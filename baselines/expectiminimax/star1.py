@@ -19,7 +19,7 @@ from typing import Literal
 import numpy as np
 
 from baselines.expectiminimax.search_stack import DONE, PROBE, TURN, Chance, Decision, Turn
-from ttt_envs.jit import inlined, int64
+from ttt_envs.core.jit import inlined, int64
 
 Pruning = Literal["none", "alpha-beta", "star1", "star2"]
 """``"none"`` tries everything; ``"alpha-beta"`` prunes at decision nodes, and through chance nodes only without skips;

@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from baselines.expectiminimax.search_stack import Chance, Records
-from ttt_envs.jit import Float64Array, Int8Array, Int64Array, UInt64Array, compiled_nogil, inlined, int64
-from ttt_envs.rules import Game, splitmix64
-from ttt_envs.symmetry import inverse, symmetries
+from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array, compiled_nogil, inlined, int64
+from ttt_envs.game.rules import Game, splitmix64
+from ttt_envs.game.symmetry import inverse, symmetries
 
 BUCKET = 4
 """Number of entries in a bucket."""

@@ -27,8 +27,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from baselines.gomocup.program import EngineExitedError, EngineTimeoutError, Program
-from ttt_envs.jit import Int8Array
-from ttt_envs.rules import Game, Position, legal
+from ttt_envs.core.jit import Int8Array
+from ttt_envs.game.rules import Game, Position, legal
 
 MIN_EDGE, MAX_EDGE = 5, 19
 """Minimum edge of boards for engines, and maximum edge here."""

@@ -16,11 +16,11 @@ import numpy as np
 from baselines.gomocup.engine import Engine, EngineError, EngineTimeLossError, check_game
 from baselines.timed.clock import Clock
 from baselines.timed.interruptible import Now
-from ttt_envs.boards import Boards
-from ttt_envs.jit import Float64Array, Int64Array
-from ttt_envs.policy import Forfeit
-from ttt_envs.rules import Game, legal
-from ttt_envs.specs import Named
+from ttt_envs.agents.policy import Forfeit
+from ttt_envs.agents.specs import Named
+from ttt_envs.core.jit import Float64Array, Int64Array
+from ttt_envs.game.boards import Boards
+from ttt_envs.game.rules import Game, legal
 
 USUAL_MOVE_S = 1.0
 """Default time for a move in seconds."""
@@ -152,7 +152,7 @@ class GomocupPlayer:
         self._engine.start()
 
     def use_clock(self, seconds: float, increment: float) -> None:
-        """Set the clock of a match: see :class:`ttt_envs.policy.ReadsClocks`."""
+        """Set the clock of a match: see :class:`ttt_envs.agents.policy.ReadsClocks`."""
         self._clock = Clock(seconds, increment)
 
     def begin(self, slots: Int64Array) -> None:

@@ -9,10 +9,10 @@ import numpy as np
 
 from baselines.mcts.puct import read_guided
 from baselines.mcts.search import MCTSSearch, check_settings
-from ttt_envs.boards import Boards
-from ttt_envs.jit import Float64Array, Int64Array
-from ttt_envs.policy import Evaluator, best_shares
-from ttt_envs.rules import Game
+from ttt_envs.agents.policy import Evaluator, best_shares
+from ttt_envs.core.jit import Float64Array, Int64Array
+from ttt_envs.game.boards import Boards
+from ttt_envs.game.rules import Game
 
 
 class GumbelSearch(MCTSSearch):

@@ -9,14 +9,14 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from baselines.endgame import Endgame
 from baselines.mcts.search import MCTSSearch, check_settings
 from baselines.mcts.tree import SavedSubtree, Tree
-from ttt_envs.boards import Boards
-from ttt_envs.jit import BoolArray, Float64Array, Int64Array, UInt64Array
-from ttt_envs.policy import Evaluator, Policy, Values, sample
-from ttt_envs.rules import Game, Position
-from ttt_envs.specs import Named, make_policy
+from baselines.retrograde.endgame import Endgame
+from ttt_envs.agents.policy import Evaluator, Policy, Values, sample
+from ttt_envs.agents.specs import Named, make_policy
+from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array, UInt64Array
+from ttt_envs.game.boards import Boards
+from ttt_envs.game.rules import Game, Position
 
 MEMORY = 1 << 28
 """Maximum bytes of the trees of a batch; larger batches are searched in groups."""

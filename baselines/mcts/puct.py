@@ -29,7 +29,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from baselines.endgame import Probe
 from baselines.mcts.tree import (
     CELL,
     FIRST,
@@ -53,7 +52,8 @@ from baselines.mcts.tree import (
     visits_of,
 )
 from baselines.mcts.uct import ask, look_up, settle, winning_moves
-from ttt_envs.jit import (
+from baselines.retrograde.endgame import Probe
+from ttt_envs.core.jit import (
     Float64Array,
     Int8Array,
     Int64Array,
@@ -63,7 +63,7 @@ from ttt_envs.jit import (
     inlined,
     int64,
 )
-from ttt_envs.rules import DRAW, NOT_OVER, is_legal, place, skip_chance_of
+from ttt_envs.game.rules import DRAW, NOT_OVER, is_legal, place, skip_chance_of
 
 MIN_LOG_PRIOR = -50.0
 """Minimum log prior of a legal move, relative to the largest: the network may wrongly consider a move impossible."""
@@ -98,7 +98,7 @@ class SearchBatch(NamedTuple):
     depths: Int64Array
     """int64[B]: index of the last of them; -1 for no simulation"""
     probe: Probe
-    """positions with this number of stones are solved, see :class:`baselines.endgame.Probe`"""
+    """positions with this number of stones are solved, see :class:`baselines.retrograde.endgame.Probe`"""
     scratch: Workspace
 
 

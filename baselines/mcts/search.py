@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from baselines.endgame import Endgame, Probe, no_probe
 from baselines.mcts.puct import SearchBatch, SelectionParams, backup_all, simulate_all
 from baselines.mcts.tree import (
     CELL,
@@ -30,10 +29,11 @@ from baselines.mcts.tree import (
     read_roots,
 )
 from baselines.mcts.uct import BACK, DOWN, WHOLE, simulate
-from ttt_envs.boards import Boards
-from ttt_envs.jit import BoolArray, Float64Array, Int8Array, Int64Array, UInt64Array
-from ttt_envs.policy import Evaluator, FusedEvaluator, Values
-from ttt_envs.rules import Game
+from baselines.retrograde.endgame import Endgame, Probe, no_probe
+from ttt_envs.agents.policy import Evaluator, FusedEvaluator, Values
+from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, UInt64Array
+from ttt_envs.game.boards import Boards
+from ttt_envs.game.rules import Game
 
 CHUNK_SIZE = 1_024
 """Maximum number of simulations per call of an evaluator with its own simulation kernel."""
@@ -71,7 +71,7 @@ class MCTSSearch:
         keys: uint64[B], keys of the simulations' random numbers.
         c: exploration weight.
         leaf: a policy that evaluates the leaves of all trees in one call; None for random play to the end. A policy
-            with priors, a :class:`~ttt_envs.policy.Evaluator`, guides the search: see :mod:`baselines.mcts.puct`.
+            with priors (:class:`~ttt_envs.agents.policy.Evaluator`) guides the search: see :mod:`baselines.mcts.puct`.
         decisive: see the module.
         kept: for each position a tree to continue, if the position is in it; see :meth:`keep`.
         endgame: a database, whose positions count as solved.

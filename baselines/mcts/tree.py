@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ttt_envs.jit import (
+from ttt_envs.core.jit import (
     BoolArray,
     Float64Array,
     Int8Array,

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from baselines.endgame import Probe, result_of
 from baselines.mcts.tree import (
     CELL,
     FIRST,
@@ -28,7 +27,8 @@ from baselines.mcts.tree import (
     Workspace,
     is_solved,
 )
-from ttt_envs.jit import (
+from baselines.retrograde.endgame import Probe, result_of
+from ttt_envs.core.jit import (
     Float64Array,
     Int8Array,
     Int64Array,
@@ -39,7 +39,7 @@ from ttt_envs.jit import (
     inlined,
     int64,
 )
-from ttt_envs.rules import (
+from ttt_envs.game.rules import (
     DRAW,
     NOT_OVER,
     STREAM_OPPONENT,
@@ -360,7 +360,7 @@ def simulate(
         counts: int64[B], rows of ``trees.moves`` in use; there must be room for ``simulations`` more.
         paths, depths: int64[B, cells + 1] and int64[B]: state between ``DOWN`` and ``BACK``.
         leaves, movers: int8[B, cells] and int8[B]: the positions to evaluate, in the order of the trees.
-        probe: positions with this number of stones are solved, see :class:`baselines.endgame.Probe`.
+        probe: positions with this number of stones are solved, see :class:`baselines.retrograde.endgame.Probe`.
         scratch: workspace.
         values: float64[A], values of these positions for their movers.
 

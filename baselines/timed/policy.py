@@ -15,11 +15,11 @@ from baselines.timed.clock import Clock, read_moves_left, usual_moves_left
 from baselines.timed.interruptible import UNBOUNDED_DEPTH, Now, TimedSearch, begin_timed, check_interruptible
 from baselines.timed.pondering import Pondering
 from baselines.timed.time_management import Plan, plan_by_clock, plan_by_move, run_until
-from ttt_envs.boards import Boards
-from ttt_envs.jit import Float64Array, Int64Array, compile_at_once
-from ttt_envs.policy import Policy, sample
-from ttt_envs.rules import Game, Position, legal, place, splitmix64
-from ttt_envs.specs import Named, make_policy
+from ttt_envs.agents.policy import Policy, sample
+from ttt_envs.agents.specs import Named, make_policy
+from ttt_envs.core.jit import Float64Array, Int64Array, compile_at_once
+from ttt_envs.game.boards import Boards
+from ttt_envs.game.rules import Game, Position, legal, place, splitmix64
 
 USUAL_MOVE_S = 0.1
 """Default time for a move in seconds."""
@@ -232,7 +232,7 @@ class TimedPlayer:
         self._finalizer = weakref.finalize(self, self._threads.stop)
 
     def use_clock(self, seconds: float, increment: float) -> None:
-        """Set the clock of a match: see :class:`ttt_envs.policy.ReadsClocks`."""
+        """Set the clock of a match: see :class:`ttt_envs.agents.policy.ReadsClocks`."""
         self._clock = Clock(seconds, increment)
 
     def begin(self, slots: Int64Array) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 import numpy as np
 
 from baselines.timed.interruptible import Now, TimedSearch
-from ttt_envs.rules import NOT_OVER, Game, Position, place
+from ttt_envs.game.rules import NOT_OVER, Game, Position, place
 
 PATIENCE_S = 600.0
 """Maximum duration of pondering in seconds."""

@@ -10,9 +10,9 @@ import numpy as np
 
 from learners.config import LoopLearnerConfig, check_kinds, check_limits
 from learners.training import make_initial_rng
-from ttt_envs.lockstep import SELF, SeatChoice
-from ttt_envs.rules import Game
-from ttt_envs.symmetry import Symmetries
+from ttt_envs.envs.lockstep import SELF, SeatChoice
+from ttt_envs.game.rules import Game
+from ttt_envs.game.symmetry import Symmetries
 
 if TYPE_CHECKING:
     from learners.alpha_zero.learner import AlphaZero

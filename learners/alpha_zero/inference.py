@@ -10,8 +10,8 @@ import numpy as np
 from baselines.mcts import SearchBatch, SelectionParams, backup, simulate
 from learners.alpha_zero.config import MAX_SMALL_CELLS
 from learners.dense import Float32Array, Packed, outputs_of
-from ttt_envs.boards import Boards, base_3, own_first_row
-from ttt_envs.jit import Float64Array, Int8Array, Int64Array, compiled_at_once, compiled_nogil, inlined, int64
+from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, compiled_at_once, compiled_nogil, inlined, int64
+from ttt_envs.game.boards import Boards, base_3, own_first_row
 
 CHUNK_SIZE = 4_096
 """Maximum number of simulations per call, a fraction of a second, so that other threads and Ctrl-C can run between
@@ -106,12 +106,12 @@ class NetEvaluator:
         return logits, values
 
     def judge(self, boards: Boards) -> tuple[Float32Array, Float64Array]:
-        """See :class:`~ttt_envs.policy.Evaluator`."""
+        """See :class:`~ttt_envs.agents.policy.Evaluator`."""
         logits, values = self.means(boards)
         return logits.astype(np.float32), values
 
     def run_simulations(self, wanted: Int64Array, rule: SelectionParams, forest: SearchBatch) -> None:
-        """See :class:`~ttt_envs.policy.FusedEvaluator`."""
+        """See :class:`~ttt_envs.agents.policy.FusedEvaluator`."""
         simulations, count = wanted.shape
         fixed = self._net, self._images, _Workspace.of(self._net, forest.cells.shape[1]), self.memory
         trees = max(1, CHUNK_SIZE // max(1, simulations))

@@ -13,11 +13,11 @@ from learners.base import Arrays
 from learners.dense import Float32Array, Packed
 from learners.one_ply import one_ply_ahead
 from learners.tabular import checked
-from ttt_envs.boards import Boards
-from ttt_envs.jit import Float64Array, Int64Array
-from ttt_envs.policy import best_shares
-from ttt_envs.rules import Game, winning_lines
-from ttt_envs.symmetry import inverse, symmetries
+from ttt_envs.agents.policy import best_shares
+from ttt_envs.core.jit import Float64Array, Int64Array
+from ttt_envs.game.boards import Boards
+from ttt_envs.game.rules import Game, winning_lines
+from ttt_envs.game.symmetry import inverse, symmetries
 
 if TYPE_CHECKING:
     from learners.alpha_zero.config import AlphaZeroConfig
@@ -90,11 +90,11 @@ class AlphaZero:
         )
 
     def judge(self, boards: Boards) -> tuple[Float32Array, Float64Array]:
-        """Evaluate positions without averaging over symmetries: see :class:`~ttt_envs.policy.Evaluator`."""
+        """Evaluate positions without averaging over symmetries: see :class:`~ttt_envs.agents.policy.Evaluator`."""
         return self._own.judge(boards)
 
     def run_simulations(self, wanted: Int64Array, rule: SelectionParams, forest: SearchBatch) -> None:
-        """Run simulations without averaging over symmetries: see :class:`~ttt_envs.policy.FusedEvaluator`."""
+        """Run simulations without averaging over symmetries: see :class:`~ttt_envs.agents.policy.FusedEvaluator`."""
         self._own.run_simulations(wanted, rule, forest)
 
     def values(self, boards: Boards) -> Float64Array:

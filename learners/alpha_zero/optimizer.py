@@ -13,7 +13,7 @@ from learners.base import Arrays
 from learners.dense import Float32Array, states_of
 from learners.q_net import DEVICE, adam_rate, adam_step, import_tensorflow
 from learners.tabular import checked
-from ttt_envs.rules import Game
+from ttt_envs.game.rules import Game
 
 
 class Updater:

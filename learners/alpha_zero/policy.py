@@ -14,11 +14,11 @@ from baselines.mcts.policy import MEMORY
 from learners.alpha_zero.config import value_scale_of
 from learners.alpha_zero.learner import AlphaZero
 from learners.checkpoint import Images, load_policy
-from ttt_envs.boards import Boards
-from ttt_envs.jit import Float64Array
-from ttt_envs.policy import Evaluator
-from ttt_envs.rules import Game
-from ttt_envs.specs import Named
+from ttt_envs.agents.policy import Evaluator
+from ttt_envs.agents.specs import Named
+from ttt_envs.core.jit import Float64Array
+from ttt_envs.game.boards import Boards
+from ttt_envs.game.rules import Game
 
 CHUNK_SIZE = 512
 """Maximum number of positions searched side by side, if their trees fit into memory."""

@@ -13,10 +13,10 @@ from learners.alpha_zero.learner import AlphaZero
 from learners.base import Arrays
 from learners.dense import Float32Array
 from learners.training import training_key
-from ttt_envs.boards import Boards
-from ttt_envs.jit import BoolArray, Float64Array, Int8Array, Int64Array, UInt64Array
-from ttt_envs.policy import Evaluator, sample
-from ttt_envs.rules import DRAW, NOT_OVER, STREAM_POOL, Game, begin_rows, play_rows, uniforms
+from ttt_envs.agents.policy import Evaluator, sample
+from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, UInt64Array
+from ttt_envs.game.boards import Boards
+from ttt_envs.game.rules import DRAW, NOT_OVER, STREAM_POOL, Game, begin_rows, play_rows, uniforms
 
 OPENING, STREAM_EXPLORE, STREAM_RANDOM_ACTION, NOISE = range(STREAM_POOL + 1, STREAM_POOL + 5)
 """Random streams of a game, in addition to those of the rules."""

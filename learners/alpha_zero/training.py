@@ -13,8 +13,8 @@ from learners.alpha_zero.self_play import TrainingExamples, play_block
 from learners.base import Arrays
 from learners.tabular import checked
 from learners.training import Progress, ResumableTraining, check_counts
-from ttt_envs.parallel import Cluster, Jobs, connect, map_blocks, results_in_order
-from ttt_envs.symmetry import symmetries
+from ttt_envs.core.parallel import Cluster, Jobs, connect, map_blocks, results_in_order
+from ttt_envs.game.symmetry import symmetries
 
 BLOCK = 64
 """Number of games that a process plays at a time, if there are several processes; results do not depend on it."""

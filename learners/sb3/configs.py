@@ -20,9 +20,9 @@ from learners.sb3.games import games_of, signed_replay, signed_rollout
 from learners.sb3.libraries import check_packages, preserve_random_state
 from learners.sb3.net import LinearLayer, SB3Net, SB3QNet, tower
 from learners.training import Progress, Task, check_counts, marks_of
-from ttt_envs.lockstep import SELF, IllegalAction, Symmetry
-from ttt_envs.policy import Policy
-from ttt_envs.rules import Game
+from ttt_envs.agents.policy import Policy
+from ttt_envs.envs.lockstep import SELF, IllegalAction, Symmetry
+from ttt_envs.game.rules import Game
 
 SAVE_EVERY = 10.0  # seconds between two writings of MODEL while learning, at lines of the log
 MAX_LAYER_SIZE, MAX_LAYERS = 8192, 4

@@ -8,8 +8,8 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from learners.training import Progress, Task
-from ttt_envs.lockstep import SELF, IllegalAction, Symmetry
-from ttt_envs.vector_env import MNKVectorEnv
+from ttt_envs.envs.lockstep import SELF, IllegalAction, Symmetry
+from ttt_envs.envs.vector_env import MNKVectorEnv
 
 
 def games_of(task: Task, symmetry: Symmetry, illegal_action: IllegalAction, done: Progress) -> Any:

@@ -9,9 +9,9 @@ import numpy as np
 
 from learners.base import Arrays
 from learners.dense import Activation, Dense, forward
-from ttt_envs.boards import Boards
-from ttt_envs.jit import BoolArray, Float64Array, Int8Array
-from ttt_envs.rules import Game
+from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array
+from ttt_envs.game.boards import Boards
+from ttt_envs.game.rules import Game
 
 
 def flat(boards: Boards) -> Int8Array:

@@ -12,12 +12,12 @@ import numpy as np
 from gymnasium import spaces
 
 from learners.sb3.libraries import check_packages, preserve_random_state
-from ttt_envs.adapters import as_policy
-from ttt_envs.boards import Boards
-from ttt_envs.jit import Float64Array
-from ttt_envs.policy import Policy
-from ttt_envs.rules import Game
-from ttt_envs.specs import TRUST, Named, trusted
+from ttt_envs.agents.adapters import as_policy
+from ttt_envs.agents.policy import Policy
+from ttt_envs.agents.specs import TRUST, Named, trusted
+from ttt_envs.core.jit import Float64Array
+from ttt_envs.game.boards import Boards
+from ttt_envs.game.rules import Game
 
 Algorithm = Literal["dqn", "ppo", "maskable-ppo"]
 _ALGORITHMS = {

@@ -14,7 +14,7 @@ import numpy as np
 
 from baselines.expectiminimax import Expectiminimax, Search
 from baselines.mcts import MCTS
-from baselines.proof import prove
+from baselines.proof_number import prove
 from ttt_envs import Game, make_policy
 
 ROOT = Path(__file__).resolve().parents[2]

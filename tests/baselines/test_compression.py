@@ -32,12 +32,12 @@ from baselines.compression import (
     tt,
 )
 from baselines.tables import Softmax, Table, optimal_values, random_play_values
-from evaluation.exact import match_outcome, outcome
+from evaluation.exact.dynamic_programming import match_outcome, outcome
 from ttt_envs import Boards, Game, make_policy
-from ttt_envs.boards import from_keys
-from ttt_envs.policy import Values
-from ttt_envs.specs import POLICIES
-from ttt_envs.symmetry import symmetries
+from ttt_envs.agents.policy import Values
+from ttt_envs.agents.specs import POLICIES
+from ttt_envs.game.boards import from_keys
+from ttt_envs.game.symmetry import symmetries
 
 METHODS = {"svd": svd, "hosvd": hosvd, "hosvd2": hosvd2, "hooi": hooi, "tt": tt}
 SKIP = Game(skip_chance=0.25)

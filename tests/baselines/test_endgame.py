@@ -9,14 +9,14 @@ import plain
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from baselines.endgame import Endgame, build, check, describe_check, estimate, open_folder, open_table
 from baselines.expectiminimax import Expectiminimax
 from baselines.mcts import MCTS
-from baselines.solver import solve
+from baselines.retrograde.endgame import Endgame, build, check, describe_check, estimate, open_folder, open_table
+from baselines.retrograde.solver import solve
 from evaluation.code_fingerprint import identity_of
 from ttt_envs import Boards, Game, from_text, make_policy
-from ttt_envs.boards import from_keys, to_text
-from ttt_envs.files import locked
+from ttt_envs.core.files import locked
+from ttt_envs.game.boards import from_keys, to_text
 
 SKIPS = [0.0, 0.1, 0.25]
 SMALL = Game(2, 3, 3, 0.25)
@@ -105,8 +105,8 @@ def test_a_database_goes_on_to_fewer_stones(tmp_path):
 def test_a_kill_at_any_instant_and_a_resume_end_with_the_same_bytes(tmp_path, fresh, folder_of):
     whole = {path.name: path.read_bytes() for path in folder_of(SMALL, 1).iterdir()}
     fresh(  # killed again and again: each time after one file more was written, whole or as a leftover
-        "import os, ttt_envs.files as files; from pathlib import Path",
-        "from baselines.layered import build, table; from ttt_envs import Game",
+        "import os, ttt_envs.core.files as files; from pathlib import Path",
+        "from baselines.retrograde import build, layered_table as table; from ttt_envs import Game",
         f"folder, game = Path({str(tmp_path)!r}), Game(2, 3, 3, 0.25)",
         "build(game, folder.with_name('before'), stones=1)",  # kernels are read once, not in every process
         "real, replace = os.replace, os.replace",

@@ -14,12 +14,12 @@ from baselines.expectiminimax.leaf_search import SearchByLeaves
 from baselines.expectiminimax.order import write_moves
 from baselines.expectiminimax.search import MIN_TABLE_ENTRIES
 from baselines.expectiminimax.transpositions import bytes_of
-from baselines.solver import VALUE_TOLERANCE, solve
-from evaluation.exact import exploitability, regret
-from evaluation.match import play_pairs
+from baselines.retrograde.solver import VALUE_TOLERANCE, solve
+from evaluation.exact.dynamic_programming import exploitability, regret
+from evaluation.matches.match import play_pairs
 from ttt_envs import Boards, Game, Position, act, from_text, make_policy
-from ttt_envs.policy import Values
-from ttt_envs.symmetry import symmetries
+from ttt_envs.agents.policy import Values
+from ttt_envs.game.symmetry import symmetries
 
 NAME = "baselines.expectiminimax."
 HEURISTICS = ("count", "consecutive", "all-diagonals")

@@ -26,14 +26,14 @@ from baselines.gomocup import Gomocup, parse_cell
 from baselines.gomocup.engine import Engine
 from baselines.gomocup.program import MAX_LINE_LENGTH, EngineTimeoutError, Program
 from baselines.timed import Clock
-from evaluation.games import read_any_format, read_games
-from evaluation.match import play_blocks, play_pairs
-from evaluation.timed_match import play_timed_pairs
+from evaluation.matches.games import read_any_format, read_games
+from evaluation.matches.match import play_blocks, play_pairs
+from evaluation.matches.timed_match import play_timed_pairs
 from ttt_apps import evaluate
 from ttt_envs import Boards, Game, act, make_policy
-from ttt_envs.policy import Forfeit, HasPlayer, ReadsClocks
-from ttt_envs.rules import Position
-from ttt_envs.specs import TRUST, FromFile
+from ttt_envs.agents.policy import Forfeit, HasPlayer, ReadsClocks
+from ttt_envs.agents.specs import TRUST, FromFile
+from ttt_envs.game.rules import Position
 
 ROOT = Path(__file__).parents[2]
 GAME = Game(7, 7, 5)

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from judges import Perfect
 from numpy.testing import assert_allclose, assert_array_equal
 
-from baselines.endgame import Endgame, build
 from baselines.mcts import MCTS, GumbelSearch, MCTSSearch
 from baselines.mcts.gumbel import considered_visits_table
-from baselines.solver import solve
+from baselines.retrograde.endgame import Endgame, build
+from baselines.retrograde.solver import solve
 from ttt_envs import Boards, Game, from_text, make_policy
-from ttt_envs.policy import Evaluator
+from ttt_envs.agents.policy import Evaluator
 
 SKIPS = [0.0, 0.1, 0.25, 0.5]
 BOARDS = [(3, 3, 3), (2, 3, 2), (4, 4, 3)]

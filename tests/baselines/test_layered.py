@@ -16,18 +16,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from baselines.layered import build, estimate, open_table, sweep
-from baselines.layered import folder as folders
-from baselines.layered.counting import count_by_sets
-from baselines.layered.ranks import IMAGES, classes_of, rank_beside, ranks_of
-from baselines.proof import prove
-from baselines.reachable import count
-from baselines.solver import LayeredSolution, solve
+from baselines.proof_number import prove
+from baselines.retrograde import build, estimate, open_table, sweep
+from baselines.retrograde import folder as folders
+from baselines.retrograde.count import count_by_sets
+from baselines.retrograde.ranks import IMAGES, classes_of, rank_beside, ranks_of
+from baselines.retrograde.reachable import count
+from baselines.retrograde.solver import LayeredSolution, solve
 from ttt_envs import Boards, Game, chance_outcomes, from_text, make_policy
-from ttt_envs.boards import from_keys
-from ttt_envs.files import locked
-from ttt_envs.rules import DRAW
-from ttt_envs.symmetry import symmetries
+from ttt_envs.core.files import locked
+from ttt_envs.game.boards import from_keys
+from ttt_envs.game.rules import DRAW
+from ttt_envs.game.symmetry import symmetries
 
 SKIPS = [0.0, 0.1, 0.25]
 SMALL = Game(2, 3, 3, 0.25)  # for the files: 28 parts
@@ -308,7 +308,7 @@ def test_without_the_cache_layers_stay_in_memory(kept, monkeypatch):
 
 def test_processes_that_solve_at_once_wait_for_each_other(kept, fresh):
     lines = (
-        "from baselines.solver import solve; from ttt_envs import Game",
+        "from baselines.retrograde.solver import solve; from ttt_envs import Game",
         "print(solve(Game(1, 17, 2, 0.25)).value)",
     )
     with ThreadPoolExecutor(2) as pool:
@@ -420,7 +420,7 @@ def test_layers_in_a_folder_are_read_again_as_they_are(tmp_path):
 def test_a_build_that_was_killed_goes_on_with_what_is_finished(tmp_path, fresh):
     folder = tmp_path / "layers"
     fresh(
-        "import os; from pathlib import Path; from baselines.layered import build; from ttt_envs import Game",
+        "import os; from pathlib import Path; from baselines.retrograde import build; from ttt_envs import Game",
         f"build(Game(2, 3, 3, 0.25), Path({str(folder)!r}), progress=lambda share: share > 0.5 and os._exit(0))",
     )
     before = states_of(folder)

@@ -13,11 +13,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from baselines import mcts
 from baselines.mcts import MCTS, MCTSPlayer, MCTSSearch, Tree, tree
-from baselines.solver import solve
-from evaluation.match import play_blocks, play_pairs
+from baselines.retrograde.solver import solve
+from evaluation.matches.match import play_blocks, play_pairs
 from ttt_envs import Boards, Game, from_text, make_policy
-from ttt_envs.policy import Values, act_in_episodes
-from ttt_envs.rules import STREAM_OPPONENT, STREAM_SKIP, winner
+from ttt_envs.agents.policy import Values, act_in_episodes
+from ttt_envs.game.rules import STREAM_OPPONENT, STREAM_SKIP, winner
 
 SKIPS = [0.0, 0.1, 0.25, 0.5]
 

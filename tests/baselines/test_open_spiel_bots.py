@@ -7,11 +7,11 @@ import plain
 import pytest
 from numpy.testing import assert_array_equal
 
-from baselines.solver import solve
-from evaluation.match import play_pairs
+from baselines.retrograde.solver import solve
+from evaluation.matches.match import play_pairs
 from ttt_envs import Boards, Game, from_text, make_policy
+from ttt_envs.agents.policy import VALUE_TOLERANCE
 from ttt_envs.open_spiel import load_game, to_states
-from ttt_envs.policy import VALUE_TOLERANCE
 
 BIG = Game(4, 5, 4)
 there = pytest.mark.needs("pyspiel")

@@ -16,11 +16,11 @@ from baselines.opening_book import (
     read_book,
     ucb_shares,
 )
-from baselines.solver import solve
+from baselines.retrograde.solver import solve
 from ttt_envs import Boards, Game, make_policy
-from ttt_envs.policy import HasPlayer
-from ttt_envs.rules import winner
-from ttt_envs.symmetry import inverse, symmetries
+from ttt_envs.agents.policy import HasPlayer
+from ttt_envs.game.rules import winner
+from ttt_envs.game.symmetry import inverse, symmetries
 
 GAMES = [Game(), Game(skip_chance=0.25), Game(2, 4, 3), Game(7, 7, 5, 0.1)]
 """the last has keys of several words"""

@@ -9,19 +9,19 @@ from numba import config, njit
 from numba.core.dispatcher import Dispatcher
 from numba.types import unliteral
 
-from baselines.proof import bitsets, pairing_strategy, prove, threats
-from baselines.proof import search as searching
-from baselines.proof import table as keeping
-from baselines.proof import winner as proving
-from baselines.proof.bitsets import ONE, board_of
-from baselines.proof.pairing_strategy import holds
-from baselines.proof.search import RESULT, key_after, search_from
-from baselines.proof.table import BUCKET, NO_TABLE, grow, lookup, refill, store
-from baselines.proof.threats import NO, UNKNOWN, YES, find_threats
-from baselines.proof.winner import decide
+from baselines.proof_number import bitsets, pairing_strategy, prove, threats
+from baselines.proof_number import search as searching
+from baselines.proof_number import table as keeping
+from baselines.proof_number import winner as proving
+from baselines.proof_number.bitsets import ONE, board_of
+from baselines.proof_number.pairing_strategy import holds
+from baselines.proof_number.search import RESULT, key_after, search_from
+from baselines.proof_number.table import BUCKET, NO_TABLE, grow, lookup, refill, store
+from baselines.proof_number.threats import NO, UNKNOWN, YES, find_threats
+from baselines.proof_number.winner import decide
 from ttt_envs import Game
-from ttt_envs.jit import int64
-from ttt_envs.rules import DRAW, winning_lines
+from ttt_envs.core.jit import int64
+from ttt_envs.game.rules import DRAW, winning_lines
 
 
 def solver(game):
@@ -357,7 +357,7 @@ def test_the_source_runs_as_plain_python(fresh):
     printed = fresh(
         "import os; os.environ['NUMBA_DISABLE_JIT'] = '1'",
         "import warnings; warnings.simplefilter('ignore')",
-        "from baselines.proof import prove",
+        "from baselines.proof_number import prove",
         "from ttt_envs import Game",
         "print([prove(Game(*size))[1:3] for size in ((3, 3, 3), (3, 4, 3), (4, 4, 4), (2, 2, 1))])",
     )

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from baselines.layered import build
-from baselines.proof import LOSS, TAKEN, TIED, WIN, Prover
+from baselines.proof_number import LOSS, TAKEN, TIED, WIN, Prover
+from baselines.retrograde import build
 from ttt_envs import Game
-from ttt_envs.boards import Boards, from_text
-from ttt_envs.rules import Position, winner
+from ttt_envs.game.boards import Boards, from_text
+from ttt_envs.game.rules import Position, winner
 
 SOLVED = [Game(), Game(3, 4, 3), Game(4, 4, 4), Game(4, 4, 3), Game(2, 5, 3), Game(1, 9, 3)]
 

@@ -24,12 +24,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from baselines import solver
-from baselines.solver import Optimal, is_consistent, solve, sweep
+from baselines.retrograde import solver
+from baselines.retrograde.solver import Optimal, is_consistent, solve, sweep
 from ttt_envs import Boards, Game, chance_outcomes, from_text, make_policy
-from ttt_envs.policy import Values
-from ttt_envs.rules import DRAW
-from ttt_envs.symmetry import symmetries
+from ttt_envs.agents.policy import Values
+from ttt_envs.game.rules import DRAW
+from ttt_envs.game.symmetry import symmetries
 
 SHAPES = [
     Game(),
@@ -746,7 +746,7 @@ def test_a_folder_that_cannot_be_written_is_done_without(tmp_path, monkeypatch):
 
 def test_processes_that_solve_at_once_do_no_harm(folder, fresh):
     lines = (
-        "from baselines.solver import solve; from ttt_envs import Game",
+        "from baselines.retrograde.solver import solve; from ttt_envs import Game",
         "print([solve(Game(3, 4, 3)).value for _ in range(5)])",
     )
     with ThreadPoolExecutor(2) as pool:
@@ -763,7 +763,7 @@ def test_tables_are_kept_where_the_system_keeps_such_files(tmp_path, fresh):
         f"import os; os.environ.update(HOME={str(tmp_path)!r}, XDG_CACHE_HOME={str(tmp_path / 'cache')!r})",
         "del os.environ['TTT_ENVS_CACHE']",
         "import platformdirs",
-        "from baselines.solver import solve; from ttt_envs import Game",
+        "from baselines.retrograde.solver import solve; from ttt_envs import Game",
         "solve(Game(3, 4, 3))",
         "print(platformdirs.user_cache_dir('ttt_envs'))",
     ).strip()

@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from baselines.solver import solve
+from baselines.retrograde.solver import solve
 from baselines.tables import Softmax, Table, TablePolicy, learned_values, optimal_values, random_play_values, values_of
-from evaluation.exact import match_outcome, outcome
+from evaluation.exact.dynamic_programming import match_outcome, outcome
 from ttt_apps import train
 from ttt_envs import Boards, Game, from_text, make_policy
-from ttt_envs.boards import keys
-from ttt_envs.policy import Values
-from ttt_envs.rules import DRAW
+from ttt_envs.agents.policy import Values
+from ttt_envs.game.boards import keys
+from ttt_envs.game.rules import DRAW
 
 SHAPES = [Game(), Game(2, 3, 2), Game(3, 2, 3), Game(1, 5, 3), Game(2, 2, 2), Game(3, 3, 1), Game(1, 1, 1)]
 GAMES = [replace(shape, skip_chance=skip) for shape in SHAPES for skip in (0.0, 0.25, 0.5)]

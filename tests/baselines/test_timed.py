@@ -13,14 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from baselines.endgame import build
 from baselines.expectiminimax import Expectiminimax, Search
 from baselines.mcts import MCTSSearch
+from baselines.retrograde.endgame import build
 from baselines.timed import Clock, Plan, Timed, estimated_moves_left, read_moves_left, run_until, usual_moves_left
 from baselines.timed import write_moves_left as write
 from baselines.timed.interruptible import Deepening, Sampling, begin_timed
 from ttt_envs import Boards, Game, from_text, make_policy
-from ttt_envs.policy import HasPlayer, ReadsClocks
+from ttt_envs.agents.policy import HasPlayer, ReadsClocks
 
 GAME = Game(5, 5, 4)
 ONE = np.zeros(1, np.int64)

@@ -27,7 +27,7 @@ from rich.console import Console
 
 from evaluation.cost import processor
 from ttt_apps import cli
-from ttt_envs.files import read_json, write_atomically, write_json
+from ttt_envs.core.files import read_json, write_atomically, write_json
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]

@@ -14,7 +14,7 @@ import gymnasium
 from bare import Bare
 
 from ttt_envs import mnk_v0
-from ttt_envs.registration import PETTINGZOO_PRESETS, PRESETS
+from ttt_envs.envs.registration import PETTINGZOO_PRESETS, PRESETS
 
 TICTACTOE = "tictactoe_v3"
 ABSENT = {"pettingzoo.classic": ("texas_holdem_no_limit_v6",), "pettingzoo.butterfly": ("pistonball_v6",)}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from ttt_envs.registration import PRESETS
+from ttt_envs.envs.registration import PRESETS
 
 IDS = pytest.mark.parametrize("name", PRESETS)
 

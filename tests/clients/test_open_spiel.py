@@ -55,7 +55,7 @@ def test_its_best_response():
     from open_spiel.python import policy as policies
     from open_spiel.python.algorithms import exploitability as theirs
 
-    from evaluation.exact import exploitability
+    from evaluation.exact.dynamic_programming import exploitability
 
     game = Game()
     table = policies.TabularPolicy(load_game(game))

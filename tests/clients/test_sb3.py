@@ -15,7 +15,7 @@ from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
 
-from ttt_envs.registration import PRESETS
+from ttt_envs.envs.registration import PRESETS
 
 ID = "ttt_envs:ttt/TicTacToe-v0"
 SETTINGS = {"seed": 0, "device": "cpu"}

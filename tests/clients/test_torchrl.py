@@ -28,7 +28,7 @@ from torchrl.objectives.value import GAE
 
 from clients.bare import Bare
 from ttt_envs import mnk_v0
-from ttt_envs.registration import PRESETS
+from ttt_envs.envs.registration import PRESETS
 
 ID = "ttt_envs:ttt/TicTacToe-v0"
 

@@ -6,8 +6,8 @@ import numpy as np
 import plain
 import pytest
 
-from baselines.solver import solve
-from evaluation.exact import (
+from baselines.retrograde.solver import solve
+from evaluation.exact.dynamic_programming import (
     best_response,
     exploitability,
     exploitation,
@@ -17,7 +17,7 @@ from evaluation.exact import (
     regret_table,
 )
 from ttt_envs import Boards, Game, make_policy
-from ttt_envs.rules import DRAW
+from ttt_envs.game.rules import DRAW
 
 T3, SKIP3 = Game(), Game(skip_chance=0.25)
 

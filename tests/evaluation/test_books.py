@@ -6,12 +6,12 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from baselines.opening_book import Canonical, read_book
-from baselines.solver import solve
-from evaluation.books import book_of_games, book_of_search, early_positions, leaving
-from evaluation.games import Move, PlayedGame, append_games, write_games
-from evaluation.match import play_pairs
+from baselines.retrograde.solver import solve
+from evaluation.matches.books import book_of_games, book_of_search, early_positions, leaving
+from evaluation.matches.games import Move, PlayedGame, append_games, write_games
+from evaluation.matches.match import play_pairs
 from ttt_envs import Boards, Game
-from ttt_envs.rules import DRAW
+from ttt_envs.game.rules import DRAW
 
 
 def quiet(words):
@@ -27,7 +27,7 @@ def log(request, tmp_path_factory):
 
 
 def played_games(path):
-    from evaluation.games import read_games
+    from evaluation.matches.games import read_games
 
     return list(read_games(path))
 

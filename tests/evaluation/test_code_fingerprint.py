@@ -8,7 +8,7 @@ import pytest
 
 from evaluation import code_fingerprint
 from ttt_apps.studies import STUDIES
-from ttt_envs.specs import load_object
+from ttt_envs.agents.specs import load_object
 
 HERE = Path(code_fingerprint.__file__).parents[1]
 
@@ -18,7 +18,8 @@ def reached(module, packages):
     found, waiting = set(), [module]
     while waiting:
         one = waiting.pop()
-        if one.__name__.partition(".")[0] in packages and one.__name__ not in found | code_fingerprint.SHOWS:
+        name = one.__name__
+        if name.partition(".")[0] in packages and name not in found and code_fingerprint.determines_results(name):
             found.add(one.__name__)
             for value in vars(one).values():
                 name = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)

@@ -5,8 +5,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from evaluation import drawing
-from evaluation.drawing import LOSS, WIN, Line, as_svg, check_pictures, draw_curves, save_picture
+from evaluation.reports import plots
+from evaluation.reports.plots import LOSS, WIN, Line, as_svg, check_pictures, draw_curves, save_picture
 
 LINES = [
     Line("exploitability", [100, 1_000, 50_000], [1.0, 0.02, 0.0], WIN),
@@ -27,7 +27,7 @@ def test_a_picture_in_a_page_is_one_element_that_says_what_it_shows_and_takes_th
     assert (root.tag, root.get("role"), root.get("aria-label")) == ("svg", "img", "a <picture> & one")
     assert root.get("width") is None
     assert "currentColor" in drawn()
-    assert drawing._INK not in drawn()
+    assert plots._INK not in drawn()
     assert "http" not in drawn()
     assert not {"style", "metadata", "script", "image"} & {element.tag for element in root.iter()}
     assert drawn() == drawn()
@@ -68,7 +68,7 @@ def test_a_picture_of_a_study_is_the_same_files_each_time(tmp_path):
 
 
 def test_without_matplotlib_it_says_what_to_install(tmp_path, monkeypatch):
-    monkeypatch.setattr(drawing, "find_spec", lambda name: None)
+    monkeypatch.setattr(plots, "find_spec", lambda name: None)
     for call in (check_pictures, drawn, lambda: save_picture(tmp_path / "a", lambda figure: None)):
         with pytest.raises(ValueError, match=r"pip install matplotlib"):
             call()

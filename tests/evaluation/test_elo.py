@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from evaluation.elo import (
+from evaluation.matches.elo import (
     SPRT,
     elo,
     elo_of,
@@ -22,7 +22,7 @@ from evaluation.elo import (
     score_of,
     significant_score,
 )
-from evaluation.match import Score
+from evaluation.matches.match import Score
 from ttt_apps.studies.slides_tables import MASTERS, PUBLISHED, published
 
 

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from baselines.reachable import reached
-from evaluation.estimate import affordable, boards_by_stones, check_fits, duration, estimate, free_bytes
-from evaluation.exact import CHUNK, best_response, outcome
-from evaluation.forward_backward import TraversalSpec, forward_layers
-from evaluation.symmetry_classes import counts_by_stones
+from baselines.retrograde.reachable import reached
+from evaluation.exact.dynamic_programming import CHUNK, best_response, outcome
+from evaluation.exact.estimate import affordable, boards_by_stones, check_fits, duration, estimate, free_bytes
+from evaluation.exact.forward_backward import TraversalSpec, forward_layers
+from evaluation.exact.symmetry_classes import counts_by_stones
 from ttt_envs import Game, make_policy
-from ttt_envs.boards import from_keys
-from ttt_envs.symmetry import symmetries
+from ttt_envs.game.boards import from_keys
+from ttt_envs.game.symmetry import symmetries
 
 
 @pytest.mark.parametrize("game", [Game(), Game(skip_chance=0.25), Game(2, 3, 3), Game(3, 4, 2, 0.1)], ids=str)
@@ -58,7 +58,7 @@ def test_no_board_is_met_that_is_not_counted(skip):
 def test_the_first_layers_tell_how_many_boards_are_met(game, spec, monkeypatch):
     players = (None, make_policy(spec, game))
     sizes = [layer.index.size for layer in forward_layers(TraversalSpec.of(game, players), CHUNK)]
-    monkeypatch.setattr("evaluation.estimate.MOVES", 1 << 14)  # of some hundred thousand
+    monkeypatch.setattr("evaluation.exact.estimate.MOVES", 1 << 14)  # of some hundred thousand
     found = estimate(game, players, CHUNK, backward=True)
     assert sum(sizes) / 3 <= found.positions <= sum(sizes) * 4
     assert max(sizes) / 3 <= found.largest <= max(sizes) * 4

@@ -10,21 +10,21 @@ import numpy as np
 import pytest
 from pages import CHROMIUM, looked_at, widths
 
-from evaluation import drawing
-from evaluation.elo import SPRT
-from evaluation.evidence import LARGEST, RESULT, write_evidence
-from evaluation.evidence.parts import better, format_rating, interval_in, likelihood, microseconds
-from evaluation.ladder import Ladder, place
-from evaluation.match import Score
-from evaluation.report_parts import REPORT
-from evaluation.sprt import SequentialMatch
+from evaluation.exact.strength import differences_within
+from evaluation.matches.elo import SPRT
+from evaluation.matches.ladder import Ladder, place
+from evaluation.matches.match import Score
+from evaluation.matches.sprt import SequentialMatch
+from evaluation.matches.tournament import Tournament, bradley_terry
+from evaluation.reports import plots
+from evaluation.reports.comparison import LARGEST, RESULT, write_evidence
+from evaluation.reports.comparison_parts import better, format_rating, interval_in, likelihood, microseconds
+from evaluation.reports.run_parts import REPORT
 from evaluation.statistics import Interval, of_seeds
-from evaluation.strength import differences_within
 from evaluation.sweep import Trained, lines_of, write_sweep
-from evaluation.tournament import Tournament, bradley_terry
 from ttt_apps.evaluate import main as evaluate
-from ttt_envs.boards import coordinate
-from ttt_envs.rules import Game
+from ttt_envs.game.boards import coordinate
+from ttt_envs.game.rules import Game
 
 SKIP = Game(skip_chance=0.25)
 KINDS = ("sprt", "tournament", "ladder", "sweep")
@@ -336,7 +336,7 @@ def places(data, path=()):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_whatever_is_damaged_is_left_out_or_refused_and_a_sentence_says_so(tmp_path, monkeypatch, results, kind):
-    monkeypatch.setattr(drawing, "find_spec", lambda name: None)
+    monkeypatch.setattr(plots, "find_spec", lambda name: None)
     monkeypatch.setattr("os.fsync", lambda descriptor: None)
     spots, left_out, refused = list(places(results[kind])), 0, []
     for number, spot in enumerate(spots):

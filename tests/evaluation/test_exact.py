@@ -25,8 +25,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from baselines.solver import solve
-from evaluation.exact import (
+from baselines.retrograde.solver import solve
+from evaluation.exact.dynamic_programming import (
     Exploitation,
     Outcome,
     RegretRow,
@@ -38,12 +38,12 @@ from evaluation.exact import (
     regret,
     regret_table,
 )
-from evaluation.match import play_pairs
+from evaluation.matches.match import play_pairs
 from ttt_envs import Boards, Game, Position, chance_outcomes, make_policy
+from ttt_envs.game.random_games import random_results
+from ttt_envs.game.rules import DRAW
+from ttt_envs.game.symmetry import symmetries
 from ttt_envs.open_spiel import to_boards
-from ttt_envs.random_games import random_results
-from ttt_envs.rules import DRAW
-from ttt_envs.symmetry import symmetries
 
 GAMES = [
     T3,

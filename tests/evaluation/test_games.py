@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plain import games as any_game
 
-from evaluation import games
-from evaluation.games import (
+from evaluation.matches import games
+from evaluation.matches.games import (
     HUMAN,
     MAX_LINE_LENGTH,
     Move,
@@ -27,8 +27,8 @@ from evaluation.games import (
     write_games,
 )
 from ttt_envs import Game, chance_outcomes, from_text, to_text
-from ttt_envs.boards import cell_at
-from ttt_envs.rules import DRAW
+from ttt_envs.game.boards import cell_at
+from ttt_envs.game.rules import DRAW
 
 SKIPPING = Game(skip_chance=0.25)
 HEAD = '{"format": 1, "content": "games"}'
@@ -303,7 +303,7 @@ def test_nothing_is_left_of_games_that_a_full_disk_has_refused(tmp_path):
     whole = path.read_bytes()
     lines = """
         import resource, signal, sys
-        from evaluation.games import append_games, read_games
+        from evaluation.matches.games import append_games, read_games
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, 30_000))
         played = list(read_games(sys.argv[1]))

@@ -9,8 +9,8 @@ import pytest
 
 from evaluation.code_fingerprint import identity_of
 from evaluation.cost import MoveCost, cost_of_moves
-from evaluation.exact import match_outcome
-from evaluation.ladder import (
+from evaluation.exact.dynamic_programming import match_outcome
+from evaluation.matches.ladder import (
     ANCHOR,
     HERE,
     PLANS,
@@ -27,10 +27,10 @@ from evaluation.ladder import (
     read_ladder,
     sha256_of,
 )
-from evaluation.ladder.results import result_of, seed_of
+from evaluation.matches.ladder.results import result_of, seed_of
 from evaluation.result_store import UNITS
 from ttt_envs import Game, make_policy
-from ttt_envs.specs import FromFile
+from ttt_envs.agents.specs import FromFile
 
 MADE = {"code": "this"}
 GAME = Game(skip_chance=0.25)
@@ -386,6 +386,6 @@ def test_what_there_is_no_ladder_of():
 
 
 def test_the_page_shows_the_ladders_as_they_are_kept():
-    page = (HERE.parents[1] / "docs" / "ladder.md").read_text()
+    page = (HERE.parents[2] / "docs" / "ladder.md").read_text()
     for name in PLANS:
         assert markdown(read_ladder(name)) in page

@@ -8,10 +8,10 @@ import plain
 import pytest
 from numpy.testing import assert_array_equal
 
-from evaluation import match
-from evaluation.match import Score, play_blocks, play_pairs
+from evaluation.matches import match
+from evaluation.matches.match import Score, play_blocks, play_pairs
 from ttt_envs import Game, make_policy
-from ttt_envs.policy import Forfeit
+from ttt_envs.agents.policy import Forfeit
 
 # player_0's wins, draws and losses in tic-tac-toe with random moves, exactly (tests/data/known-values.json)
 RANDOM = (Fraction(737, 1260), Fraction(8, 63), Fraction(121, 420))
@@ -323,7 +323,7 @@ def test_a_log_is_the_same_for_any_number_of_jobs():
         assert max(logs[0][1]) == match.MIN_BLOCK  # progress is seen in small steps
 
 
-@pytest.mark.slow  # by default the test of ttt_envs/parallel.py works on the cluster
+@pytest.mark.slow  # by default the test of ttt_envs/core/parallel.py works on the cluster
 @pytest.mark.needs("ray")
 def test_a_cluster_plays_the_same_match(cluster):
     options = {"seed": 4, "openings": "random:2"}

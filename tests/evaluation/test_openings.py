@@ -6,8 +6,8 @@ import numpy as np
 import plain
 import pytest
 
-from evaluation.games import Move, PlayedGame, write_games
-from evaluation.openings import Openings, draw_openings
+from evaluation.matches.games import Move, PlayedGame, write_games
+from evaluation.matches.openings import Openings, draw_openings
 from ttt_envs import Game, to_text
 
 GAME = Game(skip_chance=0.25)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tiny
 
-from baselines.solver import solve
+from baselines.retrograde.solver import solve
 from evaluation.policy_snapshots import (
     CHOICES,
     due_after,
@@ -19,9 +19,9 @@ from evaluation.policy_snapshots import (
 from ttt_apps import train
 from ttt_apps.metrics import SnapshotWriter
 from ttt_envs import Boards, Game
-from ttt_envs.boards import check_opening, to_text
-from ttt_envs.rules import chance_outcomes, legal
-from ttt_envs.specs import make_policy
+from ttt_envs.agents.specs import make_policy
+from ttt_envs.game.boards import check_opening, to_text
+from ttt_envs.game.rules import chance_outcomes, legal
 
 GAMES = [
     Game(rows, columns, length, skip)

@@ -5,13 +5,22 @@ import json
 import numpy as np
 import pytest
 
-from baselines.layered import build
-from evaluation import proved_positions
-from evaluation.proved_positions import PLANS, Plan, ask, make_proved, prove_again, read_proved, sha256_of, summary
+from baselines.retrograde import build
+from evaluation.exact import proved_positions
+from evaluation.exact.proved_positions import (
+    PLANS,
+    Plan,
+    ask,
+    make_proved,
+    prove_again,
+    read_proved,
+    sha256_of,
+    summary,
+)
 from ttt_envs import Game
-from ttt_envs.boards import from_text
-from ttt_envs.rules import legal, winner
-from ttt_envs.symmetry import symmetries
+from ttt_envs.game.boards import from_text
+from ttt_envs.game.rules import legal, winner
+from ttt_envs.game.symmetry import symmetries
 
 SMALL = Plan(Game(3, 4, 3), (2, 8), count=30, seen=10, wins=20, nodes=5000, seed=3)
 

@@ -13,21 +13,22 @@ import numpy as np
 import pytest
 from pages import CHROMIUM, looked_at, widths
 
-from baselines.solver import solve
-from evaluation import drawing, report
-from evaluation.estimate import affordable
-from evaluation.exact import Outcome
-from evaluation.match import Score
-from evaluation.overview import Compared, Played, write_overview
-from evaluation.page import STRONGEST, element, encoded
+from baselines.retrograde.solver import solve
+from evaluation.exact.dynamic_programming import Outcome
+from evaluation.exact.estimate import affordable
+from evaluation.exact.strength import Strength, first_choice, strength_of, worst_positions
+from evaluation.matches.match import Score
 from evaluation.policy_snapshots import CHOICES, read_choices
-from evaluation.report import REPORT, write_report
-from evaluation.report_parts import MARKS, rates, read_cost, read_metrics, thin_out
-from evaluation.strength import Strength, first_choice, strength_of, worst_positions
+from evaluation.reports import plots
+from evaluation.reports import run as run_page
+from evaluation.reports.html import STRONGEST, element, encoded
+from evaluation.reports.overview import Compared, Played, write_overview
+from evaluation.reports.run import REPORT, write_report
+from evaluation.reports.run_parts import MARKS, rates, read_cost, read_metrics, thin_out
 from learners.checkpoint import CHECKPOINT, CONFIG, COST, METRICS, load_policy
 from ttt_apps import train
-from ttt_envs.boards import Boards, coordinate
-from ttt_envs.rules import Game
+from ttt_envs.game.boards import Boards, coordinate
+from ttt_envs.game.rules import Game
 
 SKIP = Game(skip_chance=0.25)
 
@@ -41,7 +42,7 @@ def trained(folder, *options, games=600):
 @pytest.fixture(autouse=True)
 def patient(monkeypatch):
     """Whether something is quickly computed is not asked of the clock, which other work slows down."""
-    monkeypatch.setattr(report, "affordable", lambda game, policy: affordable(game, policy, seconds=1e9))
+    monkeypatch.setattr(run_page, "affordable", lambda game, policy: affordable(game, policy, seconds=1e9))
 
 
 @pytest.fixture(scope="module")
@@ -203,7 +204,7 @@ def test_a_learner_with_a_loop_of_its_own_has_a_page(tmp_path):
 
 
 def test_without_matplotlib_the_page_has_its_boards_and_says_what_to_install(run, monkeypatch):
-    monkeypatch.setattr(drawing, "find_spec", lambda name: None)
+    monkeypatch.setattr(plots, "find_spec", lambda name: None)
     page = looked_at(write_report(run, None))
     assert "pip install matplotlib" in page.text()
     assert "svg" not in {tag for tag, _ in page.tags}
@@ -221,7 +222,7 @@ def test_a_policy_without_exact_answers_has_a_page(run, monkeypatch):
         def act(self, boards, rng):
             return (boards.cells == 0).argmax(axis=1)
 
-    monkeypatch.setattr(report, "load_policy", lambda game, path: Moody())
+    monkeypatch.setattr(run_page, "load_policy", lambda game, path: Moody())
     page = looked_at(write_report(run, None))
     assert page.map("What it plays") == pytest.approx([0.11] * 9)
     assert "Left out: what moves lose" in page.text()
@@ -385,7 +386,7 @@ def contrast(one, other):
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_text_can_be_read_in_light_and_in_dark_on_plain_and_on_coloured_ground(dark):
-    style = Path(report.__file__).with_name("style.css").read_text()
+    style = Path(run_page.__file__).with_name("style.css").read_text()
     roots = re.findall(r":root \{(.*?)\}", style, re.DOTALL)
     blocks = [dict(re.findall(r"--([\w-]+):\s*([^;}]+)", root)) for root in roots]
     shown = {**blocks[0], **(blocks[1] if dark else {})}
@@ -398,7 +399,7 @@ def test_text_can_be_read_in_light_and_in_dark_on_plain_and_on_coloured_ground(d
         mixed = [STRONGEST * a + (1 - STRONGEST) * b for a, b in zip(colour, colours["ground"], strict=True)]
         assert contrast(colours["text"], mixed) >= 4.5, part
     assert (colours["win"], colours["draw"], colours["loss"]) == tuple(
-        tuple(bytes.fromhex(colour[1:])) for colour in drawing.RESULTS
+        tuple(bytes.fromhex(colour[1:])) for colour in plots.RESULTS
     )
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from evaluation.exact import exploitability, match_outcome, outcome, regret
+from evaluation.exact.dynamic_programming import exploitability, match_outcome, outcome, regret
 from ttt_envs import Game, as_policy, make_policy
-from ttt_envs.single_env import SingleEnv
+from ttt_envs.envs.single_env import SingleEnv
 
 pytestmark = pytest.mark.needs("torch", "stable_baselines3", "sb3_contrib")
 

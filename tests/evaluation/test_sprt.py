@@ -5,12 +5,12 @@ import json
 import numpy as np
 import pytest
 
-from evaluation.elo import SPRT
-from evaluation.match import PAIRS_PER_SEED_BLOCK, Score, play_blocks, play_part
-from evaluation.match_blocks import BLOCK, units_of
-from evaluation.openings import Openings
+from evaluation.matches.elo import SPRT
+from evaluation.matches.match import PAIRS_PER_SEED_BLOCK, Score, play_blocks, play_part
+from evaluation.matches.match_blocks import BLOCK, units_of
+from evaluation.matches.openings import Openings
+from evaluation.matches.sprt import RESULT, run_sprt
 from evaluation.result_store import UNITS
-from evaluation.sprt import RESULT, run_sprt
 from ttt_envs import Game
 
 GAME = Game(skip_chance=0.25)
@@ -69,7 +69,7 @@ def test_it_does_not_matter_who_plays(done, tmp_path):
     assert (tmp_path / RESULT).read_bytes() == done[1]
 
 
-@pytest.mark.slow  # by default the test of ttt_envs/parallel.py works on the cluster
+@pytest.mark.slow  # by default the test of ttt_envs/core/parallel.py works on the cluster
 @pytest.mark.needs("ray")
 def test_nor_where(done, tmp_path, cluster):
     run(tmp_path, "random", "random", jobs=cluster)

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from baselines.solver import solve
-from evaluation.exact import exploitability, match_outcome, outcome, regret, regret_table
-from evaluation.strength import (
+from baselines.retrograde.solver import solve
+from evaluation.exact.dynamic_programming import exploitability, match_outcome, outcome, regret, regret_table
+from evaluation.exact.strength import (
     choice_in,
     differences,
     differences_within,
@@ -14,10 +14,10 @@ from evaluation.strength import (
     strength_of,
     worst_positions,
 )
-from ttt_envs.boards import Boards, from_text, to_text
-from ttt_envs.rules import DRAW, Game, chance_outcomes, winner
-from ttt_envs.specs import make_policy
-from ttt_envs.symmetry import symmetries
+from ttt_envs.agents.specs import make_policy
+from ttt_envs.game.boards import Boards, from_text, to_text
+from ttt_envs.game.rules import DRAW, Game, chance_outcomes, winner
+from ttt_envs.game.symmetry import symmetries
 
 SKIP = Game(3, 3, 3, 0.25)
 SMALL = Game(2, 3, 3, 0.25)

@@ -8,7 +8,7 @@ import pytest
 from exactly import CALLS, SKIP3, T3, Drawn, Recorded, play_out, policy_of
 from numpy.testing import assert_allclose, assert_array_equal
 
-from evaluation.exact import (
+from evaluation.exact.dynamic_programming import (
     best_response,
     exploitability,
     exploitation,
@@ -17,11 +17,11 @@ from evaluation.exact import (
     regret_table,
     while_training,
 )
-from evaluation.policy_cache import CachedPolicy, cached
-from evaluation.symmetry_classes import canonical_rows, symmetry_tables
+from evaluation.exact.policy_cache import CachedPolicy, cached
+from evaluation.exact.symmetry_classes import canonical_rows, symmetry_tables
 from ttt_envs import Game, make_policy
-from ttt_envs.symmetrized import check_colour_blind, check_symmetric
-from ttt_envs.symmetry import symmetries
+from ttt_envs.agents.symmetrized import check_colour_blind, check_symmetric
+from ttt_envs.game.symmetry import symmetries
 
 
 class Claiming(Recorded):
@@ -225,7 +225,7 @@ def test_nothing_is_kept_on_a_board_without_a_code():
 def test_links_that_are_not_kept_are_found_again(monkeypatch):
     expected = exploitation(SIX, Averaged(SIX)), exploitation(SIX, Claiming(Averaged(SIX)))
     for most in (0, 5000):
-        monkeypatch.setattr("evaluation.exact.MAX_CACHE_BYTES", most)
+        monkeypatch.setattr("evaluation.exact.dynamic_programming.MAX_CACHE_BYTES", most)
         assert (exploitation(SIX, Averaged(SIX)), exploitation(SIX, Claiming(Averaged(SIX)))) == expected
 
 

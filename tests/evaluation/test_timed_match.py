@@ -9,13 +9,13 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from baselines.timed import Clock, Timed, usual_moves_left
-from evaluation.elo import SPRT
-from evaluation.games import append_games, read_games
-from evaluation.match import play_pairs
-from evaluation.match_blocks import TIMED_BLOCK
+from evaluation.matches.elo import SPRT
+from evaluation.matches.games import append_games, read_games
+from evaluation.matches.match import play_pairs
+from evaluation.matches.match_blocks import TIMED_BLOCK
+from evaluation.matches.sprt import run_sprt
+from evaluation.matches.timed_match import TimedScore, count_moves_left, play_timed_block, play_timed_pairs
 from evaluation.result_store import UNITS
-from evaluation.sprt import run_sprt
-from evaluation.timed_match import TimedScore, count_moves_left, play_timed_block, play_timed_pairs
 from ttt_envs import Game
 
 GAME = Game(4, 4, 3, 0.25)

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from evaluation.elo import elo, elo_of, score_of
-from evaluation.match import Score, play_part
-from evaluation.match_blocks import BLOCK
+from evaluation.matches.elo import elo, elo_of, score_of
+from evaluation.matches.match import Score, play_part
+from evaluation.matches.match_blocks import BLOCK
+from evaluation.matches.tournament import PRIOR, RESULT, bradley_terry, reversed_score, run_tournament
 from evaluation.result_store import UNITS
-from evaluation.tournament import PRIOR, RESULT, bradley_terry, reversed_score, run_tournament
 from ttt_envs import Game
 
 GAME = Game(skip_chance=0.25)
@@ -176,7 +176,7 @@ def test_it_does_not_matter_who_plays(done, tmp_path):
     assert (tmp_path / RESULT).read_bytes() == done[1]
 
 
-@pytest.mark.slow  # by default the test of ttt_envs/parallel.py works on the cluster
+@pytest.mark.slow  # by default the test of ttt_envs/core/parallel.py works on the cluster
 @pytest.mark.needs("ray")
 def test_nor_where(done, tmp_path, cluster):
     run(tmp_path, jobs=cluster)

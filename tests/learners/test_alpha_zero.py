@@ -10,8 +10,8 @@ from judges import Perfect
 from numpy.testing import assert_allclose, assert_array_equal
 
 from baselines.mcts import GumbelSearch, MCTSSearch, Tree
-from baselines.solver import solve
-from evaluation.exact import exploitability
+from baselines.retrograde.solver import solve
+from evaluation.exact.dynamic_programming import exploitability
 from learners.alpha_zero import AlphaZeroConfig, AlphaZeroSearch, inference, training
 from learners.alpha_zero.learner import AlphaZero
 from learners.alpha_zero.optimizer import Updater
@@ -19,11 +19,11 @@ from learners.alpha_zero.policy import SymmetrizedEvaluator
 from learners.alpha_zero.self_play import TrainingExamples, _Ply, _td_lambda_targets, play_block, play_games
 from learners.q_net import ADAM_EPSILON, BETA_1, BETA_2
 from ttt_envs import Boards, Game, from_text, make_policy
-from ttt_envs.boards import keys
-from ttt_envs.policy import Evaluator, FusedEvaluator
-from ttt_envs.rules import winning_lines
-from ttt_envs.symmetrized import check_symmetric
-from ttt_envs.symmetry import symmetries
+from ttt_envs.agents.policy import Evaluator, FusedEvaluator
+from ttt_envs.agents.symmetrized import check_symmetric
+from ttt_envs.game.boards import keys
+from ttt_envs.game.rules import winning_lines
+from ttt_envs.game.symmetry import symmetries
 
 SMALL = {"hidden": (4,), "simulations": 4, "updates": 3, "batch_size": 8, "buffer_size": 100}
 SKIPS = Game(skip_chance=0.25)

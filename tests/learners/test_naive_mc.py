@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from evaluation.exact import exploitability
+from evaluation.exact.dynamic_programming import exploitability
 from learners.base import Transition
 from learners.naive_mc import NaiveMCConfig
 from learners.training import train

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from evaluation.exact import exploitability
+from evaluation.exact.dynamic_programming import exploitability
 from learners.base import Transition
 from learners.q_learning import QLearningConfig
 from learners.tabular import PositionTable

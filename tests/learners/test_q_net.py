@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from evaluation.exact import exploitability, match_outcome
+from evaluation.exact.dynamic_programming import exploitability, match_outcome
 from learners.base import Transition
 from learners.q_net import QNetConfig
 from learners.training import make_exploration_rng, train, train_in
 from ttt_envs import Boards, Game, act, from_text, mnk_v0
-from ttt_envs.symmetry import inverse, symmetries
+from ttt_envs.game.symmetry import inverse, symmetries
 
 pytestmark = pytest.mark.needs("tensorflow")
 

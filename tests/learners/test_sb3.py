@@ -11,16 +11,16 @@ import plain
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from evaluation.exact import match_outcome
+from evaluation.exact.dynamic_programming import match_outcome
 from learners.checkpoint import MODEL
 from learners.sb3 import DQNConfig, MaskablePPOConfig, PPOConfig
 from learners.sb3.games import games_of, signed_replay, signed_rollout
 from learners.sb3.net import flat
 from learners.training import Progress, Task
 from ttt_envs import Boards, Game, act, make_policy
-from ttt_envs.policy import Values
-from ttt_envs.single_env import SingleEnv
-from ttt_envs.specs import TRUST
+from ttt_envs.agents.policy import Values
+from ttt_envs.agents.specs import TRUST
+from ttt_envs.envs.single_env import SingleEnv
 
 pytestmark = pytest.mark.needs("torch", "stable_baselines3", "sb3_contrib")
 

@@ -8,7 +8,7 @@ from learners.base import Transition, seen_from
 from learners.q_learning import QLearningConfig
 from learners.training import Progress, train, train_in
 from ttt_envs import Boards, Game, mnk_v0
-from ttt_envs.rules import NOT_OVER, play_rows
+from ttt_envs.game.rules import NOT_OVER, play_rows
 
 SETTINGS = {
     "own-turn": {},

@@ -9,7 +9,7 @@ import plain
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from evaluation.exact import match_outcome
+from evaluation.exact.dynamic_programming import match_outcome
 from learners import imitation
 from learners.base import to_bytes
 from learners.checkpoint import MODEL, TAUGHT, load_arrays, save_arrays
@@ -19,9 +19,9 @@ from learners.training import Progress, Task
 from learners.value_net import PRESETS, ValueNet, ValueNetConfig, planes
 from ttt_apps import train
 from ttt_envs import Boards, Game, make_policy
-from ttt_envs.boards import from_text
-from ttt_envs.policy import Values
-from ttt_envs.rules import winner
+from ttt_envs.agents.policy import Values
+from ttt_envs.game.boards import from_text
+from ttt_envs.game.rules import winner
 
 pytestmark = pytest.mark.xdist_group("large")
 

@@ -6,8 +6,8 @@ import json
 import numpy as np
 import pytest
 
-from evaluation.games import Move, PlayedGame
-from evaluation.proved_positions import ProvedPosition
+from evaluation.exact.proved_positions import ProvedPosition
+from evaluation.matches.games import Move, PlayedGame
 from evaluation.study import run_units, write_report_files
 from learners.alpha_zero import AlphaZeroConfig
 from ttt_apps import evaluate

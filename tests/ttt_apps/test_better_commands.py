@@ -11,8 +11,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from evaluation.matches.sprt import RESULT
 from evaluation.result_store import UNITS
-from evaluation.sprt import RESULT
 from ttt_apps import evaluate
 
 ROOT = Path(__file__).parents[2]

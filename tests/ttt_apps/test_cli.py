@@ -18,7 +18,7 @@ from learners import OtherGame
 from ttt_apps import cli, evaluate, train
 from ttt_apps.evaluate import COMMANDS
 from ttt_envs import Game, make_policy
-from ttt_envs.specs import load_object
+from ttt_envs.agents.specs import load_object
 from ttt_envs.version import __version__
 
 ROOT = Path(__file__).resolve().parents[2]

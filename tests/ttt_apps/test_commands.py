@@ -12,7 +12,7 @@ import numpy as np
 import plain
 import pytest
 
-from baselines.solver import solve
+from baselines.retrograde.solver import solve
 from evaluation import exact
 from learners import LEARNERS
 from learners.checkpoint import load_arrays, load_checkpoint, load_policy, save_arrays
@@ -20,8 +20,8 @@ from ttt_apps import cli, evaluate, runs, train
 from ttt_apps.evaluate import ground_truth, warm_up
 from ttt_apps.train_options import folder_of
 from ttt_envs import Boards, Game, make_policy
-from ttt_envs.files import write_atomically
-from ttt_envs.jit import kernel_folder
+from ttt_envs.core.files import write_atomically
+from ttt_envs.core.jit import kernel_folder
 
 ROOT = Path(__file__).parents[2]
 

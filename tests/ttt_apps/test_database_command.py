@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from baselines.layered import build
+from baselines.retrograde import build
 from ttt_apps import evaluate
 from ttt_envs import Game
 

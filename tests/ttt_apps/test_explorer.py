@@ -24,14 +24,14 @@ from tiny import GAME, train_run
 from baselines.compression import decomposition
 from baselines.expectiminimax import Expectiminimax
 from baselines.mcts import MCTS
-from baselines.solver import solve
+from baselines.retrograde.solver import solve
 from baselines.tables import Softmax, Table, values_of
-from evaluation.games import Move, PlayedGame, append_games
+from evaluation.matches.games import Move, PlayedGame, append_games
 from ttt_apps.board import LiveGame
 from ttt_envs import Game
-from ttt_envs.boards import Boards, cell_at, from_text, to_text
-from ttt_envs.rules import DRAW, draw_key
-from ttt_envs.specs import make_policy
+from ttt_envs.agents.specs import make_policy
+from ttt_envs.game.boards import Boards, cell_at, from_text, to_text
+from ttt_envs.game.rules import DRAW, draw_key
 
 pytestmark = [pytest.mark.needs("fastapi", "httpx")]
 ROOT = Path(__file__).parents[2]

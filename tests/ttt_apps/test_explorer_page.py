@@ -11,14 +11,14 @@ import pytest
 from pages import CHROMIUM
 
 from baselines.compression import decomposition
-from baselines.solver import solve
+from baselines.retrograde.solver import solve
 from baselines.tables import Softmax
-from evaluation.games import Move, PlayedGame, append_games
+from evaluation.matches.games import Move, PlayedGame, append_games
 from ttt_apps import train
 from ttt_apps.board import LiveGame
 from ttt_envs import Game
-from ttt_envs.boards import Boards, from_text, to_text
-from ttt_envs.rules import DRAW, draw_key
+from ttt_envs.game.boards import Boards, from_text, to_text
+from ttt_envs.game.rules import DRAW, draw_key
 
 pytestmark = [pytest.mark.needs("fastapi", "uvicorn", "httpx")]
 browsed = [

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 
 from baselines.gomocup import parse_cell
 from baselines.timed import Timed
-from evaluation.match import play_pairs
+from evaluation.matches.match import play_pairs
 from ttt_apps import play
 from ttt_apps.gomocup import Brain, make_timed_policy
 from ttt_envs import Game, make_policy
-from ttt_envs.boards import Boards
-from ttt_envs.rules import DRAW, Position, winner
-from ttt_envs.single_env import SingleEnv
+from ttt_envs.envs.single_env import SingleEnv
+from ttt_envs.game.boards import Boards
+from ttt_envs.game.rules import DRAW, Position, winner
 
 ROOT = Path(__file__).parents[2]
 

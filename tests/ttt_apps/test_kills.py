@@ -10,7 +10,7 @@ from plain import assert_same_runs
 
 from evaluation.run_files import EVENTS, REPORT, read_state
 from ttt_apps import evaluate, train
-from ttt_envs.files import write_json
+from ttt_envs.core.files import write_json
 
 LEARNERS = ["q-learning", "naive-mc", "q-net", "alpha-zero", "value-net", "sb3-dqn", "sb3-ppo", "sb3-maskable-ppo"]
 GAMES = {"value-net": 6, "q-net": 24, "alpha-zero": 24}

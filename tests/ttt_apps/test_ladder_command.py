@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from evaluation.cost import MoveCost
-from evaluation.ladder import PLANS, RESULT, Plan, build, markdown, rate, read_ladder
+from evaluation.matches.ladder import PLANS, RESULT, Plan, build, markdown, rate, read_ladder
 from ttt_apps import evaluate, train
 from ttt_apps.evaluate import ladder as command
 from ttt_envs import Game

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from baselines.simple import Random
-from evaluation.games import append_games, read_games
+from evaluation.matches.games import append_games, read_games
 from ttt_apps import evaluate
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from baselines.solver import solve
-from evaluation.games import HUMAN, PlayedGame, read_games, write_games
+from baselines.retrograde.solver import solve
+from evaluation.matches.games import HUMAN, PlayedGame, read_games, write_games
 from ttt_apps import play
 from ttt_apps.board import LiveGame, board_text
 from ttt_apps.cli import Stopped
@@ -25,9 +25,9 @@ from ttt_apps.play import new_console
 from ttt_apps.replay import replay
 from ttt_apps.terminal_game import TerminalGame, search
 from ttt_envs import Boards, Game, from_text, make_policy
-from ttt_envs.boards import cell_at, coordinate, parse_move_list
-from ttt_envs.rules import DRAW, draw_key
-from ttt_envs.single_env import SingleEnv
+from ttt_envs.envs.single_env import SingleEnv
+from ttt_envs.game.boards import cell_at, coordinate, parse_move_list
+from ttt_envs.game.rules import DRAW, draw_key
 
 ROOT = Path(__file__).parents[2]
 SKIPPING = Game(skip_chance=0.25)

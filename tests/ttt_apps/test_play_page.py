@@ -8,17 +8,17 @@ from documents import ROOT
 from pages import CHROMIUM
 
 from baselines.compression import decomposition
-from baselines.solver import solve
+from baselines.retrograde.solver import solve
 from baselines.tables import random_play_values
-from evaluation.exact import exploitation, match_outcome
+from evaluation.exact.dynamic_programming import exploitation, match_outcome
 from ttt_apps.board import LiveGame
 from ttt_apps.play_page.nets import Net, weights_of
 from ttt_apps.play_page.numbers import GAMES, OPPONENTS, RANKS, classes_of, numbers, opponent_of, positions_of
 from ttt_apps.play_page.page import numbers_in, page_of, write_page
-from ttt_envs.boards import MOVERS, coordinate, keys, to_text
-from ttt_envs.policy import sample
-from ttt_envs.rules import STREAM_OPPONENT, STREAM_SKIP, splitmix64, uniform
-from ttt_envs.symmetrized import check_colour_blind, check_symmetric
+from ttt_envs.agents.policy import sample
+from ttt_envs.agents.symmetrized import check_colour_blind, check_symmetric
+from ttt_envs.game.boards import MOVERS, coordinate, keys, to_text
+from ttt_envs.game.rules import STREAM_OPPONENT, STREAM_SKIP, splitmix64, uniform
 
 PAGE = ROOT / "docs" / "play" / "index.html"
 FLOATS = ("optimal", "table", "net")

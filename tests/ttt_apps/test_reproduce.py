@@ -22,7 +22,7 @@ from ttt_apps.studies import (
     svd_fig4,
     svd_fig5,
 )
-from ttt_envs.specs import load_object
+from ttt_envs.agents.specs import load_object
 
 
 @pytest.mark.parametrize("name", STUDIES)
@@ -80,7 +80,7 @@ def test_results_are_kept_until_what_made_them_changes(monkeypatch):
     for study, changed in (
         ("svd-fig4", "ttt_apps/studies/svd_fig4.py"),
         ("svd-fig4", "ttt_apps/studies/compressed.py"),
-        ("compression-methods", "evaluation/compression_quality.py"),
+        ("compression-methods", "evaluation/exact/compression_quality.py"),
         ("learners-naive", "ttt_apps/studies/duels.py"),
         ("learners-cost", "ttt_apps/train_subprocess.py"),
         ("learners-qnet", "ttt_apps/studies/learners_qnet.py"),
@@ -88,14 +88,14 @@ def test_results_are_kept_until_what_made_them_changes(monkeypatch):
         ("learning-curves", "ttt_apps/train.py"),
         ("learning-curves", "ttt_apps/runs.py"),
         ("tree-search", "ttt_apps/studies/trees.py"),
-        ("tree-search", "evaluation/match.py"),
+        ("tree-search", "evaluation/matches/match.py"),
         ("tree-net", "baselines/expectiminimax/search.py"),
         ("svd-fig4", "learners/q_net.py"),
     ):
         assert made_by(study, changed) != made_by(study, "nothing"), (study, changed)
     for study, changed in (
-        ("svd-fig4", "evaluation/drawing.py"),
-        ("svd-fig4", "evaluation/report.py"),
+        ("svd-fig4", "evaluation/reports/plots.py"),
+        ("svd-fig4", "evaluation/reports/run.py"),
         ("tree-search", "ttt_apps/studies/svd_fig4.py"),
         ("tree-search", "ttt_apps/evaluate/solve.py"),
         ("compression-methods", "ttt_apps/evaluate/compression_levels.py"),

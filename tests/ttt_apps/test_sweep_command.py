@@ -13,11 +13,11 @@ import pytest
 from kills import train_until
 from plain import assert_same_runs
 
-from evaluation.report import REPORT
+from evaluation.reports.run import REPORT
 from evaluation.run_files import read_state
 from learners.checkpoint import load_checkpoint
 from ttt_apps import sweep, train
-from ttt_envs.files import write_json
+from ttt_envs.core.files import write_json
 
 SWEEP = """
 seeds = 2
@@ -91,7 +91,7 @@ def test_two_workers_do_the_same(once, tmp_path):
     assert swept(once, tmp_path / "out", "--jobs", "2") == learned(once / "out")
 
 
-@pytest.mark.slow  # by default the test of ttt_envs/parallel.py works on the cluster
+@pytest.mark.slow  # by default the test of ttt_envs/core/parallel.py works on the cluster
 @pytest.mark.needs("ray")
 def test_a_cluster_does_the_same_and_sends_the_runs_back(once, tmp_path, cluster):
     assert swept(once, tmp_path / "out", "--cluster", cluster.address) == learned(once / "out")

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from baselines.expectiminimax import Search
-from evaluation.match import Score, play_pairs
+from evaluation.matches.match import Score, play_pairs
 from evaluation.statistics import difference, wilson
 from ttt_apps.studies import tree_random, tree_search, trees
-from ttt_envs.boards import Boards
-from ttt_envs.policy import act
-from ttt_envs.specs import make_policy
+from ttt_envs.agents.policy import act
+from ttt_envs.agents.specs import make_policy
+from ttt_envs.game.boards import Boards
 
 BOARDS = pytest.mark.parametrize("board", trees.BOARDS, ids=lambda board: f"{board.size}x{board.size}")
 QUICKEST = [board for board in trees.BOARDS if board.win_length == 5]

@@ -16,8 +16,8 @@ from learners.value_net import ValueNetConfig
 from ttt_apps import runs, train
 from ttt_apps.evaluate import main as evaluate
 from ttt_envs import Game
-from ttt_envs.files import locked
-from ttt_envs.specs import TRUST, FromFile
+from ttt_envs.agents.specs import TRUST, FromFile
+from ttt_envs.core.files import locked
 
 EVIL = """
 from pathlib import Path

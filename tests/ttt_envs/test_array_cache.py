@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from ttt_envs import array_cache
-from ttt_envs.array_cache import (
+from ttt_envs.core import array_cache
+from ttt_envs.core.array_cache import (
     CACHE_BYTES_VARIABLE,
     CACHE_VARIABLE,
     CachedArray,
@@ -18,7 +18,7 @@ from ttt_envs.array_cache import (
     hash_of_sources,
     max_cache_bytes,
 )
-from ttt_envs.files import locked
+from ttt_envs.core.files import locked
 
 ARRAY = np.arange(12.0).reshape(3, 4)
 
@@ -155,7 +155,7 @@ def test_files_of_killed_writers_go_when_they_are_old(place):
 
 
 def test_the_maker_is_the_source():
-    assert hash_of_sources(array_cache) == hash_of_sources(sys.modules["ttt_envs.array_cache"])
+    assert hash_of_sources(array_cache) == hash_of_sources(sys.modules["ttt_envs.core.array_cache"])
     assert hash_of_sources(array_cache) != hash_of_sources(array_cache, np)
 
 

@@ -5,7 +5,8 @@ import plain
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from ttt_envs import Game, bits, rules
+from ttt_envs import Game
+from ttt_envs.game import bits, rules
 
 LONG = Game(3, 19, 19)
 """the longest line that bits hold"""

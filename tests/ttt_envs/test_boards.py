@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from ttt_envs import Boards, Game, Position, boards, from_text, to_text
+from ttt_envs import Boards, Game, Position, from_text, to_text
+from ttt_envs.game import boards
 
 
 @st.composite

@@ -9,9 +9,9 @@ import pytest
 from gymnasium.utils.env_checker import data_equivalence
 
 from ttt_envs import mnk_v0
-from ttt_envs.registration import PRESETS
-from ttt_envs.single_env import SingleEnv
-from ttt_envs.vector_env import MNKVectorEnv
+from ttt_envs.envs.registration import PRESETS
+from ttt_envs.envs.single_env import SingleEnv
+from ttt_envs.envs.vector_env import MNKVectorEnv
 
 COPIES = [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))]
 WAYS = pytest.mark.parametrize("copied", COPIES, ids=["deepcopy", "pickle"])

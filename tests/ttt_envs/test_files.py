@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ttt_envs import files
-from ttt_envs.files import (
+from ttt_envs.core import files
+from ttt_envs.core.files import (
     MAX_DIGITS,
     MAX_JSON_DEPTH,
     delete_temporary_files,
@@ -153,7 +153,7 @@ def test_what_killed_writers_left_is_removed_and_nothing_else(tmp_path):
 
 def test_a_killed_writer_leaves_what_is_tidied(fresh, tmp_path):
     write = f"write_atomically(Path({str(tmp_path)!r}) / 'a.json', lambda file: os._exit(0))"
-    fresh("import os", "from pathlib import Path", "from ttt_envs.files import write_atomically", write)
+    fresh("import os", "from pathlib import Path", "from ttt_envs.core.files import write_atomically", write)
     assert len(list(tmp_path.iterdir())) == 1
     delete_temporary_files(tmp_path, ("a.json",))
     assert not list(tmp_path.iterdir())

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from ttt_envs.hash_index import KeyIndex
+from ttt_envs.core.hash_index import KeyIndex
 
 
 def keys_of(rng, count, words):

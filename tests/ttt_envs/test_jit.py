@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from ttt_envs import jit
+from ttt_envs.core import jit
 
-ROOT = Path(jit.__file__).resolve().parents[1]
+ROOT = Path(jit.__file__).resolve().parents[2]
 pytestmark = pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT", "0") != "0", reason="runs compiled")
 
 MODULE = """
-from ttt_envs.jit import compiled, compiled_at_once, inlined
+from ttt_envs.core.jit import compiled, compiled_at_once, inlined
 FACTOR = 2
 
 @inlined
@@ -100,7 +100,7 @@ def test_where_nothing_can_be_written_every_process_compiles(run, tmp_path):
 
 def test_small_work_is_interpreted_until_compiling_pays(run, tmp_path):
     (tmp_path / "mine.py").write_text(MODULE.replace("@compiled_at_once\ndef caller", "@compiled\ndef caller"))
-    lines = (*CALLS, LISTEN, "import ttt_envs.kernels as kernels, numpy as np")
+    lines = (*CALLS, LISTEN, "import ttt_envs.core.kernels as kernels, numpy as np")
     shown = "print(sorted(compiled), mine.caller(5), mine.caller(np.int64(5)))"
     assert run(*lines, "mine.caller(5)", shown)[0].strip() == "[] 11 11"
     assert not list((tmp_path / "cache").glob("mine.caller*"))
@@ -112,9 +112,9 @@ def test_small_work_is_interpreted_until_compiling_pays(run, tmp_path):
 
 def test_large_arrays_and_a_request_compile_at_once(run, tmp_path):
     (tmp_path / "mine.py").write_text(
-        "from ttt_envs.jit import compiled\n\n@compiled\ndef total(x):\n    return x.size\n"
+        "from ttt_envs.core.jit import compiled\n\n@compiled\ndef total(x):\n    return x.size\n"
     )
-    lines = ("import mine, numpy as np, ttt_envs.kernels as kernels",)
+    lines = ("import mine, numpy as np, ttt_envs.core.kernels as kernels",)
     shown = "print(bool(mine.total.overloads))"
     large = "mine.total(np.zeros(kernels.MAX_INTERPRETED_ELEMENTS + 1))"
     assert run(*lines, "mine.total(np.zeros(3))", shown)[0].strip() == "False"
@@ -141,7 +141,7 @@ def test_a_first_game_compiles_nothing(run, tmp_path):
 
 def test_compiling_is_announced_once_and_in_one_line(run, tmp_path):
     (tmp_path / "mine.py").write_text(MODULE)
-    lines = ("import ttt_envs.kernels as kernels, mine", "kernels.NOTICE_S = 0", "mine.caller(5), mine.other(5)")
+    lines = ("import ttt_envs.core.kernels as kernels, mine", "kernels.NOTICE_S = 0", "mine.caller(5), mine.other(5)")
     _, announced = run(*lines)
     assert announced == f"compiling for this processor, once: machine code is cached in {tmp_path / 'cache'}\n"
     assert run(*lines) == ("", "")  # nothing is left to compile

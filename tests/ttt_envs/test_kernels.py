@@ -18,27 +18,28 @@ from baselines.expectiminimax import Expectiminimax, Search
 from baselines.expectiminimax.search import MIN_TABLE_ENTRIES
 from baselines.expectiminimax.transpositions import bytes_of
 from baselines.mcts import MCTS, GumbelSearch, MCTSSearch
-from baselines.proof import prove
-from baselines.solver import solve
+from baselines.proof_number import prove
+from baselines.retrograde.solver import solve
 from evaluation import exact
-from evaluation.strength import strength_of
+from evaluation.exact.strength import strength_of
 from learners import LEARNERS
 from learners.training import train, train_in
-from ttt_envs import Boards, Game, act, boards, chance_outcomes, make_policy, mnk_v0, random_games, rules
-from ttt_envs.kernels import MAX_INTERPRETED_ELEMENTS, Kernel, _count_elements
-from ttt_envs.policy import act_in_episodes, sample
-from ttt_envs.single_env import SingleEnv
-from ttt_envs.specs import load_object
-from ttt_envs.vector_env import MNKVectorEnv
+from ttt_envs import Boards, Game, act, chance_outcomes, make_policy, mnk_v0
+from ttt_envs.agents.policy import act_in_episodes, sample
+from ttt_envs.agents.specs import load_object
+from ttt_envs.core.kernels import MAX_INTERPRETED_ELEMENTS, Kernel, _count_elements
+from ttt_envs.envs.single_env import SingleEnv
+from ttt_envs.envs.vector_env import MNKVectorEnv
+from ttt_envs.game import boards, random_games, rules
 
 PACKAGES = ("ttt_envs", "baselines", "learners", "evaluation")
 WORK = {
     "ttt_envs": 12,
-    "baselines.solver": 3,
+    "baselines.retrograde.solver": 3,
     "baselines.expectiminimax": 6,
     "baselines.mcts": 7,
-    "baselines.proof": 1,
-    "evaluation.forward_backward": 3,
+    "baselines.proof_number": 1,
+    "evaluation.exact.forward_backward": 3,
     "learners": 6,
 }
 """how many kernels of a package are at least called from Python, so that nothing is left out unnoticed"""

@@ -8,8 +8,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from ttt_envs import Game, Position
-from ttt_envs.lockstep import OUTCOMES, SELF, Lockstep, StepOutput
-from ttt_envs.rules import NOT_OVER
+from ttt_envs.envs.lockstep import OUTCOMES, SELF, Lockstep, StepOutput
+from ttt_envs.game.rules import NOT_OVER
 
 
 def games_of(game=None, count=5, opponent="random", seat="alternate", illegal="raise", symmetry="none", seed=0):

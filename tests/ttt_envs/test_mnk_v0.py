@@ -81,7 +81,7 @@ def test_it_passes_the_seed_test(game, symmetry):
 
 
 def test_it_passes_the_render_test(game, monkeypatch):
-    monkeypatch.setattr("ttt_envs.render.FPS", 1000)
+    monkeypatch.setattr("ttt_envs.envs.render.FPS", 1000)
     render_test(lambda **settings: make(*game, **settings))
 
 

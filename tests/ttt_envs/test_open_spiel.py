@@ -5,8 +5,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from ttt_envs import Boards, Game, from_text, to_text
+from ttt_envs.game.rules import chance_outcomes
 from ttt_envs.open_spiel import game_of, load_game, to_boards, to_states
-from ttt_envs.rules import chance_outcomes
 
 pytestmark = pytest.mark.needs("pyspiel")
 

@@ -114,7 +114,7 @@ def test_other_folders_hide_nothing(tmp_path):
 
 
 LOAD = """
-from ttt_envs.specs import load_object
+from ttt_envs.agents.specs import load_object
 try:
     print(load_object(sys.argv[1]).__name__)
 except ValueError as problem:
@@ -181,7 +181,7 @@ def test_files_of_others_beside_ours_explain_an_import_that_fails(installed):
         "environment of its own, without the distribution others 9.9"
     )
     assert run_installed(installed, LOAD, "evaluation.statistics:Interval").stdout == f"{told}\n"
-    done = run_installed(installed, LOAD, "evaluation.match:play_match")
+    done = run_installed(installed, LOAD, "evaluation.matches.match:play_match")
     assert done.stdout.startswith(f"{told} (cannot import name ")
     assert done.stderr == ""
 
@@ -190,7 +190,9 @@ def test_a_distribution_found_first_is_named(installed, tmp_path):
     """As where we are an editable installation."""
     other = tmp_path / "other" / "site-packages"
     add_distribution(other, "others", {"evaluation/__init__.py": ""})
-    done = run_installed(installed, f"sys.path.insert(0, {str(other)!r})" + LOAD, "evaluation.exact:outcome")
+    done = run_installed(
+        installed, f"sys.path.insert(0, {str(other)!r})" + LOAD, "evaluation.exact.dynamic_programming:outcome"
+    )
     assert done.stdout == (
         f"the distribution others 9.9 hides the package evaluation of ttt_envs in {other / 'evaluation'}: "
         "install ttt_envs anew in an environment of its own, without the distribution others 9.9\n"

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ttt_envs.parallel import MAX_ATTEMPTS, MAX_JOBS, Cluster, check_jobs, map_blocks, results_in_order
+from ttt_envs.core.parallel import MAX_ATTEMPTS, MAX_JOBS, Cluster, check_jobs, map_blocks, results_in_order
 
 ROOT = Path(__file__).resolve().parents[2]
 GIVE_UP_S = 120

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from ttt_envs import Game, act
-from ttt_envs.policy import sample
-from ttt_envs.single_env import SingleEnv
+from ttt_envs.agents.policy import sample
+from ttt_envs.envs.single_env import SingleEnv
 
 GAME = Game(skip_chance=0.25)
 

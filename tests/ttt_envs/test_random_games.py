@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from evaluation.exact import outcome
-from ttt_envs import Game, make_policy, random_games
+from evaluation.exact.dynamic_programming import outcome
+from ttt_envs import Game, make_policy
+from ttt_envs.game import random_games
 
 
 def test_their_results_have_the_exact_chances():

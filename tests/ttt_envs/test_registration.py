@@ -10,8 +10,8 @@ import gymnasium
 import pytest
 
 import ttt_envs
-from ttt_envs.registration import PETTINGZOO_PRESETS, PRESETS, register_all
-from ttt_envs.rules import Game
+from ttt_envs.envs.registration import PETTINGZOO_PRESETS, PRESETS, register_all
+from ttt_envs.game.rules import Game
 
 GAMES = {
     "ttt/MNK-v0": Game(),
@@ -64,7 +64,9 @@ import os, sys
 from pathlib import Path
 os.environ.pop("NUMBA_CACHE_DIR", None)
 os.environ["TMPDIR"] = sys.argv[1]
-from ttt_envs import Game, jit, from_text, rules
+from ttt_envs import Game, from_text
+from ttt_envs.core import jit
+from ttt_envs.game import rules
 jit._is_writable = lambda folder: False
 print(rules.winner(Game(), from_text("ooo/xx./... o").cells))
 folder = Path(sys.argv[1]) / f"ttt_envs-{os.getuid()}"
@@ -149,7 +151,7 @@ def test_every_id_is_made_in_vectors(name):
         assert gymnasium.make_vec(name, num_envs=2, autoreset_mode=mode).metadata["autoreset_mode"] is mode
 
 
-@pytest.mark.parametrize("module", ["mnk_v0", "single_env"])
+@pytest.mark.parametrize("module", ["mnk_v0", "envs.single_env"])
 def test_a_modules_docstring_tells_the_rules(module):
     """Agents made of language models read it and nothing else."""
     told = importlib.import_module(f"ttt_envs.{module}").__doc__

@@ -10,11 +10,12 @@ import gymnasium
 import numpy as np
 import pytest
 
-from ttt_envs import Game, from_text, mnk_v0, render
-from ttt_envs.lockstep import OUTCOMES
-from ttt_envs.render import Scene
-from ttt_envs.single_env import SingleEnv
-from ttt_envs.vector_env import MNKVectorEnv
+from ttt_envs import Game, from_text, mnk_v0
+from ttt_envs.envs import render
+from ttt_envs.envs.lockstep import OUTCOMES
+from ttt_envs.envs.render import Scene
+from ttt_envs.envs.single_env import SingleEnv
+from ttt_envs.envs.vector_env import MNKVectorEnv
 
 
 def test_a_board_as_text():

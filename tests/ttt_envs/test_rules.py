@@ -15,14 +15,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from ttt_envs import (
-    Game,
-    Position,
-    chance_outcomes,
-    from_text,
-    rules,
-)
-from ttt_envs.symmetry import symmetries
+from ttt_envs import Game, Position, chance_outcomes, from_text
+from ttt_envs.game import rules
+from ttt_envs.game.symmetry import symmetries
 
 T3, SKIP3 = Game(), Game(skip_chance=0.25)
 

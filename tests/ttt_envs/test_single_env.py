@@ -12,10 +12,10 @@ from gymnasium.utils.env_checker import check_env
 from numpy.testing import assert_array_equal
 
 from ttt_envs import Game, make_policy, mnk_v0
-from ttt_envs.lockstep import OUTCOMES
-from ttt_envs.registration import PRESETS
-from ttt_envs.single_env import SingleEnv
-from ttt_envs.vector_env import MNKVectorEnv
+from ttt_envs.envs.lockstep import OUTCOMES
+from ttt_envs.envs.registration import PRESETS
+from ttt_envs.envs.single_env import SingleEnv
+from ttt_envs.envs.vector_env import MNKVectorEnv
 
 # rows, columns, win_length, skip_chance
 GAMES = [(3, 3, 3, 0), (3, 3, 3, 0.25), (4, 6, 4, 0.1), (15, 15, 5, 0)]
@@ -53,7 +53,7 @@ VIEWS = list(product(("int8", "float32"), ("flat", "planes", "channels", "dict")
     ids=str,
 )
 def test_it_passes_gymnasiums_checker(dtype, observation, game, monkeypatch):
-    monkeypatch.setattr("ttt_envs.render.FPS", 1000)
+    monkeypatch.setattr("ttt_envs.envs.render.FPS", 1000)
     pytest.importorskip("pygame")  # the checker makes one environment for each render mode
     env = gymnasium.make("ttt/MNK-v0", **game, observation=observation, dtype=dtype)
     check_env(env.unwrapped)

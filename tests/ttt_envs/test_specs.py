@@ -10,8 +10,7 @@ from typing import ClassVar, Literal, Optional
 import pytest
 
 from ttt_envs import Game, make_policy
-from ttt_envs.single_env import SingleEnv
-from ttt_envs.specs import (
+from ttt_envs.agents.specs import (
     MAX_SPEC_DEPTH,
     MAX_SPEC_LENGTH,
     POLICIES,
@@ -22,6 +21,7 @@ from ttt_envs.specs import (
     from_file,
     parse_spec,
 )
+from ttt_envs.envs.single_env import SingleEnv
 
 GAME = Game(skip_chance=0.25)
 

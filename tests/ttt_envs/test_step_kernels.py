@@ -5,9 +5,10 @@ import plain
 import pytest
 from numpy.testing import assert_array_equal
 
-from ttt_envs import Game, step_kernels
-from ttt_envs.lockstep import MAX_CELLS_IN_BITS, SELF, Lockstep
-from ttt_envs.rules import DRAW, NOT_OVER
+from ttt_envs import Game
+from ttt_envs.envs import step_kernels
+from ttt_envs.envs.lockstep import MAX_CELLS_IN_BITS, SELF, Lockstep
+from ttt_envs.game.rules import DRAW, NOT_OVER
 
 GAMES = [Game(3, 3, 3, 0.25), Game(4, 5, 3, 0.1), Game(8, 8, 5, 0.5)]
 

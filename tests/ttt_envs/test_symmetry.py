@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from ttt_envs import Game, rules
-from ttt_envs.boards import from_keys, keys
-from ttt_envs.symmetry import canonical_keys, inverse, symmetries
+from ttt_envs import Game
+from ttt_envs.game import rules
+from ttt_envs.game.boards import from_keys, keys
+from ttt_envs.game.symmetry import canonical_keys, inverse, symmetries
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from gymnasium.wrappers import TimeLimit
 from numpy.testing import assert_array_equal
 
 from ttt_envs import Game, make_policy
-from ttt_envs.single_env import SingleEnv
-from ttt_envs.vector_env import MNKVectorEnv
+from ttt_envs.envs.single_env import SingleEnv
+from ttt_envs.envs.vector_env import MNKVectorEnv
 
 MODES = list(AutoresetMode)
 SEATS = ("first", "second", "random", "alternate")

@@ -9,7 +9,7 @@ import tyro
 from rich.table import Table
 
 from ttt_apps.cli import GLOBAL, as_called, parse, print_output, print_table, run_command, words_of
-from ttt_envs.specs import closest_names, load_object
+from ttt_envs.agents.specs import closest_names, load_object
 
 Commands = Mapping[str, tuple[str, str]]
 """Maps a command to "module:class", or to "module:name" of a group of subcommands, and to its description."""

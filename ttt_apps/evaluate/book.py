@@ -26,12 +26,12 @@ from ttt_apps.cli import (
     warn,
 )
 from ttt_apps.versions import versions
-from ttt_envs.boards import Boards, coordinate, from_text, to_text
-from ttt_envs.rules import winner
+from ttt_envs.game.boards import Boards, coordinate, from_text, to_text
+from ttt_envs.game.rules import winner
 
 if TYPE_CHECKING:  # compiled code is imported where a book is read, not where help is written
     from baselines.opening_book import Book
-    from evaluation.games import PlayedGame
+    from evaluation.matches.games import PlayedGame
 
 COMMANDS = {
     "build": ("ttt_apps.evaluate.book:BuildBook", "Make a book of logged games, or by a search."),
@@ -65,7 +65,7 @@ class BuildBook(WorkOptions, GameOptions):
             ValueError: neither logs nor a search, or both; unusable logs; a file that exists.
             Stopped: an interrupt of a search; completed work is stored.
         """
-        from evaluation.books import book_of_games
+        from evaluation.matches.books import book_of_games
 
         if bool(self.logs) == (self.search is not None):
             raise ValueError("a book is made of logs of games, or by a --search: name either")
@@ -91,13 +91,13 @@ class BuildBook(WorkOptions, GameOptions):
         print_status(f"written: {self.out}")
 
     def _make_from_search(self) -> Book:
-        from evaluation.books import book_of_search
         from evaluation.code_fingerprint import hash_of, identity_of
+        from evaluation.matches.books import book_of_search
 
         assert self.search is not None
         game, workers = self.game(), self.workers()
         folder = self.out.with_name(f"{self.out.name}.searched")
-        made_by = {**versions(), "code": hash_of("evaluation.books"), "player": identity_of(self.search)}
+        made_by = {**versions(), "code": hash_of("evaluation.matches.books"), "player": identity_of(self.search)}
         with kept_in(folder, "searched"), progress_bar() as bar:
             task = bar.add_task("searching", total=None)
             book = book_of_search(
@@ -191,8 +191,8 @@ class LeavesBook:
             OSError, ValueError: no book, no games of its game, an unknown player.
         """
         from baselines.opening_book import read_book
-        from evaluation.books import leaving
-        from evaluation.games import read_any_format
+        from evaluation.matches.books import leaving
+        from evaluation.matches.games import read_any_format
         from evaluation.statistics import wilson
 
         book = read_book(self.book)

@@ -12,13 +12,13 @@ import tyro
 from rich.table import Table as Shown
 
 from baselines.compression import Method, decomposition
-from baselines.solver import MAX_CELLS
+from baselines.retrograde.solver import MAX_CELLS
 from baselines.tables import Softmax, Table, Terminal, values_of
-from evaluation.compression_quality import CompressionQuality, compression_quality
-from evaluation.exact import CHUNK
+from evaluation.exact.compression_quality import CompressionQuality, compression_quality
+from evaluation.exact.dynamic_programming import CHUNK
 from ttt_apps.cli import Counts, ExactOptions, new_table, print_table, progress_bar
 from ttt_apps.evaluate.exact import announce
-from ttt_envs.rules import Game
+from ttt_envs.game.rules import Game
 
 
 @dataclass(frozen=True)

@@ -49,8 +49,8 @@ class Build(ExactOptions):
 
     def run(self) -> None:
         """Print the estimated cost, build the database, and print its hash."""
-        from baselines.endgame import build, estimate, open_folder
-        from baselines.layered import check_memory
+        from baselines.retrograde import check_memory
+        from baselines.retrograde.endgame import build, estimate, open_folder
 
         game = self.game()
         needed = estimate(game, stones=self.stones)
@@ -90,8 +90,8 @@ class Verify(WorkOptions):
         Raises:
             ValueError: an error in the database; the message locates it.
         """
-        from baselines.endgame import check, describe_check, open_folder
-        from ttt_envs.parallel import map_blocks
+        from baselines.retrograde.endgame import check, describe_check, open_folder
+        from ttt_envs.core.parallel import map_blocks
 
         check_seed(self.seed)
         if self.sample is not None and self.sample < 1:
@@ -164,10 +164,10 @@ class Ask:
         Raises:
             ValueError: a position that is over, or with fewer stones than are in the database.
         """
-        from baselines.endgame import open_table
+        from baselines.retrograde.endgame import open_table
         from ttt_apps.evaluate.solve import board_of
-        from ttt_envs.boards import Boards, from_text
-        from ttt_envs.rules import winner
+        from ttt_envs.game.boards import Boards, from_text
+        from ttt_envs.game.rules import winner
 
         table = open_table(None, self.folder)
         game = table.game
@@ -218,8 +218,8 @@ class List:
 
     def run(self) -> None:
         """Print the list."""
-        from baselines.endgame import open_folder
-        from baselines.layered.folder import MANIFEST
+        from baselines.retrograde.endgame import open_folder
+        from baselines.retrograde.folder import MANIFEST
 
         found = []
         for folder in self.folder or (DATABASES,):

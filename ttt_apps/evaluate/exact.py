@@ -9,12 +9,12 @@ from typing import Annotated, Any
 import tyro
 from rich.table import Table
 
-from evaluation.estimate import check_fits
-from evaluation.exact import CHUNK, Outcome, outcome
-from evaluation.forward_backward import Players
+from evaluation.exact.dynamic_programming import CHUNK, Outcome, outcome
+from evaluation.exact.estimate import check_fits
+from evaluation.exact.forward_backward import Players
 from ttt_apps.cli import Count, ExactOptions, new_table, print_table, share_bar, warn
-from ttt_envs.rules import Game
-from ttt_envs.specs import make_policy
+from ttt_envs.agents.specs import make_policy
+from ttt_envs.game.rules import Game
 
 LONG = 10.0
 """Minimum estimated seconds for which an estimate is printed."""

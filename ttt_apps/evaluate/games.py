@@ -11,9 +11,9 @@ from typing import Annotated, Any
 
 import tyro
 
-from evaluation.games import RESULTS, PlayedGame, read_any_format, to_notation, write_games
+from evaluation.matches.games import RESULTS, PlayedGame, read_any_format, to_notation, write_games
 from ttt_apps.cli import Count, new_table, print_status, print_table, warn
-from ttt_envs.files import write_atomically
+from ttt_envs.core.files import write_atomically
 
 UNFINISHED = "unfinished"
 

@@ -15,19 +15,19 @@ from typing import Annotated, Any
 import numpy as np
 import tyro
 
-from baselines import layered
-from baselines.endgame import open_folder
-from baselines.proof import prove
-from baselines.solver import MAX_CELLS, MAX_CELLS_LAYERED, LayeredSolution, Optimal, Solution, solve
+from baselines import retrograde
+from baselines.proof_number import prove
+from baselines.retrograde.endgame import open_folder
+from baselines.retrograde.solver import MAX_CELLS, MAX_CELLS_LAYERED, LayeredSolution, Optimal, Solution, solve
 from evaluation.code_fingerprint import hash_of
-from evaluation.estimate import duration
-from evaluation.exact import Outcome, exploitation, outcome
+from evaluation.exact.dynamic_programming import Outcome, exploitation, outcome
+from evaluation.exact.estimate import duration
 from evaluation.result_store import Unit, do_units
 from ttt_apps.cli import WorkOptions, kept_in, progress_bar, warn
 from ttt_apps.evaluate.solve import board_of
 from ttt_apps.versions import versions
-from ttt_envs.boards import Boards
-from ttt_envs.rules import Game
+from ttt_envs.game.boards import Boards
+from ttt_envs.game.rules import Game
 
 BOARDS = (
     (2, 2, 2), (2, 3, 2), (2, 3, 3), (2, 4, 3), (3, 3, 2), (3, 3, 3), (2, 5, 3), (2, 6, 3), (3, 4, 3), (3, 4, 4),
@@ -90,7 +90,7 @@ class GroundTruth(WorkOptions):
         units: list[Unit] = [{"solve": game.to_dict()} for game in games] + [
             {"prove": game.to_dict()} for game in proved
         ]
-        needed = [layered.estimate(game) for game in games if game.cells > MAX_CELLS]
+        needed = [retrograde.estimate(game) for game in games if game.cells > MAX_CELLS]
         if needed:
             seconds = sum(each.seconds for each in needed)
             warn(
@@ -129,7 +129,7 @@ def _measure(folder: Path, unit: Unit) -> Any:
         solution = solve(game, cache=False)
         return _facts(solution, hashlib.sha256(solution.after.data).hexdigest(), Optimal(game))
     place = folder / f"layers-{game.slug}"
-    table = layered.build(game, place)
+    table = retrograde.build(game, place)
     digest = open_folder(place).facts()["sha256"]
     facts = _facts(LayeredSolution(table), digest, Optimal(game, database=str(place)))
     shutil.rmtree(place)

@@ -27,11 +27,11 @@ from ttt_apps.cli import (
     trust_files,
     write_page_of,
 )
-from ttt_envs.specs import closest_names, make_policy
+from ttt_envs.agents.specs import closest_names, make_policy
 
 if TYPE_CHECKING:  # compiled code and scipy are imported where a game is played, not where help is written
-    from evaluation.ladder import Ladder
-    from ttt_envs.parallel import Jobs
+    from evaluation.matches.ladder import Ladder
+    from ttt_envs.core.parallel import Jobs
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class PlaceOnLadder(WorkOptions):
             ValueError: no such ladder, an unknown policy, an invalid number of games.
             Stopped: an interrupt; with a folder, completed work is stored.
         """
-        from evaluation.ladder import GAMES, MOST, RESULT, place
+        from evaluation.matches.ladder import GAMES, MOST, RESULT, place
 
         if self.games is not None:
             pairs_of(self.games, MOST)
@@ -113,9 +113,9 @@ class PlaceOnLadder(WorkOptions):
 
     def _load_ladder(self) -> Ladder:
         """Return the selected ladder."""
-        from evaluation.ladder import ladder_of, read_ladder, run_of
+        from evaluation.matches.ladder import ladder_of, read_ladder, run_of
         from learners.checkpoint import read_config
-        from ttt_envs.rules import Game
+        from ttt_envs.game.rules import Game
 
         options = (self.size, self.win_length, self.skip_chance)
         game = None
@@ -137,7 +137,7 @@ class PlaceOnLadder(WorkOptions):
 
     def _measure(self, workers: Jobs) -> Ladder:
         """Measure the ladder and return it."""
-        from evaluation.ladder import PLANS, measure_ladder
+        from evaluation.matches.ladder import PLANS, measure_ladder
 
         if self.policy:
             raise ValueError("--measure measures the ladder itself: leave out the policy, and place it afterwards")
@@ -153,7 +153,7 @@ class PlaceOnLadder(WorkOptions):
         return found
 
     def _print_ladder(self, ladder: Ladder) -> None:
-        from evaluation.ladder import markdown
+        from evaluation.matches.ladder import markdown
 
         if self.json:
             print(json.dumps(ladder.data))
@@ -167,7 +167,7 @@ def _made_by() -> dict[str, str]:
     from evaluation.code_fingerprint import hash_of
     from ttt_apps.versions import versions
 
-    return {**versions(), "code": hash_of("evaluation.ladder")}
+    return {**versions(), "code": hash_of("evaluation.matches.ladder")}
 
 
 def _on(bar: Any, words: str) -> Callable[[int, int], None]:
@@ -181,7 +181,7 @@ def _title(ladder: Ladder) -> str:
 
 
 def _ladder_table(ladder: Ladder) -> Table:
-    from evaluation.ladder import cells_of_rung
+    from evaluation.matches.ladder import cells_of_rung
 
     table = new_table("rung", "Elo", "95%", "exploitability", "regret", "us a move", "MiB", title=_title(ladder))
     for rung in reversed(ladder.rungs):
@@ -190,7 +190,7 @@ def _ladder_table(ladder: Ladder) -> Table:
 
 
 def _tell_place(ladder: Ladder, found: Mapping[str, Any]) -> None:
-    from evaluation.ladder import interval_of_rung
+    from evaluation.matches.ladder import interval_of_rung
 
     rating = found["rating"]
     interval = "exact" if found["exact"] else f"{rating['low']:.0f} to {rating['high']:.0f}"

@@ -12,12 +12,12 @@ import tyro
 from rich.table import Table
 
 from ttt_apps.cli import Count, PairOptions, check_seed, new_table, pairs_of, print_table, progress_bar, warn
-from ttt_envs.specs import make_policy
+from ttt_envs.agents.specs import make_policy
 
 if TYPE_CHECKING:  # compiled code and scipy are imported where a game is played, not where help is written
-    from evaluation.match import Score
-    from evaluation.timed_match import Times
-    from ttt_envs.rules import Game
+    from evaluation.matches.match import Score
+    from evaluation.matches.timed_match import Times
+    from ttt_envs.game.rules import Game
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Match(PairOptions):
 
     def run(self) -> None:
         """Play and print."""
-        from evaluation.elo import interval_from_pairs
+        from evaluation.matches.elo import interval_from_pairs
 
         game = self.game()
         score, times = self.play(game)
@@ -70,10 +70,10 @@ class Match(PairOptions):
             ValueError: an invalid number of games, unknown policies, invalid openings or clock, a log that exists.
         """
         from baselines.timed import Clock
-        from evaluation.games import append_games, new_games
-        from evaluation.match import play_pairs
-        from evaluation.openings import Openings
-        from evaluation.timed_match import play_timed_pairs
+        from evaluation.matches.games import append_games, new_games
+        from evaluation.matches.match import play_pairs
+        from evaluation.matches.openings import Openings
+        from evaluation.matches.timed_match import play_timed_pairs
 
         clock = Clock.of(self.clock) if self.clock else None
         pairs = pairs_of(self.games)
@@ -105,7 +105,7 @@ class Match(PairOptions):
 
 def score_table(game: Game, a: str, b: str, score: Score) -> Table:
     """Return a table of a score."""
-    from evaluation.elo import elo, likelihood_of_superiority
+    from evaluation.matches.elo import elo, likelihood_of_superiority
 
     title = f"{a} against {b}, {score.games:,} games of {game}"
     table = new_table(a, "wins", "draws", "losses", "score", title=title)

@@ -11,11 +11,11 @@ import tyro
 from rich.table import Table
 
 from ttt_apps.cli import PairOptions, check_seed, pairs_of, print_status, print_table, write_page_of
-from ttt_envs.specs import make_policy
+from ttt_envs.agents.specs import make_policy
 
 if TYPE_CHECKING:  # compiled code is imported where a game is played, not where help is written
-    from ttt_envs.parallel import Jobs
-    from ttt_envs.rules import Game
+    from ttt_envs.core.parallel import Jobs
+    from ttt_envs.game.rules import Game
 
 
 @dataclass(frozen=True)

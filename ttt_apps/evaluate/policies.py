@@ -18,7 +18,7 @@ from rich.text import Text
 
 from learners import LEARNERS
 from ttt_apps.cli import print_output, print_table
-from ttt_envs.specs import POLICIES, load_object
+from ttt_envs.agents.specs import POLICIES, load_object
 
 
 @dataclass(frozen=True)

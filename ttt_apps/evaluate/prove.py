@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import tyro
 
-from baselines.proof import prove
+from baselines.proof_number import prove
 from ttt_apps.cli import Count, GameOptions, print_output, progress_bar
-from ttt_envs.rules import DRAW, Game
+from ttt_envs.game.rules import DRAW, Game
 
 
 @dataclass(frozen=True)

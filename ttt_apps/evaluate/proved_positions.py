@@ -26,7 +26,7 @@ from ttt_apps.cli import (
 if TYPE_CHECKING:  # compiled code is imported where it is used, not where help is written
     from rich.progress import Progress, TaskID
 
-    from evaluation.proved_positions import KeepRate, Positions
+    from evaluation.exact.proved_positions import KeepRate, Positions
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class ProvedPositions(WorkOptions):
         if self.make:
             self._make(names, workers)
             return
-        from evaluation.proved_positions import ask, prove_again, read_proved, summary
+        from evaluation.exact.proved_positions import ask, prove_again, read_proved, summary
 
         found: dict[str, Any] = {}
         for name in names:
@@ -104,7 +104,7 @@ class ProvedPositions(WorkOptions):
             print(json.dumps({"policy": self.policy or None, "seed": self.seed, "boards": _to_json(found)}))
 
     def _names(self) -> Sequence[str]:
-        from evaluation.proved_positions import PLANS
+        from evaluation.exact.proved_positions import PLANS
 
         names = [
             name
@@ -118,10 +118,10 @@ class ProvedPositions(WorkOptions):
 
     def _make(self, names: Sequence[str], workers: Any) -> None:
         from evaluation.code_fingerprint import hash_of
-        from evaluation.proved_positions import PLANS, make_proved
+        from evaluation.exact.proved_positions import PLANS, make_proved
         from ttt_apps.versions import versions
 
-        made_by = {**versions(), "code": hash_of("evaluation.proved_positions")}
+        made_by = {**versions(), "code": hash_of("evaluation.exact.proved_positions")}
         for name in names:
             with progress_bar() as bar:
                 task = bar.add_task(f"making {name}", total=None)
@@ -150,7 +150,7 @@ class ProvedPositions(WorkOptions):
 
 def _describe_positions(positions: Positions) -> dict[str, Any]:
     """Describe a set of positions."""
-    from evaluation.proved_positions import LOOK
+    from evaluation.exact.proved_positions import LOOK
 
     proven = positions.proven
     wins = sum(one.result == "w" for one in proven)

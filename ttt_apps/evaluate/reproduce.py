@@ -13,14 +13,14 @@ from rich.table import Table
 from rich.text import Text
 
 from evaluation.code_fingerprint import hash_of
-from evaluation.drawing import check_pictures
+from evaluation.reports.plots import check_pictures
 from evaluation.result_store import UNITS
 from evaluation.study import RESULT, TABLE, Report, Study, run_units, verdict, write_report_files
 from ttt_apps.cli import WorkOptions, kept_in, print_output, print_status, print_table, progress_bar
 from ttt_apps.studies import STUDIES
 from ttt_apps.versions import versions
-from ttt_envs.jit import compile_at_once
-from ttt_envs.specs import closest_names, load_object
+from ttt_envs.agents.specs import closest_names, load_object
+from ttt_envs.core.jit import compile_at_once
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,12 @@ import numpy as np
 import tyro
 from rich.console import Console
 
-from baselines import layered
-from baselines.solver import MAX_CELLS, check_size, solve
+from baselines import retrograde
+from baselines.retrograde.solver import MAX_CELLS, check_size, solve
 from ttt_apps.cli import ExactOptions, print_output, share_bar, warn
-from ttt_envs.boards import STONES, Boards, from_text
-from ttt_envs.jit import Float64Array
-from ttt_envs.rules import Game, Position, winner
+from ttt_envs.core.jit import Float64Array
+from ttt_envs.game.boards import STONES, Boards, from_text
+from ttt_envs.game.rules import Game, Position, winner
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Solve(ExactOptions):
         if winner(game, at.cells) is not None:
             raise ValueError(f"the game is over in {self.position!r}: give a position in which somebody is to move")
         if game.cells > MAX_CELLS:
-            needed = layered.estimate(game)
+            needed = retrograde.estimate(game)
             warn(
                 f"{game} has {sum(needed.by_stones):,} values in {len(needed.by_stones)} layers: {needed.disk:,} bytes "
                 f"on disk, {needed.memory:,} of memory while they are made ({needed.memory_alone:,} with --no-cache)"

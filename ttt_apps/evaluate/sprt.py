@@ -10,8 +10,8 @@ import tyro
 from rich.table import Table
 
 from evaluation.code_fingerprint import hash_of
-from evaluation.elo import SPRT, Decision, Model, elo, likelihood_of_superiority
-from evaluation.sprt import MAX_GAMES, RESULT, SequentialMatch, run_sprt
+from evaluation.matches.elo import SPRT, Decision, Model, elo, likelihood_of_superiority
+from evaluation.matches.sprt import MAX_GAMES, RESULT, SequentialMatch, run_sprt
 from ttt_apps.cli import Count, kept_in, new_table, progress_bar, warn
 from ttt_apps.evaluate.pairs_command import PairsCommand
 from ttt_apps.train_options import folder_name
@@ -72,7 +72,7 @@ class Sprt(PairsCommand):
                 self.b,
                 test,
                 folder,
-                {**versions(), "code": hash_of("evaluation.sprt")},
+                {**versions(), "code": hash_of("evaluation.matches.sprt")},
                 pairs=pairs,
                 seed=self.seed,
                 jobs=workers,

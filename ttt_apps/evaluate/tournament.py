@@ -10,7 +10,7 @@ import tyro
 from rich.table import Table
 
 from evaluation.code_fingerprint import hash_of
-from evaluation.tournament import COST, MAX_GAMES_PER_PAIRING, RESULT, Tournament, check_players, run_tournament
+from evaluation.matches.tournament import COST, MAX_GAMES_PER_PAIRING, RESULT, Tournament, check_players, run_tournament
 from ttt_apps.cli import Count, kept_in, new_table, progress_bar, warn
 from ttt_apps.evaluate.pairs_command import PairsCommand
 from ttt_apps.versions import versions
@@ -51,7 +51,7 @@ class PlayTournament(PairsCommand):
                 game,
                 self.players,
                 folder,
-                {**versions(), "code": hash_of("evaluation.tournament")},
+                {**versions(), "code": hash_of("evaluation.matches.tournament")},
                 pairs=pairs,
                 seed=self.seed,
                 jobs=workers,

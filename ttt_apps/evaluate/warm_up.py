@@ -13,8 +13,8 @@ import numpy as np
 import tyro
 
 from ttt_apps.cli import new_table, print_table, progress_bar
-from ttt_envs.jit import compile_at_once, kernel_folder
-from ttt_envs.rules import Game
+from ttt_envs.core.jit import compile_at_once, kernel_folder
+from ttt_envs.game.rules import Game
 
 GAMES = (Game(), Game(3, 3, 3, 0.25), Game(4, 4, 4), Game(7, 7, 5))
 """Games that policies and environments play here: with and without skips, and a board too large to solve."""
@@ -93,7 +93,7 @@ def _play_environments() -> None:
 
 
 def _play_matches() -> None:
-    from evaluation.match import play_pairs
+    from evaluation.matches.match import play_pairs
 
     for game in GAMES:
         play_pairs(game, "random", "win-or-block", 2)
@@ -101,9 +101,9 @@ def _play_matches() -> None:
 
 
 def _compute_exactly() -> None:
-    from baselines.proof import prove
+    from baselines.proof_number import prove
     from evaluation import exact
-    from evaluation.strength import strength_of
+    from evaluation.exact.strength import strength_of
 
     for game in GAMES[:2]:
         strength_of(game, "random", ["random", "win-or-block"])
@@ -115,7 +115,7 @@ def _compute_exactly() -> None:
 def _train_tables() -> None:
     from learners import LEARNERS
     from learners.training import train
-    from ttt_envs.specs import load_object
+    from ttt_envs.agents.specs import load_object
 
     for name in ("naive-mc", "q-learning"):
         for opponent in ("random", "self"):

@@ -19,12 +19,12 @@ import numpy as np
 from baselines.compression import Decomposition, decomposition, default_rank, grouping_of, largest_rank
 from baselines.expectiminimax import Expectiminimax
 from baselines.mcts import MCTS
-from baselines.solver import Solution, solve
+from baselines.retrograde.solver import Solution, solve
 from baselines.tables import Softmax, Table, values_of
-from evaluation.games import AGAIN, PlayedGame, read_games
+from evaluation.exact.strength import Choice, choice_in
+from evaluation.matches.games import AGAIN, PlayedGame, read_games
 from evaluation.policy_snapshots import CHOICES, Snapshot, position_name, read_choices
-from evaluation.report_parts import read_metrics
-from evaluation.strength import Choice, choice_in
+from evaluation.reports.run_parts import read_metrics
 from learners.checkpoint import CHECKPOINT, CONFIG, METRICS, policy_name, read_config
 from ttt_apps.board import LiveGame
 from ttt_apps.explorer import schemas
@@ -41,11 +41,11 @@ from ttt_apps.explorer.schemas import (
     check_table,
     depth_on,
 )
-from ttt_envs.boards import MOVERS, Boards, cell_at, check_opening, coordinate, from_text, parse_move_list, to_text
-from ttt_envs.jit import Float64Array
-from ttt_envs.policy import VALUE_TOLERANCE, Policy, Values, act
-from ttt_envs.rules import DRAW, STREAM_OPPONENT, Game, Position, draw_key, legal, mover_after, winner
-from ttt_envs.specs import make_policy
+from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy, Values, act
+from ttt_envs.agents.specs import make_policy
+from ttt_envs.core.jit import Float64Array
+from ttt_envs.game.boards import MOVERS, Boards, cell_at, check_opening, coordinate, from_text, parse_move_list, to_text
+from ttt_envs.game.rules import DRAW, STREAM_OPPONENT, Game, Position, draw_key, legal, mover_after, winner
 from ttt_envs.version import __version__
 
 NODES = 2_000_000

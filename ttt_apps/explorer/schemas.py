@@ -18,12 +18,12 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from baselines.compression import Method
 from baselines.expectiminimax import Heuristic
-from evaluation.games import read_games
+from evaluation.matches.games import read_games
 from evaluation.policy_snapshots import CHOICES
 from learners.checkpoint import CONFIG, METRICS, policy_name
-from ttt_envs.files import parse_json
-from ttt_envs.rules import Game
-from ttt_envs.specs import FromFile, closest_names, parse_spec
+from ttt_envs.agents.specs import FromFile, closest_names, parse_spec
+from ttt_envs.core.files import parse_json
+from ttt_envs.game.rules import Game
 
 EDGE = 15
 """Maximum edge of a board."""

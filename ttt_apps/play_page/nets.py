@@ -18,11 +18,11 @@ import numpy as np
 from learners.checkpoint import load_arrays, load_checkpoint, save_arrays
 from learners.dense import Dense, Float32Array, forward
 from ttt_apps.cli import quiet_words
-from ttt_envs.boards import Boards
-from ttt_envs.jit import Float64Array
-from ttt_envs.policy import VALUE_TOLERANCE, best_shares
-from ttt_envs.rules import Game
-from ttt_envs.symmetrized import SymmetrizedPolicy
+from ttt_envs.agents.policy import VALUE_TOLERANCE, best_shares
+from ttt_envs.agents.symmetrized import SymmetrizedPolicy
+from ttt_envs.core.jit import Float64Array
+from ttt_envs.game.boards import Boards
+from ttt_envs.game.rules import Game
 
 HIDDEN = 64
 TRAINING = ("--learner", "q-net", "--opponent", "self", "--hidden", str(HIDDEN), "--games", "10000", "--seed", "0")

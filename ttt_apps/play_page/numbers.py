@@ -14,17 +14,17 @@ from typing import Any
 import numpy as np
 
 from baselines.compression import decomposition
-from baselines.reachable import reached
-from baselines.solver import solve
+from baselines.retrograde.reachable import reached
+from baselines.retrograde.solver import solve
 from baselines.tables import Softmax, Table, random_play_values
-from evaluation.exact import exploitation, match_outcome
+from evaluation.exact.dynamic_programming import exploitation, match_outcome
 from ttt_apps.play_page.nets import HIDDEN, WEIGHTS, command_of, net_of, weights_of
-from ttt_envs.boards import Boards, from_keys, keys
-from ttt_envs.jit import Float64Array
-from ttt_envs.policy import Policy
-from ttt_envs.rules import Game
-from ttt_envs.specs import make_policy
-from ttt_envs.symmetry import symmetries
+from ttt_envs.agents.policy import Policy
+from ttt_envs.agents.specs import make_policy
+from ttt_envs.core.jit import Float64Array
+from ttt_envs.game.boards import Boards, from_keys, keys
+from ttt_envs.game.rules import Game
+from ttt_envs.game.symmetry import symmetries
 
 GAMES = [Game(skip_chance=skip) for skip in (0.0, 0.1, 0.25, 0.5)]
 WEIGHT = 10.0

@@ -8,7 +8,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from ttt_envs.files import write_atomically
+from ttt_envs.core.files import write_atomically
 
 PARTS = {
     "LOOK": ("explorer/assets/look.css", "play_page/assets/page.css"),

@@ -9,10 +9,10 @@ import numpy as np
 
 from baselines.compression import Method, decomposition
 from baselines.tables import Evaluation, Softmax, Table, Terminal, values_of
-from evaluation.exact import Outcome, outcome
-from evaluation.match import play_pairs
+from evaluation.exact.dynamic_programming import Outcome, outcome
+from evaluation.matches.match import play_pairs
 from evaluation.statistics import are_samples
-from ttt_envs.rules import Game
+from ttt_envs.game.rules import Game
 
 SOURCE = (
     "Fujita and Watanabe (2022), Information Compression and Performance Evaluation of Tic-Tac-Toe's Evaluation "

@@ -7,12 +7,12 @@ from typing import Any
 
 from baselines.compression import Method, decomposition
 from baselines.tables import Softmax, Table, values_of
-from evaluation.compression_quality import CompressionQuality, compression_quality
 from evaluation.cost import Usage
+from evaluation.exact.compression_quality import CompressionQuality, compression_quality
 from evaluation.result_store import Unit
 from evaluation.study import Claim, Report, Row, Study, rates
 from ttt_apps.studies.compressed import SOURCE, WEIGHT
-from ttt_envs.rules import Game
+from ttt_envs.game.rules import Game
 
 GAME = Game(4, 4, 4)
 LITTLE = 0.1

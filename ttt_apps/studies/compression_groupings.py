@@ -9,13 +9,13 @@ import numpy as np
 
 from baselines.compression import decompose, split_errors
 from baselines.tables import Softmax, Table
-from evaluation.compression_quality import CompressionQuality, compression_quality
-from evaluation.drawing import SERIES, legend
+from evaluation.exact.compression_quality import CompressionQuality, compression_quality
+from evaluation.reports.plots import SERIES, legend
 from evaluation.result_store import Unit
 from evaluation.study import Claim, Report, Row, Study, rates
 from ttt_apps.studies.compressed import SOURCE, TERMINALS, WEIGHT, full_table
-from ttt_envs.jit import Float64Array
-from ttt_envs.rules import Game
+from ttt_envs.core.jit import Float64Array
+from ttt_envs.game.rules import Game
 
 FIRST = 4
 """Number of cells in the first group."""

@@ -7,15 +7,15 @@ from typing import Any
 
 from baselines.compression import Method, decompose, grouping_of
 from baselines.tables import Softmax, Table, learned_values, values_of
-from evaluation.compression_quality import CompressionQuality, compression_quality
-from evaluation.drawing import SERIES, legend
+from evaluation.exact.compression_quality import CompressionQuality, compression_quality
+from evaluation.reports.plots import SERIES, legend
 from evaluation.result_store import Unit
 from evaluation.study import Claim, Report, Row, Study, rates
 from learners.q_learning import QLearningConfig
 from learners.training import make_initial_rng, train
 from ttt_apps.studies.compressed import SOURCE, WEIGHT
-from ttt_envs.lockstep import SELF
-from ttt_envs.rules import Game
+from ttt_envs.envs.lockstep import SELF
+from ttt_envs.game.rules import Game
 
 METHODS: tuple[Method, ...] = ("svd", "hosvd", "hosvd2", "hooi", "tt")
 LEARNED = "learned by q-learning"

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.drawing import RESULTS, error_bars, interval_means
-from evaluation.exact import Outcome, outcome
-from evaluation.match import play_pairs
+from evaluation.exact.dynamic_programming import Outcome, outcome
+from evaluation.matches.match import play_pairs
+from evaluation.reports.plots import RESULTS, error_bars, interval_means
 from evaluation.result_store import Unit
 from evaluation.statistics import Interval, are_samples, of_seeds
 from evaluation.study import Claim, Row, rates, signed
@@ -18,8 +18,8 @@ from learners.checkpoint import build_config
 from learners.config import TransitionLearnerConfig
 from learners.training import Training
 from learners.two_learners import TwoLearners
-from ttt_envs.lockstep import SELF
-from ttt_envs.rules import Game
+from ttt_envs.envs.lockstep import SELF
+from ttt_envs.game.rules import Game
 
 SOURCE = (
     "Vassiliades (2017), Implementation of Tic-Tac-Toe Agents using Reinforcement Learning techniques "

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 
 from evaluation.cost import NAMES, Usage
-from evaluation.drawing import SERIES, legend
+from evaluation.reports.plots import SERIES, legend
 from evaluation.result_store import Unit
 from evaluation.statistics import Interval, holds_for_all, is_within, of_seeds
 from evaluation.study import Claim, Report, Row, Study
 from learners.checkpoint import build_config, new_config
 from ttt_apps.studies.duels import NAIVE, PROGRAM, Q_NET, SOURCE
 from ttt_apps.train_subprocess import measure_training
-from ttt_envs.jit import Float64Array
-from ttt_envs.rules import Game
+from ttt_envs.core.jit import Float64Array
+from ttt_envs.game.rules import Game
 
 LEARNERS = (NAIVE, PROGRAM, Q_NET)
 DEFAULT = 0

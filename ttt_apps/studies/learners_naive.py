@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from evaluation.drawing import legend
+from evaluation.reports.plots import legend
 from evaluation.result_store import Unit
 from evaluation.statistics import is_above
 from evaluation.study import Report, Study, interval, signed

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.drawing import SERIES, error_bars, interval_means, legend
+from evaluation.reports.plots import SERIES, error_bars, interval_means, legend
 from evaluation.result_store import Unit
 from evaluation.statistics import is_above, of_seeds
 from evaluation.study import Claim, Report, Row, Study, rates, signed

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.drawing import SERIES, legend
+from evaluation.reports.plots import SERIES, legend
 from evaluation.result_store import Unit
 from evaluation.study import Report, Row, Study
 from learners.checkpoint import COST, METRICS, new_config
 from ttt_apps.train_subprocess import train_in_subprocess
-from ttt_envs.lockstep import SELF
-from ttt_envs.rules import Game
+from ttt_envs.envs.lockstep import SELF
+from ttt_envs.game.rules import Game
 
 SEEDS, POINTS = 3, 20
 # all relevant settings are given, whatever the defaults of the learners are

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.elo import pair_probabilities, probability_within, significant_score
+from evaluation.matches.elo import pair_probabilities, probability_within, significant_score
 from evaluation.result_store import Unit
 from evaluation.statistics import Interval, is_within, wilson
 from evaluation.study import Claim, Report, Row, Study

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.drawing import DRAW, LOSS, WIN, legend
+from evaluation.reports.plots import DRAW, LOSS, WIN, legend
 from evaluation.result_store import Unit
 from evaluation.study import Claim, Report, Row, Study, rates
 from ttt_apps.studies.compressed import (
@@ -23,7 +23,7 @@ from ttt_apps.studies.compressed import (
     published_rates,
     rates_agree,
 )
-from ttt_envs.rules import Game
+from ttt_envs.game.rules import Game
 
 KNEE = 18
 """Rank down to which the paper finds the winning rates almost constant, a compression ratio of 0.3."""

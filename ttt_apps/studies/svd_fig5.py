@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from baselines.compression import Method
-from evaluation.drawing import DRAW, LOSS, WIN, legend
+from evaluation.reports.plots import DRAW, LOSS, WIN, legend
 from evaluation.result_store import Unit
 from evaluation.study import Claim, Report, Row, Study, rates
 from ttt_apps.studies.compressed import (
@@ -25,7 +25,7 @@ from ttt_apps.studies.compressed import (
     published_rates,
     rates_agree,
 )
-from ttt_envs.rules import Game
+from ttt_envs.game.rules import Game
 
 METHODS: tuple[Method, ...] = ("hosvd", "hosvd2")
 """HOSVD of the newer version of the paper, and of the older."""

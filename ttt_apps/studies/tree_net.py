@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from evaluation.drawing import SERIES, error_bars, interval_means
-from evaluation.exact import outcome
-from evaluation.match import Score
+from evaluation.exact.dynamic_programming import outcome
+from evaluation.matches.match import Score
+from evaluation.reports.plots import SERIES, error_bars, interval_means
 from evaluation.result_store import Unit
 from evaluation.statistics import Interval, holds_for_all, is_above, is_sample, is_within, of_seeds
 from evaluation.study import Claim, Report, Row, Study, rates, signed
@@ -32,7 +32,7 @@ from ttt_apps.studies.trees import (
     square,
     total,
 )
-from ttt_envs.rules import Game
+from ttt_envs.game.rules import Game
 
 TEACHER_GAMES = 25
 SEEDS, PAIRS = 10, 500

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from scipy.stats import binomtest
 
-from evaluation.drawing import RESULTS, error_bars, interval_means, legend
-from evaluation.exact import outcome
-from evaluation.match import Score
+from evaluation.exact.dynamic_programming import outcome
+from evaluation.matches.match import Score
+from evaluation.reports.plots import RESULTS, error_bars, interval_means, legend
 from evaluation.result_store import Unit
 from evaluation.statistics import is_above, wilson
 from evaluation.study import Claim, Report, Row, Study, rates, signed

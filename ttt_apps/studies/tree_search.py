@@ -11,9 +11,9 @@ import numpy as np
 from scipy.stats import binom
 
 from baselines.expectiminimax import Expectiminimax, Pruning, Search
-from evaluation.drawing import SERIES, error_bars, interval_means, legend
-from evaluation.exact import outcome
-from evaluation.match import Score
+from evaluation.exact.dynamic_programming import outcome
+from evaluation.matches.match import Score
+from evaluation.reports.plots import SERIES, error_bars, interval_means, legend
 from evaluation.result_store import Unit
 from evaluation.statistics import (
     Interval,
@@ -49,10 +49,10 @@ from ttt_apps.studies.trees import (
     square,
     total,
 )
-from ttt_envs.boards import Boards
-from ttt_envs.jit import Float64Array, Int64Array
-from ttt_envs.policy import VALUE_TOLERANCE, best_shares, sample
-from ttt_envs.specs import make_policy
+from ttt_envs.agents.policy import VALUE_TOLERANCE, best_shares, sample
+from ttt_envs.agents.specs import make_policy
+from ttt_envs.core.jit import Float64Array, Int64Array
+from ttt_envs.game.boards import Boards
 
 SMALL = (3, 3)
 """The board with exact results."""

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from baselines.expectiminimax import Heuristic
-from evaluation.match import Score, play_pairs
+from evaluation.matches.match import Score, play_pairs
 from evaluation.statistics import Interval, is_sample, of_pairs, wilson
 from evaluation.study import interval
-from ttt_envs.jit import Int64Array
-from ttt_envs.policy import Policy
-from ttt_envs.rules import Game
+from ttt_envs.agents.policy import Policy
+from ttt_envs.core.jit import Int64Array
+from ttt_envs.game.rules import Game
 
 SOURCE = "Song, Li, Liu and Cheng, CIS 667 Project Final Report (Syracuse University; https://github.com/JiaxinSong/tictactoe)"
 SKIP = 0.25

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.drawing import DRAW, SERIES
+from evaluation.reports.plots import DRAW, SERIES
 from evaluation.result_store import Unit
 from evaluation.statistics import holds_for_all, is_smaller
 from evaluation.study import Claim, Report, Row, verdict
@@ -24,7 +24,7 @@ from ttt_apps.studies.alpha_zero.training_runs import (
     train_and_measure,
     training_unit,
 )
-from ttt_envs.rules import Game
+from ttt_envs.game.rules import Game
 
 PART = "worth"
 DEFAULT = "as by default"

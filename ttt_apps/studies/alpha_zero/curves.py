@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.drawing import NEAR_ZERO, SERIES, legend
+from evaluation.reports.plots import NEAR_ZERO, SERIES, legend
 from evaluation.result_store import Unit
 from evaluation.statistics import is_above, of_seeds
 from evaluation.study import Claim, Report, Row, signed
@@ -23,7 +23,7 @@ from ttt_apps.studies.alpha_zero.training_runs import (
     train_and_measure,
     training_unit,
 )
-from ttt_envs.rules import Game
+from ttt_envs.game.rules import Game
 
 PART = "curves"
 SIMULATIONS = 32

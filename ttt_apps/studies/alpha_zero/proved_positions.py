@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 
 from evaluation.cost import cost_of_moves
-from evaluation.drawing import Reach, draw_intervals
-from evaluation.games import PlayedGame
-from evaluation.match import play_pairs
-from evaluation.proved_positions import Positions, ProvedPosition, ask, read_proved, summary
+from evaluation.exact.proved_positions import Positions, ProvedPosition, ask, read_proved, summary
+from evaluation.matches.games import PlayedGame
+from evaluation.matches.match import play_pairs
+from evaluation.reports.plots import Reach, draw_intervals
 from evaluation.result_store import Unit
 from evaluation.statistics import Interval, is_above, of_pairs
 from evaluation.study import Claim, Report, Row, interval, signed
 from ttt_apps.studies.alpha_zero.training_runs import NAME, temporary_run, training_of, training_unit
 from ttt_apps.studies.trees import mean_result
-from ttt_envs.boards import from_text
-from ttt_envs.rules import DRAW, Game
+from ttt_envs.game.boards import from_text
+from ttt_envs.game.rules import DRAW, Game
 
 PART = "proved"
 BOARDS = (Game(5, 5, 4), Game(6, 6, 5), Game(7, 7, 5))

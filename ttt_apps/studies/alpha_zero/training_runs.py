@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from evaluation.exact import exploitability
+from evaluation.exact.dynamic_programming import exploitability
 from evaluation.result_store import Unit
 from learners.base import Checkpointable
 from learners.checkpoint import CONFIG, build_config, new_config, save_checkpoint
@@ -22,9 +22,9 @@ from learners.config import FitLearnerConfig
 from learners.training import ResumableTraining
 from ttt_apps.runs import WARM
 from ttt_apps.train_options import defaults_of
-from ttt_envs.files import write_json
-from ttt_envs.lockstep import SELF
-from ttt_envs.rules import Game
+from ttt_envs.core.files import write_json
+from ttt_envs.envs.lockstep import SELF
+from ttt_envs.game.rules import Game
 
 NAME = "alpha-zero"
 SEEDS = 5

@@ -1,0 +1,243 @@
+"""Folders of layers: one file per layer, and a manifest."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from baselines.retrograde.layers import Layers
+from baselines.retrograde.sweep import Values
+from ttt_envs.core.array_cache import mapped
+from ttt_envs.core.files import delete_temporary_files, locked, open_to_read, read_json, write_atomically, write_json
+from ttt_envs.game.rules import Game
+
+FORMAT = 2
+"""version of the folder format"""
+MANIFEST = "manifest.json"
+_HEADER = 1 << 12
+"""Maximum size of a file header in bytes."""
+
+
+class FolderLockedError(ValueError):  # not an error
+    """Another process builds in the folder."""
+
+
+def name_of(stones: int) -> str:
+    """Return the file name of a layer."""
+    return f"{stones:02d}-layer.npy"
+
+
+class Folder:
+    """One file for each layer, and a manifest with the game and the hashes of the files."""
+
+    def __init__(self, path: Path, layers: Layers) -> None:
+        self.path = path
+        self.layers = layers
+        self.said: dict[str, Any] = {
+            "format": FORMAT,
+            "game": layers.game.to_dict(),
+            "byteorder": sys.byteorder,
+            "dtype": layers.dtype.name,
+        }
+        self.stones = layers.stones
+        """number of stones of the first layer requested here"""
+        self._begins: int | None = None  # from the manifest
+        self.kept = self._read_manifest()
+        """file name -> hash"""
+
+    def _read_manifest(self) -> dict[str, str]:
+        """Return the hashes; none if there is no manifest yet.
+
+        Raises:
+            ValueError: the manifest is of something else.
+        """
+        data = _manifest_of(self.path)
+        if data is None:
+            return {}
+        for name, value in self.said.items():
+            if data.get(name) != value:
+                raise ValueError(
+                    f"{self.path} holds a table with {name}={data.get(name)!r}, not {value!r}: choose another folder, "
+                    f"or remove this one"
+                )
+        if type(data.get("stones")) is int:
+            self._begins = data["stones"]
+            self.stones = min(self.stones, data["stones"])
+        names = set(map(name_of, range(self.layers.game.cells + 1)))
+        return {name: str(digest) for name, digest in data["layers"].items() if name in names}
+
+    def begins_at(self, stones: int) -> bool:
+        """Return whether there is a manifest that requests layers from ``stones`` stones or fewer."""
+        return self._begins is not None and self._begins <= stones
+
+    def missing(self) -> list[int]:
+        """Return the layers that the manifest lacks."""
+        return [n for n in self.layers.all() if self.layers.size(n) > 0 and name_of(n) not in self.kept]
+
+    def digest(self) -> str:
+        """Return a SHA-256 over the game and the hashes of the layers."""
+        lines = [f"{name} {value}" for name, value in self.said.items()]
+        lines += [f"{name_of(n)} {self.kept.get(name_of(n), '')}" for n in self.layers.all()]
+        return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+    def file(self, stones: int) -> Path:
+        """Return the path of a layer's file."""
+        return self.path / name_of(stones)
+
+    def facts(self) -> dict[str, Any]:
+        """Return the contents by the manifest, JSON-ready."""
+        there = [n for n in self.layers.all() if n not in self.missing()]
+        entries = sum(map(self.layers.size, there))
+        return {
+            "game": self.layers.game.to_dict(),
+            "stones": self.layers.stones,
+            "entries": entries,
+            "bytes": entries * self.layers.dtype.itemsize,
+            "complete": not self.missing(),
+            "sha256": self.digest(),
+        }
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Hold the lock of the folder, which is created if missing.
+
+        Raises:
+            InUse: another process holds the lock.
+        """
+        with ExitStack() as stack:
+            try:
+                self.path.mkdir(parents=True, exist_ok=True)
+                stack.enter_context(locked(self.path))
+            except OSError as problem:
+                raise ValueError(f"{self.path} cannot be used: {problem.strerror}: choose another folder") from None
+            except ValueError as problem:
+                raise FolderLockedError(str(problem)) from None
+            yield
+
+    def has_changed(self) -> bool:
+        """Return whether the manifest has changed since it was last read."""
+        return self._read_manifest() != self.kept
+
+    def read_all(self) -> dict[int, Values]:
+        """Return all layers that are present and intact."""
+        self.kept = self._read_manifest()
+        found = {stones: self.read(stones) for stones in self.layers.all()}
+        return {stones: array for stones, array in found.items() if array is not None}
+
+    def read(self, stones: int) -> Values | None:
+        """Return a layer, memory-mapped; None if its file is missing or damaged."""
+        if self.layers.size(stones) == 0:
+            return self._nothing()
+        try:
+            with open_to_read(self.path / name_of(stones), self._most(stones)) as file:
+                if hashlib.file_digest(file, "sha256").hexdigest() != self.kept[name_of(stones)]:
+                    return None
+                file.seek(0)
+                return self._checked(stones, mapped(file))
+        except (OSError, ValueError, KeyError, EOFError, SyntaxError):
+            return None
+
+    def mapped(self, stones: int) -> Values:
+        """Return a layer that this process has just written or checked."""
+        if self.layers.size(stones) == 0:
+            return self._nothing()
+        with open_to_read(self.path / name_of(stones), self._most(stones)) as file:
+            return self._checked(stones, mapped(file))
+
+    def _nothing(self) -> Values:
+        """Return an empty layer, in which all own sets have lines: it has no file."""
+        array = np.empty(0, self.layers.dtype)
+        array.flags.writeable = False  # like all others, so that kernels are compiled once
+        return array
+
+    def _checked(self, stones: int, array: NDArray[Any]) -> Values:
+        if array.shape != (self.layers.size(stones),) or array.dtype != self.layers.dtype:
+            raise ValueError(f"{self.path / name_of(stones)} has another shape or kind of number")
+        return array
+
+    def _most(self, stones: int) -> int:
+        return self.layers.size(stones) * self.layers.dtype.itemsize + _HEADER
+
+    def check_room(self, needed: int) -> None:
+        """Raise ValueError if the disk has less than ``needed`` bytes free."""
+        delete_temporary_files(self.path, [MANIFEST, *map(name_of, self.layers.all())])
+        free = shutil.disk_usage(self.path).free
+        if needed > free:
+            raise ValueError(
+                f"the layers of {self.layers.game} need {needed:,} bytes more in {self.path}, and {free:,} are free: "
+                f"make room, or choose another folder"
+            )
+
+    def write_manifest(self) -> None:
+        """Write the hashes of existing layers, and the number of stones of the first requested one."""
+        with self._describe_os_error(self.path / MANIFEST):
+            write_json(self.path / MANIFEST, {**self.said, "stones": self.stones, "layers": self.kept})
+
+    @contextmanager
+    def _describe_os_error(self, path: Path) -> Iterator[None]:
+        """Turn an error from writing a file into a one-line message."""
+        try:
+            yield
+        except OSError as problem:
+            raise ValueError(
+                f"{path} cannot be written: {problem.strerror}. What is finished is kept: make room and build again"
+            ) from None
+
+    def keep(self, stones: int, values: Values) -> None:
+        """Write a layer, then its hash."""
+        if values.size == 0:
+            return
+        path = self.path / name_of(stones)
+        with self._describe_os_error(path):
+            write_atomically(path, lambda file: np.lib.format.write_array(file, values, allow_pickle=False))
+            with path.open("rb") as file:
+                self.kept[name_of(stones)] = hashlib.file_digest(file, "sha256").hexdigest()
+        self.write_manifest()
+
+
+def _manifest_of(path: Path) -> dict[str, Any] | None:
+    """Return the data of a folder's manifest; None if there is none.
+
+    Raises:
+        ValueError: it is not the manifest of a table in layers.
+    """
+    try:
+        data = read_json(path / MANIFEST, 1 << 20)
+    except FileNotFoundError:
+        return None
+    except OSError as problem:
+        raise ValueError(f"{path} cannot be read: {problem.strerror}: choose another folder") from None
+    if isinstance(data, dict) and data.get("format") != FORMAT and "format" in data:
+        raise ValueError(
+            f"{path} holds a table of format {data['format']!r}, and {FORMAT} is read: build it in another folder, or "
+            f"remove this one"
+        )
+    if not isinstance(data, dict) or not isinstance(data.get("layers"), dict):
+        raise ValueError(f"{path / MANIFEST} is no manifest of a table in layers: choose another folder")
+    return data
+
+
+def open_folder(path: Path) -> Folder:
+    """Open a folder by its manifest, finished or not.
+
+    Raises:
+        ValueError: there is no table, or it has another format.
+    """
+    data = _manifest_of(path)
+    if data is None:
+        raise ValueError(f"there is no table in layers in {path}: make one by evaluate.py database build")
+    game = None
+    with suppress(ValueError, TypeError, KeyError, AttributeError):
+        game = Game.from_dict(data["game"])
+    stones = data.get("stones")
+    if game is None or type(stones) is not int:
+        raise ValueError(f"{path / MANIFEST} is no manifest of a table in layers: choose another folder")
+    return Folder(path, Layers(game, stones))

@@ -1,0 +1,165 @@
+"""The layers of a game: their parts, sizes and memory requirements."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+import psutil
+
+from baselines.retrograde.ranks import Classes, Ranks, classes_of, ranks_of
+from baselines.retrograde.sweep import BYTES, WON, Values
+from ttt_envs.core.jit import Int64Array
+from ttt_envs.game.rules import Game
+
+MAX_CELLS = 21
+"""Maximum number of cells for which all layers are built."""
+MAX_CELLS_LAST_LAYERS = 25
+"""Maximum number of cells for which the last layers are built."""
+MAX_CELLS_IN_DOUBLE = 16
+"""Maximum number of cells for which values in memory are float64."""
+NS_A_VALUE = 60
+"""Approximate nanoseconds per value, on one core of an AMD EPYC (family 25, model 17)."""
+
+
+class Estimate(NamedTuple):
+    """Resources needed to solve a game by layers."""
+
+    by_stones: tuple[int, ...]
+    """number of values in the layer of 0, 1, ... stones; 0 if it is not built"""
+    disk: int
+    """total bytes of all layers, in a folder or in memory"""
+    memory: int
+    """peak memory in bytes if the layers go to a folder"""
+    memory_alone: int
+    """peak memory in bytes if they do not"""
+
+    @property
+    def seconds(self) -> float:
+        """Approximate duration in seconds."""
+        return sum(self.by_stones) * NS_A_VALUE / 1e9
+
+
+def tables_of(game: Game) -> tuple[Ranks, Classes]:
+    """Return the tables shared by games of a board and a win length: about 20 bytes for every set of cells."""
+    return _tables(game.rows, game.columns, game.win_length)
+
+
+@lru_cache(maxsize=2)
+def _tables(rows: int, columns: int, win_length: int) -> tuple[Ranks, Classes]:
+    game = Game(rows, columns, win_length)
+    ranks = ranks_of(game.cells)
+    return ranks, classes_of(game, ranks)
+
+
+class Layers:
+    """The layers of a game from a number of stones on, with their parts and offsets.
+
+    Args:
+        game: up to 21 cells, or 25 if the first layers are left out.
+        stones: number of stones of the first layer, the last to be built.
+        double: float64 instead of float32, if there are skips.
+
+    Raises:
+        ValueError: the board is larger, or the number of stones does not fit on it.
+    """
+
+    def __init__(self, game: Game, stones: int = 0, *, double: bool = False) -> None:
+        if game.cells > MAX_CELLS_LAST_LAYERS or (game.cells > MAX_CELLS and stones <= 0):
+            raise ValueError(
+                f"a board of {game.rows} x {game.columns} is too large to solve by layers: choose one of up to "
+                f"{MAX_CELLS} cells, or of up to {MAX_CELLS_LAST_LAYERS} its last layers, by stones above 0; who "
+                f"wins without "
+                f"skips evaluate.py prove may tell"
+            )
+        if not 0 <= stones <= game.cells:
+            raise ValueError(f"stones={stones} are not on a board of {game.cells} cells: choose 0 to {game.cells}")
+        self.game = game
+        self.stones = stones
+        self.dtype = np.dtype(np.int8 if game.skip_chance == 0 else np.float64 if double else np.float32)
+        self.won = self.dtype.type(WON if game.skip_chance == 0 else 1)
+        self.lost = self.dtype.type(-BYTES if game.skip_chance == 0 else -1)
+        self.rounding = {"float32": 2.0**-24, "float64": 2.0**-50}.get(self.dtype.name, 0.0)
+        """maximum difference, by rounding, between a value and its recomputation from its successors"""
+        self.ranks, self.classes = tables_of(game)
+        self.widths: Int64Array = np.zeros((game.cells + 1, game.cells + 1), np.int64)
+        """int64[stones, own stones]: number of ranks of a part"""
+        self.starts: Int64Array = np.zeros((game.cells + 1, game.cells + 2), np.int64)
+        """int64[stones, own stones]: start of a part in its layer; the last is the length of the layer"""
+        for n in range(game.cells + 1):
+            for own in self.owns(n):
+                classes, self.widths[n, own] = self.shape(n, own)
+                self.starts[n, own + 1 :] += classes * self.widths[n, own]
+
+    def owns(self, stones: int) -> range:
+        """Return the possible numbers of the mover's stones: all with skips; without, half of them, rounded down."""
+        return range(stones + 1) if self.game.skip_chance > 0 else range(stones // 2, stones // 2 + 1)
+
+    def all(self) -> range:
+        """Return the layers, in build order."""
+        return range(self.game.cells, self.stones - 1, -1)
+
+    def shape(self, stones: int, own: int) -> tuple[int, int]:
+        """Return the shape of a part: classes of own sets x ranks of the other's sets."""
+        cells = self.game.cells
+        return int(self.classes.starts[own + 1] - self.classes.starts[own]), math.comb(cells - own, stones - own)
+
+    def size(self, stones: int) -> int:
+        """Return the number of entries of a layer."""
+        return int(self.starts[stones, -1])
+
+    def part(self, stones: int, own: int, layer: Values) -> Values:
+        """Return a part of a layer, [classes, ranks]."""
+        start, stop = self.starts[stones, own : own + 2]
+        return layer[start:stop].reshape(self.shape(stones, own))
+
+    def estimate(self) -> Estimate:
+        """See :func:`estimate`."""
+        cells, item = self.game.cells, self.dtype.itemsize
+        by_stones = tuple(self.size(n) if n >= self.stones else 0 for n in range(cells + 1))
+        shared = sum(array.nbytes for array in (*self.ranks[1:], *self.classes))
+        # afterstates, one part at a time
+        made = max(
+            (math.prod(self.shape(n + 1, own + 1)) for n in range(self.stones, cells) for own in self.owns(n)),
+            default=0,
+        )
+        made = max(made, 1)
+        two = max(above + below for above, below in zip(by_stones, (*by_stones[1:], 0), strict=True))
+        return Estimate(
+            by_stones, item * sum(by_stones), shared + item * (two + made), shared + item * (sum(by_stones) + made)
+        )
+
+
+def estimate(game: Game, *, stones: int = 0, folder: bool = True) -> Estimate:
+    """Return the number of values per layer and the bytes needed to solve a game.
+
+    Args:
+        game: as for :func:`build`.
+        stones: as for :func:`build`.
+        folder: whether the layers go to a folder.
+
+    Raises:
+        ValueError: the board is larger, or the number of stones is invalid.
+    """
+    return layers_of(game, stones, folder).estimate()
+
+
+def layers_of(game: Game, stones: int, folder: bool) -> Layers:
+    """Return the layers, in float64 if they are small and stay in memory."""
+    return Layers(game, stones, double=not folder and game.cells <= MAX_CELLS_IN_DOUBLE)
+
+
+def check_memory(game: Game, *, stones: int = 0, folder: bool = True, memory: int | None = None) -> None:
+    """Raise ValueError if :func:`build` needs more memory than ``memory`` bytes, or than is free."""
+    needed = estimate(game, stones=stones, folder=folder)
+    wanted = needed.memory if folder else needed.memory_alone
+    free = int(psutil.virtual_memory().available) if memory is None else memory
+    if wanted > free:
+        way_out = "give it more memory" + (
+            "" if folder else f", or a folder for {estimate(game, stones=stones).disk:,} bytes"
+        )
+        raise ValueError(
+            f"solving {game} by layers takes {wanted:,} bytes of memory, and {free:,} may be used: {way_out}"
+        )

@@ -1,0 +1,611 @@
+"""Exact values of every position by backward induction over the whole game, including skips; and perfect play.
+
+A move leads to an *afterstate*: one more stone, before chance decides the next mover. The solver stores the value of
+every afterstate, ``after[m, b]``: the expected result for player_0, from -1 to 1, after player m has made board b. The
+value of a move is then one table entry, and the value of a position is the best of these. Boards are numbered by their
+base-3 keys. A stone only increases the key, so one sweep from the highest key to the lowest visits every board after
+all its successors (Bellman, 1957; retrograde analysis in game programming).
+
+Boards of 17 to 21 cells are too many for such a table and are solved layer by layer: :mod:`baselines.retrograde`.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+from weakref import WeakValueDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from baselines import retrograde
+from baselines.retrograde.count import count_by_sets
+from baselines.retrograde.reachable import Counts, count
+from ttt_envs.agents.policy import VALUE_TOLERANCE
+from ttt_envs.agents.specs import Named
+from ttt_envs.core.array_cache import CachedArray, cache_folder, hash_of_sources, max_cache_bytes
+from ttt_envs.core.jit import (
+    Float64Array,
+    Int8Array,
+    Int64Array,
+    Parameters,
+    compiled,
+    compiled_allocating,
+    inlined,
+    inlined_allocating,
+    int64,
+)
+from ttt_envs.game import bits, rules
+from ttt_envs.game.bits import line_in
+from ttt_envs.game.boards import Boards
+from ttt_envs.game.rules import DRAW, NOT_OVER, Game, is_legal, skip_chance_of, terminal_outcome_in_bits
+
+MAX_CELLS = 16
+"""Maximum number of cells for a single table of all boards."""
+MAX_CELLS_LAYERED = retrograde.MAX_CELLS
+"""Maximum number of cells of a solvable game."""
+FORMAT = 1
+"""version of a stored table"""
+MADE_BY = hash_of_sources(bits, rules, sys.modules[__name__])
+NUM_CHECKED_ENTRIES = 300
+"""Number of entries of a cached table that are verified against their successors."""
+MIN_CACHED_BYTES = 1 << 22
+"""Minimum size in bytes of a table cached on disk; computing a smaller one is faster than reading it."""
+NUM_LOW_CELLS = 5
+"""Number of cells whose contents make up a block of boards, the unit of the sweep."""
+
+Progress = Callable[[float], None]
+"""called with the fraction of work done, 0 to 1"""
+
+
+class Solution:
+    """The exact values of all positions of a game, computed by :func:`solve`."""
+
+    _tie = VALUE_TOLERANCE
+    """tolerance within which moves count as equally good"""
+
+    def __init__(self, game: Game, after: Float64Array, cache: bool) -> None:
+        self.game = game
+        self.after = after
+        """float64[2, 3**cells], read-only: value for player_0 of board b (second index, base-3 key) made by player m
+        (first index), before chance decides the next mover"""
+        self._cache = cache
+        self.value = float(self.values(Boards.start(game))[0])
+        """value of the empty board for player_0"""
+
+    def values(self, boards: Boards) -> Float64Array:
+        """Return the expected result under best play by both players, for the mover: float64[B] from -1 to 1.
+
+        The value of a finished board is its result.
+        """
+        out = np.empty(len(boards.mover))
+        _values(np.ascontiguousarray(boards.cells), boards.mover, self.after, self.game.parameters, out)
+        return out
+
+    def action_values(self, boards: Boards) -> Float64Array:
+        """Return the value of each move for the mover: float64[B, rows * columns], NaN where illegal."""
+        out = np.empty(boards.cells.shape)
+        _action_values(np.ascontiguousarray(boards.cells), boards.mover, self.after, self.game.parameters, out)
+        return out
+
+    def optimal_actions(self, boards: Boards) -> NDArray[np.bool_]:
+        """Return bool[B, rows * columns]: moves within 1e-9 of the best, or see :class:`LayeredSolution`."""
+        values = self.action_values(boards)
+        best = np.max(values, axis=1, initial=-np.inf, where=~np.isnan(values), keepdims=True)
+        optimal: NDArray[np.bool_] = values >= best - self._tie
+        return optimal
+
+    def distance(self, boards: Boards) -> Int64Array:
+        """Return the plies to the end under best play, int64[B]: winners minimise and losers maximise this distance.
+
+        A drawn position ends with the full board; a finished one has distance 0.
+
+        Raises:
+            ValueError: the game has skips, so that the distance is random.
+        """
+        retrograde.check_distance(self.game)
+        cells = np.ascontiguousarray(boards.cells)
+        speed = np.empty(len(cells))
+        _values(cells, boards.mover, self._halved, self.game.parameters, speed)
+        plies = np.count_nonzero(cells == 0, axis=1).astype(np.int64)
+        plies[speed != 0] = 1 - np.log2(np.abs(speed[speed != 0])).astype(np.int64)
+        over = [rules.terminal_outcome(board, self.game.parameters) != NOT_OVER for board in cells]
+        return np.where(over, 0, plies)
+
+    @cached_property
+    def _halved(self) -> Float64Array:
+        """The table ``after`` with results halved at every ply: 2**-d means d + 1 plies."""
+        return _table(self.game, 0.5, self._cache, None)
+
+    @cached_property
+    def counts(self) -> Counts:
+        """Numbers of positions, computed on first access."""
+        return count(self.game)
+
+    def __repr__(self) -> str:
+        return f"Solution({self.game}, value={self.value})"
+
+
+class LayeredSolution(Solution):
+    """A solution by layers, for boards of 17 to 21 cells: it has no table ``after`` of all boards.
+
+    With skips, values are float32 and rounded once per layer, so they may differ from the exact ones by 7e-7; moves
+    within twice this error of the best count as optimal. Without skips values are exact, but only positions of
+    alternating play have one; others raise ValueError.
+    """
+
+    def __init__(self, table: retrograde.LayeredTable) -> None:
+        self.game = table.game
+        self._table = table
+        self._tie = VALUE_TOLERANCE + 2 * table.error
+        self.value = float(self.values(Boards.start(self.game))[0])
+
+    def values(self, boards: Boards) -> Float64Array:
+        """See :meth:`Solution.values`."""
+        return self._table.values(boards)
+
+    def action_values(self, boards: Boards) -> Float64Array:
+        """See :meth:`Solution.action_values`."""
+        return self._table.action_values(boards)
+
+    def distance(self, boards: Boards) -> Int64Array:
+        """See :meth:`Solution.distance`."""
+        return self._table.distances(boards)
+
+    @cached_property
+    def counts(self) -> Counts:
+        """Numbers of positions, computed on first access; without the number of games."""
+        return count_by_sets(self.game)
+
+
+_alive: WeakValueDictionary[Game, Solution] = WeakValueDictionary()
+_latest: deque[Solution] = deque(maxlen=8)
+"""keeps recent small tables alive, because they are not cached on disk"""
+
+
+def solve(game: Game, *, cache: bool = True, memory: int | None = None, progress: Progress | None = None) -> Solution:
+    """Return the exact values of all positions of a game.
+
+    A table of more than 4 MiB is cached in the user's cache directory, or in the folder ``TTT_ENVS_CACHE``, checked by
+    its hash, and memory-mapped when read. The cache takes at most ``TTT_ENVS_CACHE_BYTES`` (4 GiB); 0 disables it.
+    Above 16 cells the table is a folder of layers: 3 GB for 4 x 5 with skips. An interrupted build is resumed by the
+    next process. Without the cache, the layers are kept in memory.
+
+    Args:
+        game: up to 21 cells, with any skip chance.
+        cache: whether to read and store the table on disk.
+        memory: maximum memory in bytes above 16 cells; None for all free memory.
+        progress: called with the fraction done.
+
+    Raises:
+        ValueError: the board is larger, or memory or disk space is too small.
+    """
+    check_size(game)
+    found = _alive.get(game) if cache else None
+    if found is None:
+        if game.cells > MAX_CELLS:
+            found = LayeredSolution(_layers(game, cache, memory, progress))
+        else:
+            found = Solution(game, _table(game, 1.0, cache, progress), cache)
+            if cache and found.after.nbytes < MIN_CACHED_BYTES:
+                _latest.append(found)
+        if cache:
+            _alive[game] = found
+    return found
+
+
+def check_size(game: Game) -> None:
+    """Raise ValueError for a board too large for :func:`solve`."""
+    if game.cells > MAX_CELLS_LAYERED:
+        needed = 16 * 3**game.cells
+        size = f"{needed:,}" if needed < 10**15 else f"{needed:.1e}"
+        raise ValueError(
+            f"a board of {game.rows} x {game.columns} is too large to solve: its table of 2 x 3**{game.cells} values "
+            f"would take {size} bytes, and boards up to {MAX_CELLS_LAYERED} cells are solved. Who wins a larger one "
+            f"without skips, evaluate.py prove may tell"
+        )
+
+
+def _layers(game: Game, cache: bool, memory: int | None, progress: Progress | None) -> retrograde.LayeredTable:
+    """Return the layers of a game, in a cache folder if the limit allows it, else in memory."""
+    folder, size = None, retrograde.estimate(game).disk
+    place = f"layers-{game.slug}", {"format": retrograde.FORMAT, "game": game.to_dict()}, retrograde.MADE_BY
+    if not (
+        cache and retrograde.is_finished(game, CachedArray(*place).path.with_suffix(""))
+    ):  # check before evicting others
+        retrograde.check_memory(game, folder=cache and size <= max_cache_bytes(), memory=memory)
+    if cache:
+        folder = cache_folder(*place, size)
+    while True:
+        try:
+            return retrograde.build(game, folder, memory=memory, progress=progress)
+        except retrograde.FolderLockedError:  # another process is building; its layers will be read
+            time.sleep(1.0)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The sweep
+
+
+def _table(game: Game, discount: float, cache: bool, progress: Progress | None) -> Float64Array:
+    """Return ``after`` with results multiplied by ``discount`` at every ply, read-only."""
+    kept = None
+    if cache:
+        kept = CachedArray(
+            f"solution-{game.rows}x{game.columns}-{game.win_length}-skip{game.skip_chance:g}",
+            {"format": FORMAT, "game": game.to_dict(), "discount": discount},
+            MADE_BY,
+        )
+    after = load_or_compute(
+        kept,
+        (2, 3**game.cells),
+        lambda: sweep(game, discount=discount, progress=progress),
+        lambda after: is_consistent(game, after, discount),
+    )
+    if progress is not None:
+        progress(1.0)
+    return after
+
+
+def load_or_compute(
+    kept: CachedArray | None,
+    shape: tuple[int, ...],
+    make: Callable[[], Float64Array],
+    holds: Callable[[Float64Array], bool] = lambda found: True,
+) -> Float64Array:
+    """Return an array float64[shape], read-only: computed, or above 4 MiB loaded from the disk cache.
+
+    A cached array that fails the check ``holds`` is recomputed.
+    """
+    if kept is None or 8 * math.prod(shape) < MIN_CACHED_BYTES:
+        found = make()
+    else:
+        read = kept.read(shape, np.float64)
+        if read is None or not holds(read):
+            found = make()
+            # from here on, its memory is shared with other processes
+            read = kept.read(shape, np.float64) if kept.write(found) else None
+        if read is not None:
+            found = read
+    found.flags.writeable = False
+    return found
+
+
+def is_consistent(game: Game, after: Float64Array, discount: float = 1.0) -> bool:
+    """Return whether a sample of entries is consistent with their successors: the empty board and random others.
+
+    Args:
+        game: the game of the table.
+        after: float64[2, 3**cells], as in :class:`Solution`.
+        discount: factor applied to a result at every ply.
+    """
+    rng = np.random.default_rng(0)
+    skip, powers = game.skip_chance, 3 ** np.arange(game.cells)
+    cells = rng.integers(1, 3, (NUM_CHECKED_ENTRIES, game.cells), np.int8)
+    cells[rng.random(cells.shape) < rng.random((NUM_CHECKED_ENTRIES, 1))] = 0
+    cells[0] = 0
+    for board in cells:
+        key = int(board @ powers)
+        if rules.terminal_outcome(board, game.parameters) != NOT_OVER:
+            continue
+        best = [-math.inf, -math.inf]
+        for mover, sign in ((0, 1.0), (1, -1.0)):
+            for cell in np.flatnonzero(rules.legal(game, board)):
+                value = float(after[mover, key + (mover + 1) * powers[cell]])
+                board[cell] = mover + 1
+                outcome = rules.terminal_outcome(board, game.parameters)
+                board[cell] = 0
+                if outcome != NOT_OVER and value != (0.0 if outcome == DRAW else sign):
+                    return False
+                best[mover] = max(best[mover], sign * value)
+        for mover, (own, other) in enumerate(((best[0], -best[1]), (-best[1], best[0]))):
+            if not abs(after[mover, key] - discount * (skip * own + (1 - skip) * other)) <= 1e-12:
+                return False
+    return True
+
+
+def sweep(
+    game: Game, *, discount: float = 1.0, average: bool = False, progress: Progress | None = None
+) -> Float64Array:
+    """Compute the values of all afterstates, for player_0: float64[2, 3**cells], as in :class:`Solution`.
+
+    Args:
+        game: up to 16 cells.
+        discount: factor applied to a result at every ply.
+        average: whether both players move uniformly at random; else they play optimally.
+        progress: called with the fraction done.
+    """
+    size = game.cells
+    low = min(NUM_LOW_CELLS, size)
+    after = np.empty((2, 3**size))
+    low_bits, high_bits = _bits(game, 0, low), _bits(game, low, size)
+    blocks = high_bits.shape[1]
+    stretch = max(1, blocks // 100) if size > 12 else blocks  # for progress reports and interrupts
+    for stop in range(blocks, 0, -stretch):
+        start = max(0, stop - stretch)
+        _sweep_blocks(start, stop, size, low, low_bits, high_bits, discount, average, game.parameters, after)
+        if progress is not None:
+            progress(1 - start / blocks)
+    return after
+
+
+def _bits(game: Game, start: int, stop: int) -> Int64Array:
+    """Return int64[2, 3**(stop - start)]: bits of both players' stones for all contents of the cells in the range."""
+    cells = np.arange(3 ** (stop - start))
+    bits = np.zeros((2, len(cells)), np.int64)
+    for cell in range(start, stop):
+        bit = 1 << cell
+        bits[0] |= np.where(cells % 3 == 1, bit, 0)
+        bits[1] |= np.where(cells % 3 == 2, bit, 0)
+        cells //= 3
+    return bits
+
+
+@compiled_allocating
+def _sweep_blocks(
+    start: int,
+    stop: int,
+    size: int,
+    low: int,
+    low_bits: Int64Array,
+    high_bits: Int64Array,
+    discount: float,
+    average: bool,
+    parameters: Parameters,
+    after: Float64Array,
+) -> None:
+    """Compute blocks ``stop - 1`` down to ``start``; all blocks above must be done.
+
+    A stone on a high cell leads to the same place in another block. That maximum, or sum, runs over whole blocks and is
+    vectorised, and so is the search for lines. Only stones on the few low cells are followed one by one.
+    """
+    block = 3**low
+    first = np.empty(block)  # maximum over player_0's moves, or their sum; `second` likewise for player_1
+    second = np.empty(block)
+    lines = np.empty(block, np.int64)
+    free, steps = _free_cells(low)
+    for high in range(stop - 1, start - 1, -1):
+        open_high = _follow_high(high, size - low, average, after, first, second)
+        for i in range(block):
+            won = line_in(high_bits[0, high] | low_bits[0, i], parameters)
+            lost = line_in(high_bits[1, high] | low_bits[1, i], parameters)
+            lines[i] = int64(won) + 2 * int64(lost)
+        by_first = after[0, high * block : (high + 1) * block]
+        by_second = after[1, high * block : (high + 1) * block]
+        _follow_low(first, second, lines, open_high, free, steps, discount, average, parameters, by_first, by_second)
+
+
+@inlined_allocating
+def _free_cells(low: int) -> tuple[Int64Array, Int64Array]:
+    """Return the number of empty low cells, int64[3**low], and the key increments of player_0's stones there."""
+    block = 3**low
+    free, steps = np.zeros(block, np.int64), np.empty((block, low), np.int64)
+    for i in range(block):
+        step = 1
+        for _ in range(low):
+            if i // step % 3 == 0:
+                steps[i, free[i]] = step
+                free[i] += 1
+            step *= 3
+    return free, steps
+
+
+@inlined
+def _follow_high(
+    high: int, count: int, average: bool, after: Float64Array, first: Float64Array, second: Float64Array
+) -> int:
+    """Write the maximum or sum over stones on ``count`` high cells into ``first`` and ``second``; return the number."""
+    block = len(first)
+    base = high * block
+    first[:] = 0.0 if average else -2.0
+    second[:] = 0.0 if average else 2.0
+    step = 1
+    free = 0
+    for _ in range(count):
+        if high // step % 3 == 0:
+            free += 1
+            of_first = after[0, base + step * block : base + (step + 1) * block]
+            of_second = after[1, base + 2 * step * block : base + (2 * step + 1) * block]
+            if average:
+                for i in range(block):
+                    first[i] += of_first[i]
+                    second[i] += of_second[i]
+            else:
+                for i in range(block):
+                    first[i] = of_first[i] if of_first[i] > first[i] else first[i]
+                for i in range(block):
+                    second[i] = of_second[i] if of_second[i] < second[i] else second[i]
+        step *= 3
+    return free
+
+
+@inlined
+def _follow_low(
+    first: Float64Array,
+    second: Float64Array,
+    lines: Int64Array,
+    open_high: int,
+    free: Int64Array,
+    steps: Int64Array,
+    discount: float,
+    average: bool,
+    parameters: Parameters,
+    by_first: Float64Array,
+    by_second: Float64Array,
+) -> None:
+    """Compute the values of a block, by last player, from the results for high cells and stones on low cells."""
+    skip = skip_chance_of(parameters)
+    for i in range(len(first) - 1, -1, -1):
+        if lines[i] != 0 or open_high + free[i] == 0:
+            # one line: a win; none on a full board: a draw; two cannot occur
+            value = 1.0 if lines[i] == 1 else (-1.0 if lines[i] == 2 else 0.0)
+            by_first[i] = value
+            by_second[i] = value
+            continue
+        best = first[i]
+        worst = second[i]
+        if average:
+            for j in range(free[i]):
+                step = steps[i, j]
+                best += by_first[i + step]
+                worst += by_second[i + 2 * step]
+            best /= open_high + free[i]
+            worst /= open_high + free[i]
+        else:
+            for j in range(free[i]):
+                step = steps[i, j]
+                best = max(best, by_first[i + step])
+                worst = min(worst, by_second[i + 2 * step])
+        by_first[i] = discount * (skip * best + (1.0 - skip) * worst)
+        by_second[i] = discount * (skip * worst + (1.0 - skip) * best)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Table lookup
+
+
+@inlined
+def table_key(cells: Int8Array) -> int:
+    """Return the base-3 key of a board of up to 16 cells."""
+    key = 0
+    for cell in range(len(cells) - 1, -1, -1):
+        key = key * 3 + int64(cells[cell])
+    return key
+
+
+@inlined
+def _best_value(cells: Int8Array, key: int, mover: int, after: Float64Array, parameters: Parameters) -> float:
+    """Return the value of the best move for the mover, on a board that is not full."""
+    best = -2.0
+    step = (mover + 1) * int64(1)
+    sign = 1.0 - 2.0 * mover
+    for cell in range(len(cells)):
+        if is_legal(cells, cell, parameters):
+            best = max(best, sign * after[mover, key + step])
+        step *= 3
+    return best
+
+
+@compiled
+def _values(cells: Int8Array, mover: Int8Array, after: Float64Array, parameters: Parameters, out: Float64Array) -> None:
+    for b in range(len(cells)):
+        player = int64(mover[b])
+        if terminal_outcome_in_bits(cells[b], parameters) == NOT_OVER:
+            out[b] = _best_value(cells[b], table_key(cells[b]), player, after, parameters)
+        else:  # results do not depend on chance: both entries are equal
+            out[b] = (1.0 - 2.0 * player) * after[0, table_key(cells[b])]
+
+
+@compiled
+def _action_values(
+    cells: Int8Array, mover: Int8Array, after: Float64Array, parameters: Parameters, out: Float64Array
+) -> None:
+    for b in range(len(cells)):
+        player = int64(mover[b])
+        over = terminal_outcome_in_bits(cells[b], parameters) != NOT_OVER
+        key = table_key(cells[b])
+        step = player + 1
+        for cell in range(cells.shape[1]):
+            legal = is_legal(cells[b], cell, parameters) and not over
+            out[b, cell] = (1.0 - 2.0 * player) * after[player, key + step] if legal else np.nan
+            step *= 3
+
+
+@compiled
+def _optimal(
+    cells: Int8Array, mover: Int8Array, after: Float64Array, epsilon: float, parameters: Parameters, out: Float64Array
+) -> None:
+    """Write equal shares for the best moves, mixed with equal shares for all, on boards that are not finished."""
+    for b in range(len(cells)):
+        player = int64(mover[b])
+        sign = 1.0 - 2.0 * player
+        key = table_key(cells[b])
+        least = _best_value(cells[b], key, player, after, parameters) - VALUE_TOLERANCE
+        optimal = 0
+        legal = 0
+        step = player + 1
+        for cell in range(cells.shape[1]):
+            out[b, cell] = 0.0
+            if is_legal(cells[b], cell, parameters):
+                legal += 1
+                if sign * after[player, key + step] >= least:
+                    optimal += 1
+                    out[b, cell] = 1.0
+            step *= 3
+        for cell in range(cells.shape[1]):
+            if is_legal(cells[b], cell, parameters):
+                out[b, cell] = (1.0 - epsilon) * out[b, cell] / optimal + epsilon / legal
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Perfect play
+
+
+@dataclass(frozen=True)
+class Optimal(Named):
+    """Perfect play, including skips: equal shares for all optimal moves; with probability epsilon any legal move."""
+
+    name: ClassVar[str] = "optimal"
+    pure: ClassVar[bool] = True
+    symmetric: ClassVar[bool] = True
+    colour_blind: ClassVar[bool] = True
+
+    game: Game
+    epsilon: float = 0.0
+    """probability of a random move, 0 to 1; controls the playing strength"""
+    database: str | None = None
+    """a folder built by evaluate.py database build for the whole game, used instead of solving"""
+
+    def __post_init__(self) -> None:
+        if self.database is None:
+            check_size(self.game)
+        else:
+            self.solution  # noqa: B018  # raises errors early
+        if not 0 <= self.epsilon <= 1:
+            raise ValueError(f"epsilon={self.epsilon} is no probability of a random move: choose 0 (perfect) to 1")
+
+    @cached_property
+    def solution(self) -> Solution:
+        """The solution, computed on first access."""
+        if self.database is None:
+            return solve(self.game)
+        table = retrograde.open_table(self.game, Path(self.database))
+        if table.stones > 0:
+            raise ValueError(
+                f"database={self.database} begins at {table.stones} stones, and optimal plays from the empty board: "
+                f"build the rest by evaluate.py database build --stones 0, or give it to a search as endgame="
+            )
+        return LayeredSolution(table)
+
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
+        """Return float64[B, rows * columns]."""
+        if isinstance(self.solution, LayeredSolution):
+            best, legal = self.solution.optimal_actions(boards), boards.legal(self.game)
+            shares = (chosen / chosen.sum(axis=1, keepdims=True) for chosen in (best, legal))
+            return np.asarray((1 - self.epsilon) * next(shares) + self.epsilon * next(shares))
+        out = np.empty(boards.cells.shape)
+        cells = np.ascontiguousarray(boards.cells)
+        _optimal(cells, boards.mover, self.solution.after, self.epsilon, self.game.parameters, out)
+        return out
+
+    def values(self, boards: Boards) -> Float64Array:
+        """Return the values under perfect play, float64[B], for the mover."""
+        return self.solution.values(boards)
+
+    def action_values(self, boards: Boards) -> Float64Array:
+        """Return action values under perfect play, float64[B, rows * columns], for the mover, NaN where illegal."""
+        return self.solution.action_values(boards)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Optimal, (
+            self.game,
+            self.epsilon,
+            self.database,
+        )  # without the table, which each process loads itself

@@ -1,0 +1,33 @@
+"""Exact evaluation: outcome, best response, exploitability and regret of policies, without sampling."""
+
+from __future__ import annotations
+
+from evaluation.exact.dynamic_programming import (
+    Exploitation,
+    Outcome,
+    RegretRow,
+    best_response,
+    exploitability,
+    exploitation,
+    match_outcome,
+    mean_loss,
+    outcome,
+    regret,
+    regret_table,
+    while_training,
+)
+
+__all__ = [
+    "Exploitation",
+    "Outcome",
+    "RegretRow",
+    "best_response",
+    "exploitability",
+    "exploitation",
+    "match_outcome",
+    "mean_loss",
+    "outcome",
+    "regret",
+    "regret_table",
+    "while_training",
+]

@@ -1,0 +1,371 @@
+"""Exact results of policies, by dynamic programming over the reachable positions; nothing is sampled.
+
+Layers of positions (:mod:`evaluation.exact.forward_backward`) propagate probabilities forward and values backward. A
+policy is queried about up to ``chunk`` positions of a layer at once, and only about reachable positions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from baselines.retrograde.solver import MAX_CELLS, Progress, solve
+from evaluation.exact.estimate import boards_by_stones, check_fits
+from evaluation.exact.forward_backward import Layer, Players, TraversalSpec, add_losses, backward, forward_layers
+from evaluation.exact.policy_cache import MAX_CACHE_BYTES, cached
+from ttt_envs.agents.policy import Policy, is_symmetric
+from ttt_envs.agents.specs import make_policy
+from ttt_envs.core.jit import Float64Array
+from ttt_envs.game.boards import Boards
+from ttt_envs.game.rules import Game
+
+CHUNK = 1 << 14
+"""Default number of positions per query of a policy."""
+
+
+class Outcome(NamedTuple):
+    """Probabilities of the results of a game, from one player's view."""
+
+    win: float
+    draw: float
+    loss: float
+
+    @property
+    def value(self) -> float:
+        """Expected result, -1 to 1."""
+        return self.win - self.loss
+
+    def turned(self) -> Outcome:
+        """Return the same outcome from the other player's view."""
+        return Outcome(self.loss, self.draw, self.win)
+
+    def mean(self, other: Outcome) -> Outcome:
+        """Return the mean of two games, or of both seats."""
+        return Outcome(*((x + y) / 2 for x, y in zip(self, other, strict=True)))
+
+
+class Exploitation(NamedTuple):
+    """Results of the best responders to a policy."""
+
+    first: Outcome
+    """of the responder who moves first"""
+    second: Outcome
+    """of the responder who moves second"""
+    game_value: float | None
+    """value of perfect play, for player_0; None where the board is too large to solve"""
+
+    @property
+    def exploitability(self) -> float:
+        """(value as first + value as second) / 2, which is NashConv / 2: the value of the game cancels."""
+        return max(0.0, (self.first.value + self.second.value) / 2)  # rounding may give -1e-17 for perfect play
+
+    @property
+    def gains(self) -> tuple[float, float] | None:
+        """Each responder's gain over perfect play against perfect play: moving first, and moving second."""
+        if self.game_value is None:
+            return None
+        return self.first.value - self.game_value, self.second.value + self.game_value
+
+
+class RegretRow(NamedTuple):
+    """Loss of a policy in self-play by its moves on boards with a given number of stones."""
+
+    stones: int
+    moves: float
+    """expected number of such moves: the probability that a game lasts so long"""
+    loss: float
+    """expected loss of value by these moves"""
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Public functions
+
+
+def outcome(
+    game: Game,
+    first: str | Policy,
+    second: str | Policy,
+    *,
+    chunk: int = CHUNK,
+    memory: int | None = None,
+    progress: Progress | None = None,
+) -> Outcome:
+    """Return the exact result of ``first``, who is player_0, against ``second``.
+
+    Args:
+        game: the game.
+        first, second: spec strings or pure policies.
+        chunk: maximum number of positions per query of a policy; the result does not depend on it.
+        memory: bytes that may be used; by default the available memory.
+        progress: called with the share that is done.
+
+    Raises:
+        ValueError: a policy that is unknown, is not pure, or does not play by the rules.
+        MemoryError: too many reachable positions; raised after the first layers.
+    """
+    players = _each_class_once(game, _pure(first, game), _pure(second, game))
+    check_fits(game, players, chunk, backward=False, memory=memory)
+    results = np.zeros((3, 2))
+    for layer in forward_layers(TraversalSpec.of(game, players), chunk, results=results):
+        _report_progress(progress, layer, 0, 1)
+    _done(progress)
+    win, loss, draw = (float(share) for share in results.sum(axis=1))
+    return Outcome(win, draw, loss)
+
+
+def match_outcome(
+    game: Game,
+    a: str | Policy,
+    b: str | Policy,
+    *,
+    chunk: int = CHUNK,
+    memory: int | None = None,
+    progress: Progress | None = None,
+) -> Outcome:
+    """Return the exact result of a against b, the mean over both seats; see :func:`outcome`."""
+    players = (_pure(a, game), _pure(b, game))
+    as_first = outcome(game, *players, chunk=chunk, memory=memory, progress=_part(progress, 0, 2))
+    as_second = outcome(game, *players[::-1], chunk=chunk, memory=memory, progress=_part(progress, 1, 2))
+    return as_first.mean(as_second.turned())
+
+
+def best_response(
+    game: Game,
+    policy: str | Policy,
+    seat: int,
+    *,
+    chunk: int = CHUNK,
+    memory: int | None = None,
+    progress: Progress | None = None,
+) -> Outcome:
+    """Return the exact result of a best responder to ``policy``, from the responder's view.
+
+    The responder chooses uniformly among moves of equal value: they may differ in wins and losses, not in ``value``.
+
+    Args:
+        game: the game.
+        policy: a spec string or a pure policy, in the other seat.
+        seat: the responder's: 0 moves first, 1 second.
+        chunk: maximum number of positions per query of the policy; the result does not depend on it.
+        memory: bytes that may be used; by default the available memory.
+        progress: called with the share that is done.
+
+    Raises:
+        ValueError: another seat; a policy that is unknown, is not pure, or does not play by the rules.
+        MemoryError: too many reachable positions; raised after the first layers.
+    """
+    if seat not in (0, 1):
+        raise ValueError(f"seat={seat!r} is no seat: choose 0 (the responder moves first) or 1 (second)")
+    asked = _pure(policy, game)
+    walk = TraversalSpec.of(game, (None, asked) if seat == 0 else (asked, None))
+    return _responses(walk, chunk, memory, progress)[0]
+
+
+def exploitation(
+    game: Game,
+    policy: str | Policy,
+    *,
+    chunk: int = CHUNK,
+    memory: int | None = None,
+    progress: Progress | None = None,
+) -> Exploitation:
+    """Return the results of best responders to a policy in both seats; see :func:`best_response`."""
+    asked = _pure(policy, game)  # reject an impure policy before the game is solved
+    value = solve(game).value if game.cells <= MAX_CELLS else None
+    return _exploitation(game, asked, value, chunk, memory, progress)
+
+
+def exploitability(
+    game: Game,
+    policy: str | Policy,
+    *,
+    chunk: int = CHUNK,
+    memory: int | None = None,
+    progress: Progress | None = None,
+) -> float:
+    """Return NashConv / 2 of a policy that plays both seats (Lanctot et al., 2017): 0 only for perfect play, skips or
+    not.
+
+    It is (best response value as first + as second) / 2; see :func:`best_response`.
+    """
+    return _exploitation(game, policy, None, chunk, memory, progress).exploitability
+
+
+def _exploitation(
+    game: Game, policy: str | Policy, value: float | None, chunk: int, memory: int | None, progress: Progress | None
+) -> Exploitation:
+    asked = _pure(policy, game)
+    walk = TraversalSpec.of(game, (None, asked))
+    if walk.by_roles:
+        first, second = _responses(walk._replace(starts=(0, 1)), chunk, memory, progress)
+    else:
+        first, second = (
+            best_response(game, asked, seat, chunk=chunk, memory=memory, progress=_part(progress, seat, 2))
+            for seat in (0, 1)
+        )
+    return Exploitation(first, second, value)
+
+
+def _responses(walk: TraversalSpec, chunk: int, memory: int | None, progress: Progress | None) -> list[Outcome]:
+    """Return the best responder's results, for each possible first mover."""
+    check_fits(walk.game, walk.players, chunk, backward=True, memory=memory, walk=walk)
+    layers = []
+    for layer in forward_layers(walk, chunk, kept=[MAX_CACHE_BYTES]):
+        layer.index.pack()
+        layers.append(layer)
+        _report_progress(progress, layer, 0, 0.5)
+    after = Layer(walk, walk.game.cells)
+    while layers:
+        layer = layers.pop()
+        backward(walk, chunk, layer, after)
+        _report_progress(progress, layer, 1, 0.5)
+        after = layer
+    _done(progress)
+    found = []
+    for mover in walk.starts:
+        win, loss = (float(share) for share in after.values[0, mover, 1:])
+        found.append(Outcome(win, max(0.0, 1 - win - loss), loss))
+    return found
+
+
+def regret(
+    game: Game,
+    policy: str | Policy,
+    *,
+    chunk: int = CHUNK,
+    memory: int | None = None,
+    progress: Progress | None = None,
+) -> float:
+    """Return the mean loss of value per move: E[sum of losses] / E[number of moves] in self-play.
+
+    Raises:
+        ValueError: as :func:`outcome`; a board too large to solve.
+    """
+    return mean_loss(regret_table(game, policy, chunk=chunk, memory=memory, progress=progress))
+
+
+def mean_loss(rows: Sequence[RegretRow]) -> float:
+    """Return the :func:`regret` of a :func:`regret_table`."""
+    return sum(row.loss for row in rows) / sum(row.moves for row in rows)
+
+
+def regret_table(
+    game: Game,
+    policy: str | Policy,
+    *,
+    chunk: int = CHUNK,
+    memory: int | None = None,
+    progress: Progress | None = None,
+) -> list[RegretRow]:
+    """Return :func:`regret` by the number of stones on the board, up to the longest game."""
+    asked = _pure(policy, game)
+    check_fits(game, (asked, asked), chunk, backward=False, memory=memory)  # before the game is solved in vain
+    solution = solve(game)
+    lost = np.zeros((game.cells + 1, 2))
+
+    def visit(stones: int, boards: Boards, probabilities: Float64Array, mass: Float64Array) -> None:
+        add_losses(solution.action_values(boards), probabilities, mass, stones, lost)
+
+    rows = []
+    for layer in forward_layers(TraversalSpec.of(game, (asked, asked)), chunk, visit=visit):
+        rows.append(RegretRow(layer.stones, layer.total, float(lost[layer.stones].sum())))
+        _report_progress(progress, layer, 0, 1)
+    _done(progress)
+    return rows
+
+
+def while_training(
+    game: Game,
+    opponent: str | Policy | None,
+    every: int,
+    games: int,
+    *,
+    seat: int | None = None,
+    start: int = 0,
+    chunk: int = CHUNK,
+) -> Callable[[int, Policy], dict[str, float]]:
+    """Return a callback for ``learners.training.train`` that measures the greedy policy exactly and draws nothing.
+
+    Args:
+        game: the game.
+        opponent: opponent of the exact result; None for none.
+        every: number of games between measurements: made at the first mark of the training at or after each multiple.
+        games: of the whole training; a measurement at its end is always made.
+        seat: the learner's against the opponent, 0 or 1; None for the mean of both.
+        start: number of games at the last mark, for a resumed training.
+        chunk: maximum number of positions per query of the learner.
+
+    Returns:
+        A callback of the number of finished games and the learner. It returns ``exploitability``, and ``regret`` where
+        the board can be solved; against an opponent ``exact_win``, ``exact_draw``, ``exact_loss``; and nothing between
+        two measurements.
+    """
+    if every < 1:
+        raise ValueError(f"every={every} is no number of games between two measurements: choose 1 or more")
+    other = None if opponent is None else _pure(opponent, game)
+    due = start // every * every + every
+
+    def measure(done: int, learner: Policy) -> dict[str, float]:
+        nonlocal due
+        if done < min(due, games):
+            return {}
+        due = done // every * every + every
+        learner = cached(learner, game)  # later measurements query the positions that the best responders visited
+        found = {"exploitability": exploitability(game, learner, chunk=chunk)}
+        if game.cells <= MAX_CELLS:
+            found["regret"] = regret(game, learner, chunk=chunk)
+        if other is not None:
+            if seat is None:
+                result = match_outcome(game, learner, other, chunk=chunk)
+            elif seat == 0:
+                result = outcome(game, learner, other, chunk=chunk)
+            else:
+                result = outcome(game, other, learner, chunk=chunk).turned()
+            found |= {f"exact_{name}": share for name, share in result._asdict().items()}
+        return found
+
+    return measure
+
+
+def _pure(spec: str | Policy, game: Game) -> Policy:
+    """Return the policy if it is pure, a function of the board.
+
+    Raises:
+        ValueError: it is not.
+    """
+    policy = make_policy(spec, game)
+    if not policy.pure:
+        raise ValueError(
+            f"{policy} is not pure: what it plays depends on more than the board, so it has no exact result. "
+            f"Sample it with evaluate.py match"
+        )
+    return policy
+
+
+def _each_class_once(game: Game, first: Policy, second: Policy) -> Players:
+    """Cache the policy that alone is symmetric: a traversal of all boards would query every symmetric position."""
+    if is_symmetric(first) == is_symmetric(second):
+        return first, second
+    return cached(first, game) if is_symmetric(first) else first, cached(second, game) if is_symmetric(
+        second
+    ) else second
+
+
+def _report_progress(progress: Progress | None, layer: Layer, start: float, end: float) -> None:
+    """Report progress from ``start`` to ``end``, in proportion to the arrangements up to this layer."""
+    if progress is not None:
+        bound = boards_by_stones(layer.game)
+        share = sum(bound[: layer.stones + 1]) / sum(bound)
+        progress(start + (end - start) * share)
+
+
+def _done(progress: Progress | None) -> None:
+    if progress is not None:
+        progress(1.0)  # games may have ended before the board was full
+
+
+def _part(progress: Progress | None, index: int, count: int) -> Progress | None:
+    """Return the progress callback of part ``index`` of ``count`` equal parts."""
+    return None if progress is None else lambda share: progress((index + share) / count)

@@ -1,0 +1,561 @@
+"""Layered traversal of a game: the positions with a given number of stones that two players can reach.
+
+The forward pass propagates each position's probability to the next layer. The backward pass computes the values of a
+best responder from it. Rows are numbered in the order in which positions are met, which does not depend on the number
+of positions per query: so all sums are identical.
+
+If every playing policy is symmetric, the traversal visits one canonical board of each symmetry class (:mod:`.classes`):
+reachability, probability and value are equal within a class, and a best responder may play symmetric moves in symmetric
+positions. Against a colour-blind policy the responder is player_0 of the traversal in either seat, so that one
+traversal can serve both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.exact.symmetry_classes import MAX_CELLS, SymmetryTables, canonical, stones_in_code, symmetry_tables
+from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy, is_colour_blind, is_symmetric
+from ttt_envs.core.hash_index import KeyIndex
+from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, Parameters, UInt64Array, compiled, inlined, int64
+from ttt_envs.game.bits import count_bits, winning_bits
+from ttt_envs.game.boards import Boards, to_text
+from ttt_envs.game.rules import DRAW, Game, is_legal, legal_bits, outcome_of_move, skip_chance_of, winning_cells
+
+MAX_POSITIONS_PER_LAYER = 1 << 27
+"""Maximum number of positions of a layer."""
+Int32Array = NDArray[np.int32]
+
+Players = tuple[Policy | None, Policy | None]
+"""Players by seat; None is the best responder, who may play any move."""
+
+
+class TraversalSpec(NamedTuple):
+    """Specification of a traversal."""
+
+    game: Game
+    players: Players
+    """players of the traversal: the responder is player_0 if ``by_roles``"""
+    by_roles: bool
+    """whether stones belong to the responder and the policy, and not to player_0 and player_1"""
+    classes: bool
+    """whether one board represents all its symmetries"""
+    images: SymmetryTables
+    starts: tuple[int, ...] = (0,)
+    """possible movers on the empty board; only a best responder's values are meaningful for both"""
+
+    @classmethod
+    def of(cls, game: Game, players: Players) -> TraversalSpec:
+        """Return the traversal of two players with the fewest queries and positions."""
+        asked = [player for player in players if player is not None]
+        in_code = game.cells <= MAX_CELLS
+        classes = in_code and all(map(is_symmetric, asked))
+        by_roles = in_code and len(asked) == 1 and is_colour_blind(asked[0])
+        starts = (0,)
+        if by_roles and players[1] is None:
+            players, starts = (None, asked[0]), (1,)
+        return cls(game, players, by_roles, classes, symmetry_tables(game, "all" if classes else "none"), starts)
+
+    @classmethod
+    def plain(cls, game: Game, players: Players) -> TraversalSpec:
+        """Return the traversal over every single board."""
+        return cls(game, players, False, False, symmetry_tables(game, "none"))
+
+    @property
+    def words(self) -> int:
+        """Number of 64-bit words of a key: 1 where a board has a code, else the words of both players' stones."""
+        return 1 if self.game.cells <= MAX_CELLS else 2 * -(-self.game.cells // 64)
+
+
+class Edges(NamedTuple):
+    """Successors of the positions of one query, for the backward pass."""
+
+    ends: Int64Array
+    """int64[B]: end index of each position's moves"""
+    child: Int32Array
+    """int32[K]: row in the next layer of the board after a non-final move"""
+    share: Float64Array
+    """float64[K]: the probability of the move; empty where a best responder moves"""
+    won: Float64Array
+    """float64[B]: the probability of a winning move; 1 where a best responder can win"""
+
+    @property
+    def nbytes(self) -> int:
+        """Total size of the arrays in bytes."""
+        return sum(array.nbytes for array in self)
+
+
+class Layer:
+    """The reachable positions with a given number of stones.
+
+    Attributes:
+        index: the boards by their keys: canonical boards, if the traversal is over classes.
+        reached: int8[capacity, 2]: 1 where a board is reached with this player to move.
+        mass: float64[capacity, 2]: probability of reaching it.
+        links: for each query in order; None where they are not kept.
+        values: float64[size, 2, 3]: value, wins and losses of the best responder, set by the backward pass.
+        total: the probability that games reach this layer, where positions are visited.
+        following: number of reachable boards of the next layer.
+    """
+
+    def __init__(self, walk: TraversalSpec, stones: int) -> None:
+        self.walk = walk
+        self.game = walk.game
+        self.stones = stones
+        self.index = KeyIndex(walk.words)
+        self.reached: Int8Array = np.zeros((0, 2), np.int8)
+        self.mass: Float64Array = np.zeros((0, 2))
+        self.links: list[Edges | None] = []
+        self.values: Float64Array = np.zeros((0, 2, 3))
+        self.total = 0.0
+        self.following = 0
+
+    @classmethod
+    def start(cls, walk: TraversalSpec) -> Layer:
+        """Return the layer of the empty board, with the traversal's possible first movers."""
+        layer = cls(walk, 0)
+        row = layer.rows(np.zeros((1, walk.words), np.uint64))[0]
+        for mover in walk.starts:
+            layer.reached[row, mover] = 1
+            layer.mass[row, mover] = 1.0
+        return layer
+
+    def rows(self, keys: UInt64Array) -> Int64Array:
+        """Return the rows int64[B] of boards, adding those not met before."""
+        needed = self.index.size + len(keys)
+        capacity = len(self.index.keys)
+        if needed > capacity:
+            capacity = max(needed, 2 * capacity, 64)
+            if self.index.size > MAX_POSITIONS_PER_LAYER:
+                raise MemoryError(
+                    f"more than {MAX_POSITIONS_PER_LAYER:,} positions of {self.game} with {self.stones} stones can "
+                    f"be reached, too many "
+                    f"to evaluate exactly: sample them with evaluate.py match, or take a smaller board"
+                )
+            self.index.reserve(capacity)
+            self.reached = _longer(self.reached, capacity)
+            self.mass = _longer(self.mass, capacity)
+        return self.index.rows(keys)
+
+
+def _longer(pairs: np.ndarray[Any, Any], size: int) -> np.ndarray[Any, Any]:
+    """Extend an array [N, 2] with zeros."""
+    longer = np.zeros((size, 2), pairs.dtype)
+    longer[: len(pairs)] = pairs
+    return longer
+
+
+def _questions(layer: Layer, chunk: int) -> Iterator[tuple[int, Int64Array]]:
+    """Yield queries of at most ``chunk`` positions of a layer: mover, rows of the layer."""
+    if chunk < 1:
+        raise ValueError(f"chunk={chunk} leaves nothing to ask: choose 1 or more positions at once")
+    for mover in (0, 1):
+        rows = layer.reached[: layer.index.size, mover].nonzero()[0]
+        for start in range(0, len(rows), chunk):
+            yield mover, rows[start : start + chunk]
+
+
+def _boards_of_question(layer: Layer, mover: int, rows: Int64Array) -> Boards:
+    """Return the positions of a query as the queried policy sees them."""
+    walk = layer.walk
+    boards = Boards(np.empty((len(rows), walk.game.cells), np.int8), np.empty(len(rows), np.int8))
+    _write_boards(layer.index.keys, rows, mover, walk.by_roles, walk.game.parameters, *boards)
+    return boards
+
+
+def ask(policy: Policy, boards: Boards) -> Float64Array:
+    """Return the probabilities of a policy, float64[B, cells].
+
+    Raises:
+        ValueError: it gave another shape.
+    """
+    answer = np.ascontiguousarray(policy.probabilities(boards), np.float64)
+    if answer.shape != boards.cells.shape:
+        raise ValueError(
+            f"{policy} gave probabilities of shape {list(answer.shape)} for {len(boards.mover)} positions: "
+            f"they must be {list(boards.cells.shape)}, one for each cell"
+        )
+    return answer
+
+
+class _Moves(NamedTuple):
+    """Successors of the positions of one query; the rows of the successors are not known yet."""
+
+    keys: UInt64Array
+    """uint64[K, words]: the boards after non-final moves"""
+    ends: Int64Array
+    share: Float64Array
+    won: Float64Array
+    drawn: Float64Array
+    """float64[B]: the probability that the move fills the board"""
+
+    @classmethod
+    def of(cls, layer: Layer, mover: int, rows: Int64Array, boards: Boards | None, p: Float64Array | None) -> _Moves:
+        """Return the moves with a positive probability ``p``; all moves of a best responder, for which ``p`` is None.
+
+        Raises:
+            ValueError: the policy's answer is no distribution over legal moves.
+        """
+        walk = layer.walk
+        cells, count = walk.game.cells, len(rows)
+        most = count * (cells - layer.stones)
+        found = np.empty((most, walk.words), np.uint64)
+        ends, sums = np.empty(count, np.int64), np.zeros((2, count))
+        share = np.empty(0 if p is None else most)
+        weights = np.empty((0, cells)) if p is None else p
+        scratch = None if walk.words == 1 else np.empty((2, cells), np.int8)
+        size = _moves(
+            layer.index.keys, rows, mover, layer.stones, p is not None, weights, walk.game.parameters, *walk.images,
+            scratch, found, ends, share, sums,
+        )  # fmt: skip
+        if size < 0:
+            row = -1 - size
+            assert boards is not None
+            raise ValueError(
+                f"{walk.players[mover]} gave no distribution over legal moves in "
+                f"{to_text(boards.position(row), layer.game)!r}: {np.array2string(weights[row], precision=4)} must be "
+                f"0 on occupied cells, nowhere negative, and sum to 1"
+            )
+        return cls(found[:size], ends, share[:size], sums[0], sums[1])
+
+
+def forward(
+    game: Game,
+    players: Players,
+    chunk: int,
+    *,
+    results: Float64Array | None = None,
+    visit: Callable[[int, Boards, Float64Array, Float64Array], None] | None = None,
+) -> Iterator[Layer]:
+    """Yield the layers that two players can reach, over every single board: see :func:`forward_layers`."""
+    return forward_layers(TraversalSpec.plain(game, players), chunk, results=results, visit=visit)
+
+
+def forward_layers(
+    walk: TraversalSpec,
+    chunk: int,
+    *,
+    results: Float64Array | None = None,
+    visit: Callable[[int, Boards, Float64Array, Float64Array], None] | None = None,
+    kept: list[int] | None = None,
+) -> Iterator[Layer]:
+    """Yield the layers that two players can reach, in order.
+
+    Args:
+        walk: the traversal.
+        chunk: maximum number of positions per query.
+        results: float64[3, 2], to which the probabilities of a win of player_0, of player_1 and of a draw are added:
+            sums, and their rounding errors.
+        visit: called with stones, boards, the mover's answers and the probability of the boards, or of their classes.
+        kept: remaining bytes of links that may be kept in the layers; none by default.
+    """
+    parameters = walk.game.parameters
+    results = np.zeros((3, 2)) if results is None else results
+    layer = Layer.start(walk)
+    while layer.index.size:
+        after = Layer(walk, layer.stones + 1)
+        if visit is not None:
+            layer.total = float(layer.mass[: layer.index.size].sum())
+        for mover, rows in _questions(layer, chunk):
+            player = walk.players[mover]
+            boards, p = None, None
+            if player is not None:
+                boards = _boards_of_question(layer, mover, rows)
+                p = ask(player, boards)
+                if visit is not None:
+                    visit(layer.stones, boards, p, layer.mass[rows, mover])
+            moves = _Moves.of(layer, mover, rows, boards, p)
+            child = after.rows(moves.keys).astype(np.int32)
+            _propagate(
+                rows, moves.ends, child, moves.share, moves.won, moves.drawn, mover, layer.mass, parameters,
+                after.mass, after.reached, results,
+            )  # fmt: skip
+            if kept is not None:
+                links = Edges(moves.ends, child, moves.share, moves.won)
+                fits = links.nbytes <= kept[0]
+                layer.links.append(links if fits else None)
+                kept[0] -= links.nbytes if fits else 0
+        layer.mass = layer.mass[:0]
+        layer.following = after.index.size
+        yield layer
+        layer = after
+
+
+def backward(walk: TraversalSpec, chunk: int, layer: Layer, after: Layer) -> None:
+    """Compute ``layer.values`` of the best responder from those of the layer ``after``."""
+    parameters = walk.game.parameters
+    layer.values = np.zeros((layer.index.size, 2, 3))
+    if None in layer.links:
+        after.index.reserve(max(1, after.index.size))
+    for (mover, rows), links in zip(_questions(layer, chunk), layer.links, strict=True):
+        player = walk.players[mover]
+        if links is None:
+            boards = None if player is None else _boards_of_question(layer, mover, rows)
+            p = None if player is None or boards is None else ask(player, boards)
+            moves = _Moves.of(layer, mover, rows, boards, p)
+            links = Edges(moves.ends, after.index.find(moves.keys).astype(np.int32), moves.share, moves.won)
+        kernel = _best_response_values if player is None else _expected_values
+        kernel(rows, *links, mover, after.values, parameters, layer.values)
+    layer.links.clear()
+    after.index.pack()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Kernels
+
+
+@inlined
+def _stone_at(keys: UInt64Array, row: int, cell: int) -> int:
+    """Return 0 for an empty cell of a board, 1 for a stone of player_0 of the traversal, 2 of player_1."""
+    words = keys.shape[1]
+    if words == 1:
+        code = int64(keys[row, 0])
+        return (code >> cell & 1) + 2 * (code >> (32 + cell) & 1)
+    at, bit = cell // 64, np.uint64(cell % 64)
+    one = np.uint64(1)
+    return int64(keys[row, at] >> bit & one) + 2 * int64(keys[row, words // 2 + at] >> bit & one)
+
+
+@compiled
+def _write_boards(
+    keys: UInt64Array,
+    rows: Int64Array,
+    mover: int,
+    by_roles: bool,
+    parameters: Parameters,
+    cells: Int8Array,
+    movers: Int8Array,
+) -> None:
+    """Write the boards of rows into int8[B, cells] and int8[B].
+
+    A policy queried by its role is player_1 wherever games can reach the position so, and else player_0.
+    """
+    for b in range(len(rows)):
+        exchanged = False
+        if by_roles:
+            code = int64(keys[rows[b], 0])
+            others, own = count_bits(stones_in_code(code, 0)), count_bits(stones_in_code(code, 1))
+            exchanged = others == 0 if skip_chance_of(parameters) > 0 else others == own
+        for cell in range(cells.shape[1]):
+            stone = _stone_at(keys, rows[b], cell)
+            cells[b, cell] = 3 - stone if exchanged and stone > 0 else stone
+        movers[b] = 1 - mover if exchanged else mover
+
+
+@compiled
+def _moves(
+    keys: UInt64Array,
+    rows: Int64Array,
+    mover: int,
+    stones: int,
+    asked: bool,
+    p: Float64Array,
+    parameters: Parameters,
+    low: int,
+    low_images: NDArray[np.uint32],
+    high_images: NDArray[np.uint32],
+    scratch: Int8Array | None,
+    found: UInt64Array,
+    ends: Int64Array,
+    share: Float64Array,
+    sums: Float64Array,
+) -> int:
+    """Compute :class:`_Moves`; return the number of non-final moves, or -1 - b if row b of ``p`` is no distribution.
+
+    ``scratch`` is None where a key is one word: the compiler removes a branch on None.
+    """
+    size = p.shape[1]
+    last = outcome_of_move(False, mover, stones + 1, parameters) == DRAW
+    made = 0
+    for b in range(len(rows)):
+        row = rows[b]
+        own, other, legal, winning = 0, 0, 0, 0
+        if scratch is None:
+            code = int64(keys[row, 0])
+            own, other = stones_in_code(code, mover), stones_in_code(code, 1 - mover)
+            legal = legal_bits(own, other, parameters)
+            winning = winning_bits(own, parameters) & legal
+        else:
+            for cell in range(size):
+                scratch[0, cell] = _stone_at(keys, row, cell)
+            winning_cells(scratch[0], mover, parameters, scratch[1])
+        if asked:
+            total = 0.0
+            for cell in range(size):
+                chance = p[b, cell]
+                total += chance
+                may = legal >> cell & 1 != 0 if scratch is None else is_legal(scratch[0], cell, parameters)
+                if not chance >= 0 or (chance > 0 and not may):
+                    return -1 - b
+            if not abs(total - 1.0) <= 1e-6:
+                return -1 - b
+        begin = made
+        for cell in range(size):
+            may = legal >> cell & 1 != 0 if scratch is None else is_legal(scratch[0], cell, parameters)
+            chance = p[b, cell] if asked else 1.0
+            if not may or not chance > 0:
+                continue
+            win = winning >> cell & 1 != 0 if scratch is None else scratch[1, cell] != 0
+            if win:
+                sums[0, b] += chance
+            elif last:
+                sums[1, b] += chance
+            else:
+                if scratch is None:
+                    mine = own | int64(1) << cell
+                    first, second = (mine, other) if mover == 0 else (other, mine)
+                    found[made, 0], _ = canonical(first, second, low, low_images, high_images)
+                else:
+                    words = keys.shape[1]
+                    for word in range(words):
+                        found[made, word] = keys[row, word]
+                    found[made, mover * (words // 2) + cell // 64] |= np.uint64(1) << np.uint64(cell % 64)
+                if asked:
+                    share[made] = chance
+                made += 1
+        if not asked and sums[0, b] > 0:
+            sums[0, b], sums[1, b] = 1.0, 0.0  # a best responder takes a win, so nothing else is reached
+            made = begin
+        ends[b] = made
+    return made
+
+
+@inlined
+def _add(sums: Float64Array, row: int, term: float) -> None:
+    """Add by compensated summation (Neumaier, 1974), for millions of terms without loss of digits."""
+    total = sums[row, 0] + term
+    if abs(sums[row, 0]) >= abs(term):
+        sums[row, 1] += (sums[row, 0] - total) + term
+    else:
+        sums[row, 1] += (term - total) + sums[row, 0]
+    sums[row, 0] = total
+
+
+@compiled
+def add_losses(
+    action_values: Float64Array, p: Float64Array, mass: Float64Array, stones: int, lost: Float64Array
+) -> None:
+    """Add a policy's expected loss of value by its moves to ``lost`` float64[cells + 1, 2], by stones.
+
+    Args:
+        action_values: float64[B, cells], of perfect play, NaN where illegal.
+        p: float64[B, cells], the policy's probabilities; mass: float64[B], those of the positions.
+        stones: number on the boards.
+        lost: sums, and their rounding errors.
+    """
+    for b in range(len(mass)):
+        best = -np.inf
+        got = 0.0
+        for cell in range(p.shape[1]):
+            value = action_values[b, cell]
+            if not np.isnan(value):
+                best = max(best, value)
+                got += p[b, cell] * value
+        _add(lost, stones, mass[b] * max(0.0, best - got))
+
+
+@compiled
+def _propagate(
+    rows: Int64Array,
+    ends: Int64Array,
+    child: Int32Array,
+    share: Float64Array,
+    won: Float64Array,
+    drawn: Float64Array,
+    mover: int,
+    mass: Float64Array,
+    parameters: Parameters,
+    after_mass: Float64Array,
+    reached: Int8Array,
+    results: Float64Array,
+) -> None:
+    """Add the probability of positions to their successors and to the results, in order."""
+    skip = skip_chance_of(parameters)
+    k = 0
+    for b in range(len(rows)):
+        here = mass[rows[b], mover]
+        _add(results, mover, here * won[b])
+        _add(results, 2, here * drawn[b])
+        while k < ends[b]:
+            part = here * share[k] if len(share) else here
+            after_mass[child[k], 1 - mover] += (1.0 - skip) * part
+            reached[child[k], 1 - mover] = 1
+            if skip > 0:
+                after_mass[child[k], mover] += skip * part
+                reached[child[k], mover] = 1
+            k += 1
+
+
+@compiled
+def _expected_values(
+    rows: Int64Array,
+    ends: Int64Array,
+    child: Int32Array,
+    share: Float64Array,
+    won: Float64Array,
+    mover: int,
+    after: Float64Array,
+    parameters: Parameters,
+    values: Float64Array,
+) -> None:
+    """Compute expected value, wins and losses of the best responder where the other player moves."""
+    skip = skip_chance_of(parameters)
+    k = 0
+    for b in range(len(rows)):
+        out = values[rows[b], mover]
+        out[0], out[2] = -won[b], won[b]  # a win of the other player is a loss
+        while k < ends[b]:
+            for i in range(3):
+                next_value = (1.0 - skip) * after[child[k], 1 - mover, i] + skip * after[child[k], mover, i]
+                out[i] += share[k] * next_value
+            k += 1
+
+
+@compiled
+def _best_response_values(
+    rows: Int64Array,
+    ends: Int64Array,
+    child: Int32Array,
+    share: Float64Array,
+    won: Float64Array,
+    mover: int,
+    after: Float64Array,
+    parameters: Parameters,
+    values: Float64Array,
+) -> None:
+    """Compute the best value where the best responder moves, and the mean wins and losses of all best moves.
+
+    Wins minus losses equal the best value, up to rounding.
+    """
+    skip = skip_chance_of(parameters)
+    begin = 0
+    for b in range(len(rows)):
+        end = ends[b]
+        best = -2.0
+        for k in range(begin, end):
+            best = max(best, (1.0 - skip) * after[child[k], 1 - mover, 0] + skip * after[child[k], mover, 0])
+        out = values[rows[b], mover]
+        if won[b] > 0:
+            out[0] = 1.0
+            out[1] = 1.0
+        elif end > begin:
+            out[0] = best
+            ties = 0
+            for k in range(begin, end):
+                value = (1.0 - skip) * after[child[k], 1 - mover, 0] + skip * after[child[k], mover, 0]
+                if value >= best - VALUE_TOLERANCE:
+                    ties += 1
+                    for i in range(1, 3):
+                        out[i] += (1.0 - skip) * after[child[k], 1 - mover, i] + skip * after[child[k], mover, i]
+            out[1] /= ties
+            out[2] /= ties
+            # moves within TIE of the best share wins and losses without lowering the value
+            missing = max(0.0, best - (out[1] - out[2]))
+            fewer = min(out[2], missing)
+            out[2] -= fewer
+            out[1] += missing - fewer
+        begin = end

@@ -1,0 +1,132 @@
+"""Boards as pairs of bit sets, and their symmetry classes.
+
+The *code* of a board of up to ``MAX_CELLS`` cells is one number: player_0's stones as the bits from 0, player_1's as
+those from 32. The *leader* of a class is its canonical board, the one with the smallest code.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from baselines.retrograde.ranks import UInt32Array, image, spread_all
+from ttt_envs.core.jit import Int64Array, UInt64Array, compiled, inlined, int64
+from ttt_envs.game.rules import Game
+from ttt_envs.game.symmetry import Symmetries, inverse, symmetries
+
+MAX_CELLS = 31
+"""Maximum number of cells of a board that has a code."""
+SECOND = 32
+"""Bit of player_1's first cell."""
+
+
+class SymmetryTables(NamedTuple):
+    """Lookup tables for symmetries of bit sets, split into ``low`` cells and the rest."""
+
+    low: int
+    low_images: UInt32Array
+    """uint32[S, 2**low]"""
+    high_images: UInt32Array
+    """uint32[S, 2**(cells - low)]"""
+
+
+@cache
+def symmetry_tables(game: Game, which: Symmetries = "all") -> SymmetryTables:
+    """Return the tables for a board up to ``MAX_CELLS`` cells; for ``"none"`` and larger boards, those of the identity,
+    empty.
+    """
+    if which == "none" or game.cells > MAX_CELLS:
+        return SymmetryTables(0, np.zeros((1, 1), np.uint32), np.zeros((1, 1), np.uint32))
+    to, low = inverse(symmetries(game, which)), (game.cells + 1) // 2  # target cell of each cell
+    return SymmetryTables(low, spread_all(to[:, :low]), spread_all(to[:, low:]))
+
+
+@inlined
+def stones_in_code(code: int, player: int) -> int:
+    """Return one player's stones as bits."""
+    return code >> (SECOND * player) & ((int64(1) << SECOND) - 1)
+
+
+@inlined
+def to_code(first: int, second: int) -> int:
+    """Return the code of a board."""
+    return first | second << SECOND
+
+
+@inlined
+def canonical(first: int, second: int, low: int, low_images: UInt32Array, high_images: UInt32Array) -> tuple[int, int]:
+    """Return the canonical code of a board, and the first symmetry that maps the board to it.
+
+    If only the identity is given, return the board's own code.
+    """
+    best, by = to_code(first, second), 0
+    for symmetry in range(1, len(low_images)):
+        code = to_code(
+            image(first, symmetry, low, low_images, high_images), image(second, symmetry, low, low_images, high_images)
+        )
+        by = symmetry if code < best else by
+        best = min(best, code)
+    return best, by
+
+
+@compiled
+def canonical_rows(
+    codes: UInt64Array,
+    low: int,
+    low_images: UInt32Array,
+    high_images: UInt32Array,
+    leaders: UInt64Array,
+    turned: Int64Array,
+) -> None:
+    """Apply :func:`canonical` to codes uint64[B]."""
+    for b in range(len(codes)):
+        code = int64(codes[b])
+        first, second = stones_in_code(code, 0), stones_in_code(code, 1)
+        leaders[b], turned[b] = canonical(first, second, low, low_images, high_images)
+
+
+@cache
+def counts_by_stones(game: Game, classes: bool) -> tuple[int, ...]:
+    """Return the numbers of arrangements, or of their classes, of 0, 1, ... stones, up to a board with one empty cell.
+
+    Without skips the players have equally many stones, or player_0 one more. Classes are counted by the arrangements
+    fixed by each symmetry (Burnside's lemma): each cycle of its cells is all empty or has stones of one kind.
+    """
+    cells, skips = game.cells, game.skip_chance > 0
+    if not classes:
+        return tuple(
+            math.comb(cells, stones) * (2**stones if skips else math.comb(stones, stones // 2))
+            for stones in range(cells)
+        )
+    permutations = symmetries(game)
+    total = np.zeros((cells + 1, cells + 1), object)
+    for permutation in permutations:
+        ways = np.zeros((cells + 1, cells + 1), object)  # indexed by the stones of each player
+        ways[0, 0] = 1
+        for length in _cycles(permutation):
+            more = ways.copy()
+            more[length:] += ways[:-length]
+            more[:, length:] += ways[:, :-length]
+            ways = more
+        total += ways
+    counts = []
+    for stones in range(cells):
+        pairs = range(stones + 1) if skips else (stones - stones // 2,)
+        counts.append(sum(int(total[first, stones - first]) for first in pairs) // len(permutations))
+    return tuple(counts)
+
+
+def _cycles(permutation: Int64Array) -> list[int]:
+    """Return the lengths of the cycles of a permutation."""
+    left, lengths = set(range(len(permutation))), []
+    while left:
+        at, length = left.pop(), 1
+        while int(permutation[at]) in left:
+            at = int(permutation[at])
+            left.remove(at)
+            length += 1
+        lengths.append(length)
+    return lengths

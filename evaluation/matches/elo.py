@@ -1,0 +1,244 @@
+"""Comparison of two players: Elo, the exact distribution of net scores, and sequential tests.
+
+The independent sample is a pair of games with seats swapped, because its two games share the seat advantage and the
+skips. Its result is one of five: the pentanomial 0, 1/2, 1, 3/2 and 2 points.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from evaluation.matches.match import Score
+from evaluation.statistics import NORMAL, Interval
+from ttt_envs.core.jit import Float64Array, Int64Array
+
+Model = Literal["pentanomial", "trinomial"]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Elo
+
+
+def elo_of(score: float) -> float:
+    """Return the Elo difference whose expected logistic score is ``score``, in [0, 1]; infinite at its ends."""
+    if score <= 0 or score >= 1:
+        return math.copysign(math.inf, score - 0.5)
+    return 400 * math.log10(score / (1 - score))
+
+
+def score_of(elo: float) -> float:
+    """Return the expected logistic score at an Elo difference: 1 / (1 + 10 ** (-elo / 400))."""
+    return 1 / (1 + 10 ** (-elo / 400))
+
+
+def elo(score: Score, confidence: float = 0.95) -> Interval:
+    """Return a's Elo advantage over b: the confidence interval of the score, from pairs of games, on the logistic
+    curve.
+    """
+    return Interval(*map(elo_of, score.rate("score", confidence)))
+
+
+def pair_moments(score: Score) -> tuple[float, float]:
+    """Return the sample mean and variance of a pair's mean score, 0 to 1."""
+    counts = score.pentanomial
+    total, points = int(counts.sum()), np.arange(5) / 4
+    mean = float(points @ counts) / total
+    return mean, float((points - mean) ** 2 @ counts) / max(1, total - 1)
+
+
+def likelihood_of_superiority(score: Score) -> float:
+    """Return the probability that a is better than b, by the normal approximation from pairs; 1/2 if all pairs are
+    even.
+    """
+    mean, variance = pair_moments(score)
+    total = score.games // 2
+    if variance == 0:
+        return 0.5 if mean == 0.5 else float(mean > 0.5)
+    return NORMAL.cdf((mean - 0.5) / math.sqrt(variance / total))
+
+
+def interval_from_pairs(score: Score) -> dict[str, Any]:
+    """Return the Elo interval and the likelihood of superiority, JSON-ready; docs/files.md documents the keys."""
+    rating = elo(score)._asdict()
+    return {
+        "elo": {name: value if math.isfinite(value) else None for name, value in rating.items()},
+        "likelihood_of_superiority": likelihood_of_superiority(score),
+    }
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The exact distribution of net scores
+
+
+def pair_probabilities(win: float, draw: float) -> Float64Array:
+    """Return float64[5]: the probabilities that a pair between equal players ends -2, -1, 0, 1, 2 for one of them.
+
+    Args:
+        win: probability that the player who moves first wins a game; draw: that it is drawn. The copies' games are
+            independent (Hsu, Theory of Computer Games, concluding remarks, slide 52, with w = 1).
+
+    Raises:
+        ValueError: invalid probabilities.
+    """
+    lose = 1 - win - draw
+    if min(win, draw, lose) < -1e-12:
+        raise ValueError(
+            f"win={win} and draw={draw} are no chances of one game: they are at least 0, and at most 1 in all"
+        )
+    one = win * draw + lose * draw
+    return np.array([lose * win, one, win * win + lose * lose + draw * draw, one, win * lose])
+
+
+def net_score(chances: Sequence[float] | Float64Array, pairs: int) -> Float64Array:
+    """Return float64[4 * pairs + 1]: the exact distribution of X[n], the sum of ``pairs`` pair results, from -2n to 2n.
+
+    Args:
+        chances: float64[5], probabilities of the results -2 to 2 of one pair.
+        pairs: n.
+    """
+    total, power, left = np.ones(1), np.asarray(chances, np.float64), pairs
+    while left:  # by repeated squaring: a convolution for each bit of n
+        if left & 1:
+            total = np.convolve(total, power)
+        power, left = np.convolve(power, power), left >> 1
+    return total
+
+
+def probability_within(chances: Sequence[float] | Float64Array, pairs: int, score: int) -> float:
+    """Return Pr(abs(X[n]) <= score) exactly, for equal players (slides 53 to 57)."""
+    total = net_score(chances, pairs)
+    reach = min(score, 2 * pairs)
+    return float(total[2 * pairs - reach : 2 * pairs + reach + 1].sum()) if reach >= 0 else 0.0
+
+
+def significant_score(chances: Sequence[float] | Float64Array, pairs: int, confidence: float = 0.95) -> int:
+    """Return the least net score that equal players exceed in absolute value with probability at most 1 -
+    ``confidence``.
+    """
+    inside = net_score(chances, pairs)
+    for score in range(2 * pairs + 1):
+        if inside[2 * pairs - score : 2 * pairs + score + 1].sum() >= confidence - 1e-12:
+            return score
+    return 2 * pairs
+
+
+def pairs_needed(
+    chances: Sequence[float] | Float64Array, difference: float, confidence: float = 0.95, power: float = 0.5
+) -> int:
+    """Return the number of pairs needed to detect a score advantage of ``difference`` per game.
+
+    Args:
+        chances: float64[5], of one pair between equal players.
+        difference: of the score per game, wins and half the draws, above 1/2: in (0, 1/2].
+        confidence: of the two-sided test.
+        power: probability that the test detects the difference.
+
+    Raises:
+        ValueError: a difference out of range.
+    """
+    if not 0 < difference <= 0.5:
+        raise ValueError(f"difference={difference} is no advantage per game: choose above 0, up to 0.5")
+    deviation = math.sqrt(float(np.asarray(chances) @ np.arange(-2, 3) ** 2))
+    wanted = NORMAL.inv_cdf((1 + confidence) / 2) + NORMAL.inv_cdf(power)
+    return math.ceil(
+        (wanted * deviation / (4 * difference)) ** 2
+    )  # a pair's result is 4 times the difference of a game
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Sequential tests
+
+
+class Decision(NamedTuple):
+    """State of a sequential test."""
+
+    llr: float
+    """logarithm of the likelihood ratio of the two hypotheses"""
+    low: float
+    """lower bound: at or below it ``elo0`` is accepted"""
+    high: float
+    """upper bound: at or above it ``elo1`` is accepted"""
+
+    @property
+    def accepted(self) -> int | None:
+        """1 for ``elo1``, 0 for ``elo0``, None while the test continues."""
+        return 1 if self.llr >= self.high else 0 if self.llr <= self.low else None
+
+
+@dataclass(frozen=True)
+class SPRT:
+    """The generalized sequential probability ratio test (Wald, 1945) of two Elo differences.
+
+    The distribution of a pair's result is unknown beyond its mean: each hypothesis uses the maximum likelihood
+    distribution with its mean (Van den Bergh, The generalized maximum likelihood ratio for the expectation value of a
+    distribution, 2019), as is usual in computer chess.
+
+    Raises:
+        ValueError: hypotheses or error rates that define no test.
+    """
+
+    elo0: float = 0.0
+    elo1: float = 20.0
+    alpha: float = 0.05
+    """maximum probability of accepting ``elo1`` if ``elo0`` is true"""
+    beta: float = 0.05
+    """maximum probability of accepting ``elo0`` if ``elo1`` is true"""
+    model: Model = "pentanomial"
+    """the independent sample: ``"pentanomial"`` pairs of games, or ``"trinomial"`` single games"""
+
+    def __post_init__(self) -> None:
+        if not self.elo0 < self.elo1:
+            raise ValueError(f"elo0={self.elo0:g} is not below elo1={self.elo1:g}: the test is between the two")
+        for name in ("alpha", "beta"):
+            if not 0 < getattr(self, name) < 0.5:
+                raise ValueError(f"{name}={getattr(self, name)} is no chance of an error: choose above 0, below 0.5")
+        if self.model not in ("pentanomial", "trinomial"):
+            raise ValueError(f"model={self.model!r} is not known: choose 'pentanomial' or 'trinomial'")
+
+    def decide(self, score: Score) -> Decision:
+        """Return the state of the test after the pairs played so far."""
+        if self.model == "pentanomial":
+            counts, points = score.pentanomial, np.arange(5) / 4
+        else:
+            counts, points = score.table.sum(axis=0)[::-1], np.arange(3) / 2
+        low, high = math.log(self.beta / (1 - self.alpha)), math.log((1 - self.beta) / self.alpha)
+        return Decision(likelihood_ratio(counts, points, score_of(self.elo0), score_of(self.elo1)), low, high)
+
+    def fixed_pairs(self, variance: float) -> int:
+        """Return the number of pairs of a fixed-size test with the same errors, given the variance of a pair's mean
+        score.
+        """
+        between = score_of(self.elo1) - score_of(self.elo0)
+        wanted = NORMAL.inv_cdf(1 - self.alpha) + NORMAL.inv_cdf(1 - self.beta)
+        return math.ceil((wanted / between) ** 2 * variance)
+
+
+_NEVER_SEEN = 1e-3  # pseudo-count of each result, so that an unseen result is not taken for impossible
+
+
+def likelihood_ratio(counts: Int64Array, points: Float64Array, score0: float, score1: float) -> float:
+    """Return the log of the ratio of the maximum likelihoods with the means ``score1`` and ``score0``.
+
+    Args:
+        counts: int64[K]: count of each result.
+        points: float64[K]: score of each result, 0 to 1.
+        score0, score1: the means of the two hypotheses, in (0, 1).
+    """
+    seen = counts + _NEVER_SEEN
+    shares = seen / seen.sum()
+    return float(seen @ (np.log(_likeliest(shares, points - score1)) - np.log(_likeliest(shares, points - score0))))
+
+
+def _likeliest(shares: Float64Array, values: Float64Array) -> Float64Array:
+    """Return the maximum likelihood probabilities, given the observed shares, under which ``values`` has mean 0."""
+    from scipy.optimize import brentq  # see evaluation/statistics.py
+
+    low, high = -1 / values.max(), -1 / values.min()
+    inside = 1e-9 * (high - low)
+    theta = brentq(lambda x: float(shares @ (values / (1 + x * values))), low + inside, high - inside)
+    return np.asarray(shares / (1 + theta * values))

@@ -1,0 +1,504 @@
+"""Played games: stored as JSON lines or as readable text, and replayed.
+
+The first line of a file is a header and every other line is a game, so games can be appended at any time. docs/files.md
+documents the format. All games read are replayed through the rules: impossible games are rejected.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import re
+import textwrap
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass, field
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from ttt_envs.agents.specs import closest_names
+from ttt_envs.core.files import lock, open_to_read, parse_json, read_bounded, write_atomically
+from ttt_envs.game.boards import MOVERS, Boards, cell_at, coordinate, from_text
+from ttt_envs.game.rules import DRAW, ILLEGAL, MAX_EDGE, NOT_OVER, Game, Position, action_index, place, winner
+
+FORMAT = 1
+"""Version of the file format."""
+MAX_LINE_LENGTH = 1 << 16
+"""Maximum length of a line in bytes."""
+MAX_FILE_BYTES = 1 << 30
+"""Default maximum size of a file in bytes."""
+MAX_TEXT_BYTES = 1 << 26
+"""Maximum size of a text of games in bytes; it is read at once."""
+HUMAN = "human"
+"""Name of a human player, in place of a policy."""
+AGAIN = "+"
+"""Suffix of a move after which the other player's turn is skipped, so that the same player moves again."""
+RESULTS = ("player_0", "player_1", "draw")
+"""Stored names of the results 0, 1 and DRAW."""
+
+_HEAD = {"format": FORMAT, "content": "games"}
+_OPENING = MAX_EDGE * (MAX_EDGE + 1) + 1
+
+
+class Move(NamedTuple):
+    """A move and the chance event after it."""
+
+    action: int
+    """index of the cell"""
+    skipped: bool = False
+    """whether the other player's turn was skipped after it"""
+
+
+@dataclass(frozen=True)
+class PlayedGame:
+    """A game from its first position to its end, or as far as it was played.
+
+    Raises:
+        TypeError: moves that are not integers.
+        ValueError: an impossible game: an illegal move, one after the end, a skip where turns are never skipped, a
+            result that contradicts the board.
+    """
+
+    game: Game
+    players: tuple[str, str]
+    """player_0 and player_1: spec strings, or ``HUMAN``"""
+    moves: tuple[Move, ...] = ()
+    result: int | None = None
+    """the winner, 0 or 1, ``DRAW``, or None for an unfinished game"""
+    _: KW_ONLY
+    seed: int | None = None
+    """seed of all chance, if known"""
+    episode: int | None = None
+    """index of the game under that seed"""
+    opening: str | None = None
+    """the first position as text, if it is not the empty board"""
+    forfeit: str | None = None
+    """reason for a win without a decided board: the loser's time, say, or an illegal action"""
+    settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """additional JSON-ready data"""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "players", tuple(self.players))
+        moves = tuple(Move(action_index(self.game, action), bool(skipped)) for action, skipped in self.moves)
+        object.__setattr__(self, "moves", moves)
+        if len(self.players) != 2:
+            raise ValueError(f"a game has 2 players, not {len(self.players)}: name player_0, then player_1")
+        for text in (*self.players, self.forfeit):
+            if text is not None and not (isinstance(text, str) and text and text.isprintable()):
+                raise ValueError(f"{_shorten(text)} names nothing: write words that can be printed, on one line")
+        for name in ("seed", "episode"):
+            number = getattr(self, name)
+            whole = isinstance(number, int) and not isinstance(number, bool)
+            if number is not None and not (whole and 0 <= number < 1 << 64):
+                raise ValueError(f"{name}={_shorten(number)} is not a whole number from 0 to 2**64 - 1: choose one")
+        if not isinstance(self.settings, Mapping):
+            raise ValueError(f"settings={_shorten(self.settings)} are no names with values: write a dictionary")
+        if self.opening is not None and not (isinstance(self.opening, str) and len(self.opening) <= _OPENING):
+            raise ValueError(f'opening={_shorten(self.opening)} is no position: write one as in "x.o/.../..o x"')
+        if self.result is not None and (isinstance(self.result, bool) or self.result not in (0, 1, DRAW)):
+            raise ValueError(f"result={_shorten(self.result)} is not known: use 0, 1, {DRAW} for a draw, or None")
+        position = self.start()
+        if winner(self.game, position.cells) is not None:
+            raise ValueError(f"the game is over in the opening {self.opening!r}: choose one where somebody is to move")
+        outcome = NOT_OVER
+        for number, move in enumerate(self.moves, 1):
+            if outcome != NOT_OVER:
+                raise ValueError(f"there is a move {number} and the game is over with move {number - 1}")
+            outcome, position = self._after(position, move, number)
+        reached = None if outcome == NOT_OVER else outcome
+        if self.forfeit is not None:
+            if reached is not None or self.result not in (0, 1):
+                raise ValueError("a game that is forfeited has a winner, and a board on which it is not over")
+        elif reached != self.result:
+            raise ValueError(
+                f"its result is {_parse_result(self.result)}, and its moves end with {_parse_result(reached)}"
+            )
+
+    def _after(self, position: Position, move: Move, number: int) -> tuple[int, Position]:
+        """Return the outcome and the next position; in a finished game its mover is the last mover."""
+        cell, cells, mover = move.action, position.cells.copy(), position.mover
+        outcome = int(place(cells, mover, cell, self._stones_before(number), self.game.parameters))
+        if outcome == ILLEGAL:
+            raise ValueError(f"move {number}, {coordinate(cell, self.game)}, is illegal: the cell holds a stone")
+        if move.skipped and (self.game.skip_chance == 0 or outcome != NOT_OVER):
+            why = "turns are never skipped in this game" if outcome == NOT_OVER else "the game is over then"
+            raise ValueError(f"a turn is skipped after move {number}, and {why}")
+        return outcome, Position(cells, mover if move.skipped or outcome != NOT_OVER else 1 - mover)
+
+    def _stones_before(self, number: int) -> int:
+        stones = number - 1
+        return stones if self.opening is None else stones + sum(self.opening.count(stone) for stone in MOVERS) - 1
+
+    def start(self) -> Position:
+        """Return the first position."""
+        if self.opening is None:
+            return Boards.start(self.game).position(0)
+        return from_text(self.opening, self.game)
+
+    def positions(self) -> Iterator[tuple[Position, int, bool]]:
+        """Yield every position with a move, the action, and whether the other player's turn was then skipped."""
+        position = self.start()
+        for number, move in enumerate(self.moves, 1):
+            yield position, move.action, move.skipped
+            _, position = self._after(position, move, number)
+
+    def end(self) -> Position:
+        """Return the last position; if the game is over, its mover is the last mover."""
+        position = self.start()
+        for number, move in enumerate(self.moves, 1):
+            _, position = self._after(position, move, number)
+        return position
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-ready data without unknown fields; docs/files.md documents the keys."""
+        data: dict[str, Any] = {
+            "game": self.game.to_dict(),
+            "players": list(self.players),
+            "moves": " ".join(coordinate(cell, self.game) + AGAIN * skipped for cell, skipped in self.moves),
+            "result": None if self.result is None else RESULTS[self.result],
+        }
+        for name in ("seed", "episode", "opening", "forfeit"):
+            if getattr(self, name) is not None:
+                data[name] = getattr(self, name)
+        if self.settings:
+            data["settings"] = dict(self.settings)
+        return data
+
+    @classmethod
+    def from_dict(cls, data: Any) -> PlayedGame:
+        """Return the game stored by :meth:`to_dict`.
+
+        Raises:
+            TypeError, ValueError: anything else.
+        """
+        if not isinstance(data, dict):
+            raise ValueError(f"{_shorten(data)} is no game: write the fields of one")
+        fields = dict(data)
+        known = [each.name for each in dataclasses.fields(cls)]
+        for name in fields:
+            if name not in known:
+                raise ValueError(f"a game has no field {_shorten(name)}: {closest_names(name, known)}")
+        for name, kind, wanted in _TYPES:
+            if name not in fields:
+                raise ValueError(f"the field {name!r} is missing: it is {wanted}")
+            if not isinstance(fields[name], kind):
+                raise ValueError(f"{name}={_shorten(fields[name])} is not {wanted}")
+        game = Game.from_dict(fields.pop("game"))
+        words = fields.pop("moves").split()
+        moves = [Move(cell_at(word.removesuffix(AGAIN), game), word.endswith(AGAIN)) for word in words]
+        result = fields.pop("result")
+        if result is not None and result not in RESULTS:
+            raise ValueError(f"result={_shorten(result)} is not known: write {', '.join(RESULTS)} or null")
+        return cls(
+            game,
+            tuple(fields.pop("players")),
+            tuple(moves),
+            None if result is None else RESULTS.index(result),
+            **fields,
+        )
+
+
+_TYPES: tuple[tuple[str, Any, str], ...] = (
+    ("game", dict, "the parameters of a game"),
+    ("players", list, "a list of two names"),
+    ("moves", str, "moves as text, such as 'b2 a1+ c3'"),
+    ("result", (str, type(None)), "a result as text, or null"),
+)
+
+
+def _parse_result(result: int | None) -> str:
+    return "none yet" if result is None else RESULTS[result]
+
+
+def _shorten(value: object) -> str:
+    """Shorten any value for a message."""
+    return _truncate(ascii(value), 60)
+
+
+def _truncate(text: object, most: int = 400) -> str:
+    words = str(text)
+    return words if len(words) <= most else words[: most - 3] + "..."
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Files
+
+
+def read_games(
+    path: str | Path, *, limit: int = MAX_FILE_BYTES, tell: Callable[[str], object] = warnings.warn
+) -> Iterator[PlayedGame]:
+    """Yield the games of a file; at most one line is held in memory.
+
+    An incomplete last line, left by an interrupted writer, is skipped, and ``tell`` is called with a sentence.
+
+    Args:
+        path: the file.
+        limit: maximum size of the file in bytes.
+        tell: receives that sentence; by default a warning.
+
+    Raises:
+        ValueError: no file of games, or an invalid line; the message names the file and the line.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise ValueError(f"there is no file {path} with games")
+    if path.stat().st_size > limit:
+        raise ValueError(f"{path} has {path.stat().st_size:,} bytes, and at most {limit:,} are read")
+    with path.open("rb") as file:
+        number = 0
+        while line := file.readline(MAX_LINE_LENGTH + 1):
+            number += 1
+            try:
+                if not line.endswith(b"\n") and len(line) <= MAX_LINE_LENGTH and not _is_whole(line):
+                    if number == 1:
+                        _check_torn_head(line)
+                    tell(f"{path}, line {number} was not written to its end, and is left out")
+                    return
+                data = _json(line)
+                if number == 1:
+                    _check_head(data)
+                    continue
+                played = PlayedGame.from_dict(data)
+            except (ValueError, TypeError) as problem:
+                raise ValueError(f"{path}, line {number}: {_truncate(problem)}") from None
+            yield played
+
+
+def write_games(path: str | Path, games: Iterable[PlayedGame]) -> None:
+    """Write a file of games atomically.
+
+    Raises:
+        ValueError: settings that are not JSON-ready or too long.
+    """
+    lines = (_line(played) for played in games)
+    write_atomically(Path(path), lambda file: file.writelines([_HEAD_LINE, *lines]))
+
+
+def append_games(path: str | Path, games: Iterable[PlayedGame]) -> None:
+    """Append games to a file, created if missing; they are on disk when this returns.
+
+    An incomplete last line, left by an interrupted writer, is cut off. Several writers may append to one file.
+
+    Raises:
+        OSError: they cannot be written, for example because the disk is full: no part of them remains; the error names
+            the file.
+        ValueError: not a file of games, settings that are not JSON-ready or too long; nothing is changed.
+    """
+    path = Path(path)
+    lines = b"".join(map(_line, games))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a+b") as file:
+        lock(file.fileno(), wait=True)
+        try:
+            size, between = _end_of_the_games(file)
+        except ValueError as problem:
+            raise ValueError(f"no games can be added to {path}: {problem}") from None
+        file.truncate(size)
+        try:
+            _write(file.fileno(), (b"" if size else _HEAD_LINE) + between + lines)
+        except OSError as problem:
+            with suppress(OSError):
+                file.truncate(size)
+            raise OSError(problem.errno, problem.strerror or str(problem), str(path)) from None
+
+
+def _write(descriptor: int, content: bytes) -> None:
+    """Write all content to disk, unbuffered: a buffer would retry when closed, after what was cut off."""
+    left = memoryview(content)
+    while left:
+        left = left[os.write(descriptor, left) :]
+    os.fsync(descriptor)
+
+
+def new_games(path: str | Path) -> None:
+    """Start a new file of games, so that problems with it are reported before anybody plays.
+
+    Raises:
+        OSError: it cannot be written.
+        ValueError: the path exists and holds more than the beginning of such a file.
+    """
+    path = Path(path)
+    if path.exists() and (not path.is_file() or path.stat().st_size > len(_HEAD_LINE)):
+        raise ValueError(f"{path} is there already: name another file, or remove that one")
+    append_games(path, [])
+
+
+def _end_of_the_games(file: IO[bytes]) -> tuple[int, bytes]:
+    """Return the end of a file's games in bytes, and the missing separator there; 0 without even a header."""
+    file.seek(0)
+    head = file.readline(MAX_LINE_LENGTH + 1)
+    if not head.endswith(b"\n"):
+        _check_torn_head(head)
+        return 0, b""
+    _check_head(_json(head))
+    size = file.seek(0, os.SEEK_END)
+    start = file.seek(max(0, size - MAX_LINE_LENGTH))
+    before, end, last = file.read().rpartition(b"\n")
+    if not end:
+        raise ValueError(f"its last line has more than {MAX_LINE_LENGTH:,} bytes")
+    if not last:
+        return size, b""
+    return (size, b"\n") if _is_whole(last) else (start + len(before) + 1, b"")
+
+
+def _line(played: PlayedGame) -> bytes:
+    try:
+        line = json.dumps(played.to_dict(), allow_nan=False, separators=(",", ":")).encode() + b"\n"
+        _json(line)
+    except (ValueError, TypeError, RecursionError) as problem:
+        raise ValueError(f"a game could not be read again: {_truncate(problem)}. Keep other settings with it") from None
+    return line
+
+
+_HEAD_LINE = json.dumps(_HEAD).encode() + b"\n"
+
+
+def _check_head(head: object) -> None:
+    if not isinstance(head, dict) or head.get("content") != _HEAD["content"]:
+        raise ValueError("it is no file of games: the first line of one says " + _HEAD_LINE.decode().strip())
+    if head != _HEAD:
+        raise ValueError(f"format={_shorten(head.get('format'))} is not known here: this version reads {FORMAT}")
+
+
+def _check_torn_head(line: bytes) -> None:
+    if not _HEAD_LINE.startswith(line):
+        _check_head(None)
+
+
+def _is_whole(line: bytes) -> bool:
+    """Return whether a line without newline is complete: no prefix of a JSON object is a JSON object."""
+    try:
+        _json(line)
+    except ValueError:
+        return False
+    return True
+
+
+def _json(line: bytes | str) -> Any:
+    return parse_json(line, MAX_LINE_LENGTH)
+
+
+def read_any_format(path: str | Path, *, tell: Callable[[str], object] = warnings.warn) -> Iterator[PlayedGame]:
+    """Yield the games of a file of :func:`read_games` or of a text of :func:`to_notation`; ``tell`` as there.
+
+    Raises:
+        OSError: no file.
+        ValueError: anything else; the message names the file and the line.
+    """
+    path = Path(path)
+    with open_to_read(path) as file:
+        is_text = file.read(1) != b"{"
+    if not is_text:
+        yield from read_games(path, tell=tell)
+        return
+    content = read_bounded(path, MAX_TEXT_BYTES)
+    try:
+        yield from from_notation(content.decode(errors="replace"))
+    except ValueError as problem:
+        raise ValueError(f"{path}, {_truncate(problem)}") from None
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Text for people
+
+SKIPPED = "(skip)"
+_OF_GAME = tuple(each.name for each in dataclasses.fields(Game))
+_TAGS = (*_OF_GAME, *MOVERS, "seed", "episode", "opening", "settings")
+_WIDTH = 80
+_ENDS = re.compile(r"(?P<winner>[ox]) wins(?:, (?P<loser>[ox]) forfeits: (?P<forfeit>.+))?|draw|unfinished")
+
+
+def to_notation(played: PlayedGame) -> str:
+    """Format a game as readable text: a line each for the game's parameters and players; then the moves, and the
+    result.
+    """
+    o, x = played.players
+    tags: dict[str, Any] = {name: getattr(played.game, name) for name in _OF_GAME} | {"o": o, "x": x}
+    for name in ("seed", "episode", "opening"):
+        if getattr(played, name) is not None:
+            tags[name] = getattr(played, name)
+    if played.settings:
+        tags["settings"] = dict(played.settings)
+    lines = [f"[{name} {json.dumps(value, ensure_ascii=name == 'settings')}]" for name, value in tags.items()]
+    words = [coordinate(cell, played.game) + f" {SKIPPED}" * skipped for cell, skipped in played.moves]
+    lines += ["", *textwrap.wrap(" ".join(words), _WIDTH)]
+    if played.result in (0, 1):
+        forfeits = f", {MOVERS[1 - played.result]} forfeits: {played.forfeit}" if played.forfeit else ""
+        lines.append(f"{MOVERS[played.result]} wins{forfeits}")
+    else:
+        lines.append("unfinished" if played.result is None else "draw")
+    return "\n".join(lines) + "\n"
+
+
+def from_notation(text: str) -> list[PlayedGame]:
+    """Parse the games in a text of :func:`to_notation`.
+
+    Raises:
+        ValueError: anything else; the message names the line.
+    """
+    games: list[PlayedGame] = []
+    tags: dict[str, Any] = {}
+    moves: list[str] = []
+    number = 0
+    for number, line in enumerate(map(str.strip, text.splitlines()), 1):
+        try:
+            if line.startswith("["):
+                if moves:
+                    raise ValueError("a game begins before the one above has a result")
+                name, value = _tag(line)
+                if name in tags:
+                    raise ValueError(f"{name} is said twice")
+                tags[name] = value
+            elif end := _ENDS.fullmatch(line):
+                games.append(_game_from_parts(tags, moves, end))
+                tags, moves = {}, []
+            else:
+                moves += line.split()
+        except (ValueError, TypeError) as problem:
+            raise ValueError(f"line {number}: {_truncate(problem)}") from None
+    if tags or moves:
+        raise ValueError(f"line {number}: the last game has no result: write o wins, x wins, draw or unfinished")
+    return games
+
+
+def _tag(line: str) -> tuple[str, Any]:
+    match = re.fullmatch(r"\[(\w+) (.*)\]", line)
+    if match is None:
+        raise ValueError(f'{_shorten(line)} is no line of a game: write a name and a value, as in [o "human"]')
+    if match[1] not in _TAGS:
+        raise ValueError(f"{_shorten(match[1])} is not known: {closest_names(match[1], _TAGS)}")
+    return match[1], _json(match[2])
+
+
+def _game_from_parts(tags: Mapping[str, Any], words: list[str], end: re.Match[str]) -> PlayedGame:
+    """Build a game from its parts, through the file format."""
+    for name in MOVERS:
+        if name not in tags:
+            raise ValueError(f'nobody plays {name}: write [{name} "human"], or the name of a policy')
+    moves: list[str] = []
+    for word in words:
+        if word != SKIPPED:
+            moves.append(word)
+        elif not moves or moves[-1].endswith(AGAIN):
+            raise ValueError(f"{SKIPPED} stands behind no move")
+        else:
+            moves[-1] += AGAIN
+    data: dict[str, Any] = {name: value for name, value in tags.items() if name not in (*_OF_GAME, *MOVERS)}
+    if end["winner"] is not None:
+        if end["loser"] == end["winner"]:
+            raise ValueError(f"{end['winner']} wins and forfeits: only the loser forfeits")
+        data["result"] = RESULTS[MOVERS.index(end["winner"])]
+    else:
+        data["result"] = "draw" if end[0] == "draw" else None
+    if end["forfeit"] is not None:
+        data["forfeit"] = end["forfeit"]
+    return PlayedGame.from_dict(
+        {
+            "game": {name: tags[name] for name in _OF_GAME if name in tags},
+            "players": [tags[stone] for stone in MOVERS],
+            "moves": " ".join(moves),
+            **data,
+        }
+    )

@@ -1,0 +1,151 @@
+"""Measurement of a ladder: a round robin of its rungs, from which their ratings follow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evaluation.cost import cost_of_moves, processor
+from evaluation.matches.ladder.files import Ladder, read_ladder, sha256_of
+from evaluation.matches.ladder.plans import ANCHOR, Plan
+from evaluation.matches.ladder.results import (
+    CONFIDENCE,
+    cached_policy,
+    check_games,
+    result_of,
+    seed_of,
+    strength_of,
+    weights_of,
+)
+from evaluation.matches.tournament import DRAWS, bradley_terry
+from evaluation.result_store import Unit, do_units
+from evaluation.statistics import Interval
+from ttt_envs.core.files import write_json
+from ttt_envs.core.parallel import Jobs
+from ttt_envs.game.rules import Game
+
+
+def measure_ladder(
+    name: str,
+    plan: Plan,
+    folder: Path,
+    made_by: Mapping[str, Any],
+    *,
+    jobs: Jobs = 1,
+    progress: Callable[[int, int], None] | None = None,
+) -> Ladder:
+    """Measure a ladder, and write it to ``NAME.json`` in a folder.
+
+    Every result is stored there as soon as it is known: after a kill, the same call resumes. Except for the costs of
+    moves, results do not depend on the number of workers. Costs are measured at the end, by one process at a time.
+
+    Args:
+        name: of the ladder.
+        plan: the plan of the ladder.
+        folder: folder of the results.
+        made_by: JSON-ready: versions and code; results with another value are discarded.
+        jobs: the workers.
+        progress: called with the number of units done, and the total.
+
+    Raises:
+        ValueError: an invalid number of games; another process that works in the folder.
+    """
+    check_games(plan.games, least=0)
+    rungs = plan.rungs
+    pairings = list(combinations(range(len(rungs)), 2))
+    found = _collect_measurements(name, plan, pairings, folder, made_by, jobs, progress or (lambda done, total: None))
+    met, strengths, costs = found[: len(pairings)], found[len(pairings) : -len(rungs)], found[-len(rungs) :]
+    graded = dict(zip(plan.graded, strengths, strict=True))
+    ratings = _round_robin(len(rungs), pairings, met, rungs.index(ANCHOR), exact=plan.games == 0)
+    order = sorted(range(len(rungs)), key=lambda i: ratings[i].mean)
+    place_of = {rung: place for place, rung in enumerate(order)}
+    data: dict[str, Any] = {
+        "format": 1,
+        "kind": "rungs",
+        "name": name,
+        "game": plan.game.to_dict(),
+        "anchor": ANCHOR,
+        "games": plan.games,
+        "seed": plan.seed,
+        "command": f"evaluate.py ladder --measure {name}",
+        "made_by": dict(made_by),
+        "processor": processor(),
+        "rungs": [
+            {
+                "spec": rungs[i],
+                "rating": ratings[i].mean,
+                "low": ratings[i].low,
+                "high": ratings[i].high,
+                **graded.get(rungs[i], {"exploitability": None, "regret": None}),
+                "cost": costs[i],
+            }
+            for i in order
+        ],
+        "results": [
+            {"a": place_of[i], "b": place_of[j], **result} for (i, j), result in zip(pairings, met, strict=True)
+        ],
+    }
+    write_json(folder / f"{name}.json", {**data, "sha256": sha256_of(data)})
+    return read_ladder(folder / f"{name}.json")
+
+
+def _collect_measurements(
+    name: str,
+    plan: Plan,
+    pairings: Sequence[tuple[int, int]],
+    folder: Path,
+    made_by: Mapping[str, Any],
+    jobs: Jobs,
+    progress: Callable[[int, int], None],
+) -> list[dict[str, Any]]:
+    """Return the results of the pairings, the strengths of the graded rungs, and the costs of all rungs' moves."""
+    described = plan.game.to_dict()
+    units: list[dict[str, Any]] = [
+        {
+            "what": "pairing",
+            "game": described,
+            "players": [plan.rungs[i], plan.rungs[j]],
+            "games": plan.games,
+            "seed": seed_of(plan.seed, number),
+        }
+        for number, (i, j) in enumerate(pairings)
+    ]
+    units += [{"what": "strength", "game": described, "policy": spec} for spec in plan.graded]
+    costs: list[dict[str, Any]] = [{"what": "cost", "game": described, "policy": spec} for spec in plan.rungs]
+    total = len(units) + len(costs)
+    progress(0, total)
+    found: dict[int, dict[str, Any]] = {}
+    for place, work, workers in ((folder, units, jobs), (folder / "costs", costs, 1)):
+        before = len(found)
+        with closing(do_units(_measure, work, place, made_by, jobs=workers, others=(f"{name}.json",))) as results:
+            for number, result in results:
+                found[before + number] = result
+                progress(len(found), total)
+    return [found[number] for number in range(total)]
+
+
+def _measure(unit: Unit) -> dict[str, Any]:
+    """Do one unit of work of :func:`measure_ladder`."""
+    game = Game.from_dict(unit["game"])
+    if unit["what"] == "pairing":
+        a, b = unit["players"]
+        return result_of(game, a, b, unit["games"], unit["seed"])
+    if unit["what"] == "strength":
+        return strength_of(game, cached_policy(game, unit["policy"]))
+    cost_of_moves(game, unit["policy"])  # compiled code is cached on disk and is not part of the cost
+    return cost_of_moves(game, unit["policy"])[0]._asdict()
+
+
+def _round_robin(
+    count: int, pairings: Sequence[tuple[int, int]], met: Sequence[Mapping[str, Any]], anchor: int, *, exact: bool
+) -> list[Interval]:
+    pairs = np.zeros((count, count, 5))
+    for (i, j), result in zip(pairings, met, strict=True):
+        pairs[i, j] = weights_of(result)
+    found = bradley_terry(pairs, anchor=anchor, confidence=CONFIDENCE, draws=1 if exact else DRAWS)
+    return [Interval(one.mean, one.mean, one.mean) for one in found] if exact else found

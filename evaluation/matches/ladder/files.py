@@ -1,0 +1,116 @@
+"""Ladders as files: ``evaluation/data/ladders/NAME.json`` or another file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+from evaluation.matches.ladder.plans import ANCHOR, PLANS
+from evaluation.matches.ladder.results import weights_of
+from ttt_envs.agents.specs import FromFile
+from ttt_envs.core.files import read_json
+from ttt_envs.game.rules import Game
+
+HERE = Path(__file__).parents[2] / "data" / "ladders"
+MAX_FILE_BYTES = 1 << 24
+"""Maximum size of a ladder's file in bytes."""
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """A measured ladder.
+
+    Attributes:
+        name: one of :data:`PLANS`, or another name.
+        game: the game.
+        rungs: by rising rating: ``spec``, ``rating``, ``low``, ``high``, ``exploitability``, ``regret``, ``cost``; see
+            docs/files.md.
+        data: the file, as JSON-ready data.
+    """
+
+    name: str
+    game: Game
+    rungs: Sequence[Mapping[str, Any]]
+    data: Mapping[str, Any]
+
+    @property
+    def specs(self) -> list[str]:
+        """Spec strings of the rungs."""
+        return [rung["spec"] for rung in self.rungs]
+
+    @property
+    def exact(self) -> bool:
+        """Whether the results between the rungs are exact."""
+        return bool(self.data["games"] == 0)
+
+
+def read_ladder(name: str | Path) -> Ladder:
+    """Read a built-in ladder by its name, or one in a ``.json`` file.
+
+    Its policies are :class:`~ttt_envs.agents.specs.FromFile`: a file can never run code.
+
+    Raises:
+        OSError: no file, or one that cannot be read.
+        ValueError: no such ladder, a damaged file.
+    """
+    path = Path(name) if str(name).endswith(".json") else HERE / f"{name}.json"
+    if path.parent == HERE and str(name) not in PLANS:
+        raise ValueError(f"there is no ladder {str(name)!r}: choose {_names()}, or a .json file")
+    if path.parent == HERE and not path.exists():
+        raise ValueError(
+            f"{path} is missing: install ttt_envs anew, or measure it with evaluate.py ladder --measure {name}"
+        )
+    data = read_json(path, MAX_FILE_BYTES)
+    try:
+        if not isinstance(data, dict) or data.get("kind") != "rungs" or data.get("format") != 1:
+            raise ValueError("it does not say that it is one, of format 1")
+        if data.get("sha256") != sha256_of(data):
+            raise ValueError("its content is not what was written")
+        rungs = [{**rung, "spec": FromFile(rung["spec"])} for rung in data["rungs"]]
+        for rung in rungs:
+            if not all(math.isfinite(rung[key]) for key in ("rating", "low", "high")):
+                raise ValueError("it has a rung without a rating")
+            float(rung["cost"]["cpu_s_per_move"]), int(rung["cost"]["own_bytes"])
+        met = {frozenset((result["a"], result["b"])) for result in data["results"]}
+        if met != set(map(frozenset, combinations(range(len(rungs)), 2))) or ANCHOR not in [r["spec"] for r in rungs]:
+            raise ValueError("it lacks rungs or results")
+        if not all(weights_of(result).shape == (5,) for result in data["results"]):
+            raise ValueError("it has a result that is none")
+        return Ladder(str(data["name"]), Game.from_dict(data["game"]), rungs, {**data, "games": int(data["games"])})
+    except (ValueError, TypeError, KeyError) as problem:
+        why = f"it has no {problem}" if isinstance(problem, KeyError) else problem
+        raise ValueError(
+            f"{path} holds no whole ladder, {why}: install ttt_envs anew, or measure with evaluate.py ladder --measure"
+        ) from None
+
+
+def ladder_of(game: Game) -> str:
+    """Return the name of the ladder of a game.
+
+    Raises:
+        ValueError: there is none.
+    """
+    for name, plan in PLANS.items():
+        if plan.game == game:
+            return name
+    raise ValueError(
+        f"there is no ladder of {game}: choose one of another game with --ladder {_names()}, or sample it here with "
+        f"evaluate.py match"
+    )
+
+
+def sha256_of(data: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of a ladder's data without the hash itself."""
+    rest = {key: value for key, value in data.items() if key != "sha256"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+
+
+def _names() -> str:
+    *most, last = PLANS
+    return f"{', '.join(most)} or {last}"

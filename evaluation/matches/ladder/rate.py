@@ -1,0 +1,279 @@
+"""Placement of a policy: it plays every rung of a ladder and gets the maximum likelihood rating."""
+
+from __future__ import annotations
+
+import math
+import shlex
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evaluation.code_fingerprint import identity_of
+from evaluation.cost import MoveCost, cost_of_moves, processor
+from evaluation.exact.estimate import MAX_BOARDS_WITHOUT_ESTIMATE, boards_by_stones
+from evaluation.exact.strength import worst_positions
+from evaluation.matches.elo import score_of
+from evaluation.matches.ladder.files import Ladder
+from evaluation.matches.ladder.plans import ANCHOR
+from evaluation.matches.ladder.results import (
+    CONFIDENCE,
+    check_games,
+    result_of,
+    score_of_result,
+    seed_of,
+    strength_of,
+    weights_of,
+)
+from evaluation.matches.tournament import DRAWS, bradley_terry
+from evaluation.reports.run_parts import read_cost
+from evaluation.result_store import Unit, do_units
+from evaluation.statistics import Interval
+from learners.checkpoint import CONFIG, read_config
+from ttt_envs.agents.policy import Policy
+from ttt_envs.agents.specs import FromFile, make_policy, parse_spec
+from ttt_envs.core.files import write_json
+from ttt_envs.core.parallel import Jobs
+from ttt_envs.game.boards import Boards, to_text
+from ttt_envs.game.rules import Game
+
+RESULT = "result.json"
+GAMES = 500
+"""Default number of games against every rung."""
+WORST = 5
+"""Number of worst positions reported."""
+ASKED = 256
+"""Number of queries of an impure policy for its first move."""
+SAME = 0.05
+"""Tolerance for ratings that are equal but for rounding."""
+
+
+def place(
+    policy: str | Policy,
+    ladder: Ladder,
+    made_by: Mapping[str, Any],
+    *,
+    games: int = GAMES,
+    seed: int = 0,
+    jobs: Jobs = 1,
+    folder: Path | None = None,
+    costs: bool = True,
+    progress: Callable[[int, int], None] | None = None,
+) -> dict[str, Any]:
+    """Place a policy on a ladder.
+
+    On small boards a pure policy has exact results against the rungs, and its exploitability, regret and worst
+    positions are computed; otherwise games are played against each rung. The cost of moves is measured on this machine,
+    of the rungs in one process and of the policy in its own.
+
+    Args:
+        policy: a spec string, or a policy, whose cost is then not measured.
+        ladder: of :func:`read_ladder`.
+        made_by: JSON-ready: versions and code.
+        games: against each rung, an even number; ignored if results are exact.
+        seed: seed of all chance.
+        jobs: the workers.
+        folder: folder in which results are stored as soon as they are known, so that the same call resumes, and
+            ``result.json`` at the end.
+        costs: whether to measure the cost of moves.
+        progress: called with the number of units done, and the total.
+
+    Returns:
+        The content of ``result.json``; docs/files.md documents its keys.
+
+    Raises:
+        ValueError: an unknown policy, one that does not play by the rules or not this game; an invalid number of games.
+    """
+    check_games(games, least=2)
+    game, name = ladder.game, str(policy)
+    asked = make_policy(policy, game)
+    exact = is_exact(ladder, asked)
+    identity = identity_of(policy) if isinstance(policy, str) else ""
+    results = _play_rungs(
+        policy if isinstance(policy, str) else asked,
+        ladder,
+        {**made_by, "identity": identity, "ladder": ladder.data["sha256"]},
+        games=0 if exact else games,
+        seed=seed,
+        jobs=jobs,
+        folder=folder,
+        progress=progress or (lambda done, total: None),
+    )
+    own, of_rungs = None, None
+    if costs and isinstance(policy, str):
+        own = cost_of_moves(game, policy)[0]
+        of_rungs = [one.cpu_s_per_move for one in cost_of_moves(game, *ladder.specs)]
+    run = run_of(policy) if isinstance(policy, str) else None
+    data: dict[str, Any] = {
+        "format": 1,
+        "kind": "ladder",
+        "policy": name,
+        "identity": identity,
+        "pure": bool(asked.pure),
+        "game": game.to_dict(),
+        **_standing(ladder, results, _fit_rating(ladder, results, exact=exact), own, of_rungs),
+        "exact": exact,
+        **(strength_of(game, asked) if exact else {"exploitability": None, "regret": None}),
+        "worst_positions": _worst_positions(game, asked) if exact else [],
+        "first_move": _first_move(game, asked, seed),
+        "training": None if run is None else _training(run),
+        "ladder": {
+            key: ladder.data[key]
+            for key in ("name", "anchor", "games", "seed", "command", "made_by", "processor", "sha256")
+        },
+        "settings": {"games": 0 if exact else games, "seed": seed, "confidence": CONFIDENCE},
+        "made_by": dict(made_by),
+        "processor": processor(),
+        "command": shlex.join(
+            ["evaluate.py", "ladder", name, "--ladder", ladder.name, "--games", str(games), "--seed", str(seed)]
+        ),
+    }
+    if folder is not None:
+        write_json(folder / RESULT, data)
+    return data
+
+
+def is_exact(ladder: Ladder, policy: Policy) -> bool:
+    """Return whether a policy's results against the rungs are exact: all are pure, on a small board."""
+    small = sum(boards_by_stones(ladder.game)) <= MAX_BOARDS_WITHOUT_ESTIMATE
+    return small and policy.pure and all(make_policy(spec, ladder.game).pure for spec in ladder.specs)
+
+
+def _play_rungs(
+    policy: str | Policy,
+    ladder: Ladder,
+    made_by: Mapping[str, Any],
+    *,
+    games: int,
+    seed: int,
+    jobs: Jobs,
+    folder: Path | None,
+    progress: Callable[[int, int], None],
+) -> list[dict[str, Any]]:
+    """Return a policy's results against each rung."""
+    described = ladder.game.to_dict()
+    units = [
+        {"policy": str(policy), "rung": spec, "game": described, "games": games, "seed": seed_of(seed, number)}
+        for number, spec in enumerate(ladder.specs)
+    ]
+    progress(0, len(units))
+    found: dict[int, dict[str, Any]] = {}
+    with tempfile.TemporaryDirectory() as fleeting:
+        place = Path(fleeting) if folder is None else folder
+        with closing(do_units(partial(_play_rung, policy), units, place, made_by, jobs=jobs, others=(RESULT,))) as met:
+            for number, result in met:
+                found[number] = result
+                progress(len(found), len(units))
+    return [found[number] for number in range(len(units))]
+
+
+def _standing(
+    ladder: Ladder,
+    results: Sequence[Mapping[str, Any]],
+    rating: Interval,
+    own: MoveCost | None,
+    of_rungs: Sequence[float] | None,
+) -> dict[str, Any]:
+    """Return the rating among those of the rungs, and the costs of moves, as JSON-ready data."""
+    ratings = [float(rung["rating"]) for rung in ladder.rungs]
+    front = front_of([*ratings, rating.mean], None if own is None else [*(of_rungs or ()), own.cpu_s_per_move])
+    at = rating.mean + SAME
+    below = [str(rung["spec"]) for rung in ladder.rungs if rung["rating"] <= at]
+    above = [str(rung["spec"]) for rung in ladder.rungs if rung["rating"] > at]
+    scores = [score_of_result(result) for result in results]
+    expected = [score_of(rating.mean - one) for one in ratings]
+    return {
+        "rating": rating._asdict(),
+        "between": {"below": below[-1] if below else None, "above": above[0] if above else None},
+        "cost": None if own is None else own._asdict(),
+        "front": front[-1],
+        "rungs": [
+            {
+                **rung,
+                "spec": str(rung["spec"]),
+                "cpu_s_per_move_here": None if of_rungs is None else of_rungs[number],
+                "front": front[number],
+            }
+            for number, rung in enumerate(ladder.rungs)
+        ],
+        "results": [
+            {"rung": number, **result, "score": scores[number]._asdict(), "expected": expected[number]}
+            for number, result in enumerate(results)
+        ],
+        "misfit": math.sqrt(np.mean([(one.mean - other) ** 2 for one, other in zip(scores, expected, strict=True)])),
+    }
+
+
+def _play_rung(policy: str | Policy, unit: Unit) -> dict[str, Any]:
+    """Do one unit of work of :func:`place`."""
+    return result_of(Game.from_dict(unit["game"]), policy, FromFile(unit["rung"]), unit["games"], unit["seed"])
+
+
+def _fit_rating(ladder: Ladder, results: Sequence[Mapping[str, Any]], *, exact: bool) -> Interval:
+    """Return the maximum likelihood rating, with the rungs' ratings held fixed."""
+    count = len(ladder.rungs)
+    pairs = np.zeros((count + 1, count + 1, 5))
+    pairs[count, :count] = [weights_of(result) for result in results]
+    known = [*(float(rung["rating"]) for rung in ladder.rungs), None]
+    draws = DRAWS if ladder.exact and not exact else 1  # only where intervals are taken from it
+    found = bradley_terry(pairs, known=known, confidence=CONFIDENCE, draws=draws)[-1]
+    if exact:
+        return Interval(found.mean, found.mean, found.mean)
+    if ladder.exact:
+        return found
+    # the rungs' ratings come from samples: re-estimate all together to include their uncertainty
+    for result in ladder.data["results"]:
+        pairs[result["a"], result["b"]] = weights_of(result)
+    anchor = ladder.specs.index(ANCHOR)
+    doubt = bradley_terry(pairs, anchor=anchor, confidence=CONFIDENCE, draws=DRAWS)[-1]
+    return Interval(found.mean, found.mean - (doubt.mean - doubt.low), found.mean + (doubt.high - doubt.mean))
+
+
+def front_of(ratings: Sequence[float], seconds: Sequence[float] | None) -> list[bool | None]:
+    """Return which policies are on the Pareto front: none is as strong at less cost, or stronger at no more."""
+    if seconds is None:
+        return [None] * len(ratings)
+    both = list(zip(ratings, seconds, strict=True))
+    return [not any((r >= rating and s < cost) or (r > rating and s <= cost) for r, s in both) for rating, cost in both]
+
+
+def _first_move(game: Game, policy: Policy, seed: int) -> list[list[float]]:
+    """Return the probability of each first move, by rows; for an impure policy, the mean of many answers."""
+    boards = Boards.start(game, 1 if policy.pure else ASKED)
+    rng = None if policy.pure else np.random.default_rng(seed)
+    shares = np.asarray(policy.probabilities(boards, rng)).mean(axis=0)
+    rows: list[list[float]] = shares.reshape(game.rows, game.columns).tolist()
+    return rows
+
+
+def _worst_positions(game: Game, policy: Policy) -> list[dict[str, Any]]:
+    """Return the positions with the largest losses against random play, which reaches every position."""
+    return [
+        {
+            "position": to_text(mistake.choice.position, game),
+            "loss": mistake.loss,
+            "likely": mistake.likely,
+            "cost": mistake.cost,
+            "played": {str(cell): float(mistake.choice.probabilities[cell]) for cell in mistake.choice.played},
+            "best": mistake.choice.best.tolist(),
+        }
+        for mistake in worst_positions(game, policy, ANCHOR, WORST)
+    ]
+
+
+def _training(run: Path) -> dict[str, Any]:
+    """Return a run's training settings and costs."""
+    config = read_config(run)
+    names = ("learner", "settings", "opponent", "seat", "games", "batch", "seed", "versions", "revision")
+    return {**{name: config[name] for name in names if name in config}, "file": CONFIG, "cost": read_cost(run)}
+
+
+def run_of(spec: str) -> Path | None:
+    """Return the folder of the run that a spec string names; None for any other spec."""
+    parsed = parse_spec(spec)
+    path = parsed.unkeyed or parsed.keyed.get("path")
+    return Path(path) if parsed.name == "run" and path else None

@@ -1,0 +1,90 @@
+"""Results of one policy against another, exact or by games, and strengths of policies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from baselines.retrograde.solver import MAX_CELLS
+from evaluation.exact.dynamic_programming import exploitability, match_outcome, regret
+from evaluation.matches.match import Score, play_pairs
+from evaluation.statistics import Interval
+from ttt_envs.agents.policy import Policy
+from ttt_envs.agents.specs import FromFile, make_policy
+from ttt_envs.core.jit import Float64Array
+from ttt_envs.game.rules import Game
+
+MOST = 1_000_000
+"""Maximum number of games against a rung."""
+CONFIDENCE = 0.95
+"""Confidence level of intervals."""
+_CERTAIN = 1e6  # weight of an exact result in pairs: large enough to make the prior of ratings negligible
+
+
+def seed_of(seed: int, number: int) -> int:
+    """Return the seed of a pairing; no two pairings share random numbers, nor do two seeds."""
+    return MOST * seed + number
+
+
+def check_games(games: int, least: int) -> None:
+    """Raise ValueError for an odd number of games, or one not from ``least`` to :data:`MOST`."""
+    if games % 2 or not least <= games <= MOST:
+        raise ValueError(
+            f"games={games} makes no pairs, two games with the seats swapped: choose an even number from 2 to {MOST:,}"
+        )
+
+
+@lru_cache(maxsize=32)
+def _cached_policy(game: Game, spec: str, trusted: bool) -> Policy:
+    """Make a policy from its spec, once per process: making it may take longer than playing."""
+    return make_policy(spec if trusted else FromFile(spec), game)
+
+
+def cached_policy(game: Game, spec: str | Policy) -> Policy:
+    """Return a policy, or make the one of a spec string, once per process."""
+    return _cached_policy(game, str(spec), not isinstance(spec, FromFile)) if isinstance(spec, str) else spec
+
+
+def result_of(game: Game, a: str | Policy, b: str | Policy, games: int, seed: int) -> dict[str, Any]:
+    """Return a's results against b: exact if ``games`` is 0."""
+    if games == 0:
+        found = match_outcome(game, cached_policy(game, a), cached_policy(game, b))
+        return {"exact": True, "games": 0, **found._asdict(), "pentanomial": None}
+    score = play_pairs(game, cached_policy(game, a), cached_policy(game, b), games // 2, seed=seed)
+    return {"exact": False, "games": score.games, **_outcome_shares(score), "pentanomial": score.pentanomial.tolist()}
+
+
+def _outcome_shares(score: Score) -> dict[str, float]:
+    counts = score.table.sum(axis=0) / score.games
+    return dict(zip(("win", "draw", "loss"), counts.tolist(), strict=True))
+
+
+def strength_of(game: Game, policy: Policy) -> dict[str, float | None]:
+    """Return exploitability, and regret where the board is small enough to be solved."""
+    return {
+        "exploitability": exploitability(game, policy),
+        "regret": regret(game, policy) if game.cells <= MAX_CELLS else None,
+    }
+
+
+def weights_of(result: Mapping[str, Any]) -> Float64Array:
+    """Return pair counts by result, float64[5]. An exact result counts as so many pairs that it has no sampling
+    error.
+    """
+    if result["exact"]:
+        score = result["win"] + result["draw"] / 2
+        return _CERTAIN * np.array([1 - score, 0, 0, 0, score])
+    return np.array(result["pentanomial"], np.float64)
+
+
+def score_of_result(result: Mapping[str, Any]) -> Interval:
+    """Return the score per game: wins and half the draws."""
+    if result["exact"]:
+        score = result["win"] + result["draw"] / 2
+        return Interval(score, score, score)
+    pairs = np.zeros((3, 3), np.int64)
+    pairs[2, 2], pairs[1, 2], pairs[1, 1], pairs[0, 1], pairs[0, 0] = result["pentanomial"]
+    return Score(pairs).rate("score", CONFIDENCE)

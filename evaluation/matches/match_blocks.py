@@ -1,0 +1,119 @@
+"""Matches as stored units of work, each a block of pairs, so that a match can be resumed or extended."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Generator, Mapping
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+
+from baselines.timed import Clock
+from evaluation.matches.match import Forfeits, Score, play_part
+from evaluation.matches.openings import Openings
+from evaluation.matches.timed_match import play_timed_part
+from evaluation.result_store import Unit, do_units
+from ttt_envs.core.parallel import Jobs
+from ttt_envs.game.rules import Game
+
+BLOCK = 64
+"""Number of pairs per unit of work."""
+TIMED_BLOCK = 4
+"""Number of pairs per unit of work in timed matches, whose games take long."""
+
+
+def units_of(
+    game: Game,
+    a: str,
+    b: str,
+    pairs: int,
+    *,
+    seed: int,
+    openings: Openings | None,
+    identities: Mapping[str, str],
+    clock: Clock | None = None,
+) -> list[dict[str, Any]]:
+    """Return the blocks of a match, in order; the first ones of a longer match are the same.
+
+    Args:
+        game, a, b, pairs, seed: as of :func:`evaluation.matches.match.play_pairs`.
+        openings: start positions of the pairs.
+        identities: of both players: their dependencies beyond their specs, see
+            :func:`evaluation.code_fingerprint.identity_of`.
+        clock: of both players; None in an untimed match.
+    """
+    match: dict[str, Any] = {
+        "game": game.to_dict(),
+        "players": [a, b],
+        "identities": [identities[a], identities[b]],
+        "seed": seed,
+        "openings": None if openings is None else [openings.text, openings_hash(openings)],
+    }
+    if clock is not None:
+        match["clock"] = list(clock)
+    block = block_of(clock)
+    return [{**match, "first": first, "pairs": min(block, pairs - first)} for first in range(0, pairs, block)]
+
+
+def block_of(clock: Clock | None) -> int:
+    """Return the number of pairs per unit of work."""
+    return BLOCK if clock is None else TIMED_BLOCK
+
+
+def openings_hash(openings: Openings) -> str:
+    """Return the SHA-256 of listed positions, "" if they are drawn from the seed."""
+    if openings.boards is None:
+        return ""
+    return hashlib.sha256(b"".join(np.ascontiguousarray(part).tobytes() for part in openings.boards)).hexdigest()
+
+
+def play_unit(call: str, openings: Openings | None, unit: Unit) -> dict[str, Any]:
+    """Play a block; return ``pairs``, as of :class:`Score`, and the time ``cpu_s``. ``call`` names the whole call.
+
+    A timed match adds ``lost_on_time``, a's and b's games; forfeited games add ``forfeits``, as of :class:`Forfeits`.
+    """
+    begun = time.process_time()
+    a, b = unit["players"]
+    numbers = range(unit["first"], unit["first"] + unit["pairs"])
+    match = f"{call} {a} {b}"
+    game, seed = Game.from_dict(unit["game"]), unit["seed"]
+    more: dict[str, Any] = {}
+    if "clock" in unit:
+        clock = Clock(*unit["clock"])
+        timed = play_timed_part(game, a, b, clock, numbers, seed=seed, openings=openings, match=match)
+        score, more = timed.score, {"lost_on_time": [times.lost for times in timed.times]}
+    else:
+        score = play_part(game, a, b, numbers, seed=seed, openings=openings, match=match)
+    if score.forfeits.first:
+        more["forfeits"] = list(score.forfeits)
+    return {"pairs": score.pairs.tolist(), "cpu_s": time.process_time() - begun, **more}
+
+
+def play_units(
+    units: list[dict[str, Any]],
+    openings: Openings | None,
+    folder: Path,
+    made_by: Mapping[str, Any],
+    *,
+    jobs: Jobs,
+    others: tuple[str, ...] = (),
+) -> Generator[tuple[int, Score, float], None, None]:
+    """Play the blocks that are not stored yet.
+
+    Args:
+        units: of :func:`units_of`, all with these openings.
+        openings, folder, made_by, jobs, others: as of :func:`evaluation.result_store.do_units`.
+
+    Yields:
+        The number of a block, its score and its CPU seconds, as soon as they are available.
+    """
+    work = do_units(partial(play_unit, uuid4().hex, openings), units, folder, made_by, jobs=jobs, others=others)
+    with closing(work) as results:
+        for number, result in results:
+            forfeits = Forfeits.of(result.get("forfeits", [0, 0, ""]))
+            yield number, Score(np.array(result["pairs"], np.int64), forfeits=forfeits), float(result["cpu_s"])

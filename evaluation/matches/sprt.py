@@ -1,0 +1,141 @@
+"""Matches with early stopping: a sequential test on stored pairs of games."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from baselines.timed import Clock
+from evaluation.code_fingerprint import identity_of
+from evaluation.exact.strength import differences_within
+from evaluation.matches.elo import SPRT, Decision, interval_from_pairs, pair_moments
+from evaluation.matches.match import Score
+from evaluation.matches.match_blocks import block_of, openings_hash, play_units, units_of
+from evaluation.matches.openings import Openings
+from ttt_envs.agents.specs import make_policy
+from ttt_envs.core.files import write_json
+from ttt_envs.core.parallel import Jobs, results_in_order
+from ttt_envs.game.rules import Game
+
+RESULT = "result.json"
+MAX_GAMES = 10_000_000
+"""Maximum number of games."""
+
+
+@dataclass(frozen=True)
+class SequentialMatch:
+    """Result of a sequential test.
+
+    Attributes:
+        test: the hypotheses and errors.
+        score: of a, in the pairs that were evaluated.
+        decision: state of the test after them.
+        path: number of evaluated pairs and the log-likelihood ratio, after each block.
+        settings: JSON-ready: everything else that determines the result.
+        differences: of :func:`evaluation.exact.strength.differences_within`.
+    """
+
+    test: SPRT
+    score: Score
+    decision: Decision
+    path: list[tuple[int, float]]
+    settings: Mapping[str, Any]
+    differences: Sequence[Mapping[str, Any]] | None = None
+
+    @property
+    def fixed_games(self) -> int | None:
+        """Number of games of a fixed-size test with the same errors, for the observed variance; None if that is 0."""
+        variance = pair_moments(self.score)[1]
+        return 2 * self.test.fixed_pairs(variance) if variance > 0 else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-ready data; docs/files.md documents the keys."""
+        return {
+            "format": 1,
+            "kind": "sprt",
+            **self.settings,
+            "test": asdict(self.test),
+            "accepted": {None: None, 0: "elo0", 1: "elo1"}[self.decision.accepted],
+            "llr": self.decision.llr,
+            "llr_low": self.decision.low,
+            "llr_high": self.decision.high,
+            **self.score.to_dict(),
+            "pairs": self.score.pairs.tolist(),
+            **interval_from_pairs(self.score),
+            "fixed_games": self.fixed_games,
+            "path": [list(point) for point in self.path],
+            "differences": None if self.differences is None else list(self.differences),
+        }
+
+
+def run_sprt(
+    game: Game,
+    a: str,
+    b: str,
+    test: SPRT,
+    folder: Path,
+    made_by: Mapping[str, Any],
+    *,
+    pairs: int,
+    seed: int = 0,
+    jobs: Jobs = 1,
+    openings: str | None = None,
+    clock: str | None = None,
+    progress: Callable[[int, Decision], None] | None = None,
+) -> SequentialMatch:
+    """Play pairs of games, block by block and in order, until a hypothesis is accepted.
+
+    Every block is stored in the folder as soon as it is played, and ``result.json`` is written there at the end. After
+    a kill, the same call resumes, as does one with other hypotheses or more pairs. The result does not depend on the
+    workers, because games beyond the decision are ignored.
+
+    Args:
+        game, a, b, seed, jobs, openings: as of :func:`evaluation.matches.match.play_pairs`; a and b are spec strings.
+        test: the hypotheses, about a's rating minus b's.
+        folder: folder of the blocks.
+        made_by: JSON-ready: versions and code; blocks with another value are discarded.
+        pairs: maximum number of pairs.
+        clock: of both players, as in ``"10+0.1"``: then the games depend on the machine; None for none.
+        progress: called with the number of evaluated pairs, and the state of the test.
+
+    Raises:
+        ValueError: an invalid number of pairs, an unknown policy, opening or clock, another process that works in the
+            folder.
+    """
+    if not 1 <= pairs <= MAX_GAMES // 2:
+        raise ValueError(f"pairs={pairs} makes no match: choose 1 to {MAX_GAMES // 2:,}")
+    make_policy(a, game), make_policy(b, game)  # a wrong name is reported before anything is written
+    begin = None if openings is None else Openings.of(openings, game)
+    identities = {spec: identity_of(spec) for spec in (a, b)}
+    by = None if clock is None else Clock.of(clock)
+    units = units_of(game, a, b, pairs, seed=seed, openings=begin, identities=identities, clock=by)
+    total, path = Score.nothing(game), []
+    blocks = play_units(units, begin, folder, made_by, jobs=jobs, others=(RESULT,))
+    with closing(blocks):
+        for score in results_in_order((number, score) for number, score, _ in blocks):
+            total += score
+            decision = test.decide(total)
+            path.append((total.games // 2, decision.llr))
+            if progress is not None:
+                progress(total.games // 2, decision)
+            if decision.accepted is not None:
+                break
+    settings = {
+        "game": game.to_dict(),
+        "a": a,
+        "b": b,
+        "identities": identities,
+        "seed": seed,
+        "openings": openings,
+        "openings_sha256": begin and openings_hash(begin),
+        "most_games": 2 * pairs,
+        "block": block_of(by),
+        **({} if by is None else {"clock": str(by)}),
+        "made_by": dict(made_by),
+    }
+    found = SequentialMatch(test, total, decision, path, settings, differences_within(game, a, b))
+    write_json(folder / RESULT, found.to_dict())
+    return found

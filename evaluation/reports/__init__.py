@@ -1,0 +1,1 @@
+"""Every page and figure: ``report.html`` of runs, comparisons, tests, tournaments, ladders and sweeps."""

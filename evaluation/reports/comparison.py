@@ -1,0 +1,48 @@
+"""``report.html`` of a sequential test, a tournament, a place on a ladder or a sweep, as a single file.
+
+Pages are made from ``result.json`` alone, which is not trusted: invalid parts are replaced by a sentence with the
+reason. See docs/reports.md.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from evaluation.reports.html import write_page
+from evaluation.reports.ladder import ladder_page
+from evaluation.reports.run_parts import REPORT
+from evaluation.reports.sprt import sprt_page
+from evaluation.reports.sweep import sweep_page
+from evaluation.reports.tournament import tournament_page
+from ttt_envs.core.files import read_json
+
+RESULT = "result.json"
+LARGEST = 1 << 26
+"""Maximum size of a result in bytes."""
+_PAGES = {"sprt": sprt_page, "tournament": tournament_page, "ladder": ladder_page}
+
+
+def write_evidence(folder: Path) -> Path:
+    """Write ``report.html`` beside the ``result.json`` of a folder.
+
+    Args:
+        folder: of a sequential test, a tournament, a place on a ladder or a sweep.
+
+    Returns:
+        The page's path.
+
+    Raises:
+        OSError: no result, or a page that cannot be written.
+        ValueError: a result of another kind, or one without usable content. Other damaged parts are left out of the
+            page.
+    """
+    path = folder / RESULT
+    data = read_json(path, LARGEST)
+    kind = data.get("kind") if isinstance(data, dict) else None
+    if kind not in (*_PAGES, "sweep") or data.get("format") != 1:
+        raise ValueError(f"{path} is no result of a kind that has a page: choose one of {', '.join(_PAGES)} or sweep")
+    try:
+        title, sections = sweep_page(data, folder) if kind == "sweep" else _PAGES[kind](data)
+    except ValueError as problem:
+        raise ValueError(f"{path} holds no whole result: {problem}") from None
+    return write_page(folder / REPORT, title, sections)

@@ -1,0 +1,343 @@
+"""All figures: drawn by matplotlib without a display, as files or as SVG inside a page.
+
+Colours are those of Okabe and Ito (*Color universal design*, 2008), which are distinguishable with any kind of colour
+vision. Results are blue, grey and vermilion, never red against green.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Sequence
+from html import escape
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from evaluation.statistics import Interval
+from ttt_envs.core.files import write_atomically
+from ttt_envs.core.jit import Float64Array
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Draw = Callable[["Figure"], None]
+"""Draws on an empty figure."""
+
+WIN, DRAW, LOSS = "#0072B2", "#8C8C8C", "#D55E00"
+RESULTS = (WIN, DRAW, LOSS)
+"""Colours of wins, draws and losses."""
+SERIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+"""Colours of other series, in order."""
+STYLES = ("-", "--", ":", "-.")
+"""Line styles, in order, for readers who cannot distinguish colours."""
+IN_PAGE = (4.8, 3.0)
+"""Default figure size in a page, in inches: on a narrow screen its text matches the page's small print."""
+NEAR_ZERO = 1e-3
+"""Threshold below which an axis of distances is linear, so that it can show 0."""
+MAX_NAME_LENGTH = 30
+"""Maximum length of a name beside its mark, in characters."""
+
+_INK = "#010203"
+"""Placeholder colour, replaced by the colour of the surrounding text."""
+
+
+class Line(NamedTuple):
+    """A curve."""
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[float]
+    colour: str
+    style: str = "-"
+
+
+def check_pictures() -> None:
+    """Raise ValueError if matplotlib is not installed."""
+    if find_spec("matplotlib") is None:
+        raise ValueError("pictures need matplotlib: pip install matplotlib")
+
+
+def save_picture(path: Path, draw: Draw) -> list[Path]:
+    """Draw a figure and write it as PNG and as SVG, black on white.
+
+    Args:
+        path: path of both; its suffix is replaced.
+        draw: the drawing function.
+
+    Returns:
+        The two paths, PNG first. The same numbers make the same files.
+
+    Raises:
+        ValueError: there is no matplotlib.
+    """
+    figure = _render_figure(draw, (8.0, 4.5), "black")
+    written = []
+    for form, settings in (("png", {"dpi": 120}), ("svg", {})):
+        to = path.with_suffix(f".{form}")
+        write_atomically(to, lambda file, form=form, settings=settings: _save(figure, file, form, **settings))
+        written.append(to)
+    return written
+
+
+def as_svg(draw: Draw, name: str, label: str, size: tuple[float, float] = IN_PAGE) -> str:
+    """Draw a figure as an SVG element for inside a page: transparent, in the page's text colour and font.
+
+    Args:
+        draw: the drawing function.
+        name: letters, digits and hyphens: prefix of all ids in the figure, unique within a page.
+        label: text alternative of the figure.
+        size: width and height in inches; the page scales it to the available width.
+
+    Returns:
+        Well-formed XML without namespaces, which HTML does not need. The same numbers make the same text.
+
+    Raises:
+        ValueError: there is no matplotlib.
+    """
+    figure = _render_figure(draw, size, _INK)
+    figure.patch.set_alpha(0)
+    for axes in figure.axes:
+        axes.patch.set_alpha(0)
+    file = io.BytesIO()
+    _save(figure, file, "svg")
+    text = file.getvalue().decode()
+    body = text[text.index(">", text.index("<svg")) + 1 :].replace(_INK, "currentColor")
+    # a style sheet inside a page would apply to the whole page
+    body = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", body, flags=re.DOTALL)
+    body = body.replace("xlink:href=", "href=")
+    body = re.sub(r'(\bid="|\bhref="#|url\(#)', rf"\g<1>{name}-", body)
+    width, height = (round(72 * edge, 2) for edge in size)
+    return (
+        f'<svg role="img" aria-label="{escape(label)}" viewBox="0 0 {width:g} {height:g}" stroke-linejoin="round" '
+        f'stroke-linecap="butt">{body.strip()}'
+    )
+
+
+def draw_curves(lines: Sequence[Line], x_label: str, y_label: str, *, distances: bool) -> Draw:
+    """Return a plot of curves by games: a logarithmic axis, and the legend above the plot.
+
+    Args:
+        lines: with x of 0 or more.
+        x_label, y_label: labels of the axes.
+        distances: y is a distance from 0, shown on a log scale from 1 to 0.001 and linearly below; else a share, 0 to
+            1.
+    """
+
+    def draw(figure: Figure) -> None:
+        axes: Axes = figure.subplots()
+        for line in lines:
+            few = len(line.x) <= 40
+            axes.plot(
+                line.x, line.y, line.style, color=line.colour, label=line.name, lw=1.6,
+                marker="." if few else None, ms=4,
+            )  # fmt: skip
+        axes.set(xlabel=x_label, ylabel=y_label)
+        _set_log_axis(axes, [x for line in lines for x in line.x])
+        if distances:
+            top = max((y for line in lines for y in line.y), default=1.0)
+            axes.set_yscale("symlog", linthresh=NEAR_ZERO, linscale=0.5)
+            axes.set_yticks([0, 0.001, 0.01, 0.1, 1], ["0", "0.001", "0.01", "0.1", "1"], minor=False)
+            axes.set_ylim(-NEAR_ZERO / 20, max(1.1, 1.1 * top))
+        else:
+            axes.set_ylim(-0.02, 1.02)
+            axes.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", "0.25", "0.5", "0.75", "1"])
+        columns = max(1, min(len(lines), int(60 // (6 + max((len(line.name) for line in lines), default=1)))))
+        figure.legend(loc="outside upper left", ncols=columns, frameon=False, handlelength=2.4, columnspacing=1.2)
+
+    return draw
+
+
+class Reach(NamedTuple):
+    """An estimate with its interval, drawn as a row."""
+
+    name: str
+    value: Interval
+    marked: bool = False
+    """whether it is highlighted"""
+
+
+def draw_intervals(rows: Sequence[Reach], x_label: str, zero: float | None = None) -> Draw:
+    """Return a plot of estimates with their intervals, one below the other, the first one on top.
+
+    Args:
+        rows: at least one.
+        x_label: label of the axis.
+        zero: position of a reference line.
+    """
+
+    def draw(figure: Figure) -> None:
+        axes: Axes = figure.subplots()
+        places = range(len(rows))
+        if zero is not None:
+            axes.axvline(zero, color=DRAW, lw=1.2)
+        for place, row in zip(places, rows, strict=True):
+            colour = LOSS if row.marked else WIN
+            axes.errorbar(
+                [row.value.mean], [place], xerr=error_bars([row.value]) if row.value.low < row.value.high else None,
+                fmt="D" if row.marked else "o", color=colour,
+                ms=6 if row.marked else 4.5, lw=2.2 if row.marked else 1.6, capsize=3,
+            )  # fmt: skip
+        axes.set_ylim(len(rows) - 0.4, -0.6)
+        axes.set_yticks(list(places), [_name(row.name) for row in rows], parse_math=False)
+        for label, row in zip(axes.get_yticklabels(), rows, strict=True):
+            label.set_fontweight("bold" if row.marked else "normal")
+        axes.set_xlabel(x_label)
+
+    return draw
+
+
+def figure_size(rows: int) -> tuple[float, float]:
+    """Return the figure size in inches for this number of rows."""
+    return IN_PAGE[0], 0.75 + 0.24 * rows
+
+
+def draw_random_walk(
+    x: Sequence[float], y: Sequence[float], low: float, high: float, x_label: str, y_label: str
+) -> Draw:
+    """Return a plot of a curve that stops when it leaves two bounds.
+
+    Args:
+        x, y: its points.
+        low, high: the bounds.
+        x_label, y_label: labels of the axes.
+    """
+
+    def draw(figure: Figure) -> None:
+        axes: Axes = figure.subplots()
+        axes.axhline(0, color=DRAW, lw=0.8)
+        for bound, colour in ((high, WIN), (low, LOSS)):
+            axes.axhline(bound, color=colour, lw=1.6, ls="--")
+        axes.plot([0, *x], [0, *y], color=_INK, lw=1.6, marker=None if len(x) > 40 else ".", ms=4)
+        axes.plot(x[-1:], y[-1:], "D", color=WIN if y[-1] >= high else LOSS if y[-1] <= low else DRAW, ms=6)
+        reach = max(high, -low, *map(abs, y))
+        axes.set(xlabel=x_label, ylabel=y_label, ylim=(-1.15 * reach, 1.15 * reach), xlim=(0, None))
+        axes.xaxis.set_major_formatter(lambda value, _: _format_count(value))
+
+    return draw
+
+
+class CostPoint(NamedTuple):
+    """A point of value and cost."""
+
+    name: str
+    cost: float
+    value: Interval
+    front: bool
+    """whether it is on the Pareto front"""
+    marked: bool = False
+
+
+def draw_pareto_front(points: Sequence[CostPoint], x_label: str, y_label: str) -> Draw:
+    """Return a plot of value by cost, on a log scale, with the Pareto front.
+
+    Args:
+        points: with costs above 0.
+        x_label, y_label: labels of the axes.
+    """
+
+    def draw(figure: Figure) -> None:
+        axes: Axes = figure.subplots()
+        edge = sorted((one.cost, one.value.mean) for one in points if one.front)
+        if edge:
+            axes.step(*zip(*edge, strict=True), where="post", color=DRAW, lw=1.4, ls="--")
+        for one in points:
+            colour = LOSS if one.marked else WIN
+            axes.errorbar(
+                [one.cost], [one.value.mean], yerr=error_bars([one.value]) if one.value.low < one.value.high else None,
+                fmt="D" if one.marked else "o", color=colour, ms=7 if one.marked else 5, capsize=3, lw=1.4,
+                mfc=colour if one.front or one.marked else "none",
+            )  # fmt: skip
+            axes.annotate(
+                _name(one.name), (one.cost, one.value.mean), (4, 4), textcoords="offset points", fontsize="small",
+                fontweight="bold" if one.marked else "normal", parse_math=False,
+            )  # fmt: skip
+        axes.set_xscale("log")
+        axes.set(xlabel=x_label, ylabel=y_label)
+        axes.margins(x=0.12, y=0.1)
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+
+    return draw
+
+
+def _name(text: str) -> str:
+    """Return a name for a figure: shortened, in characters that the font has."""
+    shown = "".join(letter if letter.isprintable() and ord(letter) < 0x250 else "?" for letter in text)
+    return shown if len(shown) <= MAX_NAME_LENGTH else f"{shown[: MAX_NAME_LENGTH - 3]}..."
+
+
+def _set_log_axis(axes: Axes, x: Sequence[float]) -> None:
+    """Set a logarithmic axis with integer ticks, which includes 0 if needed."""
+    from matplotlib.ticker import FixedLocator, NullLocator
+
+    positive = [value for value in x if value > 0] or [1.0]
+    low, high = min(positive), max(positive)
+    if low == high:
+        low, high = low / 2, high * 2
+    if min(x, default=1) <= 0:
+        axes.set_xscale("symlog", linthresh=low, linscale=0.3)
+        axes.set_xlim(0, high)
+    else:
+        axes.set_xscale("log")
+        axes.set_xlim(low, high)
+    steps: Sequence[float] = (1.0,) if high / low >= 50 else (1.0, 2.0, 5.0)
+    marks = [step * 10.0**power for power in range(20) for step in steps if low <= step * 10.0**power <= high]
+    if min(x, default=1) <= 0:
+        marks = [0.0, *marks]
+    axes.xaxis.set_major_locator(FixedLocator(marks or [low, high]))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(lambda value, _: _format_count(value))
+
+
+def _format_count(value: float) -> str:
+    """Abbreviate a number of games."""
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= size:
+            return f"{value / size:g}{letter}"
+    return f"{value:g}"
+
+
+def _render_figure(draw: Draw, size: tuple[float, float], ink: str) -> Figure:
+    check_pictures()
+    from cycler import cycler
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    settings: dict[Any, Any] = {"axes.prop_cycle": cycler(color=SERIES)}
+    settings |= dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), ink)
+    with rc_context(settings):
+        figure = Figure(figsize=size, layout="constrained")
+        draw(figure)
+        for axes in figure.axes:
+            axes.grid(alpha=0.3)
+            axes.set_axisbelow(True)
+            axes.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def _save(figure: Figure, file: Any, form: str, **settings: Any) -> None:
+    from matplotlib import rc_context
+
+    # no date, no version and no random names: the same numbers make the same file
+    nothing = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}[form]
+    with rc_context({"svg.hashsalt": "ttt_envs", "svg.fonttype": "none"}):
+        figure.savefig(file, format=form, metadata=nothing, **settings)
+
+
+def error_bars(intervals: Sequence[Interval]) -> Float64Array:
+    """Return the extents of intervals below and above their means, float64[2, N], as matplotlib error bars."""
+    # rounding may give -1e-17 for zero
+    return np.maximum(0.0, [[one.mean - one.low for one in intervals], [one.high - one.mean for one in intervals]])
+
+
+def interval_means(intervals: Sequence[Interval]) -> list[float]:
+    """Return the means of the intervals."""
+    return [one.mean for one in intervals]
+
+
+def legend(figure: Any, axes: Any, columns: int, where: str = "outside upper center") -> None:
+    """Draw one legend for all panels from the labels of ``axes``, outside the data."""
+    figure.legend(*axes.get_legend_handles_labels(), loc=where, ncols=columns, frameon=False, fontsize="small")

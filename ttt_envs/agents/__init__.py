@@ -1,0 +1,1 @@
+"""Interfaces of players: policies, spec strings, and adapters for external agents."""

@@ -1,0 +1,402 @@
+"""Adapters that turn external functions and models, which see observations and not boards, into policies.
+
+torch, Keras and Stable-Baselines3 models are recognised by their types; none of these libraries is imported before.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+from gymnasium import spaces
+
+from ttt_envs.agents.policy import Policy, best_shares
+from ttt_envs.core.jit import Float64Array, Int8Array
+from ttt_envs.envs.lockstep import check_choice
+from ttt_envs.envs.observations import DType, Observation, Views
+from ttt_envs.game.boards import Boards
+from ttt_envs.game.rules import Game
+
+Returns = Literal["actions", "values", "logits", "probabilities"]
+Opponent = str | Policy | Any
+"""opponents that environments accept: also functions, networks, and models with ``predict``"""
+
+
+@dataclass(frozen=True)
+class CallableAgent:
+    """A function wrapped as a policy: see :func:`as_policy`."""
+
+    game: Game
+    function: Callable[[Any, Int8Array], Any]
+    views: Views
+    returns: Returns
+    batch: bool | int
+    name: str
+
+    pure = True
+    colour_blind = True
+
+    def __str__(self) -> str:
+        return self.name
+
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
+        """Return float64[B, cells]: one-hot for the chosen action, or from the function's output for legal actions.
+
+        Raises:
+            TypeError, ValueError: the function's output has the wrong type, shape or values.
+        """
+        seen = boards.own_first()
+        planes = np.stack([seen == 1, seen == 2], axis=1).astype(np.int8)
+        mask = boards.legal(self.game).astype(np.int8)
+        if not len(mask):
+            return np.zeros(mask.shape)
+        answer = self._in_batches(planes, mask) if self.batch else self._one_by_one(planes, mask)
+        return self._of_actions(answer, mask) if self.returns == "actions" else self._of_numbers(answer, mask)
+
+    def _in_batches(self, planes: Int8Array, mask: Int8Array) -> np.ndarray[Any, Any]:
+        """Return the outputs for all positions, in one batch or in batches of fixed size; the last one is padded."""
+        count = len(mask)
+        size = count if self.batch is True else self.batch
+        answers = []
+        for start in range(0, count, size):
+            rows = np.minimum(np.arange(start, start + size), count - 1)
+            answer = self._array(self.function(self.views.show(planes[rows], mask[rows]), mask[rows]))
+            self._check_shape(answer.shape, (size, *self._shape))
+            answers.append(answer)
+        return np.concatenate(answers)[:count]
+
+    def _one_by_one(self, planes: Int8Array, mask: Int8Array) -> np.ndarray[Any, Any]:
+        """Return the outputs of a function that takes one position at a time."""
+        shown, masks = self.views.show(planes, mask), mask.copy()
+        answers = [self._array(self.function(_row(shown, b), masks[b])) for b in range(len(mask))]
+        shapes = {one.shape for one in answers}
+        if len(shapes) > 1:
+            raise ValueError(f"{self.name} returned {self.returns} of different shapes, {sorted(shapes)}")
+        self._check_shape(answers[0].shape, self._shape)
+        return np.stack(answers)
+
+    @property
+    def _shape(self) -> tuple[int, ...]:
+        """Shape of the output for one position."""
+        return () if self.returns == "actions" else (self.game.cells,)
+
+    def _check_shape(self, got: tuple[int, ...], fits: tuple[int, ...]) -> None:
+        if got != fits:
+            raise ValueError(
+                f"{self.name} returned {self.returns} of shape {got}, not {fits}: "
+                f"as_policy(..., returns=..., batch=...) says what it returns"
+            )
+
+    def _array(self, answer: Any) -> np.ndarray[Any, Any]:
+        """Convert an output to an array; torch tensors may need to be detached, moved and converted for numpy."""
+        if hasattr(answer, "detach"):
+            answer = answer.detach().cpu()
+            answer = answer.double() if answer.is_floating_point() else answer
+        try:
+            return np.asarray(answer)
+        except (TypeError, ValueError, RuntimeError):
+            raise TypeError(
+                f"{self.name} returned a {type(answer).__name__} that is no array: hand in a function that returns "
+                f"the {self.returns} and nothing else"
+            ) from None
+
+    def _of_actions(self, actions: np.ndarray[Any, Any], mask: Int8Array) -> Float64Array:
+        if actions.dtype.kind not in "iu":
+            raise TypeError(f"{self.name} returned actions of type {actions.dtype}: an action is a whole number")
+        rows = np.arange(len(actions))
+        wrong = (actions < 0) | (actions >= self.game.cells)
+        wrong[~wrong] = mask[rows[~wrong], actions[~wrong]] == 0
+        if wrong.any():
+            raise ValueError(
+                f"{self.name} chose the illegal action {actions[wrong][0]}: it must choose where the mask is 1, "
+                f"or return logits or probabilities, which are masked"
+            )
+        shares = np.zeros(mask.shape)
+        shares[rows, actions] = 1
+        return shares
+
+    def _of_numbers(self, numbers: np.ndarray[Any, Any], mask: Int8Array) -> Float64Array:
+        legal = mask == 1
+        if numbers.dtype.kind in "OSUM":
+            raise TypeError(f"{self.name} returned {self.returns} of type {numbers.dtype}: they must be numbers")
+        numbers = numbers.astype(np.float64)
+        if np.isnan(numbers[legal]).any() or np.isposinf(numbers[legal]).any():
+            raise ValueError(f"{self.name} returned {self.returns} that are NaN or infinite for legal actions")
+        if self.returns == "probabilities":
+            numbers = np.where(legal, numbers, 0)
+            if (numbers < 0).any():
+                raise ValueError(f"{self.name} returned probabilities below 0 for legal actions")
+        else:
+            best = np.where(legal, numbers, -np.inf).max(axis=1, keepdims=True)
+            if np.isneginf(best).any():
+                raise ValueError(f"{self.name} returned {self.returns} of -inf for all legal actions of a position")
+            if self.returns == "values":
+                return best_shares(np.where(legal, numbers, np.nan))
+            numbers = np.exp(np.where(legal, numbers, -np.inf) - best)
+        total = numbers.sum(axis=1, keepdims=True)
+        if (total == 0).any():
+            raise ValueError(f"{self.name} returned probabilities of 0 for all legal actions of a position")
+        return np.asarray(numbers / total)
+
+
+def as_policy(
+    function: Any,
+    game: Game,
+    observation: Observation | None = None,
+    returns: Returns = "actions",
+    *,
+    batch: bool | int | None = None,
+    dtype: DType = "float32",
+) -> Policy:
+    """Wrap a function or model of any framework as a policy: for matches, exact evaluation, and as an opponent.
+
+    Args:
+        function: maps observations to outputs, deterministically:
+
+            - a function of (observation, mask) or of (observation), with mask int8[cells], 1 where an action is legal;
+              it receives arrays, and may return those of any library;
+            - a torch module, or a method of one. It receives tensors on its device and of its type, the mask as bool,
+              and runs in evaluation mode without gradients; its mode is restored afterwards;
+            - a Keras model, called with ``training=False`` and the observation;
+            - a model of Stable-Baselines3 or sb3-contrib, or its policy. It plays its best legal action, whether or
+              not it was trained with masks, and sees observations as normalised by its VecNormalize;
+            - any other model with ``predict(observations)``, which must return actions (``deterministic=True`` and
+              ``action_masks`` are passed if it accepts them);
+            - a policy of this package, which is returned unchanged.
+        game: the game to play.
+        observation, dtype: the observation, as in ``SingleEnv``; by default what a model with an
+            ``observation_space`` was trained with, else ``"flat"``.
+        returns: ``"actions"`` legal actions; ``"values"`` [cells], of which the best legal one is played, with equal
+            shares for ties; ``"logits"`` or ``"probabilities"`` [cells], which are masked. For a Stable-Baselines3
+            model the last two use its action distribution.
+        batch: whether the function takes and returns batches, [B, ...] each; by default networks and models do,
+            functions do not. A number is a fixed batch size, useful for compiled functions; the last batch is padded.
+
+    Raises:
+        TypeError: none of the above.
+        ValueError: an option is unknown, or the model needs another observation.
+    """
+    check_choice("returns", returns, get_args(Returns))
+    if isinstance(function, Policy):
+        return function
+    space = getattr(function, "observation_space", None)
+    views = Views(game, _kind_of(space, game) if observation is None else observation, dtype)
+    name = getattr(function, "__name__", type(function).__name__)
+    if not (batch is None or isinstance(batch, bool) or (isinstance(batch, int) and batch > 0)):
+        raise ValueError(f"batch={batch!r} is no size of batches: choose True, False, or a number above 0")
+    if space is not None and _shape_of(space) != _shape_of(views.observation_space):
+        raise ValueError(
+            f"{name} sees observations of shape {_shape_of(space)}, but observation={views.kind!r} of {game} has "
+            f"{_shape_of(views.observation_space)}: choose what it was trained with"
+        )
+    asked, returns, batched = _inspect_callable(function, name, returns)
+    if batched and batch is not None and not batch:
+        raise ValueError(f"batch=False does not work for {name}: nets and models take batches")
+    return CallableAgent(game, asked, views, returns, batched if batch is None else batch, name)
+
+
+def opponent_of(opponent: Opponent, game: Game, observation: Observation, dtype: DType) -> str | Policy:
+    """Convert an environment's ``opponent``: functions and models become policies with the caller's observation."""
+    if isinstance(opponent, (str, Policy)) or not (callable(opponent) or hasattr(opponent, "predict")):
+        return opponent  # also anything unknown, which make_policy rejects
+    return as_policy(opponent, game, observation, dtype=dtype)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Adapters to functions of (observations, masks)
+
+
+def _inspect_callable(
+    function: Any, name: str, returns: Returns
+) -> tuple[Callable[[Any, Int8Array], Any], Returns, bool]:
+    """Return the adapter, the kind of its output, and whether it takes batches."""
+    if (policy := _sb3_policy(function, name)) is not None:
+        if returns in ("logits", "probabilities"):
+            if not hasattr(policy, "get_distribution"):
+                raise ValueError(f"returns={returns!r} does not work for {name}: it has values and no distribution")
+            return _SB3(function, policy), "logits", True
+        return _SB3(function, policy), "values", True
+    owner = getattr(function, "__self__", function)
+    if _is_module(owner):
+        takes_mask = _takes_mask(getattr(function, "forward", function), name, star=False)
+        return _Torch(function, owner, takes_mask), returns, True
+    if any(_is_a(function, package, "Model") for package in ("keras", "tf_keras")):
+        return _Keras(function), returns, True
+    if hasattr(function, "predict"):
+        if returns != "actions":
+            raise ValueError(f"returns={returns!r} does not work for a model: its predict gives actions")
+        return _PredictCallable(function), returns, True
+    if not callable(function):
+        raise TypeError(f"{function!r} is neither a function of (observation, mask) nor a model with predict")
+    return (function if _takes_mask(function, name, star=True) else _UnmaskedCallable(function)), returns, False
+
+
+def _takes_mask(function: Any, name: str, *, star: bool) -> bool:
+    """Return whether a function of observations takes masks as its second argument; ``star``: whether ``*args`` does.
+
+    Raises:
+        TypeError: the function needs other arguments.
+    """
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):  # compiled functions may have no signature
+        return star
+    placed = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    starred = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    needed = [p for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    if not (placed or starred) or needed != placed[: len(needed)] or len(needed) > 2:
+        raise TypeError(
+            f"{name}{inspect.signature(function)} cannot be asked: hand in a function of (observation, mask) or of "
+            f"(observation)"
+        )
+    if len(placed) > 1:
+        return len(needed) == 2 or "mask" in placed[1].name.lower()
+    return starred and star
+
+
+@dataclass(frozen=True)
+class _UnmaskedCallable:
+    """A function of observations alone."""
+
+    function: Any
+
+    def __call__(self, observations: Any, masks: Int8Array) -> Any:
+        return self.function(observations)
+
+
+@dataclass(frozen=True)
+class _PredictCallable:
+    """A model with ``predict``, as in Stable-Baselines3 or scikit-learn."""
+
+    model: Any
+
+    def __call__(self, observations: Any, masks: Int8Array) -> Any:
+        taken = inspect.signature(self.model.predict).parameters
+        offered = {"deterministic": True, "action_masks": masks.astype(np.bool_)}
+        answer = self.model.predict(observations, **{key: offered[key] for key in offered if key in taken})
+        return answer[0] if isinstance(answer, tuple) else answer  # without the recurrent state, which is None
+
+
+@dataclass(frozen=True)
+class _Keras:
+    """A Keras model."""
+
+    model: Any
+
+    def __call__(self, observations: Any, masks: Int8Array) -> Any:
+        return self.model(observations, training=False)
+
+
+@dataclass(frozen=True)
+class _Torch:
+    """A torch module, or a method of one."""
+
+    function: Any
+    module: Any
+    takes_mask: bool
+
+    def __call__(self, observations: Any, masks: Int8Array) -> Any:
+        import torch
+
+        weights = (one for part in (self.module.parameters(), self.module.buffers()) for one in part)
+        like = next((one for one in weights if one.is_floating_point()), torch.zeros(0))
+
+        def tensor(array: Any) -> Any:
+            return torch.as_tensor(array, device=like.device, dtype=like.dtype if array.dtype.kind == "f" else None)
+
+        shown = (
+            {key: tensor(array) for key, array in observations.items()}
+            if isinstance(observations, dict)
+            else tensor(observations)
+        )
+        with _in_eval_mode(self.module):
+            return self.function(shown, tensor(masks == 1)) if self.takes_mask else self.function(shown)
+
+
+@dataclass(frozen=True)
+class _SB3:
+    """The values, or the logits, of a Stable-Baselines3 model; the caller applies masks."""
+
+    model: Any
+    policy: Any
+
+    def __call__(self, observations: Any, masks: Int8Array) -> Any:
+        normalizing = self.model.get_vec_normalize_env() if hasattr(self.model, "get_vec_normalize_env") else None
+        if normalizing is not None:
+            observations = normalizing.normalize_obs(observations)
+        with _in_eval_mode(self.policy):
+            shown = self.policy.obs_to_tensor(observations)[0]
+            if hasattr(self.policy, "q_net"):
+                return self.policy.q_net(shown)
+            return self.policy.get_distribution(shown).distribution.logits
+
+
+def _sb3_policy(model: Any, name: str) -> Any:
+    """Return the policy of a Stable-Baselines3 model, or the policy passed in; None for anything else.
+
+    Raises:
+        ValueError: the policy is recurrent.
+    """
+    policy = getattr(model, "policy", model)
+    if not _is_module(policy) or not hasattr(policy, "obs_to_tensor"):
+        return None
+    if hasattr(policy, "q_net"):  # of DQN; a QNetwork also has a q_net, which does not take observations
+        return policy if hasattr(policy, "q_net_target") else None
+    if not hasattr(policy, "get_distribution"):
+        return None
+    if hasattr(policy, "lstm_actor"):
+        raise ValueError(f"{name} has a memory: what it plays depends on more than the board, and is no policy")
+    return policy
+
+
+@contextmanager
+def _in_eval_mode(module: Any) -> Iterator[None]:
+    """Put a torch module into evaluation mode without gradients; its mode is restored on exit."""
+    import torch
+
+    before = [(part, part.training) for part in module.modules()]
+    module.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        for part, training in before:
+            part.training = training
+
+
+def _is_module(thing: Any) -> bool:
+    return _is_a(thing, "torch.nn", "Module")
+
+
+def _is_a(thing: Any, library: str, kind: str) -> bool:
+    """Return whether an object is of a class of a library, which must be imported already for that."""
+    found = getattr(sys.modules.get(library), kind, None)
+    return isinstance(found, type) and isinstance(thing, found)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Observations
+
+
+def _row(shown: Any, row: int) -> Any:
+    """Return one observation of a batch."""
+    return {name: array[row] for name, array in shown.items()} if isinstance(shown, dict) else shown[row]
+
+
+def _shape_of(space: Any) -> Any:
+    """Return the shape of observations; for dicts, shapes by name."""
+    return {name: part.shape for name, part in space.items()} if isinstance(space, spaces.Dict) else space.shape
+
+
+def _kind_of(space: Any, game: Game) -> Observation:
+    """Return the kind of observation of a space; flat if none matches, so that the caller reports a mismatch."""
+    for kind in get_args(Observation):
+        if space is not None and _shape_of(space) == _shape_of(Views(game, kind, "float32").observation_space):
+            found: Observation = kind
+            return found
+    return "flat"

@@ -1,0 +1,369 @@
+"""Spec strings that name policies, and the registry of built-in policies.
+
+A spec string is ``name[:argument,...]`` with arguments ``[key=]value``, of which only the first may omit its key; a
+value that contains ``,`` or ``:`` is enclosed in parentheses::
+
+    random      optimal:epsilon=0.1      run:runs/first      book:path=b.npz,then=(expectiminimax:depth=4)
+
+Any other name is a module and a user's class in it: ``module:Class`` or ``package.module:Class:key=value`` is called as
+``Class(game, key=value)``. A spec string read from a file is a :class:`FromFile`, which names built-in policies only,
+unless files are trusted.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import importlib
+import importlib.util
+import inspect
+import os
+import types
+import typing
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+from ttt_envs.core.package_conflicts import check_package, mixed_with
+
+if TYPE_CHECKING:  # parsing a spec imports no policy
+    from ttt_envs.agents.policy import Policy
+    from ttt_envs.game.rules import Game
+
+POLICIES: dict[str, str] = {
+    "random": "baselines.simple:Random",
+    "win-or-block": "baselines.simple:WinOrBlock",
+    "optimal": "baselines.retrograde.solver:Optimal",
+    "expectiminimax": "baselines.expectiminimax:Expectiminimax",
+    "table": "baselines.tables:TablePolicy",
+    "svd": "baselines.compression:SVD",
+    "hosvd": "baselines.compression:HOSVD",
+    "hosvd2": "baselines.compression:HOSVD2",
+    "hooi": "baselines.compression:HOOI",
+    "tt": "baselines.compression:TT",
+    "mcts": "baselines.mcts:MCTS",
+    "timed": "baselines.timed:Timed",
+    "book": "baselines.opening_book:load_book",
+    "alpha-zero": "learners.alpha_zero:AlphaZeroSearch",
+    "run": "learners.checkpoint:load_policy",
+    "sb3": "learners.sb3:ZipPolicy",
+    "openspiel": "baselines.open_spiel_bots:OpenSpielBot",
+    "gomocup": "baselines.gomocup:Gomocup",
+}
+"""built-in names -> "module:factory", imported on demand and called as ``factory(game, **arguments)``"""
+
+OTHER_NAMES: dict[str, tuple[str, ...]] = {
+    "minimax": ("optimal", "expectiminimax"),
+    "negamax": ("optimal", "expectiminimax"),
+    "alpha-beta": ("expectiminimax",),
+    "alphabeta": ("expectiminimax",),
+    "perfect": ("optimal",),
+    "solver": ("optimal",),
+    "uct": ("mcts",),
+    "uniform": ("random",),
+}
+"""other common names -> built-in names"""
+
+GRAMMAR = 'write name or name:key=value,..., as in "random" or "run:PATH"'
+
+
+PROGRAMS = ("gomocup",)
+"""built-in policies that run a program named by an argument, which a file may not do"""
+
+TRUST = "TTT_ENVS_TRUST"
+"""the environment variable that, set to 1, trusts every file: files that can run code when loaded, and classes that
+files name. The commands' --trust sets it"""
+MAX_SPEC_LENGTH, MAX_SPEC_DEPTH = 4096, 16
+"""Maximum number of letters of a spec string, and maximum nesting depth of its parentheses."""
+
+
+class FromFile(str):
+    """A string read from a file, hence untrusted.
+
+    As a spec string it names built-in policies only, and so do nested spec strings, at any depth. The type survives
+    transfer to other processes. See :data:`TRUST`.
+    """
+
+    __slots__ = ()
+
+
+def from_file(data: Any) -> Any:
+    """Convert JSON-ready data read from a file: every string, except keys, becomes a :class:`FromFile`."""
+    if isinstance(data, dict):
+        return {key: from_file(value) for key, value in data.items()}
+    if isinstance(data, list):
+        return [from_file(value) for value in data]
+    return FromFile(data) if isinstance(data, str) else data
+
+
+def trusted() -> bool:
+    """Return whether files are trusted: see :data:`TRUST`."""
+    return os.environ.get(TRUST) == "1"
+
+
+class Spec(NamedTuple):
+    """A parsed spec string."""
+
+    name: str
+    unkeyed: str | None
+    keyed: dict[str, str]
+
+    def from_file(self) -> Spec:
+        """Return the same spec, with its values marked as read from a file."""
+        keyed: dict[str, str] = {key: FromFile(value) for key, value in self.keyed.items()}
+        return Spec(self.name, None if self.unkeyed is None else FromFile(self.unkeyed), keyed)
+
+
+def _split(text: str, at: str) -> list[str]:
+    """Split ``text`` at ``at`` outside parentheses.
+
+    Raises:
+        ValueError: the parentheses do not match.
+    """
+    parts, depth, start = [], 0, 0
+    for index, letter in enumerate(text):
+        depth += (letter == "(") - (letter == ")")
+        if depth < 0:
+            break
+        if depth > MAX_SPEC_DEPTH:
+            raise ValueError(f"its parentheses are nested more than {MAX_SPEC_DEPTH} deep")
+        if letter == at and depth == 0:
+            parts.append(text[start:index])
+            start = index + 1
+    if depth != 0:
+        raise ValueError("its parentheses do not match")
+    return [*parts, text[start:]]
+
+
+def _unwrap(value: str) -> str:
+    """Return ``value`` without a pair of parentheses that encloses all of it."""
+    inner = value[1:-1]
+    if not (value.startswith("(") and value.endswith(")")):
+        return value
+    try:
+        _split(inner, ",")
+    except ValueError:  # as in (a)(b)
+        return value
+    return inner
+
+
+def parse_spec(spec: str) -> Spec:
+    """Parse a spec string, without resolving its name.
+
+    Raises:
+        TypeError: not a string.
+        ValueError: the string is not a spec.
+    """
+    if not isinstance(spec, str):
+        raise TypeError(f"{spec!r} is neither a policy nor the name of one: {GRAMMAR}")
+    if len(spec) > MAX_SPEC_LENGTH:
+        raise ValueError(
+            f"{spec[:40]!r}... is no policy, it has {len(spec):,} letters: {MAX_SPEC_LENGTH:,} are the most"
+        )
+    try:
+        head, *rest = _split(spec, ":")
+        # [package.]module:Class[:arguments]
+        if rest and ("." in head or (head and head not in POLICIES and rest[0].isidentifier())):
+            head, rest = f"{head}:{rest[0]}", rest[1:]
+        if not head or head != head.strip():
+            raise ValueError("its name is missing")
+        unkeyed, keyed = None, {}
+        if rest:
+            for index, argument in enumerate(_split(":".join(rest), ",")):
+                key, *value = _split(argument, "=")
+                if not argument or (value and not key):
+                    raise ValueError("it has an empty argument")
+                if not value:
+                    if index > 0:
+                        raise ValueError(f"only the first argument may come without its key, {argument!r} does too")
+                    unkeyed = _unwrap(argument)
+                elif key in keyed:
+                    raise ValueError(f"it gives {key} twice")
+                else:
+                    keyed[key] = _unwrap("=".join(value))
+    except ValueError as problem:
+        raise ValueError(f"{spec!r} is no policy, {problem}: {GRAMMAR}") from None
+    return Spec(head, unkeyed, keyed)
+
+
+def closest_names(name: str, known: typing.Iterable[str]) -> str:
+    """Return the hint after an unknown name: the closest known one, or all of them."""
+    known = sorted(known)
+    near = difflib.get_close_matches(name, known, 1, 0.5)
+    return f"did you mean {near[0]!r}?" if near else f"choose one of {', '.join(map(repr, known))}"
+
+
+def load_object(path: str) -> Any:
+    """Import the object named by ``"package.module:name"``.
+
+    Raises:
+        ValueError: there is no such module or no such name in it, or another folder or distribution shadows or has
+            overwritten a package of this project.
+    """
+    module_name, _, name = path.partition(":")
+    package = module_name.split(".")[0]
+    check_package(package)
+    try:
+        module = importlib.import_module(module_name)
+    except ImportError as problem:
+        if mixed := mixed_with(package):
+            raise ValueError(f"{mixed} ({problem})") from problem
+        if isinstance(problem, ModuleNotFoundError) and (problem.name or "").split(".")[0] == package:
+            missing = f"there is no module {problem.name!r} to import for {path!r}: is it installed?"
+            raise ValueError(missing) from None
+        raise  # the module exists, and one of its own imports is missing
+    if not hasattr(module, name):
+        public = [other for other in vars(module) if not other.startswith("_")]
+        raise ValueError(
+            mixed_with(package) or f"the module {module_name} has no {name!r}: {closest_names(name, public)}"
+        )
+    return getattr(module, name)
+
+
+def _converted(name: str, key: str, value: str, kind: Any) -> Any:
+    """Convert a value of a spec string to the type in the factory's signature."""
+    if isinstance(kind, types.UnionType) or typing.get_origin(kind) is typing.Union:  # as in int | None
+        if type(None) in typing.get_args(kind) and value.lower() == "none":
+            return None
+        kind = next(arm for arm in typing.get_args(kind) if arm is not type(None))
+    if typing.get_origin(kind) is typing.Literal:
+        if value not in typing.get_args(kind):
+            raise ValueError(f"{name}: {key}={value!r} is not known, {closest_names(value, typing.get_args(kind))}")
+        return value
+    try:
+        if kind is bool:
+            return {"true": True, "false": False}[value.lower()]
+        if kind is int and not -(2**63) <= int(value) < 2**63:
+            raise ValueError
+        if kind in (int, float):
+            return kind(value)
+    except (ValueError, KeyError):
+        wanted = {bool: "true or false", int: "a whole number of 64 bits", float: "a number"}[kind]
+        raise ValueError(f"{name}: {key}={value!r} is not {wanted}") from None
+    return value
+
+
+def make_policy(spec: str | Policy, game: Game) -> Policy:
+    """Create the policy named by a spec string, for a game; a policy is returned unchanged.
+
+    Args:
+        spec: for example ``"random"``, ``"win-or-block"``, ``"run:runs/first"`` or ``"package.module:Class"``.
+        game: the game.
+
+    Raises:
+        TypeError: neither a string nor a policy.
+        ValueError: the spec is malformed, a name or key is unknown (the message gives the closest known one), or a
+            value does not fit; in an untrusted :class:`FromFile`, the name is not a built-in one.
+    """
+    from ttt_envs.agents.policy import Policy
+
+    if not isinstance(spec, str) and isinstance(spec, Policy):
+        return spec
+    parsed = parse_spec(spec)
+    module, _, inside = parsed.name.partition(":")
+    if isinstance(spec, FromFile):
+        _check_from_file(parsed)
+        parsed = parsed.from_file()
+    if inside and ("." in module or importlib.util.find_spec(module) is not None):
+        factory = load_object(parsed.name)
+    elif parsed.name in POLICIES:
+        factory = load_object(POLICIES[parsed.name])
+    else:
+        raise ValueError(_unknown(spec, module))
+    if not callable(factory):
+        raise ValueError(f"{parsed.name} is not a class or function that makes policies: it is {factory!r}")
+    try:
+        policy = factory(game, **_arguments(parsed, factory))
+    except (ValueError, TypeError, OSError, MemoryError, ImportError):
+        raise
+    except Exception as problem:
+        if parsed.name in POLICIES:
+            raise
+        raise ValueError(f"{parsed.name} made no policy of {game}: {type(problem).__name__}: {problem}") from problem
+    if not isinstance(policy, Policy):
+        raise ValueError(f"{parsed.name} made {policy!r}, which is no policy: it needs `pure` and `probabilities`")
+    return policy
+
+
+def _check_from_file(spec: Spec) -> None:
+    """Raise ValueError for specs that files may name only if they are trusted."""
+    if trusted():
+        return
+    if ":" in spec.name:
+        raise ValueError(
+            f"{_shorten(spec.name)!r} was read from a file, which may name built-in policies only, for any other can "
+            f"run code: if you trust whoever wrote it, say --trust or set {TRUST}=1"
+        )
+    if spec.name in PROGRAMS:
+        raise ValueError(
+            f"{spec.name} was read from a file, and runs a program, which a file may not name: if you trust whoever "
+            f"wrote it, say --trust or set {TRUST}=1"
+        )
+    if spec.keyed.get("trust", "false").lower() != "false":
+        raise ValueError(
+            f"trust={_shorten(spec.keyed['trust'])} of {spec.name} was read from a file, which cannot say that it is "
+            f"to be "
+            f"trusted: if you trust whoever wrote it, say --trust or set {TRUST}=1"
+        )
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _unknown(spec: str, name: str) -> str:
+    """Return the error message for a spec whose name is neither a policy nor a module."""
+    if spec[1:3] in (":/", ":\\"):  # a drive letter
+        name = spec
+    if {"/", "\\"} & set(name) or Path(name).is_dir():
+        return f"there is no policy {name!r}: what the run in a folder has learned is written 'run:{spec}'"
+    if name in OTHER_NAMES:
+        meant = " or ".join(map(repr, OTHER_NAMES[name]))
+        return f"there is no policy {name!r}: did you mean {meant}?"
+    near = closest_names(name, POLICIES)
+    return (
+        f"there is no policy {name!r}: {near}{'' if near.endswith('?') else '.'} "
+        f"A class of your own is written module:Class, with its module where python finds it"
+    )
+
+
+def _arguments(spec: Spec, factory: Callable[..., Any]) -> Mapping[str, Any]:
+    """Return the arguments of a spec, converted by the factory's signature; its first parameter is the game."""
+    parameters = list(inspect.signature(factory, eval_str=True).parameters.values())[1:]
+    named = {p.name.replace("_", "-"): p for p in parameters if p.kind is not p.VAR_KEYWORD}
+    arguments = dict(spec.keyed)
+    if spec.unkeyed is not None:
+        if not named:
+            raise ValueError(f"{spec.name} takes no arguments: write {spec.name!r} without {spec.unkeyed!r}")
+        first = next(iter(named))
+        if first in arguments:
+            raise ValueError(f"{spec.name}: {first} is given twice, as {spec.unkeyed!r} and as {arguments[first]!r}")
+        arguments = {first: spec.unkeyed, **arguments}
+    converted = {}
+    for key, value in arguments.items():
+        parameter = named.get(key.replace("_", "-"))
+        if parameter is None:
+            if not named:
+                raise ValueError(f"{spec.name} takes no arguments: write {spec.name!r} without {key}={value}")
+            raise ValueError(f"{spec.name} has no argument {key!r}: {closest_names(key, named)}")
+        converted[parameter.name] = _converted(spec.name, key, value, parameter.annotation)
+    for key, parameter in named.items():
+        if parameter.default is parameter.empty and parameter.name not in converted:
+            raise ValueError(f"{spec.name} needs its argument {key}: write {spec.name}:{key}=...")
+    return converted
+
+
+class Named:
+    """Mixin for policies that are dataclasses of (game, settings...): ``str`` returns their spec string."""
+
+    name: ClassVar[str]
+
+    def __str__(self) -> str:
+        changed = []
+        for field in dataclasses.fields(self)[1:]:  # type: ignore[arg-type]  # every subclass is a dataclass
+            value = getattr(self, field.name)
+            if field.init and value != field.default:
+                text = str(value).lower() if value is None or isinstance(value, bool) else str(value)
+                wrapped = f"({text})" if set(text) & set(",:=()") else text
+                changed.append(f"{field.name.replace('_', '-')}={wrapped}")
+        return f"{self.name}:{','.join(changed)}" if changed else self.name

@@ -1,0 +1,106 @@
+"""Symmetrised policies, and checks of declared symmetry and colour-blindness."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from ttt_envs.agents.policy import SHARE_TOLERANCE, VALUE_TOLERANCE, Policy, Values, best_shares, is_colour_blind
+from ttt_envs.core.jit import Float64Array
+from ttt_envs.game.boards import Boards, to_text
+from ttt_envs.game.rules import Game
+from ttt_envs.game.symmetry import inverse, symmetries
+
+
+class SymmetrizedPolicy:
+    """Plays by the action values of a policy averaged over all symmetries of the board: equal shares for the best.
+
+    Moves whose means differ by at most 1e-9 count as equally good, because rounding depends on the symmetry.
+
+    Args:
+        policy: pure, with values.
+        game: the game.
+
+    Raises:
+        ValueError: the policy is not pure, or has no action values.
+    """
+
+    pure: ClassVar[bool] = True
+    symmetric: ClassVar[bool] = True
+
+    def __init__(self, policy: Policy, game: Game) -> None:
+        if not policy.pure or not isinstance(policy, Values):
+            raise ValueError(
+                f"{policy} has no values of moves of which there could be a mean over images: choose what thinks in "
+                f"values and draws nothing, or play it as it is"
+            )
+        self.policy = policy
+        self.colour_blind = is_colour_blind(policy)
+        self._judge: Values = policy
+        self._permutations = symmetries(game)
+        self._inverses = inverse(self._permutations)
+
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
+        """Return float64[B, cells]: equal shares for the moves of highest mean value."""
+        return best_shares(self.action_values(boards), VALUE_TOLERANCE)
+
+    def action_values(self, boards: Boards) -> Float64Array:
+        """Return float64[B, cells], for the mover, NaN where illegal."""
+        total = np.zeros(boards.cells.shape)
+        for permutation, back in zip(self._permutations, self._inverses, strict=True):
+            image = Boards(np.ascontiguousarray(boards.cells[:, permutation]), boards.mover)
+            total += self._judge.action_values(image)[:, back]
+        return np.asarray(total / len(self._permutations))
+
+    def values(self, boards: Boards) -> Float64Array:
+        """Return float64[B], for the mover."""
+        return np.asarray(np.nanmax(self.action_values(boards), axis=1))
+
+    def __str__(self) -> str:
+        return f"the mean over images of {self.policy}"
+
+
+def check_symmetric(policy: Policy, game: Game, boards: Boards) -> None:
+    """Check that a policy is equivariant under the symmetries of the board, see ``policy.Symmetric``.
+
+    Args:
+        policy: pure.
+        game: the game.
+        boards: positions that are not over.
+
+    Raises:
+        ValueError: it is not equivariant; the message names a position.
+    """
+    p = policy.probabilities(boards)
+    for permutation in symmetries(game):
+        image = Boards(np.ascontiguousarray(boards.cells[:, permutation]), boards.mover)
+        apart = np.abs(policy.probabilities(image) - p[:, permutation]).max(axis=1)
+        if not (apart <= SHARE_TOLERANCE).all():
+            row = int(np.argmax(~(apart <= SHARE_TOLERANCE)))
+            raise ValueError(
+                f"{policy} is not symmetric: it answers {to_text(boards.position(row), game)!r} and its image "
+                f"{to_text(image.position(row), game)!r} differently, by {apart[row]:.2g}"
+            )
+
+
+def check_colour_blind(policy: Policy, game: Game, boards: Boards) -> None:
+    """Check that a policy has the same probabilities after exchange of stones and mover, see ``policy.ColourBlind``.
+
+    Args:
+        policy: pure.
+        game: the game.
+        boards: positions that are not over and stay reachable after the exchange; this needs turns that are skipped,
+            and stones of both players.
+
+    Raises:
+        ValueError: it is not colour-blind; the message names a position.
+    """
+    exchanged = Boards(np.where(boards.cells == 0, 0, 3 - boards.cells).astype(np.int8), 1 - boards.mover)
+    apart = np.abs(policy.probabilities(exchanged) - policy.probabilities(boards)).max(axis=1, initial=0.0)
+    if not (apart <= SHARE_TOLERANCE).all():
+        row = int(np.argmax(~(apart <= SHARE_TOLERANCE)))
+        raise ValueError(
+            f"{policy} is not colour-blind: it answers {to_text(boards.position(row), game)!r} and "
+            f"{to_text(exchanged.position(row), game)!r} differently, by {apart[row]:.2g}"
+        )

@@ -1,0 +1,1 @@
+"""Infrastructure without knowledge of the game: compiled kernels, files, caches, and parallel work."""

@@ -1,0 +1,104 @@
+"""A hash index from keys to row numbers, the basis of every table over visited positions."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ttt_envs.core.jit import Int64Array, UInt64Array, compiled, inlined, int64
+from ttt_envs.game.rules import splitmix64
+
+
+class KeyIndex:
+    """Numbers keys 0, 1, 2, ... in the order of first insertion; a hash table with open addressing.
+
+    Args:
+        words: number of 64-bit words of a key.
+
+    Attributes:
+        keys: uint64[capacity, words], of which ``size`` rows are in use.
+        size: number of keys.
+    """
+
+    def __init__(self, words: int) -> None:
+        self.keys: UInt64Array = np.zeros((0, words), np.uint64)
+        self.size = 0
+        self._slots = np.full(16, -1)
+
+    def reserve(self, capacity: int) -> None:
+        """Set the capacity to exactly ``capacity`` keys in total."""
+        keys = np.empty((capacity, self.keys.shape[1]), np.uint64)
+        keys[: self.size] = self.keys[: self.size]
+        self.keys = keys
+        slots = 16
+        while slots < 2 * capacity:
+            slots *= 2
+        self._slots = np.full(slots, -1)
+        _reinsert(self.keys, self.size, self._slots)
+
+    def pack(self) -> None:
+        """Free all memory except the keys'; :meth:`reserve` makes the index usable again."""
+        self.keys = self.keys[: self.size].copy()
+        self._slots = np.full(16, -1)
+
+    def find(self, wanted: UInt64Array) -> Int64Array:
+        """Return int64[B]: the rows of keys uint64[B, words], -1 for unknown keys."""
+        out = np.empty(len(wanted), np.int64)
+        _find(wanted, self.keys, self._slots, out)
+        return out
+
+    def rows(self, wanted: UInt64Array) -> Int64Array:
+        """Return int64[B]: the rows of keys uint64[B, words], inserting unknown keys; B more must fit."""
+        assert self.size + len(wanted) <= len(self.keys)
+        out = np.empty(len(wanted), np.int64)
+        self.size = _insert(wanted, self.keys, self._slots, self.size, out)
+        return out
+
+
+@inlined
+def _slot_of(key: UInt64Array, slots: Int64Array) -> int:
+    """Return the first slot to probe for a key."""
+    mixed = key[0]
+    for word in range(1, len(key)):
+        mixed = splitmix64(mixed, 0) ^ key[word]
+    return int64(splitmix64(mixed, 0) & np.uint64(len(slots) - 1))
+
+
+@inlined
+def _equal(a: UInt64Array, b: UInt64Array) -> bool:
+    for word in range(len(a)):
+        if a[word] != b[word]:
+            return False
+    return True
+
+
+@compiled
+def _find(wanted: UInt64Array, row_keys: UInt64Array, slots: Int64Array, out: Int64Array) -> None:
+    for b in range(len(wanted)):
+        slot = _slot_of(wanted[b], slots)
+        while slots[slot] >= 0 and not _equal(row_keys[slots[slot]], wanted[b]):
+            slot = (slot + 1) & (len(slots) - 1)
+        out[b] = slots[slot]
+
+
+@compiled
+def _insert(wanted: UInt64Array, row_keys: UInt64Array, slots: Int64Array, size: int, out: Int64Array) -> int:
+    for b in range(len(wanted)):
+        slot = _slot_of(wanted[b], slots)
+        while slots[slot] >= 0 and not _equal(row_keys[slots[slot]], wanted[b]):
+            slot = (slot + 1) & (len(slots) - 1)
+        if slots[slot] < 0:
+            slots[slot] = size
+            for word in range(wanted.shape[1]):
+                row_keys[size, word] = wanted[b, word]
+            size += 1
+        out[b] = slots[slot]
+    return size
+
+
+@compiled
+def _reinsert(row_keys: UInt64Array, size: int, slots: Int64Array) -> None:
+    for row in range(size):
+        slot = _slot_of(row_keys[row], slots)
+        while slots[slot] >= 0:
+            slot = (slot + 1) & (len(slots) - 1)
+        slots[slot] = row

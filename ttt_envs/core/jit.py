@@ -1,0 +1,226 @@
+"""Decorators for numba kernels, and the types that kernels share.
+
+numba is imported at the first call of a kernel, see :mod:`ttt_envs.core.kernels`; ``NUMBA_DISABLE_JIT=1`` runs the same
+source as plain Python.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import stat
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numpy as np
+import platformdirs
+from numpy.typing import NDArray
+
+from ttt_envs.core.package_conflicts import PACKAGES
+
+Int8Array = NDArray[np.int8]
+BoolArray = NDArray[np.bool_]
+Int64Array = NDArray[np.int64]
+UInt64Array = NDArray[np.uint64]
+Float64Array = NDArray[np.float64]
+Parameters = tuple[int, int, int, float, int, int, int]
+"""``Game.parameters``"""
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+Interpretable = bool | Callable[..., int]
+"""see :func:`kernel`"""
+
+INTERPRET, NOTICE = "TTT_ENVS_INTERPRET", "TTT_ENVS_COMPILE_NOTICE"
+"""Environment variables. 0 compiles every kernel at its first call, however small; 0 disables compile notices."""
+
+
+def may_interpret() -> bool:
+    """Return whether calls on small arrays may be interpreted."""
+    return os.environ.get(INTERPRET, "1") != "0"
+
+
+@contextmanager
+def compile_at_once() -> Iterator[None]:
+    """Compile kernels at their first call within this context, in this process and in child processes.
+
+    For workloads long enough to repay compilation, and for measurements.
+    """
+    before = os.environ.get(INTERPRET)
+    os.environ[INTERPRET] = "0"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[INTERPRET]
+        else:
+            os.environ[INTERPRET] = before
+
+
+@functools.cache
+def kernel_folder() -> Path | None:
+    """Return the cache folder for machine code: the first writable one, None if there is none.
+
+    In order: ``NUMBA_CACHE_DIR``, if set; in a checkout ``.cache/numba``; the user's cache folder; a private temporary
+    folder.
+    """
+    named, checkout = os.environ.get("NUMBA_CACHE_DIR"), Path(__file__).resolve().parents[2]
+    if named:
+        return Path(named)
+    if (checkout / "setup.cfg").is_file() and _is_writable(checkout / ".cache" / "numba"):
+        return checkout / ".cache" / "numba"
+    users = Path(platformdirs.user_cache_dir("ttt_envs", appauthor=False)) / "numba"
+    return users if _is_writable(users) else _private_folder()
+
+
+def _is_writable(folder: Path) -> bool:
+    """Return whether files can be written into a folder, which is created if missing."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
+def _private_folder() -> Path | None:
+    """Return a folder private to this user, because numba unpickles its cache; None if there is none."""
+    if not hasattr(os, "getuid"):
+        return None
+    try:
+        folder = Path(tempfile.gettempdir()) / f"ttt_envs-{os.getuid()}"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        status = folder.lstat()
+    except OSError:
+        return None
+    is_ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not status.st_mode & 0o077
+    return folder if is_ours else None
+
+
+class _Deferred:
+    """Placeholder for a kernel until the first call of any kernel, which imports numba and replaces placeholders."""
+
+    pending: list[_Deferred] | None = []  # noqa: RUF012  # shared on purpose; None once numba is imported
+    lock = threading.RLock()
+
+    def __init__(self, function: Callable[..., Any], interpretable: Interpretable, options: dict[str, Any]) -> None:
+        functools.update_wrapper(self, function)
+        self._make = (function, interpretable, options)
+        self._kernel: Callable[..., Any] | None = None
+        assert self.pending is not None
+        self.pending.append(self)
+
+    def load(self) -> Callable[..., Any]:
+        """Return the kernel; creates all other kernels too, because kernels call each other."""
+        if self._kernel is None:
+            _load_kernels()
+        assert self._kernel is not None
+        return self._kernel
+
+    def __call__(self, *args: Any) -> Any:
+        return self.load()(*args)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.load(), name)
+
+    def __reduce__(self) -> Any:
+        return self.load().__reduce__()
+
+
+def _load_kernels() -> None:
+    """Import numba, create all kernels, and replace their placeholders in all modules."""
+    from ttt_envs.core.kernels import make_kernel
+
+    with _Deferred.lock:
+        pending, _Deferred.pending = _Deferred.pending or [], None
+        for deferred in pending:
+            deferred._kernel = make_kernel(*deferred._make)
+        packages = {deferred.__module__.partition(".")[0] for deferred in pending}.union(PACKAGES)
+        for name, module in list(sys.modules.items()):
+            if name.partition(".")[0] in packages:
+                for key, value in list(vars(module).items()):
+                    if isinstance(value, _Deferred):
+                        setattr(module, key, value._kernel)
+
+
+def kernel(function: Function, interpretable: Interpretable = False, **options: Any) -> Function:
+    """Return a kernel compiled with ``options`` of numba, or interpreted, see :mod:`ttt_envs.core.kernels`.
+
+    Args:
+        function: the source; if ``interpretable``, plain Python gives bit-identical results.
+        interpretable: whether the size of the arrays bounds the time of a call, so that calls on small arrays may be
+            interpreted; or a function of the call's arguments that returns a bound on its elementary steps.
+        options: of ``numba.njit``.
+    """
+    if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
+        return function
+    if _Deferred.pending is not None:
+        return cast(Function, _Deferred(function, interpretable, options))
+    from ttt_envs.core.kernels import make_kernel
+
+    return cast(Function, make_kernel(function, interpretable, options))
+
+
+def compiled(function: Function) -> Function:
+    """Decorate a kernel for Python callers: calls on small arrays are interpreted until compiling pays.
+
+    Like all kernels without *allocating* in the decorator's name, it makes no arrays and is compiled without numba's
+    reference counting. Otherwise numba counts references at every call, even an inlined one, and for every array taken
+    from a tuple; that takes longer than a function of a few nanoseconds, in execution and compilation.
+    """
+    return kernel(function, interpretable=True)
+
+
+def compiled_allocating(function: Function) -> Function:
+    """Like :func:`compiled`, for a kernel that makes arrays."""
+    return kernel(function, interpretable=True, _nrt=True)
+
+
+def compiled_at_once(function: Function) -> Function:
+    """Decorate a kernel that may take long on small arrays: it is compiled at its first call."""
+    return kernel(function)
+
+
+def compiled_at_once_allocating(function: Function) -> Function:
+    """Like :func:`compiled_at_once`, for a kernel that makes arrays."""
+    return kernel(function, _nrt=True)
+
+
+def compiled_nogil(function: Function) -> Function:
+    """Like :func:`compiled_at_once`, but the kernel releases the GIL."""
+    return kernel(function, nogil=True)
+
+
+def compiled_nogil_bounded(count_steps: Callable[..., int]) -> Callable[[Function], Function]:
+    """Like :func:`compiled_nogil`; calls with a small bound ``count_steps`` on elementary steps are interpreted."""
+    return functools.partial(kernel, interpretable=count_steps, nogil=True)
+
+
+def inlined(function: Function) -> Function:
+    """Decorate a kernel inlined into other kernels. A call from Python is always interpreted.
+
+    It has no wrapper for Python callers, which would take a sixth of the compile time.
+    """
+    return kernel(function, forceinline=True, no_cpython_wrapper=True)
+
+
+def inlined_allocating(function: Function) -> Function:
+    """Like :func:`inlined`, for a kernel that makes arrays; its callers must be *allocating* too."""
+    return kernel(function, forceinline=True, no_cpython_wrapper=True, _nrt=True)
+
+
+def inlined_public(function: Function) -> Function:
+    """Decorate a kernel that is inlined into other kernels and can be called from Python."""
+    return kernel(function, interpretable=True, forceinline=True)
+
+
+int64 = cast(Callable[[Any], int], np.int64)
+"""in kernels: converts to int64, so that callees are compiled for one integer type only"""
+int8 = cast(Callable[[Any], int], np.int8)
+"""in kernels: converts to int8, the type of cells"""

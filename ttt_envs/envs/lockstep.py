@@ -1,0 +1,401 @@
+"""B simultaneous games between the caller and an opponent: the common core of the single and the vector environment.
+
+Both environments are thin wrappers, so game i of a batch cannot differ from the single environment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+
+from ttt_envs.agents.policy import ActsInGames, PlaysUniformly, Policy, act_in_episodes
+from ttt_envs.agents.specs import make_policy
+from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, UInt64Array
+from ttt_envs.envs import step_kernels
+from ttt_envs.envs.step_kernels import (
+    BOTH_SEATS,
+    REPLY_NONE,
+    REPLY_POLICY,
+    REPLY_RANDOM,
+    RESET_FINISHED,
+    RESET_GIVEN,
+    RESET_NONE,
+)
+from ttt_envs.game.bits import MAX_CELLS_IN_BITS
+from ttt_envs.game.boards import Boards, check_opening, from_text
+from ttt_envs.game.rules import (
+    NOT_OVER,
+    ChanceOutcome,
+    Game,
+    Position,
+    action_index,
+    chance_outcomes,
+    occupied_message,
+    to_kernel_args,
+)
+from ttt_envs.game.symmetry import symmetries
+
+SeatChoice = Literal["first", "second", "random", "alternate"]
+IllegalAction = Literal["lose", "penalize", "raise"]
+Symmetry = Literal["none", "random"]
+
+SELF = "self"
+"""opponent name for self-play: the caller moves for both players"""
+OUTCOMES = (
+    "player_0 won",
+    "player_1 won",
+    "draw",
+    "player_0 lost by an illegal action",
+    "player_1 lost by an illegal action",
+    "truncated after too many illegal actions",
+)
+WINNERS = (0, 1, -1, 1, 0, -1, -1)
+"""winner of each outcome, -1 for none; the last entry is for ``NOT_OVER``, -1"""
+_SEATS = get_args(SeatChoice)
+
+
+def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
+    """Raise ValueError unless ``value`` is one of the choices."""
+    if value not in choices:
+        raise ValueError(f"{name}={value!r} is not known: choose {', '.join(map(repr, choices))}")
+
+
+def parse_reset_options(
+    game: Game, options: Mapping[str, Any] | None, both: bool
+) -> tuple[Position | None, int | None]:
+    """Return the position and the caller's seat from the options of a reset; None for each that is missing.
+
+    Args:
+        game: the game.
+        options: ``position``, a text, and ``seat``, 0 or 1; both are optional.
+        both: whether the caller moves for both players.
+
+    Raises:
+        TypeError, ValueError: an option is unknown, the position is over or unreachable, or the seat is invalid.
+    """
+    if not options:
+        return None, None
+    for name in options:
+        if name not in ("position", "seat"):
+            raise ValueError(f"options[{name!r}] is not known: choose 'position' or 'seat'")
+    seat = options.get("seat")
+    if seat is not None:
+        if isinstance(seat, bool) or not isinstance(seat, (int, np.integer)) or seat not in (0, 1):
+            raise ValueError(f"options['seat']={seat!r} is no seat: choose 0 (first, o) or 1 (second, x)")
+        if both:
+            raise ValueError("options['seat'] makes no sense with opponent='self': you move for both")
+        seat = int(seat)
+    text = options.get("position")
+    if text is None:
+        return None, seat
+    if not isinstance(text, str):
+        raise TypeError(f"options['position']={text!r} is no text: write rows and mover, as in 'x.o/.../..o x'")
+    position = from_text(text, game)
+    check_opening(game, position, f"options['position']={text!r}")
+    return position, seat
+
+
+def check_restored(cloned: Game, game: Game, has_luck: bool, seed: object) -> None:
+    """Raise ValueError unless a cloned state fits the game and it or ``seed`` determines future random numbers."""
+    if cloned != game:
+        raise ValueError(f"a state of the game {cloned} cannot be restored in the game {game}: make that game first")
+    if not has_luck and seed is None:
+        raise ValueError(
+            "this state was cloned without its generator: restore_state(state, seed=...) says how chance goes on, "
+            "or clone_state(include_rng=True) keeps the generator"
+        )
+
+
+class StepOutput(NamedTuple):
+    """Output of a step."""
+
+    planes: Int8Array
+    """int8[B, 2, cells]: own stones, then the opponent's stones"""
+    mask: Int8Array
+    """int8[B, cells]: legal actions; all ones in a finished game, because an empty mask would make masked distributions
+    uniform over illegal actions"""
+    rewards: Float64Array
+    """float64[B], rewards of the player ``Lockstep.seat``"""
+    terminated: BoolArray
+    """bool[B]"""
+    truncated: BoolArray
+    """bool[B]"""
+    words: tuple[UInt64Array, UInt64Array]
+    """the memory of planes and mask as uint64, because kernels write eight bytes at once"""
+
+    @classmethod
+    def empty(cls, count: int, cells: int) -> StepOutput:
+        """Allocate uninitialised arrays."""
+        planes, mask = np.empty((count * 2 * cells + 7) // 8, np.uint64), np.empty((count * cells + 7) // 8, np.uint64)
+        return cls(
+            np.ndarray((count, 2, cells), np.int8, planes),
+            np.ndarray((count, cells), np.int8, mask),
+            np.empty(count),
+            np.empty(count, np.bool_),
+            np.empty(count, np.bool_),
+            (planes, mask),
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild_step_output, tuple(self[:5])  # planes and mask share the memory of `words`, in copies too
+
+
+def _rebuild_step_output(*arrays: np.ndarray[Any, Any]) -> StepOutput:
+    """Copy these arrays into newly allocated memory."""
+    out = StepOutput.empty(*arrays[1].shape)
+    for name, array in zip(StepOutput._fields, arrays, strict=False):
+        getattr(out, name)[...] = array
+    return out
+
+
+class Lockstep:
+    """The state of B games and the operations on all of them at once.
+
+    Attributes:
+        mover, seat: int64[B]: player to move, and the caller's seat; with ``opponent="self"`` the seat that moved last.
+        outcome: int64[B]: ``NOT_OVER``, a winner, ``DRAW``, ``FORFEIT`` + the loser, or ``TRUNCATED``.
+        stones: int64[B]: number of stones on the board.
+        keys, episode, luck: uint64[B], int64[B], uint64[B]: the seeds' keys, the number of the episode since seeding,
+            and ``splitmix64(key, episode)``, from which all random numbers of the episode are computed.
+        symmetry: int64[B]: index into ``permutations`` int64[S, cells] of the caller's view of the board.
+        illegal: int64[B]: number of illegal actions so far.
+    """
+
+    def __init__(
+        self,
+        game: Game,
+        count: int,
+        opponent: str | Policy,
+        seat: SeatChoice,
+        illegal_action: IllegalAction,
+        symmetry: Symmetry,
+    ) -> None:
+        check_choice("seat", seat, _SEATS)
+        check_choice("illegal_action", illegal_action, get_args(IllegalAction))
+        check_choice("symmetry", symmetry, get_args(Symmetry))
+        self.game = game
+        self.opponent = None if opponent == SELF else make_policy(opponent, game)
+        self.permutations = symmetries(game, "all" if symmetry == "random" else "none")
+        if self.opponent is None:
+            self._replies = REPLY_NONE
+        else:
+            uniform = isinstance(self.opponent, PlaysUniformly) and self.opponent.plays_uniformly
+            self._replies = REPLY_RANDOM if uniform else REPLY_POLICY
+        playing: Policy | ActsInGames | None = self.opponent
+        self._in_games = playing if isinstance(playing, ActsInGames) else None
+        seats = BOTH_SEATS if self.opponent is None else _SEATS.index(seat)
+        self._settings = np.concatenate(
+            [
+                np.array([count, seats, get_args(IllegalAction).index(illegal_action), self._replies]),
+                to_kernel_args(game),
+            ]
+        )
+        # Few arrays: each argument costs the caller of a kernel as much as a move on a small board.
+        self._rows = np.zeros((step_kernels.ROWS, step_kernels.stride(count)), np.int64)
+        self._cells = np.zeros(0 if game.cells <= MAX_CELLS_IN_BITS else (count, game.cells), np.int8)
+        self._words = np.empty(count * 2 * game.cells // 64 + 1, np.uint64)
+        self._waiting = np.empty(count, np.int64)
+        self._count = count
+        flags = np.empty(0, np.bool_)
+        self._unseen = (np.empty(0, np.uint64), np.empty(0, np.uint64), np.empty(0), flags, flags)
+        self._name_rows()
+        self.outcome[:] = NOT_OVER
+        self._rows[step_kernels.DONE] = 1
+        self.episode[:] = -1
+
+    def _name_rows(self) -> None:
+        """Create the views of the arrays; needed after copying, because a copy of a view is not a view."""
+        count = self._count
+        rows = self._rows[:, :count]
+        self.mover, self.seat, self.outcome = (
+            rows[step_kernels.MOVER],
+            rows[step_kernels.SEAT],
+            rows[step_kernels.OUTCOME],
+        )
+        self.stones, self.episode = rows[step_kernels.STONES], rows[step_kernels.EPISODE]
+        self.symmetry, self.illegal = rows[step_kernels.SYMMETRY], rows[step_kernels.NUM_ILLEGAL]
+        chance = self._rows.view(np.uint64)[:, :count]
+        self.keys, self.luck = chance[step_kernels.KEY], chance[step_kernels.EPISODE_KEY]
+        self.numbers = rows[: step_kernels.DONE + 1, 0]  # the rows of told() and OVER of game 0, without a copy
+        self._fixed = (self._settings, self._cells, self._rows, self._words, self.permutations)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._name_rows()
+
+    @property
+    def over(self) -> BoolArray:
+        """bool[B], a copy: the end of the game has been shown, and the game must be reset."""
+        over: BoolArray = self._rows[step_kernels.DONE, : self._count] != 0
+        return over
+
+    def end(self, rows: BoolArray) -> None:
+        """Mark the games where ``rows`` bool[B] is true as over, so that they must be reset; outcomes do not change."""
+        self._rows[step_kernels.DONE, : self._count][rows] = 1
+
+    def boards(self, rows: Int64Array | None = None) -> Boards:
+        """Return the positions of the games ``rows`` int64[R], by default all, as copies."""
+        if rows is None:
+            rows = np.arange(len(self.mover))
+        out = Boards(np.empty((len(rows), self.game.cells), np.int8), np.empty(len(rows), np.int8))
+        step_kernels.read_boards(rows, self._cells, self._rows, *out)
+        return out
+
+    def seed(self, rows: Int64Array, keys: UInt64Array) -> None:
+        """Set the 64-bit seed keys of the games ``rows``; their next episode is number 0."""
+        self.keys[rows] = keys
+        self.episode[rows] = -1
+
+    def begin(
+        self, rows: Int64Array, position: Position | None = None, seat: int | None = None, out: StepOutput | None = None
+    ) -> None:
+        """Begin the next episode in the games ``rows``, including the opponent's opening moves.
+
+        Args:
+            rows: int64[R].
+            position: initial position; the empty board by default.
+            seat: the caller's seat; by default as configured.
+            out: its ``planes`` and ``mask`` are written, for all games.
+        """
+        unseen = self._unseen
+        shown = unseen if out is None else (*out.words, *unseen[2:])
+        _call_step(*self._fixed, rows, RESET_GIVEN, *shown)
+        placed = position is not None or seat is not None
+        if placed:
+            cells, mover = position or Position(np.zeros(self.game.cells, np.int8), 0)
+            step_kernels.write_boards(rows, np.tile(cells, (len(rows), 1)), self._cells, self._rows)
+            self.mover[rows] = mover
+            self.outcome[rows] = NOT_OVER
+            if seat is not None:
+                self.seat[rows] = seat
+        if self._replies == REPLY_POLICY or (placed and self.opponent is not None):
+            self._reply()
+        if out is not None and (placed or self._replies == REPLY_POLICY):
+            self.observe(out)
+
+    def step(self, actions: Int64Array, begin_over: bool, out: StepOutput) -> int:
+        """Make the caller's move in every game, let the opponent reply, and write the resulting state.
+
+        Args:
+            actions: int64[B], cells of the board in the caller's view. Ignored where a game begins, and where the
+                opponent won before the caller's first move.
+            begin_over: whether games that are over are reset instead of moving (reward 0); else they stay over.
+            out: written.
+
+        Returns:
+            The number of games that have ended.
+
+        Raises:
+            ValueError: an action is not a cell, or is illegal with ``illegal_action="raise"``; no game has changed.
+        """
+        shown = (*out.words, out.rewards, out.terminated, out.truncated)
+        status: int = _call_step(*self._fixed, actions, RESET_FINISHED if begin_over else RESET_NONE, *shown)
+        if status < 0:
+            self._refuse(-1 - status, int(actions[-1 - status]))
+        if self._replies == REPLY_POLICY:
+            self._reply()
+            status = _call_settle(*self._fixed, *shown)
+        return status
+
+    def _reply(self) -> None:
+        """Let an opponent with its own ``act`` move, until the caller is to move in every game."""
+        assert self.opponent is not None
+        while True:
+            rows = self._waiting[: step_kernels.games_to_reply(self._count, self._rows, self._waiting)]
+            if not len(rows):
+                return
+            boards = self.boards(rows)
+            luck, stones = self.luck[rows], self.stones[rows]
+            if self._in_games is not None:
+                actions = self._in_games.act_in_games(boards, self.episode[rows], luck, stones)
+            else:
+                actions = act_in_episodes(self.opponent, boards, luck, stones)
+            refused = step_kernels.play_replies(rows, actions, self._settings, self._cells, self._rows)
+            if refused >= 0:
+                raise ValueError(f"the opponent {self.opponent} moved to a cell that is not empty: it is at fault")
+
+    def observe(self, out: StepOutput) -> None:
+        """Write ``planes`` and ``mask``."""
+        _call_show(*self._fixed, *out.words)
+
+    def shown(self) -> StepOutput:
+        """Return ``planes`` and ``mask`` in new arrays; the other fields are not written."""
+        out = StepOutput.empty(len(self.mover), self.game.cells)
+        self.observe(out)
+        return out
+
+    def seen(self, row: int, cells: Int8Array) -> Int8Array:
+        """Return a board int8[rows * columns] in the view of the caller of game ``row``."""
+        return np.asarray(cells[self.permutations[self.symmetry[row]]])
+
+    def infos(self) -> Int64Array:
+        """Return int64[4, B], a copy: mover, seat, outcome and winner (-1 for none) of each game."""
+        return self._rows[: step_kernels.INFO_ROWS, : self._count].copy()
+
+    def words(self, row: int) -> str | None:
+        """Return a text for the outcome of game ``row``, None while it is in progress."""
+        return None if self.outcome[row] == NOT_OVER else OUTCOMES[self.outcome[row]]
+
+    def position(self, row: int) -> Position:
+        """Return the position of game ``row``."""
+        return self.boards(np.array([row])).position(0)
+
+    def chance_outcomes(self, row: int, action: object) -> list[ChanceOutcome]:
+        """Return the possible successors of the caller's move in game ``row``, before the opponent's reply."""
+        cell = self.permutations[self.symmetry[row], action_index(self.game, action)]
+        return chance_outcomes(self.game, self.position(row), int(cell))
+
+    _SMALL = ("mover", "seat", "outcome")  # stored as int8
+    _WHOLE = ("stones", "symmetry", "illegal")
+    _LUCK = ("luck", "keys", "episode")
+
+    def clone(self, include_rng: bool) -> dict[str, Any]:
+        """Return copies of the arrays, with ``cells`` int8[B, rows * columns]; without ``include_rng``, arrays that
+        determine future random numbers are left out.
+        """
+        names = self._WHOLE + (self._LUCK if include_rng else ())
+        return {
+            "game": self.game,
+            "cells": self.boards().cells,
+            "over": self.over,
+            **{name: getattr(self, name).astype(np.int8) for name in self._SMALL},
+            **{name: getattr(self, name).copy() for name in names},
+        }
+
+    def restore(self, state: dict[str, Any], keys: UInt64Array | None) -> None:
+        """Restore a state from :meth:`clone`; with ``keys``, random numbers come from these keys from now on.
+
+        Raises:
+            ValueError: the state has another board or number of games, or there are neither stored nor new keys.
+        """
+        check_restored(state["game"], self.game, "luck" in state, keys)
+        count = len(self.mover)
+        if len(state["cells"]) != count:
+            raise ValueError(f"a state of {len(state['cells'])} games does not fit {count}")
+        for name in self._SMALL + self._WHOLE + (self._LUCK if "luck" in state else ()):
+            getattr(self, name)[...] = state[name]
+        self._rows[step_kernels.DONE, :count] = state["over"]
+        cells = np.empty((count, self.game.cells), np.int8)
+        cells[...] = state["cells"]
+        step_kernels.write_boards(np.arange(count), cells, self._cells, self._rows)
+        if keys is not None:
+            self.seed(np.arange(count), keys)
+            self.episode += 1
+            step_kernels.update_episode_keys(count, self._rows)
+
+    def _refuse(self, row: int, action: int) -> None:
+        try:
+            action_index(self.game, action)
+        except ValueError as problem:
+            message = str(problem)
+        else:
+            message = occupied_message(self.game, self.seen(row, self.position(row).cells), action)
+        raise ValueError(f"game {row}: {message}" if len(self.mover) > 1 else message)
+
+
+# mypy cannot count arguments after two starred tuples
+_call_step: Callable[..., int] = step_kernels.step
+_call_settle: Callable[..., int] = step_kernels.finish_step
+_call_show: Callable[..., None] = step_kernels.write_observations

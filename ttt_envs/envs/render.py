@@ -1,0 +1,218 @@
+"""Rendering of a board: as text and as pixels without a display, and in a window with pygame."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+from ttt_envs.core.jit import Int8Array
+from ttt_envs.game.boards import COLUMNS, MOVERS, STONES, coordinate, parse_move_list
+from ttt_envs.game.rules import MAX_CELLS_SCANNED, Game, legal, winner
+
+FPS = 2
+MODES = ("ansi", "rgb_array", "human")
+Picture = NDArray[np.uint8]
+
+# Colours: background of a cell, grid lines, player_0's ring and player_1's cross
+_GROUND, _LINE, _RING, _CROSS = (247, 243, 235), (120, 110, 100), (32, 96, 168), (190, 62, 44)
+_GROUNDS = (_GROUND, (226, 212, 182), (190, 224, 180))  # backgrounds: default, last move, winning line
+_LARGEST_PICTURE = 608
+_STRIP = 16
+# Font of three by five pixels: five rows from the top, each a number of three bits. Other letters are blank.
+_LETTERS = "0123456789abcdefghijklmnopqrstuvwxyz_,"
+_ROWS = (
+    "7555726227717477171755711747177475771122757577571725755656563444365556746477464434553557557222711152556554444757755"
+    "65555255526564425573656553421672222555575555255775552555522271247"
+    "0000700024"
+)
+_FONT = {letter: _ROWS[5 * index : 5 * index + 5] for index, letter in enumerate(_LETTERS)}
+
+
+def check_mode(mode: object, modes: tuple[str, ...] = MODES) -> None:
+    """Raise ValueError unless ``mode`` is None or one of ``modes``."""
+    if mode is not None and mode not in modes:
+        raise ValueError(f"render_mode={mode!r} is not known: choose None, {', '.join(map(repr, modes))}")
+
+
+class Scene(NamedTuple):
+    """The content of a picture, in the agent's view of the board."""
+
+    cells: Int8Array
+    """int8[rows * columns]"""
+    mover: int
+    """player to move, 0 or 1"""
+    end: str | None = None
+    """result of the game as text"""
+    last: tuple[int, ...] = ()
+    """cells of the stones that the last mover has put since the other player's move"""
+    refused: int | None = None
+    """the occupied cell of the agent's last, illegal action"""
+
+    def skipped(self) -> int | None:
+        """Return the player whose turn was just skipped, None if there is none."""
+        if not self.last:
+            return None
+        owner = int(self.cells[self.last[0]]) - 1
+        again = self.end is None and owner == self.mover
+        return 1 - owner if again or len(self.last) > 1 else None
+
+
+def scene_of(
+    before: Int8Array, cells: Int8Array, mover: int, end: str | None, seat: int, refused: int | None = None
+) -> Scene:
+    """Return the scene after a step, which adds the caller's stone and the other player's replies.
+
+    Args:
+        before: int8[rows * columns], the board before the step.
+        cells: int8[rows * columns], the board after it; possibly of a new game.
+        mover, end, refused: as for :class:`Scene`.
+        seat: the caller's seat.
+    """
+    if ((before != 0) & (before != cells)).any():
+        before = np.zeros_like(before)
+    new = np.flatnonzero(before != cells)
+    replies = new[cells[new] != seat + 1]
+    return Scene(cells, mover, end, tuple((replies if len(replies) else new).tolist()), refused)
+
+
+def text(game: Game, scene: Scene) -> str:
+    """Return the board with coordinates, then the mover or the result, the last move, a skip, and a refused move.
+
+    The last move is in brackets, the stones of a winning line between asterisks. For boards of up to 25 cells, the
+    legal actions are listed with their cells.
+    """
+    label = len(str(game.rows))
+    line = set(parse_move_list(game, scene.cells, winner(game, scene.cells)))
+    lines = [" " * label + "".join(f" {column} " for column in COLUMNS[: game.columns]).rstrip()]
+    for row in range(game.rows):
+        words = ""
+        for cell in range(row * game.columns, (row + 1) * game.columns):
+            marks = "**" if cell in line else "[]" if cell in scene.last else "  "
+            words += marks[0] + STONES[scene.cells[cell]] + marks[1]
+        lines.append(f"{row + 1:>{label}}{words}".rstrip())
+    lines.append(scene.end or f"{MOVERS[scene.mover]} to move")
+    if scene.last:
+        cells = " ".join(coordinate(cell, game) for cell in scene.last)
+        lines.append(f"last move: {STONES[scene.cells[scene.last[0]]]} {cells}")
+    skipped = scene.skipped()
+    if skipped is not None:
+        lines.append(f"the turn of {MOVERS[skipped]} was skipped")
+    if scene.refused is not None:
+        lines.append(f"refused: {scene.refused} ({coordinate(scene.refused, game)}) is not empty")
+    if scene.end is None and game.cells <= MAX_CELLS_SCANNED:
+        free = np.flatnonzero(legal(game, scene.cells)).tolist()
+        lines.append("legal actions: " + ", ".join(f"{cell} ({coordinate(cell, game)})" for cell in free))
+    return "\n".join(lines) + "\n"
+
+
+def picture(game: Game, scene: Scene) -> Picture:
+    """Return the board as uint8[height, width, 3], with rings for player_0 and crosses for player_1.
+
+    The background is darker at the last move and green on a winning line. Below are the mover or the result, a skip,
+    and a refused move. Boards with an edge of 10 or more have coordinates above and on the left.
+    """
+    longest = max(game.rows, game.columns)
+    edge = max(16, min(64, _LARGEST_PICTURE // longest))
+    marks = np.zeros(game.cells, np.int8)
+    marks[list(scene.last)] = 1
+    marks[parse_move_list(game, scene.cells, winner(game, scene.cells))] = 2
+    tiles = np.array([[_tile(edge, stone, ground) for stone in range(3)] for ground in _GROUNDS])
+    board = tiles[marks, scene.cells].reshape(game.rows, game.columns, edge, edge, 3).transpose(0, 2, 1, 3, 4)
+    margin = edge if longest >= 10 else 0
+    height, width = game.rows * edge, game.columns * edge
+    out = np.empty((margin + height + _STRIP, margin + width, 3), np.uint8)
+    out[:] = _GROUND
+    out[margin : margin + height, margin:] = board.reshape(height, width, 3)
+    if margin:
+        for column in range(game.columns):
+            _write(out, COLUMNS[column], edge // 2, margin + column * edge + edge // 2)
+        for row in range(game.rows):
+            _write(out, str(row + 1), margin + row * edge + edge // 2, edge // 2)
+    words = scene.end or f"{MOVERS[scene.mover]} to move"
+    skipped = scene.skipped()
+    if skipped is not None:
+        words += f", {MOVERS[skipped]} skipped"
+    if scene.refused is not None:
+        words += f", {coordinate(scene.refused, game)} refused"
+    _write(out, words, margin + height + _STRIP // 2, (margin + width) // 2)
+    return out
+
+
+def _tile(edge: int, stone: int, ground: tuple[int, int, int]) -> Picture:
+    """Draw one cell of ``edge`` pixels."""
+    tile = np.empty((edge, edge, 3), np.uint8)
+    tile[:] = ground
+    middle = (edge - 1) / 2
+    y, x = np.mgrid[:edge, :edge] - middle
+    width = max(1.0, edge / 14)
+    if stone == 1:
+        tile[abs(np.hypot(x, y) - edge * 0.32) <= width] = _RING
+    elif stone == 2:
+        inside = np.maximum(abs(x), abs(y)) <= edge * 0.32
+        tile[inside & ((abs(x - y) <= width * 1.4) | (abs(x + y) <= width * 1.4))] = _CROSS
+    tile[0, :] = tile[-1, :] = tile[:, 0] = tile[:, -1] = _LINE
+    return tile
+
+
+def _write(out: Picture, words: str, y: int, x: int) -> None:
+    """Write text centred at the pixel (y, x), at double size if it fits; the overflow is cut off."""
+    glyphs = np.zeros((5, 4 * len(words)), np.bool_)
+    for index, letter in enumerate(words):
+        for row, bits in enumerate(_FONT.get(letter, "00000")):
+            glyphs[row, 4 * index : 4 * index + 3] = [int(bits) >> bit & 1 for bit in (2, 1, 0)]
+    glyphs = glyphs[:, :-1]
+    scale = 2 if 2 * glyphs.shape[1] <= out.shape[1] else 1
+    glyphs = glyphs.repeat(scale, axis=0).repeat(scale, axis=1)[:, : out.shape[1]]
+    top = y - glyphs.shape[0] // 2
+    left = min(max(0, x - glyphs.shape[1] // 2), out.shape[1] - glyphs.shape[1])
+    out[top : top + glyphs.shape[0], left : left + glyphs.shape[1]][glyphs] = _LINE
+
+
+class Screen:
+    """A window that shows a board; the only user of pygame."""
+
+    def __init__(self, game: Game) -> None:
+        try:
+            import pygame
+        except ImportError:
+            raise gymnasium.error.DependencyNotInstalled(
+                'render_mode="human" needs pygame: pip install pygame-ce, or take render_mode="ansi" or "rgb_array"'
+            ) from None
+        self._pygame = pygame
+        pygame.display.init()
+        height, width, _ = picture(game, Scene(np.zeros(game.cells, np.int8), 0)).shape
+        self._window = pygame.Window(f"tic-tac-toe, {game}", (width, height))  # one window per environment
+        self._clock = pygame.time.Clock()
+
+    def show(self, pixels: Picture) -> None:
+        """Show a picture and keep the frame rate."""
+        self._pygame.event.pump()
+        surface = self._pygame.surfarray.make_surface(pixels.transpose(1, 0, 2))
+        self._window.get_surface().blit(surface, (0, 0))
+        self._window.flip()
+        self._clock.tick(FPS)
+
+    def close(self) -> None:
+        """Close this window only."""
+        self._window.destroy()
+
+
+def show(mode: str | None, game: Game, scene: Scene, screen: Screen | None) -> Any:
+    """Return the result of ``render()`` in a mode of ``MODES``: str, a picture, or None with the window updated."""
+    if mode is None:
+        gymnasium.logger.warn(
+            "render() was called without a render mode: choose one when making the environment, "
+            'for example render_mode="rgb_array"'
+        )
+        return None
+    if mode == "ansi":
+        return text(game, scene)
+    pixels = picture(game, scene)
+    if mode == "rgb_array":
+        return pixels
+    assert screen is not None
+    screen.show(pixels)
+    return None

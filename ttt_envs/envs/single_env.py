@@ -1,0 +1,330 @@
+"""The Gymnasium environment: the learner in one seat, a policy in the other.
+
+Rules: the board has rows x columns cells; player_0 (o) moves first. A move puts one own stone on an empty cell;
+``win_length`` or more own stones in a row, column or diagonal win, a full board without such a line is a draw. After
+every stone that does not end the game, the other player's turn is skipped with probability ``skip_chance``, and the
+mover moves again.
+
+Actions: the index of an empty cell, counted row by row from 0 at the top left: ``row * columns + column``. The action
+mask has 1 for each legal action.
+
+Rewards: 0 until the end; then +1 to the winner and -1 to the loser, 0 to both in a draw. The environment returns the
+learner's reward; an illegal action costs -1 and by default ends the game.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+import gymnasium
+import numpy as np
+from gymnasium.error import ResetNeeded
+
+from ttt_envs.agents.adapters import Opponent, opponent_of
+from ttt_envs.agents.policy import Policy, act_in_episodes
+from ttt_envs.agents.specs import make_policy
+from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, UInt64Array
+from ttt_envs.envs import render
+from ttt_envs.envs.lockstep import (
+    OUTCOMES,
+    SELF,
+    IllegalAction,
+    Lockstep,
+    SeatChoice,
+    StepOutput,
+    Symmetry,
+    parse_reset_options,
+)
+from ttt_envs.envs.observations import DType, Observation, Views
+from ttt_envs.envs.render import Scene, scene_of
+from ttt_envs.envs.step_kernels import DONE
+from ttt_envs.game.boards import Boards
+from ttt_envs.game.rules import NOT_OVER, ChanceOutcome, Game, action_index, draw_key
+
+RenderMode = Literal["ansi", "rgb_array", "rgb_array_list", "human"]
+
+
+_WORDS = (*OUTCOMES, "")  # text of each outcome; the last is for NOT_OVER, -1
+
+
+class SingleEnv(gymnasium.Env[Any, np.int64]):
+    """One game at a time between the caller and an opponent.
+
+    Rewards are always the caller's own: +1 win, 0 draw or not over, -1 loss. With ``opponent="self"`` the caller moves
+    for both players: the reward goes to the player who just moved, the next observation is the next mover's, and
+    ``info["mover"]`` names that player.
+
+    With skips, an opponent who moves first may win before the caller's first move. ``reset`` does not resample; it
+    returns that position, and the next ``step``, with any action, returns -1, terminated.
+
+    ``info`` holds the same keys at every step: ``action_mask`` int8[cells] (all ones when the game is over), and as
+    Python integers ``seat`` the caller's seat (with ``"self"`` the seat that moved last), ``mover``, ``result`` (-1
+    during the game, else the index into ``lockstep.OUTCOMES``: 0 or 1 the winner, 2 a draw, 3 or 4 the player who lost
+    by an illegal action, 5 truncated) and ``winner`` (0 or 1; -1 during the game, and without a winner), and
+    ``outcome``, the result as text, empty during the game.
+
+    Args:
+        size: edge of the board, or (rows, columns), 1 to 19.
+        win_length: stones in a line needed to win.
+        skip_chance: probability of a skipped turn, in [0, 1).
+        opponent: a spec string such as ``"random"``, a Policy, ``"self"``, or an argument of
+            :func:`ttt_envs.as_policy`: a function of (observation, mask) of one game, which returns an action, or a
+            model of Stable-Baselines3. These get the caller's kind of observation, from the opponent's seat.
+        seat: the caller's seat: ``"first"``, ``"second"``, ``"random"`` or ``"alternate"`` (starting with first).
+        observation: ``"flat"`` [2 * cells] own stones then the opponent's, ``"planes"`` [rows, columns, 2],
+            ``"channels"`` [2, rows, columns], or ``"dict"`` with ``observation`` (planes) and ``action_mask``.
+        dtype: of the observation, ``"float32"`` as networks need it, or ``"int8"``.
+        illegal_action: ``"lose"`` (-1, terminated), ``"penalize"`` (-1, no move; truncated once there are as many as
+            cells) or ``"raise"``.
+        symmetry: ``"random"`` shows each episode under a random symmetry of the board; actions are mapped back.
+        render_mode: None, ``"ansi"``, ``"rgb_array"``, ``"rgb_array_list"`` (a picture of each turn, including the
+            opponent's) or ``"human"`` (needs pygame).
+
+    Raises:
+        TypeError, ValueError: an argument is invalid; the message lists valid ones.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": list(get_args(RenderMode)), "render_fps": render.FPS}  # noqa: RUF012
+
+    def __init__(
+        self,
+        size: int | tuple[int, int] = 3,
+        win_length: int = 3,
+        skip_chance: float = 0.0,
+        *,
+        opponent: Opponent = "random",
+        seat: SeatChoice = "first",
+        observation: Observation = "flat",
+        dtype: DType = "float32",
+        illegal_action: IllegalAction = "lose",
+        symmetry: Symmetry = "none",
+        render_mode: RenderMode | None = None,
+    ) -> None:
+        render.check_mode(render_mode, get_args(RenderMode))
+        self.game = Game.of_size(size, win_length, skip_chance)
+        other = opponent_of(opponent, self.game, observation, dtype)
+        self._watched: _Watched | None = None
+        if render_mode == "rgb_array_list" and other != SELF:
+            other = self._watched = _Watched(make_policy(other, self.game))
+        self._games = Lockstep(self.game, 1, other, seat, illegal_action, symmetry)
+        self._views = Views(self.game, observation, dtype)
+        self.observation_space = self._views.observation_space
+        self.action_space = self._views.action_space
+        self.render_mode = render_mode
+        self._screen: render.Screen | None = None
+        self._before = np.zeros(self.game.cells, np.int8)  # the board before the last step, for rendering
+        self._refused: int | None = None  # the action of the last step if it was illegal, for rendering
+        self._scenes: list[Scene] = []  # since the last render() or reset(), for rgb_array_list
+        self._seeded = False
+        self._action = np.zeros(1, np.int64)
+        self._row = np.zeros(1, np.int64)
+        self._out = StepOutput.empty(1, self.game.cells)
+        self._name_views()
+
+    def _name_views(self) -> None:
+        """Create the views of arrays; needed after copying, because a copy of a view is not a view."""
+        self._mask = self._out.mask[0]
+        self._numbers = self._games.numbers
+        self._flat = self._out.planes.reshape(-1) if self._views.kind == "flat" else None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_screen": None}  # a copy opens its own window
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._name_views()
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Begin the next episode, or with ``seed`` the first of that seed.
+
+        Args:
+            seed: None continues with the next episode.
+            options: ``position``, a text such as ``"x.o/.../..o x"``, is the initial position (see
+                ``ttt_envs.from_text``; of the board itself, not of the view); ``seat``, 0 or 1, is the caller's
+                seat in this episode.
+
+        Raises:
+            TypeError, ValueError: an option is unknown, or the position or seat is invalid.
+        """
+        position, at_seat = parse_reset_options(self.game, options, self._games.opponent is None)
+        super().reset(seed=seed)
+        if seed is not None or not self._seeded:
+            self._games.seed(self._row, np.array([draw_key(self.np_random)]))
+            self._seeded = True
+        if self._watched is not None:
+            self._watched.met.clear()
+        self._games.begin(self._row, position, at_seat, self._out)
+        self._before = np.zeros(self.game.cells, np.int8) if position is None else position.cells
+        self._refused = None
+        if self.render_mode is not None:
+            self._draw(anew=True)
+        return self._observation()
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Make the caller's move, and let the opponent reply.
+
+        Args:
+            action: the index of a cell, in the view of the observation.
+
+        Raises:
+            TypeError: the action is not an integer.
+            ValueError: the action is off the board; with ``illegal_action="raise"`` also if the cell is occupied.
+            ResetNeeded: before ``reset``, and after the end of a game.
+        """
+        games = self._games
+        if self._numbers[DONE]:
+            raise ResetNeeded(
+                "the game is over: call reset() to begin the next one"
+                if self._seeded
+                else "no game has begun: call reset() before step()"
+            )
+        self._action[0] = action_index(self.game, action)
+        out = self._out
+        if self.render_mode is None:
+            games.step(self._action, False, out)
+        else:
+            self._before = games.position(0).cells
+            illegal = int(games.illegal[0])
+            games.step(self._action, False, out)
+            self._refused = int(self._action[0]) if games.illegal[0] > illegal else None
+            self._draw()
+        observation, info = self._observation()
+        return observation, out.rewards.item(), out.terminated.item(), out.truncated.item(), info
+
+    def _observation(self) -> tuple[Any, dict[str, Any]]:
+        """Return the observation and info in ``_out``, as copies."""
+        mover, seat, result, winner, _ = self._numbers.tolist()
+        info: dict[str, Any] = {
+            "action_mask": self._mask.copy(),
+            "seat": seat,
+            "mover": mover,
+            "result": result,
+            "winner": winner,
+            "outcome": _WORDS[result],
+        }
+        if self._flat is not None:  # the fast path for the common case
+            return self._flat.astype(self._views.dtype), info
+        shown = self._views.show(self._out.planes.copy(), self._out.mask)
+        if isinstance(shown, dict):
+            return {name: array[0] for name, array in shown.items()}, info
+        return shown[0], info
+
+    def action_masks(self) -> BoolArray:
+        """Return bool[cells]: the legal actions, all of them when the game is over, for sb3-contrib."""
+        return np.asarray(self._games.shown().mask[0], np.bool_)
+
+    def legal_actions(self) -> list[int]:
+        """Return the legal actions; none when the game is over."""
+        games = self._games
+        if self._numbers[DONE] or games.outcome[0] != NOT_OVER:
+            return []
+        actions: list[int] = np.flatnonzero(games.shown().mask[0]).tolist()
+        return actions
+
+    def chance_outcomes(self, action: int) -> list[ChanceOutcome]:
+        """Return all possible successors of the caller's move before the opponent's reply, with exact probabilities.
+
+        See :func:`ttt_envs.chance_outcomes`. With ``symmetry="random"`` the action is in the caller's view, and the
+        positions are those of the board itself.
+        """
+        return self._games.chance_outcomes(0, action)
+
+    def clone_state(self, include_rng: bool = False) -> dict[str, Any]:
+        """Return a copy of the game. Without ``include_rng`` it does not determine future skips and replies."""
+        return self._games.clone(include_rng)
+
+    def restore_state(self, state: dict[str, Any], *, seed: int | None = None) -> tuple[Any, dict[str, Any]]:
+        """Restore a cloned game, and return its observation and info like :meth:`reset`.
+
+        Args:
+            state: from :meth:`clone_state` of an environment with the same game.
+            seed: for future random numbers; required if the state was cloned without the generator.
+
+        Raises:
+            ValueError: neither the state nor ``seed`` determines random numbers.
+        """
+        keys = None
+        if seed is not None:
+            super().reset(seed=seed)
+            keys = np.array([draw_key(self.np_random)])
+        self._games.restore(state, keys)
+        self._before = self._games.position(0).cells
+        self._refused = None
+        if self.render_mode is not None:
+            self._draw(anew=True)
+        self._seeded = True
+        self._games.observe(self._out)
+        return self._observation()
+
+    def render(self) -> Any:
+        """Return the board as text (``"ansi"``) or uint8[height, width, 3] (``"rgb_array"``), or show it in a window.
+
+        With ``"rgb_array_list"``, return the list of such pictures since the last ``render()`` or ``reset()``,
+        including the initial one: one after each turn, the caller's and each of the opponent's, at least one per step.
+        """
+        if self.render_mode == "rgb_array_list":
+            scenes, self._scenes = self._scenes, []
+            return [render.picture(self.game, scene) for scene in scenes]
+        if self.render_mode == "human" and self._screen is None:
+            self._screen = render.Screen(self.game)
+        return render.show(self.render_mode, self.game, self._scene(), self._screen)
+
+    def _scene(self) -> Scene:
+        """Return the scene of the current board."""
+        games = self._games
+        return self._scene_of(*games.position(0), games.words(0), self._refused)
+
+    def _scene_of(self, cells: Int8Array, mover: int, end: str | None = None, refused: int | None = None) -> Scene:
+        games = self._games
+        before, cells = games.seen(0, self._before), games.seen(0, cells)
+        seat = int(games.mover[0] if games.opponent is None else games.seat[0])
+        return scene_of(before, cells, mover, end, seat, refused)
+
+    def _draw(self, anew: bool = False) -> None:
+        """Update the window, or add to the list of pictures, without a call of :meth:`render`.
+
+        Args:
+            anew: whether a game begins.
+        """
+        if self.render_mode == "human":
+            self.render()
+        elif self.render_mode == "rgb_array_list":
+            if anew:
+                self._scenes.clear()
+            if self._watched is not None:  # the opponent has seen the board after each turn but the last
+                self._scenes += [self._scene_of(cells, mover) for cells, mover in self._watched.met]
+                self._watched.met.clear()
+            self._scenes.append(self._scene())
+
+    def close(self) -> None:
+        """Close the window, if any."""
+        if self._screen is not None:
+            self._screen.close()
+            self._screen = None
+
+
+@dataclass(frozen=True)
+class _Watched:
+    """An opponent in one game at a time that plays like ``policy`` and records the positions it moves in."""
+
+    policy: Policy
+    met: list[tuple[Int8Array, int]] = field(default_factory=list)
+
+    @property
+    def pure(self) -> bool:
+        return self.policy.pure
+
+    def __str__(self) -> str:
+        return str(self.policy)
+
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
+        return self.policy.probabilities(boards, rng)
+
+    def act_in_games(self, boards: Boards, games: Int64Array, luck: UInt64Array, plies: Int64Array) -> Int64Array:
+        self.met.append((boards.cells[0].copy(), int(boards.mover[0])))
+        in_games: Any = getattr(self.policy, "act_in_games", None)
+        if in_games is None:
+            return act_in_episodes(self.policy, boards, luck, plies)
+        actions: Int64Array = in_games(boards, games, luck, plies)
+        return actions

@@ -1,0 +1,1 @@
+"""The game: rules, boards, bitboards, symmetries, and random games."""

@@ -1,0 +1,260 @@
+"""Batches of positions, their text format, and their hash keys."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ttt_envs.core.jit import Int8Array, UInt64Array, compiled, inlined, int64
+from ttt_envs.game.rules import DRAW, Game, Position, check_cells, legal, winner, winning_lines
+
+STONES = ".ox"
+"""letters of the cells 0, 1 and 2"""
+MOVERS = "ox"
+COLUMNS = "abcdefghijklmnopqrs"
+"""column names, from the left"""
+MAX_CELLS_BASE_3 = 40
+"""Maximum number of cells for which 3**cells fits into 64 bits."""
+
+
+class Boards(NamedTuple):
+    """A batch of B positions of one game."""
+
+    cells: Int8Array
+    """int8[B, rows * columns], row by row: 0 empty, 1 a stone of player_0, 2 a stone of player_1"""
+    mover: NDArray[np.int8]
+    """int8[B]: player to move, 0 or 1"""
+
+    @classmethod
+    def start(cls, game: Game, count: int = 1) -> Boards:
+        """Return ``count`` empty boards, player_0 to move."""
+        return cls(np.zeros((count, game.cells), np.int8), np.zeros(count, np.int8))
+
+    @classmethod
+    def of(cls, positions: Iterable[Position]) -> Boards:
+        """Stack single positions of one game into a batch."""
+        cells, movers = zip(*positions, strict=True)
+        return cls(np.stack(cells).astype(np.int8, copy=False), np.array(movers, np.int8))
+
+    def position(self, index: int) -> Position:
+        """Return row ``index`` as a position, copied."""
+        return Position(self.cells[index].copy(), int(self.mover[index]))
+
+    def take(self, rows: NDArray[np.int64] | NDArray[np.bool_]) -> Boards:
+        """Return the selected rows, copied."""
+        return Boards(self.cells[rows], self.mover[rows])
+
+    def legal(self, game: Game) -> NDArray[np.bool_]:
+        """Return bool[B, rows * columns]: the legal actions in positions of ``game`` that are not over."""
+        return legal(game, self.cells)
+
+    def own_first(self) -> Int8Array:
+        """Return int8[B, rows * columns] in the mover's view: 0 empty, 1 an own stone, 2 a stone of the opponent."""
+        out = np.empty(self.cells.shape, np.int8)
+        own_first_rows(np.ascontiguousarray(self.cells), self.mover, out)
+        return out
+
+
+@compiled
+def own_first_rows(cells: Int8Array, mover: Int8Array, out: Int8Array) -> None:
+    """Write ``Boards.own_first`` into ``out``: stones 1 and 2 are exchanged where player_1 is to move."""
+    for b in range(len(cells)):
+        own_first_row(cells[b], int64(mover[b]), out[b])
+
+
+@inlined
+def own_first_row(board: Int8Array, mover: int, out: Int8Array) -> None:
+    """Do :func:`own_first_rows` for one position."""
+    swaps = -mover
+    for cell in range(len(board)):
+        stone = int64(board[cell])
+        out[cell] = stone ^ ((stone ^ (stone >> 1 | stone << 1)) & 3 & swaps)  # exchanging the bits exchanges 1 and 2
+
+
+def keys(cells: Int8Array) -> UInt64Array:
+    """Return a key for every board, injective in the cells.
+
+    The mover is not part of the key: a table over positions has a separate row for each mover, or is read with
+    ``keys(boards.own_first())``.
+
+    Args:
+        cells: int8[B, rows * columns].
+
+    Returns:
+        Up to 40 cells uint64[B]: the cells as base-3 digits, the first the least significant; adding a stone only
+        increases the key. Above that uint64[B, W]: the bits of player_0's stones in W/2 words, then player_1's.
+    """
+    size = cells.shape[1]
+    if size <= MAX_CELLS_BASE_3:
+        out = np.empty(len(cells), np.uint64)
+        _base_3(np.ascontiguousarray(cells), out)
+        return out
+    words = _num_words(size)
+    planes = np.zeros((len(cells), 2, words * 32), np.bool_)
+    planes[:, 0, :size] = cells == 1
+    planes[:, 1, :size] = cells == 2
+    packed = np.packbits(planes, axis=2, bitorder="little")
+    return packed.reshape(len(cells), 8 * words).view("<u8").astype(np.uint64, copy=False)
+
+
+def num_words(game: Game) -> int:
+    """Return the number of 64-bit words of a key: 1 up to 40 cells."""
+    return _num_words(game.cells)
+
+
+def _num_words(size: int) -> int:
+    return 1 if size <= MAX_CELLS_BASE_3 else 2 * -(-size // 64)
+
+
+@compiled
+def _base_3(cells: Int8Array, out: UInt64Array) -> None:
+    for b in range(len(cells)):
+        out[b] = base_3(cells[b])
+
+
+@inlined
+def base_3(board: Int8Array) -> np.uint64:
+    """Return the key of one board of up to 40 cells."""
+    key = np.uint64(0)
+    for cell in range(len(board) - 1, -1, -1):
+        key = key * np.uint64(3) + np.uint64(board[cell])
+    return key
+
+
+def from_keys(key: UInt64Array, game: Game) -> Int8Array:
+    """Return the boards with the given keys, int8[B, rows * columns]: the inverse of :func:`keys`.
+
+    Keys of one word may be uint64[B] or uint64[B, 1].
+    """
+    size = game.cells
+    out = np.empty((len(key), size), np.int8)
+    if size <= MAX_CELLS_BASE_3:
+        _digits(np.ascontiguousarray(key).reshape(-1), out)
+        return out
+    octets = (
+        np.ascontiguousarray(key).astype("<u8", copy=False).view(np.uint8).reshape(len(key), 2, 4 * _num_words(size))
+    )
+    planes = np.unpackbits(octets, axis=2, count=size, bitorder="little")
+    np.add(planes[:, 0], 2 * planes[:, 1], out=out, casting="unsafe")
+    return out
+
+
+@compiled
+def _digits(key: UInt64Array, out: Int8Array) -> None:
+    for b in range(len(out)):
+        rest = key[b]
+        for cell in range(out.shape[1]):
+            less = rest // np.uint64(3)
+            out[b, cell] = rest - np.uint64(3) * less
+            rest = less
+
+
+def from_text(text: str, game: Game | None = None) -> Position:
+    """Parse a position: rows from the top joined by "/", a space, then the mover, as in ``"x.o/.../..o x"``.
+
+    Args:
+        text: ``.`` empty, ``o`` a stone of player_0, ``x`` a stone of player_1.
+        game: if given, the board must have its size.
+
+    Raises:
+        ValueError: the text is not a position, or not one of ``game``.
+    """
+    example = 'write rows from the top, then who is to move, as in "x.o/.../..o x"'
+    parts = text.split(" ") if isinstance(text, str) else []
+    if len(parts) != 2:
+        raise ValueError(f"{text!r} is not a position: {example}")
+    board, mover = parts
+    if mover not in ("o", "x"):
+        raise ValueError(f"{text!r} says that {mover!r} is to move: write o (player_0) or x (player_1) at the end")
+    rows = board.split("/")
+    for row in rows:
+        for stone in row:
+            if stone not in STONES:
+                raise ValueError(f"{text!r} has the cell {stone!r}: write . for empty, o for player_0, x for player_1")
+        if len(row) != len(rows[0]) or not row:
+            raise ValueError(f"{text!r} has rows of different or no length: {example}")
+    if game is not None and (len(rows), len(rows[0])) != (game.rows, game.columns):
+        raise ValueError(
+            f"{text!r} is a board of {len(rows)} x {len(rows[0])}: this game needs {game.rows} x {game.columns}"
+        )
+    return Position(np.array([STONES.index(stone) for row in rows for stone in row], np.int8), MOVERS.index(mover))
+
+
+def check_opening(game: Game, position: Position, name: str) -> None:
+    """Raise ValueError, naming ``name``, if a position is over, or unreachable by its numbers of stones."""
+    if winner(game, position.cells) is not None:
+        raise ValueError(f"{name} is over: choose a position in which the game goes on")
+    o, x = (int(np.count_nonzero(position.cells == stone)) for stone in (1, 2))
+    if game.skip_chance == 0:
+        if o - x not in (0, 1) or position.mover != o - x:
+            turn = f"{MOVERS[o - x]} is" if o - x in (0, 1) else "nobody could be"
+            raise ValueError(
+                f"{name} comes from no game without skips, with {o} o and {x} x {turn} to move: "
+                f"choose another, or a skip_chance above 0"
+            )
+    elif o == 0 and (x or position.mover):
+        raise ValueError(f"{name} comes from no game: o moves first")
+
+
+def to_text(position: Position, game: Game | None = None) -> str:
+    """Format a position for :func:`from_text`; a board that is not square needs its ``game``.
+
+    >>> to_text(from_text("x.o/.../..o x"))
+    'x.o/.../..o x'
+
+    Raises:
+        ValueError: the cells are not a board of ``game``, or not a square board without ``game``.
+    """
+    if game is None:
+        edge = round(len(position.cells) ** 0.5)
+        if edge * edge != len(position.cells):
+            raise ValueError(
+                f"a board of {len(position.cells)} cells is not square: say which it is, to_text(position, game)"
+            )
+        columns = edge
+    else:
+        check_cells(game, position.cells)
+        columns = game.columns
+    line = "".join(STONES[cell] for cell in position.cells)
+    rows = (line[start : start + columns] for start in range(0, len(line), columns))
+    return f"{'/'.join(rows)} {MOVERS[position.mover]}"
+
+
+def coordinate(cell: int, game: Game) -> str:
+    """Return a cell in coordinates: the letter of its column, from the left, and its row number, from the top.
+
+    >>> coordinate(5, Game(3, 3))
+    'c2'
+    """
+    row, column = divmod(cell, game.columns)
+    return f"{COLUMNS[column]}{row + 1}"
+
+
+def cell_at(text: str, game: Game) -> int:
+    """Return the cell at given coordinates: the inverse of :func:`coordinate`; capitals are accepted.
+
+    Raises:
+        ValueError: the text does not name a cell of the board.
+    """
+    match = re.fullmatch(r"([a-s])([1-9][0-9]?)", text.lower())
+    if match is not None:
+        row, column = int(match[2]) - 1, COLUMNS.index(match[1])
+        if row < game.rows and column < game.columns:
+            return row * game.columns + column
+    middle = coordinate(game.rows // 2 * game.columns + game.columns // 2, game)
+    raise ValueError(
+        f"{text[:20]!a} is no cell of a board of {game.rows} x {game.columns}: write its column, "
+        f"a to {COLUMNS[game.columns - 1]}, and its row from the top, 1 to {game.rows}, as in {middle}"
+    )
+
+
+def parse_move_list(game: Game, cells: Int8Array, winner: int | None) -> list[int]:
+    """Return the cells of the winner's lines; none without a winner."""
+    if winner in (None, DRAW):
+        return []
+    lines = winning_lines(game)
+    return sorted({int(cell) for cell in lines[(cells[lines] == winner + 1).all(axis=1)].ravel()})

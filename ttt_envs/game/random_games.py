@@ -1,0 +1,148 @@
+"""Complete random games, millions per second, for statistics of the rules and of chance."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ttt_envs.core.jit import Int64Array, Parameters, compiled_at_once, compiled_at_once_allocating, int64
+from ttt_envs.game.bits import line_in
+from ttt_envs.game.rules import (
+    DRAW,
+    NOT_OVER,
+    STREAM_OPPONENT,
+    STREAM_SKIP,
+    Game,
+    draw_key,
+    next_mover,
+    outcome_of_move,
+    play,
+    skip_chance_of,
+    splitmix64,
+    uniform,
+)
+
+NUM_LANES = 64
+"""Number of simultaneous games."""
+_SMALL = 16  # maximum number of cells whose order fits into one integer, four bits per cell
+
+
+def random_results(game: Game, games: int, seed: int) -> tuple[int, int, int]:
+    """Play random games and return (player_0's wins, player_1's wins, draws); compiled."""
+    if games < 0:
+        raise ValueError(f"games={games} is negative: choose 0 or more")
+    results = np.zeros(3, np.int64)
+    random_games(games, draw_key(np.random.default_rng(seed)), game.parameters, results)
+    return int(results[0]), int(results[1]), int(results[2])
+
+
+@compiled_at_once
+def random_games(games: int, key: np.uint64, parameters: Parameters, results: Int64Array) -> int:
+    """Play uniformly random games.
+
+    Args:
+        games: number of games.
+        key: uint64; game ``i`` is episode ``i``.
+        parameters: ``Game.parameters``.
+        results: int64[3], to which player_0's wins, player_1's wins and draws are added.
+
+    Returns:
+        The number of moves played.
+    """
+    if parameters[0] * parameters[1] <= _SMALL:
+        return _side_by_side(games, key, parameters, results)
+    return _one_by_one(games, key, parameters, results)
+
+
+@compiled_at_once_allocating
+def _side_by_side(games: int, key: np.uint64, parameters: Parameters, results: Int64Array) -> int:
+    """Do :func:`random_games` on a small board: ``NUM_LANES`` games at once, without data-dependent branches.
+
+    Lane l plays the games l, l + ``NUM_LANES`` and so on; games beyond the last are played and not counted.
+    """
+    size = parameters[0] * parameters[1]
+    rows = np.zeros((8, NUM_LANES), np.int64)
+    first, second, mover, stones = rows[0], rows[1], rows[2], rows[3]
+    number, cell_of, turn, over = rows[4], rows[5], rows[6], rows[7]
+    empty, luck = np.zeros(NUM_LANES, np.uint64), np.zeros(NUM_LANES, np.uint64)
+    all_empty = np.uint64(0)  # the empty cells, four bits each; the last one replaces the chosen one
+    for cell in range(size):
+        all_empty |= np.uint64(cell) << np.uint64(4 * cell)
+    for b in range(NUM_LANES):
+        empty[b] = all_empty
+        number[b] = b
+        luck[b] = splitmix64(key, b)
+    one, four, fifteen = np.uint64(1), np.uint64(4), np.uint64(15)
+    moves, finished = 0, 0
+    while finished < games:
+        for b in range(NUM_LANES):
+            left = size - stones[b]
+            cells = empty[b]
+            at = np.uint64(int(uniform(luck[b], STREAM_OPPONENT, stones[b]) * left)) * four
+            last = cells >> (np.uint64(left) - one) * four & fifteen
+            cell_of[b] = int64(cells >> at & fifteen)
+            empty[b] = cells & ~(fifteen << at) | last << at
+        for b in range(NUM_LANES):
+            turn[b] = 1
+        if skip_chance_of(parameters) > 0:
+            for b in range(NUM_LANES):
+                turn[b] = next_mover(0, uniform(luck[b], STREAM_SKIP, stones[b]), parameters)
+        for b in range(NUM_LANES):
+            player, of_first, of_second, placed = mover[b], first[b], second[b], stones[b] + 1
+            bit = int64(1) << cell_of[b]
+            own = of_first ^ ((of_first ^ of_second) & -player) | bit
+            result = outcome_of_move(line_in(own, parameters), player, placed, parameters)
+            first[b] = of_first | bit & (player - 1)
+            second[b] = of_second | bit & -player
+            stones[b] = placed
+            over[b] = result
+            mover[b] = player ^ (turn[b] & int64(result == NOT_OVER))
+        first_won, second_won, drawn = 0, 0, 0
+        for b in range(NUM_LANES):
+            counts = int64(number[b] < games)
+            moves += counts
+            first_won += counts & int64(over[b] == 0)
+            second_won += counts & int64(over[b] == 1)
+            drawn += counts & int64(over[b] == DRAW)
+        results[0] += first_won
+        results[1] += second_won
+        results[DRAW] += drawn
+        finished += first_won + second_won + drawn
+        for b in range(NUM_LANES):
+            ended = int64(over[b] != NOT_OVER)
+            following, kept = number[b] + ended * NUM_LANES, luck[b]
+            fresh = splitmix64(key, following)
+            number[b] = following
+            luck[b] = fresh if ended else kept
+        for b in range(NUM_LANES):
+            keep, cells = -int64(over[b] == NOT_OVER), empty[b]
+            whose, placed, of_first, of_second = mover[b] & keep, stones[b] & keep, first[b] & keep, second[b] & keep
+            mover[b], stones[b], first[b], second[b] = whose, placed, of_first, of_second
+            empty[b] = cells if keep else all_empty
+    return moves
+
+
+@compiled_at_once_allocating
+def _one_by_one(games: int, key: np.uint64, parameters: Parameters, results: Int64Array) -> int:
+    """Do :func:`random_games` on a board of any size."""
+    size = parameters[0] * parameters[1]
+    cells = np.zeros(size, np.int8)
+    empty = np.empty(size, np.int64)
+    moves = 0
+    for game in range(games):
+        luck = splitmix64(key, game)
+        cells[:] = 0
+        for cell in range(size):
+            empty[cell] = cell
+        mover = 0
+        outcome = NOT_OVER
+        stones = 0
+        while outcome == NOT_OVER:
+            left = size - stones
+            chosen = int(uniform(luck, STREAM_OPPONENT, stones) * left)
+            cell = empty[chosen]
+            empty[chosen] = empty[left - 1]
+            outcome, mover = play(cells, mover, cell, stones, luck, parameters)
+            stones += 1
+        moves += stones
+        results[outcome] += 1
+    return moves

@@ -1,0 +1,653 @@
+"""The rules of m,n,k tic-tac-toe with skipped turns: lines, results, turns and legal moves are defined only here.
+
+The environments, the solver, the searches and the learners all call this module. Two design decisions: *chance is an
+argument*: no rule draws a random number, the caller passes ``u`` in [0, 1). And the *mover is part of the position*:
+after a skip, the number of stones no longer determines the player to move.
+
+Kernels take a game as the plain tuple :attr:`Game.parameters`, because numba unpacks a plain tuple three times faster
+than a named one; only this module and :mod:`ttt_envs.game.bits` unpack it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import operator
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ttt_envs.core.jit import (
+    Float64Array,
+    Int8Array,
+    Int64Array,
+    Parameters,
+    UInt64Array,
+    compiled,
+    compiled_at_once,
+    inlined,
+    inlined_public,
+    int8,
+    int64,
+)
+from ttt_envs.game.bits import MAX_CELLS_IN_BITS, line_in, to_bits, winning_bits
+
+FORMAT = 1
+"""version of the storage format"""
+MAX_EDGE = 19
+
+# Outcome of a move: the winner, 0 or 1, or one of these.
+DRAW = 2
+NOT_OVER = -1
+ILLEGAL = -2
+
+# Independent streams of uniform random numbers within one episode (see `uniform`).
+STREAM_SKIP, STREAM_OPPONENT, STREAM_SEAT, STREAM_SYMMETRY, STREAM_POOL = range(5)
+
+
+@dataclass(frozen=True)
+class Game:
+    """The parameters of a game.
+
+    Players alternately put stones on empty cells, ``player_0`` (o) first. ``win_length`` or more own stones in a row,
+    column or diagonal win; a full board without such a line is a draw. After every stone that does not end the game,
+    the other player's turn is skipped with probability ``skip_chance``, and the mover moves again; skips chain.
+
+    Raises:
+        TypeError: a size is not an integer, or the skip chance is not a number.
+        ValueError: a size is out of range, no line fits on the board, or the skip chance is outside [0, 1).
+    """
+
+    rows: int = 3
+    """number of rows, 1 to 19"""
+    columns: int = 3
+    """number of columns, 1 to 19"""
+    win_length: int = 3
+    """stones in a line needed to win, 1 to the longer edge"""
+    skip_chance: float = 0.0
+    """probability of a skipped turn, at least 0 and below 1"""
+
+    def __post_init__(self) -> None:
+        for name in ("rows", "columns", "win_length"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+                raise TypeError(f"{name}={value!r} is not a whole number: write for example {name}=3")
+            object.__setattr__(self, name, int(value))
+        for name in ("rows", "columns"):
+            value = getattr(self, name)
+            if not 1 <= value <= MAX_EDGE:
+                raise ValueError(
+                    f"{name}={value} is not the edge of a board: choose 1 to {MAX_EDGE} {name}, "
+                    f"as in size=3 or size=(5, 6)"
+                )
+        longest = max(self.rows, self.columns)
+        if not 1 <= self.win_length <= longest:
+            raise ValueError(
+                f"win_length={self.win_length} does not fit a board of {self.rows} x {self.columns}: "
+                f"choose 1 to {longest}"
+            )
+        skip = self.skip_chance
+        if isinstance(skip, bool) or not isinstance(skip, (int, float, np.integer, np.floating)):
+            raise TypeError(f"skip_chance={skip!r} is not a number: write for example skip_chance=0.25")
+        if not 0 <= skip < 1:  # also rejects NaN
+            raise ValueError(
+                f"skip_chance={skip} is not a probability below 1: choose 0 (turns are never skipped) "
+                f"up to, but not including, 1 (the other player would never move)"
+            )
+        object.__setattr__(self, "skip_chance", float(skip))
+
+    @classmethod
+    def of_size(cls, size: int | tuple[int, int] = 3, win_length: int = 3, skip_chance: float = 0.0) -> Game:
+        """Return the game on a square board of edge ``size``, or on ``size = (rows, columns)``."""
+        if isinstance(size, (tuple, list)):
+            if len(size) != 2:
+                raise ValueError(f"size={size!r} is not a board: write size=3 or size=(5, 6), rows first")
+            rows, columns = size
+        else:
+            rows = columns = size
+        if isinstance(size, bool) or not all(isinstance(edge, (int, np.integer)) for edge in (rows, columns)):
+            raise TypeError(f"size={size!r} is not a board: write size=3 or size=(5, 6), rows first")
+        return cls(rows, columns, win_length, skip_chance)
+
+    @cached_property
+    def cells(self) -> int:
+        """Number of cells of the board, which is also the number of actions."""
+        return self.rows * self.columns
+
+    @cached_property
+    def parameters(self) -> Parameters:
+        """Kernel representation: rows, columns, win length, skip chance, and three bit sets (0 on boards too large for
+        bits): the cells where a line along a row, a falling diagonal or a rising diagonal may begin.
+        """
+        starts = (0, 0, 0)
+        if self.cells <= MAX_CELLS_IN_BITS:
+            run = self.win_length - 1
+            starts = (self._bits_of(0, run), self._bits_of(run, run), self._bits_of(run, -run))
+        return self.rows, self.columns, self.win_length, self.skip_chance, *starts
+
+    def _bits_of(self, down: int, right: int) -> int:
+        """Return the cells, as bits, from which a step of ``down`` rows and ``right`` columns stays on the board."""
+        return sum(
+            1 << row * self.columns + column
+            for row, column in np.ndindex(self.rows, self.columns)
+            if row + down < self.rows and 0 <= column + right < self.columns
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the game as JSON-ready data, with the format version."""
+        return {"format": FORMAT, **dataclasses.asdict(self)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Game:
+        """Return the game that :meth:`to_dict` stored; missing fields get their defaults.
+
+        Raises:
+            ValueError: the format is newer, or a field is unknown to this version.
+        """
+        fields = dict(data)
+        version = fields.pop("format", FORMAT)
+        if version != FORMAT:
+            raise ValueError(f"format={version!r} of a stored game is not known here: this version reads {FORMAT}")
+        known = [field.name for field in dataclasses.fields(cls)]
+        for name in fields:
+            if name not in known:
+                near = difflib.get_close_matches(name, known, 1) or known
+                raise ValueError(
+                    f"a stored game has the unknown field {name!r}: did you mean {near[0]!r}? "
+                    f"Known are {', '.join(known)}"
+                )
+        return cls(**fields)
+
+    def __str__(self) -> str:
+        skip = f", skip {self.skip_chance:g}" if self.skip_chance else ""
+        return f"{self.rows} x {self.columns}, {self.win_length} to win{skip}"
+
+    @property
+    def slug(self) -> str:
+        """Short form for file names, as in ``3x3-3-skip0.25``."""
+        skip = f"-skip{self.skip_chance:g}" if self.skip_chance else ""
+        return f"{self.rows}x{self.columns}-{self.win_length}{skip}"
+
+
+class Position(NamedTuple):
+    """One position of a game."""
+
+    cells: Int8Array
+    """int8[rows * columns], row by row: 0 empty, 1 a stone of player_0, 2 a stone of player_1"""
+    mover: int
+    """player to move, 0 or 1"""
+
+
+class ChanceOutcome(NamedTuple):
+    """One possible successor of a move."""
+
+    probability: float
+    position: Position
+    winner: int | None
+    """None while the game is in progress, else 0, 1 or ``DRAW``"""
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Compiled rules
+
+MAX_CELLS_SCANNED = (
+    25  # maximum number of cells for which scanning the whole board is faster than scanning around the last stone
+)
+
+
+def to_kernel_args(game: Game) -> Int64Array:
+    """Return ``Game.parameters`` as one int64[7] array; the skip chance is stored as its bits.
+
+    A kernel call from Python pays as much for each argument, and for each part of a tuple, as for a move.
+    """
+    rows, columns, win_length, skip_chance, *starts = game.parameters
+    numbers = np.array([rows, columns, win_length, 0, *starts], np.int64)
+    numbers.view(np.float64)[3] = skip_chance
+    return numbers
+
+
+@inlined
+def from_kernel_args(numbers: Int64Array) -> Parameters:
+    """Return ``Game.parameters`` from :func:`to_kernel_args`, in kernels."""
+    skip_chance = numbers.view(np.float64)[3]
+    return numbers[0], numbers[1], numbers[2], skip_chance, numbers[4], numbers[5], numbers[6]
+
+
+@inlined
+def win_length_of(parameters: Parameters) -> int:
+    """Return the win length from ``Game.parameters``."""
+    return parameters[2]
+
+
+@inlined
+def skip_chance_of(parameters: Parameters) -> float:
+    """Return the skip chance from ``Game.parameters``."""
+    return parameters[3]
+
+
+@inlined
+def is_legal(cells: Int8Array, cell: int, parameters: Parameters) -> bool:
+    """Return whether a cell may be played in a game in progress (the colour encoding does not matter)."""
+    return bool(cells[cell] == 0)
+
+
+@inlined
+def legal_bits(first: int, second: int, parameters: Parameters) -> int:
+    """Return the legal cells as bits, see :func:`is_legal`; ``first`` and ``second`` are both players' stones."""
+    rows, columns, _, _, _, _, _ = parameters
+    return ~(first | second) & ((int64(1) << (rows * columns)) - 1)
+
+
+@inlined
+def outcome_of_move(line: bool, mover: int, stones: int, parameters: Parameters) -> int:
+    """Return the outcome of a stone of ``mover``, given ``line``, whether it makes one, and ``stones`` including it."""
+    rows, columns, _, _, _, _, _ = parameters
+    return mover if line else (DRAW if stones == rows * columns else NOT_OVER)
+
+
+@inlined
+def has_line(cells: Int8Array, cell: int, parameters: Parameters) -> bool:
+    """Return whether the last stone, on ``cell``, completes a line of ``win_length`` or more.
+
+    Only lines through the last stone can be new, so the cost does not grow with the board.
+
+    Args:
+        cells: int8[rows * columns].
+        cell: index of a stone.
+        parameters: ``Game.parameters``.
+    """
+    rows, columns, win_length, _, _, _, _ = parameters
+    stone = cells[cell]
+    if len(cells) <= MAX_CELLS_SCANNED:
+        # Scanning a small board has no branches that depend on stones; the loops below do.
+        return line_in(to_bits(cells, stone), parameters)
+    up = cell // columns
+    left = cell - up * columns
+    down = rows - 1 - up
+    right = columns - 1 - left
+    for direction in range(4):  # one loop, not a helper called eight times: this is the hottest code of play
+        if direction == 0:
+            step, before, after = 1, left, right
+        elif direction == 1:
+            step, before, after = columns, up, down
+        elif direction == 2:
+            step, before, after = columns + 1, min(up, left), min(down, right)
+        else:
+            step, before, after = columns - 1, min(up, right), min(down, left)
+        if before + after + 1 < win_length:
+            continue
+        first = cell - before * step
+        last = cell + after * step
+        low = cell - step
+        while low >= first and cells[low] == stone:
+            low -= step
+        high = cell + step
+        while high <= last and cells[high] == stone:
+            high += step
+        if high - low > win_length * step:
+            return True
+    return False
+
+
+@inlined
+def _put(cells: Int8Array, mover: int, cell: int, stones: int, own: int, parameters: Parameters) -> int:
+    """Like :func:`place`; no line is searched where ``own``, the maximum number of own stones, is too small for one."""
+    if cell < 0 or cell >= len(cells) or not is_legal(cells, cell, parameters):
+        return ILLEGAL
+    cells[cell] = mover + 1
+    line = own >= win_length_of(parameters) and has_line(cells, cell, parameters)
+    return outcome_of_move(line, mover, stones + 1, parameters)
+
+
+@inlined_public
+def place(cells: Int8Array, mover: int, cell: int, stones: int, parameters: Parameters) -> int:
+    """Put a stone of ``mover`` on ``cell``, in place; ``stones`` counts the stones before the move.
+
+    Returns:
+        The winner (``mover``), ``DRAW``, ``NOT_OVER``; or ``ILLEGAL``, with the board unchanged.
+    """
+    return _put(cells, mover, cell, stones, stones + 1, parameters)
+
+
+@inlined_public
+def next_mover(mover: int, u: float, parameters: Parameters) -> int:
+    """Return the next mover after a stone that does not end the game: ``mover`` again when ``u < skip_chance``."""
+    return mover if u < skip_chance_of(parameters) else 1 - mover
+
+
+@inlined_public
+def splitmix64(state: np.uint64, n: int) -> np.uint64:
+    """Return output number n, from 0, of splitmix64 for a 64-bit state (Steele, Lea and Flood, 2014, figure 19).
+
+    The generator is counter-based: a number depends on its index only, not on the order of draws.
+    """
+    z = state + (np.uint64(n) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+@inlined_public
+def uniform(luck: np.uint64, stream: int, n: int) -> float:
+    """Return number ``n`` of an episode's stream, in [0, 1); ``luck`` is the episode's ``splitmix64(key, episode)``.
+
+    The streams are ``STREAM_SKIP`` (n is the ply), ``STREAM_OPPONENT`` (n is the ply), ``STREAM_SEAT``,
+    ``STREAM_SYMMETRY`` and ``STREAM_POOL`` (n = 0), with 2**32 numbers each.
+    """
+    return float(splitmix64(luck, (stream << 32) + n) >> np.uint64(11)) * (1.0 / (1 << 53))
+
+
+@inlined_public
+def mover_after(mover: int, luck: np.uint64, stones: int, parameters: Parameters) -> int:
+    """Like :func:`next_mover`, with the episode's skip draw for the ply ``stones``."""
+    if skip_chance_of(parameters) > 0:
+        return next_mover(mover, uniform(luck, STREAM_SKIP, stones), parameters)
+    return 1 - mover  # no random number is needed
+
+
+@inlined
+def play(
+    cells: Int8Array, mover: int, cell: int, stones: int, luck: np.uint64, parameters: Parameters
+) -> tuple[int, int]:
+    """Make a move in a game that began with an empty board, then draw the next mover.
+
+    The skip draw is the episode's draw for this ply.
+
+    Returns:
+        (outcome, mover): the outcome as in :func:`place`; the mover is unchanged after the end or an illegal move.
+    """
+    # without skips, the mover has half of the stones
+    own = stones + 1 if skip_chance_of(parameters) > 0 else stones // 2 + 1
+    outcome = _put(cells, mover, cell, stones, own, parameters)
+    if outcome == NOT_OVER:
+        mover = mover_after(mover, luck, stones, parameters)
+    return outcome, mover
+
+
+@inlined
+def nth_empty_cell(cells: Int8Array, u: float) -> int:
+    """Return the empty cell at quantile ``u`` in [0, 1) of the uniform distribution, in order of cells; -1 if full."""
+    empty = 0
+    for cell in range(len(cells)):
+        empty += cells[cell] == 0
+    skip = int(u * empty)
+    for cell in range(len(cells)):
+        if cells[cell] == 0:
+            if skip == 0:
+                return cell
+            skip -= 1
+    return -1
+
+
+@inlined
+def winning_cells(cells: Int8Array, mover: int, parameters: Parameters, out: Int8Array) -> None:
+    """Write 1 into ``out`` int8[rows * columns] where a stone of ``mover`` wins at once, else 0."""
+    size = len(cells)
+    if size <= MAX_CELLS_IN_BITS:
+        wins = winning_bits(to_bits(cells, int8(mover + 1)), parameters)
+        for cell in range(size):
+            out[cell] = int64(cells[cell] == 0) & wins >> cell
+        return
+    rows, columns, _, _, _, _, _ = parameters
+    for cell in range(size):
+        out[cell] = 0
+    for row in range(rows):
+        _winning_in_line(cells, mover, row * columns, 1, columns, parameters, out)
+    for column in range(columns):
+        _winning_in_line(cells, mover, column, columns, rows, parameters, out)
+        _winning_in_line(cells, mover, column, columns + 1, min(rows, columns - column), parameters, out)
+        _winning_in_line(cells, mover, column, columns - 1, min(rows, column + 1), parameters, out)
+    for row in range(1, rows):
+        first, last = row * columns, row * columns + columns - 1
+        _winning_in_line(cells, mover, first, columns + 1, min(rows - row, columns), parameters, out)
+        _winning_in_line(cells, mover, last, columns - 1, min(rows - row, columns), parameters, out)
+
+
+@compiled
+def _winning_in_line(
+    cells: Int8Array, mover: int, start: int, step: int, length: int, parameters: Parameters, out: Int8Array
+) -> None:
+    """Do :func:`winning_cells` for one line of the board: a window of ``win_length`` cells slides along it."""
+    win_length = win_length_of(parameters)
+    mine = mover + 1
+    own, empty, last_empty = 0, 0, 0
+    cell = start
+    for i in range(length):
+        own += cells[cell] == mine
+        empty += cells[cell] == 0
+        last_empty = cell if cells[cell] == 0 else last_empty
+        if i >= win_length:
+            left = cells[cell - win_length * step]
+            own -= left == mine
+            empty -= left == 0
+        if own == win_length - 1 and empty == 1 and i >= win_length - 1:
+            out[last_empty] = 1
+        cell += step
+
+
+@inlined
+def terminal_outcome_in_bits(cells: Int8Array, parameters: Parameters) -> int:
+    """Like :func:`terminal_outcome_inline`, for boards up to ``MAX_CELLS_IN_BITS`` cells."""
+    outcome = DRAW
+    for cell in range(len(cells)):
+        if cells[cell] == 0:
+            outcome = NOT_OVER
+    for player in range(2):
+        if line_in(to_bits(cells, int8(player + 1)), parameters):
+            return player
+    return outcome
+
+
+@inlined
+def terminal_outcome_inline(cells: Int8Array, parameters: Parameters) -> int:
+    """Return the outcome of a position from a scan of the whole board: the winner, ``DRAW`` or ``NOT_OVER``."""
+    if len(cells) <= MAX_CELLS_IN_BITS:
+        return terminal_outcome_in_bits(cells, parameters)
+    outcome = DRAW
+    for cell in range(len(cells)):
+        if cells[cell] == 0:
+            outcome = NOT_OVER
+        elif has_line(cells, cell, parameters):
+            return int64(cells[cell]) - 1
+    return outcome
+
+
+@compiled
+def terminal_outcome(cells: Int8Array, parameters: Parameters) -> int:
+    """Like :func:`terminal_outcome_inline`, for calls from Python."""
+    return terminal_outcome_inline(cells, parameters)
+
+
+@compiled
+def play_rows(
+    cells: Int8Array,
+    mover: Int8Array,
+    stones: Int64Array,
+    luck: UInt64Array,
+    rows: Int64Array,
+    actions: Int64Array,
+    parameters: Parameters,
+    outcomes: Int8Array,
+) -> None:
+    """Apply :func:`play` in the games ``rows`` of a batch, in place.
+
+    Args:
+        cells: int8[B, rows * columns]; mover: int8[B]; stones: int64[B]; luck: uint64[B].
+        rows: int64[R]: indices of the games that move.
+        actions: int64[R].
+        outcomes: int8[B], written for ``rows``; a game with outcome ``ILLEGAL`` is otherwise unchanged.
+    """
+    for i in range(len(rows)):
+        b = rows[i]
+        outcome, after = play(cells[b], int64(mover[b]), actions[i], stones[b], luck[b], parameters)
+        outcomes[b] = outcome
+        if outcome != ILLEGAL:
+            mover[b] = after
+            stones[b] += 1
+
+
+@inlined
+def begin(
+    b: int, cells: Int8Array, mover: Int8Array, stones: Int64Array, luck: UInt64Array, key: np.uint64, episode: int
+) -> None:
+    """Start an episode in game ``b`` of a batch, from the seed's key and the episode number; see :func:`play_rows`."""
+    for cell in range(cells.shape[1]):
+        cells[b, cell] = 0
+    mover[b] = 0
+    stones[b] = 0
+    luck[b] = splitmix64(key, episode)
+
+
+@compiled
+def begin_rows(
+    cells: Int8Array, mover: Int8Array, stones: Int64Array, luck: UInt64Array, key: np.uint64, episodes: Int64Array
+) -> None:
+    """Start episode ``episodes[b]`` in every game b, see :func:`begin`."""
+    for b in range(len(cells)):
+        begin(b, cells, mover, stones, luck, key, episodes[b])
+
+
+@compiled
+def uniforms(luck: UInt64Array, stream: int, plies: Int64Array, out: Float64Array) -> None:
+    """Apply :func:`uniform` row by row: luck uint64[B], plies int64[B], out float64[B]."""
+    for b in range(len(out)):
+        out[b] = uniform(luck[b], stream, plies[b])
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Functions for Python callers
+
+
+def check_cells(game: Game, cells: Int8Array) -> None:
+    """Raise ValueError unless ``cells`` is a board of ``game``: int8[rows * columns] of 0, 1 and 2."""
+    if not isinstance(cells, np.ndarray) or cells.shape != (game.cells,) or cells.dtype != np.int8:
+        raise ValueError(
+            f"cells must be int8[{game.cells}] for a board of {game.rows} x {game.columns}, row by row, "
+            f"but got {getattr(cells, 'dtype', type(cells).__name__)}{list(np.shape(cells))}"
+        )
+    if ((cells < 0) | (cells > 2)).any():
+        raise ValueError(f"cells holds {cells[(cells < 0) | (cells > 2)][0]}: use 0 empty, 1 player_0, 2 player_1")
+
+
+def action_index(game: Game, action: object) -> int:
+    """Return ``action`` as an int, checked for type and range.
+
+    Raises:
+        TypeError: the action is not an integer.
+        ValueError: the action is not a cell of the board.
+    """
+    try:
+        if isinstance(action, (bool, np.bool_)):
+            raise TypeError
+        action = operator.index(action)  # type: ignore[arg-type]  # raises TypeError for objects without an index
+    except TypeError:
+        raise TypeError(
+            f"action {action!r} is not a whole number: an action is the index of a cell, 0 to {game.cells - 1}"
+        ) from None
+    if not 0 <= action < game.cells:
+        raise ValueError(
+            f"action {action} is no cell of a board of {game.rows} x {game.columns}: choose 0 to {game.cells - 1}"
+        )
+    return action
+
+
+def legal(game: Game, cells: Int8Array) -> NDArray[np.bool_]:
+    """Return :func:`is_legal` as bool, of the shape of ``cells``: int8[..., rows * columns], games in progress."""
+    found: NDArray[np.bool_] = cells == 0
+    return found
+
+
+def occupied_message(game: Game, cells: Int8Array, action: int) -> str:
+    """Return the error message for an action on an occupied cell."""
+    free = np.flatnonzero(legal(game, cells))
+    listed = ", ".join(map(str, free[:12])) + (", ..." if len(free) > 12 else "")
+    return f"action {action} is illegal, the cell holds a stone: choose an empty one ({listed})"
+
+
+def winner(game: Game, cells: Int8Array) -> int | None:
+    """Return the winner, 0 or 1, or ``DRAW``; None while the game is in progress."""
+    outcome = int(terminal_outcome(cells, game.parameters))
+    return None if outcome == NOT_OVER else outcome
+
+
+def chance_outcomes(game: Game, position: Position, action: int) -> list[ChanceOutcome]:
+    """Return all possible successors of a move with exact probabilities: the chance model for planners.
+
+    Args:
+        game: the game.
+        position: a position that is not over; it is not changed.
+        action: index of an empty cell.
+
+    Returns:
+        One outcome with probability 1 if the move ends the game or turns are never skipped; else two, the other
+        player's turn first. In positions of finished games the mover is the player who moved last.
+
+    Raises:
+        TypeError: the action is not an integer.
+        ValueError: the action is illegal, the position is over, or cells are not a board of the game.
+    """
+    check_cells(game, position.cells)
+    if position.mover not in (0, 1):
+        raise ValueError(f"mover={position.mover!r} is no player: use 0 (player_0, o) or 1 (player_1, x)")
+    if winner(game, position.cells) is not None:
+        raise ValueError("the game is over in this position: no action leads on from it")
+    cell = action_index(game, action)
+    mover = int(position.mover)
+    cells = position.cells.copy()
+    outcome = int(place(cells, mover, cell, int(np.count_nonzero(cells)), game.parameters))
+    if outcome == ILLEGAL:
+        raise ValueError(occupied_message(game, cells, cell))
+    if outcome != NOT_OVER:
+        return [ChanceOutcome(1.0, Position(cells, mover), outcome)]
+    turn = ChanceOutcome(1.0 - game.skip_chance, Position(cells, 1 - mover), None)
+    if game.skip_chance == 0:
+        return [turn]
+    return [turn, ChanceOutcome(game.skip_chance, Position(cells.copy(), mover), None)]
+
+
+def draw_key(rng: np.random.Generator) -> np.uint64:
+    """Draw the 64-bit key of a seed: the only number that an environment draws from its generator."""
+    return np.uint64(rng.integers(0, 1 << 64, dtype=np.uint64))
+
+
+def perft(game: Game, plies: int) -> int:
+    """Return the number of move sequences of length ``plies`` without skips, from the empty board.
+
+    This is perft as in chess: games that end at ply ``plies`` count, games that end earlier do not.
+    """
+    if not 0 <= plies <= game.cells:
+        raise ValueError(f"plies={plies} does not fit a board of {game.cells} cells: choose 0 to {game.cells}")
+    return int(_perft(np.zeros(game.cells, np.int8), 0, 0, plies, game.parameters))
+
+
+@compiled_at_once
+def _perft(cells: Int8Array, mover: int, stones: int, plies: int, parameters: Parameters) -> int:
+    if plies == 0:
+        return 1
+    total = 0
+    for cell in range(len(cells)):
+        outcome = place(cells, mover, cell, stones, parameters)
+        if outcome == ILLEGAL:
+            continue
+        if outcome == NOT_OVER:
+            total += _perft(cells, 1 - mover, stones + 1, plies - 1, parameters)
+        elif plies == 1:
+            total += 1
+        cells[cell] = 0
+    return total
+
+
+def winning_lines(game: Game) -> Int64Array:
+    """Return the cells of every line, int64[W, win_length]: rows, columns and both diagonals, each from its top."""
+    lines = set()  # with one cell per line, all four directions give the same line
+    for row, column in np.ndindex(game.rows, game.columns):
+        for down, right in ((0, 1), (1, 0), (1, 1), (1, -1)):
+            last_row, last_column = row + (game.win_length - 1) * down, column + (game.win_length - 1) * right
+            if last_row < game.rows and 0 <= last_column < game.columns:
+                step = game.columns * down + right
+                lines.add(tuple(row * game.columns + column + i * step for i in range(game.win_length)))
+    return np.array(sorted(lines), np.int64)

@@ -1,0 +1,70 @@
+"""The symmetries of the board as permutations of cells.
+
+A permutation ``p`` maps a board to ``cells[p]``: cell ``j`` of the transformed board is cell ``p[j]`` of the board, so
+action ``j`` there is the action ``p[j]`` on the board. Lines map to lines, so symmetric positions have the same value.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ttt_envs.core.jit import BoolArray, Int8Array, Int64Array, UInt64Array
+from ttt_envs.game.boards import keys
+from ttt_envs.game.rules import Game
+
+Symmetries = Literal["none", "rotations", "all"]
+
+
+def symmetries(game: Game, which: Symmetries = "all") -> NDArray[np.int64]:
+    """Return the symmetries of a game's board, int64[S, rows * columns], the identity first.
+
+    Args:
+        game: the game.
+        which: ``"all"`` 8 on a square board and 4 on another, ``"rotations"`` 4 or 2, ``"none"`` the identity.
+
+    Raises:
+        ValueError: an unknown ``which``.
+    """
+    if which not in ("none", "rotations", "all"):
+        raise ValueError(f"symmetries={which!r} is not known: choose 'none', 'rotations' or 'all'")
+    board = np.arange(game.cells).reshape(game.rows, game.columns)
+    if which == "none":
+        images = [board]
+    else:
+        quarter_turns = range(4) if game.rows == game.columns else (0, 2)
+        images = [np.rot90(board, turns) for turns in quarter_turns]
+        if which == "all":
+            images += [image[:, ::-1] for image in images]
+    return np.stack([image.ravel() for image in images])
+
+
+def inverse(permutations: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the inverses of ``permutations`` int64[S, cells]: ``inverse(p)[s, p[s, j]] == j``."""
+    return np.argsort(permutations, axis=1)
+
+
+def canonical_keys(cells: Int8Array, permutations: Int64Array) -> tuple[UInt64Array, BoolArray]:
+    """Return the canonical key of each board: the least key among its symmetric boards.
+
+    Kernels that need a canonical form at every move do not permute boards: they look transformed boards up in tables or
+    maintain them incrementally, and their canonical form is another one.
+
+    Args:
+        cells: int8[B, rows * columns].
+        permutations: int64[S, rows * columns], from :func:`symmetries`.
+
+    Returns:
+        uint64[B, words]: the least key, in lexicographic order of its words. bool[B, S]: the permutations that map the
+        board to it.
+    """
+    of_images = keys(cells[:, permutations].reshape(-1, cells.shape[1]))
+    words = 1 if of_images.ndim == 1 else of_images.shape[1]
+    of_images = of_images.reshape(len(cells), len(permutations), words)
+    same = np.ones(of_images.shape[:2], np.bool_)
+    for word in range(words):
+        least = np.where(same, of_images[:, :, word], np.iinfo(np.uint64).max).min(axis=1)
+        same &= of_images[:, :, word] == least[:, None]
+    return of_images[np.arange(len(cells)), same.argmax(axis=1)], same
