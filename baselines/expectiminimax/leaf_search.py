@@ -18,7 +18,7 @@ from ttt_envs.core.jit import (
     int64,
 )
 from ttt_envs.game.boards import Boards, keys
-from ttt_envs.game.rules import DRAW, NOT_OVER, Game, place
+from ttt_envs.game.rules import DRAW, NOT_OVER, Game, place, values_over_skip
 
 BATCH = 1 << 14
 """Maximum number of positions expanded at once; the leaf policy evaluates up to twice as many per call."""
@@ -118,7 +118,7 @@ class SearchByLeaves:
             if skip > 0:  # all leaves in one batch
                 both = Boards(np.concatenate([after, after]), np.concatenate([1 - maker, maker]))
                 other, own = np.split(self._values(both, turns.T.ravel(), depth - 1), 2)
-                worth = skip * own - (1 - skip) * other
+                worth = values_over_skip(own, -other, skip)
             else:
                 worth = -self._values(Boards(after, 1 - maker), turns[:, 0].copy(), depth - 1)
             values[child >= 0] = worth[child[child >= 0]]

@@ -31,7 +31,6 @@ from baselines.expectiminimax.star1 import (
     Pruning,
     can_prune,
     child_window,
-    expected_value,
     is_decided,
     learn,
     value_of,
@@ -62,7 +61,7 @@ from ttt_envs.core.jit import (
     int64,
 )
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import DRAW, NOT_OVER, Game, outcome_of_move, skip_chance_of
+from ttt_envs.game.rules import DRAW, NOT_OVER, Game, outcome_of_move, skip_chance_of, value_over_skip
 
 MAX_DEPTH = 361
 FOREVER = np.iinfo(np.int64).max
@@ -153,7 +152,7 @@ def _decide(depth: int, fixed: Fixed, path: Path, of_board: Symmetries, table: T
     """Decide a chance node, or start to search a turn; return the next step and the value of a decided node."""
     chance, other, own = path.chances[depth], path.turns[depth, OTHER], path.turns[depth, OWN]
     state, skip = path.states[0], skip_chance_of(fixed.parameters)
-    least, most = expected_value(other.low, own.low, skip), expected_value(other.high, own.high, skip)
+    least, most = value_over_skip(own.low, other.low, skip), value_over_skip(own.high, other.high, skip)
     if is_decided(chance, least, most):
         if len(table.meta) > 0:
             if chance.changed != 0:
@@ -224,7 +223,7 @@ def _try(depth: int, fixed: Fixed, path: Path, of_board: Symmetries, in_table: b
 def _last_turns(maker: int, luck: np.uint64, fixed: Fixed, path: Path) -> float:
     """Return the value for its maker of a chance node with one ply left, by static evaluation."""
     board, state, skip = path.board, path.states[0], skip_chance_of(fixed.parameters)
-    value, count = 0.0, 0
+    value_of_own, value_of_other, count = 0.0, 0.0, 0
     for own in range(2 if skip > 0 else 1):
         player = maker if own else 1 - maker
         if fixed.pruning != NO_PRUNING and fixed.width == 0:
@@ -239,8 +238,11 @@ def _last_turns(maker: int, luck: np.uint64, fixed: Fixed, path: Path) -> float:
                 cell = path.moves[1, i]
                 best = max(best, last_stone(cell, player, 1, state.empty, fixed.windows, board, fixed.parameters))
         state.nodes += count
-        value += skip * best if own else -(1.0 - skip) * best
-    return value
+        if own:
+            value_of_own = best
+        else:
+            value_of_other -= best
+    return value_over_skip(value_of_own, value_of_other, skip)
 
 
 @inlined

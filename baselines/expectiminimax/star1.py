@@ -28,12 +28,6 @@ NO_PRUNING, ALPHA_BETA, STAR1, STAR2 = range(len(typing.get_args(Pruning)))
 
 
 @inlined
-def expected_value(other: float, own: float, skip: float) -> float:
-    """Return the value of a chance node from those of its turns; without skips the own turn is ignored."""
-    return (1.0 - skip) * other + skip * own if skip > 0 else other
-
-
-@inlined
 def is_decided(chance: Chance, least: float, most: float) -> bool:
     """Return whether a chance node with bounds ``least`` and ``most`` needs no further search.
 

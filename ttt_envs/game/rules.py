@@ -16,7 +16,7 @@ import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,8 @@ from ttt_envs.core.jit import (
     int64,
 )
 from ttt_envs.game.bits import MAX_CELLS_IN_BITS, line_in, to_bits, winning_bits
+
+Value = TypeVar("Value", float, Float64Array)
 
 FORMAT = 1
 """version of the storage format"""
@@ -347,6 +349,23 @@ def mover_after(mover: int, luck: np.uint64, stones: int, parameters: Parameters
     if skip_chance_of(parameters) > 0:
         return next_mover(mover, uniform(luck, STREAM_SKIP, stones), parameters)
     return 1 - mover  # no random number is needed
+
+
+def values_over_skip(own: Value, other: Value, skip: float) -> Value:
+    """Return the expected value of an afterstate for one player, over the turn that follows; numbers or arrays.
+
+    Both values are of that player: the negative of a value for the player to move, where that is the other one.
+
+    Args:
+        own: value if the other player's turn is skipped, ignored without skips.
+        other: value if the other player moves next.
+        skip: the skip chance.
+    """
+    return skip * own + (1.0 - skip) * other if skip > 0 else other
+
+
+value_over_skip = inlined(values_over_skip)
+"""in kernels: :func:`values_over_skip` of numbers"""
 
 
 @inlined
