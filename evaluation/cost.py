@@ -1,13 +1,11 @@
-"""Measurement of cost per run phase, process and move: CPU seconds, wall seconds, and peak resident memory."""
+"""Measurement of cost per run phase and process: CPU seconds, wall seconds, and peak resident memory."""
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import platform
 import re
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -16,13 +14,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ttt_envs.core.files import read_json, write_json
+from ttt_envs.core.files import read_json
 
-if TYPE_CHECKING:  # a meter that runs from the start of a process waits for no compiled code
+if TYPE_CHECKING:  # a meter that runs from the start of a process imports little
     import psutil
-
-    from ttt_envs.game.boards import Boards
-    from ttt_envs.game.rules import Game
 
 NAMES = ("cpu_user_s", "cpu_system_s", "wall_s", "peak_rss_bytes")
 """Keys of a phase's costs: the numbers of :class:`Usage`, in order."""
@@ -142,85 +137,6 @@ def _polled(process: subprocess.Popen[bytes]) -> tuple[float, float, int]:
     return sum(users), sum(systems), max(peaks)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Cost of a move
-
-OF_EACH_DEPTH = 4
-"""Number of measured positions for each number of stones."""
-ROUNDS, ENOUGH_S, MOST_S = 25, 1.0, 20.0
-"""Maximum number of rounds over all positions; CPU seconds after which no new round begins, and no new move."""
-
-
-class MoveCost(NamedTuple):
-    """Cost of a move, for positions evaluated one at a time."""
-
-    cpu_s_per_move: float
-    """user and system, of all threads; the mean over positions of the median over rounds"""
-    setup_cpu_s: float
-    """making the policy and playing its first move, including one-time loading or solving"""
-    peak_rss_bytes: int
-    """of the process, imports included"""
-    own_bytes: int
-    """increase of peak memory while the policy was made and played"""
-
-
-def cost_of_moves(game: Game, *specs: str) -> list[MoveCost]:
-    """Measure the cost of policies' moves in a separate process, one policy after the other.
-
-    All policies see the same positions: four for every number of stones up to two thirds of the cells, after random
-    plies that end no game, in an order that is drawn once. Memory is the policy's own only if it is the only policy.
-
-    Args:
-        game: the game.
-        specs: specs of policies; that process makes them, from the current folder.
-
-    Raises:
-        ValueError: the process failed.
-    """
-    here = str(Path(__file__).parents[1])  # the root, in case of a checkout that is not installed
-    found = {**os.environ, "PYTHONPATH": os.pathsep.join([here, os.environ.get("PYTHONPATH", "")])}
-    with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder, "cost.json")
-        usage_of([sys.executable, "-m", "evaluation.cost", json.dumps(game.to_dict()), str(out), *specs], found)
-        return [MoveCost(*one) for one in read_json(out)]
-
-
-def time_moves(game: Game, spec: str, boards: Boards) -> MoveCost:
-    """Measure one policy as in :func:`cost_of_moves`, in this process.
-
-    Args:
-        game: the game.
-        spec: of a policy.
-        boards: positions that are not over; the first is evaluated once beforehand.
-    """
-    import numpy as np
-
-    from ttt_envs.agents.policy import act
-    from ttt_envs.agents.specs import make_policy
-
-    rng = np.random.default_rng(0)
-    singles = [boards.take(np.array([row])) for row in range(len(boards.mover))]
-    before, begun = Usage.now().peak_rss_bytes, time.process_time()
-    policy = make_policy(spec, game)
-    act(policy, singles[0], rng)
-    setup = time.process_time() - begun
-    seconds: list[list[float]] = [[] for _ in singles]
-    total = 0.0
-    for number in range(ROUNDS):
-        if number and total > ENOUGH_S:
-            break
-        for row, one in enumerate(singles):
-            if total > MOST_S:
-                break
-            begun = time.process_time()
-            act(policy, one, rng)
-            seconds[row].append(time.process_time() - begun)
-            total += seconds[row][-1]
-    after = Usage.now().peak_rss_bytes
-    mean = statistics.fmean(statistics.median(row) for row in seconds if row)
-    return MoveCost(mean, setup, after, after - before)
-
-
 def processor() -> str:
     """Return the processor's model, to qualify timings."""
     try:
@@ -232,35 +148,31 @@ def processor() -> str:
     return f"{name}, family {found['cpu family']} model {found['model']}" if "cpu family" in found else name
 
 
-def _positions(game: Game) -> Boards:
-    """Return the positions of :func:`cost_of_moves`."""
-    import numpy as np
-
-    from evaluation.matches.openings import draw_openings
-    from ttt_envs.game.boards import Boards
-
-    rng = np.random.default_rng(0)
-    parts = []
-    for plies in range(max(1, 2 * game.cells // 3)):
-        luck = rng.integers(0, 2**64, OF_EACH_DEPTH, np.uint64)
-        parts.append(draw_openings(game, plies, luck) if plies else Boards.start(game, OF_EACH_DEPTH))
-    boards = Boards(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
-    return boards.take(rng.permutation(len(boards.mover)))
+MAX_COST_BYTES = 1 << 22
+"""Maximum size of a cost.json in bytes."""
 
 
-def _main() -> None:
-    from ttt_envs.core.jit import compile_at_once
-    from ttt_envs.game.rules import Game
+def read_cost(run: Path) -> dict[str, Mapping[str, float]]:
+    """Read the phases of a run's ``cost.json``; empty if there is no file.
 
-    described, out, *specs = sys.argv[1:]
-    game = Game.from_dict(json.loads(described))
-    boards = _positions(game)
-    with compile_at_once():
-        write_json(Path(out), [time_moves(game, spec, boards) for spec in specs])
+    Raises:
+        ValueError: a file that holds anything else.
+    """
+    from learners.checkpoint import COST
 
-
-if __name__ == "__main__":
+    path = run / COST
     try:
-        _main()
-    except (ValueError, TypeError, OSError, MemoryError) as problem:
-        sys.exit(str(problem))
+        data = read_json(path, MAX_COST_BYTES)
+    except FileNotFoundError:
+        return {}
+    phases = data.get("phases") if isinstance(data, dict) else None
+    if not isinstance(phases, dict) or not all(
+        isinstance(phase, dict) and all(is_number(phase.get(name)) for name in NAMES) for phase in phases.values()
+    ):
+        raise ValueError(f"{path} holds no cost by phase: each must have the numbers {', '.join(NAMES)}")
+    return phases
+
+
+def is_number(value: object) -> bool:
+    """Return whether a parsed value is a finite number."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300  # excludes NaN

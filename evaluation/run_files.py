@@ -1,4 +1,4 @@
-"""The files of a finished run, and a check for missing ones."""
+"""The files of a finished run: a check for missing ones, and validated reading."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from evaluation.cost import is_number
 from evaluation.policy_snapshots import CHOICES
-from evaluation.reports.run_parts import REPORT
 from learners.base import Arrays
 from learners.checkpoint import (
     CHECKPOINT,
@@ -24,7 +24,10 @@ from learners.checkpoint import (
 )
 from learners.config import FitLearnerConfig
 from learners.training import Progress
+from ttt_envs.core.files import parse_json, read_bounded
 
+REPORT = "report.html"
+"""Page of a run or of an evaluation."""
 EVENTS = "events.out.tfevents.run"
 """TensorBoard's file in a run."""
 RUN_FILES = (CONFIG, CHECKPOINT, MODEL, METRICS, CHOICES, COST, EVENTS, REPORT)
@@ -129,3 +132,30 @@ def _progress(run: Path, checkpoint: Mapping[str, Arrays] | None) -> Progress | 
     if counts.shape != (4,) or counts.dtype != np.int64 or (counts < 0).any() or counts[0] != counts[1:].sum():
         raise ValueError(f"{run / CHECKPOINT} does not say how many games were played: it is damaged")
     return Progress(*counts.tolist())
+
+
+def read_metrics(run: Path) -> list[Mapping[str, float]]:
+    """Read the lines of a run's ``metrics.jsonl``, in order of games; empty if there is no file.
+
+    Raises:
+        ValueError: a line that is no object of finite numbers including ``games``.
+    """
+    path = run / METRICS
+    rows: list[Mapping[str, float]] = []
+    try:
+        content = read_bounded(path)
+    except FileNotFoundError:
+        return rows
+    for count, line in enumerate(content.decode("utf-8", "replace").splitlines(), 1):
+        try:
+            row = parse_json(line)
+        except ValueError as problem:
+            raise ValueError(f"line {count} of {path} cannot be read: {problem}") from None
+        if not isinstance(row, dict) or not all(map(is_number, row.values())) or "games" not in row:
+            raise ValueError(
+                f"line {count} of {path} is no mark: it must be a JSON object of numbers, games among them"
+            )
+        if row["games"] < (rows[-1]["games"] if rows else 0):
+            raise ValueError(f"line {count} of {path} has fewer games than there were before: they only grow")
+        rows.append(row)
+    return rows

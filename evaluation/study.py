@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from evaluation.reports.plots import Draw, save_picture
 from evaluation.result_store import Unit, do_units
 from evaluation.statistics import Interval
-from ttt_envs.core.files import write_atomically, write_json
 from ttt_envs.core.parallel import Jobs
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 TABLE, RESULT = "table.md", "result.json"
 
@@ -44,7 +45,7 @@ class Report:
 
     rows: Sequence[Row]
     claims: Sequence[Claim]
-    pictures: Mapping[str, Draw]
+    pictures: Mapping[str, Callable[[Figure], None]]
     """figures by name; each draws on an empty figure"""
     ours: str = "ours"
     """heading of the column of that name"""
@@ -127,27 +128,6 @@ def run_units(
     return [(unit, done[index]) for index, unit in enumerate(units)]
 
 
-def write_report_files(
-    study: Study, name: str, findings: Report, folder: Path, quick: bool, part: str = ""
-) -> list[Path]:
-    """Write ``table.md``, ``result.json`` and each figure as PNG and SVG into a folder; return the figures' paths."""
-    write_atomically(folder / TABLE, lambda file: file.write(_markdown(study, name, findings, quick, part).encode()))
-    write_json(
-        folder / RESULT,
-        {
-            "format": 1,
-            "study": name,
-            "quick": quick,
-            "rows": [row._asdict() for row in findings.rows],
-            "claims": [claim._asdict() for claim in findings.claims],
-            "data": findings.data,
-        },
-    )
-    return [
-        path for picture, draw in findings.pictures.items() for path in save_picture(folder / f"{picture}.png", draw)
-    ]
-
-
 def verdict(holds: bool | None) -> str:
     """Format a verdict as a word."""
     return {True: "yes", False: "no", None: ""}[holds]
@@ -170,20 +150,3 @@ def signed(one: Interval) -> str:
 
 def _format_bound(one: Interval, form: str) -> str:
     return f"{one.mean:{form}} ({one.low:{form}} to {one.high:{form}})"
-
-
-def _markdown(study: Study, name: str, findings: Report, quick: bool, part: str) -> str:
-    lines = [f"# {study.title}", "", f"{study.source}. {study.about}", ""]
-    lines += [f"Quick form: {study.left_out}", ""] if quick else []
-    options = f"{f' --part {part}' if part else ''}{' --quick' if quick else ''}"
-    lines += [f"`python evaluate.py reproduce {name}{options}`", ""]
-    head, *rows = findings.table()
-    lines += [f"| {' | '.join(head)} |", "|---" * len(head) + "|", *(f"| {' | '.join(row)} |" for row in rows)]
-    if findings.claims:
-        lines += ["", "| what the source says | holds | what was found |", "|---|---|---|"]
-        lines += [
-            f"| {claim.words} | {'undecided' if claim.holds is None else verdict(claim.holds)} | {claim.evidence} |"
-            for claim in findings.claims
-        ]
-    lines += ["", *(f"![{picture}]({picture}.png)" for picture in findings.pictures)]
-    return "\n".join(lines) + "\n"

@@ -17,10 +17,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from baselines.retrograde import solver
+from evaluation.cost import read_cost
 from evaluation.matches.games import Move, PlayedGame, append_games, from_notation, read_games, to_notation, write_games
 from evaluation.policy_snapshots import read_choices
-from evaluation.reports.run_parts import game_of, read_cost, read_metrics
+from evaluation.reports.run_parts import game_of
 from evaluation.result_store import UNITS
+from evaluation.run_files import read_metrics
 from evaluation.study import Report, Study, run_units
 from learners import LEARNERS, OtherGame
 from learners.checkpoint import (

@@ -11,12 +11,12 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from evaluation.cost import read_cost
 from evaluation.exact.dynamic_programming import match_outcome
 from evaluation.exact.strength import strength_of
 from evaluation.matches.match import play_pairs
 from evaluation.reports.overview import Compared, Played, write_overview
 from evaluation.reports.run import REPORT, write_report
-from evaluation.reports.run_parts import read_cost
 from learners.checkpoint import policy_name
 from ttt_apps.cli import print_output, print_table, quiet_words, run_command, words_of
 from ttt_apps.evaluate.match import score_table

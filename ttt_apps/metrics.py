@@ -21,8 +21,8 @@ from evaluation.policy_snapshots import (
     snapshot_line,
     take_snapshot,
 )
-from evaluation.reports.run_parts import read_metrics
 from evaluation.run_files import EVENTS as EVENTS
+from evaluation.run_files import read_metrics
 from learners.checkpoint import METRICS
 from ttt_envs.agents.policy import Policy
 from ttt_envs.core.files import open_to_write

@@ -13,12 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from baselines.retrograde.solver import solve
-from evaluation.cost import Meter
+from evaluation.cost import Meter, read_cost
 from evaluation.exact.dynamic_programming import while_training
 from evaluation.exact.estimate import affordable
 from evaluation.exact.strength import Strength, strength_of
 from evaluation.reports.run import REPORT, write_report
-from evaluation.reports.run_parts import read_cost
 from evaluation.run_files import (
     DERIVED_FILES,
     RUN_FILES,

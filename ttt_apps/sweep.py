@@ -15,10 +15,10 @@ import tyro
 from rich.table import Table
 
 from evaluation.code_fingerprint import hash_of
+from evaluation.cost import read_cost
 from evaluation.exact.estimate import boards_by_stones
 from evaluation.exact.strength import strength_of
 from evaluation.matches.match import play_pairs
-from evaluation.reports.run_parts import read_cost
 from evaluation.result_store import UNITS, Unit, do_units
 from evaluation.run_files import DERIVED_FILES, RUN_FILES
 from evaluation.sweep import RESULT, TABLE, Line, Trained, cells_of, lines_of, read_sweep, words_of, write_sweep

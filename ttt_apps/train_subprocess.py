@@ -8,8 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from evaluation.cost import Usage, usage_of
-from evaluation.reports.run_parts import read_cost
+from evaluation.cost import Usage, read_cost, usage_of
 from learners.checkpoint import CONFIG
 from ttt_envs.core.files import write_json
 

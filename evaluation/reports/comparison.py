@@ -10,10 +10,10 @@ from pathlib import Path
 
 from evaluation.reports.html import write_page
 from evaluation.reports.ladder import ladder_page
-from evaluation.reports.run_parts import REPORT
 from evaluation.reports.sprt import sprt_page
 from evaluation.reports.sweep import sweep_page
 from evaluation.reports.tournament import tournament_page
+from evaluation.run_files import REPORT
 from ttt_envs.core.files import read_json
 
 RESULT = "result.json"

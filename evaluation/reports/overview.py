@@ -7,24 +7,23 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from evaluation.cost import read_cost
 from evaluation.exact.dynamic_programming import Outcome
 from evaluation.exact.strength import Strength
 from evaluation.matches.match import Score
 from evaluation.reports.html import Html, element, link_to, number, section, table, write_page
 from evaluation.reports.plots import Line
 from evaluation.reports.run_parts import (
-    REPORT,
     Row,
     left_out,
     line_of,
     or_why,
     picture,
-    read_cost,
-    read_metrics,
     results_table,
     when_measured,
     whole_number,
 )
+from evaluation.run_files import REPORT, read_metrics
 from learners.checkpoint import read_config
 
 

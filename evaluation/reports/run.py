@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from baselines.retrograde.solver import MAX_CELLS, Solution, solve
+from evaluation.cost import read_cost
 from evaluation.exact.dynamic_programming import Outcome
 from evaluation.exact.estimate import affordable
 from evaluation.exact.strength import Mistake, SampleGame, Strength, first_choice, sample_game, worst_positions
@@ -37,7 +38,6 @@ from evaluation.reports.html import (
 )
 from evaluation.reports.plots import DRAW as DRAWN_COLOUR
 from evaluation.reports.plots import LOSS, SERIES, STYLES, WIN, Line
-from evaluation.reports.run_parts import REPORT as REPORT
 from evaluation.reports.run_parts import (
     Row,
     boards_of,
@@ -50,15 +50,14 @@ from evaluation.reports.run_parts import (
     or_why,
     picture,
     rates,
-    read_cost,
-    read_metrics,
     results_table,
     series,
     thin_out,
     when_measured,
     whole_number,
 )
-from evaluation.run_files import RUN_FILES
+from evaluation.run_files import REPORT as REPORT
+from evaluation.run_files import RUN_FILES, read_metrics
 from learners.checkpoint import (
     CONFIG,
     COST,

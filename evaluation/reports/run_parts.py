@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from evaluation.cost import NAMES
+from evaluation.cost import is_number
 from evaluation.exact.dynamic_programming import Outcome
 from evaluation.reports.html import (
     Html,
@@ -26,17 +26,13 @@ from evaluation.reports.html import (
     table,
 )
 from evaluation.reports.plots import IN_PAGE, SERIES, STYLES, Draw, Line, as_svg, check_pictures, draw_curves
-from learners.checkpoint import CONFIG, COST, METRICS
-from ttt_envs.core.files import parse_json, read_bounded, read_json
+from learners.checkpoint import CONFIG
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.boards import STONES, coordinate
 from ttt_envs.game.rules import Game, Position
 
-REPORT = "report.html"
 MARKS = 200
 """Maximum number of marks of metrics.jsonl in a plot, spaced evenly on its log axis."""
-MAX_COST_BYTES = 1 << 22
-"""Maximum size of a cost.json in bytes."""
 FEW = 2
 """Maximum number of moves that are listed beside a board that shows them."""
 NAMED = 4
@@ -44,56 +40,6 @@ NAMED = 4
 
 Row = Mapping[str, float]
 Read = TypeVar("Read")
-
-
-def read_metrics(run: Path) -> list[Row]:
-    """Read the lines of a run's ``metrics.jsonl``, in order of games; empty if there is no file.
-
-    Raises:
-        ValueError: a line that is no object of finite numbers including ``games``.
-    """
-    path = run / METRICS
-    rows: list[Row] = []
-    try:
-        content = read_bounded(path)
-    except FileNotFoundError:
-        return rows
-    for count, line in enumerate(content.decode("utf-8", "replace").splitlines(), 1):
-        try:
-            row = parse_json(line)
-        except ValueError as problem:
-            raise ValueError(f"line {count} of {path} cannot be read: {problem}") from None
-        if not isinstance(row, dict) or not all(map(_is_number, row.values())) or "games" not in row:
-            raise ValueError(
-                f"line {count} of {path} is no mark: it must be a JSON object of numbers, games among them"
-            )
-        if row["games"] < (rows[-1]["games"] if rows else 0):
-            raise ValueError(f"line {count} of {path} has fewer games than there were before: they only grow")
-        rows.append(row)
-    return rows
-
-
-def read_cost(run: Path) -> dict[str, Row]:
-    """Read the phases of a run's ``cost.json``; empty if there is no file.
-
-    Raises:
-        ValueError: a file that holds anything else.
-    """
-    path = run / COST
-    try:
-        data = read_json(path, MAX_COST_BYTES)
-    except FileNotFoundError:
-        return {}
-    phases = data.get("phases") if isinstance(data, dict) else None
-    if not isinstance(phases, dict) or not all(
-        isinstance(phase, dict) and all(_is_number(phase.get(name)) for name in NAMES) for phase in phases.values()
-    ):
-        raise ValueError(f"{path} holds no cost by phase: each must have the numbers {', '.join(NAMES)}")
-    return phases
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300  # excludes NaN
 
 
 def game_of(run: Path, config: Mapping[str, Any]) -> Game:
@@ -196,7 +142,7 @@ def thin_out(rows: Sequence[Row], most: int = MARKS) -> list[Row]:
 
 def whole_number(value: object) -> str:
     """Format a number of games from a file."""
-    return f"{value:,.0f}" if _is_number(value) else "?"
+    return f"{value:,.0f}" if is_number(value) else "?"
 
 
 def when_measured(rows: Sequence[Row]) -> list[Row]:

@@ -23,7 +23,8 @@ from evaluation.reports.comparison_parts import (
     verdict,
 )
 from evaluation.reports.html import Html, element, encoded, joined, reach, section, table, tiles
-from evaluation.reports.run_parts import REPORT, left_out
+from evaluation.reports.run_parts import left_out
+from evaluation.run_files import REPORT
 from evaluation.statistics import Interval
 from evaluation.sweep import MOST, varied
 

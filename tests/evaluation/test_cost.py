@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from evaluation.cost import Meter, cost_of_moves
+from evaluation.cost import Meter
+from evaluation.matches.move_cost import cost_of_moves
 from ttt_envs import Game
 
 

@@ -19,7 +19,7 @@ from evaluation.matches.tournament import Tournament, bradley_terry
 from evaluation.reports import plots
 from evaluation.reports.comparison import LARGEST, RESULT, write_evidence
 from evaluation.reports.comparison_parts import better, format_rating, interval_in, likelihood, microseconds
-from evaluation.reports.run_parts import REPORT
+from evaluation.run_files import REPORT
 from evaluation.statistics import Interval, of_seeds
 from evaluation.sweep import Trained, lines_of, write_sweep
 from ttt_apps.evaluate import main as evaluate

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from evaluation.code_fingerprint import identity_of
-from evaluation.cost import MoveCost, cost_of_moves
 from evaluation.exact.dynamic_programming import match_outcome
 from evaluation.matches.ladder import (
     ANCHOR,
@@ -28,6 +27,7 @@ from evaluation.matches.ladder import (
     sha256_of,
 )
 from evaluation.matches.ladder.results import result_of, seed_of
+from evaluation.matches.move_cost import MoveCost, cost_of_moves
 from evaluation.result_store import UNITS
 from ttt_envs import Game, make_policy
 from ttt_envs.agents.specs import FromFile

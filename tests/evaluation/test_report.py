@@ -14,6 +14,7 @@ import pytest
 from pages import CHROMIUM, looked_at, widths
 
 from baselines.retrograde.solver import solve
+from evaluation.cost import read_cost
 from evaluation.exact.dynamic_programming import Outcome
 from evaluation.exact.estimate import affordable
 from evaluation.exact.strength import Strength, first_choice, strength_of, worst_positions
@@ -24,7 +25,8 @@ from evaluation.reports import run as run_page
 from evaluation.reports.html import STRONGEST, element, encoded
 from evaluation.reports.overview import Compared, Played, write_overview
 from evaluation.reports.run import REPORT, write_report
-from evaluation.reports.run_parts import MARKS, rates, read_cost, read_metrics, thin_out
+from evaluation.reports.run_parts import MARKS, rates, thin_out
+from evaluation.run_files import read_metrics
 from learners.checkpoint import CHECKPOINT, CONFIG, COST, METRICS, load_policy
 from ttt_apps import train
 from ttt_envs.game.boards import Boards, coordinate

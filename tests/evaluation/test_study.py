@@ -6,8 +6,9 @@ import os
 import numpy as np
 import pytest
 
+from evaluation.reports.study import write_report_files
 from evaluation.result_store import UNITS
-from evaluation.study import Claim, Report, Row, Study, run_units, write_report_files
+from evaluation.study import Claim, Report, Row, Study, run_units
 
 CALLS = []
 

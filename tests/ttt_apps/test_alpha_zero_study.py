@@ -8,7 +8,8 @@ import pytest
 
 from evaluation.exact.proved_positions import ProvedPosition
 from evaluation.matches.games import Move, PlayedGame
-from evaluation.study import run_units, write_report_files
+from evaluation.reports.study import write_report_files
+from evaluation.study import run_units
 from learners.alpha_zero import AlphaZeroConfig
 from ttt_apps import evaluate
 from ttt_apps.studies.alpha_zero import ablation, curves, proved_positions, study, training_runs

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.cost import MoveCost
 from evaluation.matches.ladder import PLANS, RESULT, Plan, build, markdown, rate, read_ladder
+from evaluation.matches.move_cost import MoveCost
 from ttt_apps import evaluate, train
 from ttt_apps.evaluate import ladder as command
 from ttt_envs import Game

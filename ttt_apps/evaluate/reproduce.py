@@ -14,8 +14,9 @@ from rich.text import Text
 
 from evaluation.code_fingerprint import hash_of
 from evaluation.reports.plots import check_pictures
+from evaluation.reports.study import write_report_files
 from evaluation.result_store import UNITS
-from evaluation.study import RESULT, TABLE, Report, Study, run_units, verdict, write_report_files
+from evaluation.study import RESULT, TABLE, Report, Study, run_units, verdict
 from ttt_apps.cli import WorkOptions, kept_in, print_output, print_status, print_table, progress_bar
 from ttt_apps.studies import STUDIES
 from ttt_apps.versions import versions

@@ -24,7 +24,7 @@ from baselines.tables import Softmax, Table, values_of
 from evaluation.exact.strength import Choice, choice_in
 from evaluation.matches.games import AGAIN, PlayedGame, read_games
 from evaluation.policy_snapshots import CHOICES, Snapshot, position_name, read_choices
-from evaluation.reports.run_parts import read_metrics
+from evaluation.run_files import read_metrics
 from learners.checkpoint import CHECKPOINT, CONFIG, METRICS, policy_name, read_config
 from ttt_apps.board import LiveGame
 from ttt_apps.explorer import schemas

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.cost import cost_of_moves, processor
+from evaluation.cost import processor
 from evaluation.matches.ladder.files import Ladder, read_ladder, sha256_of
 from evaluation.matches.ladder.plans import ANCHOR, Plan
 from evaluation.matches.ladder.results import (
@@ -22,6 +22,7 @@ from evaluation.matches.ladder.results import (
     strength_of,
     weights_of,
 )
+from evaluation.matches.move_cost import cost_of_moves
 from evaluation.matches.tournament import DRAWS, bradley_terry
 from evaluation.result_store import Unit, do_units
 from evaluation.statistics import Interval

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from evaluation.code_fingerprint import identity_of
-from evaluation.cost import MoveCost, cost_of_moves, processor
+from evaluation.cost import processor, read_cost
 from evaluation.exact.estimate import MAX_BOARDS_WITHOUT_ESTIMATE, boards_by_stones
 from evaluation.exact.strength import worst_positions
 from evaluation.matches.elo import score_of
@@ -29,8 +29,8 @@ from evaluation.matches.ladder.results import (
     strength_of,
     weights_of,
 )
+from evaluation.matches.move_cost import MoveCost, cost_of_moves
 from evaluation.matches.tournament import DRAWS, bradley_terry
-from evaluation.reports.run_parts import read_cost
 from evaluation.result_store import Unit, do_units
 from evaluation.statistics import Interval
 from learners.checkpoint import CONFIG, read_config

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.cost import cost_of_moves
 from evaluation.exact.proved_positions import Positions, ProvedPosition, ask, read_proved, summary
 from evaluation.matches.games import PlayedGame
 from evaluation.matches.match import play_pairs
+from evaluation.matches.move_cost import cost_of_moves
 from evaluation.reports.plots import Reach, draw_intervals
 from evaluation.result_store import Unit
 from evaluation.statistics import Interval, is_above, of_pairs
