@@ -73,7 +73,7 @@ class Study:
     """returns the units of work; True asks for the quick form"""
     measure: Callable[[Unit], Any]
     """does one unit and returns JSON-ready data; a module-level function, because it may run in another process"""
-    conclude: Callable[[Sequence[tuple[Unit, Any]]], Report]
+    analyse: Callable[[Sequence[tuple[Unit, Any]]], Report]
     """derives the findings from the results of all units, in order"""
     left_out: str
     """parts that the quick form omits"""

@@ -22,7 +22,7 @@ def measure(unit):
     return {"square": unit["n"] ** 2}
 
 
-def conclude(results):
+def analyse(results):
     rows = [Row(str(unit["n"]), "", str(result["square"]), "", True) for unit, result in results]
     return Report(rows, [Claim("squares grow", True, "they do")], {"squares": draw})
 
@@ -31,7 +31,7 @@ def draw(figure):
     figure.subplots().plot(np.arange(5) ** 2)
 
 
-STUDY = Study("Squares", "Euclid", "Nothing differs.", units, measure, conclude, "three squares")
+STUDY = Study("Squares", "Euclid", "Nothing differs.", units, measure, analyse, "three squares")
 SQUARES = [({"n": n}, {"square": n * n}) for n in range(5)]
 
 
@@ -76,7 +76,7 @@ def test_what_other_code_measured_is_not_taken(tmp_path):
 
 
 def test_processes_change_nothing(tmp_path):
-    study = Study("Powers", "", "", units, power, conclude, "")
+    study = Study("Powers", "", "", units, power, analyse, "")
     assert run_units(study, tmp_path / "two", {}, jobs=2) == run_units(study, tmp_path / "one", {})
 
 
@@ -85,7 +85,7 @@ def power(unit):
 
 
 def test_what_was_found_is_written(tmp_path):
-    findings = conclude(SQUARES)
+    findings = analyse(SQUARES)
     pictures = write_report_files(STUDY, "squares", findings, tmp_path, quick=True)
     table = (tmp_path / "table.md").read_text()
     assert "| 3 | 9 | yes |" in table  # nothing stands under "published" or "exact"
@@ -100,7 +100,7 @@ def test_what_was_found_is_written(tmp_path):
 
 def test_the_same_numbers_make_the_same_picture(tmp_path):
     first, second = (
-        write_report_files(STUDY, "squares", conclude(SQUARES), tmp_path / name, quick=False) for name in "ab"
+        write_report_files(STUDY, "squares", analyse(SQUARES), tmp_path / name, quick=False) for name in "ab"
     )
     assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
 

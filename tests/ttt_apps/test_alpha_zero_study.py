@@ -80,22 +80,22 @@ def test_goals_are_reached_in_every_run_or_not():
         perfect = unit["learner"] == training_runs.NAME and unit["seed"] not in lazy
         return flat(unit, 0.0 if perfect else 0.3 + 0.01 * unit["seed"])
 
-    found = curves.conclude(units_of(curves, result))
+    found = curves.analyse(units_of(curves, result))
     assert [claim.holds for claim in found.claims] == [True] * 17  # five goals, six games and two others
-    found = curves.conclude(units_of(curves, lambda unit: result(unit, lazy=(3,))))
+    found = curves.analyse(units_of(curves, lambda unit: result(unit, lazy=(3,))))
     assert [claim.holds for claim in found.claims[:5]] == [False, False, True, False, False]  # the search is perfect
     assert "4 of 5 runs; so for good in 4 of 5 runs after 1.0 CPU s" in found.claims[0].evidence
-    slow = curves.conclude(
+    slow = curves.analyse(
         units_of(curves, lambda unit: {**result(unit), "cpu_s": [9.0 + i for i in range(len(unit["marks"]))]})
     )
     assert slow.claims[0].holds is False  # perfect, but not within five seconds
-    alike = curves.conclude(units_of(curves, lambda unit: flat(unit, 0.0)))
+    alike = curves.analyse(units_of(curves, lambda unit: flat(unit, 0.0)))
     assert {claim.holds for claim in alike.claims[5:]} == {False}  # none is less exploitable
 
 
 def test_some_units_decide_nothing():
     some = units_of(curves, lambda unit: flat(unit, 0.0))[:36]
-    assert {claim.holds for claim in curves.conclude(some).claims} == {None}
+    assert {claim.holds for claim in curves.analyse(some).claims} == {None}
 
 
 def test_every_variant_differs_from_the_default_in_what_it_says():
@@ -115,9 +115,9 @@ def test_a_part_is_of_use_where_all_boards_show_it():
         late = unit["variant"] != ablation.DEFAULT and unit["game"]["skip_chance"] in without
         return flat(unit, 0.0, cpu_s=(20.0 if late else 1.0) + 0.1 * unit["seed"])
 
-    everywhere = ablation.conclude(units_of(ablation, lambda unit: result(unit, (0.0, 0.25))))
+    everywhere = ablation.analyse(units_of(ablation, lambda unit: result(unit, (0.0, 0.25))))
     assert [claim.holds for claim in everywhere.claims] == [True] * 6
-    with_skips = ablation.conclude(units_of(ablation, lambda unit: result(unit, (0.25,))))
+    with_skips = ablation.analyse(units_of(ablation, lambda unit: result(unit, (0.25,))))
     assert {claim.words: claim.holds for claim in with_skips.claims}[
         "with chance nodes play is below 0.01 for good after less CPU"
     ] is True
@@ -174,14 +174,14 @@ def proof_of(unit, lost, kept):
 
 
 def test_verdicts_on_larger_boards_follow_from_games():
-    good = proved_positions.conclude(units_of(proved_positions, lambda unit: proof_of(unit, 0, 90)))
+    good = proved_positions.analyse(units_of(proved_positions, lambda unit: proof_of(unit, 0, 90)))
     assert [claim.holds for claim in good.claims] == [True, True] * 6
-    bad = proved_positions.conclude(units_of(proved_positions, lambda unit: proof_of(unit, 1, 10)))
+    bad = proved_positions.analyse(units_of(proved_positions, lambda unit: proof_of(unit, 1, 10)))
     assert [claim.holds for claim in bad.claims] == [False, False] * 6
-    open_ = proved_positions.conclude(units_of(proved_positions, lambda unit: proof_of(unit, 0, 52)))
+    open_ = proved_positions.analyse(units_of(proved_positions, lambda unit: proof_of(unit, 0, 52)))
     assert [claim.holds for claim in open_.claims[:2]] == [True, None]
     quick = [(unit, proof_of(unit, 0, 90)) for unit in proved_positions.units(True)]
-    assert {claim.holds for claim in proved_positions.conclude(quick).claims} == {None}
+    assert {claim.holds for claim in proved_positions.analyse(quick).claims} == {None}
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -195,28 +195,30 @@ def test_one_part_is_done_alone_and_kept_for_the_whole(tmp_path, monkeypatch):
         "searched": (),
         "simulations": 0,
     }
-    part = dataclasses.replace(study.STUDY, units=lambda quick: [{"part": "curves", **one}, {"part": "worth", **one}])
+    part = dataclasses.replace(
+        study.STUDY, units=lambda quick: [{"part": "curves", **one}, {"part": "ablation", **one}]
+    )
     asked = []
-    monkeypatch.setattr(study.PARTS["worth"], "measure", lambda unit: asked.append(unit) or curves.measure(unit))
+    monkeypatch.setattr(study.PARTS["ablation"], "measure", lambda unit: asked.append(unit) or curves.measure(unit))
     [(unit, _)] = run_units(part, tmp_path, {}, part="curves")
     assert unit["part"] == "curves"
     assert not asked
     before = (tmp_path / "units.jsonl").read_text()
-    assert [unit["part"] for unit, _ in run_units(part, tmp_path, {})] == ["curves", "worth"]
+    assert [unit["part"] for unit, _ in run_units(part, tmp_path, {})] == ["curves", "ablation"]
     assert (tmp_path / "units.jsonl").read_text().startswith(before)
     assert len(asked) == 1
 
 
 def test_what_is_written_says_which_part_it_is(tmp_path):
-    found = study.conclude(units_of(ablation, lambda unit: flat(unit, 0.0)))
-    assert list(found.data) == ["worth"]
-    paths = write_report_files(study.STUDY, "alpha-zero", found, tmp_path, False, "worth")
-    assert [path.name for path in paths] == ["alpha-zero-worth.png", "alpha-zero-worth.svg"]
-    assert "`python evaluate.py reproduce alpha-zero --part worth`" in (tmp_path / "table.md").read_text()
+    found = study.analyse(units_of(ablation, lambda unit: flat(unit, 0.0)))
+    assert list(found.data) == ["ablation"]
+    paths = write_report_files(study.STUDY, "alpha-zero", found, tmp_path, False, "ablation")
+    assert [path.name for path in paths] == ["alpha-zero-ablation.png", "alpha-zero-ablation.svg"]
+    assert "`python evaluate.py reproduce alpha-zero --part ablation`" in (tmp_path / "table.md").read_text()
 
 
 def test_a_part_that_is_not_there_is_told(capsys):
-    for name, says in (("alpha-zero", "choose curves, worth, proved"), ("svd-fig4", "it has none")):
+    for name, says in (("alpha-zero", "choose curves, ablation, proved"), ("svd-fig4", "it has none")):
         with pytest.raises(SystemExit):
             evaluate.main(["reproduce", name, "--part", "curve"])
         assert says in " ".join(capsys.readouterr().err.split())

@@ -159,10 +159,10 @@ def results(units, exact):
 def test_the_report_s_words_hold_where_the_numbers_are_so(monkeypatch):
     monkeypatch.setattr(learners_naive, "SEEDS", 3)
     units = learners_naive.units(False)
-    found = learners_naive.conclude(results(units, lambda unit, games: (0.8, 0.15, 0.05)))
+    found = learners_naive.analyse(results(units, lambda unit, games: (0.8, 0.15, 0.05)))
     assert [claim.holds for claim in found.claims] == [True] * 5
     assert all(row.agrees for row in found.rows)
-    found = learners_naive.conclude(results(units, lambda unit, games: (0.1, 0.15, 0.75)))
+    found = learners_naive.analyse(results(units, lambda unit, games: (0.1, 0.15, 0.75)))
     assert [claim.holds for claim in found.claims] == [False] * 5
 
 
@@ -170,9 +170,9 @@ def test_q_learning_is_ahead_until_both_draw(monkeypatch):
     monkeypatch.setattr(learners_qnet, "SEEDS", 3)
     units = learners_qnet.units(False)
     as_told = results(units, lambda unit, games: (0.8, 0.1, 0.1) if games < 20_000 else (0, 1, 0))
-    assert [claim.holds for claim in learners_qnet.conclude(as_told).claims] == [True, True]
+    assert [claim.holds for claim in learners_qnet.analyse(as_told).claims] == [True, True]
     otherwise = results(units, lambda unit, games: (0.3, 0.1, 0.6))
-    assert [claim.holds for claim in learners_qnet.conclude(otherwise).claims] == [False, False]
+    assert [claim.holds for claim in learners_qnet.analyse(otherwise).claims] == [False, False]
 
 
 def spread(mean, run, runs, width):
@@ -192,13 +192,13 @@ def test_means_that_runs_leave_open_decide_nothing(monkeypatch):
         lost = unit["seed"] % 4 == 0  # one run of four loses all, three draw
         return (0.0, 0.0, 1.0) if lost else (0.05, 0.95, 0.0)
 
-    found = learners_naive.conclude(results(units, as_far_apart))
+    found = learners_naive.analyse(results(units, as_far_apart))
     assert [claim.holds for claim in found.claims[:3]] == [None] * 3  # 0.75 on the mean, in an interval to 1
     assert "0.750 (0.000 to 1.000)" in found.claims[0].evidence
     assert found.claims[4].holds is None
-    assert learners_naive.conclude(results(units, exact)).claims[3].holds is True
+    assert learners_naive.analyse(results(units, exact)).claims[3].holds is True
     net = results(learners_qnet.units(False), lambda unit, games: (0.0, 1.0, 0.0) if unit["seed"] else (1.0, 0.0, 0.0))
-    assert learners_qnet.conclude(net).claims[1].holds is None  # 0.9 of ten runs drawn: more than 0.9, or less
+    assert learners_qnet.analyse(net).claims[1].holds is None  # 0.9 of ten runs drawn: more than 0.9, or less
 
 
 def test_a_better_mean_alone_is_not_the_best_optimizer():
@@ -209,7 +209,7 @@ def test_a_better_mean_alone_is_not_the_best_optimizer():
         win = spread(0.5 if ours else 0.45, unit["seed"] * (1 if ours else -1) % 3, 3, 0.3)
         return (win, 0.0, 1 - win)
 
-    [claim] = learners_optimizer.conclude(results(units, exact)).claims
+    [claim] = learners_optimizer.analyse(results(units, exact)).claims
     assert claim.holds is None
 
 
@@ -219,9 +219,9 @@ def test_the_best_optimizer_is_the_one_that_loses_least():
     def best(name):
         return results(units, lambda unit, games: (0.5, 0.3, 0.2) if unit["name"] == name else (0.1, 0.3, 0.6))
 
-    assert learners_optimizer.conclude(best("adam 0.001")).claims[0].holds is True
-    assert learners_optimizer.conclude(best("sgd 0.1")).claims[0].holds is False
-    assert learners_optimizer.conclude(best("none")).claims[0].holds is None  # all alike
+    assert learners_optimizer.analyse(best("adam 0.001")).claims[0].holds is True
+    assert learners_optimizer.analyse(best("sgd 0.1")).claims[0].holds is False
+    assert learners_optimizer.analyse(best("none")).claims[0].holds is None  # all alike
 
 
 def costs(q_net=18e-5, bend=0.0, noise=0.02):
@@ -249,7 +249,7 @@ def costs(q_net=18e-5, bend=0.0, noise=0.02):
 
 
 def test_costs_of_a_game_leave_the_start_out():
-    found = learners_cost.conclude(costs())
+    found = learners_cost.analyse(costs())
     assert [claim.holds for claim in found.claims] == [True] * 7
     assert found.rows[0].ours.startswith("10.1 (9.7 to 10.5) us CPU a game, of it system 1 (1 to 1)%")
     assert "18.0 (18.0 to 18.0) times one game at a time" in found.claims[0].evidence
@@ -260,27 +260,27 @@ def test_costs_that_differ_too_much_decide_nothing():
     for unit, result in far:
         if unit["learner"] == "q-net":
             result["cpu_user_s"] += unit["games"] * 5e-5 * (unit["repeat"] - 2)
-    assert learners_cost.conclude(far).claims[0].holds is None  # 20 times on the mean, 10 to 30
-    assert learners_cost.conclude(costs(q_net=60e-5)).claims[0].holds is False
+    assert learners_cost.analyse(far).claims[0].holds is None  # 20 times on the mean, 10 to 30
+    assert learners_cost.analyse(costs(q_net=60e-5)).claims[0].holds is False
     lost = costs()
     for unit, result in lost:  # games that take nothing, as far as noise lets one see
         if unit["learner"] == "naive-mc" and unit["repeat"] == 0:
             result["cpu_user_s"] = 3 - 1e-6 * unit["games"]
-    claim = learners_cost.conclude(lost).claims[0]
+    claim = learners_cost.analyse(lost).claims[0]
     assert claim.holds is None
     assert claim.evidence.startswith("an unknown number of times one game at a time")
 
 
 def test_costs_are_linear_where_a_parabola_says_so():
     linear = 5
-    assert learners_cost.conclude(costs(bend=0.1)).claims[linear].holds is True
-    assert learners_cost.conclude(costs(bend=4.0)).claims[linear].holds is False
+    assert learners_cost.analyse(costs(bend=0.1)).claims[linear].holds is True
+    assert learners_cost.analyse(costs(bend=4.0)).claims[linear].holds is False
     rough = costs()
     for unit, result in rough:  # one repeat of five bends
         if unit["repeat"] == 0 and unit["learner"] == "q-net":
             most = max(learners_cost.GAMES[unit["batch"]]["q-net"])
             result["cpu_user_s"] += 10 * 18e-5 * unit["games"] ** 2 / most
-    assert learners_cost.conclude(rough).claims[linear].holds is None
+    assert learners_cost.analyse(rough).claims[linear].holds is None
 
 
 def test_costs_are_measured_in_processes_of_their_own(tmp_path):
@@ -288,7 +288,7 @@ def test_costs_are_measured_in_processes_of_their_own(tmp_path):
     assert study.alone
     unit = {**study.units(True)[0], "games": 5}
     [(_, measured)] = run_units(
-        learners_cost.Study("", "", "", lambda quick: [unit], study.measure, study.conclude, ""), tmp_path, {}
+        learners_cost.Study("", "", "", lambda quick: [unit], study.measure, study.analyse, ""), tmp_path, {}
     )
     assert measured["cpu_user_s"] > 0.1
     assert measured["peak_rss_bytes"] > 2**25

@@ -70,13 +70,13 @@ def results(first, second):
 def verdicts(first, second):
     return {
         claim.words.partition(":")[0]: claim.holds
-        for claim in tree_net.conclude(results(first, second)).claims
+        for claim in tree_net.analyse(results(first, second)).claims
         if "3 x 3" not in claim.words
     }
 
 
 def test_the_report_s_words_hold_where_the_numbers_are_so():
-    found = tree_net.conclude(results(lambda entry: 0.7, lambda entry: 0.6))
+    found = tree_net.analyse(results(lambda entry: 0.7, lambda entry: 0.6))
     held = [claim.holds for claim in found.claims]
     assert held[:8] == [True] * 8  # both statements of all four
     assert held[8] is False  # nothing is drawn

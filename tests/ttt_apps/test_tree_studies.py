@@ -180,7 +180,7 @@ def random_results(first, drawn_when_close=0.7):
 
 def test_the_first_move_is_an_advantage_where_the_counts_say_so():
     def claims(**settings):
-        return [claim.holds for claim in tree_random.conclude(random_results(**settings)).claims]
+        return [claim.holds for claim in tree_random.analyse(random_results(**settings)).claims]
 
     assert claims(first=0.05) == [True, True]
     assert claims(first=-0.05) == [False, True]
@@ -188,10 +188,10 @@ def test_the_first_move_is_an_advantage_where_the_counts_say_so():
 
 
 def test_exact_and_published_rates_of_random_play_are_compared_with_ours():
-    exact, *_, last = tree_random.conclude(random_results(first=0.05)).rows
+    exact, *_, last = tree_random.analyse(random_results(first=0.05)).rows
     assert exact.agrees is True
     assert last.published == ""
-    rows = {row.what: row.agrees for row in tree_random.conclude(random_results(first=0.05)).rows if row.published}
+    rows = {row.what: row.agrees for row in tree_random.analyse(random_results(first=0.05)).rows if row.published}
     assert rows["13 x 13 (5), 100 games"] is True
     assert rows["8 x 8 (8), 100 games"] is False  # 94 draws where 0.7 are drawn
 
@@ -237,7 +237,7 @@ def claims_of(found):
 
 
 def test_the_report_s_words_hold_where_games_go_as_it_says():
-    found = tree_search.conclude(search_results(AS_TOLD, stones={7: 16, 8: 40, 9: 16, 13: 16}, wide=(1, 0, 0)))
+    found = tree_search.analyse(search_results(AS_TOLD, stones={7: 16, 8: 40, 9: 16, 13: 16}, wide=(1, 0, 0)))
     who_moves_first, *others = claims_of(found).values()
     assert who_moves_first is None  # both seats are alike
     assert all(others)
@@ -246,7 +246,7 @@ def test_the_report_s_words_hold_where_games_go_as_it_says():
 
 def test_the_report_s_words_do_not_hold_where_games_go_otherwise():
     rates = {7: (0.9, 0.1, 0), 8: (0.9, 0.1, 0), 9: (0.5, 0.5, 0), 10: (0.5, 0.5, 0), 13: (0.5, 0.5, 0)}
-    found = tree_search.conclude(search_results(rates, stones={7: 20, 8: 10}, wide=(0.2, 0, 0.8)))
+    found = tree_search.analyse(search_results(rates, stones={7: 20, 8: 10}, wide=(0.2, 0, 0.8)))
     claims = claims_of(found)
     formula = [words for words in claims if "number of nodes searched each turn" in words]
     first = [words for words in claims if "random AI play first" in words]
@@ -263,7 +263,7 @@ def test_a_seat_that_is_worse_is_seen():
         for unit, result in found:
             if unit["what"] == "match" and unit["board"][0] in sizes:
                 result.update(counts(trees.square(*unit["board"]), first, second, unit["games"]))
-        return tree_search.conclude(found).claims[0].holds
+        return tree_search.analyse(found).claims[0].holds
 
     assert told(better, worse, AS_TOLD) is True
     assert told(better, worse, [8]) is None  # the other boards leave it open
@@ -272,12 +272,12 @@ def test_a_seat_that_is_worse_is_seen():
 
 def test_what_intervals_leave_open_is_undecided():
     close = {**AS_TOLD, 7: (0.989, 0.011, 0), 9: (0.98, 0.02, 0), 8: (0.556, 0.444, 0)}
-    claims = claims_of(tree_search.conclude(search_results(close)))
+    claims = claims_of(tree_search.analyse(search_results(close)))
     assert claims["9 x 9 (5): the result is very close to the previous one"] is None  # 0.009, and 0.01 is the limit
     assert claims["8 x 8 (8): the number of draw games is very close to AI winning games"] is None
     rare = {**AS_TOLD, 10: (0.9, 0.0964, 0.0036)}  # two of a hundred come with a chance of some 0.05
     assert (
-        claims_of(tree_search.conclude(search_results(rare)))["10 x 10 (8): tree-based AI lost 2 games this time"]
+        claims_of(tree_search.analyse(search_results(rare)))["10 x 10 (8): tree-based AI lost 2 games this time"]
         is None
     )
 
@@ -287,8 +287,8 @@ def test_whatever_was_found_can_be_drawn(rates):
     from matplotlib.figure import Figure
 
     for found in (
-        tree_search.conclude(search_results(rates, quick=True)),
-        tree_random.conclude(random_results(first=0.05)),
+        tree_search.analyse(search_results(rates, quick=True)),
+        tree_random.analyse(random_results(first=0.05)),
     ):
         for draw in found.pictures.values():
             figure = Figure()
@@ -297,6 +297,6 @@ def test_whatever_was_found_can_be_drawn(rates):
 
 
 def test_few_games_decide_nothing():
-    found = tree_search.conclude(search_results(AS_TOLD, quick=True))
+    found = tree_search.analyse(search_results(AS_TOLD, quick=True))
     assert {claim.holds for claim in found.claims} == {None}
     assert {row.agrees for row in found.rows} == {None}

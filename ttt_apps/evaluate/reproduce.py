@@ -77,7 +77,7 @@ class Reproduce(WorkOptions):
             results = run_units(
                 study, folder, made_by, quick=self.quick, part=self.part, jobs=workers, progress=print_table
             )
-        findings = study.conclude(results)
+        findings = study.analyse(results)
         pictures = write_report_files(study, self.name, findings, folder, self.quick, self.part)
         if self.json:
             print((folder / RESULT).read_text("utf-8"), end="")

@@ -48,7 +48,7 @@ def measure(unit: Unit) -> dict[str, Any]:
     return {"points": points, "wall_s": made.wall_s - before.wall_s, "peak_rss_bytes": made.peak_rss_bytes}
 
 
-def conclude(results: Sequence[tuple[Unit, Any]]) -> Report:
+def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
     """Report by method and rank."""
     rows = []
     for unit, result in results:
@@ -95,7 +95,7 @@ STUDY = Study(
     about="Values of random play, 43,046,721 entries; softmax play (w = 10), exact results against the whole table.",
     units=units,
     measure=measure,
-    conclude=conclude,
+    analyse=analyse,
     left_out="all but one method and rank, and all play",
     alone=True,
 )

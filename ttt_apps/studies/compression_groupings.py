@@ -48,7 +48,7 @@ def measure(unit: Unit) -> dict[str, Any]:
     return {"names": names, "errors": errors.tolist(), "strengths": strengths}
 
 
-def conclude(results: Sequence[tuple[Unit, Any]]) -> Report:
+def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
     """Report the best, the worst and the paper's."""
     rows, claims = [], []
     for unit, result in results:
@@ -127,6 +127,6 @@ STUDY = Study(
     about="Errors come from singular values alone; at one rank all groupings are played, exactly (w = 10).",
     units=units,
     measure=measure,
-    conclude=conclude,
+    analyse=analyse,
     left_out="the play of all groupings but three",
 )

@@ -76,7 +76,7 @@ def _largest_rank_within(curve: Sequence[CompressionQuality], share: float) -> C
     return max((one for one in curve if one.compression_ratio <= share), key=lambda one: one.rank)
 
 
-def conclude(results: Sequence[tuple[Unit, Any]]) -> Report:
+def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
     """Report a table at equal numbers, and the best method of each."""
     curves = {
         (unit["table"], unit["method"]): [CompressionQuality(**point) for point in points] for unit, points in results
@@ -146,6 +146,6 @@ STUDY = Study(
     ),
     units=units,
     measure=measure,
-    conclude=conclude,
+    analyse=analyse,
     left_out="the learned table, and all ranks but those compared",
 )

@@ -75,7 +75,7 @@ def _mean_usage(unit: Unit) -> Usage:
     return measure_training(new_config(Game(), unit["settings"], learner=name, **training, seed=unit["repeat"]))
 
 
-def conclude(results: Sequence[tuple[Unit, Any]]) -> Report:
+def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
     """Report CPU per game beyond the startup, and memory, beside the report's ratios."""
     costs = {(batch, name): _Cost(results, batch, name) for batch in GAMES for name, _ in LEARNERS}
     decided = len(results) == len(units(False))
@@ -242,7 +242,7 @@ STUDY = Study(
     ),
     units=units,
     measure=measure,
-    conclude=conclude,
+    analyse=analyse,
     left_out="most games, and all repeats but one: no intervals",
     alone=True,
 )

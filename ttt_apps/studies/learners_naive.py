@@ -44,7 +44,7 @@ def units(quick: bool) -> list[Unit]:
     ]
 
 
-def conclude(results: Sequence[tuple[Unit, Any]]) -> Report:
+def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
     """Report curves, and verdicts on the report's three statements."""
     curves = {name: LearningCurve(name, results) for name in PAIRS}
     program, formula, net = curves.values()
@@ -103,6 +103,6 @@ STUDY = Study(
     about=ABOUT,
     units=units,
     measure=measure,
-    conclude=conclude,
+    analyse=analyse,
     left_out=f"two seeds in place of {SEEDS}, and 1,000 games of training in place of {MARKS[-1]:,}",
 )

@@ -38,7 +38,7 @@ def units(quick: bool) -> list[Unit]:
     ]
 
 
-def conclude(results: Sequence[tuple[Unit, Any]]) -> Report:
+def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
     """Report results by optimizer and rate, and whether the report's best is ours."""
     names = list(dict.fromkeys(unit["name"] for unit, _ in results))
     curves = {name: LearningCurve(name, results, GAMES) for name in names}
@@ -107,6 +107,6 @@ STUDY = Study(
     about=ABOUT,
     units=units,
     measure=measure,
-    conclude=conclude,
+    analyse=analyse,
     left_out=f"two seeds in place of {SEEDS}, two rates in place of {len(RATES)}, 500 games in place of {GAMES:,}",
 )

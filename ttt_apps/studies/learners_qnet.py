@@ -21,7 +21,7 @@ def units(quick: bool) -> list[Unit]:
     return duels(NAME, PROGRAM, Q_NET, *(((0, 250, 500, 1_000), 2) if quick else (MARKS, SEEDS)))
 
 
-def conclude(results: Sequence[tuple[Unit, Any]]) -> Report:
+def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
     """Report the curve, and verdicts on the report's two statements."""
     curve = LearningCurve(NAME, results)
     early = [mark for mark, games in enumerate(curve.marks) if 0 < games < 20_000]
@@ -66,6 +66,6 @@ STUDY = Study(
     about=ABOUT,
     units=units,
     measure=measure,
-    conclude=conclude,
+    analyse=analyse,
     left_out=f"two seeds in place of {SEEDS}, and 1,000 games of training in place of {MARKS[-1]:,}",
 )

@@ -100,7 +100,7 @@ def measure(unit: Unit) -> dict[str, Any]:
     }
 
 
-def conclude(results: Sequence[tuple[Unit, Any]]) -> Report:
+def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
     """Report the ends of all curves, with a figure for each learner."""
     runs: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for unit, result in results:
@@ -154,7 +154,7 @@ STUDY = Study(
     ),
     units=units,
     measure=measure,
-    conclude=conclude,
+    analyse=analyse,
     left_out=f"the nets, two of {SEEDS} seeds, and all but a twentieth of the games",
     alone=True,
 )

@@ -69,7 +69,7 @@ def measure(unit: Unit) -> dict[str, Any]:
     return {"within": within_, "deviation": float(scores.std())}
 
 
-def conclude(results: Sequence[tuple[Unit, Any]]) -> Report:
+def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
     """Report the tables beside ours, number by number."""
     exact = {unit["pairs"]: result for unit, result in results if unit["what"] == "exact"}
     sampled = {
@@ -198,6 +198,6 @@ STUDY = Study(
     ),
     units=units,
     measure=measure,
-    conclude=conclude,
+    analyse=analyse,
     left_out="49 of 50 simulated matches",
 )

@@ -59,7 +59,7 @@ def measure(unit: Unit) -> list[dict[str, Any]]:
     ]
 
 
-def conclude(results: Sequence[tuple[Unit, Any]]) -> Report:
+def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
     """Report the curves of both conventions, and the paper's claims about them."""
     curves = {
         terminal: {
@@ -192,6 +192,6 @@ STUDY = Study(
     about=f"{TOLD}. The figure's numbers are not in its text, so nothing stands under published.",
     units=units,
     measure=measure,
-    conclude=conclude,
+    analyse=analyse,
     left_out=f"{82 - len(SHOWN)} of the 82 ranks, and four of the five batches of games",
 )

@@ -54,7 +54,7 @@ def measure(unit: Unit) -> dict[str, Any]:
     }
 
 
-def conclude(results: Sequence[tuple[Unit, Any]]) -> Report:
+def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
     """Report all columns, and the paper's claims."""
     curves: dict[tuple[str, str], list[dict[str, Any]]] = {}
     rows = []
@@ -151,6 +151,6 @@ STUDY = Study(
     about=f"{TOLD}. The figure's numbers are not in its text, so nothing stands under published.",
     units=units,
     measure=measure,
-    conclude=conclude,
+    analyse=analyse,
     left_out="four of the five batches of games",
 )

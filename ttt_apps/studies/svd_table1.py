@@ -33,7 +33,7 @@ def measure(unit: Unit) -> dict[str, Any]:
     return {"ratios": ratios, "exact": exact}
 
 
-def conclude(results: Sequence[tuple[Unit, Any]]) -> Report:
+def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
     """Report the table with recomputed ratios."""
     rows = []
     for unit, result in results:
@@ -80,6 +80,6 @@ STUDY = Study(
     about=TOLD + ".",
     units=units,
     measure=measure,
-    conclude=conclude,
+    analyse=analyse,
     left_out="nothing, it is quick as it is",
 )

@@ -197,7 +197,7 @@ class Nets:
         ]
 
 
-def conclude(results: Sequence[tuple[Unit, Any]]) -> Report:
+def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
     """Report all rows, and verdicts on the report's statements."""
     optimal = {tuple(unit["optimal"]): result for unit, result in results if "optimal" in unit}
     of_entry: dict[int, list[Any]] = {}
@@ -328,6 +328,6 @@ STUDY = Study(
     ),
     units=units,
     measure=measure,
-    conclude=conclude,
+    analyse=analyse,
     left_out=f"boards above 4 x 4, eight of ten nets, and all but 25 of {PAIRS} games in either seat",
 )

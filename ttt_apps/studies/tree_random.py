@@ -61,7 +61,7 @@ def measure(unit: Unit) -> Any:
     return match(game, "random", "random", unit["games"] // 2, unit["seed"])  # both players move first
 
 
-def conclude(results: Sequence[tuple[Unit, Any]]) -> Report:
+def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
     """Report all boards, and whether equal players have a first-move advantage."""
     of = {(unit["what"], *unit["board"]): result for unit, result in results}
     scores = {key: total([result]) for key, result in of.items() if key[0] != "exact"}
@@ -180,6 +180,6 @@ STUDY = Study(
     ),
     units=units,
     measure=measure,
-    conclude=conclude,
+    analyse=analyse,
     left_out=f"99 of 100 games of ours, and the exact result of {name_of(square(*SMALL[1]))}",
 )

@@ -225,7 +225,7 @@ class Found(NamedTuple):
         return [self.published["results"].count(result) for result in range(3)]
 
 
-def conclude(results: Sequence[tuple[Unit, Any]]) -> Report:
+def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
     """Report all boards, and verdicts on the report's sentences."""
     found = {}
     for board in BOARDS:
@@ -528,6 +528,6 @@ STUDY = Study(
     ),
     units=units,
     measure=measure,
-    conclude=conclude,
+    analyse=analyse,
     left_out=f"most games: 50 in a seat in place of {SAMPLED:,}, 20 in place of {GAMES} as published",
 )

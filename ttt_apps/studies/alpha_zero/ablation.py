@@ -26,7 +26,7 @@ from ttt_apps.studies.alpha_zero.training_runs import (
 )
 from ttt_envs.game.rules import Game
 
-PART = "worth"
+PART = "ablation"
 DEFAULT = "as by default"
 VARIANTS: dict[str, dict[str, Any]] = {
     DEFAULT: {},
@@ -77,7 +77,7 @@ measure = train_and_measure
 Courses = Mapping[Game, Mapping[str, Sequence[TrainingCurve]]]
 
 
-def conclude(results: Sequence[tuple[Unit, Any]]) -> Report:
+def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
     """Report the final exploitability and time to near-perfect play of each variant, compared with the default's."""
     courses: dict[Game, dict[str, list[TrainingCurve]]] = {}
     for unit, result in results:
@@ -102,7 +102,7 @@ def conclude(results: Sequence[tuple[Unit, Any]]) -> Report:
         for part, without in PARTS.items()
     ]
     data = [{**unit, **result} for unit, result in results]
-    return Report(rows, claims, {"alpha-zero-worth": lambda figure: _draw_figure(figure, courses)}, data=data)
+    return Report(rows, claims, {"alpha-zero-ablation": lambda figure: _draw_figure(figure, courses)}, data=data)
 
 
 def final_values(courses: Sequence[TrainingCurve]) -> list[float]:

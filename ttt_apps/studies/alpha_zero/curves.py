@@ -93,7 +93,7 @@ def courses_of(results: Sequence[tuple[Unit, Any]]) -> dict[tuple[Game, str], li
     return found
 
 
-def conclude(results: Sequence[tuple[Unit, Any]]) -> Report:
+def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
     """Report the final exploitability, the time to near-perfect play, and whether the goals are reached."""
     courses = courses_of(results)
     decided = len(results) == len(units(False))

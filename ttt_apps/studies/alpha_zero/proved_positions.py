@@ -159,7 +159,7 @@ def _is_result_kept(played: PlayedGame, proven: ProvedPosition, player: str) -> 
 # Analysis
 
 
-def conclude(results: Sequence[tuple[Unit, Any]]) -> Report:
+def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
     """Return rows of every player on every board, and claims that alpha-zero keeps more results than searches of equal
     time.
     """

@@ -23,13 +23,13 @@ def measure(unit: Unit) -> Any:
     return PARTS[unit["part"]].measure(unit)
 
 
-def conclude(results: Sequence[tuple[Unit, Any]]) -> Report:
+def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
     """Combine the findings of the available parts."""
     found = {}
     for name, module in PARTS.items():
         mine = [(unit, result) for unit, result in results if unit["part"] == name]
         if mine:
-            found[name] = module.conclude(mine)
+            found[name] = module.analyse(mine)
     return Report(
         list(chain.from_iterable(one.rows for one in found.values())),
         list(chain.from_iterable(one.claims for one in found.values())),
@@ -55,11 +55,11 @@ STUDY = Study(
     ),
     units=units,
     measure=measure,
-    conclude=conclude,
+    analyse=analyse,
     left_out="most seeds, games, variants and positions, 4 x 4, 6 x 6 and 7 x 7",
     parts={
         curves.PART: "exploitability by games and CPU seconds, beside q-learning and q-net",
-        ablation.PART: "what its parts are worth",
+        ablation.PART: "ablation of its parts",
         proved_positions.PART: "boards of which only single positions are proved",
     },
 )
