@@ -28,7 +28,7 @@ from rich.table import Table
 
 import ttt_envs
 from evaluation.cost import processor
-from ttt_envs.core.jit import INTERPRET
+from ttt_envs.core.jit_settings import INTERPRET
 
 os.environ[INTERPRET] = "0"  # measure machine code
 

@@ -27,7 +27,7 @@ from rich.console import Console
 from rich.table import Table
 
 from evaluation.cost import processor, usage_of
-from ttt_envs.core.jit import INTERPRET
+from ttt_envs.core.jit_settings import INTERPRET
 
 ROOT = Path(__file__).resolve().parents[1]
 GAME = """

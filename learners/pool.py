@@ -11,8 +11,9 @@ from learners.base import Arrays, Learner
 from ttt_envs.agents.policy import act_in_episodes
 from ttt_envs.agents.specs import parse_spec
 from ttt_envs.core.jit import Float64Array, Int64Array, UInt64Array
+from ttt_envs.core.random import uniforms
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import STREAM_POOL, uniforms
+from ttt_envs.game.rules import STREAM_POOL
 
 NAME = "pool"
 DIGITS = 15

@@ -28,9 +28,10 @@ from learners.base import (
 from ttt_envs.agents.policy import Policy, act_in_episodes
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import Int64Array
+from ttt_envs.core.random import draw_key, splitmix64, uniform
 from ttt_envs.envs.lockstep import SELF, Lockstep, SeatChoice, StepOutput
 from ttt_envs.envs.step_kernels import TRUNCATED
-from ttt_envs.game.rules import NOT_OVER, STREAM_SEAT, Game, draw_key, splitmix64, uniform
+from ttt_envs.game.rules import NOT_OVER, STREAM_SEAT, Game
 
 Callback = Callable[[int, Policy], dict[str, float]]
 """Called with the number of finished games and the learner; its return value is logged."""

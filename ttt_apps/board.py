@@ -12,18 +12,9 @@ from rich.text import Text
 from evaluation.matches.games import Move, PlayedGame
 from evaluation.reports.plots import SERIES
 from ttt_envs.core.jit import Int8Array
+from ttt_envs.core.random import uniform
 from ttt_envs.game.boards import COLUMNS, STONES, Boards, coordinate
-from ttt_envs.game.rules import (
-    ILLEGAL,
-    NOT_OVER,
-    STREAM_OPPONENT,
-    STREAM_SEAT,
-    Game,
-    Position,
-    begin_rows,
-    play_rows,
-    uniform,
-)
+from ttt_envs.game.rules import ILLEGAL, NOT_OVER, STREAM_OPPONENT, STREAM_SEAT, Game, Position, begin_rows, play_rows
 
 ONLY = np.zeros(1, np.int64)
 """Row index of a batch of one."""

@@ -28,7 +28,7 @@ from learners import OtherGame
 from ttt_apps.signals import ended_by_signals
 from ttt_envs.agents.specs import TRUST
 from ttt_envs.core.array_cache import CACHE_BYTES_VARIABLE
-from ttt_envs.core.jit import NOTICE
+from ttt_envs.core.jit_settings import NOTICE
 from ttt_envs.version import __version__
 
 if TYPE_CHECKING:  # compiled code is imported where a game is played, not where help is written

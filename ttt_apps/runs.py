@@ -61,7 +61,7 @@ from ttt_apps.versions import revision, versions
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.files import delete_temporary_files, locked, write_json
-from ttt_envs.core.jit import compile_at_once
+from ttt_envs.core.jit_settings import compile_at_once
 from ttt_envs.game.rules import Game
 
 WARM = 4

@@ -25,9 +25,10 @@ from ttt_apps.signals import undisturbed
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy
 from ttt_envs.agents.specs import closest_names, parse_spec
 from ttt_envs.core.jit import Float64Array
+from ttt_envs.core.random import draw_key
 from ttt_envs.envs.lockstep import SeatChoice
 from ttt_envs.game.boards import MOVERS, Boards, cell_at, coordinate, parse_move_list
-from ttt_envs.game.rules import DRAW, Game, draw_key
+from ttt_envs.game.rules import DRAW, Game
 
 LOOKED_AT = 2_000_000
 """Maximum number of positions of the search for a hint."""

@@ -29,9 +29,11 @@ from gymnasium.utils import EzPickle, seeding
 from pettingzoo import AECEnv
 from pettingzoo.utils.env_logger import EnvLogger
 
+from ttt_envs.core.checks import check_choice
 from ttt_envs.core.jit import Int8Array, Int64Array, compiled, int64
+from ttt_envs.core.random import draw_key, splitmix64, uniform
 from ttt_envs.envs import render as drawing
-from ttt_envs.envs.lockstep import OUTCOMES, WINNERS, Symmetry, check_choice, check_restored
+from ttt_envs.envs.lockstep import OUTCOMES, WINNERS, Symmetry, check_restored
 from ttt_envs.envs.step_kernels import FORFEIT
 from ttt_envs.game.rules import (
     ILLEGAL,
@@ -42,12 +44,9 @@ from ttt_envs.game.rules import (
     Position,
     action_index,
     chance_outcomes,
-    draw_key,
     from_kernel_args,
     play,
-    splitmix64,
     to_kernel_args,
-    uniform,
 )
 from ttt_envs.game.symmetry import symmetries
 
@@ -134,7 +133,7 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
     ) -> None:
         EzPickle.__init__(self, size, win_length, skip_chance, symmetry=symmetry, render_mode=render_mode)
         super().__init__()
-        drawing.check_mode(render_mode)
+        check_choice("render_mode", render_mode, (None, *drawing.MODES))
         check_choice("symmetry", symmetry, get_args(Symmetry))
         self.game = Game.of_size(size, win_length, skip_chance)
         self.render_mode = render_mode

@@ -9,7 +9,8 @@ import numpy as np
 
 from baselines.expectiminimax.lines import ALL_OF_THEM, COUNTED, Board, LineArrays
 from ttt_envs.core.jit import Int8Array, Int64Array, Parameters, compiled_nogil, inlined, inlined_public, int64
-from ttt_envs.game.rules import is_legal, splitmix64, uniform
+from ttt_envs.core.random import splitmix64, uniform
+from ttt_envs.game.rules import is_legal
 
 FIRST = 8
 """Number of moves that are sorted; the rest stays in order of cells."""

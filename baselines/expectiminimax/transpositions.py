@@ -13,7 +13,8 @@ import numpy as np
 
 from baselines.expectiminimax.search_stack import Chance, Records
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array, compiled_nogil, inlined, int64
-from ttt_envs.game.rules import Game, splitmix64
+from ttt_envs.core.random import splitmix64
+from ttt_envs.game.rules import Game
 from ttt_envs.game.symmetry import inverse, symmetries
 
 BUCKET = 4

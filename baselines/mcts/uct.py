@@ -39,6 +39,7 @@ from ttt_envs.core.jit import (
     inlined,
     int64,
 )
+from ttt_envs.core.random import splitmix64, uniform
 from ttt_envs.game.rules import (
     DRAW,
     NOT_OVER,
@@ -48,8 +49,6 @@ from ttt_envs.game.rules import (
     nth_empty_cell,
     place,
     skip_chance_of,
-    splitmix64,
-    uniform,
     winning_cells,
 )
 

@@ -17,9 +17,11 @@ from baselines.timed.pondering import Pondering
 from baselines.timed.time_management import Plan, plan_by_clock, plan_by_move, run_until
 from ttt_envs.agents.policy import Policy, sample
 from ttt_envs.agents.specs import Named, make_policy
-from ttt_envs.core.jit import Float64Array, Int64Array, compile_at_once
+from ttt_envs.core.jit import Float64Array, Int64Array
+from ttt_envs.core.jit_settings import compile_at_once
+from ttt_envs.core.random import splitmix64
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import Game, Position, legal, place, splitmix64
+from ttt_envs.game.rules import Game, Position, legal, place
 
 USUAL_MOVE_S = 0.1
 """Default time for a move in seconds."""

@@ -17,7 +17,7 @@ import psutil
 from evaluation.exact.forward_backward import MAX_POSITIONS_PER_LAYER, Players, TraversalSpec, forward_layers
 from evaluation.exact.symmetry_classes import counts_by_stones
 from ttt_envs.agents.policy import Policy
-from ttt_envs.core.jit import compile_at_once
+from ttt_envs.core.jit_settings import compile_at_once
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.rules import Game
 

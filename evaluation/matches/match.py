@@ -18,8 +18,9 @@ from ttt_envs.agents.policy import Forfeit, HasPlayer, Player, Policy, act_in_ep
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, UInt64Array
 from ttt_envs.core.parallel import Jobs, map_blocks, results_in_order
+from ttt_envs.core.random import draw_key
 from ttt_envs.game.boards import MAX_CELLS_BASE_3, Boards, keys, to_text
-from ttt_envs.game.rules import DRAW, ILLEGAL, NOT_OVER, Game, begin_rows, draw_key, play_rows
+from ttt_envs.game.rules import DRAW, ILLEGAL, NOT_OVER, Game, begin_rows, play_rows
 
 PAIRS_PER_SEED_BLOCK = 2048
 """Number of pairs per seed block: results depend on the seed and on this, never on the number of workers."""

@@ -14,6 +14,7 @@ import numpy as np
 from evaluation.matches.games import read_games
 from ttt_envs.core.files import open_to_read, read_bounded
 from ttt_envs.core.jit import Int8Array, Parameters, UInt64Array, compiled_allocating, int64
+from ttt_envs.core.random import splitmix64, uniform
 from ttt_envs.game.boards import Boards, check_opening, from_text, keys, to_text
 from ttt_envs.game.rules import (
     MAX_EDGE,
@@ -24,8 +25,6 @@ from ttt_envs.game.rules import (
     mover_after,
     nth_empty_cell,
     play_rows,
-    splitmix64,
-    uniform,
     winning_cells,
 )
 

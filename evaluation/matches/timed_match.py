@@ -33,7 +33,8 @@ from evaluation.matches.match import (
 )
 from evaluation.matches.openings import Openings
 from ttt_envs.agents.policy import Forfeit, Player, Policy, ReadsClocks
-from ttt_envs.core.jit import Float64Array, compile_at_once
+from ttt_envs.core.jit import Float64Array
+from ttt_envs.core.jit_settings import compile_at_once
 from ttt_envs.core.parallel import Jobs, map_blocks, results_in_order
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.rules import ILLEGAL, NOT_OVER, Game, play_rows

@@ -15,8 +15,9 @@ from learners.dense import Float32Array
 from learners.training import training_key
 from ttt_envs.agents.policy import Evaluator, sample
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, UInt64Array
+from ttt_envs.core.random import uniforms
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import DRAW, NOT_OVER, STREAM_POOL, Game, begin_rows, play_rows, uniforms
+from ttt_envs.game.rules import DRAW, NOT_OVER, STREAM_POOL, Game, begin_rows, play_rows
 
 OPENING, STREAM_EXPLORE, STREAM_RANDOM_ACTION, NOISE = range(STREAM_POOL + 1, STREAM_POOL + 5)
 """Random streams of a game, in addition to those of the rules."""

@@ -21,7 +21,7 @@ from ttt_apps.evaluate import ground_truth, warm_up
 from ttt_apps.train_options import folder_of
 from ttt_envs import Boards, Game, make_policy
 from ttt_envs.core.files import write_atomically
-from ttt_envs.core.jit import kernel_folder
+from ttt_envs.core.jit_settings import kernel_folder
 
 ROOT = Path(__file__).parents[2]
 

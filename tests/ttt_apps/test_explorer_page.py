@@ -17,8 +17,9 @@ from evaluation.matches.games import Move, PlayedGame, append_games
 from ttt_apps import train
 from ttt_apps.board import LiveGame
 from ttt_envs import Game
+from ttt_envs.core.random import draw_key
 from ttt_envs.game.boards import Boards, from_text, to_text
-from ttt_envs.game.rules import DRAW, draw_key
+from ttt_envs.game.rules import DRAW
 
 pytestmark = [pytest.mark.needs("fastapi", "uvicorn", "httpx")]
 browsed = [

@@ -25,9 +25,10 @@ from ttt_apps.play import new_console
 from ttt_apps.replay import replay
 from ttt_apps.terminal_game import TerminalGame, search
 from ttt_envs import Boards, Game, from_text, make_policy
+from ttt_envs.core.random import draw_key
 from ttt_envs.envs.single_env import SingleEnv
 from ttt_envs.game.boards import cell_at, coordinate, parse_move_list
-from ttt_envs.game.rules import DRAW, draw_key
+from ttt_envs.game.rules import DRAW
 
 ROOT = Path(__file__).parents[2]
 SKIPPING = Game(skip_chance=0.25)

@@ -17,8 +17,9 @@ from ttt_apps.play_page.numbers import GAMES, OPPONENTS, RANKS, classes_of, numb
 from ttt_apps.play_page.page import numbers_in, page_of, write_page
 from ttt_envs.agents.policy import sample
 from ttt_envs.agents.symmetrized import check_colour_blind, check_symmetric
+from ttt_envs.core.random import splitmix64, uniform
 from ttt_envs.game.boards import MOVERS, coordinate, keys, to_text
-from ttt_envs.game.rules import STREAM_OPPONENT, STREAM_SKIP, splitmix64, uniform
+from ttt_envs.game.rules import STREAM_OPPONENT, STREAM_SKIP
 
 PAGE = ROOT / "docs" / "play" / "index.html"
 FLOATS = ("optimal", "table", "net")

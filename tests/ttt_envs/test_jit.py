@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ttt_envs.core import jit
+from ttt_envs.core import jit_settings
 
-ROOT = Path(jit.__file__).resolve().parents[2]
+ROOT = Path(jit_settings.__file__).resolve().parents[2]
 pytestmark = pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT", "0") != "0", reason="runs compiled")
 
 MODULE = """
@@ -150,8 +150,8 @@ def test_compiling_is_announced_once_and_in_one_line(run, tmp_path):
 
 def test_machine_code_is_cached_in_the_first_folder_that_is_writable(monkeypatch, tmp_path):
     def folder():
-        jit.kernel_folder.cache_clear()
-        return jit.kernel_folder()
+        jit_settings.kernel_folder.cache_clear()
+        return jit_settings.kernel_folder()
 
     try:
         monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "named"))
@@ -159,10 +159,10 @@ def test_machine_code_is_cached_in_the_first_folder_that_is_writable(monkeypatch
         monkeypatch.delenv("NUMBA_CACHE_DIR")
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "users"))
         assert folder() == ROOT / ".cache" / "numba"
-        monkeypatch.setattr(jit, "__file__", str(tmp_path / "site-packages" / "ttt_envs" / "jit.py"))
+        monkeypatch.setattr(jit_settings, "__file__", str(tmp_path / "site-packages" / "ttt_envs" / "jit.py"))
         if sys.platform == "linux":
             assert folder() == tmp_path / "users" / "ttt_envs" / "numba"
-        monkeypatch.setattr(jit, "_is_writable", lambda folder: False)
+        monkeypatch.setattr(jit_settings, "_is_writable", lambda folder: False)
         monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
         private = folder()
         if hasattr(os, "getuid"):
@@ -171,4 +171,4 @@ def test_machine_code_is_cached_in_the_first_folder_that_is_writable(monkeypatch
             assert folder() is None
     finally:
         monkeypatch.undo()
-        jit.kernel_folder.cache_clear()
+        jit_settings.kernel_folder.cache_clear()

@@ -28,6 +28,7 @@ from ttt_envs import Boards, Game, act, chance_outcomes, make_policy, mnk_v0
 from ttt_envs.agents.policy import act_in_episodes, sample
 from ttt_envs.agents.specs import load_object
 from ttt_envs.core.kernels import MAX_INTERPRETED_ELEMENTS, Kernel, _count_elements
+from ttt_envs.core.random import draw_key
 from ttt_envs.envs.single_env import SingleEnv
 from ttt_envs.envs.vector_env import MNKVectorEnv
 from ttt_envs.game import boards, random_games, rules
@@ -84,7 +85,7 @@ def play_games():
                     vector.restore_state(vector.clone_state(True))
         batch, rows = Boards.start(game, 8), np.arange(8)
         count, lucks, outcomes = np.zeros(8, np.int64), np.arange(8, dtype=np.uint64), np.zeros(8, np.int8)
-        rules.begin_rows(batch.cells, batch.mover, count, lucks, rules.draw_key(rng), rows)
+        rules.begin_rows(batch.cells, batch.mover, count, lucks, draw_key(rng), rows)
         for name in ("random", "win-or-block"):
             policy = make_policy(name, game)
             for some in (rows, rows[:3]):

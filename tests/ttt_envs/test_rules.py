@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from ttt_envs import Game, Position, chance_outcomes, from_text
+from ttt_envs.core.random import splitmix64, uniform
 from ttt_envs.game import rules
 from ttt_envs.game.symmetry import symmetries
 
@@ -175,14 +176,14 @@ def test_splitmix64_gives_its_published_numbers():
         4593380528125082431,
         16408922859458223821,
     ]
-    assert [rules.splitmix64(np.uint64(1234567), n) for n in range(5)] == published
+    assert [splitmix64(np.uint64(1234567), n) for n in range(5)] == published
     assert [plain.splitmix64(1234567, n) for n in range(5)] == published
 
 
 @given(st.integers(0, plain.WORD), st.integers(0, 3), st.integers(0, 2**32 - 1))
 @example(plain.WORD, 3, 2**32 - 1)
 def test_uniform_numbers_are_those_of_the_stream_and_the_ply(luck, stream, n):
-    u = rules.uniform(np.uint64(luck), stream, n)
+    u = uniform(np.uint64(luck), stream, n)
     assert u == (plain.splitmix64(luck, (stream << 32) + n) >> 11) / 2**53
     assert 0 <= u < 1
 

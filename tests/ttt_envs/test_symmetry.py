@@ -76,7 +76,7 @@ def test_playing_an_image_is_playing_the_board(game, random, luck):
 
 
 def test_unknown_symmetries_are_refused():
-    with pytest.raises(ValueError, match="symmetries='rotation' is not known: choose 'none', 'rotations' or 'all'"):
+    with pytest.raises(ValueError, match="symmetries='rotation' is not known: choose 'none', 'rotations', 'all'"):
         symmetries(Game(), "rotation")
 
 

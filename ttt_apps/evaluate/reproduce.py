@@ -21,7 +21,7 @@ from ttt_apps.cli import WorkOptions, kept_in, print_output, print_status, print
 from ttt_apps.studies import STUDIES
 from ttt_apps.versions import versions
 from ttt_envs.agents.specs import closest_names, load_object
-from ttt_envs.core.jit import compile_at_once
+from ttt_envs.core.jit_settings import compile_at_once
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import numpy as np
 import tyro
 
 from ttt_apps.cli import new_table, print_table, progress_bar
-from ttt_envs.core.jit import compile_at_once, kernel_folder
+from ttt_envs.core.jit_settings import compile_at_once, kernel_folder
 from ttt_envs.game.rules import Game
 
 GAMES = (Game(), Game(3, 3, 3, 0.25), Game(4, 4, 4), Game(7, 7, 5))

@@ -44,8 +44,9 @@ from ttt_apps.explorer.schemas import (
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy, Values, act
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import Float64Array
+from ttt_envs.core.random import draw_key
 from ttt_envs.game.boards import MOVERS, Boards, cell_at, check_opening, coordinate, from_text, parse_move_list, to_text
-from ttt_envs.game.rules import DRAW, STREAM_OPPONENT, Game, Position, draw_key, legal, mover_after, winner
+from ttt_envs.game.rules import DRAW, STREAM_OPPONENT, Game, Position, legal, mover_after, winner
 from ttt_envs.version import __version__
 
 NODES = 2_000_000

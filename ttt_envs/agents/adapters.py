@@ -15,10 +15,10 @@ from typing import Any, Literal, get_args
 import numpy as np
 from gymnasium import spaces
 
+from ttt_envs.agents.observations import DType, Observation, Views
 from ttt_envs.agents.policy import Policy, best_shares
+from ttt_envs.core.checks import check_choice
 from ttt_envs.core.jit import Float64Array, Int8Array
-from ttt_envs.envs.lockstep import check_choice
-from ttt_envs.envs.observations import DType, Observation, Views
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.rules import Game
 

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttt_envs.core.jit import Float64Array, Int64Array, UInt64Array, compiled
+from ttt_envs.core.random import uniforms
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import STREAM_OPPONENT, uniforms
+from ttt_envs.game.rules import STREAM_OPPONENT
 
 
 class Uniforms(Protocol):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ttt_envs.core.jit import Int64Array, UInt64Array, compiled, inlined, int64
-from ttt_envs.game.rules import splitmix64
+from ttt_envs.core.random import splitmix64
 
 
 class KeyIndex:

@@ -36,7 +36,7 @@ from numba.core import config as numba_config
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, NullCache
 from numba.core.registry import CPUDispatcher
 
-from ttt_envs.core.jit import NOTICE, Interpretable, kernel_folder, may_interpret
+from ttt_envs.core.jit_settings import NOTICE, Interpretable, kernel_folder, may_interpret
 from ttt_envs.core.package_conflicts import PACKAGES
 
 MAX_INTERPRETED_ELEMENTS = 1 << 18

@@ -12,6 +12,7 @@ import numpy as np
 
 from ttt_envs.agents.policy import ActsInGames, PlaysUniformly, Policy, act_in_episodes
 from ttt_envs.agents.specs import make_policy
+from ttt_envs.core.checks import check_choice
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, UInt64Array
 from ttt_envs.envs import step_kernels
 from ttt_envs.envs.step_kernels import (
@@ -54,12 +55,6 @@ OUTCOMES = (
 WINNERS = (0, 1, -1, 1, 0, -1, -1)
 """winner of each outcome, -1 for none; the last entry is for ``NOT_OVER``, -1"""
 _SEATS = get_args(SeatChoice)
-
-
-def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
-    """Raise ValueError unless ``value`` is one of the choices."""
-    if value not in choices:
-        raise ValueError(f"{name}={value!r} is not known: choose {', '.join(map(repr, choices))}")
 
 
 def parse_reset_options(

@@ -31,12 +31,6 @@ _ROWS = (
 _FONT = {letter: _ROWS[5 * index : 5 * index + 5] for index, letter in enumerate(_LETTERS)}
 
 
-def check_mode(mode: object, modes: tuple[str, ...] = MODES) -> None:
-    """Raise ValueError unless ``mode`` is None or one of ``modes``."""
-    if mode is not None and mode not in modes:
-        raise ValueError(f"render_mode={mode!r} is not known: choose None, {', '.join(map(repr, modes))}")
-
-
 class Scene(NamedTuple):
     """The content of a picture, in the agent's view of the board."""
 

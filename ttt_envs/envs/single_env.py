@@ -22,9 +22,12 @@ import numpy as np
 from gymnasium.error import ResetNeeded
 
 from ttt_envs.agents.adapters import Opponent, opponent_of
+from ttt_envs.agents.observations import DType, Observation, Views
 from ttt_envs.agents.policy import Policy, act_in_episodes
 from ttt_envs.agents.specs import make_policy
+from ttt_envs.core.checks import check_choice
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, UInt64Array
+from ttt_envs.core.random import draw_key
 from ttt_envs.envs import render
 from ttt_envs.envs.lockstep import (
     OUTCOMES,
@@ -36,11 +39,10 @@ from ttt_envs.envs.lockstep import (
     Symmetry,
     parse_reset_options,
 )
-from ttt_envs.envs.observations import DType, Observation, Views
 from ttt_envs.envs.render import Scene, scene_of
 from ttt_envs.envs.step_kernels import DONE
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import NOT_OVER, ChanceOutcome, Game, action_index, draw_key
+from ttt_envs.game.rules import NOT_OVER, ChanceOutcome, Game, action_index
 
 RenderMode = Literal["ansi", "rgb_array", "rgb_array_list", "human"]
 
@@ -101,7 +103,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         symmetry: Symmetry = "none",
         render_mode: RenderMode | None = None,
     ) -> None:
-        render.check_mode(render_mode, get_args(RenderMode))
+        check_choice("render_mode", render_mode, (None, *get_args(RenderMode)))
         self.game = Game.of_size(size, win_length, skip_chance)
         other = opponent_of(opponent, self.game, observation, dtype)
         self._watched: _Watched | None = None

@@ -26,6 +26,7 @@ from ttt_envs.core.jit import (
     int8,
     int64,
 )
+from ttt_envs.core.random import splitmix64, uniform
 from ttt_envs.game.bits import count_bits, line_in, nth_bit
 from ttt_envs.game.rules import (
     NOT_OVER,
@@ -42,8 +43,6 @@ from ttt_envs.game.rules import (
     outcome_of_move,
     play,
     skip_chance_of,
-    splitmix64,
-    uniform,
 )
 
 FORFEIT, TRUNCATED = 3, 5  # outcomes in addition to those of the rules: FORFEIT + the loser, TRUNCATED

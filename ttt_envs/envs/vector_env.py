@@ -12,13 +12,15 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from ttt_envs.agents.adapters import Opponent, opponent_of
+from ttt_envs.agents.observations import DType, Observation, Views
+from ttt_envs.core.checks import check_choice
 from ttt_envs.core.jit import BoolArray, Int64Array
+from ttt_envs.core.random import draw_key
 from ttt_envs.envs import render
 from ttt_envs.envs.lockstep import SELF, IllegalAction, Lockstep, SeatChoice, StepOutput, Symmetry, parse_reset_options
-from ttt_envs.envs.observations import DType, Observation, Views
 from ttt_envs.envs.render import Scene
 from ttt_envs.envs.single_env import RenderMode, SingleEnv
-from ttt_envs.game.rules import ChanceOutcome, Game, draw_key
+from ttt_envs.game.rules import ChanceOutcome, Game
 
 _MOVING = frozenset(("reset", "step", "restore_state"))  # methods of single environments that change the game
 
@@ -73,7 +75,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
             raise ValueError(
                 f"autoreset_mode={autoreset_mode!r} is not known: choose AutoresetMode {choices}"
             ) from None
-        render.check_mode(render_mode, self.render_modes)
+        check_choice("render_mode", render_mode, (None, *self.render_modes))
         self._limit = _checked_limit(max_episode_steps)
         self.game = Game.of_size(size, win_length, skip_chance)
         other = opponent_of(opponent, self.game, observation, dtype)

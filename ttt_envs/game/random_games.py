@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ttt_envs.core.jit import Int64Array, Parameters, compiled_at_once, compiled_at_once_allocating, int64
+from ttt_envs.core.random import draw_key, splitmix64, uniform
 from ttt_envs.game.bits import line_in
 from ttt_envs.game.rules import (
     DRAW,
@@ -12,13 +13,10 @@ from ttt_envs.game.rules import (
     STREAM_OPPONENT,
     STREAM_SKIP,
     Game,
-    draw_key,
     next_mover,
     outcome_of_move,
     play,
     skip_chance_of,
-    splitmix64,
-    uniform,
 )
 
 NUM_LANES = 64

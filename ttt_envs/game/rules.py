@@ -34,6 +34,7 @@ from ttt_envs.core.jit import (
     int8,
     int64,
 )
+from ttt_envs.core.random import splitmix64, uniform
 from ttt_envs.game.bits import MAX_CELLS_IN_BITS, line_in, to_bits, winning_bits
 
 Value = TypeVar("Value", float, Float64Array)
@@ -47,7 +48,8 @@ DRAW = 2
 NOT_OVER = -1
 ILLEGAL = -2
 
-# Independent streams of uniform random numbers within one episode (see `uniform`).
+# Independent streams of the random numbers of an episode, see `core.random.uniform`. The key of an episode is
+# `splitmix64(key, episode)`. Numbers of skips and opponents are indexed by ply, the others have number 0 only.
 STREAM_SKIP, STREAM_OPPONENT, STREAM_SEAT, STREAM_SYMMETRY, STREAM_POOL = range(5)
 
 
@@ -322,28 +324,6 @@ def next_mover(mover: int, u: float, parameters: Parameters) -> int:
 
 
 @inlined_public
-def splitmix64(state: np.uint64, n: int) -> np.uint64:
-    """Return output number n, from 0, of splitmix64 for a 64-bit state (Steele, Lea and Flood, 2014, figure 19).
-
-    The generator is counter-based: a number depends on its index only, not on the order of draws.
-    """
-    z = state + (np.uint64(n) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
-
-
-@inlined_public
-def uniform(luck: np.uint64, stream: int, n: int) -> float:
-    """Return number ``n`` of an episode's stream, in [0, 1); ``luck`` is the episode's ``splitmix64(key, episode)``.
-
-    The streams are ``STREAM_SKIP`` (n is the ply), ``STREAM_OPPONENT`` (n is the ply), ``STREAM_SEAT``,
-    ``STREAM_SYMMETRY`` and ``STREAM_POOL`` (n = 0), with 2**32 numbers each.
-    """
-    return float(splitmix64(luck, (stream << 32) + n) >> np.uint64(11)) * (1.0 / (1 << 53))
-
-
-@inlined_public
 def mover_after(mover: int, luck: np.uint64, stones: int, parameters: Parameters) -> int:
     """Like :func:`next_mover`, with the episode's skip draw for the ply ``stones``."""
     if skip_chance_of(parameters) > 0:
@@ -530,13 +510,6 @@ def begin_rows(
         begin(b, cells, mover, stones, luck, key, episodes[b])
 
 
-@compiled
-def uniforms(luck: UInt64Array, stream: int, plies: Int64Array, out: Float64Array) -> None:
-    """Apply :func:`uniform` row by row: luck uint64[B], plies int64[B], out float64[B]."""
-    for b in range(len(out)):
-        out[b] = uniform(luck[b], stream, plies[b])
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # Functions for Python callers
 
@@ -626,11 +599,6 @@ def chance_outcomes(game: Game, position: Position, action: int) -> list[ChanceO
     if game.skip_chance == 0:
         return [turn]
     return [turn, ChanceOutcome(game.skip_chance, Position(cells.copy(), mover), None)]
-
-
-def draw_key(rng: np.random.Generator) -> np.uint64:
-    """Draw the 64-bit key of a seed: the only number that an environment draws from its generator."""
-    return np.uint64(rng.integers(0, 1 << 64, dtype=np.uint64))
 
 
 def perft(game: Game, plies: int) -> int:

@@ -6,11 +6,12 @@ action ``j`` there is the action ``p[j]`` on the board. Lines map to lines, so s
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ttt_envs.core.checks import check_choice
 from ttt_envs.core.jit import BoolArray, Int8Array, Int64Array, UInt64Array
 from ttt_envs.game.boards import keys
 from ttt_envs.game.rules import Game
@@ -28,8 +29,7 @@ def symmetries(game: Game, which: Symmetries = "all") -> NDArray[np.int64]:
     Raises:
         ValueError: an unknown ``which``.
     """
-    if which not in ("none", "rotations", "all"):
-        raise ValueError(f"symmetries={which!r} is not known: choose 'none', 'rotations' or 'all'")
+    check_choice("symmetries", which, get_args(Symmetries))
     board = np.arange(game.cells).reshape(game.rows, game.columns)
     if which == "none":
         images = [board]

@@ -7,8 +7,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 from gymnasium import spaces
 
+from ttt_envs.core.checks import check_choice
 from ttt_envs.core.jit import Int8Array
-from ttt_envs.envs.lockstep import check_choice
 from ttt_envs.game.rules import Game
 
 Observation = Literal["flat", "planes", "channels", "dict"]

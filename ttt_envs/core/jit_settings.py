@@ -1,0 +1,81 @@
+"""Settings of kernels by environment variables, and the folder of their machine code."""
+
+from __future__ import annotations
+
+import functools
+import os
+import stat
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import platformdirs
+
+Interpretable = bool | Callable[..., int]
+"""see :func:`ttt_envs.core.jit.kernel`"""
+
+INTERPRET, NOTICE = "TTT_ENVS_INTERPRET", "TTT_ENVS_COMPILE_NOTICE"
+"""Environment variables. 0 compiles every kernel at its first call, however small; 0 disables compile notices."""
+
+
+def may_interpret() -> bool:
+    """Return whether calls on small arrays may be interpreted."""
+    return os.environ.get(INTERPRET, "1") != "0"
+
+
+@contextmanager
+def compile_at_once() -> Iterator[None]:
+    """Compile kernels at their first call within this context, in this process and in child processes.
+
+    For workloads long enough to repay compilation, and for measurements.
+    """
+    before = os.environ.get(INTERPRET)
+    os.environ[INTERPRET] = "0"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[INTERPRET]
+        else:
+            os.environ[INTERPRET] = before
+
+
+@functools.cache
+def kernel_folder() -> Path | None:
+    """Return the cache folder for machine code: the first writable one, None if there is none.
+
+    In order: ``NUMBA_CACHE_DIR``, if set; in a checkout ``.cache/numba``; the user's cache folder; a private temporary
+    folder.
+    """
+    named, checkout = os.environ.get("NUMBA_CACHE_DIR"), Path(__file__).resolve().parents[2]
+    if named:
+        return Path(named)
+    if (checkout / "setup.cfg").is_file() and _is_writable(checkout / ".cache" / "numba"):
+        return checkout / ".cache" / "numba"
+    users = Path(platformdirs.user_cache_dir("ttt_envs", appauthor=False)) / "numba"
+    return users if _is_writable(users) else _private_folder()
+
+
+def _is_writable(folder: Path) -> bool:
+    """Return whether files can be written into a folder, which is created if missing."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
+def _private_folder() -> Path | None:
+    """Return a folder private to this user, because numba unpickles its cache; None if there is none."""
+    if not hasattr(os, "getuid"):
+        return None
+    try:
+        folder = Path(tempfile.gettempdir()) / f"ttt_envs-{os.getuid()}"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        status = folder.lstat()
+    except OSError:
+        return None
+    is_ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not status.st_mode & 0o077
+    return folder if is_ours else None

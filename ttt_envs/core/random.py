@@ -1,0 +1,37 @@
+"""Counter-based random numbers: each is indexed by key, stream and position, so the order of draws does not matter."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ttt_envs.core.jit import Float64Array, Int64Array, UInt64Array, compiled, inlined_public
+
+
+@inlined_public
+def splitmix64(state: np.uint64, n: int) -> np.uint64:
+    """Return output number n, from 0, of splitmix64 for a 64-bit state (Steele, Lea and Flood, 2014, figure 19).
+
+    The generator is counter-based: a number depends on its index only, not on the order of draws.
+    """
+    z = state + (np.uint64(n) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+@inlined_public
+def uniform(key: np.uint64, stream: int, n: int) -> float:
+    """Return number ``n`` of a key's stream, in [0, 1); each stream has 2**32 numbers."""
+    return float(splitmix64(key, (stream << 32) + n) >> np.uint64(11)) * (1.0 / (1 << 53))
+
+
+@compiled
+def uniforms(keys: UInt64Array, stream: int, n: Int64Array, out: Float64Array) -> None:
+    """Apply :func:`uniform` row by row: keys uint64[B], n int64[B], out float64[B]."""
+    for b in range(len(out)):
+        out[b] = uniform(keys[b], stream, n[b])
+
+
+def draw_key(rng: np.random.Generator) -> np.uint64:
+    """Draw the 64-bit key of a seed: the only number that an environment draws from its generator."""
+    return np.uint64(rng.integers(0, 1 << 64, dtype=np.uint64))
