@@ -23,7 +23,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from time import process_time
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from measuring import MS, Benchmark, Part, Row, Spread, Stretch, alone_part, asked, rate, rounds_of, run, timed
 
@@ -38,10 +38,10 @@ from rich.table import Table
 from baselines.mcts import GumbelSearch
 from evaluation.exact.dynamic_programming import exploitability
 from learners.alpha_zero import AlphaZeroConfig, AlphaZeroSearch
-from learners.alpha_zero.config import value_scale_of
 from learners.alpha_zero.learner import AlphaZero
 from learners.alpha_zero.policy import CHUNK_SIZE, SymmetrizedEvaluator
 from learners.alpha_zero.self_play import TrainingExamples, play_block
+from learners.alpha_zero.settings import value_scale_of
 from learners.training import make_initial_rng
 from ttt_apps.studies.alpha_zero.training_runs import temporary_run, training_unit
 from ttt_envs.agents.policy import Policy, best_shares
@@ -250,11 +250,11 @@ TRAININGS = {
 # Time per move
 
 
-PLAYED: dict[str, tuple[Game, Literal["own", "mean"]]] = {
-    "move-3x3": (SKIPS, "mean"),
-    "move-3x3-own": (SKIPS, "own"),
-    "move-7x7": (Game(7, 7, 5), "mean"),
-    "move-7x7-own": (Game(7, 7, 5), "own"),
+PLAYED: dict[str, tuple[Game, bool]] = {
+    "move-3x3": (SKIPS, True),
+    "move-3x3-own": (SKIPS, False),
+    "move-7x7": (Game(7, 7, 5), True),
+    "move-7x7-own": (Game(7, 7, 5), False),
 }
 """Games, and the symmetries used."""
 AT_ONCE = (1, 16, 512)
@@ -272,15 +272,15 @@ class Thought:
 
 def measure_thought(name: str, rounds: int, seconds: float) -> Thought:
     """Measure searches of empty boards."""
-    game, images = PLAYED[name]
+    game, symmetrize = PLAYED[name]
     with temporary_run(
         training_unit("alpha-zero", game, 1, 0), AlphaZeroConfig().build(game, make_initial_rng(0))
     ) as path:
-        search = AlphaZeroSearch(game, str(path), simulations=SIMULATIONS, images=images)
+        search = AlphaZeroSearch(game, str(path), simulations=SIMULATIONS, symmetrize=symmetrize)
         search.search(Boards.start(game, 1))
     stretches = [asked(partial(search.search, Boards.start(game, count)), count) for count in AT_ONCE]
     ms = [Spread.of(map(MS.of, done)) for done in rounds_of(stretches, rounds, seconds)]
-    return Thought(name, f"{game}, images={images}", ms)
+    return Thought(name, f"{game}, symmetrize={str(symmetrize).lower()}", ms)
 
 
 def table_of_thoughts(measured: list[Thought]) -> Table:

@@ -14,18 +14,17 @@ import zipfile
 from collections.abc import Mapping
 from multiprocessing import current_process
 from pathlib import Path
-from typing import IO, Any, Literal, get_args
+from typing import IO, Any
 
 import numpy as np
 
 from learners import LEARNERS, OtherGame
 from learners.config import AnyConfig, FitLearnerConfig
-from learners.dense import Float32Array
-from ttt_envs.agents.policy import Evaluator, FusedEvaluator, Policy, Values, is_colour_blind, is_symmetric
+from ttt_envs.agents.policy import Policy, is_colour_blind, is_symmetric
 from ttt_envs.agents.specs import FromFile, closest_names, from_file, load_object
 from ttt_envs.agents.symmetrized import SymmetrizedPolicy
 from ttt_envs.core.files import open_to_read, parse_json, read_bounded, write_atomically
-from ttt_envs.core.jit import Float64Array, Int64Array
+from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.rules import Game
 
@@ -288,25 +287,24 @@ def shorten(value: object) -> str:
     return words if len(words) <= 60 else f"{words[:57]}..."
 
 
-Images = Literal["own", "mean"]
-"""How a trained policy evaluates a board: ``own`` as it stands, ``mean`` averaged over all symmetries."""
-
-
 class RunPolicy:
-    """The policy trained by a run: ``run:PATH``.
+    """The policy trained by a run: ``run:PATH``. It has the learner's values and evaluations, where it has any.
 
     Args:
         path: folder of the run.
         learner: the trained policy.
-        images: how it evaluates a board: see :func:`load_policy`.
+        symmetrize: whether it is averaged over all symmetries: see :func:`load_policy`.
     """
 
     pure = True
 
-    def __init__(self, path: str, learner: Policy, images: Images = "own") -> None:
+    def __init__(self, path: str, learner: Policy, symmetrize: bool = False) -> None:
         self.path = path
         self.learner = learner
-        self.images = images
+        self.symmetrize = symmetrize
+        for name in ("values", "action_values", "judge", "run_simulations"):  # what makes protocols of policies
+            if hasattr(learner, name):
+                setattr(self, name, getattr(learner, name))
 
     @property
     def symmetric(self) -> bool:
@@ -318,52 +316,12 @@ class RunPolicy:
         """Whether it sees own and opponent's stones, and not which player moved first."""
         return is_colour_blind(self.learner)
 
-    def probabilities(self, boards: Any, rng: np.random.Generator | None = None) -> Any:
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return move probabilities float64[B, cells]."""
         return self.learner.probabilities(boards, rng)
 
     def __str__(self) -> str:
-        return policy_name(self.path) + ("" if self.images == "own" else f",images={self.images}")
-
-
-class ValuedRunPolicy(RunPolicy):
-    """A :class:`RunPolicy` whose learner has values."""
-
-    def __init__(self, path: str, learner: Policy, valuer: Values, images: Images = "own") -> None:
-        super().__init__(path, learner, images)
-        self._valuer = valuer
-
-    def values(self, boards: Boards) -> Float64Array:
-        """Return values float64[B] from the mover's view."""
-        return self._valuer.values(boards)
-
-    def action_values(self, boards: Boards) -> Float64Array:
-        """Return action values float64[B, cells] from the mover's view, NaN where illegal."""
-        return self._valuer.action_values(boards)
-
-
-class EvaluatingRunPolicy(ValuedRunPolicy):
-    """A :class:`RunPolicy` whose learner can guide searches."""
-
-    def __init__(self, path: str, learner: Policy, judge: Evaluator, images: Images = "own") -> None:
-        super().__init__(path, learner, judge, images)
-        self._judge = judge
-
-    def judge(self, boards: Boards) -> tuple[Float32Array, Float64Array]:
-        """See :class:`~ttt_envs.agents.policy.Evaluator`."""
-        return self._judge.judge(boards)
-
-
-class FusedRunPolicy(EvaluatingRunPolicy):
-    """A :class:`RunPolicy` whose learner runs search simulations itself."""
-
-    def __init__(self, path: str, learner: Policy, thinker: FusedEvaluator, images: Images = "own") -> None:
-        super().__init__(path, learner, thinker, images)
-        self._thinker = thinker
-
-    def run_simulations(self, wanted: Int64Array, rule: Any, forest: Any) -> None:
-        """See :class:`~ttt_envs.agents.policy.FusedEvaluator`."""
-        self._thinker.run_simulations(wanted, rule, forest)
+        return policy_name(self.path) + (",symmetrize=true" if self.symmetrize else "")
 
 
 def policy_name(run: str | Path) -> str:
@@ -371,7 +329,7 @@ def policy_name(run: str | Path) -> str:
     return f"run:({run})" if set(str(run)) & set(",:=()") else f"run:{run}"
 
 
-def load_policy(game: Game, path: str, images: Images = "own") -> RunPolicy:
+def load_policy(game: Game, path: str, symmetrize: bool = False) -> RunPolicy:
     """Load the policy trained by the run in the folder ``path``.
 
     Warns with OtherGame if the game is not the one of its training.
@@ -379,15 +337,13 @@ def load_policy(game: Game, path: str, images: Images = "own") -> RunPolicy:
     Args:
         game: the game to play.
         path: folder of the run.
-        images: ``"mean"``: play by the mean of the values over all symmetries of the board, so that the policy is
-            symmetric; ``"own"``: play as the learner does by itself.
+        symmetrize: whether to play by the mean of the action values over all symmetries of the board, so that the
+            policy is symmetric; else it plays as the learner does by itself.
 
     Raises:
-        ValueError: no such run, a run on another board, a damaged file; another ``images``, or ``"mean"`` for a learner
-            without action values.
+        ValueError: no such run, a run on another board, a damaged file, or ``symmetrize`` of a learner without action
+            values.
     """
-    if images not in get_args(Images):
-        raise ValueError(f"images={images!r} is not known: choose 'own' or 'mean'")
     run = Path(path)
     config = read_config(run)
     trained = Game.from_dict(config["game"])
@@ -401,19 +357,13 @@ def load_policy(game: Game, path: str, images: Images = "own") -> RunPolicy:
             f"run:{path} learned {trained}, and plays {game} here, which it has never seen", OtherGame, stacklevel=2
         )
     settings = build_config(config["learner"], config["settings"])
+    learner: Policy
     if isinstance(settings, FitLearnerConfig):
-        return _run_policy(path, settings.load(trained, run), game, images)
-    learner = settings.build(trained, np.random.default_rng(0))
-    learner.from_arrays(load_checkpoint(run).get("learner", {}))
-    return _run_policy(path, learner, game, images)
-
-
-def _run_policy(path: str, learner: Policy, game: Game, images: Images) -> RunPolicy:
-    played = learner if images == "own" or is_symmetric(learner) else SymmetrizedPolicy(learner, game)
-    if isinstance(played, FusedEvaluator):
-        return FusedRunPolicy(path, played, played, images)
-    if isinstance(played, Evaluator):
-        return EvaluatingRunPolicy(path, played, played, images)
-    if isinstance(played, Values):
-        return ValuedRunPolicy(path, played, played, images)
-    return RunPolicy(path, played, images)
+        learner = settings.load(trained, run)
+    else:
+        untrained = settings.build(trained, np.random.default_rng(0))
+        untrained.from_arrays(load_checkpoint(run).get("learner", {}))
+        learner = untrained
+    if symmetrize and not is_symmetric(learner):
+        learner = SymmetrizedPolicy(learner, game)
+    return RunPolicy(path, learner, symmetrize)

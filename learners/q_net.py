@@ -45,7 +45,7 @@ class QNetConfig(TransitionLearnerConfig):
         "epsilon_decay": 0.0,
         "buffer_size": 50_000,
         "batch_size": 128,
-        "updates": 4,
+        "gradient_steps": 4,
     }
     self_play_games: ClassVar[int] = 30_000
 
@@ -74,7 +74,7 @@ class QNetConfig(TransitionLearnerConfig):
     """capacity of the replay buffer in decisions; 0: no buffer, every update learns from the latest decisions"""
     batch_size: int = 256
     """number of decisions in a minibatch from the replay buffer"""
-    updates: int = 1
+    gradient_steps: int = 1
     """number of updates per batch of decisions played; more than 1 only with a replay buffer"""
     target_update_interval: int = 0
     """number of updates between copies of the net to the target net; 0: no target net"""
@@ -90,14 +90,14 @@ class QNetConfig(TransitionLearnerConfig):
             "epsilon_decay": (0 <= self.epsilon_decay <= 1, "0 to 1"),
             "buffer_size": (self.buffer_size >= 0, "0 (no memory), 1 or more"),
             "batch_size": (self.batch_size >= 1, "1 or more"),
-            "updates": (self.updates >= 1, "1 or more"),
+            "gradient_steps": (self.gradient_steps >= 1, "1 or more"),
             "target_update_interval": (self.target_update_interval >= 0, "0 (no net of its own), 1 or more"),
         }
         check_limits(self, limits)
-        if self.updates > 1 and self.buffer_size == 0:
+        if self.gradient_steps > 1 and self.buffer_size == 0:
             raise ValueError(
-                f"updates={self.updates} would learn several times from the same decisions without a memory: "
-                f"choose updates=1, or a buffer_size above 0"
+                f"gradient_steps={self.gradient_steps} would learn several times from the same decisions without a "
+                f"replay buffer: choose gradient_steps=1, or a buffer_size above 0"
             )
         if self.rewards == "report" and self.bootstrap == "ply":
             raise ValueError(
@@ -164,7 +164,7 @@ class QNet:
         return out
 
     def observe(self, transition: Transition) -> dict[str, float]:
-        """Update the net once from all the decisions, or ``updates`` times from the replay buffer."""
+        """Update the net once from all the decisions, or ``gradient_steps`` times from the replay buffer."""
         reward = final_rewards(transition.reward, transition.discount == 0, self.config.rewards)
         batch = packed(
             transition.boards.own_first(),
@@ -178,8 +178,8 @@ class QNet:
         else:
             self.replay.add(batch)
             loss = 0.0
-            for _ in range(self.config.updates):
-                loss += self._update(self.replay.draw(self.config.batch_size)) / self.config.updates
+            for _ in range(self.config.gradient_steps):
+                loss += self._update(self.replay.draw(self.config.batch_size)) / self.config.gradient_steps
         return {"loss": loss, "epsilon": float(self.epsilon[0]), "updates": float(self.updates)}
 
     def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:

@@ -71,7 +71,7 @@ class ValueNetConfig(FitLearnerConfig):
     """number of steps of Adam"""
     learning_rate: float = 0.01
     """learning rate of Adam, above 0"""
-    minibatch: int = 0
+    batch_size: int = 0
     """number of positions in a minibatch; 0: every step uses all positions"""
     held_out: float = 0.1
     """share of the positions held out to measure the validation error, 0 to 0.9"""
@@ -104,7 +104,7 @@ class ValueNetConfig(FitLearnerConfig):
             "epsilon": (0 <= self.epsilon <= 1, "0 to 1"),
             "iterations": (self.iterations >= 0, "0 or more"),
             "learning_rate": (0 < self.learning_rate < math.inf, "above 0"),
-            "minibatch": (self.minibatch >= 0, "0 (all positions), 1 or more"),
+            "batch_size": (self.batch_size >= 0, "0 (all positions), 1 or more"),
             "held_out": (0 <= self.held_out <= 0.9, "0 to 0.9"),
             "keep": (self.keep in ("last", "best"), "last or best"),
             "log_iterations": (self.log_iterations >= 1, "1 or more"),
@@ -241,7 +241,7 @@ class ValueNetConfig(FitLearnerConfig):
 
             def steps(rows: Any) -> Any:
                 def step(number: Any) -> tuple[Any]:
-                    few = (tf.gather(x, rows[number]), tf.gather(y, rows[number])) if self.minibatch else (x, y)
+                    few = (tf.gather(x, rows[number]), tf.gather(y, rows[number])) if self.batch_size else (x, y)
                     with tf.GradientTape() as tape:
                         loss = error(*few)
                     adam.apply(tape.gradient(loss, net.trainable_variables))
@@ -256,7 +256,7 @@ class ValueNetConfig(FitLearnerConfig):
             whole, rest = divmod(self.iterations, self.log_iterations)
             iterations = 0
             for count in (0, *[self.log_iterations] * whole, *[rest] * (rest > 0)):
-                rows = rng.integers(len(shown), size=(count, self.minibatch))
+                rows = rng.integers(len(shown), size=(count, self.batch_size))
                 loss, held_loss = (float(number) for number in compiled_steps(tf.constant(rows)))
                 iterations += count
                 if not math.isfinite(loss):

@@ -294,9 +294,9 @@ def test_what_has_learned_from_all_images_says_so(learner, more, tmp_path):
 @pytest.mark.parametrize("learner", ["naive-mc", tiny.case("q-net"), tiny.case("value-net")])
 def test_the_mean_over_images_is_symmetric_whatever_was_learned(learner, tiny_run):
     game, spec = tiny.GAME, f"run:{tiny_run(learner)}"
-    policy, own = make_policy(f"{spec},images=mean", game), make_policy(spec, game)
+    policy, own = make_policy(f"{spec},symmetrize=true", game), make_policy(spec, game)
     boards = plain.positions_of_random_play(game, 64)
-    assert str(policy) == f"{spec},images=mean"
+    assert str(policy) == f"{spec},symmetrize=true"
     assert is_symmetric(policy)
     assert not is_symmetric(own)
     check_symmetric(policy, game, boards)
@@ -315,8 +315,8 @@ def test_the_mean_over_images_is_symmetric_whatever_was_learned(learner, tiny_ru
 
 
 def test_images_of_which_there_is_no_mean_are_refused(tiny_run):
-    with pytest.raises(ValueError, match="images='all' is not known"):
-        make_policy(f"run:{tiny_run('naive-mc')},images=all", tiny.GAME)
+    with pytest.raises(ValueError, match="symmetrize='all' is not true or false"):
+        make_policy(f"run:{tiny_run('naive-mc')},symmetrize=all", tiny.GAME)
     for spec in ("random", "mcts:simulations=4"):
         with pytest.raises(ValueError, match="has no values of moves of which there could be a mean"):
             SymmetrizedPolicy(make_policy(spec, Game()), Game())

@@ -140,7 +140,7 @@ NET = ["--hidden=4"]
 LEARNED = {
     "q-learning": ["--games=40"],
     "naive-mc": ["--games=40"],
-    "alpha-zero": ["--games=20", "--simulations=2", "--updates=2", "--batch-size=4", *NET],
+    "alpha-zero": ["--games=20", "--simulations=2", "--gradient-steps=2", "--batch-size=4", *NET],
     "q-net": ["--games=20", *NET],
     "value-net": ["--games=4", "--teacher=optimal", "--preset=20", "--iterations=2", "--jobs=1"],
     "sb3-dqn": ["--games=20", *NET],

@@ -17,14 +17,14 @@ PACKAGES = {
     "sb3-maskable-ppo": ("torch", "stable_baselines3", "sb3_contrib"),
 }
 OPTIONS = {
-    "alpha-zero": ("--games=40", "--hidden=4", "--simulations=4", "--updates=2", "--batch-size=8"),
+    "alpha-zero": ("--games=40", "--hidden=4", "--simulations=4", "--gradient-steps=2", "--batch-size=8"),
     "naive-mc": ("--games=200",),
     "q-learning": ("--games=200",),
     "q-net": ("--games=40", "--hidden=4"),
     "value-net": ("--games=6", "--teacher=expectiminimax:depth=2", "--preset=20", "--iterations=10", "--jobs=1"),
     "sb3-dqn": ("--games=60", "--hidden=4", "--learning-starts=20"),
-    "sb3-ppo": ("--games=60", "--hidden=4", "--rollout=16", "--minibatch-size=16"),
-    "sb3-maskable-ppo": ("--games=60", "--hidden=4", "--rollout=16", "--minibatch-size=16"),
+    "sb3-ppo": ("--games=60", "--hidden=4", "--rollout=16", "--batch-size=16"),
+    "sb3-maskable-ppo": ("--games=60", "--hidden=4", "--rollout=16", "--batch-size=16"),
 }
 
 

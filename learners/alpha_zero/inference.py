@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from baselines.mcts import SearchBatch, SelectionParams, backup, simulate
-from learners.alpha_zero.config import MAX_SMALL_CELLS
+from learners.alpha_zero.settings import MAX_SMALL_CELLS
 from learners.dense import Float32Array, Packed, outputs_of
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, compiled_at_once, compiled_nogil, inlined, int64
 from ttt_envs.game.boards import Boards, base_3, own_first_row

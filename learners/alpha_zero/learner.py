@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from baselines.mcts import SearchBatch, SelectionParams, forced_moves_of_rows
 from learners.alpha_zero.inference import NetEvaluator, SymmetryTables
+from learners.alpha_zero.settings import AlphaZeroSettings
 from learners.base import Arrays
 from learners.dense import Float32Array, Packed
 from learners.one_ply import one_ply_ahead
@@ -19,19 +20,16 @@ from ttt_envs.game.boards import Boards
 from ttt_envs.game.rules import Game, winning_lines
 from ttt_envs.game.symmetry import inverse, symmetries
 
-if TYPE_CHECKING:
-    from learners.alpha_zero.config import AlphaZeroConfig
-
 MAX_FLOAT32 = float(np.finfo(np.float32).max)
 
 
-def lines_of(game: Game, config: AlphaZeroConfig) -> Int64Array:
+def lines_of(game: Game, config: AlphaZeroSettings) -> Int64Array:
     """Return the lines int64[L, win_length] used as input features: all or none."""
     lines = winning_lines(game)
     return lines if config.lines else lines[:0]
 
 
-def shapes_of(game: Game, config: AlphaZeroConfig) -> dict[str, tuple[int, ...]]:
+def shapes_of(game: Game, config: AlphaZeroSettings) -> dict[str, tuple[int, ...]]:
     """Return the shapes of the net's arrays by name: weights [inputs, outputs] and bias [outputs] of each layer.
 
     The first layer's input is planes and lines, as :func:`~learners.dense.outputs_of` describes. Hidden layers end in
@@ -47,7 +45,9 @@ def shapes_of(game: Game, config: AlphaZeroConfig) -> dict[str, tuple[int, ...]]
 
 
 class AlphaZero:
-    """The learner of :class:`AlphaZeroConfig`. One net serves both seats: it sees the mover's stones as its own.
+    """The learner of :class:`~learners.alpha_zero.config.AlphaZeroConfig`.
+
+    One net serves both seats: it sees the mover's stones as its own.
 
     Greedy play without a search takes the move with the highest logit, averaged over the training symmetries. With
     ``decisive`` it completes a line where it can, and where no turn can be skipped it blocks an immediate win. The net
@@ -60,7 +60,7 @@ class AlphaZero:
     pure: ClassVar[bool] = True
     colour_blind: ClassVar[bool] = True
 
-    def __init__(self, config: AlphaZeroConfig, game: Game, rng: np.random.Generator) -> None:
+    def __init__(self, config: AlphaZeroSettings, game: Game, rng: np.random.Generator) -> None:
         self.config = config
         self.game = game
         self.symmetric = config.symmetries == "all"

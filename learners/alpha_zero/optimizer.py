@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from learners.alpha_zero.config import AlphaZeroConfig
 from learners.alpha_zero.learner import MAX_FLOAT32, lines_of
 from learners.alpha_zero.self_play import TrainingExamples
+from learners.alpha_zero.settings import AlphaZeroSettings
 from learners.base import Arrays
 from learners.dense import Float32Array, states_of
 from learners.q_net import DEVICE, adam_rate, adam_step, import_tensorflow
@@ -31,7 +31,7 @@ class Updater:
         ValueError: TensorFlow is not installed.
     """
 
-    def __init__(self, config: AlphaZeroConfig, game: Game, weights: dict[str, Float32Array]) -> None:
+    def __init__(self, config: AlphaZeroSettings, game: Game, weights: dict[str, Float32Array]) -> None:
         self._tf = tf = import_tensorflow(config.name)
         self._config = config
         self.updates = 0

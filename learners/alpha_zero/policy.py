@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, get_args
+from typing import ClassVar
 
 import numpy as np
 
 from baselines.mcts import GumbelSearch, Tree, check_gumbel
 from baselines.mcts.policy import MEMORY
-from learners.alpha_zero.config import value_scale_of
 from learners.alpha_zero.learner import AlphaZero
-from learners.checkpoint import Images, load_policy
+from learners.alpha_zero.settings import value_scale_of
+from learners.checkpoint import load_policy
 from ttt_envs.agents.policy import Evaluator
 from ttt_envs.agents.specs import Named
 from ttt_envs.core.jit import Float64Array
@@ -54,9 +54,9 @@ class AlphaZeroSearch(Named):
     """visits added to the highest visit count when values are scaled"""
     value_scale: float | None = None
     """scale of the values per such visit; default: 0.5, or 2 where turns are skipped"""
-    images: Images = "mean"
-    """mean: average the net over its training symmetries, as run:PATH does; own: evaluate each position once, which is
-    less accurate and, on boards of more than 9 cells, two to five times as fast"""
+    symmetrize: bool = True
+    """average the net over its training symmetries, as run:PATH does; without, each position is evaluated once, which
+    is less accurate and, on boards of more than 9 cells, two to five times as fast"""
 
     def __post_init__(self) -> None:
         check_gumbel(self.simulations, self.max_num_considered_actions, self.maxvisit_init, self._value_scale)
@@ -68,10 +68,8 @@ class AlphaZeroSearch(Named):
 
     @cached_property
     def _judge(self) -> Evaluator:
-        if self.images not in get_args(Images):
-            raise ValueError(f"images={self.images!r} is not known: choose 'own' or 'mean'")
         policy = load_policy(self.game, self.path)
-        if isinstance(policy.learner, AlphaZero) and self.images == "mean":
+        if isinstance(policy.learner, AlphaZero) and self.symmetrize:
             return SymmetrizedEvaluator(policy.learner)
         if not isinstance(policy, Evaluator):
             raise ValueError(

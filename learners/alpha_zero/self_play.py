@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from baselines.mcts import GumbelSearch, MCTSSearch
-from learners.alpha_zero.config import AlphaZeroConfig
 from learners.alpha_zero.learner import AlphaZero
+from learners.alpha_zero.settings import AlphaZeroSettings
 from learners.base import Arrays
 from learners.dense import Float32Array
 from learners.training import training_key
@@ -58,7 +58,7 @@ class _Ply(NamedTuple):
     """bool[G]: True where the move played was random, not the search's"""
 
 
-def play_block(config: AlphaZeroConfig, game: Game, weights: Arrays, seed: int, numbers: range) -> TrainingExamples:
+def play_block(config: AlphaZeroSettings, game: Game, weights: Arrays, seed: int, numbers: range) -> TrainingExamples:
     """Play the games with the given numbers, with a net of these weights.
 
     A game depends on its number, the seed and the weights alone, not on the process or the other games.
@@ -69,7 +69,7 @@ def play_block(config: AlphaZeroConfig, game: Game, weights: Arrays, seed: int, 
 
 
 def play_games(
-    config: AlphaZeroConfig, game: Game, judge: Evaluator, key: np.uint64, numbers: range
+    config: AlphaZeroSettings, game: Game, judge: Evaluator, key: np.uint64, numbers: range
 ) -> TrainingExamples:
     """Play games in parallel and search every position, including those before random moves.
 
@@ -108,7 +108,7 @@ def play_games(
 
 
 def _search(
-    config: AlphaZeroConfig, game: Game, boards: Boards, judge: Evaluator, luck: UInt64Array, stones: Int64Array
+    config: AlphaZeroSettings, game: Game, boards: Boards, judge: Evaluator, luck: UInt64Array, stones: Int64Array
 ) -> tuple[Float64Array, Float64Array, Int64Array]:
     """Return the improved policy float64[G, cells], the values float64[G], and the selected moves of a search."""
     met = game if config.chance_nodes else dataclasses.replace(game, skip_chance=0.0)

@@ -79,7 +79,7 @@ class SelfPlay(ResumableTraining):
         )
         self._memory.add(lessons)
         rng = np.random.default_rng(np.random.SeedSequence(self._seed, spawn_key=(3, begun)))
-        drawn = self._memory.draw(config.updates, config.batch_size, self._permutations, rng)
+        drawn = self._memory.draw(config.gradient_steps, config.batch_size, self._permutations, rng)
         self._losses = self._updater.update(drawn)
         learner.weights = self._updater.weights()
         if overflowing(learner.weights):

@@ -38,7 +38,7 @@ class _Settings(FitLearnerConfig):
 
     learning_rate: float = 1e-3
     """initial learning rate of Adam, above 0 and at most 1"""
-    anneal: bool = True
+    anneal_lr: bool = True
     """decay the learning rate linearly to 0 over the training"""
     gamma: float = 1.0
     """discount factor per turn, 0 to 1"""
@@ -123,7 +123,7 @@ class _Settings(FitLearnerConfig):
             "seed": seed,
             "device": "cpu",
             "gamma": self.gamma,
-            "learning_rate": (lambda _: self.learning_rate * left()) if self.anneal else self.learning_rate,
+            "learning_rate": (lambda _: self.learning_rate * left()) if self.anneal_lr else self.learning_rate,
             "policy_kwargs": {"net_arch": list(self.hidden)},
         }
         model, positions = self._model(games, common, task.opponent == SELF, left)
@@ -200,7 +200,7 @@ class DQNConfig(_Settings):
     uses legal moves only"""
     positions_per_update: int = 16
     """number of positions played per step of Adam"""
-    minibatch_size: int = 256
+    batch_size: int = 256
     """number of positions in a minibatch"""
     buffer_size: int = 100_000
     """capacity of the replay buffer in positions"""
@@ -208,12 +208,12 @@ class DQNConfig(_Settings):
     """number of positions played at random before learning starts"""
     target_update_interval: int = 2_000
     """number of positions played between copies of the net to the target net"""
-    epsilon: float = 1.0
+    exploration_initial_eps: float = 1.0
     """initial probability of a random move, 0 to 1"""
-    epsilon_end: float = 0.05
+    exploration_final_eps: float = 0.05
     """final probability of a random move, 0 to 1"""
-    epsilon_part: float = 0.5
-    """share of the training over which epsilon decays, 0 to 1"""
+    exploration_fraction: float = 0.5
+    """share of the training over which the probability decays linearly, 0 to 1"""
 
     def _illegal(self) -> IllegalAction:
         return self.illegal_action
@@ -222,13 +222,13 @@ class DQNConfig(_Settings):
         return super()._limits() | {
             "illegal_action": (self.illegal_action in ("lose", "penalize"), "lose or penalize"),
             "positions_per_update": (self.positions_per_update >= 1, "1 or more"),
-            "minibatch_size": (self.minibatch_size >= 1, "1 or more"),
+            "batch_size": (self.batch_size >= 1, "1 or more"),
             "buffer_size": (self.buffer_size >= 1, "1 or more"),
             "learning_starts": (self.learning_starts >= 1, "1 or more"),
             "target_update_interval": (self.target_update_interval >= 1, "1 or more"),
-            "epsilon": (0 <= self.epsilon <= 1, "0 to 1"),
-            "epsilon_end": (0 <= self.epsilon_end <= 1, "0 to 1"),
-            "epsilon_part": (0 <= self.epsilon_part <= 1, "0 to 1"),
+            "exploration_initial_eps": (0 <= self.exploration_initial_eps <= 1, "0 to 1"),
+            "exploration_final_eps": (0 <= self.exploration_final_eps <= 1, "0 to 1"),
+            "exploration_fraction": (0 <= self.exploration_fraction <= 1, "0 to 1"),
         }
 
     def _layers(self, game: Game) -> tuple[list[LinearLayer], list[LinearLayer]]:
@@ -247,7 +247,7 @@ class DQNConfig(_Settings):
             **common,
             buffer_size=max(self.buffer_size, count),
             learning_starts=self.learning_starts,
-            batch_size=self.minibatch_size,
+            batch_size=self.batch_size,
             train_freq=steps,
             gradient_steps=max(1, round(steps * count / self.positions_per_update)),
             target_update_interval=max(self.target_update_interval, count),
@@ -255,8 +255,8 @@ class DQNConfig(_Settings):
         )
 
         def epsilon(_: float) -> float:
-            share = min(1.0, (1 - left()) / self.epsilon_part) if self.epsilon_part else 1.0
-            return self.epsilon + share * (self.epsilon_end - self.epsilon)
+            share = min(1.0, (1 - left()) / self.exploration_fraction) if self.exploration_fraction else 1.0
+            return self.exploration_initial_eps + share * (self.exploration_final_eps - self.exploration_initial_eps)
 
         model.exploration_schedule = epsilon
         return model, steps * count
@@ -267,36 +267,36 @@ class _ProximalSettings(_Settings):
     """Settings that PPO and maskable PPO share."""
 
     activation: ClassVar[Activation] = "tanh"
-    self_play: ClassVar[Mapping[str, Any]] = {"learning_rate": 2e-3, "epochs": 10}
+    self_play: ClassVar[Mapping[str, Any]] = {"learning_rate": 2e-3, "n_epochs": 10}
     learning_rate: float = 3e-3
     """initial learning rate of Adam, above 0 and at most 1"""
     stochastic: bool = False
     """sample moves from the net's distribution over legal moves at play, in place of its most likely move"""
     rollout: int = 2_048
     """number of positions per rollout, over all parallel games"""
-    minibatch_size: int = 256
+    batch_size: int = 256
     """number of positions in a minibatch, rounded up to the next divisor of the rollout"""
-    epochs: int = 5
+    n_epochs: int = 5
     """number of epochs per rollout"""
     gae_lambda: float = 0.95
     """lambda of generalized advantage estimation: 0 relies on the value of the next position, 1 on the result of the
     game"""
     clip_range: float = 0.2
     """PPO clip range: maximum relative change of a move's probability per rollout, above 0"""
-    entropy: float = 0.02
+    ent_coef: float = 0.02
     """entropy coefficient, 0 or more: encourages exploration"""
-    value_weight: float = 0.5
+    vf_coef: float = 0.5
     """value loss coefficient, 0 or more"""
 
     def _limits(self) -> dict[str, tuple[bool, str]]:
         return super()._limits() | {
             "rollout": (self.rollout >= 2, "2 or more"),
-            "minibatch_size": (self.minibatch_size >= 2, "2 or more"),
-            "epochs": (self.epochs >= 1, "1 or more"),
+            "batch_size": (self.batch_size >= 2, "2 or more"),
+            "n_epochs": (self.n_epochs >= 1, "1 or more"),
             "gae_lambda": (0 <= self.gae_lambda <= 1, "0 to 1"),
             "clip_range": (0 < self.clip_range < math.inf, "above 0"),
-            "entropy": (0 <= self.entropy < math.inf, "0 or more"),
-            "value_weight": (0 <= self.value_weight < math.inf, "0 or more"),
+            "ent_coef": (0 <= self.ent_coef < math.inf, "0 or more"),
+            "vf_coef": (0 <= self.vf_coef < math.inf, "0 or more"),
         }
 
     def _layers(self, game: Game) -> tuple[list[LinearLayer], list[LinearLayer]]:
@@ -313,16 +313,16 @@ class _ProximalSettings(_Settings):
         steps = max(2 if games.num_envs == 1 else 1, self.rollout // games.num_envs)
         total = steps * games.num_envs
         # a last minibatch of one position would have standard deviation 0
-        size = next(size for size in range(min(self.minibatch_size, total), total + 1) if total % size == 0)
+        size = next(size for size in range(min(self.batch_size, total), total + 1) if total % size == 0)
         model = kind(
             **common,
             n_steps=steps,
             batch_size=size,
-            n_epochs=self.epochs,
+            n_epochs=self.n_epochs,
             gae_lambda=self.gae_lambda,
             clip_range=self.clip_range,
-            ent_coef=self.entropy,
-            vf_coef=self.value_weight,
+            ent_coef=self.ent_coef,
+            vf_coef=self.vf_coef,
         )
         if both:
             model.rollout_buffer = signed_rollout(games, model.rollout_buffer)

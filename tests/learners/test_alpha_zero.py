@@ -25,7 +25,7 @@ from ttt_envs.game.boards import keys
 from ttt_envs.game.rules import winning_lines
 from ttt_envs.game.symmetry import symmetries
 
-SMALL = {"hidden": (4,), "simulations": 4, "updates": 3, "batch_size": 8, "buffer_size": 100}
+SMALL = {"hidden": (4,), "simulations": 4, "gradient_steps": 3, "batch_size": 8, "buffer_size": 100}
 SKIPS = Game(skip_chance=0.25)
 
 
@@ -597,10 +597,10 @@ def test_weights_of_another_board_or_net_are_refused():
 
 
 @LEARNING
-@pytest.mark.parametrize("updates", [1, 50], ids=["in the last update", "before"])
-def test_a_learning_rate_that_leads_nowhere_is_told(updates):
+@pytest.mark.parametrize("gradient_steps", [1, 50], ids=["in the last update", "before"])
+def test_a_learning_rate_that_leads_nowhere_is_told(gradient_steps):
     with pytest.raises(ValueError, match=r"has diverged after \d+ updates: choose a learning_rate below 1e\+30"):
-        taught(Game(), 64, learning_rate=1e30, updates=updates)
+        taught(Game(), 64, learning_rate=1e30, gradient_steps=gradient_steps)
 
 
 @pytest.mark.parametrize(
@@ -624,7 +624,7 @@ def test_a_learning_rate_that_leads_nowhere_is_told(updates):
         ({"value_weight": 0}, "value_weight=0"),
         ({"buffer_size": 0}, "buffer_size=0"),
         ({"batch_size": 0}, "batch_size=0"),
-        ({"updates": 0}, "updates=0"),
+        ({"gradient_steps": 0}, "gradient_steps=0"),
         ({"symmetries": "some"}, "symmetries=some does not work for alpha-zero: choose none, rotations or all"),
         ({"jobs": 0}, "jobs=0"),
     ],
@@ -668,7 +668,7 @@ def test_a_search_of_a_run_is_the_search_of_its_net(tiny_run, monkeypatch):
     policy = make_policy(f"alpha-zero:{run},simulations=12,max_num_considered_actions=3", game)
     net = make_policy(f"run:{run}", game)
     assert isinstance(net, FusedEvaluator)
-    own = make_policy(f"alpha-zero:{run},simulations=12,max_num_considered_actions=3,images=own", game)
+    own = make_policy(f"alpha-zero:{run},simulations=12,max_num_considered_actions=3,symmetrize=false", game)
     assert isinstance(own, AlphaZeroSearch)
     settings = {"simulations": 12, "max_num_considered_actions": 3, "value_scale": 2.0 if game.skip_chance else 0.5}
     by_hand = GumbelSearch(game, boards, net, **settings)
@@ -707,7 +707,7 @@ def test_what_makes_no_search_is_told(tiny_run, tmp_path):
             "max_num_considered_actions=1 leaves no choice: choose 2 moves or more",
         ),
         (f"alpha-zero:{run},value_scale=-1", "value_scale=-1 is no weight of values: choose 0 or more"),
-        (f"alpha-zero:{run},images=all", "images='all' is not known"),
+        (f"alpha-zero:{run},symmetrize=all", "symmetrize='all' is not true or false"),
         (f"alpha-zero:{run},sims=3", "alpha-zero has no argument 'sims'"),
         ("alpha-zero", "path"),
     ):

@@ -16,7 +16,7 @@ from ttt_envs.game.symmetry import inverse, symmetries
 pytestmark = pytest.mark.needs("tensorflow")
 
 WEIGHTS = ("hidden_kernel", "hidden_bias", "output_kernel", "output_bias")
-REPLAY = {"buffer_size": 64, "batch_size": 16, "updates": 2, "target_update_interval": 3}
+REPLAY = {"buffer_size": 64, "batch_size": 16, "gradient_steps": 2, "target_update_interval": 3}
 
 
 def build(game=None, seed=0, **settings):
@@ -348,7 +348,7 @@ def test_self_play_reaches_perfect_play(seed):
         epsilon_decay=0,
         buffer_size=50_000,
         batch_size=128,
-        updates=4,
+        gradient_steps=4,
     ).build(Game(), make_exploration_rng(seed))
     train(learner, "self", 80_000, batch=256, seed=seed)
     assert exploitability(learner.game, learner) == 0
@@ -387,9 +387,12 @@ def test_without_tensorflow_it_says_what_to_install(monkeypatch):
         ({"epsilon_decay": 2}, "epsilon_decay=2 does not work"),
         ({"buffer_size": -1}, "buffer_size=-1 does not work"),
         ({"batch_size": 0}, "batch_size=0 does not work"),
-        ({"updates": 0}, "updates=0 does not work"),
+        ({"gradient_steps": 0}, "gradient_steps=0 does not work"),
         ({"target_update_interval": -1}, "target_update_interval=-1 does not work"),
-        ({"updates": 2}, "updates=2 would learn several times .* choose updates=1, or a buffer_size above 0"),
+        (
+            {"gradient_steps": 2},
+            "gradient_steps=2 would .* choose gradient_steps=1, or a buffer_size above 0",
+        ),
         ({"rewards": "report", "bootstrap": "ply"}, 'choose rewards="unit" or bootstrap="own-turn"'),
     ],
 )

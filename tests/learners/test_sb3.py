@@ -25,9 +25,9 @@ from ttt_envs.envs.single_env import SingleEnv
 pytestmark = pytest.mark.needs("torch", "stable_baselines3", "sb3_contrib")
 
 CONFIGS = {
-    "sb3-dqn": DQNConfig(hidden=(16,), learning_starts=100, minibatch_size=32),
-    "sb3-ppo": PPOConfig(hidden=(16, 8), rollout=128, minibatch_size=32, epochs=2),
-    "sb3-maskable-ppo": MaskablePPOConfig(hidden=(16,), rollout=128, minibatch_size=32, epochs=2),
+    "sb3-dqn": DQNConfig(hidden=(16,), learning_starts=100, batch_size=32),
+    "sb3-ppo": PPOConfig(hidden=(16, 8), rollout=128, batch_size=32, n_epochs=2),
+    "sb3-maskable-ppo": MaskablePPOConfig(hidden=(16,), rollout=128, batch_size=32, n_epochs=2),
 }
 ALGORITHMS = ("dqn", "ppo", "maskable-ppo")
 GAME = Game()
@@ -400,7 +400,7 @@ def test_damaged_and_hostile_files_are_refused(trained, tmp_path):
         ({"hidden": [16, 0]}, r"hidden=\(16, 0\) does not work"),
         ({"hidden": 16}, "hidden=16 does not work"),
         ({"threads": 0}, "threads=0 does not work for .*: choose 1 or more"),
-        ({"minibatch_size": True}, "minibatch_size=True does not work for .*: choose a whole number"),
+        ({"batch_size": True}, "batch_size=True does not work for .*: choose a whole number"),
         ({"symmetry": "some"}, "symmetry=some does not work for .*: choose none or random"),
     ],
 )

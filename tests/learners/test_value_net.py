@@ -190,7 +190,7 @@ def test_the_presets_are_the_report_s():
 
 def test_the_same_seed_teaches_the_same_net(tf, tmp_path):
     for name, seed in (("one", 0), ("again", 0), ("other", 1)):
-        taught(tmp_path / name, seed=seed, games=4, iterations=20, minibatch=8)
+        taught(tmp_path / name, seed=seed, games=4, iterations=20, batch_size=8)
     one, again, other = (load_arrays(tmp_path / name / MODEL) for name in ("one", "again", "other"))
     assert all((one[name] == again[name]).all() for name in one)
     assert (one["0.weights"] != other["0.weights"]).any()

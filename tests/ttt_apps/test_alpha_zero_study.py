@@ -55,7 +55,7 @@ def test_a_learner_with_a_loop_of_its_own_is_refused():
 
 @pytest.mark.needs("tensorflow")
 def test_the_search_is_measured_by_what_a_run_would_hold():
-    unit = training_runs.training_unit(training_runs.NAME, SKIPS, 16, 0, hidden=(8,), updates=2)
+    unit = training_runs.training_unit(training_runs.NAME, SKIPS, 16, 0, hidden=(8,), gradient_steps=2)
     found = training_runs.train_and_measure({**unit, "marks": (1.0,), "searched": (1.0,), "simulations": 64})
     assert 0 < found["searched"][0] < 0.5 * found["exploitability"][0]
 

@@ -52,7 +52,7 @@ Q_NET = (
         "learning_rate": 0.001,
         "learning_rate_decay": 0.0,
         "buffer_size": 0,
-        "updates": 1,
+        "gradient_steps": 1,
         "target_update_interval": 0,
     },
 )

@@ -29,7 +29,7 @@ _TABLE = {
 _NET = {
     "bootstrap": "ply", "symmetries": "all", "hidden": 128, "optimizer": "adam", "learning_rate": 0.003,
     "learning_rate_decay": 0.001, "gamma": 1.0, "rewards": "unit", "epsilon": 0.5, "epsilon_decay": 0.0,
-    "buffer_size": 50_000, "batch_size": 128, "updates": 4, "target_update_interval": 0,
+    "buffer_size": 50_000, "batch_size": 128, "gradient_steps": 4, "target_update_interval": 0,
 }  # fmt: skip
 MANY = 1_000_000
 CURVES: dict[str, tuple[tuple[str, dict[str, Any], int, int, float, str], ...]] = {

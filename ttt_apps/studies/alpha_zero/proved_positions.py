@@ -70,7 +70,7 @@ def measure(unit: Unit) -> dict[str, Any]:
     with temporary_run(unit, training.learner) as run:
         told["alone"] = _keep_rate(game, f"run:({run})", asked)
         for simulations in unit["simulations"]:
-            player = f"{NAME}:path=({run}),simulations={simulations},images=own"  # the fastest setting
+            player = f"{NAME}:path=({run}),simulations={simulations},symmetrize=false"  # the fastest setting
             [cost] = cost_of_moves(game, player)
             others = [_mcts(game, cost.cpu_s_per_move), _expectiminimax(game, cost.cpu_s_per_move)]
             one = {"simulations": simulations, "cpu_s": cost.cpu_s_per_move, "kept": _keep_rate(game, player, asked)}
