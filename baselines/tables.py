@@ -20,8 +20,8 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from baselines.retrograde import reachable, solver
-from baselines.retrograde.reachable import WON, count_up, reached
+from baselines.retrograde import count, solver
+from baselines.retrograde.count import WON, next_board, reachable_boards
 from baselines.retrograde.solver import MAX_CELLS, load_or_compute, solve, sweep, table_key
 from ttt_envs.agents.policy import Policy, Values, is_colour_blind, is_symmetric
 from ttt_envs.agents.specs import Named, make_policy
@@ -45,7 +45,7 @@ Terminal = Literal["equation", "as_published"]
 
 FORMAT = 1
 """version of the storage format"""
-MADE_BY = hash_of_sources(bits, rules, solver, reachable, sys.modules[__name__])
+MADE_BY = hash_of_sources(bits, rules, solver, count, sys.modules[__name__])
 MAX_CELLS_OF_MOVES = 12
 """Maximum number of cells for a table with a value for every move of every board."""
 MAX_STEADY_WEIGHT = 1e4
@@ -102,7 +102,7 @@ def learned_values(game: Game, policy: str | Policy) -> Float64Array:
     thinker = make_policy(policy, game)
     if not isinstance(thinker, Values):
         raise ValueError(f"{thinker} does not think in values: take a learner with a table or a net, as in run:PATH")
-    kinds = reached(game)
+    kinds = reachable_boards(game)
     halves = 2 if game.skip_chance > 0 else 1
     out = np.zeros((halves, len(kinds), game.cells))
     for mover in (0, 1):
@@ -176,7 +176,8 @@ def _load_or_fill(game: Game, source: str, terminal: Terminal) -> Float64Array:
     average = source == "random"
     after = sweep(game, average=True) if average else solve(game).after
     out = np.zeros((2 if game.skip_chance > 0 else 1, 3**game.cells))
-    _fill(reached(game), np.zeros(game.cells, np.int8), game.parameters, after, average, terminal == "equation", out)
+    kinds, cells = reachable_boards(game), np.zeros(game.cells, np.int8)
+    _fill(kinds, cells, game.parameters, after, average, terminal == "equation", out)
     return out if len(out) == 2 else out[0]
 
 
@@ -193,7 +194,7 @@ def _fill(
     """Compute positions from afterstates: for each mover the mean, or the best, over the moves.
 
     Args:
-        kinds: uint8[3**cells], from ``reachable.reached``.
+        kinds: uint8[3**cells], from ``count.reachable_boards``.
         cells: int8[cells], the empty board, written.
         parameters: ``Game.parameters``.
         after: float64[2, 3**cells], from ``solver.sweep``.
@@ -204,7 +205,7 @@ def _fill(
     size = len(cells)
     for board in range(len(kinds)):
         if board > 0:
-            count_up(cells)
+            next_board(cells)
         kind = int64(kinds[board])
         if kind >= WON:
             if results:

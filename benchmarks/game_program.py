@@ -26,7 +26,7 @@ from rich.table import Table
 from baselines.expectiminimax import Expectiminimax, Search
 from baselines.mcts import MCTS
 from baselines.opening_book import Made, OpeningBook, make_book
-from baselines.retrograde.endgame import build, open_table
+from baselines.retrograde import build, open_table
 from baselines.timed import Clock, Plan, run_until
 from baselines.timed.interruptible import TABLE_MIB, begin_timed
 from evaluation.matches.timed_match import play_timed_pairs

@@ -17,7 +17,8 @@ from baselines.compression.factors import Factors, Train, Tucker
 from baselines.compression.grouping import Grouping, Method, grouping_of, of_tensor
 from baselines.compression.ranks import MAX_TRUNCATED_RANK, TRUNCATED, check_rank, largest_rank
 from baselines.compression.singular_vectors import iterate_hooi, leading_vectors, project
-from baselines.retrograde import reachable, solver
+from baselines.retrograde import count as count_module
+from baselines.retrograde import solver
 from baselines.retrograde.solver import load_or_compute
 from baselines.tables import Evaluation, Terminal, actions_of, check_source, is_policy, shape_of, values_of
 from ttt_envs.core.array_cache import CachedArray, hash_of_sources
@@ -27,7 +28,7 @@ from ttt_envs.game.rules import Game
 
 FORMAT = 1
 """version of the storage format"""
-MADE_BY = hash_of_sources(bits, rules, solver, reachable, tables, groups, singular_vectors, sys.modules[__name__])
+MADE_BY = hash_of_sources(bits, rules, solver, count_module, tables, groups, singular_vectors, sys.modules[__name__])
 
 
 class Compressed(Evaluation):

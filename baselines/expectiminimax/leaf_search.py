@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from baselines.expectiminimax.order import key_after, key_of_turn, write_moves
-from baselines.retrograde.endgame import NOWHERE, Endgame
+from baselines.retrograde.layers import NO_LAYER
+from baselines.retrograde.tablebase import Tablebase
 from ttt_envs.agents.policy import Values
 from ttt_envs.core.hash_index import KeyIndex
 from ttt_envs.core.jit import (
@@ -82,7 +83,7 @@ class SearchByLeaves:
     """Expectiminimax without pruning, with the values of a policy instead of the heuristic."""
 
     def __init__(
-        self, game: Game, leaf: Values, width: int | None, endgame: Endgame | None = None, stones: int = NOWHERE
+        self, game: Game, leaf: Values, width: int | None, endgame: Tablebase | None = None, stones: int = NO_LAYER
     ) -> None:
         self._game, self._leaf, self._width = game, leaf, width
         self._endgame, self._stones = endgame, stones  # positions of this number of stones are looked up

@@ -12,7 +12,8 @@ from baselines.expectiminimax.leaf_search import BATCH, SearchByLeaves
 from baselines.expectiminimax.lines import Heuristic
 from baselines.expectiminimax.order import key_after, key_of_turn, write_moves
 from baselines.expectiminimax.search import MEMORY, Search, check_settings
-from baselines.retrograde.endgame import NOWHERE, Endgame, by_layer
+from baselines.retrograde.layers import NO_LAYER
+from baselines.retrograde.tablebase import Tablebase, group_by_layer
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy, Values, best_shares, is_colour_blind, is_symmetric
 from ttt_envs.agents.specs import Named, make_policy
 from ttt_envs.core.jit import Float64Array, Int64Array, UInt64Array
@@ -100,9 +101,9 @@ class Expectiminimax(Named):
         return policy
 
     @cached_property
-    def _database(self) -> Endgame:
+    def _database(self) -> Tablebase:
         assert self.endgame is not None
-        return Endgame(self.endgame, self.game)
+        return Tablebase(self.endgame, self.game)
 
     @property
     def _by_result(self) -> bool:
@@ -166,9 +167,9 @@ class Expectiminimax(Named):
     ) -> tuple[Float64Array, Int64Array]:
         """Return values of the moves, float64[B, cells] for the mover, and the positions visited, int64[B]."""
         if self.endgame is None:
-            return self._search_to(NOWHERE, boards, luck, depth, every_move)
+            return self._search_to(NO_LAYER, boards, luck, depth, every_move)
         values, nodes = np.empty(boards.cells.shape), np.empty(len(luck), np.int64)
-        for stones, rows in by_layer(self._database.layers_of(boards)):
+        for stones, rows in group_by_layer(self._database.probe_layers(boards)):
             values[rows], nodes[rows] = self._search_to(stones, boards.take(rows), luck[rows], depth, every_move)
         return values, nodes
 
@@ -182,7 +183,7 @@ class Expectiminimax(Named):
             most: upper limit in MiB on the size of the table, in addition to the policy's own.
         """
         assert self.leaf is None
-        layers = None if self.endgame is None else self._database.layers_of(boards)
+        layers = None if self.endgame is None else self._database.probe_layers(boards)
         return Search(
             self.game,
             boards,
@@ -199,7 +200,7 @@ class Expectiminimax(Named):
     def _search_to(
         self, stones: int, boards: Boards, luck: UInt64Array, depth: int, every_move: bool
     ) -> tuple[Float64Array, Int64Array]:
-        """Do :meth:`_search` for positions that reach the database at ``stones`` stones, at ``NOWHERE`` never."""
+        """Do :meth:`_search` for positions that reach the database at ``stones`` stones, at ``NO_LAYER`` never."""
         if self.leaf is None:
             search = self.search(boards, luck, every_move=every_move)
             search.run(depth)
@@ -208,7 +209,7 @@ class Expectiminimax(Named):
         rows = 1 if every_move else max(1, BATCH // self.game.cells)  # one by one, to count the nodes of an analysis
         for start in range(0, len(luck), rows):
             part = slice(start, start + rows)
-            database = None if stones == NOWHERE else self._database
+            database = None if stones == NO_LAYER else self._database
             by_leaves = SearchByLeaves(self.game, self._leaf, self._drawn, database, stones)
             values[part] = by_leaves.move_values(Boards(boards.cells[part], boards.mover[part]), luck[part], depth)
             nodes[part] = by_leaves.nodes

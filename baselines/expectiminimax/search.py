@@ -48,7 +48,8 @@ from baselines.expectiminimax.transpositions import (
     words_of,
     write_key,
 )
-from baselines.retrograde.endgame import NOWHERE, Probe, no_probe, value_of_score
+from baselines.retrograde.layers import NO_LAYER, Probe
+from baselines.retrograde.tablebase import afterstate_score, empty_probe
 from ttt_envs.agents.policy import VALUE_TOLERANCE
 from ttt_envs.core.jit import (
     Float64Array,
@@ -138,7 +139,7 @@ def _begin_chance(depth: int, fixed: Fixed, path: Path, of_board: Symmetries, ta
         mine, theirs = most_stones(chance.maker, depth, board), most_stones(1 - chance.maker, depth, board)
         empty = states[0].empty
         to_layer = fixed.probe.stones - len(board.cells) + empty
-        beyond = fixed.probe.stones != NOWHERE and to_layer <= depth < empty
+        beyond = fixed.probe.stones != NO_LAYER and to_layer <= depth < empty
         low, high = limits(theirs, mine, depth, empty, fixed.width, fixed.by_result, beyond, fixed.parameters)
         other.low, other.high = -high, -low
         own.low, own.high = limits(mine, theirs, depth, empty, fixed.width, fixed.by_result, beyond, fixed.parameters)
@@ -204,7 +205,7 @@ def _try(depth: int, fixed: Fixed, path: Path, of_board: Symmetries, in_table: b
         return TAKE_BACK, 0.0 if outcome == DRAW else _of_win(depth, fixed)
     stones = len(board.cells) - state.empty
     if stones == fixed.probe.stones:
-        return TAKE_BACK, value_of_score(board.cells, mover, depth - 1, fixed.probe, fixed.parameters)
+        return TAKE_BACK, afterstate_score(board.cells, mover, depth - 1, fixed.probe, fixed.parameters)
     if depth == 1:
         return TAKE_BACK, horizon_of(mover, board)
     luck = key_after(decision.luck, cell) if fixed.width > 0 else np.uint64(0)
@@ -367,7 +368,7 @@ class Search:
         memory: maximum size of the table in bytes; 0 for no table. A search with ``width`` or without pruning has no
             table.
         every_move: whether to compute the value of every move; else of the best moves, and upper bounds of others.
-        probe: a layer of a database, reached from all positions: see :class:`baselines.retrograde.endgame.Endgame`.
+        probe: a layer of a database, reached from all positions: see :class:`baselines.retrograde.tablebase.Tablebase`.
         by_result: whether every win counts 1; else sooner wins count more.
         margin: moves within this distance of the best have exact values.
 
@@ -406,7 +407,7 @@ class Search:
         self.nodes = np.zeros(count, np.int64)
         self._before = np.full(count, -1)
         level, windows = typing.get_args(Pruning).index(pruning), line_arrays(game, heuristic)
-        probe = no_probe() if probe is None else probe
+        probe = empty_probe() if probe is None else probe
         self._fixed = Fixed(windows, game.parameters, level, width or 0, every_move, by_result, margin, probe)
         self._words = words_of(game)
         self._path = Path.of(game, len(windows.lines), self._words)

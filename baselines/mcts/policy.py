@@ -11,7 +11,7 @@ import numpy as np
 
 from baselines.mcts.search import MCTSSearch, check_settings
 from baselines.mcts.tree import SavedSubtree, Tree
-from baselines.retrograde.endgame import Endgame
+from baselines.retrograde.tablebase import Tablebase
 from ttt_envs.agents.policy import Evaluator, Policy, Values, sample
 from ttt_envs.agents.specs import Named, make_policy
 from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array, UInt64Array
@@ -77,8 +77,8 @@ class MCTS(Named):
         return isinstance(self._leaf, Evaluator)
 
     @cached_property
-    def _database(self) -> Endgame | None:
-        return None if self.endgame is None else Endgame(self.endgame, self.game)
+    def _database(self) -> Tablebase | None:
+        return None if self.endgame is None else Tablebase(self.endgame, self.game)
 
     @cached_property
     def _leaf(self) -> Values | None:

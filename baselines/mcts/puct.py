@@ -52,7 +52,7 @@ from baselines.mcts.tree import (
     visits_of,
 )
 from baselines.mcts.uct import ask, look_up, settle, winning_moves
-from baselines.retrograde.endgame import Probe
+from baselines.retrograde.layers import Probe
 from ttt_envs.core.jit import (
     Float64Array,
     Int8Array,
@@ -98,7 +98,7 @@ class SearchBatch(NamedTuple):
     depths: Int64Array
     """int64[B]: index of the last of them; -1 for no simulation"""
     probe: Probe
-    """positions with this number of stones are solved, see :class:`baselines.retrograde.endgame.Probe`"""
+    """positions with this number of stones are solved, see :class:`baselines.retrograde.layers.Probe`"""
     scratch: Workspace
 
 

@@ -29,7 +29,8 @@ from baselines.mcts.tree import (
     read_roots,
 )
 from baselines.mcts.uct import BACK, DOWN, WHOLE, simulate
-from baselines.retrograde.endgame import Endgame, Probe, no_probe
+from baselines.retrograde.layers import Probe
+from baselines.retrograde.tablebase import Tablebase, empty_probe
 from ttt_envs.agents.policy import Evaluator, FusedEvaluator, Values
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, UInt64Array
 from ttt_envs.game.boards import Boards
@@ -92,7 +93,7 @@ class MCTSSearch:
         leaf: Values | None = None,
         decisive: bool = True,
         kept: Sequence[SavedSubtree | None] | None = None,
-        endgame: Endgame | None = None,
+        endgame: Tablebase | None = None,
         room: int = 0,
     ) -> None:
         check_settings(c=c)
@@ -118,10 +119,10 @@ class MCTSSearch:
         self._trees.moves[:, 0, MAKER] = 1 - boards.mover
         paths, depths = np.zeros((count, game.cells + 1), np.int64), np.zeros(count, np.int64)
         # consecutive rows that reach the database at the same number of stones
-        layers = np.zeros(count, np.int64) if endgame is None else endgame.layers_of(boards)
+        layers = np.zeros(count, np.int64) if endgame is None else endgame.probe_layers(boards)
         edges = [0, *(np.flatnonzero(np.diff(layers)) + 1).tolist(), count]
         self._stretches = [
-            (slice(start, stop), no_probe() if endgame is None else endgame.probe(int(layers[start])))
+            (slice(start, stop), empty_probe() if endgame is None else endgame.probe(int(layers[start])))
             for start, stop in itertools.pairwise(edges)
             if start < stop
         ]

@@ -27,7 +27,8 @@ from baselines.mcts.tree import (
     Workspace,
     is_solved,
 )
-from baselines.retrograde.endgame import Probe, result_of
+from baselines.retrograde.layers import Probe
+from baselines.retrograde.tablebase import result_for_last_player
 from ttt_envs.core.jit import (
     Float64Array,
     Int8Array,
@@ -204,7 +205,7 @@ def _rollout(
         mover = mover_after(mover, luck, stones, parameters)
         stones += 1
         if stones == probe.stones:
-            return (1.0 - 2.0 * mover) * result_of(cells, mover, True, probe, parameters)
+            return (1.0 - 2.0 * mover) * result_for_last_player(cells, mover, True, probe, parameters)
 
 
 @inlined
@@ -301,7 +302,7 @@ def look_up(
     for turn in range(turns_per_move):
         node = move * turns_per_move + turn
         turns[node, LIMIT] = 1
-        sums[node, KNOWN] = result_of(board, int64(moves[move, MAKER]), turn == 1, probe, parameters)
+        sums[node, KNOWN] = result_for_last_player(board, int64(moves[move, MAKER]), turn == 1, probe, parameters)
 
 
 @inlined
@@ -359,7 +360,7 @@ def simulate(
         counts: int64[B], rows of ``trees.moves`` in use; there must be room for ``simulations`` more.
         paths, depths: int64[B, cells + 1] and int64[B]: state between ``DOWN`` and ``BACK``.
         leaves, movers: int8[B, cells] and int8[B]: the positions to evaluate, in the order of the trees.
-        probe: positions with this number of stones are solved, see :class:`baselines.retrograde.endgame.Probe`.
+        probe: positions with this number of stones are solved, see :class:`baselines.retrograde.layers.Probe`.
         scratch: workspace.
         values: float64[A], values of these positions for their movers.
 

@@ -12,10 +12,10 @@ import numpy as np
 
 from baselines.retrograde import layers as layers_module
 from baselines.retrograde import ranks, sweep
-from baselines.retrograde.folder import Folder, name_of, open_folder
-from baselines.retrograde.layered_table import LayeredTable
-from baselines.retrograde.layers import Layers, check_memory, layers_of
-from baselines.retrograde.sweep import Values, afterstates, best_values
+from baselines.retrograde.folder import Folder, open_folder
+from baselines.retrograde.layers import Layers, check_memory, make_layers
+from baselines.retrograde.sweep import Part, Values, afterstates, best_values
+from baselines.retrograde.tablebase import LayeredTable
 from ttt_envs.core.array_cache import hash_of_sources
 from ttt_envs.game import bits, rules
 from ttt_envs.game.rules import Game
@@ -53,7 +53,7 @@ def build(
         ValueError: the board is larger, memory is too small, the disk is full (no finished layer is lost), or the
             folder holds something else.
     """
-    layers = layers_of(game, stones, folder is not None)
+    layers = make_layers(game, stones, folder is not None)
     found = None if folder is None else Folder(folder, layers)
     done: dict[int, Values] = {}
     if found is not None:
@@ -73,40 +73,6 @@ def build(
     return LayeredTable(layers, done.__getitem__)
 
 
-def open_table(game: Game | None, folder: Path) -> LayeredTable:
-    """Return a finished table of :func:`build`, memory-mapped; each layer's hash is checked on first read.
-
-    Args:
-        game: the expected game; None for any.
-        folder: of the table.
-
-    Raises:
-        ValueError: there is no table, or it is of another game or unfinished.
-    """
-    found = open_folder(folder)
-    layers = found.layers
-    if game is not None and layers.game != game:
-        raise ValueError(f"{folder} holds the layers of {layers.game}, not of {game}: choose another folder")
-    if found.missing():
-        raise ValueError(
-            f"{folder} has no finished table of {layers.game}: its layers of {_numbers(found.missing())} stones are "
-            f"missing. Build it there, which goes on with what is kept"
-        )
-    read: dict[int, Values] = {}
-
-    def layer_of(stones: int) -> Values:
-        if stones not in read:
-            array = found.read(stones)
-            if array is None:
-                raise ValueError(
-                    f"{folder / name_of(stones)} is damaged: build the table again, which makes only this anew"
-                )
-            read[stones] = array
-        return read[stones]
-
-    return LayeredTable(layers, layer_of)
-
-
 def is_finished(game: Game, folder: Path) -> bool:
     """Return whether a folder has all layers of a game, by its manifest."""
     try:
@@ -114,10 +80,6 @@ def is_finished(game: Game, folder: Path) -> bool:
     except ValueError:
         return False
     return found.layers.game == game and not found.missing() and found.layers.stones == 0
-
-
-def _numbers(stones: list[int]) -> str:
-    return str(stones[0]) if len(stones) == 1 else f"{stones[-1]} to {stones[0]}"
 
 
 def _sweep(layers: Layers, folder: Folder | None, done: dict[int, Values], progress: Progress | None) -> None:
@@ -159,25 +121,15 @@ def _part(layers: Layers, stones: int, own: int, done: dict[int, Values], out: V
     above = done[stones + 1]
     turned = layers.part(stones + 1, other, above)
     same = layers.part(stones + 1, own + 1, above) if layers.game.skip_chance > 0 else turned  # not read
-    for start, stop in _stretches(after):
-        afterstates(start, stop, own + 1, other, layers.ranks, layers.classes, parameters, same, turned, after)
-    for start, stop in _stretches(out):
-        best_values(
-            start,
-            stop,
-            own,
-            other,
-            layers.ranks,
-            layers.classes,
-            parameters,
-            layers.won,
-            layers.lost,
-            after,
-            out,
-        )
+    for start, stop in _split_rows(after):
+        part = Part(start, stop, own + 1, other)
+        afterstates(part, layers.ranks, layers.classes, parameters, same, turned, after)
+    for start, stop in _split_rows(out):
+        part, results = Part(start, stop, own, other), (layers.won, layers.lost)
+        best_values(part, layers.ranks, layers.classes, parameters, results, after, out)
 
 
-def _stretches(array: Values) -> Iterator[tuple[int, int]]:
+def _split_rows(array: Values) -> Iterator[tuple[int, int]]:
     """Yield ranges of rows to compute at once."""
     rows = max(1, CHUNK_SIZE // max(1, array.shape[1]))
     return ((start, min(start + rows, len(array))) for start in range(0, len(array), rows))

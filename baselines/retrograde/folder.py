@@ -30,7 +30,7 @@ class FolderLockedError(ValueError):  # not an error
     """Another process builds in the folder."""
 
 
-def name_of(stones: int) -> str:
+def layer_name(stones: int) -> str:
     """Return the file name of a layer."""
     return f"{stones:02d}-layer.npy"
 
@@ -71,7 +71,7 @@ class Folder:
         if type(data.get("stones")) is int:
             self._begins = data["stones"]
             self.stones = min(self.stones, data["stones"])
-        names = set(map(name_of, range(self.layers.game.cells + 1)))
+        names = set(map(layer_name, range(self.layers.game.cells + 1)))
         return {name: str(digest) for name, digest in data["layers"].items() if name in names}
 
     def begins_at(self, stones: int) -> bool:
@@ -80,17 +80,17 @@ class Folder:
 
     def missing(self) -> list[int]:
         """Return the layers that the manifest lacks."""
-        return [n for n in self.layers.all() if self.layers.size(n) > 0 and name_of(n) not in self.kept]
+        return [n for n in self.layers.all() if self.layers.size(n) > 0 and layer_name(n) not in self.kept]
 
     def digest(self) -> str:
         """Return a SHA-256 over the game and the hashes of the layers."""
         lines = [f"{name} {value}" for name, value in self.said.items()]
-        lines += [f"{name_of(n)} {self.kept.get(name_of(n), '')}" for n in self.layers.all()]
+        lines += [f"{layer_name(n)} {self.kept.get(layer_name(n), '')}" for n in self.layers.all()]
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
     def file(self, stones: int) -> Path:
         """Return the path of a layer's file."""
-        return self.path / name_of(stones)
+        return self.path / layer_name(stones)
 
     def facts(self) -> dict[str, Any]:
         """Return the contents by the manifest, JSON-ready."""
@@ -137,8 +137,8 @@ class Folder:
         if self.layers.size(stones) == 0:
             return self._nothing()
         try:
-            with open_to_read(self.path / name_of(stones), self._most(stones)) as file:
-                if hashlib.file_digest(file, "sha256").hexdigest() != self.kept[name_of(stones)]:
+            with open_to_read(self.path / layer_name(stones), self._most(stones)) as file:
+                if hashlib.file_digest(file, "sha256").hexdigest() != self.kept[layer_name(stones)]:
                     return None
                 file.seek(0)
                 return self._checked(stones, mapped(file))
@@ -149,7 +149,7 @@ class Folder:
         """Return a layer that this process has just written or checked."""
         if self.layers.size(stones) == 0:
             return self._nothing()
-        with open_to_read(self.path / name_of(stones), self._most(stones)) as file:
+        with open_to_read(self.path / layer_name(stones), self._most(stones)) as file:
             return self._checked(stones, mapped(file))
 
     def _nothing(self) -> Values:
@@ -160,7 +160,7 @@ class Folder:
 
     def _checked(self, stones: int, array: NDArray[Any]) -> Values:
         if array.shape != (self.layers.size(stones),) or array.dtype != self.layers.dtype:
-            raise ValueError(f"{self.path / name_of(stones)} has another shape or kind of number")
+            raise ValueError(f"{self.path / layer_name(stones)} has another shape or kind of number")
         return array
 
     def _most(self, stones: int) -> int:
@@ -168,7 +168,7 @@ class Folder:
 
     def check_room(self, needed: int) -> None:
         """Raise ValueError if the disk has less than ``needed`` bytes free."""
-        delete_temporary_files(self.path, [MANIFEST, *map(name_of, self.layers.all())])
+        delete_temporary_files(self.path, [MANIFEST, *map(layer_name, self.layers.all())])
         free = shutil.disk_usage(self.path).free
         if needed > free:
             raise ValueError(
@@ -195,11 +195,11 @@ class Folder:
         """Write a layer, then its hash."""
         if values.size == 0:
             return
-        path = self.path / name_of(stones)
+        path = self.path / layer_name(stones)
         with self._describe_os_error(path):
             write_atomically(path, lambda file: np.lib.format.write_array(file, values, allow_pickle=False))
             with path.open("rb") as file:
-                self.kept[name_of(stones)] = hashlib.file_digest(file, "sha256").hexdigest()
+                self.kept[layer_name(stones)] = hashlib.file_digest(file, "sha256").hexdigest()
         self.write_manifest()
 
 

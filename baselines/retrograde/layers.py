@@ -8,10 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 import psutil
+from numpy.typing import NDArray
 
-from baselines.retrograde.ranks import Classes, Ranks, classes_of, ranks_of
+from baselines.retrograde.ranks import IMAGES, Classes, Ranks, apply_symmetry, make_classes, make_ranks, rank_beside
 from baselines.retrograde.sweep import BYTES, WON, Values
-from ttt_envs.core.jit import Int64Array
+from ttt_envs.core.jit import Int64Array, inlined, int64
+from ttt_envs.game.bits import count_bits
 from ttt_envs.game.rules import Game
 
 MAX_CELLS = 21
@@ -20,8 +22,47 @@ MAX_CELLS_LAST_LAYERS = 25
 """Maximum number of cells for which the last layers are built."""
 MAX_CELLS_IN_DOUBLE = 16
 """Maximum number of cells for which values in memory are float64."""
+NO_LAYER = -1
+"""layer number of a probe without values"""
 NS_A_VALUE = 60
 """Approximate nanoseconds per value, on one core of an AMD EPYC (family 25, model 17)."""
+
+
+class Probe(NamedTuple):
+    """The tables that map positions to entries, and the values of one layer, in the form that kernels read."""
+
+    stones: int
+    """number of stones of the layer, ``NO_LAYER`` without values"""
+    starts: Int64Array
+    """int64[stones, own stones]: start of a part in its layer"""
+    widths: Int64Array
+    """int64[stones, own stones]: number of ranks of a part"""
+    ranks: Ranks
+    classes: Classes
+    plies: NDArray[np.int8]
+    """int8[N]: the values without skips, see :mod:`baselines.retrograde.sweep`; empty with skips"""
+    results: NDArray[np.float32]
+    """float32[N]: the values with skips, else empty"""
+
+
+@inlined
+def find_entry(own: int, other: int, probe: Probe) -> tuple[int, int]:
+    """Return the location of V(A, B), for sets without lines: the layer, and the entry in it.
+
+    Args:
+        own: A, the mover's stones.
+        other: B, the other player's stones.
+        probe: with or without values.
+    """
+    ranks, classes = probe.ranks, probe.classes
+    mine, theirs = count_bits(own), count_bits(other)
+    place = int64(classes.places[own])
+    symmetry = place & (IMAGES - 1)
+    leader = apply_symmetry(own, symmetry, ranks.low, classes.low_images, classes.high_images)
+    beside = apply_symmetry(other, symmetry, ranks.low, classes.low_images, classes.high_images)
+    rank = rank_beside(beside, leader, theirs, ranks)
+    stones = mine + theirs
+    return stones, probe.starts[stones, mine] + (place // IMAGES) * probe.widths[stones, mine] + rank
 
 
 class Estimate(NamedTuple):
@@ -42,7 +83,7 @@ class Estimate(NamedTuple):
         return sum(self.by_stones) * NS_A_VALUE / 1e9
 
 
-def tables_of(game: Game) -> tuple[Ranks, Classes]:
+def set_tables(game: Game) -> tuple[Ranks, Classes]:
     """Return the tables shared by games of a board and a win length: about 20 bytes for every set of cells."""
     return _tables(game.rows, game.columns, game.win_length)
 
@@ -50,8 +91,8 @@ def tables_of(game: Game) -> tuple[Ranks, Classes]:
 @lru_cache(maxsize=2)
 def _tables(rows: int, columns: int, win_length: int) -> tuple[Ranks, Classes]:
     game = Game(rows, columns, win_length)
-    ranks = ranks_of(game.cells)
-    return ranks, classes_of(game, ranks)
+    ranks = make_ranks(game.cells)
+    return ranks, make_classes(game, ranks)
 
 
 class Layers:
@@ -70,9 +111,8 @@ class Layers:
         if game.cells > MAX_CELLS_LAST_LAYERS or (game.cells > MAX_CELLS and stones <= 0):
             raise ValueError(
                 f"a board of {game.rows} x {game.columns} is too large to solve by layers: choose one of up to "
-                f"{MAX_CELLS} cells, or of up to {MAX_CELLS_LAST_LAYERS} its last layers, by stones above 0; who "
-                f"wins without "
-                f"skips evaluate.py prove may tell"
+                f"{MAX_CELLS} cells, or of up to {MAX_CELLS_LAST_LAYERS} its last layers, by stones above 0; who wins "
+                f"without skips evaluate.py prove may tell"
             )
         if not 0 <= stones <= game.cells:
             raise ValueError(f"stones={stones} are not on a board of {game.cells} cells: choose 0 to {game.cells}")
@@ -83,7 +123,7 @@ class Layers:
         self.lost = self.dtype.type(-BYTES if game.skip_chance == 0 else -1)
         self.rounding = {"float32": 2.0**-24, "float64": 2.0**-50}.get(self.dtype.name, 0.0)
         """maximum difference, by rounding, between a value and its recomputation from its successors"""
-        self.ranks, self.classes = tables_of(game)
+        self.ranks, self.classes = set_tables(game)
         self.widths: Int64Array = np.zeros((game.cells + 1, game.cells + 1), np.int64)
         """int64[stones, own stones]: number of ranks of a part"""
         self.starts: Int64Array = np.zeros((game.cells + 1, game.cells + 2), np.int64)
@@ -115,6 +155,17 @@ class Layers:
         start, stop = self.starts[stones, own : own + 2]
         return layer[start:stop].reshape(self.shape(stones, own))
 
+    def probe(self, stones: int = NO_LAYER, values: Values | None = None) -> Probe:
+        """Return a probe of a layer with these values, float32 or int8, or without values."""
+        plies, results = np.zeros(0, np.int8), np.zeros(0, np.float32)
+        for empty in (plies, results):
+            empty.flags.writeable = False  # as all layers, so that kernels are compiled once
+        if values is not None and values.dtype == np.int8:
+            plies = values
+        elif values is not None:
+            results = values
+        return Probe(stones, self.starts, self.widths, self.ranks, self.classes, plies, results)
+
     def estimate(self) -> Estimate:
         """See :func:`estimate`."""
         cells, item = self.game.cells, self.dtype.itemsize
@@ -143,10 +194,10 @@ def estimate(game: Game, *, stones: int = 0, folder: bool = True) -> Estimate:
     Raises:
         ValueError: the board is larger, or the number of stones is invalid.
     """
-    return layers_of(game, stones, folder).estimate()
+    return make_layers(game, stones, folder).estimate()
 
 
-def layers_of(game: Game, stones: int, folder: bool) -> Layers:
+def make_layers(game: Game, stones: int, folder: bool) -> Layers:
     """Return the layers, in float64 if they are small and stay in memory."""
     return Layers(game, stones, double=not folder and game.cells <= MAX_CELLS_IN_DOUBLE)
 

@@ -73,7 +73,7 @@ class Halves(NamedTuple):
     """uint32[2**other cells], or longer"""
 
 
-def ranks_of(cells: int) -> Ranks:
+def make_ranks(cells: int) -> Ranks:
     """Return the tables for boards of ``cells`` cells, 1 to 25."""
     low = (cells + 1) // 2
     numbers = np.arange(1 << cells, dtype=np.uint32)
@@ -100,17 +100,17 @@ def ranks_of(cells: int) -> Ranks:
     return Ranks(low, sets, starts, ranks[: 1 << low].copy(), high_rank, thirds, squeezed)
 
 
-def classes_of(game: Game, ranks: Ranks) -> Classes:
+def make_classes(game: Game, ranks: Ranks) -> Classes:
     """Return the classes of all sets without a line, in a second for 20 cells."""
     cells, low = game.cells, ranks.low
     images = inverse(symmetries(game))  # where a cell goes
     low_images = spread_all(images[:, :low])
     high_images = spread_all(images[:, low:])
-    places = np.empty(1 << cells, np.int32)
-    leaders = np.empty(1 << cells, np.uint32)
-    starts = np.zeros(cells + 2, np.int64)
-    found = _classify(ranks, game.parameters, low_images, high_images, places, leaders, starts)
-    return Classes(places, leaders[:found].copy(), starts, low_images, high_images)
+    sets = 1 << cells
+    places, leaders, starts = np.empty(sets, np.int32), np.empty(sets, np.uint32), np.zeros(cells + 2, np.int64)
+    classes = Classes(places, leaders, starts, low_images, high_images)
+    found = _classify(ranks, game.parameters, classes)
+    return classes._replace(leaders=leaders[:found].copy())
 
 
 def _sizes(sets: UInt32Array) -> NDArray[np.uint8]:
@@ -140,88 +140,47 @@ def spread(to: Int64Array, count: int, first: int, out: UInt32Array) -> None:
 
 @inlined
 def spread_halves(to: Int64Array, count: int, out: Halves) -> None:
-    """Do :func:`spread` for the first ``count`` cells, in halves as :func:`joined` reads them."""
+    """Do :func:`spread` for the first ``count`` cells, in halves as :func:`join_halves` reads them."""
     half = (count + 1) // 2
     spread(to, half, 0, out.low)
     spread(to, count - half, half, out.high)
 
 
 @inlined
-def joined(bits: int, count: int, halves: Halves) -> int:
+def join_halves(bits: int, count: int, halves: Halves) -> int:
     """Return a set of ``count`` cells after its cells are moved."""
     half = (count + 1) // 2
     return int64(halves.low[bits & ((int64(1) << half) - 1)]) | int64(halves.high[bits >> half])
 
 
 @inlined
-def rank_in(bits: int, size: int, low: int, low_rank: UInt32Array, high_rank: UInt32Array) -> int:
+def rank_in(bits: int, size: int, ranks: Ranks) -> int:
     """Return the rank of a set of ``size`` cells."""
-    return int64(low_rank[bits & ((int64(1) << low) - 1)]) + int64(high_rank[size, bits >> low])
+    return int64(ranks.low_rank[bits & ((int64(1) << ranks.low) - 1)]) + int64(ranks.high_rank[size, bits >> ranks.low])
 
 
 @inlined
-def rank_beside(
-    bits: int,
-    other: int,
-    size: int,
-    low: int,
-    low_rank: UInt32Array,
-    high_rank: UInt32Array,
-    thirds: UInt32Array,
-    squeezed: NDArray[np.uint16],
-) -> int:
+def rank_beside(bits: int, other: int, size: int, ranks: Ranks) -> int:
     """Return the rank of a set of ``size`` cells beside another."""
+    low, thirds, squeezed = ranks.low, ranks.thirds, ranks.squeezed
     ones = (int64(1) << low) - 1
     below = other & ones
     of_low = squeezed[int64(thirds[below]) + 2 * int64(thirds[bits & ones])]
     of_high = squeezed[int64(thirds[other >> low]) + 2 * int64(thirds[bits >> low])]
-    return rank_in(int64(of_low) | int64(of_high) << (low - count_bits(below)), size, low, low_rank, high_rank)
+    return rank_in(int64(of_low) | int64(of_high) << (low - count_bits(below)), size, ranks)
 
 
 @inlined
-def image(bits: int, symmetry: int, low: int, low_images: UInt32Array, high_images: UInt32Array) -> int:
+def apply_symmetry(bits: int, symmetry: int, low: int, low_images: UInt32Array, high_images: UInt32Array) -> int:
     """Return a set under a symmetry."""
     return int64(low_images[symmetry, bits & ((int64(1) << low) - 1)]) | int64(high_images[symmetry, bits >> low])
 
 
-@inlined
-def entry_of(
-    own: int, other: int, ranks: Ranks, classes: Classes, starts: Int64Array, widths: Int64Array
-) -> tuple[int, int]:
-    """Return the location of V(A, B), for sets without lines: the layer, and the entry in it.
-
-    Args:
-        own: A, the mover's stones.
-        other: B, the other player's stones.
-        ranks: of the board.
-        classes: of the game.
-        starts: int64[stones, own stones], start of a part in its layer.
-        widths: int64[stones, own stones], number of ranks of a part.
-    """
-    low, _, _, low_rank, high_rank, thirds, squeezed = ranks
-    places, _, _, low_images, high_images = classes
-    mine, theirs = count_bits(own), count_bits(other)
-    place = int64(places[own])
-    symmetry = place & (IMAGES - 1)
-    leader = image(own, symmetry, low, low_images, high_images)
-    beside = image(other, symmetry, low, low_images, high_images)
-    rank = rank_beside(beside, leader, theirs, low, low_rank, high_rank, thirds, squeezed)
-    stones = mine + theirs
-    return stones, starts[stones, mine] + (place // IMAGES) * widths[stones, mine] + rank
-
-
 @compiled_at_once
-def _classify(
-    ranks: Ranks,
-    parameters: Parameters,
-    low_images: UInt32Array,
-    high_images: UInt32Array,
-    places: Int32Array,
-    leaders: UInt32Array,
-    starts: Int64Array,
-) -> int:
-    """Fill the arrays of :class:`Classes`; return the number of classes."""
-    low, sets, first, _, _, _, _ = ranks
+def _classify(ranks: Ranks, parameters: Parameters, classes: Classes) -> int:
+    """Fill the arrays of ``classes``, with room for a class per set; return the number of classes."""
+    places, leaders, starts, low_images, high_images = classes
+    sets, first = ranks.sets, ranks.starts
     cells = len(first) - 2
     places[:] = -1
     found = 0
@@ -233,7 +192,7 @@ def _classify(
                 continue
             place = (found - starts[size]) * IMAGES
             for s in range(len(low_images)):
-                places[image(bits, s, low, low_images, high_images)] = place
+                places[apply_symmetry(bits, s, ranks.low, low_images, high_images)] = place
             leaders[found] = bits
             found += 1
     starts[cells + 1] = found
@@ -243,7 +202,7 @@ def _classify(
         size = count_bits(int64(bits))
         leader = int64(leaders[starts[size] + places[bits] // IMAGES])
         for s in range(len(low_images)):
-            if image(int64(bits), s, low, low_images, high_images) == leader:
+            if apply_symmetry(int64(bits), s, ranks.low, low_images, high_images) == leader:
                 places[bits] += s
                 break
     return found

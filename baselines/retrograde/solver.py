@@ -19,15 +19,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from baselines import retrograde
-from baselines.retrograde.count import count_by_sets
-from baselines.retrograde.reachable import Counts, count
+from baselines.retrograde.count import Counts, count_positions
 from ttt_envs.agents.policy import VALUE_TOLERANCE
 from ttt_envs.agents.specs import Named
 from ttt_envs.core.array_cache import CachedArray, cache_folder, hash_of_sources, max_cache_bytes
@@ -127,7 +126,7 @@ class Solution:
     @cached_property
     def counts(self) -> Counts:
         """Numbers of positions, computed on first access."""
-        return count(self.game)
+        return count_positions(self.game)
 
     def __repr__(self) -> str:
         return f"Solution({self.game}, value={self.value})"
@@ -158,11 +157,6 @@ class LayeredSolution(Solution):
     def distance(self, boards: Boards) -> Int64Array:
         """See :meth:`Solution.distance`."""
         return self._table.distances(boards)
-
-    @cached_property
-    def counts(self) -> Counts:
-        """Numbers of positions, computed on first access; without the number of games."""
-        return count_by_sets(self.game)
 
 
 _alive: WeakValueDictionary[Game, Solution] = WeakValueDictionary()
@@ -217,9 +211,8 @@ def _layers(game: Game, cache: bool, memory: int | None, progress: Progress | No
     """Return the layers of a game, in a cache folder if the limit allows it, else in memory."""
     folder, size = None, retrograde.estimate(game).disk
     place = f"layers-{game.slug}", {"format": retrograde.FORMAT, "game": game.to_dict()}, retrograde.MADE_BY
-    if not (
-        cache and retrograde.is_finished(game, CachedArray(*place).path.with_suffix(""))
-    ):  # check before evicting others
+    finished = cache and retrograde.is_finished(game, CachedArray(*place).path.with_suffix(""))
+    if not finished:  # check before evicting others
         retrograde.check_memory(game, folder=cache and size <= max_cache_bytes(), memory=memory)
     if cache:
         folder = cache_folder(*place, size)
@@ -322,18 +315,32 @@ def sweep(
         average: whether both players move uniformly at random; else they play optimally.
         progress: called with the fraction done.
     """
-    size = game.cells
-    low = min(NUM_LOW_CELLS, size)
-    after = np.empty((2, 3**size))
-    low_bits, high_bits = _bits(game, 0, low), _bits(game, low, size)
-    blocks = high_bits.shape[1]
-    stretch = max(1, blocks // 100) if size > 12 else blocks  # for progress reports and interrupts
+    low = min(NUM_LOW_CELLS, game.cells)
+    after = np.empty((2, 3**game.cells))
+    low_bits, high_bits = _bits(game, 0, low), _bits(game, low, game.cells)
+    plan = _Plan(low_bits, high_bits, game.cells - low, discount, average, game.parameters)
+    blocks = 3 ** (game.cells - low)
+    stretch = max(1, blocks // 100) if game.cells > 12 else blocks  # for progress reports and interrupts
     for stop in range(blocks, 0, -stretch):
         start = max(0, stop - stretch)
-        _sweep_blocks(start, stop, size, low, low_bits, high_bits, discount, average, game.parameters, after)
+        _sweep_blocks(start, stop, plan, after)
         if progress is not None:
             progress(1 - start / blocks)
     return after
+
+
+class _Plan(NamedTuple):
+    """The constants of a sweep."""
+
+    low_bits: Int64Array
+    """int64[2, 3**low]: bits of both players' stones for all contents of the low cells"""
+    high_bits: Int64Array
+    """int64[2, 3**high]: the same for the high cells"""
+    num_high: int
+    """number of high cells"""
+    discount: float
+    average: bool
+    parameters: Parameters
 
 
 def _bits(game: Game, start: int, stop: int) -> Int64Array:
@@ -349,47 +356,36 @@ def _bits(game: Game, start: int, stop: int) -> Int64Array:
 
 
 @compiled_allocating
-def _sweep_blocks(
-    start: int,
-    stop: int,
-    size: int,
-    low: int,
-    low_bits: Int64Array,
-    high_bits: Int64Array,
-    discount: float,
-    average: bool,
-    parameters: Parameters,
-    after: Float64Array,
-) -> None:
+def _sweep_blocks(start: int, stop: int, plan: _Plan, after: Float64Array) -> None:
     """Compute blocks ``stop - 1`` down to ``start``; all blocks above must be done.
 
     A stone on a high cell leads to the same place in another block. That maximum, or sum, runs over whole blocks and is
     vectorised, and so is the search for lines. Only stones on the few low cells are followed one by one.
     """
-    block = 3**low
+    low_bits, high_bits, num_high, _, average, parameters = plan
+    block = low_bits.shape[1]
     first = np.empty(block)  # maximum over player_0's moves, or their sum; `second` likewise for player_1
     second = np.empty(block)
     lines = np.empty(block, np.int64)
-    free, steps = _free_cells(low)
+    free, steps = _free_cells(block)
     for high in range(stop - 1, start - 1, -1):
-        open_high = _follow_high(high, size - low, average, after, first, second)
+        open_high = _follow_high(high, num_high, average, after, first, second)
         for i in range(block):
             won = line_in(high_bits[0, high] | low_bits[0, i], parameters)
             lost = line_in(high_bits[1, high] | low_bits[1, i], parameters)
             lines[i] = int64(won) + 2 * int64(lost)
         by_first = after[0, high * block : (high + 1) * block]
         by_second = after[1, high * block : (high + 1) * block]
-        _follow_low(first, second, lines, open_high, free, steps, discount, average, parameters, by_first, by_second)
+        _follow_low((first, second), lines, open_high, (free, steps), plan, (by_first, by_second))
 
 
 @inlined_allocating
-def _free_cells(low: int) -> tuple[Int64Array, Int64Array]:
-    """Return the number of empty low cells, int64[3**low], and the key increments of player_0's stones there."""
-    block = 3**low
-    free, steps = np.zeros(block, np.int64), np.empty((block, low), np.int64)
+def _free_cells(block: int) -> tuple[Int64Array, Int64Array]:
+    """Return the number of empty low cells, int64[block], and the key increments of player_0's stones there."""
+    free, steps = np.zeros(block, np.int64), np.empty((block, NUM_LOW_CELLS), np.int64)
     for i in range(block):
         step = 1
-        for _ in range(low):
+        while step < block:
             if i // step % 3 == 0:
                 steps[i, free[i]] = step
                 free[i] += 1
@@ -428,20 +424,18 @@ def _follow_high(
 
 @inlined
 def _follow_low(
-    first: Float64Array,
-    second: Float64Array,
+    best_high: tuple[Float64Array, Float64Array],
     lines: Int64Array,
     open_high: int,
-    free: Int64Array,
-    steps: Int64Array,
-    discount: float,
-    average: bool,
-    parameters: Parameters,
-    by_first: Float64Array,
-    by_second: Float64Array,
+    low_moves: tuple[Int64Array, Int64Array],
+    plan: _Plan,
+    out: tuple[Float64Array, Float64Array],
 ) -> None:
     """Compute the values of a block, by last player, from the results for high cells and stones on low cells."""
-    skip = skip_chance_of(parameters)
+    first, second = best_high
+    free, steps = low_moves
+    by_first, by_second = out
+    discount, average, skip = plan.discount, plan.average, skip_chance_of(plan.parameters)
     for i in range(len(first) - 1, -1, -1):
         if lines[i] != 0 or open_high + free[i] == 0:
             # one line: a win; none on a full board: a draw; two cannot occur
@@ -604,8 +598,4 @@ class Optimal(Named):
         return self.solution.action_values(boards)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Optimal, (
-            self.game,
-            self.epsilon,
-            self.database,
-        )  # without the table, which each process loads itself
+        return Optimal, (self.game, self.epsilon, self.database)  # without the table: each process loads it itself

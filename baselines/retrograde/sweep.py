@@ -30,8 +30,8 @@ from baselines.retrograde.ranks import (
     Int32Array,
     Ranks,
     UInt32Array,
-    image,
-    joined,
+    apply_symmetry,
+    join_halves,
     rank_in,
     spread_halves,
 )
@@ -65,28 +65,25 @@ class _Beside(NamedTuple):
     """uint32[IMAGES]: contributions of the upper halves"""
 
 
+class Part(NamedTuple):
+    """Positions to compute: classes ``start`` to ``stop - 1`` of sets of ``own`` stones, beside sets of ``other``."""
+
+    start: int
+    stop: int
+    own: int
+    other: int
+
+
 @compiled_at_once_allocating
 def afterstates(
-    start: int,
-    stop: int,
-    own: int,
-    other: int,
-    ranks: Ranks,
-    classes: Classes,
-    parameters: Parameters,
-    same: Values,
-    turned: Values,
-    out: Values,
+    part: Part, ranks: Ranks, classes: Classes, parameters: Parameters, same: Values, turned: Values, out: Values
 ) -> None:
-    """Compute W of the classes ``start`` to ``stop - 1`` of sets of ``own`` stones, beside sets of ``other``.
+    """Compute W of a part, ``own`` stones being those of the last player.
 
     If the other set has a line, W is meaningless, because the game was over before.
 
     Args:
-        start: the first class.
-        stop: the class after the last.
-        own: number of stones of the last player.
-        other: number of stones of the other player.
+        part: the positions.
         ranks: of the board.
         classes: of the game.
         parameters: ``Game.parameters``.
@@ -94,17 +91,17 @@ def afterstates(
         turned: V[classes of other, ranks of own].
         out: written, of the shape of ``same``.
     """
-    _, sets, first, _, _, _, _ = ranks
-    _, leaders, leader_starts, _, _ = classes
+    start, stop, own, other = part
+    leaders, leader_starts = classes.leaders, classes.starts
     skip = skip_chance_of(parameters)
     if len(turned) == 0:  # all sets of the other player's stones have lines
         out[start:stop] = 0.0
         return
     beside = _prepare_neighbours(own, other, len(turned), ranks, classes)
-    cells = len(first) - 2
+    cells = len(ranks.starts) - 2
     left = cells - own
     empty, halves = np.zeros(cells, np.int64), _room(left)
-    others = sets[first[other] :]
+    others = ranks.sets[ranks.starts[other] :]
     everywhere = turned.reshape(-1)
     at = np.zeros(out.shape[1], np.uint32)
     for row in range(start, stop):
@@ -119,39 +116,31 @@ def afterstates(
 
 @compiled_at_once_allocating
 def best_values(
-    start: int,
-    stop: int,
-    own: int,
-    other: int,
+    part: Part,
     ranks: Ranks,
     classes: Classes,
     parameters: Parameters,
-    won: float,
-    lost: float,
+    results: tuple[float, float],
     after: Values,
     out: Values,
 ) -> None:
-    """Compute V of the classes ``start`` to ``stop - 1`` of sets of ``own`` stones, beside sets of ``other``.
-
-    The board must not be full.
+    """Compute V of a part, ``own`` stones being the mover's. The board must not be full.
 
     Args:
-        start: the first class.
-        stop: the class after the last.
-        own: number of stones of the mover.
-        other: number of stones of the other player.
+        part: the positions.
         ranks: of the board.
         classes: of the game.
         parameters: ``Game.parameters``.
-        won, lost: the values of a line of the mover and of the other player, of the type of all values.
+        results: the values of a line of the mover and of the other player, of the type of all values.
         after: W[classes of own + 1, ranks of other].
         out: written, [classes of own, ranks of other].
     """
-    _, sets, first, _, _, _, _ = ranks
-    places, leaders, leader_starts, _, _ = classes
-    cells = len(first) - 2
+    start, stop, own, other = part
+    won, lost = results
+    places, leaders, leader_starts = classes.places, classes.leaders, classes.starts
+    cells = len(ranks.starts) - 2
     count = cells - own  # cells outside the mover's stones
-    others = sets[first[other] :]
+    others = ranks.sets[ranks.starts[other] :]
     ranks_with = _ranks_with(count, after.shape[1], other, ranks)
     empty, to = np.zeros(cells, np.int64), np.zeros(cells, np.int64)
     halves, moved = _room(count), _room(count - 1)
@@ -167,16 +156,16 @@ def best_values(
                 for i in range(len(at)):
                     values[at[i]] = won
                 continue
-            worth = after[place // IMAGES]
+            move_values = after[place // IMAGES]
             symmetry = place & (IMAGES - 1)
             if symmetry == 0:  # the leader itself: its sets have the same order
                 for i in range(len(at)):
-                    values[at[i]] = max(values[at[i]], worth[i])
+                    values[at[i]] = max(values[at[i]], move_values[i])
                 continue
             leader = int64(leaders[leader_starts[own + 1] + place // IMAGES])
-            _places_beside(leader, empty, count, gap, symmetry, ranks, classes, to)
+            _places_beside(leader, empty[:count], gap, symmetry, ranks, classes, to)
             spread_halves(to, count - 1, moved)
-            _take_better(worth, others, other, count - 1, moved, ranks, at, values)
+            _take_better(move_values, others, other, count - 1, moved, ranks, at, values)
         spread_halves(empty, count, halves)
         _mark_lost(lost, others, count, halves, places, values)
 
@@ -210,8 +199,8 @@ def _room(count: int) -> Halves:
 @inlined_allocating
 def _prepare_neighbours(own: int, other: int, count: int, ranks: Ranks, classes: Classes) -> _Beside:
     """Return the tables for ``own`` stones and the ``count`` leaders of ``other``, not yet for a specific own set."""
-    low, _, first, low_rank, high_rank, thirds, _ = ranks
-    _, leaders, leader_starts, _, _ = classes
+    low, first, thirds = ranks.low, ranks.starts, ranks.thirds
+    leaders, leader_starts = classes.leaders, classes.starts
     low_ones = (int64(1) << low) - 1
     low_keys, high_keys = np.zeros(count, np.uint32), np.zeros(count, np.uint32)
     low_left = np.zeros(count, np.uint8)
@@ -227,17 +216,16 @@ def _prepare_neighbours(own: int, other: int, count: int, ranks: Ranks, classes:
             below = own - count_bits(int64(bits))
             if 0 <= below <= left:  # the lowest cells contribute nothing
                 lowest = (int64(1) << below) - 1
-                of_high[left, bits] = rank_in(int64(bits) << left | lowest, own, low, low_rank, high_rank)
+                of_high[left, bits] = rank_in(int64(bits) << left | lowest, own, ranks)
     return _Beside(low_keys, high_keys, low_left, of_high, np.zeros(IMAGES, np.uint32), np.zeros(IMAGES, np.uint32))
 
 
 @inlined
 def _key_images(mine: int, ranks: Ranks, classes: Classes, beside: _Beside) -> None:
     """Store the keys of an own set under all symmetries."""
-    low, _, _, _, _, thirds, _ = ranks
-    _, _, _, low_images, high_images = classes
-    for s in range(len(low_images)):
-        moved = image(mine, s, low, low_images, high_images)
+    low, thirds = ranks.low, ranks.thirds
+    for s in range(len(classes.low_images)):
+        moved = apply_symmetry(mine, s, low, classes.low_images, classes.high_images)
         beside.image_low_keys[s] = 2 * thirds[moved & ((int64(1) << low) - 1)]
         beside.image_high_keys[s] = 2 * thirds[moved >> low]
 
@@ -268,11 +256,10 @@ def _find_turned(
         beside: of these sets.
         at: written, by rank of B; 0 if B has a line.
     """
-    _, _, _, low_rank, _, _, squeezed = ranks
-    places, _, _, _, _ = classes
+    low_rank, squeezed, places = ranks.low_rank, ranks.squeezed, classes.places
     low_keys, high_keys, low_left, of_high, image_low_keys, image_high_keys = beside
     for i in range(len(at)):
-        found = int64(places[joined(int64(others[i]), count, halves)])
+        found = int64(places[join_halves(int64(others[i]), count, halves)])
         place = found if found >= 0 else 0
         symmetry = place & (IMAGES - 1)
         leader = place // IMAGES
@@ -302,34 +289,31 @@ def _weigh(skip: float, same: Values, row: int, everywhere: Values, at: UInt32Ar
 @inlined_allocating
 def _ranks_with(count: int, width: int, size: int, ranks: Ranks) -> UInt32Array:
     """Return uint32[count, width]: for each of ``count`` cells, the ranks of the sets of a size that avoid it."""
-    low, sets, first, low_rank, high_rank, _, _ = ranks
     out = np.zeros((count, width), np.uint32)
     for gap in range(count):
         below = (int64(1) << gap) - 1
         for i in range(width):
-            bits = int64(sets[first[size] + i])
-            out[gap, i] = rank_in((bits & ~below) << 1 | bits & below, size, low, low_rank, high_rank)
+            bits = int64(ranks.sets[ranks.starts[size] + i])
+            out[gap, i] = rank_in((bits & ~below) << 1 | bits & below, size, ranks)
     return out
 
 
 @inlined
 def _places_beside(
-    leader: int, empty: Int64Array, count: int, gap: int, symmetry: int, ranks: Ranks, classes: Classes, to: Int64Array
+    leader: int, empty: Int64Array, gap: int, symmetry: int, ranks: Ranks, classes: Classes, to: Int64Array
 ) -> None:
     """Find the new indices of the empty cells except ``empty[gap]`` under a symmetry, outside the leader."""
-    low, _, _, _, _, _, _ = ranks
-    _, _, _, low_images, high_images = classes
     left = int64(0)
-    for i in range(count):
+    for i in range(len(empty)):
         if i != gap:
-            goes = image(int64(1) << empty[i], symmetry, low, low_images, high_images)
+            goes = apply_symmetry(int64(1) << empty[i], symmetry, ranks.low, classes.low_images, classes.high_images)
             to[left] = count_bits(~leader & (goes - 1))
             left += 1
 
 
 @inlined
 def _take_better(
-    worth: Values,
+    move_values: Values,
     others: UInt32Array,
     size: int,
     count: int,
@@ -341,7 +325,7 @@ def _take_better(
     """Raise values to those of a move, for sets of a size by their ranks after their cells are moved.
 
     Args:
-        worth: values of the move, by rank of the moved set.
+        move_values: values of the move, by rank of the moved set.
         others: the sets, among ``count`` cells.
         size: of these sets.
         count: number of cells outside the stones.
@@ -350,10 +334,9 @@ def _take_better(
         at: index of the value of each set.
         values: changed.
     """
-    low, _, _, low_rank, high_rank, _, _ = ranks
     for i in range(len(at)):
-        rank = rank_in(joined(int64(others[i]), count, moved), size, low, low_rank, high_rank)
-        values[at[i]] = max(values[at[i]], worth[rank])
+        rank = rank_in(join_halves(int64(others[i]), count, moved), size, ranks)
+        values[at[i]] = max(values[at[i]], move_values[rank])
 
 
 @inlined
@@ -362,5 +345,5 @@ def _mark_lost(
 ) -> None:
     """Set the values of positions in which the other player has a line."""
     for i in range(len(values)):
-        theirs = joined(int64(others[i]), count, halves)
+        theirs = join_halves(int64(others[i]), count, halves)
         values[i] = lost if places[theirs] < 0 else values[i]

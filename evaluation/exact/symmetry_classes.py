@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from baselines.retrograde.ranks import UInt32Array, image, spread_all
+from baselines.retrograde.ranks import UInt32Array, apply_symmetry, spread_all
 from ttt_envs.core.jit import Int64Array, UInt64Array, compiled, inlined, int64
 from ttt_envs.game.rules import Game
 from ttt_envs.game.symmetry import Symmetries, inverse, symmetries
@@ -65,7 +65,8 @@ def canonical(first: int, second: int, low: int, low_images: UInt32Array, high_i
     best, by = to_code(first, second), 0
     for symmetry in range(1, len(low_images)):
         code = to_code(
-            image(first, symmetry, low, low_images, high_images), image(second, symmetry, low, low_images, high_images)
+            apply_symmetry(first, symmetry, low, low_images, high_images),
+            apply_symmetry(second, symmetry, low, low_images, high_images),
         )
         by = symmetry if code < best else by
         best = min(best, code)

@@ -15,7 +15,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from baselines.mcts import MCTS, GumbelSearch, MCTSSearch
 from baselines.mcts.gumbel import considered_visits_table
-from baselines.retrograde.endgame import Endgame, build
+from baselines.retrograde import Tablebase, build
 from baselines.retrograde.solver import solve
 from ttt_envs import Boards, Game, from_text, make_policy
 from ttt_envs.agents.policy import Evaluator
@@ -506,7 +506,7 @@ def test_what_is_certain_is_exact_and_passed_on(skip):
 def test_a_database_takes_the_judge_s_place(skip, tmp_path):
     game = Game(skip_chance=skip)
     build(game, tmp_path, stones=5)
-    endgame = Endgame(tmp_path, game)
+    endgame = Tablebase(tmp_path, game)
     stones = np.count_nonzero((boards := plain.positions_of_random_play(game, 60, seed=5)).cells, axis=1)
     asked = []
 

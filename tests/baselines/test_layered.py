@@ -19,9 +19,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from baselines.proof_number import prove
 from baselines.retrograde import build, estimate, open_table, sweep
 from baselines.retrograde import folder as folders
-from baselines.retrograde.count import count_by_sets
-from baselines.retrograde.ranks import IMAGES, classes_of, rank_beside, ranks_of
-from baselines.retrograde.reachable import count
+from baselines.retrograde.count import DRAWN, WON, count_positions, reachable_boards
+from baselines.retrograde.ranks import IMAGES, make_classes, make_ranks, rank_beside
 from baselines.retrograde.solver import LayeredSolution, solve
 from ttt_envs import Boards, Game, chance_outcomes, from_text, make_policy
 from ttt_envs.core.files import locked
@@ -32,7 +31,7 @@ from ttt_envs.game.symmetry import symmetries
 SKIPS = [0.0, 0.1, 0.25]
 SMALL = Game(2, 3, 3, 0.25)  # for the files: 28 parts
 built = cache(build)
-ranks = cache(ranks_of)
+ranks = cache(make_ranks)
 
 
 def all_positions(game):
@@ -67,17 +66,16 @@ def test_a_rank_beside_a_set_is_that_among_the_cells_it_leaves(cells, data):
     mine, other = ([cell for cell in range(cells) if kinds[cell] == kind] for kind in (1, 2))
     left = [cell for cell in range(cells) if cell not in other]
     places = [left.index(cell) for cell in mine]
-    low, sets, starts, low_rank, high_rank, thirds, squeezed = tables = ranks(cells)
-    rank = rank_beside(set_of(mine), set_of(other), len(mine), low, low_rank, high_rank, thirds, squeezed)
+    tables = ranks(cells)
+    rank = rank_beside(set_of(mine), set_of(other), len(mine), tables)
     assert rank == sum(comb(place, index + 1) for index, place in enumerate(places))
-    assert tables.sets[starts[len(mine)] + rank] == set_of(places)
-    assert sets is tables.sets
+    assert tables.sets[tables.starts[len(mine)] + rank] == set_of(places)
 
 
 @given(plain.games(4))
 def test_a_class_is_led_by_its_smallest_image_and_has_no_line(game):
     tables = ranks(game.cells)
-    classes = classes_of(game, tables)
+    classes = make_classes(game, tables)
     lines = [set_of(line) for line in plain.all_lines(game)]
     rng = np.random.default_rng(0)
     for number in rng.integers(0, 1 << game.cells, 20).tolist():
@@ -264,7 +262,18 @@ def test_positions_that_alternate_play_does_not_lead_to_are_refused_without_skip
 )
 def test_counts_by_sets_are_those_of_a_list_of_all_boards(shape, skip_chance):
     game = Game(*shape, skip_chance)
-    assert count_by_sets(game) == count(game)._replace(games=None)
+    counts, kinds = count_positions(game), reachable_boards(game)
+    keys = np.flatnonzero(kinds)
+    cells, kinds = from_keys(keys.astype(np.uint64), game), kinds[keys]
+    assert counts.positions_not_over == (kinds & 1).sum() + (kinds >> 1 & 1).sum()
+    assert counts.boards_not_over == (kinds < WON).sum()
+    assert counts.boards_over == (kinds >= WON).sum()
+    assert counts[3:6] == tuple((kinds == kind).sum() for kind in (WON, WON << 1, DRAWN))
+    stones = np.count_nonzero(cells, axis=1)
+    assert counts.by_stones == tuple((stones == number).sum() for number in range(game.cells + 1))
+    powers = 3 ** np.arange(game.cells)
+    least = np.min([cells[:, image] @ powers for image in symmetries(game)], axis=0)
+    assert counts.classes == len(np.unique(least))
 
 
 # ---------------------------------------------------------------------------------------------------------------------

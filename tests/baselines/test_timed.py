@@ -15,7 +15,7 @@ from numpy.testing import assert_array_equal
 
 from baselines.expectiminimax import Expectiminimax, Search
 from baselines.mcts import MCTSSearch
-from baselines.retrograde.endgame import build
+from baselines.retrograde import build
 from baselines.timed import Clock, Plan, Timed, estimated_moves_left, read_moves_left, run_until, usual_moves_left
 from baselines.timed import write_moves_left as write
 from baselines.timed.interruptible import Deepening, Sampling, begin_timed

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from baselines.retrograde.reachable import reached
+from baselines.retrograde.count import reachable_boards
 from evaluation.exact.dynamic_programming import CHUNK, best_response, outcome
 from evaluation.exact.estimate import affordable, boards_by_stones, check_fits, duration, estimate, free_bytes
 from evaluation.exact.forward_backward import TraversalSpec, forward_layers
@@ -37,7 +37,7 @@ def test_what_is_symmetric_takes_an_eighth(game, spec):
 @pytest.mark.parametrize("skip", [0.0, 0.25])
 def test_no_board_is_met_that_is_not_counted(skip):
     game = Game(skip_chance=skip)
-    cells = from_keys(np.flatnonzero(reached(game)).astype(np.uint64), game)
+    cells = from_keys(np.flatnonzero(reachable_boards(game)).astype(np.uint64), game)
     met = np.bincount(np.count_nonzero(cells, axis=1), minlength=game.cells)[: game.cells]
     bound = boards_by_stones(game)
     assert (met <= bound).all()

@@ -32,7 +32,7 @@ COMMANDS = {
 }
 DATABASES = Path("databases")
 """Default folder of databases."""
-AT_ONCE = 1 << 20
+BLOCK_SIZE = 1 << 20
 """Number of entries verified per block."""
 
 
@@ -49,8 +49,8 @@ class Build(ExactOptions):
 
     def run(self) -> None:
         """Print the estimated cost, build the database, and print its hash."""
-        from baselines.retrograde import check_memory
-        from baselines.retrograde.endgame import build, estimate, open_folder
+        from baselines.retrograde import build, check_memory, estimate
+        from baselines.retrograde.folder import open_folder
 
         game = self.game()
         needed = estimate(game, stones=self.stones)
@@ -90,7 +90,8 @@ class Verify(WorkOptions):
         Raises:
             ValueError: an error in the database; the message locates it.
         """
-        from baselines.retrograde.endgame import check, describe_check, open_folder
+        from baselines.retrograde.folder import open_folder
+        from baselines.retrograde.verify import check_entries, describe_check
         from ttt_envs.core.parallel import map_blocks
 
         check_seed(self.seed)
@@ -108,8 +109,8 @@ class Verify(WorkOptions):
         entries, largest = 0, 0.0
         blocks = list(_blocks(self, {stones: found.layers.size(stones) for stones in layers}))
         with progress_bar() as bar:
-            task = bar.add_task("entries", total=sum(stop - start for _, _, start, stop, _ in blocks))
-            for _, part in map_blocks(check, blocks, self.workers()):
+            task = bar.add_task("entries", total=sum(len(entries) for _, _, entries in blocks))
+            for _, part in map_blocks(check_entries, blocks, self.workers()):
                 if part.wrong is not None:
                     stones, entry = part.wrong
                     position = describe_check(found, stones, entry)
@@ -131,20 +132,19 @@ class Verify(WorkOptions):
         )
 
 
-def _blocks(asked: Verify, sizes: dict[int, int]) -> Iterator[tuple[Path, int, int, int, np.ndarray | None]]:
+def _blocks(options: Verify, sizes: dict[int, int]) -> Iterator[tuple[Path, int, range | np.ndarray]]:
     """Yield blocks to check: all entries in order, or a random sample."""
-    if asked.sample is None:
+    if options.sample is None:
         for stones, size in sizes.items():
-            for start in range(0, size, AT_ONCE):
-                yield asked.folder, stones, start, min(start + AT_ONCE, size), None
+            for start in range(0, size, BLOCK_SIZE):
+                yield options.folder, stones, range(start, min(start + BLOCK_SIZE, size))
         return
-    drawn = np.random.default_rng(asked.seed).integers(0, sum(sizes.values()), asked.sample)
-    drawn.sort()
+    sample = np.random.default_rng(options.seed).integers(0, sum(sizes.values()), options.sample)
+    sample.sort()
     for stones, size in sizes.items():
-        here, drawn = drawn[drawn < size], drawn[drawn >= size] - size
-        for start in range(0, len(here), AT_ONCE):
-            part = here[start : start + AT_ONCE]
-            yield asked.folder, stones, 0, len(part), part
+        here, sample = sample[sample < size], sample[sample >= size] - size
+        for start in range(0, len(here), BLOCK_SIZE):
+            yield options.folder, stones, here[start : start + BLOCK_SIZE]
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ class Ask:
         Raises:
             ValueError: a position that is over, or with fewer stones than are in the database.
         """
-        from baselines.retrograde.endgame import open_table
+        from baselines.retrograde import open_table
         from ttt_apps.evaluate.solve import board_of
         from ttt_envs.game.boards import Boards, from_text
         from ttt_envs.game.rules import winner
@@ -218,8 +218,7 @@ class List:
 
     def run(self) -> None:
         """Print the list."""
-        from baselines.retrograde.endgame import open_folder
-        from baselines.retrograde.folder import MANIFEST
+        from baselines.retrograde.folder import MANIFEST, open_folder
 
         found = []
         for folder in self.folder or (DATABASES,):

@@ -17,7 +17,7 @@ import tyro
 
 from baselines import retrograde
 from baselines.proof_number import prove
-from baselines.retrograde.endgame import open_folder
+from baselines.retrograde.folder import open_folder
 from baselines.retrograde.solver import MAX_CELLS, MAX_CELLS_LAYERED, LayeredSolution, Optimal, Solution, solve
 from evaluation.code_fingerprint import hash_of
 from evaluation.exact.dynamic_programming import Outcome, exploitation, outcome

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from baselines.compression import decomposition
-from baselines.retrograde.reachable import reached
+from baselines.retrograde.count import reachable_boards
 from baselines.retrograde.solver import solve
 from baselines.tables import Softmax, Table, random_play_values
 from evaluation.exact.dynamic_programming import exploitation, match_outcome
@@ -45,7 +45,7 @@ def opponent_of(game: Game, name: str, rank: int = RANKS) -> Policy:
 
 def positions_of(game: Game) -> Boards:
     """Return all positions of a game that are not over, by key, with player_0's turn before player_1's."""
-    kinds = reached(game)
+    kinds = reachable_boards(game)
     found = np.sort(np.concatenate([np.flatnonzero(kinds & (1 << mover)) * 2 + mover for mover in (0, 1)]))
     return Boards(from_keys((found // 2).astype(np.uint64), game), (found % 2).astype(np.int8))
 

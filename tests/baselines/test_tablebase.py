@@ -11,8 +11,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from baselines.expectiminimax import Expectiminimax
 from baselines.mcts import MCTS
-from baselines.retrograde.endgame import Endgame, build, check, describe_check, estimate, open_folder, open_table
+from baselines.retrograde import Tablebase, build, estimate, open_table, verify
+from baselines.retrograde.folder import open_folder
 from baselines.retrograde.solver import solve
+from baselines.retrograde.verify import check_entries, describe_check
 from evaluation.code_fingerprint import identity_of
 from ttt_envs import Boards, Game, from_text, make_policy
 from ttt_envs.core.files import locked
@@ -106,7 +108,7 @@ def test_a_kill_at_any_instant_and_a_resume_end_with_the_same_bytes(tmp_path, fr
     whole = {path.name: path.read_bytes() for path in folder_of(SMALL, 1).iterdir()}
     fresh(  # killed again and again: each time after one file more was written, whole or as a leftover
         "import os, ttt_envs.core.files as files; from pathlib import Path",
-        "from baselines.retrograde import build, layered_table as table; from ttt_envs import Game",
+        "from baselines.retrograde import build, tablebase as table; from ttt_envs import Game",
         f"folder, game = Path({str(tmp_path)!r}), Game(2, 3, 3, 0.25)",
         "build(game, folder.with_name('before'), stones=1)",  # kernels are read once, not in every process
         "real, replace = os.replace, os.replace",
@@ -151,7 +153,7 @@ def test_the_last_layers_of_five_by_five_follow_from_each_other(tmp_path, skip_c
     game = Game(5, 5, 4, skip_chance)
     layers = build(game, tmp_path, stones=22).layers
     for stones in layers.all():
-        found = check(tmp_path, stones, 0, layers.size(stones))
+        found = check_entries(tmp_path, stones, range(layers.size(stones)))
         assert (found.entries, found.wrong) == (layers.size(stones), None)
     largest = max(np.prod(layers.shape(stones, own)) for stones in range(26) for own in range(stones + 1))
     assert largest < 2**32
@@ -167,7 +169,7 @@ def test_all_entries_follow_from_those_after_them(folder_of, skip_chance):
     folder = folder_of(game, 4)
     layers = open_folder(folder).layers
     for stones in layers.all():
-        found = check(folder, stones, 0, layers.size(stones))
+        found = check_entries(folder, stones, range(layers.size(stones)))
         assert found.entries == layers.size(stones)
         assert found.wrong is None
         assert found.largest <= (0 if skip_chance == 0 else 2**-24)
@@ -184,15 +186,15 @@ def test_a_wrong_entry_is_found_wherever_it_stands(tmp_path, skip_chance):
         layer = np.array(table.layer(6))
         layer[entry] = 5 if skip_chance == 0 else layer[entry] + 1e-3
         path.write_bytes(content[: -layer.nbytes] + layer.tobytes())
-        check.__globals__["_layers_to_check"].cache_clear()
-        found = check(tmp_path, 6, 0, len(layer))
+        verify._map_layers.cache_clear()
+        found = check_entries(tmp_path, 6, range(len(layer)))
         assert found.wrong == (6, entry)
-        picked = check(tmp_path, 6, 0, 0, np.array([entry]))
+        picked = check_entries(tmp_path, 6, np.array([entry]))
         assert picked.wrong == (6, entry)
         position = from_text(describe_check(open_folder(tmp_path), 6, entry), game)
         assert np.count_nonzero(position.cells) == 6
         path.write_bytes(content)
-    check.__globals__["_layers_to_check"].cache_clear()
+    verify._map_layers.cache_clear()
 
 
 def test_an_entry_in_words_is_where_its_value_is_found(folder_of):
@@ -242,10 +244,10 @@ def test_whatever_prunes_a_search_finds_what_one_without_pruning_finds(folder_of
     from baselines.expectiminimax import Search
 
     game = Game(skip_chance=skip_chance)
-    endgame = Endgame(folder_of(game, 5), game)
+    endgame = Tablebase(folder_of(game, 5), game)
     boards = plain.positions_of_random_play(game, 60)
     for depth in (1, 2, 3, 4):
-        layers = endgame.layers_of(boards)
+        layers = endgame.probe_layers(boards)
         for stones in np.unique(layers).tolist():
             part = boards.take(np.flatnonzero(layers == stones))
             found = []

@@ -1,0 +1,236 @@
+"""Verification of a folder of layers, entry by entry.
+
+It shares no code with the sweep: each entry is converted to its position, each move is made, lines are detected by the
+rules, and each successor is looked up on its own.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from baselines.retrograde.folder import Folder, open_folder
+from baselines.retrograde.layers import Layers, Probe, find_entry
+from baselines.retrograde.ranks import Halves, join_halves, spread_halves
+from baselines.retrograde.sweep import BYTES, WON, Values
+from ttt_envs.core.jit import Float64Array, Int64Array, Parameters, compiled_nogil, inlined, int64
+from ttt_envs.game.bits import line_in
+from ttt_envs.game.boards import to_text
+from ttt_envs.game.rules import Position, legal_bits, skip_chance_of
+
+BLOCK = 64
+"""Number of entries whose look-ups are in flight at once."""
+SCRATCH = 13
+"""Number of cells in half of the largest board."""
+UNKNOWN, LOST, WON_AT_ONCE = 0, 1, 2
+"""outcomes of a position by the rules alone"""
+
+
+class CheckResult(NamedTuple):
+    """Result of checking entries against their successors."""
+
+    entries: int
+    """number of entries checked"""
+    largest: float
+    """maximum difference: in values, or without skips in byte values"""
+    wrong: tuple[int, int] | None
+    """stones and index of the first entry whose difference exceeds rounding"""
+
+
+def check_entries(folder: Path, stones: int, entries: range | Int64Array) -> CheckResult:
+    """Recompute entries of a layer from the rules and from single look-ups in the next layer.
+
+    Hashes are not checked.
+
+    Args:
+        folder: of a database.
+        stones: the layer.
+        entries: the entries to check, in increasing order.
+
+    Raises:
+        ValueError: there is no database, or a file cannot be read.
+    """
+    layers, layer, probe = _map_layers(folder, stones)
+    chosen = np.arange(entries.start, entries.stop) if isinstance(entries, range) else entries
+    scratch = _Scratch.of(layers.game.cells)
+    largest, wrong = _check_entries(chosen, stones, probe, layers.game.parameters, layer, layers.rounding, scratch)
+    return CheckResult(len(chosen), largest, None if wrong < 0 else (stones, int(wrong)))
+
+
+def describe_check(found: Folder, stones: int, entry: int) -> str:
+    """Return an entry's position as text, with the mover's stones as o."""
+    layers = found.layers
+    own = int(np.searchsorted(layers.starts[stones], entry, side="right")) - 1
+    row, rank = divmod(entry - int(layers.starts[stones, own]), int(layers.widths[stones, own]))
+    cells = np.zeros(layers.game.cells, np.int8)
+    mine = int(layers.classes.leaders[layers.classes.starts[own] + row])
+    cells[[cell for cell in range(len(cells)) if mine >> cell & 1]] = 1
+    others = int(layers.ranks.sets[layers.ranks.starts[stones - own] + rank])
+    left = np.flatnonzero(cells == 0)
+    cells[[int(cell) for place, cell in enumerate(left) if others >> place & 1]] = 2
+    return to_text(Position(cells, 0), layers.game)
+
+
+@lru_cache(maxsize=2)
+def _map_layers(folder: Path, stones: int) -> tuple[Layers, Values, Probe]:
+    """Return the layers of a folder, one of them, and a probe of the next, which the full board does not read."""
+    found = open_folder(folder)
+    after = min(stones + 1, found.layers.game.cells)
+    return found.layers, found.mapped(stones), found.layers.probe(after, found.mapped(after))
+
+
+class _Scratch(NamedTuple):
+    """Workspace for a block of entries."""
+
+    halves: Halves
+    """all subsets of the cells not taken by the mover's stones"""
+    spread: Int64Array
+    """int64[1]: the mover's stones to which the subsets belong, -1 for none yet"""
+    empty: Int64Array
+    """int64[cells]: these cells"""
+    known: Int64Array
+    """int64[BLOCK]: for each entry, the outcome by the rules alone"""
+    turned_at: Int64Array
+    """int64[BLOCK * cells]: for each move, the entry of the successor with the other player to move"""
+    same_at: Int64Array
+    """int64[BLOCK * cells]: the same with the same player to move, with skips"""
+    values: Float64Array
+    """float64[BLOCK * cells]: value of each move"""
+
+    @classmethod
+    def of(cls, cells: int) -> _Scratch:
+        """Allocate for a board of ``cells`` cells."""
+        moves = BLOCK * cells
+        return cls(
+            Halves(np.zeros(1 << SCRATCH, np.uint32), np.zeros(1 << SCRATCH, np.uint32)),
+            np.full(1, -1),
+            np.zeros(cells, np.int64),
+            np.zeros(BLOCK, np.int64),
+            np.zeros(moves, np.int64),
+            np.zeros(moves, np.int64),
+            np.zeros(moves),
+        )
+
+
+@compiled_nogil
+def _check_entries(
+    entries: Int64Array,
+    stones: int,
+    probe: Probe,
+    parameters: Parameters,
+    layer: Values,
+    tolerance: float,
+    scratch: _Scratch,
+) -> tuple[float, int]:
+    """Return the maximum difference, and the first entry whose difference exceeds the tolerance, -1 for none."""
+    cells = len(scratch.empty)
+    won, lost = (1.0, -1.0) if skip_chance_of(parameters) > 0 else (float(WON), float(-BYTES))
+    largest, wrong = 0.0, int64(-1)
+    for begin in range(0, len(entries), BLOCK):
+        end = min(begin + BLOCK, len(entries))
+        moves = int64(0)
+        for i in range(begin, end):
+            mine, theirs = _stones_at(entries[i], stones, probe, scratch)
+            known = int64(LOST if line_in(theirs, parameters) else UNKNOWN)
+            if known != LOST and stones < cells:
+                known, moves = _find_successors(mine, theirs, moves, probe, parameters, scratch)
+            scratch.known[i - begin] = known
+        _look_up(moves, probe, parameters, scratch)
+        at = int64(0)
+        for i in range(begin, end):
+            known = scratch.known[i - begin]
+            value = lost if known == LOST else won
+            if known != LOST:
+                best = _best_value(at, at + cells - stones, scratch)
+                value = won if known == WON_AT_ONCE else best
+                at += cells - stones
+            difference = abs(value - float(layer[entries[i]]))
+            if not difference <= largest:
+                largest = difference
+            if not difference <= tolerance and wrong < 0:
+                wrong = entries[i]
+    return largest, wrong
+
+
+@inlined
+def _stones_at(entry: int, stones: int, probe: Probe, scratch: _Scratch) -> tuple[int, int]:
+    """Return the mover's stones and the other player's stones in an entry's position."""
+    starts, widths, ranks, classes = probe.starts, probe.widths, probe.ranks, probe.classes
+    cells, own = len(scratch.empty), int64(0)
+    while starts[stones, own + 1] <= entry:
+        own += 1
+    within, width = entry - starts[stones, own], widths[stones, own]
+    mine = int64(classes.leaders[classes.starts[own] + within // width])
+    if mine != scratch.spread[0]:
+        scratch.spread[0] = mine
+        count = int64(0)
+        for cell in range(cells):
+            if mine >> cell & 1 == 0:
+                scratch.empty[count] = cell
+                count += 1
+        spread_halves(scratch.empty, count, scratch.halves)
+    others = int64(ranks.sets[ranks.starts[stones - own] + within % width])
+    return mine, join_halves(others, cells - own, scratch.halves)
+
+
+@inlined
+def _find_successors(
+    mine: int, theirs: int, moves: int, probe: Probe, parameters: Parameters, scratch: _Scratch
+) -> tuple[int, int]:
+    """Make each move in a position and find the entries of the successors.
+
+    The look-ups follow later, many at once.
+
+    Args:
+        mine: the mover's stones.
+        theirs: the other player's stones.
+        moves: number of moves so far.
+        probe: of the next layer.
+        parameters: ``Game.parameters``.
+        scratch: written from index ``moves`` on.
+
+    Returns:
+        ``WON_AT_ONCE`` if a move wins, else ``UNKNOWN``; and the new number of moves.
+    """
+    known = int64(UNKNOWN)
+    left = legal_bits(mine, theirs, parameters)
+    while left != 0:
+        stone = left & -left
+        left ^= stone
+        made = mine | stone
+        if line_in(made, parameters):
+            known = int64(WON_AT_ONCE)
+        _, scratch.turned_at[moves] = find_entry(theirs, made, probe)
+        if skip_chance_of(parameters) > 0:
+            at = int64(0)
+            if known != WON_AT_ONCE:
+                _, at = find_entry(made, theirs, probe)
+            scratch.same_at[moves] = at
+        moves += 1
+    return known, moves
+
+
+@inlined
+def _look_up(moves: int, probe: Probe, parameters: Parameters, scratch: _Scratch) -> None:
+    """Compute the values of the first ``moves`` moves, for the player who makes them."""
+    skip = skip_chance_of(parameters)
+    if skip > 0:
+        for j in range(moves):
+            same, turned = probe.results[scratch.same_at[j]], probe.results[scratch.turned_at[j]]
+            scratch.values[j] = skip * float(same) - (1.0 - skip) * float(turned)
+    else:
+        for j in range(moves):
+            value = float(probe.plies[scratch.turned_at[j]])
+            scratch.values[j] = (1.0 if value > 0 else 0.0) - (1.0 if value < 0 else 0.0) - value
+
+
+@inlined
+def _best_value(start: int, stop: int, scratch: _Scratch) -> float:
+    """Return the value of the best of these moves; a draw if there are none, on a full board."""
+    value = 0.0 if start == stop else -1000.0
+    for j in range(start, stop):
+        value = max(value, scratch.values[j])
+    return value
