@@ -1,15 +1,17 @@
-"""The files of a finished run: a check for missing ones, and validated reading."""
+"""The directory of a run: its files, its lock and its state, and validated reading."""
 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Mapping
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from evaluation.cost import is_number
+from evaluation.cost import is_number, read_cost
 from evaluation.policy_snapshots import CHOICES
 from learners.base import Arrays
 from learners.checkpoint import (
@@ -18,13 +20,16 @@ from learners.checkpoint import (
     COST,
     METRICS,
     MODEL,
+    TAUGHT,
     build_config,
     load_checkpoint,
+    policy_name,
     read_training,
+    save_checkpoint,
 )
 from learners.config import FitLearnerConfig
 from learners.training import Progress
-from ttt_envs.core.files import parse_json, read_bounded
+from ttt_envs.core.files import delete_temporary_files, locked, parse_json, read_bounded, write_json
 
 REPORT = "report.html"
 """Page of a run or of an evaluation."""
@@ -45,6 +50,8 @@ class RunState(NamedTuple):
     """the parts of its ``checkpoint.npz``; None if there is none"""
     progress: Progress | None
     """progress at that checkpoint; None if an old version did not store it"""
+    sizes: Mapping[str, int]
+    """valid bytes of ``metrics.jsonl``, as ``size``, and of ``choices.jsonl``, as ``choices``, at that checkpoint"""
     missing: tuple[str, ...]
     """files that a finished run of these settings has, and this one lacks"""
 
@@ -53,85 +60,150 @@ class RunState(NamedTuple):
         return self.progress is not None and self.progress.games >= (self.config["games"] if games is None else games)
 
 
-def read_state(run: Path) -> RunState:
-    """Read the state of a run. A run is finished when its training is over and no file is missing.
-
-    Raises:
-        ValueError: no run, or one with a damaged ``config.json`` or ``checkpoint.npz``.
-    """
-    config = read_training(run)
-    fits = isinstance(build_config(config["learner"], config["settings"]), FitLearnerConfig)
-    checkpoint = load_checkpoint(run) if (run / CHECKPOINT).exists() else None
-    wanted = {
-        CONFIG: True,
-        CHECKPOINT: True,
-        MODEL: fits,
-        METRICS: True,
-        CHOICES: checkpoint is not None and "choices" in checkpoint.get("metrics", {}),
-        COST: True,
-        EVENTS: importlib.util.find_spec("tensorboard") is not None,
-        REPORT: not config.get("no_report", False),
-    }
-    least = {
-        METRICS: size_in_checkpoint(run, checkpoint, "size"),
-        CHOICES: size_in_checkpoint(run, checkpoint, "choices"),
-    }
-    missing = tuple(name for name in RUN_FILES if wanted[name] and not _is_whole(run / name, least.get(name, 0)))
-    return RunState(config, checkpoint, _progress(run, checkpoint), missing)
-
-
-def check_trained(run: Path) -> RunState:
-    """Return the state of a run whose training is over.
-
-    Raises:
-        ValueError: no run, a damaged one, or one with unfinished training.
-    """
-    state = read_state(run)
-    if not state.is_trained():
-        games, played = state.config["games"], state.progress
-        far = "it has no checkpoint yet" if played is None else f"{played.games:,} of its {games:,} games are played"
-        raise ValueError(f"{run} is not finished, {far}: go on with train.py --resume {run}")
-    return state
-
-
-def progress_arrays(done: Progress) -> dict[str, np.ndarray[Any, Any]]:
-    """Return the part ``progress`` of a checkpoint: int64[4], games, wins, draws and losses."""
-    return {"counts": np.array([done.games, done.wins, done.draws, done.losses], np.int64)}
-
-
-def size_in_checkpoint(run: Path, checkpoint: Mapping[str, Arrays] | None, name: str) -> int:
-    """Return the valid size of a file in bytes according to a checkpoint; 0 without a checkpoint.
+class RunDirectory:
+    """The directory of a run.
 
     Args:
-        run: the run directory, for messages.
-        checkpoint: its parts.
-        name: ``size`` for ``metrics.jsonl``, or ``choices`` for ``choices.jsonl``, which may be missing.
+        path: the directory, which may not exist yet.
 
-    Raises:
-        ValueError: the stored value is not a number.
+    Attributes:
+        path: the directory; the other attributes are the paths of its files, which may not exist.
+        teacher: folder of a teacher's games.
     """
-    if checkpoint is None or "metrics" not in checkpoint:
-        return 0
-    size = checkpoint["metrics"].get(name)
-    if size is None and name == "choices":
-        return 0
-    if size is None or size.shape != (1,) or size.dtype.kind != "i":
-        raise ValueError(f"{run / CHECKPOINT} does not say how long the run's files were: it is damaged")
-    return int(size[0])
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.config, self.checkpoint, self.model, self.metrics, *others = (self.path / name for name in RUN_FILES)
+        self.choices, self.cost, self.events, self.report = others
+        self.teacher = self.path / TAUGHT
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    @property
+    def policy(self) -> str:
+        """The spec string of the trained policy."""
+        return policy_name(self.path)
+
+    def exists(self) -> bool:
+        """Return whether there is a run in the directory."""
+        return self.config.exists()
+
+    def read_config(self) -> dict[str, Any]:
+        """Return ``config.json``, with all fields needed to resume or repeat the training.
+
+        Raises:
+            ValueError: no run, or a damaged file.
+        """
+        return read_training(self.path)
+
+    def write_config(self, config: Mapping[str, Any]) -> None:
+        """Write ``config.json``."""
+        write_json(self.config, config)
+
+    def read_cost(self) -> Mapping[str, Mapping[str, float]]:
+        """Return the phases of ``cost.json``; empty without one.
+
+        Raises:
+            ValueError: a damaged file.
+        """
+        return read_cost(self.path)
+
+    def write_cost(self, phases: Mapping[str, Mapping[str, float]]) -> None:
+        """Write ``cost.json``."""
+        write_json(self.cost, {"format": 1, "phases": phases})
+
+    def save_checkpoint(self, done: Progress, sizes: Mapping[str, int], **parts: Arrays) -> None:
+        """Write ``checkpoint.npz`` atomically.
+
+        Args:
+            done: the progress.
+            sizes: sizes of lines on disk in bytes, see :class:`RunState`.
+            parts: the arrays of the learner and of its training; none if it trains in a loop of its own.
+        """
+        counts = np.array([done.games, done.wins, done.draws, done.losses], np.int64)
+        metrics = {name: np.array([size]) for name, size in sizes.items()}
+        save_checkpoint(self.path, **parts, progress={"counts": counts}, metrics=metrics)
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Lock out other processes, and remove leftovers of killed writers.
+
+        Raises:
+            ValueError: another process holds the lock.
+        """
+        with locked(self.path):
+            delete_temporary_files(self.path, RUN_FILES)
+            if not self.teacher.is_symlink():
+                unfinished = self.teacher.glob("[0-9]*.npz*.tmp")
+                delete_temporary_files(self.teacher, {f"{path.name.partition('.')[0]}.npz" for path in unfinished})
+            yield
+
+    def clear(self) -> None:
+        """Remove the files of a run, ``config.json`` first: without it the rest is no run."""
+        for name in RUN_FILES:
+            (self.path / name).unlink(missing_ok=True)
+        shutil.rmtree(self.teacher, ignore_errors=True)
+
+    def read_state(self) -> RunState:
+        """Return the state of the run. A run is finished when its training is over and no file is missing.
+
+        Raises:
+            ValueError: no run, or one with a damaged ``config.json`` or ``checkpoint.npz``.
+        """
+        config = self.read_config()
+        checkpoint = load_checkpoint(self.path) if self.checkpoint.exists() else None
+        sizes = self._read_sizes(checkpoint)
+        absent = {
+            MODEL: not isinstance(build_config(config["learner"], config["settings"]), FitLearnerConfig),
+            CHOICES: "choices" not in sizes,
+            EVENTS: importlib.util.find_spec("tensorboard") is None,
+            REPORT: config.get("no_report", False),
+        }
+        least = {METRICS: sizes.get("size", 0), CHOICES: sizes.get("choices", 0)}
+        missing = tuple(
+            name
+            for name in RUN_FILES
+            if not absent.get(name) and not _is_complete(self.path / name, least.get(name, 0))
+        )
+        return RunState(config, checkpoint, self._read_progress(checkpoint), sizes, missing)
+
+    def check_trained(self) -> RunState:
+        """Return the state of a run whose training is over.
+
+        Raises:
+            ValueError: no run, a damaged one, or one with unfinished training.
+        """
+        state = self.read_state()
+        if not state.is_trained():
+            games, done = state.config["games"], state.progress
+            far = "it has no checkpoint yet" if done is None else f"{done.games:,} of its {games:,} games are played"
+            raise ValueError(f"{self} is not finished, {far}: go on with train.py --resume {self}")
+        return state
+
+    def _read_sizes(self, checkpoint: Mapping[str, Arrays] | None) -> dict[str, int]:
+        if checkpoint is None or "metrics" not in checkpoint:
+            return {}
+        stored, sizes = checkpoint["metrics"], {}
+        for name in ("size", "choices") if "choices" in stored else ("size",):
+            size = stored.get(name)
+            if size is None or size.shape != (1,) or size.dtype.kind != "i":
+                raise ValueError(f"{self.checkpoint} does not say how long the run's files were: it is damaged")
+            sizes[name] = int(size[0])
+        return sizes
+
+    def _read_progress(self, checkpoint: Mapping[str, Arrays] | None) -> Progress | None:
+        counts = None if checkpoint is None else checkpoint.get("progress", {}).get("counts")
+        if counts is None:
+            return None
+        if counts.shape != (4,) or counts.dtype != np.int64 or (counts < 0).any() or counts[0] != counts[1:].sum():
+            raise ValueError(f"{self.checkpoint} does not say how many games were played: it is damaged")
+        return Progress(*counts.tolist())
 
 
-def _is_whole(path: Path, least: int) -> bool:
+def _is_complete(path: Path, least: int) -> bool:
     """Return whether a file exists and has at least ``least`` bytes."""
     return path.is_file() and path.stat().st_size >= least
-
-
-def _progress(run: Path, checkpoint: Mapping[str, Arrays] | None) -> Progress | None:
-    counts = None if checkpoint is None else checkpoint.get("progress", {}).get("counts")
-    if counts is None:
-        return None
-    if counts.shape != (4,) or counts.dtype != np.int64 or (counts < 0).any() or counts[0] != counts[1:].sum():
-        raise ValueError(f"{run / CHECKPOINT} does not say how many games were played: it is damaged")
-    return Progress(*counts.tolist())
 
 
 def read_metrics(run: Path) -> list[Mapping[str, float]]:

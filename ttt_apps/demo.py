@@ -11,13 +11,12 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from evaluation.cost import read_cost
 from evaluation.exact.dynamic_programming import match_outcome
 from evaluation.exact.strength import strength_of
 from evaluation.matches.match import play_pairs
 from evaluation.reports.overview import Compared, Played, write_overview
 from evaluation.reports.run import REPORT, write_report
-from learners.checkpoint import policy_name
+from evaluation.run_files import RunDirectory
 from ttt_apps.cli import print_output, print_table, quiet_words, run_command, words_of
 from ttt_apps.evaluate.match import score_table
 from ttt_envs.game.rules import Game
@@ -45,17 +44,17 @@ def _demo(words: list[str]) -> None:
         if name in IN_TENSORFLOW and importlib.util.find_spec("tensorflow") is None:
             print_output("left out: there is no TensorFlow: pip install tensorflow")
             continue
-        run = OUT / name
+        run = RunDirectory(OUT / name)
         # a process each, so that CPU time and peak memory are the run's own
         command = ["--learner", name, "--opponent", "self", "--out", str(run), "--overwrite", *quiet_words()]
         subprocess.run([sys.executable, "-m", "ttt_apps.train", *command], check=True)
-        learned.append(Compared(name, run, strength_of(game, policy_name(run), OPPONENTS)))
-        write_report(run, learned[-1].strength, back=f"../{REPORT}")
+        learned.append(Compared(name, run.path, strength_of(game, run.policy, OPPONENTS)))
+        write_report(run.path, learned[-1].strength, back=f"../{REPORT}")
     Console().rule("what they learned, exactly: nothing here is sampled")
     print_table(_table(learned))
     a, b = learned[:2]
     Console().rule(f"the same question asked by {GAMES:,} games")
-    names = policy_name(a.run), policy_name(b.run)
+    names = RunDirectory(a.run).policy, RunDirectory(b.run).policy
     score = play_pairs(game, *names, GAMES // 2, seed=1)
     print_table(score_table(game, a.name, b.name, score))
     played = Played(a.name, b.name, score, match_outcome(game, *names))
@@ -64,7 +63,7 @@ def _demo(words: list[str]) -> None:
 
 def _table(learned: Sequence[Compared]) -> Table:
     table = Table("", *(one.name for one in learned))
-    costs = [read_cost(one.run)["training"] for one in learned]
+    costs = [RunDirectory(one.run).read_cost()["training"] for one in learned]
     table.add_row("CPU of training, s", *(f"{cost['cpu_user_s'] + cost['cpu_system_s']:.1f}" for cost in costs))
     table.add_row("peak memory, MiB", *(f"{cost['peak_rss_bytes'] / 2**20:.0f}" for cost in costs))
     known = [one.strength for one in learned if one.strength is not None]

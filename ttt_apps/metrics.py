@@ -14,16 +14,13 @@ from pathlib import Path
 from typing import IO, Any
 
 from evaluation.policy_snapshots import (
-    CHOICES,
     MAX_SNAPSHOT_BYTES,
     due_after,
     read_choices,
     snapshot_line,
     take_snapshot,
 )
-from evaluation.run_files import EVENTS as EVENTS
-from evaluation.run_files import read_metrics
-from learners.checkpoint import METRICS
+from evaluation.run_files import RunDirectory, read_metrics
 from ttt_envs.agents.policy import Policy
 from ttt_envs.core.files import open_to_write
 from ttt_envs.game.rules import Game
@@ -44,16 +41,16 @@ class Metrics:
         ValueError: a link in place of a file, or a ``metrics.jsonl`` that is damaged.
     """
 
-    def __init__(self, run: Path, size: int = 0, games: int = 0) -> None:
+    def __init__(self, run: RunDirectory, size: int = 0, games: int = 0) -> None:
         self._began, self._games = time.perf_counter(), games
         self._events: _Events | None = None
-        self._lines = _open_to_append(run / METRICS, size)
+        self._lines = _open_to_append(run.metrics, size)
         try:
-            before = read_metrics(run)
+            before = read_metrics(run.path)
             for row in before:
                 if not row.keys() >= set(RATES):
-                    raise ValueError(f"{run / METRICS} is damaged: each line must have {', '.join(RATES)}")
-            self._events = _Events(run / EVENTS) if importlib.util.find_spec("tensorboard") else None
+                    raise ValueError(f"{run.metrics} is damaged: each line must have {', '.join(RATES)}")
+            self._events = _Events(run.events) if importlib.util.find_spec("tensorboard") else None
             self._last: Mapping[str, float] = {}
             for row in before:
                 self._show(row)
@@ -108,11 +105,11 @@ class SnapshotWriter:
         ValueError: a link in place of the file, or one that is damaged.
     """
 
-    def __init__(self, run: Path, game: Game, games: int, size: int = 0) -> None:
+    def __init__(self, run: RunDirectory, game: Game, games: int, size: int = 0) -> None:
         self._game, self._games = game, games
-        self._lines = _open_to_append(run / CHOICES, size)
+        self._lines = _open_to_append(run.choices, size)
         try:
-            before = read_choices(run, game)
+            before = read_choices(run.path, game)
         except BaseException:
             self.close()
             raise
@@ -135,6 +132,12 @@ class SnapshotWriter:
     def close(self) -> None:
         """Close the file."""
         self._lines.close()
+
+    def __enter__(self) -> SnapshotWriter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 def _open_to_append(path: Path, size: int) -> IO[bytes]:

@@ -3,78 +3,42 @@
 from __future__ import annotations
 
 import dataclasses
-import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from baselines.retrograde.solver import solve
-from evaluation.cost import Meter, read_cost
+from evaluation.cost import Meter
 from evaluation.exact.dynamic_programming import while_training
 from evaluation.exact.estimate import affordable
 from evaluation.exact.strength import Strength, strength_of
 from evaluation.reports.run import REPORT, write_report
-from evaluation.run_files import (
-    DERIVED_FILES,
-    RUN_FILES,
-    RunState,
-    check_trained,
-    progress_arrays,
-    read_state,
-    size_in_checkpoint,
-)
-from learners.checkpoint import (
-    CHECKPOINT,
-    CONFIG,
-    COST,
-    METRICS,
-    TAUGHT,
-    build_config,
-    new_config,
-    policy_name,
-    read_training,
-    save_checkpoint,
-)
-from learners.config import (
-    TEACHER,
-    AnyConfig,
-    FitLearnerConfig,
-    LearnerConfig,
-    LoopLearnerConfig,
-    TransitionLearnerConfig,
-)
+from evaluation.run_files import DERIVED_FILES, RunDirectory, RunState
+from learners.checkpoint import build_config, new_config
+from learners.config import TEACHER, AnyConfig, FitLearnerConfig, LearnerConfig, TransitionLearnerConfig
 from learners.training import Progress, ResumableTraining, Task
-from ttt_apps.cli import (
-    Stopped,
-    print_output,
-    print_status,
-    progress_bar,
-)
+from ttt_apps.cli import Stopped, print_output, print_status, progress_bar
 from ttt_apps.metrics import Metrics, SnapshotWriter
 from ttt_apps.signals import Interrupt
-from ttt_apps.train_options import Options, folder_of
+from ttt_apps.train_options import Options, complete_options, default_folder
 from ttt_apps.versions import revision, versions
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
-from ttt_envs.core.files import delete_temporary_files, locked, write_json
 from ttt_envs.core.jit_settings import compile_at_once
 from ttt_envs.game.rules import Game
 
-WARM = 4
+WARM_UP_GAMES = 4
 """Number of games played to compile everything."""
 MIN_COMPILED_GAMES = 500
 """Minimum number of games of a training for which kernels are compiled before it begins."""
-Sizes = tuple[int, int]
-"""Valid sizes of metrics.jsonl and of choices.jsonl in bytes, according to a checkpoint."""
 COMPARED = ("random", "optimal")
 """Opponents of the final evaluation, besides the learner's own."""
 
 
-class Written(NamedTuple):
+class WrittenReport(NamedTuple):
     """A written report."""
 
     strength: Strength | None
@@ -97,26 +61,23 @@ def train_run(options: Options, settings: AnyConfig) -> Path:
         Stopped: a signal asked to stop; a checkpoint has been written.
     """
     meter = Meter()
-    run, game = folder_of(options, settings), options.game()
-    options = completed(options, settings)
-    if (run / CONFIG).exists() and not options.overwrite:
+    directory, game = RunDirectory(options.out or default_folder(options, settings)), options.game()
+    options = complete_options(options, settings)
+    if directory.exists() and not options.overwrite:
         raise ValueError(
-            f"{run} holds a run already: go on with it by train.py --resume {run}, choose another --out, or "
-            f"--overwrite to replace it"
+            f"{directory} holds a run already: go on with it by train.py --resume {directory}, choose another --out, "
+            f"or --overwrite to replace it"
         )
-    training: ResumableTraining | None = None
+    run = Run(directory, options, settings, game, meter)
     if not isinstance(settings, TransitionLearnerConfig):
         settings.check_opponent(options.opponent, game)  # before any work
-    if not isinstance(settings, FitLearnerConfig):
-        training = _training(options, settings, game)
-    run.mkdir(parents=True, exist_ok=True)
-    with _lock_run(run):
-        return _train_run(options, settings, game, run, training, meter)
-
-
-def completed(options: Options, settings: AnyConfig) -> Options:
-    """Return the options, completed with the learner's defaults."""
-    return dataclasses.replace(options, batch=settings.batch) if options.batch is None else options
+    training = None if isinstance(settings, FitLearnerConfig) else run.new_training(options)
+    directory.path.mkdir(parents=True, exist_ok=True)
+    with directory.lock():
+        directory.clear()
+        directory.write_config(config_of(options, settings))
+        run.train(training)
+    return directory.path
 
 
 def config_of(options: Options, settings: AnyConfig) -> dict[str, Any]:
@@ -125,31 +86,13 @@ def config_of(options: Options, settings: AnyConfig) -> dict[str, Any]:
     return {**config, "versions": versions(), "revision": revision()}
 
 
-def _train_run(
-    options: Options, settings: AnyConfig, game: Game, run: Path, training: ResumableTraining | None, meter: Meter
-) -> Path:
-    """Train in a locked folder."""
-    for old in RUN_FILES:  # the settings first: the rest without them is no run
-        (run / old).unlink(missing_ok=True)
-    shutil.rmtree(run / TAUGHT, ignore_errors=True)
-    write_json(run / CONFIG, config_of(options, settings))
-    meter.end("set-up")
-    if isinstance(settings, FitLearnerConfig):
-        done = _fit(settings, options, game, run, meter)
-    else:
-        assert training is not None
-        warm(settings, options, game, meter)
-        done = _learn(training, options, run, (0, 0), meter)
-    return _ended(options, game, run, done, meter)
-
-
-def resume_run(run: Path, games: int | None = None, cluster: str = "") -> Path:
+def resume_run(path: Path, games: int | None = None, cluster: str = "") -> Path:
     """Resume a run from its last checkpoint, or from the start if there is none yet; other processes are locked out.
 
     If the training is over, complete the missing files of a finished run.
 
     Args:
-        run: the run directory.
+        path: the run directory.
         games: new total number of games, to extend the run.
         cluster: cluster of a teacher, as ``Options.cluster``.
 
@@ -160,12 +103,14 @@ def resume_run(run: Path, games: int | None = None, cluster: str = "") -> Path:
         ValueError: no run, a damaged one, one that cannot be resumed, or fewer games than requested at first.
         Stopped: a signal asked to stop; a checkpoint has been written.
     """
-    read_training(run)  # reports first that a folder is no run
-    with _lock_run(run):
-        return _resume_run(run, games, cluster)
+    directory = RunDirectory(path)
+    directory.read_config()  # reports first that a folder is no run
+    with directory.lock():
+        _resume(directory, games, cluster)
+    return path
 
 
-def complete_run(run: Path) -> tuple[str, ...]:
+def complete_run(path: Path) -> tuple[str, ...]:
     """Regenerate the missing derived files of a trained run; other processes are locked out.
 
     Returns:
@@ -174,15 +119,16 @@ def complete_run(run: Path) -> tuple[str, ...]:
     Raises:
         ValueError: no run, a damaged one, one with unfinished training, or one that lacks files of its training.
     """
-    read_training(run)
-    with _lock_run(run):
-        state = check_trained(run)
+    directory = RunDirectory(path)
+    directory.read_config()
+    with directory.lock():
+        state = directory.check_trained()
         if state.missing:
-            _complete(run, state, _options(run, state.config))
+            Run.open(directory, state.config).complete(state)
         return state.missing
 
 
-def report_run(run: Path) -> Path:
+def report_run(path: Path) -> Path:
     """Regenerate the ``report.html`` of a trained run, from its files alone; other processes are locked out.
 
     Returns:
@@ -191,105 +137,51 @@ def report_run(run: Path) -> Path:
     Raises:
         ValueError: no run, a damaged one, or one with unfinished training.
     """
-    read_training(run)
-    with _lock_run(run):
-        config = check_trained(run).config
-        return write_report(run, _strength(_options(run, config), Game.from_dict(config["game"]), run))
+    directory = RunDirectory(path)
+    directory.read_config()
+    with directory.lock():
+        run = Run.open(directory, directory.check_trained().config, meter=Meter())
+        return write_report(path, run.strength())
 
 
-@contextmanager
-def _lock_run(run: Path) -> Iterator[None]:
-    """Lock the folder of a run, and remove leftovers of killed writers."""
-    with locked(run):
-        delete_temporary_files(run, RUN_FILES)
-        if not (run / TAUGHT).is_symlink():
-            unfinished = (run / TAUGHT).glob("[0-9]*.npz*.tmp")
-            delete_temporary_files(run / TAUGHT, {f"{path.name.partition('.')[0]}.npz" for path in unfinished})
-        yield
-
-
-def _resume_run(run: Path, games: int | None, cluster: str) -> Path:
-    """Resume a run in a locked folder."""
-    state = read_state(run)
-    config, parts = state.config, state.checkpoint
-    game = Game.from_dict(config["game"])
+def _resume(directory: RunDirectory, games: int | None, cluster: str) -> None:
+    """Resume a run in a locked directory."""
+    state = directory.read_state()
+    config = state.config
     settings = build_config(config["learner"], config["settings"])
-    options = _options(run, config, cluster)
+    options = _read_options(directory, config, cluster)
+    resumable = not isinstance(settings, FitLearnerConfig) or settings.resumes
     if games is not None:
         if games < options.games:
             raise ValueError(f"--games {games} is fewer than the {options.games} of the run: choose that or more")
-        if games > options.games and isinstance(settings, FitLearnerConfig) and not settings.resumes:
+        if games > options.games and not resumable:
             raise ValueError(
-                f"{run} cannot go on to {games} games, because {config['learner']} trains in a loop of its own and "
-                f"keeps no state of it: train anew, with --games {games} --out {run} --overwrite"
+                f"{directory} cannot go on to {games} games, because {config['learner']} trains in a loop of its own "
+                f"and keeps no state of it: train anew, with --games {games} --out {directory} --overwrite"
             )
         options = dataclasses.replace(options, games=games)
-    if state.progress is not None and state.is_trained(options.games):
-        written = _complete(run, state, options) if state.missing else None
-        if written is not None:
-            _tell_end(options, game, run, state.progress, written)
-        elif state.missing:
-            print_status(f"{run} is finished; it lacked {', '.join(state.missing)}, which is written now")
-        else:
-            _tell_finished(options, run, settings)
-        return run
-    meter = Meter(read_cost(run))
-    training: ResumableTraining | None = None
-    sizes: Sizes = (0, 0)
-    if isinstance(settings, FitLearnerConfig):
-        settings.check_opponent(options.opponent, game)
-        if not settings.resumes and (run / METRICS).exists():
-            print_status(f"{config['learner']} keeps no state of its training: it starts again with the first game")
-    elif parts is None:
-        training = _training(options, settings, game)
-    else:
-        ours = isinstance(settings, TransitionLearnerConfig)
-        if {"learner", "training", "metrics"} - parts.keys() or (ours and "live" not in parts["training"]):
-            raise ValueError(f"{run / CHECKPOINT} is no checkpoint of a training that can go on: train anew")
-        # a run of fewer games than its batch has used a smaller batch, and keeps it
-        side_by_side = _batch(options)
-        if ours:
-            side_by_side = max(1, min(side_by_side, parts["training"]["live"].size))
-        training = _training(dataclasses.replace(options, batch=side_by_side), settings, game)
-        training.learner.from_arrays(parts["learner"])
-        training.from_arrays(parts["training"])
-        sizes = _vouched(run, state)
-    begun = 0 if training is None else training.done.games
-    here = {"games": begun, "versions": versions(), "revision": revision()}
-    (run / REPORT).unlink(missing_ok=True)  # of fewer games: remove it, so that it does not pass for the final one
-    write_json(run / CONFIG, {**config, "games": options.games, "resumed": [*config.get("resumed", []), here]})
-    meter.end("set-up")
-    if isinstance(settings, FitLearnerConfig):
-        done = _fit(settings, options, game, run, meter)
-    else:
-        assert training is not None
-        warm(settings, options, game, meter)
-        done = _learn(training, options, run, sizes, meter)
-    return _ended(options, game, run, done, meter)
-
-
-def _complete(run: Path, state: RunState, options: Options) -> Written | None:
-    """Make the missing files of a trained run, in a locked folder.
-
-    Returns:
-        The report; None if it is not made.
-
-    Raises:
-        ValueError: it lacks files that only training writes.
-    """
-    lost = [name for name in state.missing if name not in DERIVED_FILES]
-    if lost:
-        raise ValueError(
-            f"{run} lacks {', '.join(lost)}, or a part of it, which only its training writes: train anew, with "
-            f"--out {run} --overwrite"
+    if state.is_trained(options.games) and not state.missing:
+        more = f". It goes on to more with train.py --resume {directory} --games {max(1, 2 * options.games)}"
+        print_output(
+            f"{directory} is finished, all {options.games:,} games are played: nothing was done"
+            f"{more if resumable else ''}"
         )
-    meter, game, sizes = Meter(read_cost(run)), Game.from_dict(state.config["game"]), _vouched(run, state)
-    with Metrics(run, sizes[0]), _choices(options, game, run, sizes[1]):
-        meter.end("set-up")  # TensorBoard's file is written with the lines of metrics.jsonl
-    return _write_report(options, game, run, meter) if REPORT in state.missing else None
+        return
+    run = Run(directory, options, settings, Game.from_dict(config["game"]), Meter(directory.read_cost()))
+    if state.is_trained(options.games) and state.progress is not None:
+        if (written := run.complete(state)) is not None:
+            run.print_end(state.progress, written)
+        else:
+            print_status(f"{directory} is finished; it lacked {', '.join(state.missing)}, which is written now")
+        return
+    training = run.restore_training(state)
+    here = {"games": 0 if training is None else training.done.games, "versions": versions(), "revision": revision()}
+    directory.report.unlink(missing_ok=True)  # of fewer games: remove it, so that it does not pass for the final one
+    directory.write_config({**config, "games": options.games, "resumed": [*config.get("resumed", []), here]})
+    run.train(training, {} if training is None else state.sizes)
 
 
-def _options(run: Path, config: Mapping[str, Any], cluster: str = "") -> Options:
+def _read_options(directory: RunDirectory, config: Mapping[str, Any], cluster: str = "") -> Options:
     """Return the options of an existing run.
 
     Raises:
@@ -297,229 +189,284 @@ def _options(run: Path, config: Mapping[str, Any], cluster: str = "") -> Options
     """
     names = {field.name for field in dataclasses.fields(Options)} - {"out", "cluster"}
     try:
-        return Options(**{name: value for name, value in config.items() if name in names}, out=run, cluster=cluster)
+        stored = {name: value for name, value in config.items() if name in names}
+        return Options(**stored, out=directory.path, cluster=cluster)
     except TypeError as problem:  # for example, a word in place of a number
-        raise ValueError(f"{run / CONFIG} cannot be read as the settings of a run: {problem}") from None
+        raise ValueError(f"{directory.config} cannot be read as the settings of a run: {problem}") from None
 
 
-def _vouched(run: Path, state: RunState) -> Sizes:
-    return size_in_checkpoint(run, state.checkpoint, "size"), size_in_checkpoint(run, state.checkpoint, "choices")
+@dataclass(frozen=True)
+class Run:
+    """A training and its locked directory.
 
+    Attributes:
+        directory: the run directory.
+        options: the options of the training.
+        settings: the learner's config.
+        game: the game, which the options of an existing run do not have.
+        meter: cost so far.
+    """
 
-def _batch(options: Options) -> int:
-    """Return the number of parallel games; old runs may not store it."""
-    return options.batch or LearnerConfig.batch
+    directory: RunDirectory
+    options: Options
+    settings: AnyConfig
+    game: Game
+    meter: Meter
 
+    @classmethod
+    def open(cls, directory: RunDirectory, config: Mapping[str, Any], meter: Meter | None = None) -> Run:
+        """Return an existing run; its meter goes on from its ``cost.json`` by default."""
+        options, game = _read_options(directory, config), Game.from_dict(config["game"])
+        settings = build_config(config["learner"], config["settings"])
+        return cls(directory, options, settings, game, meter or Meter(directory.read_cost()))
 
-def _training(options: Options, settings: TransitionLearnerConfig | LoopLearnerConfig, game: Game) -> ResumableTraining:
-    """Return the training at its start."""
-    return settings.training(
-        game,
-        options.games,
-        batch=_batch(options),
-        seed=options.seed,
-        opponent=options.opponent,
-        seat=options.seat,
-        cluster=options.cluster,
-    )
+    @property
+    def batch(self) -> int:
+        """Number of parallel games; old runs may not store it."""
+        return self.options.batch or LearnerConfig.batch
 
-
-def _learn(training: ResumableTraining, options: Options, run: Path, sizes: Sizes, meter: Meter) -> Progress:
-    """Train to the end, with periodic checkpoints and a final one; ``sizes`` are those of the last checkpoint."""
-    learner = training.learner
-    saved_games, saved_at = training.done.games, time.monotonic()
-    game = learner.game
-    with (
-        Metrics(run, sizes[0], training.done.games) as metrics,
-        _choices(options, game, run, sizes[1]) as choices,
-        _bar(options) as show,
-        Interrupt() as interrupt,
-    ):
-
-        def save() -> None:
-            nonlocal saved_games, saved_at
-            meter.end("training")
-            _keep_cost(run, meter)  # first: a checkpoint always has the cost of its content
-            save_checkpoint(
-                run,
-                learner=learner.to_arrays(),
-                training=training.to_arrays(),
-                progress=progress_arrays(training.done),
-                metrics=_sizes_on_disk(metrics, choices),
-            )
-            saved_games, saved_at = training.done.games, time.monotonic()
-
-        def after_step(training: ResumableTraining) -> bool:
-            many = 0 < options.checkpoint_games <= training.done.games - saved_games
-            if interrupt.asked or many or time.monotonic() - saved_at > options.checkpoint_seconds:
-                save()
-            return not interrupt.asked
-
-        done = training.run(
-            every=options.marks(),
-            callbacks=_callbacks(options, game, training.marked, meter, choices),
-            log=metrics.write,
-            progress=show,
-            after_step=after_step,
-        )
-        if training.running:
-            raise Stopped(f"stopped after {done.games:,} games: go on with train.py --resume {run}")
-        save()
-    return done
-
-
-def _fit(settings: FitLearnerConfig, options: Options, game: Game, run: Path, meter: Meter) -> Progress:
-    """Train a learner in its own loop."""
-    with Metrics(run) as metrics, _choices(options, game, run) as choices, _bar(options) as show:
-        task = Task(
-            game=game,
+    def new_training(self, options: Options) -> ResumableTraining:
+        """Return the training at its start, with the given options."""
+        assert not isinstance(self.settings, FitLearnerConfig)
+        return self.settings.training(
+            self.game,
+            options.games,
+            batch=options.batch or self.batch,
+            seed=options.seed,
             opponent=options.opponent,
             seat=options.seat,
-            games=options.games,
-            batch=_batch(options),
-            seed=options.seed,
-            run=run,
-            every=options.marks(),
-            callbacks=tuple(_callbacks(options, game, 0, meter, choices)),
-            log=metrics.write,
-            progress=show,
             cluster=options.cluster,
         )
-        try:
-            done = settings.fit(task)
-        except KeyboardInterrupt:
-            meter.end("training")
-            _keep_cost(run, meter)
-            kept = "the games so far are kept: go on" if settings.resumes else "it starts again, with the first game,"
-            raise Stopped(f"stopped; {kept} with train.py --resume {run}") from None
-        meter.end("training")
-        _keep_cost(run, meter)
-        # the training is over: all that it has written is on the disk
-        save_checkpoint(run, progress=progress_arrays(done), metrics=_sizes_on_disk(metrics, choices))
-    return done
 
+    def restore_training(self, state: RunState) -> ResumableTraining | None:
+        """Return the training at its checkpoint, at its start without one; None for a learner with its own loop.
 
-def _sizes_on_disk(metrics: Metrics, choices: SnapshotWriter | None) -> dict[str, np.ndarray[Any, Any]]:
-    """Return the part ``metrics`` of a checkpoint: file sizes in bytes, after flushing to disk."""
-    sizes = {"size": np.array([metrics.size()])}
-    if choices is not None:
-        sizes["choices"] = np.array([choices.size()])
-    return sizes
+        Raises:
+            ValueError: a checkpoint that is not of this training.
+        """
+        options, settings, parts = self.options, self.settings, state.checkpoint
+        if isinstance(settings, FitLearnerConfig):
+            settings.check_opponent(options.opponent, self.game)
+            if not settings.resumes and self.directory.metrics.exists():
+                print_status(f"{options.learner} keeps no state of its training: it starts again with the first game")
+            return None
+        if parts is None:
+            return self.new_training(options)
+        by_transitions = isinstance(settings, TransitionLearnerConfig)
+        if {"learner", "training", "metrics"} - parts.keys() or (by_transitions and "live" not in parts["training"]):
+            raise ValueError(f"{self.directory.checkpoint} is no checkpoint of a training that can go on: train anew")
+        # a run of fewer games than its batch has used a smaller batch, and keeps it
+        batch = max(1, min(self.batch, parts["training"]["live"].size)) if by_transitions else self.batch
+        training = self.new_training(dataclasses.replace(options, batch=batch))
+        training.learner.from_arrays(parts["learner"])
+        training.from_arrays(parts["training"])
+        return training
 
+    def train(self, training: ResumableTraining | None, sizes: Mapping[str, int] | None = None) -> None:
+        """Train to the end, write the report, and print the result.
 
-def _keep_cost(run: Path, meter: Meter) -> None:
-    write_json(run / COST, {"format": 1, "phases": meter.phases})
-
-
-@contextmanager
-def _choices(options: Options, game: Game, run: Path, size: int = 0) -> Iterator[SnapshotWriter | None]:
-    """Yield the writer of snapshots; None if nothing is measured exactly, as snapshots are taken at exact marks."""
-    with ExitStack() as stack:
-        exact = options.exact_games(game) > 0
-        yield stack.enter_context(closing(SnapshotWriter(run, game, options.games, size))) if exact else None
-
-
-def _callbacks(
-    options: Options, game: Game, marked: int, meter: Meter, choices: SnapshotWriter | None
-) -> list[Callable[[int, Policy], dict[str, float]]]:
-    """Return the measurements during training, which are a phase of their own."""
-    every = options.exact_games(game)
-    if every == 0:
-        return []
-    seat = {"first": 0, "second": 1}.get(options.seat)
-    measure = while_training(game, options.met, every, options.games, seat=seat, start=marked)
-
-    def measured(games: int, learner: Policy) -> dict[str, float]:
-        meter.end("training")
-        found = measure(games, learner)
-        if found and choices is not None:
-            choices.write(games, learner)
-        meter.end("evaluation")
-        return found
-
-    return [measured]
-
-
-def warm(settings: TransitionLearnerConfig | LoopLearnerConfig, options: Options, game: Game, meter: Meter) -> None:
-    """Compile a learner's code before its training is timed, with a few games that are discarded."""
-    if options.games >= MIN_COMPILED_GAMES:
-        with compile_at_once():
-            few = dataclasses.replace(options, games=WARM, batch=WARM // 2)
-            _training(few, settings, game).run()
-        if options.exact_games(game):
-            tiny = Game(2, 2, 2)
-            solve(tiny)  # by the interpreter, and reused below: a game is solved once, so compiling does not pay off
-            with compile_at_once():
-                strength_of(tiny, "random", ["random"])
-    meter.end("compiling")
-
-
-@contextmanager
-def _bar(options: Options) -> Iterator[Callable[[Progress], None]]:
-    """Show a progress bar."""
-    with progress_bar("rate", "wins") as bar:
-        task = bar.add_task("training", total=options.games, rate="", wins="")
-        began = shown = time.perf_counter()
-        first: int | None = None
-
-        def show(done: Progress) -> None:
-            nonlocal shown, first
-            first = done.games if first is None else first
-            now = time.perf_counter()
-            if now - shown > 0.1 or done.games >= options.games:
-                shown = now
-                rate = f"{(done.games - first) / (now - began):,.0f} games/s"
-                wins = f"won {done.wins / max(1, done.games):.1%}"
-                bar.update(task, completed=done.games, rate=rate, wins=wins)
-
-        yield show
-
-
-def _tell_finished(options: Options, run: Path, settings: AnyConfig) -> None:
-    more = f". It goes on to more with train.py --resume {run} --games {max(1, 2 * options.games)}"
-    stays = isinstance(settings, FitLearnerConfig) and not settings.resumes
-    print_output(f"{run} is finished, all {options.games:,} games are played: nothing was done{'' if stays else more}")
-
-
-def _ended(options: Options, game: Game, run: Path, done: Progress, meter: Meter) -> Path:
-    """Write the report, and print the result."""
-    written = None if options.no_report else _write_report(options, game, run, meter)
-    _tell_end(options, game, run, done, written)
-    return run
-
-
-def _write_report(options: Options, game: Game, run: Path, meter: Meter) -> Written:
-    """Write the report, the last file of a run; its page includes the cost of the evaluation."""
-    strength = _strength(options, game, run)
-    meter.end("evaluation")
-    _keep_cost(run, meter)
-    return Written(strength, write_report(run, strength))
-
-
-def _tell_end(options: Options, game: Game, run: Path, done: Progress, written: Written | None) -> None:
-    print_status(
-        f"{options.learner} learned from {done.games:,} games of {game}: player_0 won {done.wins:,}, "
-        f"{done.draws:,} were drawn, player_1 won {done.losses:,}"
-        if options.opponent == TEACHER
-        else f"{options.learner} played {done.games:,} games of {game} against {options.opponent}: "
-        f"{done.wins:,} won, {done.draws:,} drawn, {done.losses:,} lost, while exploring"
-    )
-    if written is not None:
-        if written.strength is not None:
-            print_output(describe_strength(written.strength, options))
+        Args:
+            training: the training; None for a learner with its own loop.
+            sizes: valid sizes of the run's lines, see :class:`~evaluation.run_files.RunState`.
+        """
+        self.meter.end("set-up")
+        if training is None:
+            done = self._fit()
         else:
-            match = f"evaluate.py match {policy_name(run)} random"
-            print_status(f"how good it is exactly takes long to compute on {game}; {match} samples it")
-        print_status(f"a report to look at: {written.page}")
-    print_status(f"play it as {policy_name(run)}")
+            self._warm_up()
+            done = self._learn(training, sizes or {})
+        self.print_end(done, None if self.options.no_report else self._write_report())
+
+    def _learn(self, training: ResumableTraining, sizes: Mapping[str, int]) -> Progress:
+        """Train to the end, with periodic checkpoints and a final one; ``sizes`` are those of the last checkpoint."""
+        options, directory = self.options, self.directory
+        saved_games, saved_at = training.done.games, time.monotonic()
+        with (
+            Metrics(directory, sizes.get("size", 0), training.done.games) as metrics,
+            self._snapshots(sizes) as snapshots,
+            self._bar() as show,
+            Interrupt() as interrupt,
+        ):
+
+            def save() -> None:
+                nonlocal saved_games, saved_at
+                self._write_cost("training")  # first: a checkpoint always has the cost of its content
+                arrays = {"learner": training.learner.to_arrays(), "training": training.to_arrays()}
+                directory.save_checkpoint(training.done, _sizes_on_disk(metrics, snapshots), **arrays)
+                saved_games, saved_at = training.done.games, time.monotonic()
+
+            def after_step(training: ResumableTraining) -> bool:
+                many = 0 < options.checkpoint_games <= training.done.games - saved_games
+                if interrupt.asked or many or time.monotonic() - saved_at > options.checkpoint_seconds:
+                    save()
+                return not interrupt.asked
+
+            done = training.run(
+                every=options.marks(),
+                callbacks=self._callbacks(training.marked, snapshots),
+                log=metrics.write,
+                progress=show,
+                after_step=after_step,
+            )
+            if training.running:
+                raise Stopped(f"stopped after {done.games:,} games: go on with train.py --resume {directory}")
+            save()
+        return done
+
+    def _fit(self) -> Progress:
+        """Train a learner in its own loop."""
+        assert isinstance(self.settings, FitLearnerConfig)
+        options, directory = self.options, self.directory
+        with Metrics(directory) as metrics, self._snapshots({}) as snapshots, self._bar() as show:
+            task = Task(
+                game=self.game,
+                opponent=options.opponent,
+                seat=options.seat,
+                games=options.games,
+                batch=self.batch,
+                seed=options.seed,
+                run=directory.path,
+                every=options.marks(),
+                callbacks=tuple(self._callbacks(0, snapshots)),
+                log=metrics.write,
+                progress=show,
+                cluster=options.cluster,
+            )
+            try:
+                done = self.settings.fit(task)
+            except KeyboardInterrupt:
+                self._write_cost("training")
+                again = "it starts again, with the first game,"
+                how = "the games so far are kept: go on" if self.settings.resumes else again
+                raise Stopped(f"stopped; {how} with train.py --resume {directory}") from None
+            self._write_cost("training")
+            # the training is over: all that it has written is on the disk
+            directory.save_checkpoint(done, _sizes_on_disk(metrics, snapshots))
+        return done
+
+    def complete(self, state: RunState) -> WrittenReport | None:
+        """Make the missing files of a trained run.
+
+        Returns:
+            The report; None if it is not made.
+
+        Raises:
+            ValueError: it lacks files that only training writes.
+        """
+        lost = [name for name in state.missing if name not in DERIVED_FILES]
+        if lost:
+            raise ValueError(
+                f"{self.directory} lacks {', '.join(lost)}, or a part of it, which only its training writes: train "
+                f"anew, with --out {self.directory} --overwrite"
+            )
+        with Metrics(self.directory, state.sizes.get("size", 0)), self._snapshots(state.sizes):
+            self.meter.end("set-up")  # TensorBoard's file is written with the lines of metrics.jsonl
+        return self._write_report() if REPORT in state.missing else None
+
+    def strength(self) -> Strength | None:
+        """Return the strength of the trained policy; None if computing it takes long."""
+        policy = make_policy(self.directory.policy, self.game)
+        if not affordable(self.game, policy):
+            return None
+        return strength_of(self.game, policy, list(dict.fromkeys([self.options.met or "random", *COMPARED])))
+
+    def print_end(self, done: Progress, written: WrittenReport | None) -> None:
+        """Print the result of the training."""
+        options, game, policy = self.options, self.game, self.directory.policy
+        print_status(
+            f"{options.learner} learned from {done.games:,} games of {game}: player_0 won {done.wins:,}, "
+            f"{done.draws:,} were drawn, player_1 won {done.losses:,}"
+            if options.opponent == TEACHER
+            else f"{options.learner} played {done.games:,} games of {game} against {options.opponent}: "
+            f"{done.wins:,} won, {done.draws:,} drawn, {done.losses:,} lost, while exploring"
+        )
+        if written is not None:
+            if written.strength is not None:
+                print_output(describe_strength(written.strength, options))
+            else:
+                match = f"evaluate.py match {policy} random"
+                print_status(f"how good it is exactly takes long to compute on {game}; {match} samples it")
+            print_status(f"a report to look at: {written.page}")
+        print_status(f"play it as {policy}")
+
+    def _write_report(self) -> WrittenReport:
+        """Write the report, the last file of a run; its page includes the cost of the evaluation."""
+        strength = self.strength()
+        self._write_cost("evaluation")
+        return WrittenReport(strength, write_report(self.directory.path, strength))
+
+    def _write_cost(self, phase: str) -> None:
+        """End a phase of the cost, and write all phases."""
+        self.meter.end(phase)
+        self.directory.write_cost(self.meter.phases)
+
+    def _snapshots(self, sizes: Mapping[str, int]) -> SnapshotWriter | nullcontext[None]:
+        """Return the writer of snapshots; None if nothing is measured exactly: snapshots are taken at exact marks."""
+        if not self.options.exact_games(self.game):
+            return nullcontext()
+        return SnapshotWriter(self.directory, self.game, self.options.games, sizes.get("choices", 0))
+
+    def _callbacks(
+        self, marked: int, snapshots: SnapshotWriter | None
+    ) -> list[Callable[[int, Policy], dict[str, float]]]:
+        """Return the measurements during training, which are a phase of their own."""
+        options = self.options
+        every = options.exact_games(self.game)
+        if every == 0:
+            return []
+        seat = {"first": 0, "second": 1}.get(options.seat)
+        measure = while_training(self.game, options.met, every, options.games, seat=seat, start=marked)
+
+        def measure_exactly(games: int, learner: Policy) -> dict[str, float]:
+            self.meter.end("training")
+            found = measure(games, learner)
+            if found and snapshots is not None:
+                snapshots.write(games, learner)
+            self.meter.end("evaluation")
+            return found
+
+        return [measure_exactly]
+
+    def _warm_up(self) -> None:
+        """Compile a learner's code before its training is timed, with a few games that are discarded."""
+        if self.options.games >= MIN_COMPILED_GAMES:
+            with compile_at_once():
+                few = dataclasses.replace(self.options, games=WARM_UP_GAMES, batch=WARM_UP_GAMES // 2)
+                self.new_training(few).run()
+            if self.options.exact_games(self.game):
+                tiny = Game(2, 2, 2)
+                solve(tiny)  # by the interpreter: a game is solved once, so compiling the solver does not pay off
+                with compile_at_once():
+                    strength_of(tiny, "random", ["random"])
+        self.meter.end("compiling")
+
+    @contextmanager
+    def _bar(self) -> Iterator[Callable[[Progress], None]]:
+        """Show a progress bar."""
+        with progress_bar("rate", "wins") as bar:
+            task = bar.add_task("training", total=self.options.games, rate="", wins="")
+            began = shown = time.perf_counter()
+            first: int | None = None
+
+            def show(done: Progress) -> None:
+                nonlocal shown, first
+                first = done.games if first is None else first
+                now = time.perf_counter()
+                if now - shown > 0.1 or done.games >= self.options.games:
+                    shown = now
+                    rate = f"{(done.games - first) / (now - began):,.0f} games/s"
+                    wins = f"won {done.wins / max(1, done.games):.1%}"
+                    bar.update(task, completed=done.games, rate=rate, wins=wins)
+
+            yield show
 
 
-def _strength(options: Options, game: Game, run: Path) -> Strength | None:
-    """Return the strength of a trained run; None if computing it takes long."""
-    policy = make_policy(policy_name(run), game)
-    if not affordable(game, policy):
-        return None
-    return strength_of(game, policy, list(dict.fromkeys([options.met or "random", *COMPARED])))
+def _sizes_on_disk(metrics: Metrics, snapshots: SnapshotWriter | None) -> dict[str, int]:
+    """Return the sizes of the run's lines in bytes, after flushing to disk."""
+    sizes = {"size": metrics.size()}
+    if snapshots is not None:
+        sizes["choices"] = snapshots.size()
+    return sizes
 
 
 def describe_strength(strength: Strength, options: Options) -> str:

@@ -15,14 +15,12 @@ import tyro
 from rich.table import Table
 
 from evaluation.code_fingerprint import hash_of
-from evaluation.cost import read_cost
 from evaluation.exact.estimate import boards_by_stones
 from evaluation.exact.strength import strength_of
 from evaluation.matches.match import play_pairs
 from evaluation.result_store import UNITS, Unit, do_units
-from evaluation.run_files import DERIVED_FILES, RUN_FILES
+from evaluation.run_files import DERIVED_FILES, RUN_FILES, RunDirectory
 from evaluation.sweep import RESULT, TABLE, Line, Trained, cells_of, lines_of, read_sweep, words_of, write_sweep
-from learners.checkpoint import CONFIG, policy_name
 from ttt_apps.cli import (
     WorkOptions,
     kept_in,
@@ -34,8 +32,8 @@ from ttt_apps.cli import (
     warn,
     write_page_of,
 )
-from ttt_apps.runs import COMPARED, complete_run, completed, config_of
-from ttt_apps.train_options import MEASURED, Options
+from ttt_apps.runs import COMPARED, complete_run, config_of
+from ttt_apps.train_options import MEASURED, Options, complete_options, parse_options
 from ttt_apps.train_subprocess import train_in_subprocess
 from ttt_apps.versions import versions
 from ttt_envs.agents.specs import FromFile, make_policy
@@ -132,13 +130,11 @@ def units_of(path: Path, rows: Sequence[Mapping[str, Any]], seeds: Sequence[int]
     Raises:
         ValueError: invalid options.
     """
-    from ttt_apps.train import asked_for
-
     units = []
     for number, row in enumerate(rows):
         try:
-            options, settings = asked_for(words_of(row), "train.py")
-            config = config_of(completed(options, settings), settings)
+            options, settings = parse_options(words_of(row), "train.py")
+            config = config_of(complete_options(options, settings), settings)
         except (ValueError, TypeError) as problem:
             raise ValueError(f"run {number + 1} of {path}: {problem}") from None
         for key in ("versions", "revision"):
@@ -161,32 +157,33 @@ def train_unit(runs: str | None, code: str, unit: Unit) -> dict[str, Any]:
         ``numbers``, and ``files`` by name if they are sent.
     """
     with tempfile.TemporaryDirectory() as temporary:
-        run = Path(runs or temporary, unit["name"])
+        path = Path(runs or temporary, unit["name"])
+        run = RunDirectory(path)
         config = {**unit["config"], "versions": versions(), "code": code}
-        if run.exists() and (runs is None or not _is_of(run, config)):
-            shutil.rmtree(run)
-        run.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists() and (runs is None or not _is_of(run, config)):
+            shutil.rmtree(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
         train_in_subprocess(config, run)
-        numbers = measured(run, config)
+        numbers = measure_run(run, config)
         if runs is not None:
             return {"numbers": numbers}
-        files = {name: read_bounded(run / name) for name in BROUGHT if (run / name).exists()}
+        files = {name: read_bounded(path / name) for name in BROUGHT if (path / name).exists()}
         return {"numbers": numbers, "files": files}
 
 
-def _is_of(run: Path, config: Mapping[str, Any]) -> bool:
+def _is_of(run: RunDirectory, config: Mapping[str, Any]) -> bool:
     """Return whether a folder holds a run of this configuration, begun or finished."""
     try:
-        found = read_json(run / CONFIG)
+        found = read_json(run.config)
     except (OSError, ValueError):
         return False
     return isinstance(found, dict) and {name: found.get(name) for name in config} == json.loads(json.dumps(config))
 
 
-def measured(run: Path, config: Mapping[str, Any]) -> dict[str, float]:
+def measure_run(run: RunDirectory, config: Mapping[str, Any]) -> dict[str, float]:
     """Measure the strength of a run, exactly up to 3 x 3, else by matches against random; and its cost."""
     game = Game.from_dict(config["game"])
-    policy = make_policy(policy_name(run), game)
+    policy = make_policy(run.policy, game)
     numbers: dict[str, float] = {}
     # a count, not a time, so that every machine measures the same
     if policy.pure and sum(boards_by_stones(game)) <= MEASURED:
@@ -199,7 +196,7 @@ def measured(run: Path, config: Mapping[str, Any]) -> dict[str, float]:
         numbers |= {f"score_against_{opponent}": result.win + result.draw / 2 for opponent, result in results}
     else:
         numbers["score_against_random"] = play_pairs(game, policy, "random", SAMPLED).rate("score").mean
-    cost = read_cost(run)
+    cost = run.read_cost()
     numbers["cpu_s"] = cost["training"]["cpu_user_s"] + cost["training"]["cpu_system_s"]
     numbers["peak_rss_bytes"] = max(phase["peak_rss_bytes"] for phase in cost.values())
     return numbers

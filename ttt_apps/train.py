@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import tyro
 
-from learners import LEARNERS
-from learners.config import AnyConfig
-from ttt_apps.cli import (
-    GLOBAL,
-    Count,
-    as_called,
-    option_names,
-    parse,
-    run_command,
-    trust_files,
-    words_of,
-)
-from ttt_apps.train_options import Options, defaults_of
-from ttt_envs.agents.specs import closest_names, load_object
+from ttt_apps.cli import Count, as_called, parse, run_command, trust_files, words_of
+from ttt_apps.train_options import last_value, parse_options
 
 
 @dataclass(frozen=True)
@@ -56,59 +43,15 @@ def _main(arguments: list[str]) -> None:
             trust_files()
         resume_run(old.resume, old.games, old.cluster)
         return
-    if _last_value_of(arguments, "--sweep") is not None:
+    if last_value(arguments, "--sweep") is not None:
         from ttt_apps.sweep import Sweep
 
         parse(Sweep, arguments, prog).run()
         return
-    asked = asked_for(arguments, prog)
+    options, settings = parse_options(arguments, prog)
     from ttt_apps.runs import train_run
 
-    train_run(*asked)
-
-
-def asked_for(arguments: Sequence[str], prog: str) -> tuple[Options, AnyConfig]:
-    """Parse the options and settings of a training.
-
-    Raises:
-        ValueError: invalid arguments.
-        SystemExit: after help.
-    """
-    name = _last_value_of(arguments, "--learner")
-    name = Options.learner if name is None else name
-    if name not in LEARNERS:
-        raise ValueError(f"there is no learner {name!r}: {closest_names(name, LEARNERS)}")
-    default = defaults_of(name, _last_value_of(arguments, "--opponent"))
-    flat: Any = tyro.conf.OmitArgPrefixes
-    joined: Any = dataclasses.make_dataclass(
-        "Train",
-        [("run", flat[Options]), ("settings", flat[load_object(LEARNERS[name])])],
-        namespace={"__doc__": f"{Options.__doc__}\n\n    {GLOBAL}"},
-        frozen=True,
-    )
-    asked = parse(joined, arguments, prog, default=joined(*default), elsewhere=lambda: _settings_of_others(name))
-    return asked.run, asked.settings
-
-
-def _last_value_of(arguments: Sequence[str], option: str) -> str | None:
-    """Return the last value of an option on which other defaults depend; None if it is not given."""
-    found = None
-    for index, argument in enumerate(arguments):
-        if argument == option and index + 1 < len(arguments):
-            found = arguments[index + 1]
-        if argument.startswith(f"{option}="):
-            found = argument.partition("=")[2]
-    return found
-
-
-def _settings_of_others(learner: str) -> dict[str, list[str]]:
-    """Return options that are settings of other learners, with these learners."""
-    found: dict[str, list[str]] = {}
-    for other in sorted(LEARNERS):
-        if other != learner:
-            for option in option_names(load_object(LEARNERS[other])):
-                found.setdefault(option, []).append(other)
-    return found
+    train_run(options, settings)
 
 
 if __name__ == "__main__":

@@ -15,12 +15,8 @@ from learners import LEARNERS
 from learners.config import TEACHER, AnyConfig, LearnerConfig
 from learners.pool import NAME as POOL
 from learners.training import Marks, check_counts, dense_first
-from ttt_apps.cli import (
-    Count,
-    GameOptions,
-    check_seed,
-)
-from ttt_envs.agents.specs import load_object
+from ttt_apps.cli import GLOBAL, Count, GameOptions, check_seed, option_names, parse
+from ttt_envs.agents.specs import closest_names, load_object
 from ttt_envs.envs.lockstep import SELF
 from ttt_envs.game.rules import Game
 
@@ -110,6 +106,50 @@ class Options(GameOptions):
         return {name: value for name, value in dataclasses.asdict(self).items() if name not in left_out}
 
 
+def parse_options(arguments: Sequence[str], prog: str) -> tuple[Options, AnyConfig]:
+    """Parse the options and settings of a training.
+
+    Raises:
+        ValueError: invalid arguments.
+        SystemExit: after help.
+    """
+    name = last_value(arguments, "--learner")
+    name = Options.learner if name is None else name
+    if name not in LEARNERS:
+        raise ValueError(f"there is no learner {name!r}: {closest_names(name, LEARNERS)}")
+    default = defaults_of(name, last_value(arguments, "--opponent"))
+    flat: Any = tyro.conf.OmitArgPrefixes
+    joined: Any = dataclasses.make_dataclass(
+        "Train",
+        [("run", flat[Options]), ("settings", flat[load_object(LEARNERS[name])])],
+        namespace={"__doc__": f"{Options.__doc__}\n\n    {GLOBAL}"},
+        frozen=True,
+    )
+    parsed = parse(joined, arguments, prog, default=joined(*default), elsewhere=lambda: _settings_of_others(name))
+    return parsed.run, parsed.settings
+
+
+def last_value(arguments: Sequence[str], option: str) -> str | None:
+    """Return the last value of an option on which other defaults depend; None if it is not given."""
+    found = None
+    for index, argument in enumerate(arguments):
+        if argument == option and index + 1 < len(arguments):
+            found = arguments[index + 1]
+        if argument.startswith(f"{option}="):
+            found = argument.partition("=")[2]
+    return found
+
+
+def _settings_of_others(learner: str) -> dict[str, list[str]]:
+    """Return options that are settings of other learners, with these learners."""
+    found: dict[str, list[str]] = {}
+    for other in sorted(LEARNERS):
+        if other != learner:
+            for option in option_names(load_object(LEARNERS[other])):
+                found.setdefault(option, []).append(other)
+    return found
+
+
 def defaults_of(learner: str, opponent: str | None = None) -> tuple[Options, AnyConfig]:
     """Return the default options and settings of a learner; in self-play those that suit self-play."""
     config = load_object(LEARNERS[learner])
@@ -119,10 +159,13 @@ def defaults_of(learner: str, opponent: str | None = None) -> tuple[Options, Any
     return usual, config(**config.self_play)
 
 
-def folder_of(options: Options, settings: AnyConfig) -> Path:
-    """Return the folder of a run: its default name distinguishes game, opponent, seed and other settings."""
-    if options.out is not None:
-        return options.out
+def complete_options(options: Options, settings: AnyConfig) -> Options:
+    """Return the options, completed with the learner's defaults."""
+    return dataclasses.replace(options, batch=settings.batch) if options.batch is None else options
+
+
+def default_folder(options: Options, settings: AnyConfig) -> Path:
+    """Return the default folder of a run: its name distinguishes game, opponent, seed and other settings."""
     game = options.game()
     parts = [options.learner, game.slug, options.opponent]
     usual, usual_settings = defaults_of(options.learner, options.opponent)

@@ -8,9 +8,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from evaluation.cost import Usage, read_cost, usage_of
-from learners.checkpoint import CONFIG
-from ttt_envs.core.files import write_json
+from evaluation.cost import Usage, usage_of
+from evaluation.run_files import RunDirectory
 
 
 def measure_training(config: dict[str, Any]) -> Usage:
@@ -21,11 +20,11 @@ def measure_training(config: dict[str, Any]) -> Usage:
     """
     config = {**config, "exact_every": 0, "no_report": True}
     with tempfile.TemporaryDirectory() as folder:
-        return train_in_subprocess(config, Path(folder, "run"))
+        return train_in_subprocess(config, RunDirectory(Path(folder, "run")))
 
 
-def train_in_subprocess(config: dict[str, Any], run: Path) -> Usage:
-    """Train in a new process, into the folder ``run``; resume a run of these settings that is there.
+def train_in_subprocess(config: dict[str, Any], run: RunDirectory) -> Usage:
+    """Train in a new process, into the directory ``run``; resume a run of these settings that is there.
 
     Returns:
         The resource usage of the process, imports included; peak memory is measured by the process itself.
@@ -33,11 +32,11 @@ def train_in_subprocess(config: dict[str, Any], run: Path) -> Usage:
     Raises:
         ValueError: the process failed.
     """
-    run.mkdir(exist_ok=True)
-    if not (run / CONFIG).exists():
-        write_json(run / CONFIG, config)
+    run.path.mkdir(exist_ok=True)
+    if not run.exists():
+        run.write_config(config)
     here = str(Path(__file__).parents[1])  # the root, in case of a checkout that is not installed
     found = {**os.environ, "PYTHONPATH": os.pathsep.join([here, os.environ.get("PYTHONPATH", "")])}
     used = usage_of([sys.executable, "-m", "ttt_apps.train", "--resume", str(run)], found)
-    phases = read_cost(run)
-    return used._replace(peak_rss_bytes=int(max(phase["peak_rss_bytes"] for phase in phases.values())))
+    peaks = [phase["peak_rss_bytes"] for phase in run.read_cost().values()]
+    return used._replace(peak_rss_bytes=int(max(peaks)))

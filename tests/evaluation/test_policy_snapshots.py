@@ -16,6 +16,7 @@ from evaluation.policy_snapshots import (
     snapshot_line,
     take_snapshot,
 )
+from evaluation.run_files import RunDirectory
 from ttt_apps import train
 from ttt_apps.metrics import SnapshotWriter
 from ttt_envs import Boards, Game
@@ -132,7 +133,7 @@ def test_games_do_not_fall_and_the_file_is_bounded(tmp_path):
     (tmp_path / CHOICES).unlink()
     (tmp_path / CHOICES).symlink_to(tmp_path / "elsewhere")
     with pytest.raises(ValueError, match="is a link"):
-        SnapshotWriter(tmp_path, Game(2, 2, 2), 100)
+        SnapshotWriter(RunDirectory(tmp_path), Game(2, 2, 2), 100)
 
 
 def test_choices_of_a_run_are_those_of_its_learner(tmp_path):

@@ -18,7 +18,7 @@ from learners import LEARNERS
 from learners.checkpoint import load_arrays, load_checkpoint, load_policy, save_arrays
 from ttt_apps import cli, evaluate, runs, train
 from ttt_apps.evaluate import ground_truth, warm_up
-from ttt_apps.train_options import folder_of
+from ttt_apps.train_options import default_folder
 from ttt_envs import Boards, Game, make_policy
 from ttt_envs.core.files import write_atomically
 from ttt_envs.core.jit_settings import kernel_folder
@@ -257,7 +257,7 @@ def test_other_settings_go_to_another_folder(words, name, monkeypatch):
     asked = []
     monkeypatch.setattr(runs, "train_run", lambda options, settings: asked.append((options, settings)))
     train.main(words)
-    assert str(folder_of(*asked[0])) == f"runs/{name}"
+    assert str(default_folder(*asked[0])) == f"runs/{name}"
 
 
 def test_long_names_of_folders_are_cut_and_still_differ(monkeypatch):
@@ -265,7 +265,7 @@ def test_long_names_of_folders_are_cut_and_still_differ(monkeypatch):
     monkeypatch.setattr(runs, "train_run", lambda options, settings: asked.append((options, settings)))
     for depth in (3, 4):
         train.main(["--opponent", f"expectiminimax:depth=2,leaf=(run:{'long' * 40}{depth})"])
-    names = [folder_of(*one).name for one in asked]
+    names = [default_folder(*one).name for one in asked]
     assert names[0] != names[1]
     assert max(map(len, names)) < 130
 

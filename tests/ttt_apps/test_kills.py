@@ -8,7 +8,7 @@ import tiny
 from kills import train_until
 from plain import assert_same_runs
 
-from evaluation.run_files import EVENTS, REPORT, read_state
+from evaluation.run_files import EVENTS, REPORT, RunDirectory
 from ttt_apps import evaluate, train
 from ttt_envs.core.files import write_json
 
@@ -37,8 +37,8 @@ def test_a_run_killed_at_any_change_of_a_file_ends_as_one_never_killed(name, tmp
     monkeypatch.setattr("learners.sb3.configs.SAVE_EVERY", 0.0)  # at every line, whatever the time
     whole, folder = tmp_path / "whole", tmp_path / "killed"
     changes = train_until(None, whole, arguments(name, whole))
-    assert read_state(whole).is_trained()
-    assert not read_state(whole).missing
+    assert RunDirectory(whole).read_state().is_trained()
+    assert not RunDirectory(whole).read_state().missing
     for kill_at in range(changes):
         shutil.rmtree(folder, ignore_errors=True)
         train_until(kill_at, folder, arguments(name, folder))
@@ -139,7 +139,7 @@ def test_what_is_made_from_other_files_is_made_again(finished, tmp_path, capsys)
     pytest.importorskip("tensorboard")
     for names in ([REPORT], [EVENTS], [REPORT, EVENTS]):
         run = without(finished, tmp_path / "-".join(names), *names)
-        assert read_state(run).missing == tuple(name for name in (EVENTS, REPORT) if name in names)
+        assert RunDirectory(run).read_state().missing == tuple(name for name in (EVENTS, REPORT) if name in names)
         train.main(["--resume", str(run)])
         assert "nothing was done" not in capsys.readouterr().out
         assert_same_runs(finished, run)

@@ -6,8 +6,9 @@ import os
 import pytest
 import tiny
 
+from evaluation.run_files import EVENTS, METRICS, RunDirectory
 from ttt_apps import train
-from ttt_apps.metrics import EVENTS, METRICS, RATES, Metrics
+from ttt_apps.metrics import RATES, Metrics
 
 
 def measured(games, **more):
@@ -19,7 +20,7 @@ def rows(run):
 
 
 def test_lines_are_what_was_measured_in_order(tmp_path):
-    with Metrics(tmp_path) as metrics:
+    with Metrics(RunDirectory(tmp_path)) as metrics:
         for games in (10, 20):
             metrics.write(games, measured(games, loss=0.5))
     assert [(row["games"], row["wins"], row["loss"]) for row in rows(tmp_path)] == [(10, 10, 0.5), (20, 20, 0.5)]
@@ -27,18 +28,18 @@ def test_lines_are_what_was_measured_in_order(tmp_path):
 
 
 def test_what_was_measured_after_a_checkpoint_is_cut_off(tmp_path):
-    with Metrics(tmp_path) as metrics:
+    with Metrics(RunDirectory(tmp_path)) as metrics:
         metrics.write(10, measured(10))
         size = metrics.size()
         metrics.write(20, measured(20))
-    with Metrics(tmp_path, size, 10) as metrics:
+    with Metrics(RunDirectory(tmp_path), size, 10) as metrics:
         metrics.write(30, measured(30))
     assert [row["games"] for row in rows(tmp_path)] == [10, 30]
 
 
 def test_the_size_that_a_checkpoint_keeps_is_on_the_disk(tmp_path, monkeypatch):
     on_disk = []
-    with Metrics(tmp_path) as metrics:
+    with Metrics(RunDirectory(tmp_path)) as metrics:
         metrics.write(10, measured(10))
         monkeypatch.setattr(os, "fsync", lambda file: on_disk.append(os.fstat(file).st_size))
         assert on_disk == []
@@ -48,7 +49,7 @@ def test_the_size_that_a_checkpoint_keeps_is_on_the_disk(tmp_path, monkeypatch):
 def test_lines_without_what_every_line_has_are_damage(tmp_path):
     (tmp_path / METRICS).write_text('{"games": 1}\n')
     with pytest.raises(ValueError, match=r"metrics\.jsonl is damaged: each line must have .*wins"):
-        Metrics(tmp_path, 100)
+        Metrics(RunDirectory(tmp_path), 100)
 
 
 def test_tensorboard_reads_what_was_measured(tmp_path):

@@ -18,7 +18,7 @@ import tiny
 from learners.checkpoint import load_checkpoint, save_checkpoint
 from learners.training import ResumableTraining, make_exploration_rng, make_initial_rng
 from ttt_apps import train
-from ttt_apps.runs import WARM
+from ttt_apps.runs import WARM_UP_GAMES
 from ttt_envs import Game
 
 ROOT = Path(__file__).parents[2]
@@ -47,7 +47,7 @@ def killed_after(steps, arguments, monkeypatch):
     def counted(step):
         def counts(self):
             nonlocal count
-            count += self.games > WARM
+            count += self.games > WARM_UP_GAMES
             if steps is not None and count > steps:
                 raise KilledError
             step(self)

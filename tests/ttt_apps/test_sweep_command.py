@@ -14,7 +14,7 @@ from kills import train_until
 from plain import assert_same_runs
 
 from evaluation.reports.run import REPORT
-from evaluation.run_files import read_state
+from evaluation.run_files import RunDirectory
 from learners.checkpoint import load_checkpoint
 from ttt_apps import sweep, train
 from ttt_envs.core.files import write_json
@@ -35,9 +35,9 @@ def same_code():
 
 def train_here(config, run):
     """In the place of a process of its own, which takes seconds to begin."""
-    run.mkdir(exist_ok=True)
-    if not (run / "config.json").exists():
-        write_json(run / "config.json", config)
+    run.path.mkdir(exist_ok=True)
+    if not run.exists():
+        run.write_config(config)
     train.main(["--resume", str(run), "--quiet"])
 
 
@@ -158,9 +158,9 @@ def test_a_sweep_completes_its_runs(once, tmp_path):
     run = next((out / "runs").iterdir())
     config = json.loads((run / "config.json").read_text())
     write_json(run / "config.json", {**config, "no_report": False})
-    assert REPORT in read_state(run).missing
+    assert REPORT in RunDirectory(run).read_state().missing
     assert swept(once, out) == learned(once / "out")
-    assert not read_state(run).missing
+    assert not RunDirectory(run).read_state().missing
 
 
 def test_other_code_trains_anew(once, tmp_path, monkeypatch):

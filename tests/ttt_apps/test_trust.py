@@ -268,13 +268,13 @@ def test_of_two_that_go_on_with_a_run_the_second_is_refused(made, tmp_path, caps
 
 def test_a_run_is_held_while_it_learns(tmp_path, capsys, monkeypatch):
     said = []
-    learn = runs._learn
+    learn = runs.Run.train
 
-    def meanwhile(training, options, run, *rest):
-        said.append(refused(capsys, train.main, ["--resume", run]))
-        return learn(training, options, run, *rest)
+    def meanwhile(run, *rest):
+        said.append(refused(capsys, train.main, ["--resume", run.directory]))
+        return learn(run, *rest)
 
-    monkeypatch.setattr(runs, "_learn", meanwhile)
+    monkeypatch.setattr(runs.Run, "train", meanwhile)
     run = learned(tmp_path / "run")
     train.main(["--resume", str(run), "--games=80"])
     assert len(said) == 2

@@ -13,7 +13,7 @@ import tyro
 from rich.table import Table
 
 from evaluation.cost import NAMES, Usage
-from learners.checkpoint import read_training
+from evaluation.run_files import RunDirectory
 from ttt_apps.cli import Count, new_table, print_table, progress_bar, trust_files
 from ttt_apps.train_subprocess import measure_training
 
@@ -50,7 +50,7 @@ class Cost:
                 raise ValueError(f"--{name} {value} measures nothing: choose 1 or more")
         if self.trust:
             trust_files()  # inherited by the processes below
-        configs = {run: read_training(run) for run in self.runs}
+        configs = {run: RunDirectory(run).read_config() for run in self.runs}
         measured: dict[str, dict[str, Any]] = {}
         with progress_bar() as bar:
             task = bar.add_task("repeating", total=2 * self.repeats * len(configs))

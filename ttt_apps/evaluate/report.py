@@ -29,7 +29,7 @@ class Report:
         Raises:
             ValueError: no runs, folders without runs, unfinished runs.
         """
-        from evaluation.run_files import check_trained
+        from evaluation.run_files import RunDirectory
         from ttt_apps.runs import report_run
 
         if not self.runs:
@@ -37,7 +37,7 @@ class Report:
         if self.trust:
             trust_files()
         for run in self.runs:
-            check_trained(run)
+            RunDirectory(run).check_trained()
         for run in self.runs:
             with slow_status(f"writing the report of {run}"):
                 page = report_run(run)

@@ -12,8 +12,9 @@ import numpy as np
 
 from evaluation.reports.plots import SERIES, legend
 from evaluation.result_store import Unit
+from evaluation.run_files import RunDirectory
 from evaluation.study import Report, Row, Study
-from learners.checkpoint import COST, METRICS, new_config
+from learners.checkpoint import new_config
 from ttt_apps.train_subprocess import train_in_subprocess
 from ttt_envs.envs.lockstep import SELF
 from ttt_envs.game.rules import Game
@@ -85,10 +86,10 @@ def measure(unit: Unit) -> dict[str, Any]:
         no_report=True,
     )
     with tempfile.TemporaryDirectory() as folder:
-        run = Path(folder, "run")
+        run = RunDirectory(Path(folder, "run"))
         train_in_subprocess(config, run)
-        rows = [json.loads(line) for line in (run / METRICS).read_text("utf-8").splitlines()]
-        phases = json.loads((run / COST).read_text("utf-8"))["phases"]
+        rows = [json.loads(line) for line in run.metrics.read_text("utf-8").splitlines()]
+        phases = run.read_cost()
     spent = [phases[phase] for phase in ("training", "evaluation") if phase in phases]
     rows = [row for row in rows if "exploitability" in row]
     return {

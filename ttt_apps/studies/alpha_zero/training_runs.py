@@ -20,7 +20,7 @@ from learners.base import Checkpointable
 from learners.checkpoint import CONFIG, build_config, new_config, save_checkpoint
 from learners.config import FitLearnerConfig
 from learners.training import ResumableTraining
-from ttt_apps.runs import WARM
+from ttt_apps.runs import WARM_UP_GAMES
 from ttt_apps.train_options import defaults_of
 from ttt_envs.core.files import write_json
 from ttt_envs.envs.lockstep import SELF
@@ -57,7 +57,7 @@ def training_of(unit: Unit) -> ResumableTraining:
 def _warm(described: str) -> None:
     """Compile a learner's code, so that it does not count as training time."""
     learner, settings, game = json.loads(described)
-    _start_training(learner, settings, Game.from_dict(game), WARM, 0).run()
+    _start_training(learner, settings, Game.from_dict(game), WARM_UP_GAMES, 0).run()
 
 
 def _start_training(name: str, settings: Mapping[str, Any], game: Game, games: int, seed: int) -> ResumableTraining:
