@@ -559,7 +559,7 @@ ASKED = {
     "exploitability": (["P"], {**EXACT, "chunk": NUMBERS}),
     "solve": ([], {**EXACT, "position": ["x.o/.../..o x", "", "x", "o../.../... o", "." * 99, "\x00"]}),
     "prove": ([], {**COMMON, "nodes": ["1", "50", "1000", "0", "-1", "x", "nan"], "memory": ["0.001", "0", "-1", "x"]}),
-    "dial": (
+    "compression-levels": (
         [["svd", "tt", "hooi", "hosvd", "hosvd2", "x", ""]],
         {**EXACT, "ranks": ["1", "0", "-1", "x", "99"], "w": NUMBERS, "split": ["", "0,1", "x", "0-2", "9"],
          "terminal": ["equation", "x", ""], "source": SOME},

@@ -238,7 +238,7 @@ def make_proved(
         "nodes": plan.nodes,
         "stones": list(plan.stones),
         "players": list(PLAYERS),
-        "command": f"evaluate.py proven --make --size {plan.game.rows}x{plan.game.columns}",
+        "command": f"evaluate.py proved-positions --make --size {plan.game.rows}x{plan.game.columns}",
         "made_by": dict(made_by),
         "drawn": counts["drawn"],
         "left_out": left_out,

@@ -322,7 +322,7 @@ def test_the_paper_s_claims_about_table_1(tmp_path, capsys):
 
 
 def test_a_dial_goes_from_random_play_to_the_whole_table(capsys):
-    evaluate.main(["dial", "svd", "--ranks", "0", "18", "81", "--json"])
+    evaluate.main(["compression-levels", "svd", "--ranks", "0", "18", "81", "--json"])
     dial = json.loads(capsys.readouterr().out)
     nothing, some, whole = dial["ranks"]
     first, second = (191 / 192, 874 / 945)  # best responses to random play, known without us
@@ -335,5 +335,5 @@ def test_a_dial_goes_from_random_play_to_the_whole_table(capsys):
 
 def test_a_dial_refuses_what_it_has_not(capsys):
     with pytest.raises(SystemExit):
-        evaluate.main(["dial", "svd", "--ranks", "82"])
+        evaluate.main(["compression-levels", "svd", "--ranks", "82"])
     assert "0 to 81" in capsys.readouterr().err

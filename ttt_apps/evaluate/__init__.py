@@ -35,13 +35,13 @@ COMMANDS: Commands = {
     "solve": ("ttt_apps.evaluate.solve:Solve", "The exact value of a game, and of all moves in a position."),
     "database": ("ttt_apps.evaluate.database:COMMANDS", "Endgame databases: build, verify, probe, list."),
     "prove": ("ttt_apps.evaluate.prove:Prove", "Who wins a larger board without skips."),
-    "proven": (
+    "proved-positions": (
         "ttt_apps.evaluate.proved_positions:ProvedPositions",
         "How often a policy keeps a proved result on larger boards.",
     ),
     "cost": ("ttt_apps.evaluate.cost:Cost", "What runs cost, repeated in fresh processes."),
     "report": ("ttt_apps.evaluate.report:Report", "The page of a finished run, made anew."),
-    "dial": (
+    "compression-levels": (
         "ttt_apps.evaluate.compression_levels:CompressionLevels",
         "Opponents of graded strength, from a compressed table.",
     ),

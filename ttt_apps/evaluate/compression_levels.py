@@ -1,4 +1,4 @@
-"""``evaluate.py dial METHOD``: opponents of graded strength, from a table compressed at every rank."""
+"""``evaluate.py compression-levels METHOD``: opponents of graded strength, from a table compressed at every rank."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def spread_ranks(largest: int, count: int = 12) -> list[int]:
 
 def _check_size(game: Game) -> None:
     if game.cells > MAX_CELLS:
-        raise ValueError(f"a dial is measured exactly, up to {MAX_CELLS} cells: {game} has {game.cells}")
+        raise ValueError(f"compressed tables are measured exactly, up to {MAX_CELLS} cells: {game} has {game.cells}")
 
 
 def _table(dial: CompressionLevels, game: Game, found: Sequence[CompressionQuality]) -> Shown:

@@ -1,4 +1,4 @@
-"""``evaluate.py proven POLICY``: the rate at which a policy keeps a proved result, on boards too large to solve."""
+"""``evaluate.py proved-positions POLICY``: the rate at which a policy keeps proved results on larger boards."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class ProvedPositions(WorkOptions):
     """number of positions of each board, evenly spaced, to prove again"""
     make: tyro.conf.FlagCreatePairsOff[bool] = False
     """draw and prove new positions, into files in the folder --out"""
-    out: Path = Path("runs", "proven")
+    out: Path = Path("runs", "proved-positions")
     """folder of the files"""
     trust: tyro.conf.FlagCreatePairsOff[bool] = False
     """allow files that can run code when loaded, such as those of sb3:PATH"""

@@ -1,4 +1,4 @@
-"""evaluate.py proven: asking, telling, proving again."""
+"""evaluate.py proved-positions: asking, telling, proving again."""
 
 import json
 
@@ -8,7 +8,7 @@ from ttt_apps import evaluate
 
 
 def printed(capsys, *words):
-    evaluate.main(["--quiet", "proven", *words])
+    evaluate.main(["--quiet", "proved-positions", *words])
     return capsys.readouterr().out
 
 
@@ -53,5 +53,5 @@ def test_some_are_proved_again(capsys):
 )
 def test_what_makes_no_sense_is_refused(capsys, words, message):
     with pytest.raises(SystemExit):
-        evaluate.main(["--quiet", "proven", *words])
+        evaluate.main(["--quiet", "proved-positions", *words])
     assert message in capsys.readouterr().err
