@@ -333,9 +333,20 @@ def error_bars(intervals: Sequence[Interval]) -> Float64Array:
     return np.maximum(0.0, [[one.mean - one.low for one in intervals], [one.high - one.mean for one in intervals]])
 
 
-def interval_means(intervals: Sequence[Interval]) -> list[float]:
-    """Return the means of the intervals."""
-    return [one.mean for one in intervals]
+def plot_intervals(
+    axes: Axes,
+    places: Sequence[float] | np.ndarray[Any, Any],
+    intervals: Sequence[Interval],
+    *,
+    across: bool = False,
+    **style: Any,
+) -> None:
+    """Plot means with error bars: upwards, or ``across`` the page."""
+    means, bars = [one.mean for one in intervals], error_bars(intervals)
+    if across:
+        axes.errorbar(means, places, xerr=bars, **style)
+    else:
+        axes.errorbar(places, means, yerr=bars, **style)
 
 
 def legend(figure: Any, axes: Any, columns: int, where: str = "outside upper center") -> None:

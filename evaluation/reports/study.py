@@ -38,7 +38,7 @@ def _markdown(study: Study, name: str, findings: Report, quick: bool, part: str)
     head, *rows = findings.table()
     lines += [f"| {' | '.join(head)} |", "|---" * len(head) + "|", *(f"| {' | '.join(row)} |" for row in rows)]
     if findings.claims:
-        lines += ["", "| what the source says | holds | what was found |", "|---|---|---|"]
+        lines += ["", "| claim of the source | verdict | evidence |", "|---|---|---|"]
         lines += [
             f"| {claim.words} | {'undecided' if claim.holds is None else verdict(claim.holds)} | {claim.evidence} |"
             for claim in findings.claims

@@ -49,7 +49,7 @@ def test_the_tree_beats_random_in_many_games(board):
 
 
 def test_pieces_are_all_of_the_games_and_share_no_seed():
-    pieces = trees.parts(2_500, 1_000)
+    pieces = trees.split_games(2_500, 1_000)
     assert [games for games, _ in pieces] == [1_000, 1_000, 500]
     assert len({seed for _, seed in pieces}) == 3
 
@@ -59,35 +59,35 @@ def test_no_two_units_play_the_same_games(study):
     seeds = [(*unit["board"], unit.get("tree"), unit["seed"]) for unit in study.units(False) if "seed" in unit]
     assert len(seeds) == len(set(seeds))
     # games that are played one by one have seeds of their own, from the first on
-    assert max(seed for *_, seed in seeds if seed != trees.SAMPLED) < trees.SAMPLED
+    assert max(seed for *_, seed in seeds if seed != trees.GAMES_PER_SEAT) < trees.GAMES_PER_SEAT
 
 
 def test_units_hold_as_many_games_as_the_study_says():
     found = {}
     for unit in tree_search.units(False):
         if unit["what"] == "match":
-            assert unit["games"] <= tree_search.PIECE
+            assert unit["games"] <= tree_search.UNIT_GAMES
             key = (*unit["board"], unit["tree"])
             found[key] = found.get(key, 0) + unit["games"]
     for board in trees.BOARDS:
-        assert found.pop((board.size, board.win_length, board.spec())) == trees.SAMPLED
-    assert set(found.values()) == {tree_search.OTHERS}
+        assert found.pop((board.size, board.win_length, board.spec())) == trees.GAMES_PER_SEAT
+    assert set(found.values()) == {tree_search.OTHER_GAMES}
 
 
 def test_matches_can_be_put_together():
     game = trees.square(3, 3)
-    one, other = (trees.match(game, "random", "random", 10, seed) for seed in (0, 1))
-    both = trees.total([one, other])
+    one, other = (trees.play_match(game, "random", "random", 10, seed) for seed in (0, 1))
+    both = trees.total_score([one, other])
     assert both.games == 40
     assert (both.pairs == np.add(one["pairs"], other["pairs"])).all()
     assert (both.lengths == np.add(one["lengths"], other["lengths"])).all()
-    assert trees.match(game, "random", "random", 10, 0) == one
+    assert trees.play_match(game, "random", "random", 10, 0) == one
 
 
 def test_games_one_by_one_are_the_games_of_their_seat():
     game = trees.square(3, 3)
     for seat in (0, 1):
-        games = list(trees.one_by_one(game, "optimal", "random", seat, 20, seed=3))
+        games = list(trees.play_games(game, "optimal", "random", seat, 20, seed=3))
         scores = [play_pairs(game, "optimal", "random", 1, seed=3 + number) for number in range(20)]
         assert [result for result, _ in games] == [int(score.table[seat].argmax()) for score in scores]
         assert all(
@@ -130,10 +130,10 @@ def test_who_moves_first_is_seen_from_both_seats():
     pairs = np.zeros((3, 3), np.int64)
     pairs[0, 2] = 100  # whoever moves first wins
     score = Score(pairs)
-    assert trees.first_results(score) == [200, 0, 0]
-    assert trees.edge(score).mean == pytest.approx(1)
-    assert trees.edge(Score(pairs.T)).mean == pytest.approx(-1)
-    assert trees.edge(Score(np.diag([100, 0, 0]))).mean == pytest.approx(0)  # a always wins
+    assert trees.first_mover_score(score).table.sum(axis=0).tolist() == [200, 0, 0]
+    assert trees.first_move_advantage(score).mean == pytest.approx(1)
+    assert trees.first_move_advantage(Score(pairs.T)).mean == pytest.approx(-1)
+    assert trees.first_move_advantage(Score(np.diag([100, 0, 0]))).mean == pytest.approx(0)  # a always wins
 
 
 def test_published_counts_agree_with_rates_like_theirs():
@@ -202,7 +202,7 @@ def search_results(rates, *, stones=None, wide=None, quick=False):
     for unit in tree_search.units(quick):
         game = trees.square(*unit["board"])
         if unit["what"] == "exact":
-            told.append((unit, [[[1, 0, 0]] * 2] * len(tree_search.EXACT)))
+            told.append((unit, [[[1, 0, 0]] * 2] * len(tree_search.EXACT_PAIRINGS)))
             continue
         shares = rates[game.rows]
         if wide is not None and "width" not in unit["tree"]:

@@ -103,7 +103,7 @@ def _print_findings(study: Study, findings: Report, quick: bool) -> None:
     for row in rows:
         table.add_row(*map(Text, row))
     print_table(table)
-    claims = Table("what the source says", "holds", "what was found", show_lines=True)
+    claims = Table("claim of the source", "verdict", "evidence", show_lines=True)
     for claim in findings.claims:
         holds = "undecided" if claim.holds is None else verdict(claim.holds)
         claims.add_row(Text(claim.words), holds, Text(claim.evidence))  # brackets in them are no markup
@@ -114,10 +114,10 @@ def _print_findings(study: Study, findings: Report, quick: bool) -> None:
 
 
 def _list() -> None:
-    table = Table("name", "what, and where it was published", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table("name", "study and source", box=box.SIMPLE_HEAD, pad_edge=False)
     for name, path in STUDIES.items():
         study = load_object(path)
         source = re.sub(r" \(https?://[^)]*\)|; https?://[^),]*", "", study.source)  # its page has the address
         table.add_row(name, Text.assemble(study.title, "\n", (source, "dim")))
     print_table(table)
-    print_output("evaluate.py reproduce NAME computes one anew, with --quick a small form of it")
+    print_output("evaluate.py reproduce NAME runs a study, with --quick a small form of it")

@@ -27,10 +27,10 @@ PAIRS = ((0, 0), (3, 7), (8, 12), (12, 14), (19, 17), (26, 19), (49, 24), (61, 2
 """Table 1: ranks of the SVD and of the HOSVD at about the same compression ratio."""
 RATIOS = (0.0, 0.049, 0.13, 0.20, 0.31, 0.43, 0.80, 1.0)
 """Compression ratios of Table 1."""
-TOLD = (
-    "Two conventions: by the paper's Eq. (1) a won board is worth 1 or -1; its program stores 0 there, so that a "
-    "winning move looks like any other, and its figures come from that. Exact results are by dynamic programming, w = "
-    "10; rates are means of both seats, as in the paper"
+CONVENTIONS = (
+    "Two conventions: by the paper's Eq. (1) a won board has the value 1 or -1; the paper's program stores 0 there, "
+    "so that a winning move looks like any other move, and the paper's figures use that table. Exact results are "
+    "computed by dynamic programming, w = 10; rates are means of both seats, as in the paper"
 )
 
 

@@ -92,7 +92,7 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
 STUDY = Study(
     title="Tables of 4 x 4, four to win",
     source=f"beyond {SOURCE}",
-    about="Values of random play, 43,046,721 entries; softmax play (w = 10), exact results against the whole table.",
+    about="Values of random play, 43,046,721 entries; softmax play (w = 10); exact results against the whole table.",
     units=units,
     measure=measure,
     analyse=analyse,

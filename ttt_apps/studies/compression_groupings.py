@@ -124,7 +124,7 @@ def _first(names: Sequence[str], errors: Float64Array) -> str:
 STUDY = Study(
     title="All 126 splits of nine cells into four and five",
     source=f"beyond {SOURCE}, section 2.2",
-    about="Errors come from singular values alone; at one rank all groupings are played, exactly (w = 10).",
+    about="Errors follow from the singular values. At one rank all groupings play, with exact results (w = 10).",
     units=units,
     measure=measure,
     analyse=analyse,

@@ -141,8 +141,8 @@ STUDY = Study(
     title="Five decompositions of four tables at equal stored numbers",
     source=f"beyond {SOURCE}",
     about=(
-        "Softmax play (w = 10) of compressed tables of 3 x 3: values of random play without and with skips, of perfect "
-        "play, and the Q values of every move that q-learning has learned by self-play. Everything is exact."
+        "Softmax play (w = 10) of compressed 3 x 3 tables: values of random play without and with skips, values of "
+        "perfect play, and the Q values that q-learning learned by self-play. All results are exact."
     ),
     units=units,
     measure=measure,

@@ -9,7 +9,7 @@ import numpy as np
 
 from evaluation.exact.dynamic_programming import Outcome, outcome
 from evaluation.matches.match import play_pairs
-from evaluation.reports.plots import RESULTS, error_bars, interval_means
+from evaluation.reports.plots import RESULTS, plot_intervals
 from evaluation.result_store import Unit
 from evaluation.statistics import Interval, are_samples, of_seeds
 from evaluation.study import Claim, Row, rates, signed
@@ -28,7 +28,7 @@ SOURCE = (
 MARKS = (0, 1_000, 2_000, 5_000, 10_000, 20_000, 30_000, 40_000, 50_000)
 """Numbers of training games after which the learners are measured."""
 SEEDS = 10
-SAMPLED = 1_000
+TEST_GAMES = 1_000
 """Number of test games."""
 
 # all relevant settings are given, whatever the defaults of the learners are
@@ -42,33 +42,21 @@ PROGRAM = (
     {**_Q, "step_size": 0.99, "step_size_power": 0.0, "values": "afterstate", "target": "chosen"},
 )
 """Settings of the report's program."""
-Q_NET = (
-    "q-net",
-    {
-        **_Q,
-        "gamma": 0.999,
-        "hidden": 20,
-        "optimizer": "adam",
-        "learning_rate": 0.001,
-        "learning_rate_decay": 0.0,
-        "buffer_size": 0,
-        "gradient_steps": 1,
-        "target_update_interval": 0,
-    },
-)
+_NET = {"hidden": 20, "optimizer": "adam", "learning_rate": 0.001, "learning_rate_decay": 0.0}
+Q_NET = ("q-net", {**_Q, **_NET, "gamma": 0.999, "buffer_size": 0, "gradient_steps": 1, "target_update_interval": 0})
 
 ABOUT = (
     "Two learners play each other and both learn, one game after another, with an update after every move, as in the "
-    "report; alpha, the nets' hidden units and exploration are those of its program. In runs of even seeds the first "
-    "named moves first, in the others second, which the report does not control; a learner is measured in the seat in "
-    "which it learned. Evaluation neither explores nor learns, and moves of equal value share their probability: the "
-    f"{SAMPLED:,} test games may differ; the report's were one game repeated. Rates are of the one named "
-    "last, exact in every run; the interval is of the mean over seeds (95%, Student's t), and a point where all runs "
-    "ended alike."
+    "report. Alpha, hidden units and exploration are those of its program. In runs with even seeds the first named "
+    "learner moves first, in the others second; the report does not control this. A learner is measured in the seat "
+    "in which it learned. Measurements neither explore nor learn, and moves of equal value share their probability, "
+    f"so that the {TEST_GAMES:,} test games may differ; the report's test games were one game repeated. Rates are "
+    "those of the last named learner, exact in every run. The interval is that of the mean over seeds (95%, Student's "
+    "t); it is a point where all runs end alike."
 )
 
 
-def duels(
+def duel_units(
     name: str,
     challenger: tuple[str, Mapping[str, Any]],
     benchmark: tuple[str, Mapping[str, Any]],
@@ -98,14 +86,10 @@ def measure(unit: Unit) -> list[dict[str, Any]]:
         while training.done.games < mark:
             training.step()
         exact = outcome(game, *players)
-        wins, draws, losses = (int(n) for n in play_pairs(game, *players, SAMPLED, seed=seed).table[0])
-        measured.append(
-            {
-                "games": mark,
-                "exact": list(exact.turned() if second else exact),
-                "sampled": [losses, draws, wins] if second else [wins, draws, losses],
-            }
-        )
+        sampled = play_pairs(game, *players, TEST_GAMES, seed=seed).table[0].tolist()
+        if second:
+            exact, sampled = exact.turned(), sampled[::-1]
+        measured.append({"games": mark, "exact": list(exact), "sampled": sampled})
     return measured
 
 
@@ -150,15 +134,11 @@ class LearningCurve:
         """Return a row for each mark: exact results, and whether the test games agree with them in all runs but few."""
         rows = []
         for mark, games in enumerate(self.marks):
-            value = self.value(mark)
+            sampled, exact = self.sampled[:, mark], self.exact[:, mark]
+            agrees = are_samples(sampled.tolist(), exact.tolist())
+            ours, value = rates(sampled.sum(axis=0) / sampled.sum()), signed(self.value(mark))
             rows.append(
-                Row(
-                    f"{self.name}, {games:,} games",
-                    "",
-                    rates(self.sampled[:, mark].sum(axis=0) / self.sampled[:, mark].sum()),
-                    f"{rates(self.mean(mark))}; value {signed(value)}",
-                    are_samples(self.sampled[:, mark].tolist(), self.exact[:, mark].tolist()),
-                )
+                Row(f"{self.name}, {games:,} games", "", ours, f"{rates(self.mean(mark))}; value {value}", agrees)
             )
         return rows
 
@@ -175,17 +155,8 @@ class LearningCurve:
         places = np.arange(len(self.marks))
         for column, (name, colour) in enumerate(zip(("wins", "draws", "losses"), RESULTS, strict=True)):
             shares = [self.share(mark, np.eye(3)[column].tolist()) for mark in range(len(self.marks))]
-            axes.errorbar(
-                places + 0.16 * (column - 1),
-                interval_means(shares),
-                error_bars(shares),
-                color=colour,
-                marker="os^"[column],
-                ms=5,
-                lw=1,
-                capsize=3,
-                label=name,
-            )
+            style: dict[str, Any] = {"color": colour, "marker": "os^"[column], "label": name}
+            plot_intervals(axes, places + 0.16 * (column - 1), shares, ms=5, lw=1, capsize=3, **style)
         axes.set_xticks(places, [f"{games:,}" for games in self.marks])
         axes.set_title(f"{self.name}: rates of the last named (95%, n = {len(self.exact)} runs)", fontsize="medium")
         axes.set(ylabel="rate, exact", ylim=(-0.02, 1.02))

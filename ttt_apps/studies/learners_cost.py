@@ -234,11 +234,11 @@ STUDY = Study(
     title="What learners cost against random",
     source=f"{SOURCE}, figures 9 to 11",
     about=(
-        "Every run is a process of its own, imports included, with a seed for each repeat. CPU of a game is the slope "
-        "over numbers of games, which leaves the start out; the system's part is of what the largest number of games "
-        "takes above none. Intervals (95%, Student's t) are over repeats. The report measured with the command time, "
-        "one game at a time, in Python and TensorFlow before 1.0; here tables are compiled. Side by side is how "
-        "training runs by default."
+        "Every run is a separate process, imports included, with one seed per repeat. The CPU time of a game is the "
+        "slope over numbers of games, which excludes the startup. The system's share is that of the largest number of "
+        "games, without the startup. Intervals (95%, Student's t) are over repeats. The report used the command time, "
+        "one game at a time, in Python and TensorFlow before 1.0; here tables are compiled. Training runs games side "
+        "by side by default."
     ),
     units=units,
     measure=measure,

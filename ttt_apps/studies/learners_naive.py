@@ -9,28 +9,17 @@ from evaluation.reports.plots import legend
 from evaluation.result_store import Unit
 from evaluation.statistics import is_above
 from evaluation.study import Report, Study, interval, signed
-from ttt_apps.studies.duels import (
-    ABOUT,
-    FORMULA,
-    MARKS,
-    NAIVE,
-    PROGRAM,
-    Q_NET,
-    SEEDS,
-    SOURCE,
-    LearningCurve,
-    measure,
-)
-from ttt_apps.studies.duels import duels as runs
+from ttt_apps.studies import duels
+from ttt_apps.studies.duels import ABOUT, FORMULA, MARKS, SEEDS, SOURCE, LearningCurve, duel_units
 
 PAIRS = {
-    "naive-mc - q-learning": PROGRAM,
+    "naive-mc - q-learning": duels.PROGRAM,
     "naive-mc - q-learning by the formula": FORMULA,
-    "naive-mc - q-net": Q_NET,
+    "naive-mc - q-net": duels.Q_NET,
 }
-FEW = 4
+FORMULA_SEEDS = 4
 """Number of seeds for the formula, which differs from the report's program."""
-HIGH = 0.9
+VERY_HIGH = 0.9
 """Share taken for "a very high number" of games."""
 
 
@@ -40,7 +29,9 @@ def units(quick: bool) -> list[Unit]:
     return [
         unit
         for name, learner in PAIRS.items()
-        for unit in runs(name, learner, NAIVE, marks, min(seeds, FEW) if learner is FORMULA else seeds)
+        for unit in duel_units(
+            name, learner, duels.NAIVE, marks, min(seeds, FORMULA_SEEDS) if learner is FORMULA else seeds
+        )
     ]
 
 
@@ -58,7 +49,7 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
         least = min(shares, key=lambda games: shares[games].mean)
         found = f"wins and draws at least {interval(shares[least])}, after {least:,} games"
         claims.append(
-            curve.claim(words, is_above(shares.values(), HIGH), f"{found}; taken as: above {HIGH} everywhere")
+            curve.claim(words, is_above(shares.values(), VERY_HIGH), f"{found}; taken as: above {VERY_HIGH} everywhere")
         )
     early = [mark for mark, games in enumerate(net.marks) if 0 < games < 10_000]
     more = {mark: net.share(mark, (1, -1, 0), (-1.0, 1.0)) for mark in early}
@@ -102,7 +93,7 @@ STUDY = Study(
     source=f"{SOURCE}, figures 12 and 13",
     about=ABOUT,
     units=units,
-    measure=measure,
+    measure=duels.measure,
     analyse=analyse,
     left_out=f"two seeds in place of {SEEDS}, and 1,000 games of training in place of {MARKS[-1]:,}",
 )

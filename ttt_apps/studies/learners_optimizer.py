@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.reports.plots import SERIES, error_bars, interval_means, legend
+from evaluation.reports.plots import SERIES, legend, plot_intervals
 from evaluation.result_store import Unit
 from evaluation.statistics import is_above, of_seeds
 from evaluation.study import Claim, Report, Row, Study, rates, signed
-from ttt_apps.studies.duels import ABOUT, PROGRAM, Q_NET, SOURCE, LearningCurve, duels, measure
+from ttt_apps.studies.duels import ABOUT, PROGRAM, Q_NET, SOURCE, LearningCurve, duel_units, measure
 
 GAMES, SEEDS = 10_000, 3
 RATES = (0.0001, 0.001, 0.01, 0.1)
@@ -28,7 +28,7 @@ def units(quick: bool) -> list[Unit]:
         unit
         for optimizer in OPTIMIZERS
         for rate in some
-        for unit in duels(
+        for unit in duel_units(
             f"{optimizer} {rate:g}",
             (name, {**settings, "optimizer": optimizer, "learning_rate": rate}),
             PROGRAM,
@@ -70,15 +70,8 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
         for index, optimizer in enumerate(OPTIMIZERS):
             places = np.arange(len(some)) + 0.24 * (index - 0.5)
             found = [values[f"{optimizer} {rate}"] for rate in some]
-            axes.errorbar(
-                places,
-                interval_means(found),
-                error_bars(found),
-                fmt="os"[index],
-                color=SERIES[index],
-                capsize=4,
-                label=f"{optimizer}, mean of {len(of_run[BEST])} runs and its 95% interval",
-            )
+            label = f"{optimizer}, mean of {len(of_run[BEST])} runs and its 95% interval"
+            plot_intervals(axes, places, found, fmt="os"[index], color=SERIES[index], capsize=4, label=label)
             for place, rate in zip(places, some, strict=True):
                 runs = of_run[f"{optimizer} {rate}"]
                 axes.plot([place + 0.08] * len(runs), runs, "_", ms=11, color=SERIES[index])
@@ -92,13 +85,8 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
         )
         legend(figure, axes, 3)
 
-    return Report(
-        rows,
-        [claim],
-        {"learners-optimizer": draw},
-        ours="1,000 test games a run",
-        data={name: curve.to_dict() for name, curve in curves.items()},
-    )
+    data = {name: curve.to_dict() for name, curve in curves.items()}
+    return Report(rows, [claim], {"learners-optimizer": draw}, ours="1,000 test games a run", data=data)
 
 
 STUDY = Study(

@@ -9,7 +9,7 @@ from evaluation.reports.plots import legend
 from evaluation.result_store import Unit
 from evaluation.statistics import is_above
 from evaluation.study import Report, Study, interval, signed
-from ttt_apps.studies.duels import ABOUT, MARKS, PROGRAM, Q_NET, SEEDS, SOURCE, LearningCurve, duels, measure
+from ttt_apps.studies.duels import ABOUT, MARKS, PROGRAM, Q_NET, SEEDS, SOURCE, LearningCurve, duel_units, measure
 
 NAME = "q-net - q-learning"
 EQUAL = 0.9
@@ -18,23 +18,21 @@ EQUAL = 0.9
 
 def units(quick: bool) -> list[Unit]:
     """Return all runs."""
-    return duels(NAME, PROGRAM, Q_NET, *(((0, 250, 500, 1_000), 2) if quick else (MARKS, SEEDS)))
+    return duel_units(NAME, PROGRAM, Q_NET, *(((0, 250, 500, 1_000), 2) if quick else (MARKS, SEEDS)))
 
 
 def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
     """Report the curve, and verdicts on the report's two statements."""
     curve = LearningCurve(NAME, results)
-    early = [mark for mark, games in enumerate(curve.marks) if 0 < games < 20_000]
-    late = [mark for mark, games in enumerate(curve.marks) if games >= 20_000]
-    values = [curve.value(mark) for mark in early]
-    listed = "; ".join(f"{curve.marks[mark]:,}: {signed(value)}" for mark, value in zip(early, values, strict=True))
-    draws = {curve.marks[mark]: curve.share(mark, (0, 1, 0)) for mark in late}
+    values = {games: curve.value(mark) for mark, games in enumerate(curve.marks) if 0 < games < 20_000}
+    draws = {games: curve.share(mark, (0, 1, 0)) for mark, games in enumerate(curve.marks) if games >= 20_000}
     least = min(draws, key=lambda games: draws[games].mean, default=0)
     claims = [
         curve.claim(
             "For training sets under 20,000, the Q-Learning algorithm outperforms the Tensorflow algorithm",
-            is_above(values),
-            f"wins less losses of Q-learning: {listed}",
+            is_above(values.values()),
+            "wins less losses of Q-learning: "
+            + "; ".join(f"{games:,}: {signed(value)}" for games, value in values.items()),
         ),
         curve.claim(
             "After the 20,000 training sets, both algorithms perform equally (draw)",
@@ -51,13 +49,8 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
         axes.set_xlabel("games of training")
         legend(figure, axes, 3)
 
-    return Report(
-        curve.rows(),
-        claims,
-        {"learners-qnet": draw},
-        ours="1,000 test games a run",
-        data=curve.to_dict(),
-    )
+    pictures = {"learners-qnet": draw}
+    return Report(curve.rows(), claims, pictures, ours="1,000 test games a run", data=curve.to_dict())
 
 
 STUDY = Study(

@@ -148,10 +148,10 @@ def _picture(curves: dict[str, list[dict[str, Any]]]) -> Any:
 
 STUDY = Study(
     title="Learning curves",
-    source="this suite's own",
+    source="our own study",
     about=(
-        "Exploitability of what would be played in earnest, exact, while learning on 3 x 3; thin lines are seeds, the "
-        "thick one their median. CPU is the training's, exact measurements included."
+        "Exact exploitability of the greedy policy during training on 3 x 3. Thin lines are seeds, the thick line is "
+        "their median. CPU time is that of the training, exact measurements included."
     ),
     units=units,
     measure=measure,

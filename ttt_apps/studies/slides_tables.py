@@ -188,13 +188,14 @@ def _draw(exact: Mapping[int, Any]) -> Any:
 
 
 STUDY = Study(
-    title="How far the score of equal players strays",
+    title="Distribution of the net score of equal players",
     source=SOURCE,
     about=(
-        "Two copies of a program play n pairs of games, each copy first in one of a pair; X[n] is the wins of one less "
-        "those of the other. The slides tabulate how often its size is at most s, for the results of 63,548 games of "
-        "Chinese chess masters. Exact is the n-fold convolution of a pair's five results; simulated is a million "
-        "matches, game by game. For pairs whose games share their luck see evaluate.py sprt, which counts pairs."
+        "Two copies of a program play n pairs of games; each copy moves first in one game of a pair. X[n] is the wins "
+        "of one copy minus those of the other. The slides tabulate the probability that its absolute value is at most "
+        "s, from the results of 63,548 games of Chinese chess masters. Exact is the n-fold convolution of a pair's "
+        "five results; simulated is a million matches, game by game. For pairs with common random numbers see "
+        "evaluate.py sprt, which counts pairs."
     ),
     units=units,
     measure=measure,

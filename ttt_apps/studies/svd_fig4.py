@@ -12,10 +12,10 @@ from evaluation.result_store import Unit
 from evaluation.study import Claim, Report, Row, Study, rates
 from ttt_apps.studies.compressed import (
     BATCHES,
+    CONVENTIONS,
     GAMES,
     SOURCE,
     TERMINALS,
-    TOLD,
     at_ranks,
     full_table,
     match,
@@ -189,7 +189,7 @@ def _draw(axes: Any, terminal: str, points: list[dict[str, Any]]) -> None:
 STUDY = Study(
     title="The whole table against its SVD",
     source=f"{SOURCE}, figure 4",
-    about=f"{TOLD}. The figure's numbers are not in its text, so nothing stands under published.",
+    about=f"{CONVENTIONS}. The paper shows the figure without its numbers, so there are no published numbers here.",
     units=units,
     measure=measure,
     analyse=analyse,

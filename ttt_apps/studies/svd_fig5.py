@@ -13,12 +13,12 @@ from evaluation.result_store import Unit
 from evaluation.study import Claim, Report, Row, Study, rates
 from ttt_apps.studies.compressed import (
     BATCHES,
+    CONVENTIONS,
     GAMES,
     PAIRS,
     RATIOS,
     SOURCE,
     TERMINALS,
-    TOLD,
     at_ranks,
     match,
     mean,
@@ -148,7 +148,7 @@ def _claims(terminal: str, points: list[dict[str, Any]]) -> list[Claim]:
 STUDY = Study(
     title="SVD against HOSVD at the same compression ratio",
     source=f"{SOURCE}, figure 5",
-    about=f"{TOLD}. The figure's numbers are not in its text, so nothing stands under published.",
+    about=f"{CONVENTIONS}. The paper shows the figure without its numbers, so there are no published numbers here.",
     units=units,
     measure=measure,
     analyse=analyse,

@@ -8,7 +8,7 @@ from typing import Any
 from baselines.compression import Method
 from evaluation.result_store import Unit
 from evaluation.study import Claim, Report, Row, Study, rates
-from ttt_apps.studies.compressed import PAIRS, RATIOS, SOURCE, TERMINALS, TOLD, at_ranks, match, mean
+from ttt_apps.studies.compressed import CONVENTIONS, PAIRS, RATIOS, SOURCE, TERMINALS, at_ranks, match, mean
 from ttt_envs.game.rules import Game
 
 METHODS: tuple[Method, ...] = ("svd", "hosvd", "hosvd2")
@@ -77,7 +77,7 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
 STUDY = Study(
     title="Compression ratios and ranks",
     source=f"{SOURCE}, Table 1",
-    about=TOLD + ".",
+    about=CONVENTIONS + ".",
     units=units,
     measure=measure,
     analyse=analyse,

@@ -11,38 +11,24 @@ import numpy as np
 
 from evaluation.exact.dynamic_programming import outcome
 from evaluation.matches.match import Score
-from evaluation.reports.plots import SERIES, error_bars, interval_means
+from evaluation.reports.plots import SERIES, plot_intervals
 from evaluation.result_store import Unit
 from evaluation.statistics import Interval, holds_for_all, is_above, is_sample, is_within, of_seeds
 from evaluation.study import Claim, Report, Row, Study, rates, signed
 from learners.training import Task
 from learners.value_net import Preset, ValueNetConfig
-from ttt_apps.studies.trees import (
-    DEPTH,
-    GAMES,
-    SOURCE,
-    VALUE,
-    format_counts,
-    format_rates,
-    match,
-    mean_result,
-    name_of,
-    one_by_one,
-    rates_of_seat,
-    square,
-    total,
-)
+from ttt_apps.studies import trees
+from ttt_apps.studies.trees import DEPTH, GAMES, board_name, format_counts, format_rates, square
 from ttt_envs.game.rules import Game
 
 TEACHER_GAMES = 25
 SEEDS, PAIRS = 10, 500
-"""Number of nets for each of the report's, each trained on games of its own; and number of games of each in either
-seat."""
-EXACT = 9
+"""Number of nets for each of the report's, each trained on games of its own; number of games of each in either seat."""
+MAX_EXACT_CELLS = 9
 """Maximum number of cells for exact results of a net against the tree."""
-SOLVED = 16
+MAX_OPTIMAL_CELLS = 16
 """Maximum number of cells for optimal play."""
-FIFTH = (0.15, 0.25)
+ABOUT_A_FIFTH = (0.15, 0.25)
 """Range taken for "about a fifth"."""
 AUTHORS: dict[Preset, str] = {"40-20": "Song", "20": "Li", "30-10": "Liu", "10-20": "Cheng"}
 
@@ -65,7 +51,7 @@ class Entry(NamedTuple):
     @property
     def name(self) -> str:
         """Board, author of the net, and number of training steps."""
-        return f"{name_of(self.game)}, {self.preset} ({AUTHORS[self.preset]}), {self.iterations:,}"
+        return f"{board_name(self.game)}, {self.preset} ({AUTHORS[self.preset]}), {self.iterations:,}"
 
     @property
     def tree(self) -> str:
@@ -103,7 +89,9 @@ def units(quick: bool) -> list[Unit]:
     """Return every net with every seed, seed by seed; and optimal play where it is known."""
     seeds, pairs, single = (2, 25, 10) if quick else (SEEDS, PAIRS, GAMES)
     entries = [index for index, entry in enumerate(ENTRIES) if not quick or entry.size <= 4]
-    boards = sorted({(entry.size, entry.win_length) for entry in ENTRIES if entry.size**2 <= (9 if quick else SOLVED)})
+    boards = sorted(
+        {(entry.size, entry.win_length) for entry in ENTRIES if entry.size**2 <= (9 if quick else MAX_OPTIMAL_CELLS)}
+    )
     return [{"optimal": board} for board in boards] + [
         {"entry": entry, "seed": seed, "pairs": pairs, "single": single if seed == 0 else 0}
         for seed in range(seeds)
@@ -137,25 +125,22 @@ def measure(unit: Unit) -> Any:
         config.fit(task)
         net = config.load(entry.game, Path(folder))
     exact = None
-    if entry.game.cells <= EXACT:
-        exact = [
-            list(outcome(entry.game, net, entry.tree)),
-            list(outcome(entry.game, entry.tree, net).turned()),
-        ]
+    if entry.game.cells <= MAX_EXACT_CELLS:
+        exact = [list(outcome(entry.game, net, entry.tree)), list(outcome(entry.game, entry.tree, net).turned())]
     return {
-        **match(entry.game, net, entry.tree, unit["pairs"], seed),
+        **trees.play_match(entry.game, net, entry.tree, unit["pairs"], seed),
         "exact": exact,
         "loss": curve[-1]["loss"],
         "held_out_loss": curve[-1]["held_out_loss"],
         "positions": curve[-1]["positions"],
-        "single": list(one_by_one(entry.game, net, entry.tree, 0, unit["single"], 10_000 + seed)),
+        "single": list(trees.play_games(entry.game, net, entry.tree, 0, unit["single"], 10_000 + seed)),
         "curve": [[line[key] for key in ("iterations", "loss", "held_out_loss")] for line in curve]
         if unit["single"]
         else [],
     }
 
 
-class Nets:
+class EntryResult:
     """Results of the nets of one entry, one for each seed.
 
     Attributes:
@@ -166,8 +151,8 @@ class Nets:
     def __init__(self, entry: Entry, runs: Sequence[Mapping[str, Any]]) -> None:
         self.entry = entry
         self.runs = runs
-        self.score: Score = total(runs)
-        tables = np.stack([total([run]).table for run in runs], axis=1)
+        self.score: Score = trees.total_score(runs)
+        tables = np.stack([trees.total_score([run]).table for run in runs], axis=1)
         self.rates = tables / tables.sum(axis=2, keepdims=True)
         if runs[0]["exact"] is not None:
             self.rates = np.array([run["exact"] for run in runs]).swapaxes(0, 1)
@@ -178,49 +163,46 @@ class Nets:
         return of_seeds((rates[:, 0] - rates[:, 2]).tolist(), bounds=(-1.0, 1.0))
 
     @property
-    def drawn(self) -> Interval:
+    def draws(self) -> Interval:
         """Share of draws where the net moves first, the mean over nets."""
         return of_seeds(self.rates[0, :, 1].tolist(), bounds=(0.0, 1.0))
 
     def rows(self) -> list[Row]:
         """Return rows: first the published seat, then the other."""
         agrees = any(is_sample(self.entry.published, one) for one in self.rates[0].tolist())
-        return [
-            Row(
-                f"{self.entry.name} {'moves first' if seat == 0 else 'second'}",
-                format_counts(self.entry.published) if seat == 0 else "",
-                f"{rates([rate.mean for rate in rates_of_seat(self.score, seat)])}; lead {signed(self.lead(seat))}",
-                "" if self.runs[0]["exact"] is None else rates(self.rates[seat].mean(axis=0)),
-                agrees if seat == 0 else None,
-            )
-            for seat in range(2)
-        ]
+        rows = []
+        for seat, published, words in ((0, format_counts(self.entry.published), "moves first"), (1, "", "second")):
+            ours = rates([rate.mean for rate in trees.rates_of_seat(self.score, seat)])
+            exact = "" if self.runs[0]["exact"] is None else rates(self.rates[seat].mean(axis=0))
+            ours += f"; lead {signed(self.lead(seat))}"
+            rows.append(Row(f"{self.entry.name} {words}", published, ours, exact, None if seat else agrees))
+        return rows
 
 
 def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
     """Report all rows, and verdicts on the report's statements."""
     optimal = {tuple(unit["optimal"]): result for unit, result in results if "optimal" in unit}
-    of_entry: dict[int, list[Any]] = {}
+    runs: dict[Entry, list[Any]] = {}
     for unit, result in results:
         if "entry" in unit:
-            of_entry.setdefault(unit["entry"], []).append(result)
-    nets = {ENTRIES[index]: Nets(ENTRIES[index], runs) for index, runs in of_entry.items()}
+            runs.setdefault(ENTRIES[unit["entry"]], []).append(result)
+    nets = {entry: EntryResult(entry, mine) for entry, mine in runs.items()}
     rows = [row for one in nets.values() for row in one.rows()]
     rows += [
-        Row(f"{name_of(square(*board))}, optimal play of both, who moves first", "", "", rates(result))
+        Row(f"{board_name(square(*board))}, optimal play of both, who moves first", "", "", rates(result))
         for board, result in optimal.items()
     ]
-
+    by_size = sorted(nets.values(), key=lambda one: one.entry.size)
     return Report(
         rows,
         _claims(nets, optimal),
-        {"tree-net": lambda figure: _draw_figure(figure, sorted(nets.values(), key=lambda one: one.entry.size))},
-        ours=f"ours, {len(next(iter(of_entry.values())))} nets",
+        {"tree-net": lambda figure: _draw_figure(figure, by_size)},
+        ours=f"ours, {len(by_size[0].runs)} nets",
         data=[{**unit, "result": result} for unit, result in results],
     )
 
 
-def _draw_figure(figure: Any, nets: Sequence[Nets]) -> None:
+def _draw_figure(figure: Any, nets: Sequence[EntryResult]) -> None:
     """Draw the leads, published and ours, a row for each net; and the training and held-out errors."""
     figure.set_size_inches(8, 1.8 + 0.27 * len(nets))
     left, right = figure.subplots(1, 2, sharey=True, width_ratios=(3, 2))
@@ -229,29 +211,20 @@ def _draw_figure(figure: Any, nets: Sequence[Nets]) -> None:
         row += 1.0 if index and one.entry.size == nets[index - 1].entry.size else 1.7
         places.append(row)
     count = len(nets[0].runs)
-    published = [mean_result(one.entry.published, VALUE) for one in nets]
+    published = [trees.mean_result(one.entry.published, trees.VALUE) for one in nets]
     for shift, marker, colour, name, leads in (
         (-0.22, "D", "black", f"published, net first ({GAMES} games)", published),
         (0.0, "o", SERIES[0], f"ours, net first ({count} nets)", [one.lead(0) for one in nets]),
         (0.22, "s", SERIES[1], "ours, both seats", [one.lead(0, 1) for one in nets]),
     ):
-        left.errorbar(
-            interval_means(leads),
-            np.array(places) + shift,
-            xerr=error_bars(leads),
-            fmt=marker,
-            ms=4,
-            lw=1,
-            capsize=2,
-            color=colour,
-            label=name,
-        )
+        style = {"fmt": marker, "ms": 4, "lw": 1, "capsize": 2, "color": colour, "label": name}
+        plot_intervals(left, np.array(places) + shift, leads, across=True, **style)
     left.axvline(0, color="black", lw=0.8)
     left.set(xlabel="the net's wins less losses, 95% intervals", xlim=(-1.05, 1.05))
     left.set_ylabel("board (stones in a row that win), whose net, steps of learning")
     left.set_ylim(places[0] - 0.8, places[-1] + 0.8)
     left.set_yticks(
-        places, [f"{name_of(one.entry.game)}  {AUTHORS[one.entry.preset]}, {one.entry.iterations:,}" for one in nets]
+        places, [f"{board_name(one.entry.game)}  {AUTHORS[one.entry.preset]}, {one.entry.iterations:,}" for one in nets]
     )
     left.invert_yaxis()
     for key, marker, colour, name in (
@@ -264,7 +237,7 @@ def _draw_figure(figure: Any, nets: Sequence[Nets]) -> None:
     figure.legend(loc="outside upper center", ncols=3, frameon=False, fontsize="small")
 
 
-def _claims(nets: Mapping[Entry, Nets], optimal: Mapping[tuple[int, ...], Sequence[float]]) -> list[Claim]:
+def _claims(nets: Mapping[Entry, EntryResult], optimal: Mapping[tuple[int, ...], Sequence[float]]) -> list[Claim]:
     """Return the report's claims; the quick form, with two small boards, decides none of those on all boards."""
     claims = []
     full = len(nets) == len(ENTRIES)
@@ -275,20 +248,20 @@ def _claims(nets: Mapping[Entry, Nets], optimal: Mapping[tuple[int, ...], Sequen
             (f"the same over both seats ({author}'s net): the lead is not the first move's", (0, 1)),
         ):
             leads = [one.lead(*seats) for one in mine]
-            told = "; ".join(
-                f"{name_of(one.entry.game)}, {one.entry.iterations:,}: {signed(lead)}"
+            evidence = "; ".join(
+                f"{board_name(one.entry.game)}, {one.entry.iterations:,}: {signed(lead)}"
                 for one, lead in zip(mine, leads, strict=True)
             )
-            claims.append(Claim(words, is_above(leads) if full else None, f"wins less losses {told}"))
+            claims.append(Claim(words, is_above(leads) if full else None, f"wins less losses {evidence}"))
     small = [one for entry, one in nets.items() if entry.size == 3]
     if small and (3, 3) in optimal:
-        drawn = [one.drawn for one in small]
+        draws = [one.draws for one in small]
         claims.append(
             Claim(
                 "3 x 3: about a fifth of the games is drawn",
-                holds_for_all(is_within(share, *FIFTH) for share in drawn),
-                f"exactly {format_rates(drawn)} by net; with optimal play of both {optimal[3, 3][1]:.3f}. Taken as "
-                f"{FIFTH[0]} to {FIFTH[1]}",
+                holds_for_all(is_within(share, *ABOUT_A_FIFTH) for share in draws),
+                f"exactly {format_rates(draws)} by net; with optimal play of both {optimal[3, 3][1]:.3f}. Taken as "
+                f"{ABOUT_A_FIFTH[0]} to {ABOUT_A_FIFTH[1]}",
             )
         )
     for words, before, after in (
@@ -298,8 +271,7 @@ def _claims(nets: Mapping[Entry, Nets], optimal: Mapping[tuple[int, ...], Sequen
         if ENTRIES[before] not in nets:
             continue
         one, other = nets[ENTRIES[before]], nets[ENTRIES[after]]
-        gains = (other.rates[0, :, 0] - one.rates[0, :, 0]).tolist()
-        gain = of_seeds(gains)
+        gain = of_seeds((other.rates[0, :, 0] - one.rates[0, :, 0]).tolist())
         losses = ", ".join(
             f"{net.entry.iterations:,} steps: {np.mean([run['loss'] for run in net.runs]):.3f}, held out "
             f"{np.mean([run['held_out_loss'] for run in net.runs]):.3f}"
@@ -312,19 +284,19 @@ def _claims(nets: Mapping[Entry, Nets], optimal: Mapping[tuple[int, ...], Sequen
 
 
 STUDY = Study(
-    title="Nets that the tree has taught, against the tree",
-    source=f"{SOURCE}, part three",
+    title="Networks trained by imitation of the tree, against the tree",
+    source=f"{trees.SOURCE}, part three",
     about=(
-        "For each of the report's nets and boards the tree (depth 3, 15 moves drawn at each node, 8 on 7 x 7) "
-        "plays 25 games against itself, the net learns what the tree's search from each of their positions finds it "
-        "worth, for as many steps as in the report, and plays the tree one ply deep. The report has one net each and "
-        f"{GAMES} games, the net moving first; here are {SEEDS} nets, each taught by games of its own, with {PAIRS:,} "
-        "games in either seat each. Rates are of the net's wins, draws and losses; lead is wins less losses, its "
-        "interval that of the mean over nets (95%, Student's t), and on 3 x 3 exact for every net. Published and ours "
-        "agree where the published counts may be a sample of one of our nets. Li's text says that his net wins "
-        "more on 7 x 7; his table has 38 of 100, and is what stands here. The report's figures have a bar for each "
-        "of its games and a curve for each net's learning; those of our first nets are in result.json, and the picture "
-        "has all nets: their lead, and what their errors came to."
+        "For each network and board of the report, the tree (depth 3, 15 random moves at each node, 8 on 7 x 7) plays "
+        "25 games against itself. The network learns the value that the tree's search gives to each of their "
+        "positions, for as many steps as in the report, and plays the tree one ply deep. The report has one network "
+        f"each and {GAMES} games, with the network moving first. Here there are {SEEDS} networks, each trained on "
+        f"games of its own, with {PAIRS:,} games in either seat each. Rates are the network's wins, draws and losses. "
+        "Lead is wins minus losses; its interval is that of the mean over networks (95%, Student's t), and on 3 x 3 "
+        "the lead of each network is exact. Published and our results agree if the published counts are a plausible "
+        "sample of one of our networks. Li's text says that his network wins more on 7 x 7; his table, used here, has "
+        "38 of 100. The report's figures have one bar per game and one learning curve per network. Those of our first "
+        "networks are in result.json; the picture shows the lead and the final errors of all networks."
     ),
     units=units,
     measure=measure,

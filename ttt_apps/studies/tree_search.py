@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ from scipy.stats import binom
 from baselines.expectiminimax import Expectiminimax, Pruning, Search
 from evaluation.exact.dynamic_programming import outcome
 from evaluation.matches.match import Score
-from evaluation.reports.plots import SERIES, error_bars, interval_means, legend
+from evaluation.reports.plots import SERIES, legend, plot_intervals
 from evaluation.result_store import Unit
 from evaluation.statistics import (
     Interval,
@@ -25,56 +25,36 @@ from evaluation.statistics import (
     median,
     wilson,
 )
-from evaluation.study import Claim, Report, Row, Study, signed
-from ttt_apps.studies.trees import (
-    BOARDS,
-    DEPTH,
-    GAMES,
-    SAMPLED,
-    SKIP,
-    SOURCE,
-    VALUE,
-    ReportBoard,
-    counts_agree,
-    edge,
-    format_counts,
-    format_rates,
-    is_gap,
-    match,
-    mean_result,
-    name_of,
-    one_by_one,
-    parts,
-    rates_of_seat,
-    square,
-    total,
-)
+from evaluation.study import Claim, Report, Row, Study, rates, signed
+from ttt_apps.studies import trees
+from ttt_apps.studies.trees import BOARDS, DEPTH, GAMES, GAMES_PER_SEAT, ReportBoard, format_counts, format_rates
 from ttt_envs.agents.policy import VALUE_TOLERANCE, best_shares, sample
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.game.boards import Boards
 
-SMALL = (3, 3)
+EXACT_BOARD = (3, 3)
 """The board with exact results."""
-WHOLE = f"expectiminimax:depth={DEPTH},width=15"
+EXACT_TREE = f"expectiminimax:depth={DEPTH},width=15"
 """The tree on that board; it tries every move."""
-EXACT = ((WHOLE, "random"), (WHOLE, "optimal"), ("optimal", "optimal"))
+EXACT_PAIRINGS = ((EXACT_TREE, "random"), (EXACT_TREE, "optimal"), ("optimal", "optimal"))
 """Pairings on that board, in either seat."""
 FIRST, SECOND = range(2)
 """Seats of the tree, which was published for the second."""
-PIECE = 1_000
-"""Number of games in each seat per unit."""
-OTHERS = 2_000
+UNIT_GAMES = 1_000
+"""Maximum number of games in each seat per unit."""
+OTHER_GAMES = 2_000
 """Number of games in each seat of trees other than our reading of the report's."""
-TURNS = 16
-TIMES = {10: "almost 10 hours"}
+PUBLISHED_LENGTH = 16
+"""Number of turns that the report names."""
+PUBLISHED_TIMES = {10: "almost 10 hours"}
 """Duration of the published games, by size."""
-MOST = 0.5
-RARE = 0.05
+MAJORITY = 0.5
+MIN_PROBABILITY = 0.05
 """Probability of a match below which it is not a plausible sample of ours."""
-GOOD, WONDERFUL = 0.99, 0.9
+VERY_GOOD, WONDERFUL = 0.99, 0.9
 """Win rates taken for "a very good performance" and "a wonderful winning rate"."""
-CLOSE_RATES, CLOSE_LENGTHS = 0.01, 2
+MAX_RATE_DIFFERENCE, MAX_LENGTH_DIFFERENCE = 0.01, 2
 """Maximum differences of rates, and of stones, taken for "very close"."""
 SEARCHES: tuple[Pruning, ...] = ("star1", "none")
 """Our search, and the report's, which visits its whole tree."""
@@ -118,20 +98,15 @@ class CountingTree:
             luck = rng.integers(0, 1 << 64, 1, dtype=np.uint64)
             for pruning in SEARCHES:
                 board = boards.take(np.array([row]))
-                begun = time.process_time()
+                start = time.process_time()
                 search = Search(
-                    policy.game,
-                    board,
-                    heuristic=policy.heuristic,
-                    pruning=pruning,
-                    width=policy.width,
-                    luck=luck,
+                    policy.game, board, heuristic=policy.heuristic, pruning=pruning, width=policy.width, luck=luck,
                     every_move=False,
-                )
+                )  # fmt: skip
                 search.run(policy.depth)
-                self.seconds[slot, pruning] += time.process_time() - begun
+                self.seconds[slot, pruning] += time.process_time() - start
                 self.nodes[slot, pruning] += int(search.nodes[0])
-            # both searches find the same
+            # both searches return the same values
             out[row] = sample(best_shares(search.move_values, VALUE_TOLERANCE), rng.random(1))[0]
         return out
 
@@ -142,70 +117,69 @@ class CountingTree:
 
 def units(quick: bool) -> list[Unit]:
     """Return for each board the games as published, ours with the report's tree and with others; exact results."""
-    games, others, published = (50, 20, 20) if quick else (SAMPLED, OTHERS, GAMES)
+    games, others, published = (50, 20, 20) if quick else (GAMES_PER_SEAT, OTHER_GAMES, GAMES)
     boards = [(board, [board.size, board.win_length]) for board in BOARDS]
-    trees = [(board, size, board.spec(), games) for board, size in boards]
-    trees += [(board, size, board.spec("consecutive"), others) for board, size in boards]
-    trees += [(board, size, board.spec(wide=True), others) for board, size in boards if board.close]
+    matches = [(board, size, board.spec(), games) for board, size in boards]
+    matches += [(board, size, board.spec("consecutive"), others) for board, size in boards]
+    matches += [(board, size, board.spec(wide=True), others) for board, size in boards if board.close]
     return [
         # seeds that no unit of the matches has
         *(
-            {"what": "published", "board": size, "tree": board.spec(), "games": published, "seed": SAMPLED}
+            {"what": "published", "board": size, "tree": board.spec(), "games": published, "seed": GAMES_PER_SEAT}
             for board, size in boards
         ),
         *(
             {"what": "match", "board": size, "tree": tree, "games": count, "seed": seed}
-            for _, size, tree, all_games in trees
-            for count, seed in parts(all_games, PIECE)
+            for _, size, tree, all_games in matches
+            for count, seed in trees.split_games(all_games, UNIT_GAMES)
         ),
-        {"what": "exact", "board": SMALL},
+        {"what": "exact", "board": EXACT_BOARD},
     ]
 
 
 def measure(unit: Unit) -> Any:
     """Return counts of a match, or of every game as published, or exact results."""
-    game = square(*unit["board"])
+    game = trees.square(*unit["board"])
     if unit["what"] == "exact":
-        return [[list(outcome(game, b, a).turned()), list(outcome(game, a, b))] for a, b in EXACT]
+        return [[list(outcome(game, b, a).turned()), list(outcome(game, a, b))] for a, b in EXACT_PAIRINGS]
     if unit["what"] == "published":
-        return _published(unit)
-    return match(game, unit["tree"], "random", unit["games"], unit["seed"])
+        return _measure_published(unit)
+    return trees.play_match(game, unit["tree"], "random", unit["games"], unit["seed"])
 
 
-def _published(unit: Unit) -> dict[str, Any]:
+def _measure_published(unit: Unit) -> dict[str, Any]:
     """Measure every game of the tree, moving second: result, stones, nodes; and the total CPU time."""
-    game, tree = square(*unit["board"]), unit["tree"]
-    policy = make_policy(tree, game)
+    game = trees.square(*unit["board"])
+    policy = make_policy(unit["tree"], game)
     assert isinstance(policy, Expectiminimax)
     counting = CountingTree(policy)
-    for _ in one_by_one(game, counting, "random", SECOND, 1, unit["seed"]):
+    for _ in trees.play_games(game, counting, "random", SECOND, 1, unit["seed"]):
         pass  # compiles or loads at the first move, outside the measurement
-    found: dict[str, Any] = {
-        "results": [],
-        "stones": [],
-        "nodes": {pruning: [] for pruning in SEARCHES},
-        "seconds": dict.fromkeys(SEARCHES, 0.0),
-    }
-    for result, stones in one_by_one(game, counting, "random", SECOND, unit["games"], unit["seed"]):
-        found["results"].append(result)
-        found["stones"].append(stones)
+    results, lengths = [], []
+    nodes: dict[str, list[int]] = {pruning: [] for pruning in SEARCHES}
+    seconds = dict.fromkeys(map(str, SEARCHES), 0.0)
+    for result, stones in trees.play_games(game, counting, "random", SECOND, unit["games"], unit["seed"]):
+        results.append(result)
+        lengths.append(stones)
         for pruning in SEARCHES:
-            found["nodes"][pruning].append(counting.nodes[SECOND, pruning])
-            found["seconds"][pruning] += counting.seconds[SECOND, pruning]
+            nodes[pruning].append(counting.nodes[SECOND, pruning])
+            seconds[pruning] += counting.seconds[SECOND, pruning]
     start = Search(game, Boards.start(game), pruning="none", width=policy.width, luck=np.zeros(1, np.uint64))
     start.run(policy.depth)
-    return {**found, "first_move": int(start.nodes[0])}
+    first_move = int(start.nodes[0])
+    return {"results": results, "stones": lengths, "nodes": nodes, "seconds": seconds, "first_move": first_move}
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Analysis
 
 
-class Found(NamedTuple):
+class BoardResult(NamedTuple):
     """Measurements on one board."""
 
+    board: ReportBoard
     published: dict[str, Any]
-    """games like the published ones, see :func:`_published`"""
+    """games like the published ones, see :func:`_measure_published`"""
     tree: Score
     """of the report's tree, as we read it"""
     consecutive: Score
@@ -214,163 +188,163 @@ class Found(NamedTuple):
     """of a tree that tries every move; None if not measured"""
 
     @property
+    def name(self) -> str:
+        """Size and win length of the board."""
+        return self.board.name
+
+    @property
     def won(self) -> Int64Array:
         """int64[cells + 1]: games that the tree won, moving second, by the stones on the board at the end."""
         assert self.tree.lengths is not None
         return np.asarray(self.tree.lengths[SECOND, 0])
 
     @property
+    def length(self) -> Interval:
+        """Median number of stones at the end of these games."""
+        return median(self.won)
+
+    @property
     def counts(self) -> list[int]:
         """Wins, draws and losses of the games like the published ones."""
         return [self.published["results"].count(result) for result in range(3)]
 
+    @property
+    def rates(self) -> list[Interval]:
+        """Rates of wins, draws and losses of the report's tree, moving second."""
+        return trees.rates_of_seat(self.tree, SECOND)
+
 
 def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
     """Report all boards, and verdicts on the report's sentences."""
-    found = {}
-    for board in BOARDS:
-        mine = [(unit, result) for unit, result in results if tuple(unit["board"]) == (board.size, board.win_length)]
-        [published] = [result for unit, result in mine if unit["what"] == "published"]
-        trees = [
-            [result for unit, result in mine if unit["what"] == "match" and unit["tree"] == tree]
-            for tree in (board.spec(), board.spec("consecutive"), board.spec(wide=True))
-        ]
-        tree, consecutive, wide = (total(pieces) if pieces else None for pieces in trees)
-        assert tree is not None
-        assert consecutive is not None
-        found[board] = Found(published, tree, consecutive, wide)
+    boards = [_collect(board, results) for board in BOARDS]
+    rows = [row for one in boards for row in _rows(one)]
     [exact] = [result for unit, result in results if unit["what"] == "exact"]
-    rows = [row for board, one in found.items() for row in _rows(board, one)]
-    for (a, b), seats in zip(EXACT, exact, strict=True):
+    for (a, b), seats in zip(EXACT_PAIRINGS, exact, strict=True):
         for seat, result in zip(("second", "first"), seats, strict=True):
-            told = " / ".join(f"{share:.4f}" for share in result)
-            what = f"{name_of(square(*SMALL))}, {a.replace(WHOLE, 'tree')} {seat}, against {b}"
-            rows.append(Row(what, "", "", told))
-    full = all(one.tree.games >= 2 * SAMPLED for one in found.values())
-    claims = [claim if full else claim._replace(holds=None) for claim in _claims(found)]
-    return Report(
-        rows,
-        claims,
-        {"tree-search": lambda figure: _draw_figure(figure, found)},
-        data=[{**unit, "result": result} for unit, result in results],
-    )
+            pairing = f"{a.replace(EXACT_TREE, 'tree')} {seat}, against {b}"
+            rows.append(Row(f"{trees.board_name(trees.square(*EXACT_BOARD))}, {pairing}", "", "", rates(result, 4)))
+    full = all(one.tree.games >= 2 * GAMES_PER_SEAT for one in boards)
+    claims = [claim if full else claim._replace(holds=None) for claim in _claims(boards)]
+    data = [{**unit, "result": result} for unit, result in results]
+    return Report(rows, claims, {"tree-search": lambda figure: _draw_figure(figure, boards)}, data=data)
 
 
-def _rows(board: ReportBoard, one: Found) -> list[Row]:
+def _collect(board: ReportBoard, results: Sequence[tuple[Unit, Any]]) -> BoardResult:
+    """Collect the results of one board."""
+    mine = [(unit, result) for unit, result in results if tuple(unit["board"]) == (board.size, board.win_length)]
+    [published] = [result for unit, result in mine if unit["what"] == "published"]
+
+    def score(tree: str) -> Score | None:
+        matches = [result for unit, result in mine if unit["what"] == "match" and unit["tree"] == tree]
+        return trees.total_score(matches) if matches else None
+
+    tree, consecutive = score(board.spec()), score(board.spec("consecutive"))
+    assert tree is not None
+    assert consecutive is not None
+    return BoardResult(board, published, tree, consecutive, score(board.spec(wide=True)))
+
+
+def _rows(one: BoardResult) -> list[Row]:
     """Return the rows of a board."""
-    few, games = len(one.published["results"]), one.tree.games // 2
+    board, single, games = one.board, len(one.published["results"]), one.tree.games // 2
     nodes, seconds = one.published["nodes"], one.published["seconds"]
-    spent = "; ".join(
-        f"{pruned}{seconds[pruning]:.1f} s CPU, {np.mean(nodes[pruning]):,.0f} nodes a game"
-        for pruned, pruning in zip(("", "without pruning "), SEARCHES, strict=True)
+    cost = "; ".join(
+        f"{words}{seconds[pruning]:.1f} s CPU, {np.mean(nodes[pruning]):,.0f} nodes a game"
+        for words, pruning in zip(("", "without pruning "), SEARCHES, strict=True)
     )
-    published = format_counts(board.tree)
+
+    def row(label: str, published: str, ours: str, agrees: bool | None = None) -> Row:
+        return Row(f"{board.name}, {label}", published, ours, "", agrees)
+
+    def agree(score: Score) -> bool | None:
+        return trees.counts_agree(board.tree, score.table[SECOND])
+
+    published, consecutive = format_counts(board.tree), one.consecutive
     rows = [
-        Row(
-            f"{board.name}, tree second, {few:,} games",
+        row(f"tree second, {single:,} games", published, format_counts(one.counts), agree(one.tree)),
+        row(f"tree second, {games:,} games", "", format_rates(one.rates)),
+        row(f"tree first, {games:,} games", "", format_rates(trees.rates_of_seat(one.tree, FIRST))),
+        row(
+            f"tree second, comparing runs, {consecutive.games // 2:,} games",
             published,
-            format_counts(one.counts),
-            "",
-            counts_agree(board.tree, one.tree.table[SECOND]),
-        ),
-        Row(f"{board.name}, tree second, {games:,} games", "", format_rates(rates_of_seat(one.tree, SECOND)), ""),
-        Row(f"{board.name}, tree first, {games:,} games", "", format_rates(rates_of_seat(one.tree, FIRST)), ""),
-        Row(
-            f"{board.name}, tree second, comparing runs, {one.consecutive.games // 2:,} games",
-            published,
-            format_rates(rates_of_seat(one.consecutive, SECOND)),
-            "",
-            counts_agree(board.tree, one.consecutive.table[SECOND]),
+            format_rates(trees.rates_of_seat(consecutive, SECOND)),
+            agree(consecutive),
         ),
     ]
     if one.wide is not None:
-        what = f"{board.name}, tree second, trying every move, {one.wide.games // 2:,} games"
-        rows.append(Row(what, "", format_rates(rates_of_seat(one.wide, SECOND)), ""))
-    return [*rows, Row(f"{board.name}, the tree's moves in {few:,} games", TIMES.get(board.size, ""), spent, "")]
+        label = f"tree second, trying every move, {one.wide.games // 2:,} games"
+        rows.append(row(label, "", format_rates(trees.rates_of_seat(one.wide, SECOND))))
+    return [*rows, row(f"the tree's moves in {single:,} games", PUBLISHED_TIMES.get(board.size, ""), cost)]
 
 
-def _claims(found: Mapping[ReportBoard, Found]) -> list[Claim]:
+def _claims(boards: Sequence[BoardResult]) -> list[Claim]:
     """Return verdicts on the report's sentences."""
-    second = {board: rates_of_seat(one.tree, SECOND) for board, one in found.items()}
-    lengths = {board: median(one.won) for board, one in found.items()}
-    seven, eight, nine, ten, thirteen = found  # in the report's order, by size
-    edges = [edge(one.tree) for one in found.values()]
-    claims = [
+    seven, eight, nine, ten, thirteen = boards  # in the report's order, by size
+    far = [one for one in boards if not one.board.close]
+    advantages = [trees.first_move_advantage(one.tree) for one in boards]
+    return [
         Claim(
             "To show the performance better, we let random AI play first and tree-based AI go second",
-            is_above(edges),
+            is_above(advantages),
             "taken as: the tree does worse second, on every board; wins less losses of who moves first, the mean of "
             "both seats: "
-            + "; ".join(f"{board.name} {signed(value)}" for board, value in zip(found, edges, strict=True)),
+            + "; ".join(f"{one.name} {signed(value)}" for one, value in zip(boards, advantages, strict=True)),
         ),
         Claim(
             "The number of nodes searched each turn should be valid positions on the chessboard * the sum of the nodes "
             "on each layer of the search tree. We should double the nodes of each layer except the first layer",
-            all(one.published["first_move"] == tree_size(board) for board, one in found.items()),
+            all(one.published["first_move"] == tree_size(one.board) for one in boards),
             "nodes of the tree of the first move, in which no game can end: "
-            + "; ".join(f"{board.name} {one.published['first_move']:,}" for board, one in found.items()),
+            + "; ".join(f"{one.name} {one.published['first_move']:,}" for one in boards),
         ),
-        _won_all(seven, second[seven][0]),
-        *_turns(seven, found[seven].won),
-    ]
-    for board in (nine, thirteen):
-        rates = difference(second[board][0], second[seven][0])
-        stones = _longer(lengths[board], lengths[seven])
-        claims.append(
-            Claim(
-                f"{board.name}: the result is very close to the previous one",
-                holds_for_all(
-                    [is_within(rates, -CLOSE_RATES, CLOSE_RATES), is_within(stones, -CLOSE_LENGTHS, CLOSE_LENGTHS)]
-                ),
-                f"the tree wins {format_rates(second[board][:1])}, half of its wins by {_stones(lengths[board])} "
-                f"stones; "
-                f"{seven.name}: {format_rates(second[seven][:1])}, {_stones(lengths[seven])} stones; taken as: rates "
-                f"within "
-                f"{CLOSE_RATES}, stones within {CLOSE_LENGTHS}",
-            )
-        )
-    far = [second[board][0] for board in found if not board.close]
-    claims += [
+        _all_won_claim(seven),
+        *_length_claims(seven),
+        _same_result_claim(nine, seven),
+        _same_result_claim(thirteen, seven),
         Claim(
             "Our tree-based AI has a very good performance on games that the board sizes are larger enough than the "
             "winning goals",
-            is_above(far, GOOD),
-            f"taken as: it wins more than {GOOD} there; " + _wins(second, [seven, nine, thirteen]),
+            is_above([one.rates[0] for one in far], VERY_GOOD),
+            f"taken as: it wins more than {VERY_GOOD} there; {_format_wins(far)}",
         ),
         Claim(
             "Board sizes and winning goals that are relatively close: many draw games came out",
-            is_gap({board: rates[1] for board, rates in second.items()}),
-            "draws " + "; ".join(f"{board.name} {rates[1].mean:.4f}" for board, rates in second.items()),
+            trees.has_draw_gap({one.board: one.rates[1] for one in boards}),
+            "draws " + "; ".join(f"{one.name} {one.rates[1].mean:.4f}" for one in boards),
         ),
         Claim(
             f"{eight.name}: AI needs more turns to win the game",
-            is_above(_longer(lengths[eight], lengths[board]) for board in found if not board.close),
+            is_above(_length_difference(eight, one) for one in far),
             "half of its wins by so many stones: "
-            + "; ".join(f"{board.name} {_stones(middle)}" for board, middle in lengths.items()),
+            + "; ".join(f"{one.name} {_format_length(one.length)}" for one in boards),
         ),
-        _as_many_draws(eight, found[eight]),
-        _lost(ten, found[ten]),
-        _few_nodes(ten, found[ten], eight, found[eight]),
+        _draws_claim(eight),
+        _losses_claim(ten),
+        _width_claim(ten, eight),
         Claim(
             "Our tree-based AI has a wonderful winning rate for most cases",
-            _mostly([is_above(rates[:1], WONDERFUL) for rates in second.values()]),
-            f"taken as: it wins more than {WONDERFUL} on most of the boards; " + _wins(second, found),
+            _holds_for_most([is_above(one.rates[:1], WONDERFUL) for one in boards]),
+            f"taken as: it wins more than {WONDERFUL} on most of the boards; {_format_wins(boards)}",
         ),
     ]
-    return claims
 
 
-def _longer(one: Interval, other: Interval) -> Interval:
-    """Return the difference of two medians, from the ends of both intervals."""
-    return Interval(one.mean - other.mean, one.low - other.high, one.high - other.low)
+def _length_difference(one: BoardResult, other: BoardResult) -> Interval:
+    """Return the difference of two median lengths, from the ends of both intervals."""
+    mine, theirs = one.length, other.length
+    return Interval(mine.mean - theirs.mean, mine.low - theirs.high, mine.high - theirs.low)
 
 
-def _stones(middle: Interval) -> str:
-    ends = "" if middle.low == middle.high else f" ({middle.low:.0f} to {middle.high:.0f})"
-    return f"{middle.mean:.0f}{ends}"
+def _format_length(length: Interval) -> str:
+    ends = "" if length.low == length.high else f" ({length.low:.0f} to {length.high:.0f})"
+    return f"{length.mean:.0f}{ends}"
 
 
-def _mostly(verdicts: Sequence[bool | None]) -> bool | None:
+def _format_wins(boards: Iterable[BoardResult]) -> str:
+    return "; ".join(f"{one.name} {format_rates(one.rates[:1])}" for one in boards)
+
+
+def _holds_for_most(verdicts: Sequence[bool | None]) -> bool | None:
     """Return whether more than half hold; None if the open ones decide it."""
     half = len(verdicts) / 2
     return True if verdicts.count(True) > half else None if len(verdicts) - verdicts.count(False) > half else False
@@ -383,151 +357,150 @@ def tree_size(board: ReportBoard) -> int:
     return board.game.cells * (1 + 2 * board.width + 2 * board.width * 2 * board.width)
 
 
-def _wins(second: Mapping[ReportBoard, Sequence[Interval]], boards: Iterable[ReportBoard]) -> str:
-    return "; ".join(f"{board.name} {format_rates(second[board][:1])}" for board in boards)
-
-
-def _won_all(board: ReportBoard, rate: Interval) -> Claim:
+def _all_won_claim(one: BoardResult) -> Claim:
+    rate = one.rates[0]
     matches = Interval(*(share**GAMES for share in rate))
     return Claim(
-        f"{board.name}: the tree-based AI won all the games",
-        is_above([matches], MOST),
+        f"{one.name}: the tree-based AI won all the games",
+        is_above([matches], MAJORITY),
         f"it wins {format_rates([rate])}; taken as: it wins most matches of {GAMES} games so, here a share of "
         f"{format_rates([matches])}",
     )
 
 
-def _turns(board: ReportBoard, won: Int64Array) -> list[Claim]:
+def _length_claims(one: BoardResult) -> list[Claim]:
     """Return claims for two readings of one sentence."""
-    found = f"stones on the board at the end of the games that the tree won: most often {won.argmax()}, median "
-    total = max(1, int(won.sum()))
+    won, total = one.won, max(1, int(one.won.sum()))
     claims = []
-    for reading, games in (("exactly", won[TURNS]), ("at most", won[: TURNS + 1].sum())):
+    for reading, games in (("exactly", won[PUBLISHED_LENGTH]), ("at most", won[: PUBLISHED_LENGTH + 1].sum())):
         share = wilson(float(games / total), total)
         claims.append(
             Claim(
-                f"{board.name}: most of the games were ended in {TURNS} turns (in {reading} so many)",
-                is_above([share], MOST),
-                f"{found}{_stones(median(won))}; {format_rates([share])} of them end with {reading} {TURNS}; taken "
-                f"as: more "
-                f"than {MOST}",
+                f"{one.name}: most of the games were ended in {PUBLISHED_LENGTH} turns (in {reading} so many)",
+                is_above([share], MAJORITY),
+                f"stones on the board at the end of the games that the tree won: most often {won.argmax()}, median "
+                f"{_format_length(one.length)}; {format_rates([share])} of them end with {reading} "
+                f"{PUBLISHED_LENGTH}; taken as: more than {MAJORITY}",
             )
         )
     return claims
 
 
-def _as_many_draws(board: ReportBoard, one: Found) -> Claim:
-    won, drawn, _ = board.tree
-    told = (won - drawn) / GAMES
-    more = mean_result(one.tree.table[SECOND], (1, -1, 0))
+def _same_result_claim(one: BoardResult, other: BoardResult) -> Claim:
+    wins, theirs = one.rates[:1], other.rates[:1]
     return Claim(
-        f"{board.name}: the number of draw games is very close to AI winning games",
-        is_within(more, -told, told),
-        f"wins less draws {signed(more)}; taken as: no further apart than the {won - drawn} of {GAMES} of which the "
+        f"{one.name}: the result is very close to the previous one",
+        holds_for_all(
+            is_within(found, -limit, limit)
+            for found, limit in (
+                (difference(wins[0], theirs[0]), MAX_RATE_DIFFERENCE),
+                (_length_difference(one, other), MAX_LENGTH_DIFFERENCE),
+            )
+        ),
+        f"the tree wins {format_rates(wins)}, half of its wins by {_format_length(one.length)} stones; {other.name}: "
+        f"{format_rates(theirs)}, {_format_length(other.length)} stones; taken as: rates within "
+        f"{MAX_RATE_DIFFERENCE}, stones within {MAX_LENGTH_DIFFERENCE}",
+    )
+
+
+def _draws_claim(one: BoardResult) -> Claim:
+    wins, draws, _ = one.board.tree
+    published = (wins - draws) / GAMES
+    lead = trees.mean_result(one.tree.table[SECOND], (1, -1, 0))
+    return Claim(
+        f"{one.name}: the number of draw games is very close to AI winning games",
+        is_within(lead, -published, published),
+        f"wins less draws {signed(lead)}; taken as: no further apart than the {wins - draws} of {GAMES} of which the "
         f"report says so",
     )
 
 
-def _lost(board: ReportBoard, one: Found) -> Claim:
-    lost, holds, said = board.tree[2], [], []
+def _losses_claim(one: BoardResult) -> Claim:
+    lost, verdicts, evidence = one.board.tree[2], [], []
     for reading, score in (("", one.tree), ("comparing runs ", one.consecutive)):
         losses, games = int(score.table[SECOND, 2]), int(score.table[SECOND].sum())
         chance = Interval(*(float(binom.sf(lost - 1, GAMES, rate)) for rate in wilson(losses / games, games)))
-        holds.append(is_above([chance], RARE))
-        said.append(
+        verdicts.append(is_above([chance], MIN_PROBABILITY))
+        evidence.append(
             f"{reading}it loses {losses:,} of {games:,}, and {lost} or more of {GAMES} with chance "
             f"{format_rates([chance])}"
         )
     return Claim(
-        f"{board.name}: tree-based AI lost {lost} games this time",
-        holds_for_any(holds),
-        f"{'; '.join(said)}; taken as: with a chance above {RARE}, by either reading",
+        f"{one.name}: tree-based AI lost {lost} games this time",
+        holds_for_any(verdicts),
+        f"{'; '.join(evidence)}; taken as: with a chance above {MIN_PROBABILITY}, by either reading",
     )
 
 
-def _few_nodes(board: ReportBoard, one: Found, other: ReportBoard, other_one: Found) -> Claim:
+def _width_claim(one: BoardResult, other: BoardResult) -> Claim:
     """Claim that a tree that tries every move does better."""
-    told = []
-    for name, measured in ((board.name, one), (other.name, other_one)):
-        assert measured.wide is not None
-        narrow, wide = (score.table[SECOND] for score in (measured.tree, measured.wide))
-        told.append((name, difference(mean_result(wide, VALUE), mean_result(narrow, VALUE)), narrow, wide))
-    more = told[0][1]
+    gains, evidence = [], []
+    for board in (one, other):
+        assert board.wide is not None
+        narrow, wide = (score.table[SECOND] for score in (board.tree, board.wide))
+        gains.append(difference(*(trees.mean_result(counts, trees.VALUE) for counts in (wide, narrow))))
+        evidence.append(f"{signed(gains[-1])} on {board.name}, {format_counts(wide)} against {format_counts(narrow)}")
     return Claim(
-        f"{board.name}: the reason is probably that we searched a relatively small number of nodes each layer",
-        is_above([more]),
-        "taken as: a tree that tries every move does better; its wins less losses are higher by "
-        + "; ".join(
-            f"{signed(value)} on {name}, {format_counts(wide)} against {format_counts(narrow)}"
-            for name, value, narrow, wide in told
-        ),
+        f"{one.name}: the reason is probably that we searched a relatively small number of nodes each layer",
+        is_above(gains[:1]),
+        "taken as: a tree that tries every move does better; its wins less losses are higher by " + "; ".join(evidence),
     )
 
 
-def _draw_figure(figure: Any, found: Mapping[ReportBoard, Found]) -> None:
+def _draw_figure(figure: Any, boards: Sequence[BoardResult]) -> None:
     """Draw the tree's win rate on each board, published and ours, and the length of these games."""
     figure.set_size_inches(8, 6)
     left, right = figure.subplots(1, 2, sharey=True, width_ratios=(3, 2))
-    boards = list(found)
-    few, many = GAMES, found[boards[0]].tree.games // 2
-    kinds: list[tuple[str, list[Interval | None]]] = [
-        (f"published, second ({few} games)", [wilson(board.tree[0] / few, few) for board in boards]),
-        (f"ours, second ({many:,})", [rates_of_seat(found[board].tree, SECOND)[0] for board in boards]),
-        ("ours, first", [rates_of_seat(found[board].tree, FIRST)[0] for board in boards]),
-        ("comparing runs, second", [rates_of_seat(found[board].consecutive, SECOND)[0] for board in boards]),
-        (
-            "trying every move, second",
-            [
-                None if wide is None else rates_of_seat(wide, SECOND)[0]
-                for wide in (found[board].wide for board in boards)
-            ],
-        ),
+
+    def wins(scores: Iterable[Score | None], seat: int = SECOND) -> list[Interval | None]:
+        return [None if score is None else trees.rates_of_seat(score, seat)[0] for score in scores]
+
+    series: list[tuple[str, list[Interval | None]]] = [
+        (f"published, second ({GAMES} games)", [wilson(one.board.tree[0] / GAMES, GAMES) for one in boards]),
+        (f"ours, second ({boards[0].tree.games // 2:,})", wins(one.tree for one in boards)),
+        ("ours, first", wins((one.tree for one in boards), FIRST)),
+        ("comparing runs, second", wins(one.consecutive for one in boards)),
+        ("trying every move, second", wins(one.wide for one in boards)),
     ]
-    for index, ((name, rates), marker) in enumerate(zip(kinds, "Do^sv", strict=True)):
-        known = [(place, rate) for place, rate in enumerate(rates) if rate is not None]
-        left.errorbar(
-            interval_means([rate for _, rate in known]),
-            [place + 0.15 * (index - 2) for place, _ in known],
-            xerr=error_bars([rate for _, rate in known]),
-            fmt=marker,
-            ms=5,
-            capsize=3,
-            color="black" if index == 0 else SERIES[index - 1],
-            label=name,
-        )
+    for index, ((label, intervals), marker) in enumerate(zip(series, "Do^sv", strict=True)):
+        measured = [(place + 0.15 * (index - 2), rate) for place, rate in enumerate(intervals) if rate is not None]
+        places, shown = zip(*measured, strict=True) if measured else ((), ())
+        colour = "black" if index == 0 else SERIES[index - 1]
+        plot_intervals(left, places, shown, across=True, fmt=marker, ms=5, capsize=3, color=colour, label=label)
     left.set(xlabel="share of games that the tree wins, with 95% interval", xlim=(0, 1.02))
-    left.set_yticks(range(len(boards)), [f"{board.name}\nwidth {board.width}" for board in boards])
+    left.set_yticks(range(len(boards)), [f"{one.name}\nwidth {one.board.width}" for one in boards])
     left.invert_yaxis()
-    for place, board in enumerate(boards):
-        lengths = np.repeat(np.arange(len(found[board].won)), found[board].won)
+    for place, one in enumerate(boards):
+        lengths = np.repeat(np.arange(len(one.won)), one.won)
         if len(lengths):
             low, quarter, middle, more, high = np.quantile(lengths, (0.05, 0.25, 0.5, 0.75, 0.95))
             right.plot([low, high], [place, place], color=SERIES[0], lw=1)
             right.plot([quarter, more], [place, place], color=SERIES[0], lw=6, solid_capstyle="butt")
             right.plot(middle, place, "o", color="white", mec=SERIES[0], ms=6)
-    right.plot(TURNS, 0, "D", color="black", ms=5)
-    right.annotate(f'published:\n"{TURNS} turns"', (TURNS, 0), (8, -4), textcoords="offset points", fontsize="small")
+    right.plot(PUBLISHED_LENGTH, 0, "D", color="black", ms=5)
+    label = f'published:\n"{PUBLISHED_LENGTH} turns"'
+    right.annotate(label, (PUBLISHED_LENGTH, 0), (8, -4), textcoords="offset points", fontsize="small")
     right.set(xlabel="stones at the end of its wins, second:\nmedian, middle half, middle 90%", xlim=(0, None))
     legend(figure, left, 3)
 
 
 STUDY = Study(
     title="A tree search against random on five boards",
-    source=f"{SOURCE}, milestone 2, second table and figures",
+    source=f"{trees.SOURCE}, milestone 2, second table and figures",
     about=(
-        f"Turns are skipped with probability {SKIP}. The tree looks {DEPTH} plies ahead, with as many moves drawn at a "
-        f"node below the root as the report drew (7 x 7: 15, 8 x 8: 10, 9 x 9: 12, 10 x 10: 9, 13 x 13: 8). Numbers "
-        f"are wins / draws / losses of the tree. The published games had it second; ours have it in either seat, "
-        f"{SAMPLED:,} games in each, with 95% intervals. Published counts agree where they may well be drawn with the "
-        f'rates of our games (exact multinomial test, 5%). At the horizon the report compares "the maximum pieces in '
-        f'a row that have potential to win", which we read as stones in one open window; comparing runs is the other '
-        f"reading, the longest chain in one. The {GAMES} games as published are searched twice, with pruning and "
-        f"without, which looks at all of the tree, as the report's did. Times are of one core. The report's figures "
-        f"have a bar for each of {GAMES} games, its nodes or its turns; these numbers of single games of ours are in "
-        f"result.json, and the picture has all games together."
+        f"Turns are skipped with probability {trees.SKIP}. The tree searches {DEPTH} plies, with as many random moves "
+        "at a node below the root as in the report (7 x 7: 15, 8 x 8: 10, 9 x 9: 12, 10 x 10: 9, 13 x 13: 8). Numbers "
+        "are wins / draws / losses of the tree. In the published games it moves second; here it plays in both seats, "
+        f"{GAMES_PER_SEAT:,} games in each, with 95% intervals. Published counts agree if they are a plausible sample "
+        'of the rates of our games (exact multinomial test, 5%). At the horizon the report compares "the maximum '
+        'pieces in a row that have potential to win", which we read as stones in one open line; comparing runs is the '
+        f"other reading, the longest chain in one. The {GAMES} games as published are searched twice: with pruning, "
+        "and without, which visits the whole tree, as in the report. Times are of one core. The report's figures have "
+        "one bar per game for its nodes or its turns. Our numbers of single games are in result.json, and the picture "
+        "shows all games together."
     ),
     units=units,
     measure=measure,
     analyse=analyse,
-    left_out=f"most games: 50 in a seat in place of {SAMPLED:,}, 20 in place of {GAMES} as published",
+    left_out=f"most games: 50 in a seat in place of {GAMES_PER_SEAT:,}, 20 in place of {GAMES} as published",
 )

@@ -20,14 +20,12 @@ SKIP = 0.25
 DEPTH = 3
 GAMES = 100
 """Number of games of each published match."""
-SAMPLED = 10_000
+GAMES_PER_SEAT = 10_000
 """Number of our games in each seat."""
-CLOSE = 0.8
+MIN_CLOSE_RATIO = 0.8
 """Minimum ratio of goal to size that the report calls close; it names 8 of 8 and 8 of 10."""
-ENOUGH = 10
+MIN_GAMES_RATIO = 10
 """Minimum ratio of our games to the published ones for comparing rates."""
-RESULTS = ("wins", "draws", "losses")
-
 VALUE = (1, 0, -1)
 """Values of a win, a draw and a loss."""
 
@@ -52,12 +50,12 @@ class ReportBoard(NamedTuple):
     @property
     def name(self) -> str:
         """Size and win length."""
-        return name_of(self.game)
+        return board_name(self.game)
 
     @property
     def close(self) -> bool:
         """Whether its size and its goal are "relatively close", in the report's words for two of its boards."""
-        return self.win_length >= CLOSE * self.size
+        return self.win_length >= MIN_CLOSE_RATIO * self.size
 
     def spec(self, heuristic: Heuristic = "count", *, wide: bool = False) -> str:
         """Return the report's tree, or one with another heuristic, or a ``wide`` one that tries every move."""
@@ -79,29 +77,25 @@ def square(size: int, win_length: int) -> Game:
     return Game(size, size, win_length, SKIP)
 
 
-def name_of(game: Game) -> str:
+def board_name(game: Game) -> str:
     """Return size and win length."""
     return f"{game.rows} x {game.columns} ({game.win_length})"
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Matches
-
-
-def match(game: Game, a: str | Policy, b: str | Policy, games: int, seed: int) -> dict[str, Any]:
+def play_match(game: Game, a: str | Policy, b: str | Policy, games: int, seed: int) -> dict[str, Any]:
     """Play this number of games of a against b in each seat; return the fields of a `Score` as JSON-ready data."""
     score = play_pairs(game, a, b, games, seed=seed)
     assert score.lengths is not None
     return {"pairs": score.pairs.tolist(), "lengths": score.lengths.tolist()}
 
 
-def total(results: Sequence[Any]) -> Score:
+def total_score(results: Sequence[Any]) -> Score:
     """Add up the matches of one pair of players."""
     pairs = np.sum([result["pairs"] for result in results], axis=0)
     return Score(pairs, np.sum([result["lengths"] for result in results], axis=0))
 
 
-def one_by_one(
+def play_games(
     game: Game, a: str | Policy, b: str | Policy, seat: int, games: int, seed: int
 ) -> Iterator[tuple[int, int]]:
     """Play games of a in one seat; yield a's result, 0 win, 1 draw, 2 loss, and the stones on the board."""
@@ -112,13 +106,9 @@ def one_by_one(
         yield int(result), int(stones)
 
 
-def parts(games: int, size: int) -> list[tuple[int, int]]:
+def split_games(games: int, size: int) -> list[tuple[int, int]]:
     """Split games into units of ``size`` and the rest: the number of each, and a unique seed."""
     return [(min(size, games - start), start) for start in range(0, games, size)]
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Analysis
 
 
 def rates_of_seat(score: Score, seat: int) -> list[Interval]:
@@ -127,19 +117,19 @@ def rates_of_seat(score: Score, seat: int) -> list[Interval]:
     return [wilson(float(count / counts.sum()), int(counts.sum())) for count in counts]
 
 
+def first_mover_score(score: Score) -> Score:
+    """Return the results of the first mover: a's loss as player_1 is b's win as player_0."""
+    return Score(score.pairs[:, ::-1])
+
+
 def rates_of_first_mover(score: Score, confidence: float = 0.95) -> list[Interval]:
     """Return rates of wins, draws and losses of the first mover."""
-    return [_first(score).rate(result, confidence) for result in RESULTS]
+    return [first_mover_score(score).rate(result, confidence) for result in ("wins", "draws", "losses")]
 
 
-def first_results(score: Score) -> list[int]:
-    """Return wins, draws and losses of the first mover."""
-    return [int(count) for count in _first(score).table.sum(axis=0)]
-
-
-def edge(score: Score) -> Interval:
+def first_move_advantage(score: Score) -> Interval:
     """Return wins minus losses of the first mover, the mean over a and b moving first."""
-    return Interval(*(2 * share - 1 for share in _first(score).rate("score")))
+    return Interval(*(2 * share - 1 for share in first_mover_score(score).rate("score")))
 
 
 def _first(score: Score) -> Score:
@@ -149,7 +139,7 @@ def _first(score: Score) -> Score:
 
 def counts_agree(published: Sequence[int], ours: Sequence[int] | Int64Array) -> bool | None:
     """Return whether published counts are plausible under our rates; None if our games are too few."""
-    if np.sum(ours) < ENOUGH * sum(published):
+    if np.sum(ours) < MIN_GAMES_RATIO * sum(published):
         return None
     # add one of each result: a result unseen in our games is rare, not impossible
     counts = np.asarray(ours) + 1
@@ -165,7 +155,7 @@ def mean_result(counts: Sequence[int] | Int64Array, weights: Sequence[float]) ->
     return Interval(*(2 * share - 1 for share in of_pairs((1 + mean) / 2, variance / 4, int(games.sum()))))
 
 
-def is_gap(draws: Mapping[ReportBoard, Interval]) -> bool | None:
+def has_draw_gap(draws: Mapping[ReportBoard, Interval]) -> bool | None:
     """Return whether each board of close size and goal has more draws than any other.
 
     None if the intervals leave it open.

@@ -41,11 +41,11 @@ VARIANTS: dict[str, dict[str, Any]] = {
 """Changed settings of each variant."""
 PARTS = {
     "the Gumbel search": "PUCT",
-    "lines that the net sees": "cells alone",
+    "line inputs of the network": "cells alone",
     "symmetries": "no symmetries",
     "random moves": "no random moves",
     "chance nodes": "no chance nodes",
-    "values traced back through a game": "trace 0",
+    "TD(lambda) value targets": "trace 0",
 }
 """Maps a part claimed to be useful to the variant without it."""
 MARKS = tuple((mark + 1) / 32 for mark in range(32))

@@ -40,18 +40,18 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
 
 
 STUDY = Study(
-    title="AlphaZero with chance",
-    source="this suite's own",
+    title="AlphaZero with chance nodes",
+    source="our own study",
     about=(
-        "Games against itself with the settings that each learner has by default, five seeds; on 4 x 4 with skips "
-        "q-learning has room for a larger table, and alpha-zero remembers 150,000 positions. CPU seconds are those of "
-        "the steps of training, user and system, in one process: without imports, compiling and the measurements. "
-        "Exploitability is exact; for good means at every mark from there to the end; numbers of several runs are the "
-        "median (and the range). Runs are called sooner, later, better or worse than others where the exact test of "
-        "ranks says so at 5%, else it is undecided. On the larger boards a net learns for five CPU minutes; mcts has "
-        "the simulations, and expectiminimax the least depth, that take no less CPU for a move than alpha-zero, asked "
-        "for one position at a time; a player keeps the result of a proved position where its move, or the end of its "
-        "game, is no worse than is proved; intervals are 95%."
+        "All learners train by self-play with their default settings, five seeds. On 4 x 4 with skips q-learning has "
+        "room for a larger table, and the replay buffer of alpha-zero holds 150,000 positions. CPU seconds are those "
+        "of the training steps, user and system, in one process, without imports, compilation and measurements. "
+        "Exploitability is exact; for good means at every later mark; numbers of several runs are the median (and the "
+        "range). Runs are called sooner, later, better or worse than others if the exact rank test says so at 5%, "
+        "else undecided. On the larger boards a network trains for five CPU minutes. mcts has the number of "
+        "simulations, and expectiminimax the smallest depth, that take no less CPU per move than alpha-zero, for one "
+        "position at a time. A player keeps the result of a proved position if its move, or the end of its game, is "
+        "no worse than the proved result. Intervals are 95%."
     ),
     units=units,
     measure=measure,
@@ -60,6 +60,6 @@ STUDY = Study(
     parts={
         curves.PART: "exploitability by games and CPU seconds, beside q-learning and q-net",
         ablation.PART: "ablation of its parts",
-        proved_positions.PART: "boards of which only single positions are proved",
+        proved_positions.PART: "boards with proved positions only",
     },
 )
