@@ -20,7 +20,7 @@ from baselines.retrograde import solver
 from evaluation.cost import read_cost
 from evaluation.matches.games import Move, PlayedGame, append_games, from_notation, read_games, to_notation, write_games
 from evaluation.policy_snapshots import read_choices
-from evaluation.reports.run_parts import game_of
+from evaluation.reports.run import game_of
 from evaluation.result_store import UNITS
 from evaluation.run_files import read_metrics
 from evaluation.study import Report, Study, run_units

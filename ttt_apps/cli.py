@@ -433,9 +433,9 @@ def write_page_of(folder: Path, no_report: bool) -> str:
     """Write the report page of a folder's result, unless ``no_report``; return the text to print about it."""
     if no_report:
         return ""
-    from evaluation.reports.comparison import write_evidence
+    from evaluation.reports.comparison import write_comparison
 
-    return f"\na page to look at: {write_evidence(folder)}"
+    return f"\na page to look at: {write_comparison(folder)}"
 
 
 def new_table(*columns: str, title: str = "") -> Table:

@@ -15,8 +15,8 @@ from evaluation.exact.dynamic_programming import match_outcome
 from evaluation.exact.strength import strength_of
 from evaluation.matches.match import play_pairs
 from evaluation.reports.overview import Compared, Played, write_overview
-from evaluation.reports.run import REPORT, write_report
-from evaluation.run_files import RunDirectory
+from evaluation.reports.run import write_report
+from evaluation.run_files import REPORT, RunDirectory
 from ttt_apps.cli import print_output, print_table, quiet_words, run_command, words_of
 from ttt_apps.evaluate.match import score_table
 from ttt_envs.game.rules import Game

@@ -15,8 +15,8 @@ from evaluation.cost import Meter
 from evaluation.exact.dynamic_programming import while_training
 from evaluation.exact.estimate import affordable
 from evaluation.exact.strength import Strength, strength_of
-from evaluation.reports.run import REPORT, write_report
-from evaluation.run_files import DERIVED_FILES, RunDirectory, RunState
+from evaluation.reports.run import write_report
+from evaluation.run_files import DERIVED_FILES, REPORT, RunDirectory, RunState
 from learners.checkpoint import build_config, new_config
 from learners.config import TEACHER, AnyConfig, FitLearnerConfig, LearnerConfig, TransitionLearnerConfig
 from learners.training import Progress, ResumableTraining, Task

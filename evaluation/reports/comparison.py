@@ -6,10 +6,13 @@ reason. See docs/reports.md.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-from evaluation.reports.html import write_page
+from evaluation.reports.html import Content, write_page
 from evaluation.reports.ladder import ladder_page
+from evaluation.reports.result_reader import Data
 from evaluation.reports.sprt import sprt_page
 from evaluation.reports.sweep import sweep_page
 from evaluation.reports.tournament import tournament_page
@@ -17,12 +20,11 @@ from evaluation.run_files import REPORT
 from ttt_envs.core.files import read_json
 
 RESULT = "result.json"
-LARGEST = 1 << 26
+MAX_BYTES = 1 << 26
 """Maximum size of a result in bytes."""
-_PAGES = {"sprt": sprt_page, "tournament": tournament_page, "ladder": ladder_page}
 
 
-def write_evidence(folder: Path) -> Path:
+def write_comparison(folder: Path) -> Path:
     """Write ``report.html`` beside the ``result.json`` of a folder.
 
     Args:
@@ -37,12 +39,19 @@ def write_evidence(folder: Path) -> Path:
             page.
     """
     path = folder / RESULT
-    data = read_json(path, LARGEST)
+    data = read_json(path, MAX_BYTES)
+    pages: dict[str, Callable[[Data], Content]] = {
+        "sprt": sprt_page,
+        "tournament": tournament_page,
+        "ladder": ladder_page,
+        "sweep": partial(sweep_page, folder=folder),
+    }
     kind = data.get("kind") if isinstance(data, dict) else None
-    if kind not in (*_PAGES, "sweep") or data.get("format") != 1:
-        raise ValueError(f"{path} is no result of a kind that has a page: choose one of {', '.join(_PAGES)} or sweep")
+    if not isinstance(kind, str) or kind not in pages or data.get("format") != 1:
+        *names, last = pages
+        raise ValueError(f"{path} is no result of a kind that has a page: choose one of {', '.join(names)} or {last}")
     try:
-        title, sections = sweep_page(data, folder) if kind == "sweep" else _PAGES[kind](data)
+        content = pages[kind](data)
     except ValueError as problem:
         raise ValueError(f"{path} holds no whole result: {problem}") from None
-    return write_page(folder / REPORT, title, sections)
+    return write_page(folder / REPORT, f"{kind}.html", content)

@@ -8,35 +8,35 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
-from evaluation.reports.comparison_parts import (
+from markupsafe import Markup
+
+from evaluation.reports.formats import format_ends, format_interval, join_names, mebibytes
+from evaluation.reports.html import Content, encode_url, interval_bar, macro, section
+from evaluation.reports.result_reader import (
+    MAX_SEED,
     Data,
     count_in,
-    in_brackets,
     interval_in,
-    join_names,
     object_in,
     objects_in,
-    optional_section,
-    settings,
+    reproduction,
     spec_in,
     text_in,
-    verdict,
 )
-from evaluation.reports.html import Html, element, encoded, joined, reach, section, table, tiles
-from evaluation.reports.run_parts import left_out
 from evaluation.run_files import REPORT
 from evaluation.statistics import Interval
 from evaluation.sweep import MOST, varied
 
-SHOWN = 200
+MAX_SHOWN = 200
 """Maximum number of settings in the table, best first."""
-LINKED = 10
+MAX_LINKED = 10
 """Maximum number of linked runs per setting."""
-MEASURES = 20
-LESS = ("exploitability", "regret", "cpu_s", "peak_rss_bytes")
-"""Measures for which lower is better."""
+MAX_MEASURES = 20
+MAX_OPTIONS = 6
+"""Maximum number of options that name a setting in a sentence."""
+LOWER_IS_BETTER = ("exploitability", "regret", "cpu_s", "peak_rss_bytes")
 NAMES = {"cpu_s": "CPU", "peak_rss_bytes": "peak memory"}
-UNTOLD = ("options", "seeds")
+NO_MEASURES = ("options", "seeds")
 
 
 class Setting(NamedTuple):
@@ -48,8 +48,8 @@ class Setting(NamedTuple):
     numbers: Mapping[str, Interval]
 
 
-def sweep_page(data: Data, folder: Path) -> tuple[str, list[Html]]:
-    """Return the title and sections of the page.
+def sweep_page(data: Data, folder: Path) -> Content:
+    """Return the content of the page.
 
     Args:
         data: the result.
@@ -63,92 +63,67 @@ def sweep_page(data: Data, folder: Path) -> tuple[str, list[Html]]:
             row,
             object_in(one, "options"),
             count_in(one, "seeds"),
-            {name: interval_in(one, name) for name in list(one)[: MEASURES + 2] if name not in UNTOLD},
+            {name: interval_in(one, name) for name in list(one)[: MAX_MEASURES + 2] if name not in NO_MEASURES},
         )
         for row, one in enumerate(objects_in(data, "table", MOST))
     ]
     if not lines:
         raise ValueError("table is empty, and must have a setting or more")
     names = list(dict.fromkeys(name for line in lines for name in line.numbers))
-    first = names[0] if names else None
-    order = sorted((line for line in lines if first in line.numbers), key=lambda line: _rank(line.numbers, first))
+    first = names[0] if names else ""
+    sign = 1 if first in LOWER_IS_BETTER else -1
+    order = sorted((line for line in lines if first in line.numbers), key=lambda line: sign * line.numbers[first].mean)
     order += [line for line in lines if first not in line.numbers]
-    return f"Sweep {text_in(data, 'source')}", [
-        optional_section("The answer", partial(_answer_section, order, names, first)),
-        optional_section("Settings", partial(_table, data, order, names, folder)),
-        optional_section("What it cost", partial(_cost_section, order)),
-        optional_section("The same again", partial(_reproduce_section, data)),
-    ]
-
-
-def _rank(numbers: Mapping[str, Interval], name: str | None) -> float:
-    mean = numbers[name or ""].mean
-    return mean if name in LESS else -mean
-
-
-def _display_name(name: str) -> str:
-    return NAMES.get(name, name.replace("_", " "))[:80]
-
-
-def _format_measure(name: str, value: float) -> str:
-    if name == "cpu_s":
-        return f"{value:,.2f} s"
-    return f"{value / 2**20:,.0f} MiB" if name.endswith("bytes") else f"{value:.4f}"
-
-
-def _format_value(value: object) -> str:
-    """Format the value of an option."""
-    text = "" if value is None else value if isinstance(value, str) else json.dumps(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."
-
-
-def _setting(line: Setting, options: Sequence[str]) -> str:
-    """Format a setting as a phrase."""
-    told = [f"{name[:80]} {_format_value(line.options[name])}" for name in options if name in line.options]
-    return ", ".join(told[:6]) or "the only setting"
-
-
-def _answer_section(order: Sequence[Setting], names: Sequence[str], first: str | None) -> Html:
-    options = varied([dict(line.options) for line in order])
-    runs = sum(line.seeds for line in order)
-    best = order[0]
-    if first is None or first not in best.numbers:
-        raise ValueError("the table has no numbers")
-    written = partial(_format_measure, first)
-    told = f"{_display_name(first)} {in_brackets(best.numbers[first], written)}"
-    others = [line for line in order[1:] if first in line.numbers]
-    if not others:
-        sentence = f"{_setting(best, options)}: {told}"
-    elif min(line.seeds for line in order) < 2:
-        sentence = f"Undecided, for one run has no interval: {_setting(best, options)} came out first, {told}"
-    elif all(_is_worse(best.numbers[first], line.numbers[first], first) for line in others):
-        after = in_brackets(others[0].numbers[first], written)
-        sentence = f"{_setting(best, options)} is best of {len(order)}: {told}; next {after}"
-    else:
-        level = [line for line in others if not _is_worse(best.numbers[first], line.numbers[first], first)]
-        sentence = (
-            f"Undecided: {_setting(best, options)} came out first of {len(order)}, {told}, and "
-            f"{len(level)} {'other is' if len(level) == 1 else 'others are'} not told apart from it"
-        )
-    about = (
-        f"{len(order):,} settings, {runs:,} runs. Numbers are means over seeds with 95% intervals by Student's t; "
-        f"settings are ordered by {_display_name(first)}, {'least' if first in LESS else 'most'} first."
-    )
-    tile: list[tuple[str, object, str]] = [
-        (_display_name(name), written_(best.numbers[name].mean), "of the first setting")
-        for name in names[:4]
-        if name in best.numbers
-        for written_ in [partial(_format_measure, name)]
-    ]
-    return element("section", verdict(f"{sentence}."), element("p", about), tiles(tile))
+    return {
+        "title": f"Sweep {text_in(data, 'source')}",
+        "answer": section(partial(_answer, order, names, first)),
+        "settings": section(partial(_settings, data, order, names, folder)),
+        "cost": section(partial(_cost, order)),
+        "again": section(partial(_again, data)),
+    }
 
 
 def _is_worse(best: Interval, other: Interval, name: str) -> bool:
     """Return whether the intervals show that the other is worse."""
-    return best.high < other.low if name in LESS else best.low > other.high
+    return best.high < other.low if name in LOWER_IS_BETTER else best.low > other.high
 
 
-def _table(data: Data, order: Sequence[Setting], names: Sequence[str], folder: Path) -> Html:
+def _answer(order: Sequence[Setting], names: Sequence[str], first: str) -> Content:
+    best, *others = order
+    if first not in best.numbers:
+        raise ValueError("the table has no numbers")
+    options = varied([dict(line.options) for line in order])
+    write, name = partial(_format_measure, first), _describe_setting(best, options)
+    value = f"{_display_name(first)} {format_interval(best.numbers[first], write)}"
+    others = [line for line in others if first in line.numbers]
+    level = [line for line in others if not _is_worse(best.numbers[first], line.numbers[first], first)]
+    if not others:
+        verdict = f"{name}: {value}"
+    elif min(line.seeds for line in order) < 2:
+        verdict = f"Undecided, for one run has no interval: {name} came out first, {value}"
+    elif not level:
+        after = format_interval(others[0].numbers[first], write)
+        verdict = f"{name} is best of {len(order)}: {value}; next {after}"
+    else:
+        verb = "other is" if len(level) == 1 else "others are"
+        verdict = (
+            f"Undecided: {name} came out first of {len(order)}, {value}, and {len(level)} {verb} not told apart from it"
+        )
+    return {
+        "verdict": verdict,
+        "settings": f"{len(order):,}",
+        "runs": f"{sum(line.seeds for line in order):,}",
+        "first": _display_name(first),
+        "direction": "least" if first in LOWER_IS_BETTER else "most",
+        "tiles": [
+            (_display_name(name), _format_measure(name, best.numbers[name].mean), "of the first setting")
+            for name in names[:4]
+            if name in best.numbers
+        ],
+    }
+
+
+def _settings(data: Data, order: Sequence[Setting], names: Sequence[str], folder: Path) -> Content:
     options = varied([dict(line.options) for line in order])
     ends = {
         name: (min(one.low for one in seen), max(one.high for one in seen))
@@ -159,64 +134,75 @@ def _table(data: Data, order: Sequence[Setting], names: Sequence[str], folder: P
     for one in objects_in(data, "runs", MOST):
         runs.setdefault(count_in(one, "row", MOST), []).append(one)
     rows = []
-    for line in order[:SHOWN]:
+    for line in order[:MAX_SHOWN]:
         cells: list[object] = [_format_value(line.options.get(name)) for name in options] or ["the only setting"]
-        cells.append(_links(runs.get(line.row, []), folder))
-        rows.append((*cells, *(_number(name, line.numbers.get(name), *ends[name]) for name in names)))
-    head = (*(name[:80] for name in options or ["setting"]), "seeds", *map(_display_name, names))
-    fixed = {name: value for name, value in order[0].options.items() if name not in options}
-    same = (
-        f"All have {join_names([f'{name[:80]} {_format_value(value)}' for name, value in list(fixed.items())[:20]])}."
-        if fixed
-        else ""
-    )
-    more = left_out(f"The first {SHOWN} of {len(order):,} are shown; table.md has all.") if len(order) > SHOWN else None
-    return section(
-        "Settings",
-        element("p", same) if same else None,
-        table("What differs, a link to each run that has a page, and what became of it", head, rows),
-        more,
-    )
+        cells.append(_link_runs(runs.get(line.row, []), folder))
+        cells += [_measure(name, line.numbers[name], *ends[name]) if name in line.numbers else "" for name in names]
+        rows.append(cells)
+    common = {name: value for name, value in order[0].options.items() if name not in options}
+    return {
+        "head": [*(name[:80] for name in options or ["setting"]), "seeds", *map(_display_name, names)],
+        "rows": rows,
+        "count": f"{len(order):,}" if len(order) > MAX_SHOWN else "",
+        "common": join_names([f"{name[:80]} {_format_value(value)}" for name, value in list(common.items())[:20]])
+        if common
+        else "",
+    }
 
 
-def _number(name: str, value: Interval | None, low: float, high: float) -> object:
-    if value is None:
-        return ""
-    known = value.low < value.high
-    ends = (
-        element("small", f"{_format_measure(name, value.low)} to {_format_measure(name, value.high)}")
-        if known
-        else None
-    )
-    return element("div", _format_measure(name, value.mean), ends, reach(value, low, high))
+def _measure(name: str, value: Interval, low: float, high: float) -> Markup:
+    write = partial(_format_measure, name)
+    ends = format_ends(value, write) if value.low < value.high else ""
+    return macro("measure", write(value.mean), ends, interval_bar(value, low, high))
 
 
-def _links(runs: Sequence[Data], folder: Path) -> Html:
+def _link_runs(runs: Sequence[Data], folder: Path) -> Markup:
     """List the runs of a setting, linked if they have a page."""
     shown = []
-    for one in runs[:LINKED]:
-        seed, path = str(count_in(one, "seed", 2**63)), PurePosixPath(text_in(one, "run"))
+    for one in runs[:MAX_LINKED]:
+        seed, path = str(count_in(one, "seed", MAX_SEED)), PurePosixPath(text_in(one, "run"))
         inside = not path.is_absolute() and ".." not in path.parts and "\0" not in str(path)
         there = inside and (folder / path / REPORT).is_file()
-        shown.append(element("a", seed, href=encoded(str(path / REPORT))) if there else element("span", seed))
-    more = [element("span", f"and {len(runs) - LINKED} more")] if len(runs) > LINKED else []
-    return joined([*shown, *more], " ")
+        shown.append((seed, encode_url(str(path / REPORT)) if there else ""))
+    return macro("links", shown, len(runs) - len(shown))
 
 
-def _cost_section(order: Sequence[Setting]) -> Html:
+def _cost(order: Sequence[Setting]) -> Content:
     spent = [line for line in order if "cpu_s" in line.numbers]
     if not spent:
-        return section("What it cost", left_out("It is not known what the runs took."))
+        return {"missing": "It is not known what the runs took."}
     total = sum(line.numbers["cpu_s"].mean * line.seeds for line in spent)
     peaks = [line.numbers["peak_rss_bytes"].mean for line in spent if "peak_rss_bytes" in line.numbers]
-    shown: list[tuple[str, object, str]] = [
+    shown = [
         ("training of all runs", f"{total:,.1f} s", "of CPU"),
         ("runs", f"{sum(line.seeds for line in order):,}", f"of {len(order):,} settings"),
     ]
     if peaks:
-        shown.append(("peak memory", f"{max(peaks) / 2**20:,.0f} MiB", "of the setting that took most"))
-    return section("What it cost", tiles(shown))
+        shown.append(("peak memory", mebibytes(max(peaks)), "of the setting that took most"))
+    return {"tiles": shown}
 
 
-def _reproduce_section(data: Data) -> Html:
-    return settings(data, ["train.py", "--sweep", spec_in(data, "source")], ("source", "made_by"))
+def _again(data: Data) -> Content:
+    return reproduction(data, ["train.py", "--sweep", spec_in(data, "source")], ("source", "made_by"))
+
+
+def _display_name(name: str) -> str:
+    return NAMES.get(name, name.replace("_", " "))[:80]
+
+
+def _format_measure(name: str, value: float) -> str:
+    if name == "cpu_s":
+        return f"{value:,.2f} s"
+    return mebibytes(value) if name.endswith("bytes") else f"{value:.4f}"
+
+
+def _format_value(value: object) -> str:
+    """Format the value of an option."""
+    text = "" if value is None else value if isinstance(value, str) else json.dumps(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _describe_setting(line: Setting, options: Sequence[str]) -> str:
+    """Format a setting as a phrase."""
+    shown = [f"{name[:80]} {_format_value(line.options[name])}" for name in options if name in line.options]
+    return ", ".join(shown[:MAX_OPTIONS]) or "the only setting"

@@ -10,41 +10,45 @@ from typing import NamedTuple
 from evaluation.matches.elo import likelihood_of_superiority
 from evaluation.matches.match import Score
 from evaluation.matches.tournament import reversed_score
-from evaluation.reports.comparison_parts import (
+from evaluation.reports.curves import embed_figure
+from evaluation.reports.formats import (
+    describe_better,
+    elo_interval,
+    format_elo_difference,
+    format_ends,
+    format_interval,
+    game_options,
+    likelihood,
+)
+from evaluation.reports.html import Content, Shaded, interval_bar, macro, section
+from evaluation.reports.plots import Reach, draw_intervals, figure_size
+from evaluation.reports.result_reader import (
+    MAX_SEED,
     Data,
-    better,
     count_in,
     counts_in,
-    format_elo,
-    format_rating,
+    differences,
+    forfeits_in,
     game_in,
-    given_up,
     interval_in,
-    likelihood,
     object_in,
     objects_in,
     optional,
-    optional_section,
-    rating_of,
+    reproduction,
     score_in,
-    settings,
     spec_in,
     text_in,
-    verdict,
-    where_they_differ,
 )
-from evaluation.reports.html import Html, Shaded, element, reach, section, table
-from evaluation.reports.plots import Reach, draw_intervals, figure_size
-from evaluation.reports.run_parts import embed_figure, game_options, left_out
 from evaluation.statistics import Interval
 
-MOST_PLAYERS = 200
-CROSSED = 20
+MAX_PLAYERS = 200
+MAX_CROSSED = 20
 """Maximum number of players in the cross table, best first."""
 DECIDING = (
     "game", "games_per_pairing", "seed", "openings", "openings_sha256", "anchor", "prior", "draws", "rated_by", "block",
     "made_by",
 )  # fmt: skip
+_format_rating = partial(format_interval, write=format_elo_difference)
 
 
 class Player(NamedTuple):
@@ -56,8 +60,8 @@ class Player(NamedTuple):
     games: int
 
 
-def tournament_page(data: Data) -> tuple[str, list[Html]]:
-    """Return the title and sections of the page.
+def tournament_page(data: Data) -> Content:
+    """Return the content of the page.
 
     Raises:
         ValueError: the players or the game are missing.
@@ -67,25 +71,26 @@ def tournament_page(data: Data) -> tuple[str, list[Html]]:
         Player(
             text_in(one, "spec"), interval_in(one, "rating"), interval_in(one, "score", 0, 1), count_in(one, "games")
         )
-        for one in objects_in(data, "players", MOST_PLAYERS)
+        for one in objects_in(data, "players", MAX_PLAYERS)
     ]
     if len(players) < 2:
         raise ValueError(f"players are {len(players)}, and must be two or more")
     order = sorted(range(len(players)), key=lambda i: -players[i].rating.mean)
-    return f"Tournament of {len(players)}, {game}", [
-        optional_section("The answer", partial(_answer_section, data, players, order)),
-        optional_section("Ratings", partial(_ratings, data, players, order)),
-        optional_section("Everybody against everybody", partial(_cross, data, players, order)),
-        optional_section("Neighbours", partial(_neighbours, data, players, order)),
-        optional_section("Where the best two differ most", partial(_differ, data, players)),
-        optional_section("The same again", partial(_reproduce_section, data)),
-    ]
+    return {
+        "title": f"Tournament of {len(players)}, {game}",
+        "answer": section(partial(_answer, data, players, order)),
+        "ratings": section(partial(_ratings, players, order)),
+        "cross": section(partial(_cross, data, players, order)),
+        "neighbours": section(partial(_neighbours, data, players, order)),
+        "differences": section(partial(_differences, data, players)),
+        "again": section(partial(_again, data)),
+    }
 
 
 def _scores(data: Data, count: int) -> dict[tuple[int, int], Score]:
     """Return the score of each pairing."""
     found: dict[tuple[int, int], Score] = {}
-    for one in objects_in(data, "pairings", MOST_PLAYERS**2):
+    for one in objects_in(data, "pairings", MAX_PLAYERS**2):
         i, j = (int(counts_in(one, name)) for name in ("a", "b"))
         if i == j or max(i, j) >= count:
             raise ValueError(f"pairings have {i} against {j}, and must be of two different players of {count}")
@@ -96,116 +101,98 @@ def _scores(data: Data, count: int) -> dict[tuple[int, int], Score]:
     return found
 
 
-def _answer_section(data: Data, players: Sequence[Player], order: Sequence[int]) -> Html:
+def _answer(data: Data, players: Sequence[Player], order: Sequence[int]) -> Content:
     first, second = (players[i] for i in order[:2])
-    told = f"rating {format_rating(first.rating)}"
+    rating = f"rating {_format_rating(first.rating)}"
     direct = _scores(data, len(players))[order[0], order[1]]
-    between, likely = direct.rate("score"), likelihood_of_superiority(direct)
+    score = direct.rate("score")
+    direct_verdict = describe_better(first.name, second.name, score, likelihood_of_superiority(direct))
     if first.rating.low > max(players[i].rating.high for i in order[1:]):
-        after = f"next is {second.name}, {format_rating(second.rating)}"
-        sentence = f"{first.name} is the best of {len(players)}: {told}, above all other intervals; {after}"
-    elif between.low > 0.5:
-        sentence = f"{first.name} leads {len(players)}: {told}; {better(first.name, second.name, between, likely)}"
+        after = f"next is {second.name}, {_format_rating(second.rating)}"
+        verdict = f"{first.name} is the best of {len(players)}: {rating}, above all other intervals; {after}"
+    elif score.low > 0.5:
+        verdict = f"{first.name} leads {len(players)}: {rating}; {direct_verdict}"
     else:
         alike = [players[i].name for i in order[1:] if players[i].rating.high >= first.rating.low]
         level = f"{(alike or [second.name])[0]}{f' and {len(alike) - 1} more' if len(alike) > 1 else ''}"
-        sentence = f"Undecided who is best of {len(players)}: {first.name}, {told}, is not told apart from {level}"
-    cycle = (
-        element("p", f"In their own games {better(first.name, second.name, between, likely)}.", class_="lead")
-        if between.low <= 0.5
-        else None
-    )
-    anchor = optional(data, "anchor", text_in)
-    zero = "0 is the mean of all" if anchor is None else f"0 is {anchor}"
-    games = sum(one.games for one in players) // 2
-    about = f"Ratings are in Elo with 95% intervals; {zero}. {games:,} games in all, in pairs with the seats swapped."
-    pairings = objects_in(data, "pairings", MOST_PLAYERS**2)
-    last = len(players) - 1
-    faults = [given_up(one, *(players[count_in(one, name, last)].name for name in ("a", "b"))) for one in pairings]
-    return element("section", verdict(f"{sentence}."), cycle, element("p", about), *faults)
+        verdict = f"Undecided who is best of {len(players)}: {first.name}, {rating}, is not told apart from {level}"
+    anchor, last = optional(data, "anchor", text_in), len(players) - 1
+    pairings = objects_in(data, "pairings", MAX_PLAYERS**2)
+    forfeits = [forfeits_in(one, *(players[count_in(one, name, last)].name for name in ("a", "b"))) for one in pairings]
+    return {
+        "verdict": verdict,
+        "direct": direct_verdict if score.low <= 0.5 else "",
+        "anchor": anchor or "the mean of all",
+        "games": f"{sum(one.games for one in players) // 2:,}",
+        "forfeits": list(filter(None, forfeits)),
+    }
 
 
-def _ratings(data: Data, players: Sequence[Player], order: Sequence[int]) -> Html:
-    shown = order[: 2 * CROSSED]
-    rows = [Reach(f"{place + 1} {players[i].name}", players[i].rating) for place, i in enumerate(shown)]
-    ends = "; ".join(f"{row.name} {format_rating(row.value)}" for row in rows)
-    chart = embed_figure(draw_intervals(rows, "Elo"), "ratings", f"Ratings: {ends}.", figure_size(len(rows)))
-    words = "Ratings, best first, with their 95% intervals. Whose intervals do not meet are told apart."
-    low, high = min(players[i].rating.low for i in order), max(players[i].rating.high for i in order)
-    lines = [
+def _ratings(players: Sequence[Player], order: Sequence[int]) -> Content:
+    ranked = [(f"{place} {players[i].name}", players[i]) for place, i in enumerate(order, 1)]
+    shown = [Reach(name, player.rating) for name, player in ranked[: 2 * MAX_CROSSED]]
+    ends = "; ".join(f"{row.name} {_format_rating(row.value)}" for row in shown)
+    chart = embed_figure(draw_intervals(shown, "Elo"), "ratings", f"Ratings: {ends}.", figure_size(len(shown)))
+    low, high = min(one.rating.low for one in players), max(one.rating.high for one in players)
+    rows = [
         (
-            f"{place + 1} {players[i].name}",
-            format_elo(players[i].rating.mean),
-            f"{format_elo(players[i].rating.low)} to {format_elo(players[i].rating.high)}",
-            reach(players[i].rating, low, high),
-            f"{players[i].score.mean:.3f}",
-            f"{players[i].games:,}",
+            name,
+            format_elo_difference(player.rating.mean),
+            format_ends(player.rating, format_elo_difference),
+            interval_bar(player.rating, low, high),
+            f"{player.score.mean:.3f}",
+            f"{player.games:,}",
         )
-        for place, i in enumerate(order)
+        for name, player in ranked
     ]
-    return section(
-        "Ratings",
-        element("div", element("figure", chart, element("figcaption", words)), class_="curves"),
-        table("Ratings, and scores over all games", ("player", "Elo", "95%", "", "score", "games"), lines),
-    )
+    return {"chart": chart, "rows": rows}
 
 
-def _cross(data: Data, players: Sequence[Player], order: Sequence[int]) -> Html:
-    scores, shown = _scores(data, len(players)), order[:CROSSED]
+def _cross(data: Data, players: Sequence[Player], order: Sequence[int]) -> Content:
+    scores, shown = _scores(data, len(players)), order[:MAX_CROSSED]
     rows = []
-    for place, i in enumerate(shown):
-        cells: list[object] = []
+    for place, i in enumerate(shown, 1):
+        cells: list[object] = [f"{place} {players[i].name}"]
         for j in shown:
             if i == j:
                 cells.append("")
                 continue
-            share = scores[i, j].rate("score")
-            inside = element("span", f"{share.mean:.3f}", element("small", f"{share.low:.3f}-{share.high:.3f}"))
-            cells.append(Shaded(inside, 2 * share.mean - 1))
-        rows.append((f"{place + 1} {players[i].name}", *cells))
-    head = ("of the row against", *(str(place + 1) for place in range(len(shown))))
-    caption = "Scores, a draw counting half, with 95% intervals below them; blue is good for the row, orange bad"
-    more = left_out(f"The best {CROSSED} of {len(order)} are shown.") if len(shown) < len(order) else None
-    return section("Everybody against everybody", table(caption, head, rows), more)
+            score = scores[i, j].rate("score")
+            text = macro("with_ends", f"{score.mean:.3f}", f"{score.low:.3f}-{score.high:.3f}")
+            cells.append(Shaded(text, 2 * score.mean - 1))
+        rows.append(cells)
+    return {"rows": rows, "places": [str(place + 1) for place in range(len(shown))], "count": len(order)}
 
 
-def _neighbours(data: Data, players: Sequence[Player], order: Sequence[int]) -> Html:
-    scores, rows = _scores(data, len(players)), []
-    for upper, lower in pairwise(order):
-        direct = scores[upper, lower]
-        rows.append(
-            (
-                f"{players[upper].name} against {players[lower].name}",
-                format_rating(rating_of(direct.rate("score"))),
-                likelihood(likelihood_of_superiority(direct)),
-                f"{direct.games:,}",
-            )
+def _neighbours(data: Data, players: Sequence[Player], order: Sequence[int]) -> Content:
+    scores = _scores(data, len(players))
+    rows = [
+        (
+            f"{players[upper].name} against {players[lower].name}",
+            _format_rating(elo_interval(direct.rate("score"))),
+            likelihood(likelihood_of_superiority(direct)),
+            f"{direct.games:,}",
         )
-    return section(
-        "Neighbours",
-        table(
-            "Those who stand next to each other, in their own games",
-            ("the better rated against the next", "Elo (95%)", "likelihood of superiority", "games"),
-            rows,
-        ),
-    )
+        for upper, lower in pairwise(order)
+        for direct in [scores[upper, lower]]
+    ]
+    return {"rows": rows}
 
 
-def _differ(data: Data, players: Sequence[Player]) -> Html:
-    title = "Where the best two differ most"
+def _differences(data: Data, players: Sequence[Player]) -> Content:
     if data.get("differences") is None:
-        return where_they_differ(game_in(data), None, "", "", title)
+        return differences(game_in(data), None, "", "")
     found = object_in(data, "differences")
     a, b = (players[count_in(found, name, len(players) - 1)].name for name in ("a", "b"))
-    return where_they_differ(game_in(data), objects_in(found, "positions", 20), a, b, title)
+    return differences(game_in(data), objects_in(found, "positions", 20), a, b)
 
 
-def _reproduce_section(data: Data) -> Html:
+def _again(data: Data) -> Content:
     words = ["evaluate.py", "tournament"]
-    words += [spec_in(one, "spec") for one in objects_in(data, "players", MOST_PLAYERS)]
+    words += [spec_in(one, "spec") for one in objects_in(data, "players", MAX_PLAYERS)]
     words += game_options(game_in(data))
-    words += ["--games", str(count_in(data, "games_per_pairing")), "--seed", str(count_in(data, "seed", 2**63))]
+    words += ["--games", str(count_in(data, "games_per_pairing")), "--seed", str(count_in(data, "seed", MAX_SEED))]
     for name in ("openings", "anchor"):
         value = optional(data, name, spec_in)
         words += [] if value is None else [f"--{name}", value]
-    return settings(data, words, DECIDING)
+    return reproduction(data, words, DECIDING)

@@ -17,8 +17,9 @@ from evaluation.matches.match import Score
 from evaluation.matches.sprt import SequentialMatch
 from evaluation.matches.tournament import Tournament, bradley_terry
 from evaluation.reports import plots
-from evaluation.reports.comparison import LARGEST, RESULT, write_evidence
-from evaluation.reports.comparison_parts import better, format_rating, interval_in, likelihood, microseconds
+from evaluation.reports.comparison import MAX_BYTES, RESULT, write_comparison
+from evaluation.reports.formats import describe_better, duration, format_elo_difference, format_interval, likelihood
+from evaluation.reports.result_reader import interval_in
 from evaluation.run_files import REPORT
 from evaluation.statistics import Interval, of_seeds
 from evaluation.sweep import Trained, lines_of, write_sweep
@@ -122,7 +123,7 @@ def results(tmp_path_factory):
 def page_of(folder, data):
     folder.mkdir(parents=True, exist_ok=True)
     (folder / RESULT).write_text(json.dumps(data))
-    path = write_evidence(folder)
+    path = write_comparison(folder)
     assert path == folder / REPORT
     return looked_at(path)
 
@@ -300,13 +301,13 @@ def test_commands_end_with_a_page(tmp_path, capsys):
         ('{"kind": "tournament", "format": 1, "players": []}', "game is None"),
         ("nonsense", "is not JSON"),
         ("[" * 100_000, "nested too deeply"),
-        (" " * (LARGEST + 1), "at most"),
+        (" " * (MAX_BYTES + 1), "at most"),
     ],
 )
 def test_what_is_no_result_is_refused_in_a_sentence(tmp_path, content, said):
     (tmp_path / RESULT).write_text(content)
     with pytest.raises(ValueError, match=said):
-        write_evidence(tmp_path)
+        write_comparison(tmp_path)
 
 
 JUNK = (
@@ -388,14 +389,18 @@ def test_long_results_make_pages_that_can_be_looked_at(tmp_path, results):
 
 
 def test_words_follow_from_intervals():
-    assert better("a", "b", Interval(0.6, 0.55, 0.65), 0.999) == (
+    assert describe_better("a", "b", Interval(0.6, 0.55, 0.65), 0.999) == (
         "a is better than b: Elo +70 (+35 to +108), likelihood of superiority 99.9%"
     )
-    assert better("a", "b", Interval(0.4, 0.35, 0.45), 0.001).startswith("b is better than a: Elo +70 (+35 to +108)")
-    assert better("a", "b", Interval(0.5, 0.5, 0.5), 0.5).startswith("Undecided whether a or b is better: Elo of a 0,")
-    assert format_rating(Interval(-0.2, -0.3, 0.4)) == "0 (0 to 0)"
+    assert describe_better("a", "b", Interval(0.4, 0.35, 0.45), 0.001).startswith(
+        "b is better than a: Elo +70 (+35 to +108)"
+    )
+    assert describe_better("a", "b", Interval(0.5, 0.5, 0.5), 0.5).startswith(
+        "Undecided whether a or b is better: Elo of a 0,"
+    )
+    assert format_interval(Interval(-0.2, -0.3, 0.4), format_elo_difference) == "0 (0 to 0)"
     assert (likelihood(1.0), likelihood(0.0), likelihood(0.998)) == ("over 99.9%", "below 0.1%", "99.8%")
-    assert [microseconds(value) for value in (3.14e-6, 0.0021, 2.5)] == ["3.14 us", "2.1 ms", "2.5 s"]
+    assert [duration(value) for value in (3.14e-6, 0.0021, 2.5)] == ["3.14 us", "2.1 ms", "2.5 s"]
 
 
 @pytest.mark.parametrize(

@@ -22,10 +22,10 @@ from evaluation.matches.match import Score
 from evaluation.policy_snapshots import CHOICES, read_choices
 from evaluation.reports import plots
 from evaluation.reports import run as run_page
-from evaluation.reports.html import STRONGEST, element, encoded
+from evaluation.reports.curves import MAX_MARKS, rates, thin_out
+from evaluation.reports.html import MAX_OPACITY, encode_url, macro
 from evaluation.reports.overview import Compared, Played, write_overview
 from evaluation.reports.run import REPORT, write_report
-from evaluation.reports.run_parts import MARKS, rates, thin_out
 from evaluation.run_files import read_metrics
 from learners.checkpoint import CHECKPOINT, CONFIG, COST, METRICS, load_policy
 from ttt_apps import train
@@ -352,7 +352,7 @@ def test_marks_are_thinned_evenly_on_the_logarithmic_axis_and_keep_their_ends():
     rows = [{"games": games, "wins": games // 2} for games in range(0, 1_000_000, 50)]
     few = thin_out(rows)
     assert (few[0], few[-1]) == (rows[0], rows[-1])
-    assert 50 < len(few) <= MARKS
+    assert 50 < len(few) <= MAX_MARKS
     games = [row["games"] for row in few]
     assert games == sorted(set(games))
     assert sum(mark < 10_000 for mark in games) > sum(mark >= 100_000 for mark in games)
@@ -369,10 +369,10 @@ def test_files_that_are_not_there_hold_nothing(tmp_path):
 
 
 def test_elements_escape_all_but_elements():
-    inner = element("b", "<&>", title='"')
-    assert inner == '<b title="&quot;">&lt;&amp;&gt;</b>'
-    assert element("p", inner, None, 1, class_="x", aria_label=None) == f'<p class="x">{inner}1</p>'
-    assert encoded("a:b/c d%") == "a%3Ab/c%20d%25"
+    inner = macro("link", '"', "<&>")
+    assert inner == '<a href="&#34;">&lt;&amp;&gt;</a>'
+    assert macro("emphasis", inner) == f"<em>{inner}</em>"
+    assert encode_url("a:b/c d%") == "a%3Ab/c%20d%25"
 
 
 def luminance(colour):
@@ -388,7 +388,7 @@ def contrast(one, other):
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_text_can_be_read_in_light_and_in_dark_on_plain_and_on_coloured_ground(dark):
-    style = Path(run_page.__file__).with_name("style.css").read_text()
+    style = Path(run_page.__file__).parent.joinpath("templates", "style.css").read_text()
     roots = re.findall(r":root \{(.*?)\}", style, re.DOTALL)
     blocks = [dict(re.findall(r"--([\w-]+):\s*([^;}]+)", root)) for root in roots]
     shown = {**blocks[0], **(blocks[1] if dark else {})}
@@ -398,7 +398,7 @@ def test_text_can_be_read_in_light_and_in_dark_on_plain_and_on_coloured_ground(d
             assert contrast(colours[text], colours[ground]) >= 4.5, (text, ground)
     for part in ("win-part", "loss-part"):
         colour = [int(number) for number in shown[part].split()]
-        mixed = [STRONGEST * a + (1 - STRONGEST) * b for a, b in zip(colour, colours["ground"], strict=True)]
+        mixed = [MAX_OPACITY * a + (1 - MAX_OPACITY) * b for a, b in zip(colour, colours["ground"], strict=True)]
         assert contrast(colours["text"], mixed) >= 4.5, part
     assert (colours["win"], colours["draw"], colours["loss"]) == tuple(
         tuple(bytes.fromhex(colour[1:])) for colour in plots.RESULTS

@@ -13,8 +13,7 @@ import pytest
 from kills import train_until
 from plain import assert_same_runs
 
-from evaluation.reports.run import REPORT
-from evaluation.run_files import RunDirectory
+from evaluation.run_files import REPORT, RunDirectory
 from learners.checkpoint import load_checkpoint
 from ttt_apps import sweep, train
 from ttt_envs.core.files import write_json

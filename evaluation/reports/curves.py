@@ -1,0 +1,80 @@
+"""Figures inside pages, learning curves of runs, and rows of tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from markupsafe import Markup
+
+from evaluation.cost import NAMES
+from evaluation.exact.dynamic_programming import Outcome
+from evaluation.reports.formats import mebibytes, share
+from evaluation.reports.html import macro, or_why
+from evaluation.reports.plots import IN_PAGE, SERIES, STYLES, Draw, Line, as_svg, check_pictures, draw_curves
+
+MAX_MARKS = 200
+"""Maximum number of marks of metrics.jsonl in a plot, spaced evenly on its log axis."""
+
+Row = Mapping[str, float]
+
+
+def embed_figure(draw: Draw, name: str, label: str, size: tuple[float, float] = IN_PAGE) -> Markup:
+    """Return a figure; without matplotlib its text alternative."""
+    _, missing = or_why(check_pictures)
+    return macro("picture", "" if missing else as_svg(draw, name, label, size), missing, label)
+
+
+def embed_curves(name: str, lines: Sequence[Line], x_label: str, y_label: str, distances: bool) -> Markup:
+    """Return a figure of curves; see :func:`evaluation.reports.plots.draw_curves`."""
+    ends = "; ".join(f"{line.name} from {line.y[0]:.4g} to {line.y[-1]:.4g}" for line in lines if line.y)
+    label = f"Curves by {x_label}, up to {max(max(line.x) for line in lines):,.0f}: {ends}."
+    return embed_figure(draw_curves(lines, x_label, y_label, distances=distances), name, label)
+
+
+def column_line(rows: Sequence[Row], name: str, label: str, index: int) -> Line:
+    """Return the curve of the column ``name`` by games; the index gives colour and style."""
+    return Line(label, *series(rows, name), SERIES[index % len(SERIES)], STYLES[index % len(STYLES)])
+
+
+def series(rows: Sequence[Row], name: str) -> tuple[list[float], list[float]]:
+    """Return games and the values of the column ``name``."""
+    return [row["games"] for row in rows], [row[name] for row in rows]
+
+
+def rates(rows: Sequence[Row], name: str) -> tuple[list[float], list[float]]:
+    """Return the share of ``name`` among the games since the previous mark, where there were any."""
+    games, shares = [], []
+    before: Row = {"games": 0, name: 0}
+    for row in rows:
+        if row["games"] > before["games"]:
+            games.append(row["games"])
+            shares.append((row[name] - before[name]) / (row["games"] - before["games"]))
+            before = row
+    return games, shares
+
+
+def thin_out(rows: Sequence[Row], most: int = MAX_MARKS) -> list[Row]:
+    """Return at most ``most`` rows including the first and the last, evenly spaced on the log axis of games."""
+    if len(rows) <= most:
+        return list(rows)
+    games = np.array([max(1.0, row["games"]) for row in rows])
+    wanted = np.geomspace(games[0], games[-1], most)[1:-1]
+    chosen = np.searchsorted(games, wanted).clip(0, len(rows) - 1)
+    return [rows[index] for index in sorted({0, *map(int, chosen), len(rows) - 1})]
+
+
+def exact_rows(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows with exact measurements, no more than can be drawn."""
+    return thin_out([row for row in rows if "exploitability" in row])
+
+
+def result_row(name: str, shares: Outcome) -> tuple[object, ...]:
+    """Return a row of a table of results: the shares of wins, draws and losses, and a bar of them."""
+    return name, *map(share, shares), macro("bar", shares)
+
+
+def phase_row(name: str, phase: Row) -> tuple[str, ...]:
+    """Return a row of a table of costs by phase."""
+    *times, peak = (phase[column] for column in NAMES)
+    return name, *(f"{time:,.2f} s" for time in times), mebibytes(peak)
