@@ -29,6 +29,8 @@ from baselines.opening_book import Made, OpeningBook, make_book
 from baselines.retrograde import build, open_table
 from baselines.timed import Clock, Plan, run_until
 from baselines.timed.interruptible import TABLE_MIB, begin_timed
+from evaluation.matches.match import MatchSettings
+from evaluation.matches.openings import Openings
 from evaluation.matches.timed_match import play_timed_pairs
 from ttt_envs.agents.policy import Policy
 from ttt_envs.game.boards import Boards
@@ -148,9 +150,8 @@ def measure_matches(name: str, rounds: int, seconds: float) -> Jobs:
             of_round = []
             for jobs in (1, 2):
                 begun = perf_counter()
-                played = play_timed_pairs(
-                    game, "timed", "timed", pairs, CLOCK, seed=round_, jobs=jobs, openings="random:3"
-                )
+                match = MatchSettings(game, "timed", "timed", round_, Openings.of("random:3", game), CLOCK)
+                played = play_timed_pairs(match, pairs, jobs=jobs)
                 of_round.append(2 * pairs / (perf_counter() - begun))
                 lost += sum(times.lost for times in played.times)
             if round_:  # the first round starts the workers and compiles

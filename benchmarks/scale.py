@@ -29,7 +29,8 @@ from rich.console import Console
 from rich.table import Table
 
 from evaluation.cost import processor
-from evaluation.matches.match import Score, play_pairs
+from evaluation.matches.match import play_pairs
+from evaluation.matches.score import Score
 from learners.imitation import play_training_games
 from ttt_envs.core import parallel
 from ttt_envs.core.jit import Float64Array

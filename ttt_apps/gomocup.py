@@ -30,7 +30,7 @@ from baselines.expectiminimax import Expectiminimax
 from baselines.gomocup import MAX_EDGE, MIN_EDGE, NO_LIMIT, WIN_LENGTH, parse_cell
 from baselines.mcts import MCTS
 from baselines.timed import Interruptible, Timed
-from evaluation.matches.match import player_of
+from evaluation.matches.match import make_player
 from ttt_apps.board import ONLY, LiveGame
 from ttt_envs.agents.policy import Player, Policy
 from ttt_envs.agents.specs import make_policy
@@ -281,7 +281,7 @@ class Brain:
         if self._player is None or times != self._times:
             if times not in self._policies:
                 self._policies[times] = make_timed_policy(self.spec, self._current, *times)
-            self._player, self._times = player_of(self._policies[times], self._live.luck), times
+            self._player, self._times = make_player(self._policies[times], self._live.luck), times
             self._player.begin(ONLY)
         return self._player
 

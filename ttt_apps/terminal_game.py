@@ -18,7 +18,7 @@ from baselines.expectiminimax import Search
 from baselines.retrograde.solver import MAX_CELLS, Solution, solve
 from evaluation.exact.strength import choice_in
 from evaluation.matches.games import HUMAN, MAX_LINE_LENGTH, append_games
-from evaluation.matches.match import StatelessPlayer, player_of
+from evaluation.matches.match import StatelessPlayer, make_player
 from ttt_apps.board import ONLY, LiveGame, board_text
 from ttt_apps.cli import Stopped, as_called
 from ttt_apps.signals import undisturbed
@@ -138,7 +138,7 @@ class TerminalGame:
         self.live = LiveGame(self.game, self._key, episode)
         of_seat = {"first": 0, "second": 1, "alternate": episode % 2, "random": self.live.random_seat}
         self.seat = of_seat[self.seat_asked] ^ self.swapped
-        self.player = player_of(self.policy, self.live.luck)
+        self.player = make_player(self.policy, self.live.luck)
         self.player.begin(ONLY)
         self._settings = {}
 

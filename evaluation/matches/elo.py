@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from evaluation.matches.match import Score
+from evaluation.matches.score import Score
 from evaluation.statistics import NORMAL, Interval
 from ttt_envs.core.jit import Float64Array, Int64Array
 

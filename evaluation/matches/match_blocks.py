@@ -14,8 +14,9 @@ from uuid import uuid4
 import numpy as np
 
 from baselines.timed import Clock
-from evaluation.matches.match import Forfeits, Score, play_part
+from evaluation.matches.match import MatchSettings, play_part
 from evaluation.matches.openings import Openings
+from evaluation.matches.score import Forfeits, Score
 from evaluation.matches.timed_match import play_timed_part
 from evaluation.result_store import Unit, do_units
 from ttt_envs.core.parallel import Jobs
@@ -27,37 +28,27 @@ TIMED_BLOCK = 4
 """Number of pairs per unit of work in timed matches, whose games take long."""
 
 
-def units_of(
-    game: Game,
-    a: str,
-    b: str,
-    pairs: int,
-    *,
-    seed: int,
-    openings: Openings | None,
-    identities: Mapping[str, str],
-    clock: Clock | None = None,
-) -> list[dict[str, Any]]:
+def units_of(match: MatchSettings, pairs: int, identities: Mapping[str, str]) -> list[dict[str, Any]]:
     """Return the blocks of a match, in order; the first ones of a longer match are the same.
 
     Args:
-        game, a, b, pairs, seed: as of :func:`evaluation.matches.match.play_pairs`.
-        openings: start positions of the pairs.
+        match: the match, between spec strings.
+        pairs: number of pairs.
         identities: of both players: their dependencies beyond their specs, see
             :func:`evaluation.code_fingerprint.identity_of`.
-        clock: of both players; None in an untimed match.
     """
-    match: dict[str, Any] = {
-        "game": game.to_dict(),
-        "players": [a, b],
-        "identities": [identities[a], identities[b]],
-        "seed": seed,
-        "openings": None if openings is None else [openings.text, openings_hash(openings)],
+    players = [str(match.a), str(match.b)]
+    unit: dict[str, Any] = {
+        "game": match.game.to_dict(),
+        "players": players,
+        "identities": [identities[player] for player in players],
+        "seed": match.seed,
+        "openings": match.openings and [match.openings.text, openings_hash(match.openings)],
     }
-    if clock is not None:
-        match["clock"] = list(clock)
-    block = block_of(clock)
-    return [{**match, "first": first, "pairs": min(block, pairs - first)} for first in range(0, pairs, block)]
+    if match.clock is not None:
+        unit["clock"] = list(match.clock)
+    block = block_of(match.clock)
+    return [{**unit, "first": first, "pairs": min(block, pairs - first)} for first in range(0, pairs, block)]
 
 
 def block_of(clock: Clock | None) -> int:
@@ -79,16 +70,15 @@ def play_unit(call: str, openings: Openings | None, unit: Unit) -> dict[str, Any
     """
     begun = time.process_time()
     a, b = unit["players"]
-    numbers = range(unit["first"], unit["first"] + unit["pairs"])
-    match = f"{call} {a} {b}"
-    game, seed = Game.from_dict(unit["game"]), unit["seed"]
+    clock = Clock(*unit["clock"]) if "clock" in unit else None
+    match = MatchSettings(Game.from_dict(unit["game"]), a, b, unit["seed"], openings, clock)
+    numbers, name = range(unit["first"], unit["first"] + unit["pairs"]), f"{call} {a} {b}"
     more: dict[str, Any] = {}
-    if "clock" in unit:
-        clock = Clock(*unit["clock"])
-        timed = play_timed_part(game, a, b, clock, numbers, seed=seed, openings=openings, match=match)
-        score, more = timed.score, {"lost_on_time": [times.lost for times in timed.times]}
+    if clock is None:
+        score = play_part(match, numbers, name)
     else:
-        score = play_part(game, a, b, numbers, seed=seed, openings=openings, match=match)
+        timed = play_timed_part(match, numbers, name)
+        score, more = timed.score, {"lost_on_time": [times.lost for times in timed.times]}
     if score.forfeits.first:
         more["forfeits"] = list(score.forfeits)
     return {"pairs": score.pairs.tolist(), "cpu_s": time.process_time() - begun, **more}

@@ -8,17 +8,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from baselines.timed import Clock
 from evaluation.code_fingerprint import identity_of
 from evaluation.exact.strength import differences_within
 from evaluation.matches.elo import SPRT, Decision, interval_from_pairs, pair_moments
-from evaluation.matches.match import Score
+from evaluation.matches.match import MatchSettings
 from evaluation.matches.match_blocks import block_of, openings_hash, play_units, units_of
-from evaluation.matches.openings import Openings
-from ttt_envs.agents.specs import make_policy
+from evaluation.matches.score import Score
 from ttt_envs.core.files import write_json
 from ttt_envs.core.parallel import Jobs, results_in_order
-from ttt_envs.game.rules import Game
 
 RESULT = "result.json"
 MAX_GAMES = 10_000_000
@@ -72,18 +69,13 @@ class SequentialMatch:
 
 
 def run_sprt(
-    game: Game,
-    a: str,
-    b: str,
+    match: MatchSettings,
     test: SPRT,
     folder: Path,
     made_by: Mapping[str, Any],
     *,
     pairs: int,
-    seed: int = 0,
     jobs: Jobs = 1,
-    openings: str | None = None,
-    clock: str | None = None,
     progress: Callable[[int, Decision], None] | None = None,
 ) -> SequentialMatch:
     """Play pairs of games, block by block and in order, until a hypothesis is accepted.
@@ -93,27 +85,25 @@ def run_sprt(
     workers, because games beyond the decision are ignored.
 
     Args:
-        game, a, b, seed, jobs, openings: as of :func:`evaluation.matches.match.play_pairs`; a and b are spec strings.
+        match: the match, between spec strings. With a clock, the games depend on the machine.
         test: the hypotheses, about a's rating minus b's.
         folder: folder of the blocks.
         made_by: JSON-ready: versions and code; blocks with another value are discarded.
         pairs: maximum number of pairs.
-        clock: of both players, as in ``"10+0.1"``: then the games depend on the machine; None for none.
+        jobs: the workers.
         progress: called with the number of evaluated pairs, and the state of the test.
 
     Raises:
-        ValueError: an invalid number of pairs, an unknown policy, opening or clock, another process that works in the
-            folder.
+        ValueError: an invalid number of pairs, an unknown policy, another process that works in the folder.
     """
     if not 1 <= pairs <= MAX_GAMES // 2:
         raise ValueError(f"pairs={pairs} makes no match: choose 1 to {MAX_GAMES // 2:,}")
-    make_policy(a, game), make_policy(b, game)  # a wrong name is reported before anything is written
-    begin = None if openings is None else Openings.of(openings, game)
+    match.make_policies()  # reports a wrong name before anything is written
+    a, b = str(match.a), str(match.b)
     identities = {spec: identity_of(spec) for spec in (a, b)}
-    by = None if clock is None else Clock.of(clock)
-    units = units_of(game, a, b, pairs, seed=seed, openings=begin, identities=identities, clock=by)
-    total, path = Score.nothing(game), []
-    blocks = play_units(units, begin, folder, made_by, jobs=jobs, others=(RESULT,))
+    units = units_of(match, pairs, identities)
+    total, path = Score.nothing(match.game), []
+    blocks = play_units(units, match.openings, folder, made_by, jobs=jobs, others=(RESULT,))
     with closing(blocks):
         for score in results_in_order((number, score) for number, score, _ in blocks):
             total += score
@@ -124,18 +114,18 @@ def run_sprt(
             if decision.accepted is not None:
                 break
     settings = {
-        "game": game.to_dict(),
+        "game": match.game.to_dict(),
         "a": a,
         "b": b,
         "identities": identities,
-        "seed": seed,
-        "openings": openings,
-        "openings_sha256": begin and openings_hash(begin),
+        "seed": match.seed,
+        "openings": match.openings and match.openings.text,
+        "openings_sha256": match.openings and openings_hash(match.openings),
         "most_games": 2 * pairs,
-        "block": block_of(by),
-        **({} if by is None else {"clock": str(by)}),
+        "block": block_of(match.clock),
+        **({} if match.clock is None else {"clock": str(match.clock)}),
         "made_by": dict(made_by),
     }
-    found = SequentialMatch(test, total, decision, path, settings, differences_within(game, a, b))
+    found = SequentialMatch(test, total, decision, path, settings, differences_within(match.game, a, b))
     write_json(folder / RESULT, found.to_dict())
     return found

@@ -10,34 +10,37 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 from uuid import uuid4
 
 import numpy as np
 
-from baselines.timed import Clock, TimedPlayer, estimated_moves_left
+from baselines.timed import TimedPlayer, estimated_moves_left
 from evaluation.matches.games import PlayedGame
 from evaluation.matches.match import (
-    PAIRS_PER_SEED_BLOCK,
     ForfeitLimit,
     Log,
+    MatchSettings,
     PairBatch,
+    PairBlock,
     Record,
-    Score,
-    generators_of,
-    parts_of,
-    player_of,
-    policies_of,
-    rows_by_pairs,
+    Side,
+    blocks_of,
+    cached_policies,
+    check_legal,
+    check_pairs,
+    make_player,
+    make_sides,
+    part_block,
+    run_blocks,
 )
-from evaluation.matches.openings import Openings
-from ttt_envs.agents.policy import Forfeit, Player, Policy, ReadsClocks
+from evaluation.matches.score import Score
+from ttt_envs.agents.policy import Forfeit, Policy, ReadsClocks
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.jit_settings import compile_at_once
-from ttt_envs.core.parallel import Jobs, map_blocks, results_in_order
+from ttt_envs.core.parallel import Jobs
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import ILLEGAL, NOT_OVER, Game, play_rows
+from ttt_envs.game.rules import NOT_OVER, Game, play_rows
 
 FORFEIT = "time"
 """Reason of a loss on time."""
@@ -109,151 +112,96 @@ class TimedScore:
         return TimedScore(self.score + other.score, (a + other_a, b + other_b))
 
 
-def play_timed_pairs(
-    game: Game,
-    a: str | Policy,
-    b: str | Policy,
-    pairs: int,
-    clock: Clock,
-    *,
-    seed: int = 0,
-    jobs: Jobs = 1,
-    progress: Callable[[int], None] | None = None,
-    openings: str | Openings | None = None,
-    log: Log | None = None,
-) -> TimedScore:
+def play_timed_pairs(match: MatchSettings, pairs: int, *, jobs: Jobs = 1, log: Log | None = None) -> TimedScore:
     """Play pairs of timed games.
 
     A player whose clock is negative after a move loses; the move is not played. A player that cannot use a clock takes
     its usual time. Players compile their code before the games.
 
     Args:
-        game, a, b, pairs, seed, progress, openings, log: as of :func:`evaluation.matches.match.play_pairs`.
-        clock: of both players in each game.
+        match: the match, with a clock.
+        pairs, log: as of :func:`evaluation.matches.match.play_pairs`.
         jobs: the workers; each process plays one game at a time. More workers than cores slow each other down.
 
     Raises:
-        OSError, ValueError: as there.
+        OSError, ValueError: as there; no clock.
     """
-    total = TimedScore.nothing(game)
-    if pairs < 1:
-        raise ValueError(f"pairs={pairs} leaves nothing to play: choose 1 or more")
-    match = uuid4().hex
-    policies_of(match, game, a, b)  # reports a wrong name before workers start
-    if isinstance(openings, str):
-        openings = Openings.of(openings, game)
-    work = partial(play_timed_block, game, a, b, clock, seed, openings and openings.text, log is not None, match=match)
-    patience = ForfeitLimit(a, b)
-    with closing(map_blocks(work, parts_of(pairs, 1, openings), jobs)) as results:
-        for score, played in results_in_order(results):
-            if log is not None:
-                log(played)
-            patience.see(score.score)
-            total += score
-            if progress is not None:
-                progress(score.score.games // 2)
-    return total
+    return sum(play_timed_blocks(match, pairs, jobs=jobs, log=log), TimedScore.nothing(match.game))
 
 
-def play_timed_part(
-    game: Game,
-    a: str | Policy,
-    b: str | Policy,
-    clock: Clock,
-    numbers: range,
-    *,
-    seed: int = 0,
-    openings: Openings | None = None,
-    match: str = "",
-) -> TimedScore:
+def play_timed_blocks(
+    match: MatchSettings, pairs: int, *, jobs: Jobs = 1, log: Log | None = None
+) -> Iterator[TimedScore]:
+    """Play pairs as :func:`play_timed_pairs`, yielding the score of one pair at a time."""
+    check_pairs(pairs)
+    if match.clock is None:
+        raise ValueError("a timed match needs a clock: choose one such as Clock(10, 0.1)")
+    name = uuid4().hex
+    cached_policies(name, match)  # reports a wrong name before workers start
+    limit = ForfeitLimit(match)
+    with closing(run_blocks(play_timed_block, match, name, blocks_of(pairs, 1, match.openings), jobs, log)) as results:
+        for result in results:
+            limit.check(result.score)
+            yield result
+
+
+def play_timed_part(match: MatchSettings, numbers: range, name: str = "") -> TimedScore:
     """Play a part of a timed match, as :func:`evaluation.matches.match.play_part`."""
-    chapter, first = divmod(numbers.start, PAIRS_PER_SEED_BLOCK)
-    beginning = 0 if openings is None else openings.of_pairs(numbers)
-    own = range(first, first + len(numbers))
-    text = openings and openings.text
-    return play_timed_block(
-        game, a, b, clock, seed, text, False, chapter, PAIRS_PER_SEED_BLOCK, own, beginning, match=match
-    )[0]
+    return play_timed_block(match, name, False, part_block(match, numbers))[0]
 
 
 def play_timed_block(
-    game: Game,
-    a: str | Policy,
-    b: str | Policy,
-    clock: Clock,
-    seed: int,
-    openings: str | None,
-    logged: bool,
-    chapter: int,
-    of_chapter: int,
-    numbers: range,
-    beginning: int | Boards,
-    match: str = "",
-    now: Now = time.perf_counter,
+    match: MatchSettings, name: str, logged: bool, block: PairBlock, now: Now = time.perf_counter
 ) -> tuple[TimedScore, Sequence[PlayedGame]]:
-    """Play pairs of a seed block with clocks, game by game, pair by pair; return the games too if ``logged``.
+    """Play a block with clocks, game by game, pair by pair; return the games too if ``logged``.
 
     Args:
+        match, name, logged, block: as of :func:`evaluation.matches.match.run_blocks`.
         now: returns seconds from an arbitrary start.
     """
     global _warm_for
-    policies = policies_of(match, game, a, b)
-    games = PairBatch.begin(game, seed, chapter, of_chapter, numbers, beginning)
-    record = Record(game, Boards(games.cells.copy(), games.mover.copy()))
-    players = [player_of(policy, games.moves_luck, games.stones) for policy in policies]
-    generators = generators_of(seed, chapter, numbers)
-    for policy, player in zip(policies, players, strict=True):
-        if isinstance(player, ReadsClocks):
-            player.use_clock(*clock)
-        if match != _warm_for:
-            _warm(game, policy, games)
-    _warm_for = match or None
+    assert match.clock is not None
+    games = PairBatch.begin(match, block)
+    record = Record(match, block, games)
+    sides = make_sides(match, name, block, games)
+    for side in sides:
+        if isinstance(side.player, ReadsClocks):
+            side.player.use_clock(*match.clock)
+        if name != _warm_for:
+            _warm(match.game, side.policy, games)
+    _warm_for = name or None
     times, played = [Times.nothing(), Times.nothing()], []
-    given_up: dict[int, str] = {}
+    forfeits: dict[int, str] = {}
     try:
-        for number, turned, row in rows_by_pairs(numbers):
-            for player in players:
-                player.begin(np.array([row]))
-            taken, forfeit = _play_game(game, games, row, policies, players, generators, clock, record, now)
+        for row in games.rows_by_pairs():
+            for side in sides:
+                side.player.begin(np.array([row]))
+            taken, forfeit = _play_game(match, games, row, sides, record, now)
             times = [sum_ + one for sum_, one in zip(times, taken, strict=True)]
             if forfeit not in (None, FORFEIT):
-                given_up[row] = forfeit
+                forfeits[row] = forfeit
             if logged:
-                first, second = (b, a) if turned else (a, b)
-                seconds = [one.seconds.round(4).tolist() for one in (reversed(taken) if turned else taken)]
-                played.append(
-                    record.played(
-                        row,
-                        (str(first), str(second)),
-                        int(games.outcome[row]),
-                        seed=seed,
-                        episode=2 * (chapter * PAIRS_PER_SEED_BLOCK + number) + turned,
-                        forfeit=forfeit,
-                        settings={
-                            **({} if openings is None else {"openings": openings}),
-                            "clock": str(clock),
-                            "seconds": seconds,
-                        },
-                    )
-                )
+                by_seat = reversed(taken) if games.swapped[row] else taken
+                seconds = [one.seconds.round(4).tolist() for one in by_seat]
+                played.append(record.played(row, forfeit, clock=str(match.clock), seconds=seconds))
     finally:
-        for player in players:
-            if isinstance(player, TimedPlayer):
-                player.close()
-    for who, player in enumerate(players):
-        if isinstance(player, TimedPlayer):
-            times[who] += Times(np.zeros(0), float("inf"), 0, player.guesses, player.hits)
-    return TimedScore(games.score(game, given_up), (times[0], times[1])), played
+        for side in sides:
+            if isinstance(side.player, TimedPlayer):
+                side.player.close()
+    for who, side in enumerate(sides):
+        if isinstance(side.player, TimedPlayer):
+            times[who] += Times(np.zeros(0), float("inf"), 0, side.player.guesses, side.player.hits)
+    return TimedScore(games.score(match.game, forfeits), (times[0], times[1])), played
 
 
 _warm_for: str | None = None
-"""Match of which this process has played a block."""
+"""Call of which this process has played a block."""
 
 
 @compile_at_once()
 def _warm(game: Game, policy: Policy, games: PairBatch) -> None:
     """Compile the code of a first move: a temporary player makes one, with no time to think."""
-    player = player_of(policy, games.moves_luck, games.stones)
+    player = make_player(policy, games.action_keys, games.stones)
     first = Boards(games.cells[:1].copy(), games.mover[:1].copy())
     player.begin(np.zeros(1, np.int64))
     with suppress(Forfeit):
@@ -263,18 +211,12 @@ def _warm(game: Game, policy: Policy, games: PairBatch) -> None:
 
 
 def _play_game(
-    game: Game,
-    games: PairBatch,
-    row: int,
-    policies: Sequence[Policy],
-    players: Sequence[Player],
-    generators: Sequence[np.random.Generator],
-    clock: Clock,
-    record: Record,
-    now: Now,
+    match: MatchSettings, games: PairBatch, row: int, sides: Sequence[Side], record: Record, now: Now
 ) -> tuple[list[Times], str | None]:
     """Play one game to its end; return both players' times, and the reason of a forfeit."""
-    cells, mover, stones, luck, _, outcome, swapped = games
+    clock = match.clock
+    assert clock is not None
+    cells, mover, stones, skip_keys, _, outcome, swapped = games
     rows = np.array([row])
     left = [clock.seconds, clock.seconds]
     least = [float("inf"), float("inf")]
@@ -282,10 +224,11 @@ def _play_game(
     lost, forfeit = [0, 0], None
     while outcome[row] == NOT_OVER:
         which = int(mover[row] != swapped[row])
+        side = sides[which]
         boards = Boards(cells.take(rows, axis=0), mover.take(rows))
         begun = now()
         try:
-            actions = players[which].act(boards, rows, generators[which], np.array([left[which]]))
+            actions = side.player.act(boards, rows, side.rng, np.array([left[which]]))
         except Forfeit as problem:
             outcome[row], forfeit = 1 - mover[row], str(problem)
             break
@@ -298,10 +241,9 @@ def _play_game(
             lost[which], forfeit = 1, FORFEIT
             break
         left[which] += clock.increment
-        play_rows(cells, mover, stones, luck, rows, actions, game.parameters, outcome)
-        if outcome[row] == ILLEGAL:
-            raise ValueError(f"{policies[which]} moved to a cell that is not empty: it is at fault")
-        record.note(rows, actions, (mover[rows] == boards.mover) & (outcome[rows] == NOT_OVER))
+        play_rows(cells, mover, stones, skip_keys, rows, actions, match.game.parameters, outcome)
+        check_legal(side.policy, outcome[rows])
+        record.add(rows, actions, (mover[rows] == boards.mover) & (outcome[rows] == NOT_OVER))
     return [Times(np.array(taken[who]), least[who], lost[who]) for who in (0, 1)], forfeit
 
 

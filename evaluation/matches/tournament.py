@@ -15,9 +15,10 @@ import numpy as np
 
 from evaluation.code_fingerprint import identity_of
 from evaluation.exact.strength import differences_within
-from evaluation.matches.match import Score
+from evaluation.matches.match import MatchSettings
 from evaluation.matches.match_blocks import BLOCK, openings_hash, play_units, units_of
 from evaluation.matches.openings import Openings
+from evaluation.matches.score import Score
 from evaluation.statistics import Interval
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.files import write_json
@@ -145,6 +146,7 @@ class Tournament:
 
     Attributes:
         players: spec strings, as given.
+        identities: by player, of :func:`evaluation.code_fingerprint.identity_of`.
         scores: by pairing: of the first against the second, where i < j are numbers of players.
         ratings: of each player, in Elo.
         settings: JSON-ready: everything else that determines the result.
@@ -153,6 +155,7 @@ class Tournament:
     """
 
     players: Sequence[str]
+    identities: Mapping[str, str]
     scores: Mapping[tuple[int, int], Score]
     ratings: Sequence[Interval]
     settings: Mapping[str, Any]
@@ -162,11 +165,10 @@ class Tournament:
         """Return the score of one player against another."""
         if row < column:
             return self.scores[row, column]
-        return reversed_score(self.scores[column, row])
+        return self.scores[column, row].reversed()
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready data; docs/files.md documents the keys."""
-        identities = self.settings["identities"]
         everybody = range(len(self.players))
         overall = [
             sum((self.score(i, j) for j in everybody if j != i), Score(np.zeros((3, 3), np.int64))) for i in everybody
@@ -174,11 +176,11 @@ class Tournament:
         return {
             "format": 1,
             "kind": "tournament",
-            **{name: value for name, value in self.settings.items() if name != "identities"},
+            **self.settings,
             "players": [
                 {
                     "spec": spec,
-                    "identity": identities[spec],
+                    "identity": self.identities[spec],
                     "rating": self.ratings[i]._asdict(),
                     **overall[i].to_dict(),
                 }
@@ -192,124 +194,140 @@ class Tournament:
         }
 
 
-def reversed_score(score: Score) -> Score:
-    """Return the score of the same games from the other player's view."""
-    return Score(np.ascontiguousarray(score.pairs[::-1, ::-1].T), forfeits=score.forfeits.turned())
+@dataclass(frozen=True)
+class TournamentSettings:
+    """Definition of a tournament.
 
+    Attributes:
+        game: the game.
+        players: spec strings, at least two.
+        pairs: number of pairs in each pairing.
+        seed: seed of all chance; all pairings use the same random numbers.
+        openings: start positions of the pairs; None for the empty board.
+        anchor: player with rating 0; None where the mean of all is 0.
 
-def check_players(players: Sequence[str], anchor: str | None) -> None:
-    """Raise ValueError for an invalid list of players."""
-    if len(players) < 2:
-        raise ValueError(f"{len(players)} player makes no tournament: name two or more")
-    for number, spec in enumerate(players):
-        if spec in players[:number]:
-            raise ValueError(f"{spec} is named twice: name each player once")
-    if anchor is not None and anchor not in players:
-        raise ValueError(f"anchor={anchor!r} does not play: choose one of {', '.join(players)}")
+    Raises:
+        ValueError: too few players or pairs, a duplicate player, an anchor that does not play.
+    """
+
+    game: Game
+    players: Sequence[str]
+    pairs: int
+    seed: int = 0
+    openings: Openings | None = None
+    anchor: str | None = None
+
+    def __post_init__(self) -> None:
+        players = self.players
+        if len(players) < 2:
+            raise ValueError(f"{len(players)} player makes no tournament: name two or more")
+        for number, spec in enumerate(players):
+            if spec in players[:number]:
+                raise ValueError(f"{spec} is named twice: name each player once")
+        if self.anchor is not None and self.anchor not in players:
+            raise ValueError(f"anchor={self.anchor!r} does not play: choose one of {', '.join(players)}")
+        if not 1 <= self.pairs <= MAX_GAMES_PER_PAIRING // 2:
+            raise ValueError(f"pairs={self.pairs} makes no pairing: choose 1 to {MAX_GAMES_PER_PAIRING // 2:,}")
+
+    def match(self, a: str, b: str) -> MatchSettings:
+        """Return the match of two players."""
+        return MatchSettings(self.game, a, b, self.seed, self.openings)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-ready data, without the players; docs/files.md documents the keys."""
+        return {
+            "game": self.game.to_dict(),
+            "seed": self.seed,
+            "openings": self.openings and self.openings.text,
+            "openings_sha256": self.openings and openings_hash(self.openings),
+            "games_per_pairing": 2 * self.pairs,
+            "block": BLOCK,
+            "anchor": self.anchor,
+            "prior": PRIOR,
+            "draws": DRAWS,
+            "rated_by": {"choix": metadata.version("choix")},
+        }
 
 
 def run_tournament(
-    game: Game,
-    players: Sequence[str],
+    asked: TournamentSettings,
     folder: Path,
     made_by: Mapping[str, Any],
     *,
-    pairs: int,
-    seed: int = 0,
     jobs: Jobs = 1,
-    openings: str | None = None,
-    anchor: str | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Tournament:
-    """Play pairs of games between any two of the players; all pairings use the same random numbers.
+    """Play pairs of games between any two of the players.
 
     Every block of pairs is stored in the folder as soon as it is played: after a kill the same call resumes, and one
     with more players or more pairs plays only the missing blocks. At the end it writes ``result.json``, which does not
     depend on the workers, and ``cost.json``: the CPU time of each pairing.
 
     Args:
-        game, seed, jobs, openings: as of :func:`evaluation.matches.match.play_pairs`.
-        players: spec strings, at least two.
+        asked: the tournament.
         folder: folder of the blocks.
         made_by: JSON-ready: versions and code; blocks with another value are discarded.
-        pairs: number of pairs in each pairing.
-        anchor: player with rating 0; by default the mean of all is 0.
+        jobs: the workers.
         progress: called with the number of pairs of each finished block.
 
     Raises:
-        ValueError: too few players or pairs, a duplicate player, an anchor that does not play, an unknown policy or
-            opening, another process that works in the folder.
+        ValueError: an unknown policy, another process that works in the folder.
     """
-    check_players(players, anchor)
-    if not 1 <= pairs <= MAX_GAMES_PER_PAIRING // 2:
-        raise ValueError(f"pairs={pairs} makes no pairing: choose 1 to {MAX_GAMES_PER_PAIRING // 2:,}")
+    players = tuple(asked.players)
     for spec in players:
-        make_policy(spec, game)  # a wrong name is reported before anything is written
-    begin = None if openings is None else Openings.of(openings, game)
+        make_policy(spec, asked.game)  # a wrong name is reported before anything is written
     identities = {spec: identity_of(spec) for spec in players}
     units: list[dict[str, Any]] = []
-    whose: list[_Whose] = []
+    owners: list[_BlockOwner] = []
     for i, j in combinations(range(len(players)), 2):
         # sorted, so that stored games are found in any order of the names
         a, b = sorted((players[i], players[j]))
-        blocks = units_of(game, a, b, pairs, seed=seed, openings=begin, identities=identities)
+        blocks = units_of(asked.match(a, b), asked.pairs, identities)
         units += blocks
-        whose += [_Whose((i, j), a != players[i])] * len(blocks)
-    played = play_units(units, begin, folder, made_by, jobs=jobs, others=(RESULT, COST))
-    scores, seconds = _by_pairing(whose, played, progress)
+        owners += [_BlockOwner((i, j), a != players[i])] * len(blocks)
+    played = play_units(units, asked.openings, folder, made_by, jobs=jobs, others=(RESULT, COST))
+    scores, seconds = _sum_by_pairing(owners, played, progress)
     counts = np.zeros((len(players), len(players), 5), np.int64)
     for (i, j), score in scores.items():
         counts[i, j] = score.pentanomial
-    settings = {
-        "game": game.to_dict(),
-        "identities": identities,
-        "seed": seed,
-        "openings": openings,
-        "openings_sha256": begin and openings_hash(begin),
-        "games_per_pairing": 2 * pairs,
-        "block": BLOCK,
-        "anchor": anchor,
-        "prior": PRIOR,
-        "draws": DRAWS,
-        "rated_by": {"choix": metadata.version("choix")},
-        "made_by": dict(made_by),
-    }
-    ratings = bradley_terry(counts, anchor=None if anchor is None else players.index(anchor), seed=seed)
+    anchor = None if asked.anchor is None else players.index(asked.anchor)
+    ratings = bradley_terry(counts, anchor=anchor, seed=asked.seed)
     best, second, *_ = sorted(range(len(players)), key=lambda i: -ratings[i].mean)
-    positions = differences_within(game, players[best], players[second])
+    positions = differences_within(asked.game, players[best], players[second])
     differences = None if positions is None else {"a": best, "b": second, "positions": positions}
-    found = Tournament(tuple(players), scores, ratings, settings, differences)
+    settings = {**asked.to_dict(), "made_by": dict(made_by)}
+    found = Tournament(players, identities, scores, ratings, settings, differences)
     write_json(folder / RESULT, found.to_dict())
     costs = [{"a": i, "b": j, "cpu_s": cpu_s} for (i, j), cpu_s in seconds.items()]
     write_json(folder / COST, {"format": 1, "players": list(players), "pairings": costs})
     return found
 
 
-class _Whose(NamedTuple):
-    """Players of a block of games."""
+class _BlockOwner(NamedTuple):
+    """Pairing of a block of games."""
 
     pairing: tuple[int, int]
-    turned: bool
+    swapped: bool
     """whether the pairing's first player is the block's second"""
 
 
-def _by_pairing(
-    whose: Sequence[_Whose],
+def _sum_by_pairing(
+    owners: Sequence[_BlockOwner],
     played: Generator[tuple[int, Score, float], None, None],
     progress: Callable[[int], None] | None,
 ) -> tuple[dict[tuple[int, int], Score], dict[tuple[int, int], float]]:
     """Sum scores and CPU seconds by pairing, from blocks as they are done."""
-    pairings = dict.fromkeys(one.pairing for one in whose)
+    pairings = dict.fromkeys(one.pairing for one in owners)
     scores = {pairing: Score(np.zeros((3, 3), np.int64)) for pairing in pairings}
     seconds = dict.fromkeys(pairings, 0.0)
     by_unit: dict[int, Score] = {}
     with closing(played):
         for number, score, cpu_s in played:
             by_unit[number] = score
-            seconds[whose[number].pairing] += cpu_s
+            seconds[owners[number].pairing] += cpu_s
             if progress is not None:
                 progress(score.games // 2)
     for number in sorted(by_unit):  # in order, so that the first forfeit does not depend on the workers
-        pairing, turned = whose[number]
-        scores[pairing] += reversed_score(by_unit[number]) if turned else by_unit[number]
+        pairing, swapped = owners[number]
+        scores[pairing] += by_unit[number].reversed() if swapped else by_unit[number]
     return scores, seconds

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from evaluation.cost import read_cost
 from evaluation.exact.dynamic_programming import Outcome
 from evaluation.exact.strength import Strength
-from evaluation.matches.match import Score
+from evaluation.matches.score import Score
 from evaluation.reports.curves import (
     Row,
     column_line,

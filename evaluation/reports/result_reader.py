@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 from markupsafe import Markup
 
-from evaluation.matches.match import Forfeits, Score
+from evaluation.matches.score import Forfeits, Score
 from evaluation.reports.boards import draw_choice
 from evaluation.reports.html import Content
 from evaluation.statistics import Interval

@@ -8,8 +8,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from evaluation.matches.elo import likelihood_of_superiority
-from evaluation.matches.match import Score
-from evaluation.matches.tournament import reversed_score
+from evaluation.matches.score import Score
 from evaluation.reports.curves import embed_figure
 from evaluation.reports.formats import (
     describe_better,
@@ -95,7 +94,7 @@ def _scores(data: Data, count: int) -> dict[tuple[int, int], Score]:
         if i == j or max(i, j) >= count:
             raise ValueError(f"pairings have {i} against {j}, and must be of two different players of {count}")
         score = score_in(one)
-        found[i, j], found[j, i] = score, reversed_score(score)
+        found[i, j], found[j, i] = score, score.reversed()
     if len(found) < count * (count - 1):
         raise ValueError("pairings are not of everybody against everybody")
     return found

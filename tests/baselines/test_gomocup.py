@@ -27,7 +27,7 @@ from baselines.gomocup.engine import Engine
 from baselines.gomocup.program import MAX_LINE_LENGTH, EngineTimeoutError, Program
 from baselines.timed import Clock
 from evaluation.matches.games import read_any_format, read_games
-from evaluation.matches.match import play_blocks, play_pairs
+from evaluation.matches.match import MatchSettings, play_blocks, play_pairs
 from evaluation.matches.timed_match import play_timed_pairs
 from ttt_apps import evaluate
 from ttt_envs import Boards, Game, act, make_policy
@@ -554,19 +554,21 @@ class FirstFree:
         return np.eye(boards.cells.shape[1])[(boards.cells == 0).argmax(axis=1)]
 
 
+def play_timed(policy, clock, pairs=1, log=None):
+    return play_timed_pairs(MatchSettings(GAME, policy, "random", 4, clock=clock), pairs, log=log)
+
+
 def test_matches_are_those_of_the_same_policy_without_pipes(engine):
     spec = engine()
     score = play_pairs(GAME, spec, "random", 2, seed=4, openings="random:2")
     assert_array_equal(score.pairs, play_pairs(GAME, FirstFree(GAME), "random", 2, seed=4, openings="random:2").pairs)
-    timed = play_timed_pairs(GAME, spec, "random", 1, Clock(20), seed=4)
-    assert_array_equal(
-        timed.score.pairs, play_timed_pairs(GAME, FirstFree(GAME), "random", 1, Clock(20), seed=4).score.pairs
-    )
+    timed, expected = (play_timed(policy, Clock(20)) for policy in (spec, FirstFree(GAME)))
+    assert_array_equal(timed.score.pairs, expected.score.pairs)
     assert timed.times[0].lost == 0
 
 
 def test_a_match_by_the_clock_is_lost_by_who_thinks_too_long(engine):
-    score = play_timed_pairs(GAME, engine(SLOW["hangs"], tolerance=0.05), "random", 1, Clock(0.2), seed=4)
+    score = play_timed(engine(SLOW["hangs"], tolerance=0.05), Clock(0.2))
     assert score.score.table.tolist() == [[0, 0, 1], [0, 0, 1]]
     assert score.times[0].lost == 2
 
@@ -574,7 +576,7 @@ def test_a_match_by_the_clock_is_lost_by_who_thinks_too_long(engine):
 def test_in_a_match_by_the_clock_a_limit_for_moves_still_is_one(engine):
     logged = []
     spec = engine(SLOW["hangs"], move=0.05, tolerance=0.05)
-    score = play_timed_pairs(GAME, spec, "random", 1, Clock(60), seed=4, log=logged.extend)
+    score = play_timed(spec, Clock(60), log=logged.extend)
     assert score.score.table.tolist() == [[0, 0, 1], [0, 0, 1]]
     assert score.score.forfeits[:2] == (2, 0)
     assert [times.lost for times in score.times] == [0, 0]
@@ -622,7 +624,7 @@ def test_forfeits_depend_on_the_seed_and_not_on_blocks_or_workers(engine):
 
     def played(**how):
         games = []
-        *_, last = accumulate(play_blocks(GAME, "random", spec, 6, seed=1, log=games.extend, **how), add)
+        *_, last = accumulate(play_blocks(MatchSettings(GAME, "random", spec, 1), 6, log=games.extend, **how), add)
         return last.pairs.tolist(), last.forfeits[:2], [game.to_dict() for game in games]
 
     expected = played(block=6)
@@ -637,7 +639,7 @@ def test_a_match_ends_with_who_gives_up_game_after_game(engine):
     with pytest.raises(ValueError, match=said):  # within a block, and so not after 200 games
         play_pairs(GAME, spec, "random", 100, seed=1)
     with pytest.raises(ValueError, match=said):
-        play_timed_pairs(GAME, spec, "random", 100, Clock(60), seed=1)
+        play_timed(spec, Clock(60), pairs=100)
     assert play_pairs(GAME, spec, "random", 3, seed=1).forfeits[:2] == (6, 0)  # so few are played to their end
 
 

@@ -14,7 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from baselines import mcts
 from baselines.mcts import MCTS, MCTSPlayer, MCTSSearch, Tree, tree
 from baselines.retrograde.solver import solve
-from evaluation.matches.match import play_blocks, play_pairs
+from evaluation.matches.match import MatchSettings, play_blocks, play_pairs
 from ttt_envs import Boards, Game, from_text, make_policy
 from ttt_envs.agents.policy import Values, act_in_episodes
 from ttt_envs.game.rules import STREAM_OPPONENT, STREAM_SKIP, winner
@@ -523,7 +523,7 @@ def test_a_player_keeps_the_tree_of_each_game_to_itself():
 def test_matches_of_players_depend_on_the_seed_and_not_on_the_workers():
     game, players = Game(skip_chance=0.25), ("mcts:simulations=30", "win-or-block")
     once = play_pairs(game, *players, 100, seed=3)
-    parts = play_blocks(game, *players, 100, seed=3, jobs=2)
+    parts = play_blocks(MatchSettings(game, *players, seed=3), 100, jobs=2)
     assert_array_equal(once.pairs, sum(part.pairs for part in parts))
     assert (once.pairs != play_pairs(game, *players, 100, seed=4).pairs).any()
 

@@ -1,4 +1,4 @@
-"""What exact results are compared with: policies of all kinds, and the same computed in plain Python."""
+"""Reference for exact results: policies of several kinds, and the same results in plain Python."""
 
 from functools import cache
 
@@ -37,7 +37,7 @@ class FirstEmpty:
 
 
 class LowestOptimal(FirstEmpty):
-    """Of the optimal moves the one with the lowest index."""
+    """The optimal move with the lowest index."""
 
     def __init__(self, game):
         self.solution = solve(game)
@@ -47,7 +47,7 @@ class LowestOptimal(FirstEmpty):
 
 
 class Drawn(FirstEmpty):
-    """Of each position any distribution over legal moves, drawn once; some moves are never made."""
+    """A random distribution over legal moves for each position; a share ``never`` of them has probability 0."""
 
     def __init__(self, game, seed=0, never=0.4):
         rng = np.random.default_rng(seed)
@@ -62,21 +62,8 @@ class Drawn(FirstEmpty):
         return self.table[boards.mover, boards.cells @ self.powers]
 
 
-class Turned(FirstEmpty):
-    """A policy that sees the board through one of its symmetries."""
-
-    def __init__(self, policy, image):
-        self.policy, self.image = policy, image
-
-    def probabilities(self, boards, rng=None):
-        seen = self.policy.probabilities(Boards(np.ascontiguousarray(boards.cells[:, self.image]), boards.mover))
-        p = np.empty_like(seen)
-        p[:, self.image] = seen
-        return p
-
-
 class Recorded(FirstEmpty):
-    """A policy that notes what it is asked."""
+    """A policy that records its queries."""
 
     def __init__(self, policy):
         self.policy, self.batches = policy, []
@@ -94,7 +81,7 @@ class Recorded(FirstEmpty):
 
 @cache
 def policy_of(spec, game):
-    """A policy by its spec string, or one of this page."""
+    """Return a policy by its spec string, or by a name of this module."""
     if not isinstance(spec, str):
         return spec
     if spec.startswith("drawn"):
@@ -114,21 +101,21 @@ CALLS = {
     "regret": lambda a, b="random", game=T3, **settings: regret(game, a, **settings),
     "regret table": lambda a, b="random", game=T3, **settings: regret_table(game, a, **settings),
 }
-call = pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)  # everything that can be asked
+call = pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# The same in plain Python
+# Plain Python
 
 
 def chances(game, states):
-    """Next states with their probabilities."""
+    """Pair next states with their probabilities."""
     return zip(states, (1 - game.skip_chance, game.skip_chance), strict=False)
 
 
 @cache
 def answers(game, policy):
-    """What a policy does in every position: {state: [probability of each cell]}."""
+    """Return a policy's probabilities: {state: [probability of each cell]}."""
     states = list(plain.moves_of(game))
     cells = np.array([list(board) for board, _ in states], np.int8)
     movers = np.array([mover for _, mover in states], np.int8)
@@ -137,7 +124,7 @@ def answers(game, policy):
 
 @cache
 def play_out(game, first, second):
-    """(wins, draws, losses) of ``first`` and {state: probability} of all that the two can reach."""
+    """Return (wins, draws, losses) of ``first``, and {state: probability} of reachable states."""
     p = answers(game, first), answers(game, second)
     results, reached = [0.0, 0.0, 0.0], {(bytes(game.cells), 0): 1.0}
     for state, moves in plain.moves_of(game).items():
@@ -154,27 +141,27 @@ def play_out(game, first, second):
 
 @cache
 def values_of(game, policy=None, seat=None):
-    """{state: value}, {state: {action: value}} to ``seat``, whose moves are the best against a policy that stays.
+    """Return {state: value} and {state: {action: value}} of the best response in ``seat`` to a policy.
 
-    Without a policy both play perfectly, and values are the mover's.
+    Without a policy, both play perfectly, and values are the mover's.
     """
     p = None if policy is None else answers(game, policy)
     values, of_moves = {}, {}
     for state, moves in reversed(plain.moves_of(game).items()):
-        of_moves[state] = worth = {}
+        of_moves[state] = of_state = {}
         viewer = state[1] if seat is None else seat
         for action, (winner, states) in moves.items():
             if winner is not None:
-                worth[action] = 0.0 if winner == DRAW else 1.0 if winner == viewer else -1.0
+                of_state[action] = 0.0 if winner == DRAW else 1.0 if winner == viewer else -1.0
             else:
-                worth[action] = sum(
+                of_state[action] = sum(
                     chance * (values[after] if seat is not None or after[1] == viewer else -values[after])
                     for after, chance in chances(game, states)
                 )
         if p is None or state[1] == seat:
-            values[state] = max(worth.values())
+            values[state] = max(of_state.values())
         else:
-            values[state] = sum(p[state][action] * value for action, value in worth.items())
+            values[state] = sum(p[state][action] * value for action, value in of_state.items())
     return values, of_moves
 
 
@@ -187,7 +174,7 @@ def best_value(game, policy, seat):
 
 
 def losses(game, policy):
-    """{stones: [expected moves, expected loss of value]} of a policy that plays itself."""
+    """Return {stones: [expected moves, expected loss of value]} of a policy in self-play."""
     p, (values, of_moves) = answers(game, policy), values_of(game)
     table = {}
     for state, mass in play_out(game, policy, policy)[1].items():

@@ -1,4 +1,4 @@
-"""Which is better: against the published tables, plain sums, and matches that are simulated."""
+"""Elo, net scores and sequential tests, compared with published values, plain sums and simulated matches."""
 
 import math
 from itertools import product
@@ -22,18 +22,18 @@ from evaluation.matches.elo import (
     score_of,
     significant_score,
 )
-from evaluation.matches.match import Score
+from evaluation.matches.score import Score
 from ttt_apps.studies.slides_tables import MASTERS, PUBLISHED, published
 
 
-def of_pentanomial(counts):
-    """A score with these pairs of 0, 1/2, 1, 3/2 and 2 points."""
+def from_pentanomial(counts):
+    """Return a score with these numbers of pairs of 0, 1/2, 1, 3/2 and 2 points."""
     pairs = np.zeros((3, 3), np.int64)
     pairs[2, 2], pairs[1, 2], pairs[1, 1], pairs[0, 1], pairs[0, 0] = counts
     return Score(pairs)
 
 
-def test_the_published_tables_are_the_exact_distribution():
+def test_net_score_probabilities_are_those_published():
     chances = pair_probabilities(*MASTERS)
     for pairs in PUBLISHED:
         found = [round(1000 * probability_within(chances, pairs, score)) for score in range(21)]
@@ -43,7 +43,7 @@ def test_the_published_tables_are_the_exact_distribution():
 
 
 @pytest.mark.parametrize("pairs", range(4))
-def test_the_distribution_is_the_sum_over_all_ways(pairs):
+def test_net_score_distribution_is_the_sum_over_all_results(pairs):
     chances = pair_probabilities(0.5, 0.2)
     plain = np.zeros(4 * pairs + 1)
     for results in product(range(5), repeat=pairs):
@@ -54,14 +54,14 @@ def test_the_distribution_is_the_sum_over_all_ways(pairs):
     assert probability_within(chances, pairs, -1) == 0
 
 
-def test_a_score_that_is_significant_is_exceeded_as_seldom_as_asked():
+def test_significant_score_has_the_requested_confidence():
     chances = pair_probabilities(*MASTERS)
     for pairs in (1, 10, 50):
         score = significant_score(chances, pairs)
         assert probability_within(chances, pairs, score) >= 0.95 > probability_within(chances, pairs, score - 1)
 
 
-def test_as_many_pairs_as_are_needed_tell_the_better_player():
+def test_pairs_needed_have_the_requested_power():
     rng = np.random.default_rng(0)
     equal, difference = pair_probabilities(0.4, 0.3), 0.05
     pairs = pairs_needed(equal, difference, power=0.8)
@@ -75,7 +75,7 @@ def test_as_many_pairs_as_are_needed_tell_the_better_player():
 
 
 @given(st.floats(-800, 800))
-def test_elo_and_score_are_each_other_s_inverse(rating):
+def test_elo_is_the_inverse_of_the_score(rating):
     assert elo_of(score_of(rating)) == pytest.approx(rating, abs=1e-6)
     assert score_of(-rating) == pytest.approx(1 - score_of(rating))
 
@@ -83,19 +83,19 @@ def test_elo_and_score_are_each_other_s_inverse(rating):
 def test_elo_by_hand():
     assert elo_of(0.75) == pytest.approx(190.848501887865)
     assert (elo_of(0.0), elo_of(1.0)) == (-math.inf, math.inf)
-    found = elo(of_pentanomial([10, 20, 40, 20, 10]))
+    found = elo(from_pentanomial([10, 20, 40, 20, 10]))
     assert found.mean == pytest.approx(0, abs=1e-9)
     assert found.low == pytest.approx(-found.high)
-    assert elo(of_pentanomial([0, 0, 0, 0, 9])).mean == math.inf
-    assert elo(of_pentanomial([0, 0, 0, 0, 9])).low > 0
+    assert elo(from_pentanomial([0, 0, 0, 0, 9])).mean == math.inf
+    assert elo(from_pentanomial([0, 0, 0, 0, 9])).low > 0
 
 
-def test_the_likelihood_of_superiority():
-    assert likelihood_of_superiority(of_pentanomial([10, 20, 40, 20, 10])) == pytest.approx(0.5)
-    assert likelihood_of_superiority(of_pentanomial([0, 0, 7, 0, 0])) == 0.5
-    assert likelihood_of_superiority(of_pentanomial([0, 0, 0, 7, 0])) == 1
+def test_likelihood_of_superiority():
+    assert likelihood_of_superiority(from_pentanomial([10, 20, 40, 20, 10])) == pytest.approx(0.5)
+    assert likelihood_of_superiority(from_pentanomial([0, 0, 7, 0, 0])) == 0.5
+    assert likelihood_of_superiority(from_pentanomial([0, 0, 0, 7, 0])) == 1
     # all pairs one win and one loss, but for n of them: mean and variance are known
-    score = of_pentanomial([0, 0, 84, 0, 16])
+    score = from_pentanomial([0, 0, 84, 0, 16])
     mean, variance = 0.58, 0.16 * 0.84 * 0.25 * 100 / 99
     assert likelihood_of_superiority(score) == pytest.approx(norm.cdf((mean - 0.5) / math.sqrt(variance / 100)))
 
@@ -104,17 +104,17 @@ def test_the_likelihood_of_superiority():
     "shape", [[0.1, 0.2, 0.3, 0.2, 0.2], [0.02, 0.08, 0.8, 0.08, 0.02], [0.1, 0.05, 0.6, 0.05, 0.2]]
 )
 @pytest.mark.parametrize("matches", [1000, pytest.param(20_000, marks=pytest.mark.slow)])
-def test_intervals_of_elo_cover_the_truth(shape, matches):
+def test_coverage_of_elo_intervals(shape, matches):
     rng = np.random.default_rng(1)
     truth = elo_of(float(shape @ np.arange(5) / 4))
     for pairs in (50, 500):
-        found = [elo(of_pentanomial(counts)) for counts in rng.multinomial(pairs, shape, size=matches)]
+        found = [elo(from_pentanomial(counts)) for counts in rng.multinomial(pairs, shape, size=matches)]
         share = np.mean([one.low <= truth <= one.high for one in found])
         assert share == pytest.approx(0.95, abs=4 * math.sqrt(0.95 * 0.05 / matches) + 0.008)  # few kinds of results
 
 
 def plain_ratio(counts, points, score0, score1):
-    """The likelihood ratio by trying distributions of three results on a grid."""
+    """Return the likelihood ratio by a grid search over distributions of three results."""
     best = []
     for score in (score0, score1):
         draws = np.linspace(1e-6, 1, 400_001)
@@ -126,7 +126,7 @@ def plain_ratio(counts, points, score0, score1):
     return best[1] - best[0]
 
 
-def test_the_likelihood_ratio_is_that_of_the_likeliest_distributions():
+def test_likelihood_ratio_is_that_of_a_grid_search():
     points = np.array([0, 0.5, 1])
     for counts in ([30, 40, 30], [10, 50, 40], [5, 1, 9]):
         counts = np.array(counts)
@@ -136,18 +136,20 @@ def test_the_likelihood_ratio_is_that_of_the_likeliest_distributions():
 
 
 def published_ratio(results, elo0, elo1):
-    """As computer chess has it: Van den Bergh, Maximum likelihood estimation for multinomial distributions, Prop. 1.1,
-    and the testing framework fishtest, with logistic Elo; its theta is found by halving."""
+    """Return the LLR of fishtest, with logistic Elo and theta by bisection.
+
+    Van den Bergh, Maximum likelihood estimation for multinomial distributions, Prop. 1.1.
+    """
     results = [max(count, 1e-3) for count in results]
-    total, worth = sum(results), [k / (len(results) - 1) for k in range(len(results))]
+    total, values = sum(results), [k / (len(results) - 1) for k in range(len(results))]
 
     def likeliest(score):
         low, high = -1 / (1 - score), 1 / score
         for _ in range(200):
             theta = (low + high) / 2
-            slope = sum(n * (a - score) / (1 + theta * (a - score)) for n, a in zip(results, worth, strict=True))
+            slope = sum(n * (a - score) / (1 + theta * (a - score)) for n, a in zip(results, values, strict=True))
             low, high = (theta, high) if slope > 0 else (low, theta)
-        return [n / total / (1 + theta * (a - score)) for n, a in zip(results, worth, strict=True)]
+        return [n / total / (1 + theta * (a - score)) for n, a in zip(results, values, strict=True)]
 
     chances = [likeliest(1 / (1 + 10 ** (-rating / 400))) for rating in (elo0, elo1)]
     return sum(n * math.log(p1 / p0) for n, p0, p1 in zip(results, *chances, strict=True))
@@ -156,36 +158,36 @@ def published_ratio(results, elo0, elo1):
 @pytest.mark.parametrize(
     "counts", [[10, 20, 40, 25, 12], [3, 120, 840, 160, 7], [0, 0, 84, 0, 16], [900, 1, 1, 1, 950]]
 )
-def test_the_likelihood_ratio_is_that_of_computer_chess(counts):
+def test_likelihood_ratio_is_that_of_fishtest(counts):
     for hypotheses in ((0, 5), (-3, 1), (0, 50)):
-        found = SPRT(*hypotheses).decide(of_pentanomial(counts)).llr
-        # they count a thousandth only for what was never seen, we for everything
+        found = SPRT(*hypotheses).decide(from_pentanomial(counts)).llr
+        # fishtest adds a pseudo-count only to unseen results, we to all
         assert found == pytest.approx(published_ratio(counts, *hypotheses), rel=2e-3, abs=2e-3)
     score0, score1, points = 0.5, score_of(2), np.arange(5) / 4
     spread = [counts @ (points - score) ** 2 for score in (score0, score1)]
-    # and that paper's approximation for hypotheses that are near each other
+    # that paper's approximation for hypotheses near each other
     approximate = sum(counts) / 2 * math.log(spread[0] / spread[1])
-    assert SPRT(0, 2).decide(of_pentanomial(counts)).llr == pytest.approx(approximate, rel=0.05, abs=0.01)
+    assert SPRT(0, 2).decide(from_pentanomial(counts)).llr == pytest.approx(approximate, rel=0.05, abs=0.01)
 
 
 def errors(test, chances, matches, rng, most=4000, step=8):
-    """How often a simulated match accepts each hypothesis, and its mean number of pairs."""
+    """Return the rates at which simulated matches accept each hypothesis, and the mean number of pairs."""
     accepted, lengths = [], []
     for _ in range(matches):
         counts, verdict = np.zeros(5, np.int64), None
         while verdict is None and counts.sum() < most:
             counts += rng.multinomial(step, chances)
-            verdict = test.decide(of_pentanomial(counts)).accepted
+            verdict = test.decide(from_pentanomial(counts)).accepted
         accepted.append(verdict)
         lengths.append(int(counts.sum()))
     return accepted.count(0) / matches, accepted.count(1) / matches, float(np.mean(lengths))
 
 
 @pytest.mark.parametrize("matches", [150, pytest.param(2000, marks=pytest.mark.slow)])
-def test_the_sequential_test_errs_as_seldom_as_promised(matches):
+def test_error_rates_of_the_sequential_test(matches):
     rng = np.random.default_rng(2)
     test = SPRT(0, 50)
-    # few draws, seats that decide most games, much drawn; the chances are tilted until the mean is a hypothesis'
+    # few draws, many draws, seats that decide most games; tilted until the mean is that of a hypothesis
     for shape in ([0.2, 0.2, 0.2, 0.2, 0.2], [0.1, 0.1, 0.6, 0.1, 0.1], [0.08, 0.03, 0.78, 0.03, 0.08]):
         chances = np.array(shape)
         tilt = 4 * (score_of(50) - 0.5) / 4
@@ -198,7 +200,7 @@ def test_the_sequential_test_errs_as_seldom_as_promised(matches):
         assert false_negative < allowed
         assert none_better + false_positive == found + false_negative == 1
         variance = float(better @ (np.arange(5) / 4 - score_of(50)) ** 2)
-        assert length < test.fixed_pairs(variance)  # on the mean it needs fewer than a test of fixed size
+        assert length < test.fixed_pairs(variance)  # on average shorter than a test of fixed size
 
 
 def test_both_models_agree_on_independent_games():
@@ -218,6 +220,6 @@ def test_both_models_agree_on_independent_games():
         ({"model": "binomial"}, "model='binomial' is not known"),
     ],
 )
-def test_hypotheses_that_make_no_test_are_refused(settings, message):
+def test_invalid_hypotheses_are_rejected(settings, message):
     with pytest.raises(ValueError, match=message):
         SPRT(**settings)

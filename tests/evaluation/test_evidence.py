@@ -13,7 +13,7 @@ from pages import CHROMIUM, looked_at, widths
 from evaluation.exact.strength import differences_within
 from evaluation.matches.elo import SPRT
 from evaluation.matches.ladder import Ladder, place
-from evaluation.matches.match import Score
+from evaluation.matches.score import Score
 from evaluation.matches.sprt import SequentialMatch
 from evaluation.matches.tournament import Tournament, bradley_terry
 from evaluation.reports import plots

@@ -1,4 +1,4 @@
-"""Games in files and as text: what comes back, and what is refused."""
+"""Games in files and as text: round trips, hostile input, and interrupted writers."""
 
 import json
 import os
@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plain import games as any_game
 
-from evaluation.matches import games
 from evaluation.matches.games import (
     HUMAN,
     MAX_LINE_LENGTH,
@@ -49,13 +48,13 @@ x wins
 
 
 def moves_of(text, game=SKIPPING):
-    """Moves written as in a file."""
+    """Parse moves as in a file."""
     return tuple(Move(cell_at(word.rstrip("+"), game), word.endswith("+")) for word in text.split())
 
 
 @st.composite
 def played_games(draw, longest=6):
-    """Games of any length up to their end, by the rules' own ``chance_outcomes``."""
+    """Games of any length, played by ``chance_outcomes`` of the rules, with their last positions."""
     game = draw(any_game(longest, skip=True))
     opening = from_text("/".join(["." * game.columns] * game.rows) + " o", game)
     start = None
@@ -92,7 +91,7 @@ def played_games(draw, longest=6):
 
 
 @given(st.lists(played_games(), max_size=3))
-def test_games_come_back_from_a_file_and_from_text(tmp_path_factory, cases):
+def test_round_trip_by_file_and_by_text(tmp_path_factory, cases):
     path = tmp_path_factory.mktemp("games") / "log.jsonl"
     played = [one for one, _ in cases]
     write_games(path, played[:1])
@@ -103,7 +102,7 @@ def test_games_come_back_from_a_file_and_from_text(tmp_path_factory, cases):
 
 
 @given(played_games())
-def test_replaying_is_what_the_rules_say(case):
+def test_replay_follows_the_rules(case):
     played, end = case
     position = played.start()
     for (before, action, skipped), move in zip(played.positions(), played.moves, strict=True):
@@ -113,7 +112,7 @@ def test_replaying_is_what_the_rules_say(case):
     assert (played.end().cells.tolist(), played.end().mover) == (end.cells.tolist(), end.mover)
 
 
-def test_the_text_of_a_game():
+def test_text_of_a_game():
     settings = {"asked": "twice"}
     played = PlayedGame(
         SKIPPING, (HUMAN, "svd:rank=18"), moves_of("b2 a1+ b1 a3+ c2"), seed=7, episode=0, settings=settings
@@ -127,7 +126,7 @@ def test_the_text_of_a_game():
     assert to_notation(forfeited).endswith(" c2\no wins, x forfeits: time\n")
 
 
-def test_text_of_a_long_game_is_no_wider_than_a_terminal():
+def test_text_of_a_long_game_is_wrapped():
     game = Game(19, 19, 19)
     cells = sorted(range(361), key=lambda cell: cell * 150 % 361)
     played = PlayedGame(game, ("a", "b"), tuple(map(Move, cells)), DRAW)
@@ -152,7 +151,7 @@ def test_text_of_a_long_game_is_no_wider_than_a_terminal():
         ("x wins", "[rows 3]", "line 12: a game begins before the one above has a result"),
     ],
 )
-def test_text_that_is_no_game_is_refused(old, new, message):
+def test_invalid_text_is_rejected(old, new, message):
     assert old in GOLDEN
     with pytest.raises(ValueError, match=message):
         from_notation(GOLDEN.replace(old, new, 1))
@@ -197,11 +196,12 @@ GAME = '{"game": {"skip_chance": 0.25}, "players": ["random", "human"], "moves":
         ("null", "[" * 20_000, "it is nested too deeply|it is not JSON"),
         ("null", '"' + "x" * MAX_LINE_LENGTH + '"', "it has more than 65,536 bytes"),
         ("null", '"\xff"', "it is not JSON: its bytes are not UTF-8"),
+        ("null", 'null, "settings": {"a": ' + "[" * 30_000 + "]" * 30_000 + "}", "it is nested too deeply"),
         (GAME, "[]", r"\[\] is no game"),
         (GAME, "", "it is not JSON: Expecting value at character 2"),
     ],
 )
-def test_hostile_files_are_refused_by_file_and_line(old, new, message, tmp_path):
+def test_hostile_files_are_rejected_by_file_and_line(old, new, message, tmp_path):
     path = tmp_path / "log.jsonl"
     assert old in GAME
     lines = [HEAD, GAME, GAME.replace(old, new, 1), GAME]
@@ -213,43 +213,26 @@ def test_hostile_files_are_refused_by_file_and_line(old, new, message, tmp_path)
     assert len(str(refused.value)) < 600 + len(str(path))
 
 
-def test_nesting_cannot_end_the_interpreter(tmp_path):
-    path = tmp_path / "log.jsonl"
-    deep = GAME.replace("null", 'null, "settings": {"a": ' + "[" * 30_000 + "]" * 30_000 + "}")
-    path.write_text(f"{HEAD}\n{deep}\n")
-    with pytest.raises(ValueError, match="line 2: it is nested too deeply"):
-        list(read_games(path))
-
-
 @pytest.mark.parametrize(
-    ("head", "message"),
+    ("content", "message"),
     [
-        ('{"format": 2, "content": "games"}', "format=2 is not known here: this version reads 1"),
-        ('{"format": 1}', "it is no file of games: the first line of one says"),
-        ("notes of mine", "it is not JSON"),
+        ('{"format": 2, "content": "games"}\n' + GAME, "format=2 is not known here: this version reads 1"),
+        ('{"format": 1}\n' + GAME, "it is no file of games: the first line of one says"),
+        ("notes of mine\n" + GAME, "it is not JSON"),
+        ("notes of mine", "it is no file of games"),  # no torn header
     ],
 )
-def test_other_files_are_neither_read_nor_written(head, message, tmp_path):
+def test_other_files_are_neither_read_nor_changed(content, message, tmp_path):
     path = tmp_path / "log.jsonl"
-    path.write_text(head + "\n" + GAME)
+    path.write_text(content)
     with pytest.raises(ValueError, match=f"log.jsonl, line 1: {message}"):
         list(read_games(path))
     with pytest.raises(ValueError, match=f"no games can be added to .*: {message}"):
         append_games(path, [])
-    assert path.read_text() == head + "\n" + GAME
+    assert path.read_text() == content
 
 
-def test_a_note_without_a_line_end_is_not_taken_for_a_torn_head(tmp_path):
-    path = tmp_path / "notes.txt"
-    path.write_text("notes of mine")
-    with pytest.raises(ValueError, match="it is no file of games"):
-        append_games(path, [])
-    with pytest.raises(ValueError, match="it is no file of games"):
-        list(read_games(path))
-    assert path.read_text() == "notes of mine"
-
-
-def test_a_file_that_is_missing_or_too_large_is_refused(tmp_path):
+def test_missing_or_too_large_file_is_rejected(tmp_path):
     with pytest.raises(ValueError, match=r"there is no file .*log\.jsonl with games"):
         list(read_games(tmp_path / "log.jsonl"))
     append_games(tmp_path / "log.jsonl", [])
@@ -257,7 +240,7 @@ def test_a_file_that_is_missing_or_too_large_is_refused(tmp_path):
         list(read_games(tmp_path / "log.jsonl", limit=33))
 
 
-def test_wherever_a_writer_is_killed_the_games_before_are_kept(tmp_path):
+def test_games_before_a_torn_line_are_read_and_more_are_appended(tmp_path):
     path = tmp_path / "log.jsonl"
     first = PlayedGame(SKIPPING, ("random", HUMAN), moves_of("b2 a1+ b1"))
     second = PlayedGame(Game(), ("random", HUMAN), (), None, settings={"deep": {"}": [1]}})
@@ -266,22 +249,18 @@ def test_wherever_a_writer_is_killed_the_games_before_are_kept(tmp_path):
     ends = [position + 1 for position, byte in enumerate(whole) if byte == ord("\n")]
     for size in range(len(whole)):
         path.write_bytes(whole[:size])
-        kept = [first, second][: sum(size >= end - 1 for end in ends[1:])]  # a line is whole without its end
-        told = []
-        assert list(read_games(path, tell=told.append)) == kept
-        assert bool(told) == (size > 0 and not any(size in (end, end - 1) for end in ends)), size
+        kept = [first, second][: sum(size >= end - 1 for end in ends[1:])]  # a line is complete without its end
+        messages = []
+        assert list(read_games(path, tell=messages.append)) == kept
+        assert bool(messages) == (size > 0 and not any(size in (end, end - 1) for end in ends)), size
         append_games(path, [second])
         assert list(read_games(path)) == [*kept, second]
-
-
-def test_a_torn_line_is_told_as_a_warning(tmp_path):
-    path = tmp_path / "log.jsonl"
-    path.write_text(f"{HEAD}\n{GAME}\n{GAME[:40]}")
+    path.write_bytes(whole[:-5])
     with pytest.warns(UserWarning, match="log.jsonl, line 3 was not written to its end, and is left out"):
-        assert len(list(read_games(path))) == 1
+        assert list(read_games(path)) == [first]
 
 
-def test_what_could_not_be_read_is_not_written(tmp_path):
+def test_unreadable_settings_are_not_written(tmp_path):
     path = tmp_path / "log.jsonl"
     append_games(path, [])
     for settings, message in (
@@ -295,8 +274,8 @@ def test_what_could_not_be_read_is_not_written(tmp_path):
     assert path.read_text() == HEAD + "\n"
 
 
-def test_nothing_is_left_of_games_that_a_full_disk_has_refused(tmp_path):
-    """A bound on the size of files is in place of a disk that is full; a part of the games would fit."""
+def test_failed_write_leaves_no_part_of_the_games(tmp_path):
+    """A limit on file sizes simulates a full disk; a part of the games would fit."""
     path = tmp_path / "log.jsonl"
     played = PlayedGame(SKIPPING, ("random", HUMAN), moves_of("b2 a1+ b1"), settings={"x": "y" * 9000})
     append_games(path, [played])
@@ -319,9 +298,9 @@ def test_nothing_is_left_of_games_that_a_full_disk_has_refused(tmp_path):
     assert path.read_bytes() == whole
 
 
-def test_a_file_of_new_games_is_new(tmp_path):
+def test_new_games_rejects_an_existing_file(tmp_path):
     path = tmp_path / "folder" / "log.jsonl"
-    for _ in range(2):  # whoever was stopped before the first game has lost nothing
+    for _ in range(2):  # again after an interrupt before the first game
         new_games(path)
         assert path.read_text() == HEAD + "\n"
     append_games(path, [PlayedGame(Game(), ("a", "b"))])
@@ -334,7 +313,7 @@ def test_a_file_of_new_games_is_new(tmp_path):
         new_games(tmp_path / "note")
 
 
-def test_games_are_read_from_lines_and_from_text(tmp_path):
+def test_read_any_format_reads_lines_and_text(tmp_path):
     played = [PlayedGame(SKIPPING, ("random", HUMAN), moves_of("b2 a1+ b1")), PlayedGame(Game(), ("a", "b"))]
     write_games(tmp_path / "lines", played)
     (tmp_path / "text").write_text("\n".join(map(to_notation, played)))
@@ -344,7 +323,7 @@ def test_games_are_read_from_lines_and_from_text(tmp_path):
         list(read_any_format(tmp_path / "other"))
 
 
-def test_several_processes_may_write_to_one_file(tmp_path):
+def test_concurrent_writers_lose_no_game(tmp_path):
     path = tmp_path / "log.jsonl"
     played = PlayedGame(SKIPPING, ("random", HUMAN), moves_of("b2 a1+ b1"), settings={"x": "y" * 9000})
     children = []
@@ -362,17 +341,16 @@ def test_several_processes_may_write_to_one_file(tmp_path):
     assert list(read_games(path)) == [played] * 40
 
 
-def test_moves_that_are_no_whole_numbers_are_refused():
+def test_invalid_moves_and_results_are_rejected():
     with pytest.raises(TypeError, match=r"action 1\.5 is not a whole number"):
         PlayedGame(Game(), ("a", "b"), ((1.5, False),))
     with pytest.raises(ValueError, match="result=3 is not known: use 0, 1, 2 for a draw, or None"):
         PlayedGame(Game(), ("a", "b"), (), 3)
 
 
-def test_a_line_is_what_the_documents_say(tmp_path):
+def test_documented_keys_of_a_line(tmp_path):
     path = tmp_path / "log.jsonl"
-    played = PlayedGame(SKIPPING, (HUMAN, "optimal"), moves_of("b2 a1+ b1"), seed=1, episode=0)
-    append_games(path, [played])
+    append_games(path, [PlayedGame(SKIPPING, (HUMAN, "optimal"), moves_of("b2 a1+ b1"), seed=1, episode=0)])
     assert [json.loads(line) for line in path.read_text().splitlines()] == [
         {"format": 1, "content": "games"},
         {
@@ -384,4 +362,3 @@ def test_a_line_is_what_the_documents_say(tmp_path):
             "episode": 0,
         },
     ]
-    assert games.FORMAT == 1

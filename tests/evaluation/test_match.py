@@ -1,4 +1,4 @@
-"""Pairs of games: exact results known without us, and what must not matter."""
+"""Matches: results known from elsewhere, and independence of results from blocks and workers."""
 
 import json
 from fractions import Fraction
@@ -9,18 +9,27 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from evaluation.matches import match
-from evaluation.matches.match import Score, play_blocks, play_pairs
+from evaluation.matches.match import PAIRS_PER_SEED_BLOCK, MatchSettings, play_blocks, play_pairs
+from evaluation.matches.openings import Openings
+from evaluation.matches.score import Score
 from ttt_envs import Game, make_policy
 from ttt_envs.agents.policy import Forfeit
 
 # player_0's wins, draws and losses in tic-tac-toe with random moves, exactly (tests/data/known-values.json)
 RANDOM = (Fraction(737, 1260), Fraction(8, 63), Fraction(121, 420))
 
-
 GAME = Game(skip_chance=0.25)
 
 
-def test_random_against_random_has_its_known_rates():
+def settings(a="win-or-block", b="random", openings=None, **others):
+    return MatchSettings(GAME, a, b, openings=openings and Openings.of(openings, GAME), **others)
+
+
+def total(blocks):
+    return sum(blocks, Score.nothing(GAME))
+
+
+def test_random_play_has_its_known_rates():
     score = play_pairs(Game(), "random", "random", 50_000, seed=2)
     assert score.games == 100_000
     for seat, expected in zip(score.table, (RANDOM, RANDOM[::-1]), strict=True):
@@ -30,7 +39,7 @@ def test_random_against_random_has_its_known_rates():
 
 
 class Quits:
-    """Plays at random, and gives up before its third stone where there is one of the other player in the first cell."""
+    """Random moves; forfeits before its third stone if the other player has the first cell."""
 
     pure = False
 
@@ -44,15 +53,15 @@ class Quits:
         return self.random.probabilities(boards, rng)
 
 
-def test_a_policy_without_memory_gives_up_games_and_plays_the_others():
+def test_stateless_policy_forfeits_some_games_and_plays_the_others():
     logged = []
     score = play_pairs(GAME, Quits(GAME), "random", 200, seed=3, log=logged.extend)
-    given_up = [played for played in logged if played.forfeit is not None]
-    assert {played.forfeit for played in given_up} == {r"it has seen enough\x00"}
-    assert score.forfeits == (len(given_up), 0, r"it has seen enough\x00")
-    assert 40 < len(given_up) < 200
+    forfeited = [played for played in logged if played.forfeit is not None]
+    assert {played.forfeit for played in forfeited} == {r"it has seen enough\x00"}
+    assert score.forfeits == (len(forfeited), 0, r"it has seen enough\x00")
+    assert 40 < len(forfeited) < 200
     quitter = str(logged[0].players[0])
-    for played in given_up:
+    for played in forfeited:
         cells, mover = played.end()
         assert played.players[mover] == quitter
         assert (played.result, cells[0]) == (1 - mover, 2 - mover)
@@ -61,11 +70,11 @@ def test_a_policy_without_memory_gives_up_games_and_plays_the_others():
             seen = played.players[mover] == quitter and cells[0] == 2 - mover
             assert not (seen and np.count_nonzero(cells == mover + 1) == 2)
     assert score.lengths.sum() == 400
-    parts = play_blocks(GAME, Quits(GAME), "random", 200, seed=3, block=7)
-    assert_array_equal(sum(parts, Score.nothing(GAME)).pairs, score.pairs)
+    blocks = play_blocks(settings(Quits(GAME), seed=3), 200, block=7)
+    assert_array_equal(total(blocks).pairs, score.pairs)
 
 
-def test_a_match_ends_with_a_policy_that_gives_up_all_games():
+def test_match_aborts_if_a_policy_forfeits_all_games():
     class Never(Quits):
         def probabilities(self, boards, rng=None):
             raise Forfeit("")
@@ -77,50 +86,47 @@ def test_a_match_ends_with_a_policy_that_gives_up_all_games():
         play_pairs(GAME, "random", Never(GAME), 10)
 
 
-def test_the_other_way_round_is_the_same_match_seen_from_the_other_side():
-    for skip_chance in (0.0, 0.25):
-        game = Game(skip_chance=skip_chance)
-        ours = play_pairs(game, "win-or-block", "random", 20_000, seed=1)
-        theirs = play_pairs(game, "random", "win-or-block", 20_000, seed=1)
-        for name, other in (("wins", "losses"), ("draws", "draws")):
-            a, b = ours.rate(name), theirs.rate(other)
-            assert max(a.low, b.low) < min(a.high, b.high)
+def same_games_for(blocks_and_jobs, pairs, match):
+    """Return the score and the games, after a check that they depend neither on blocks nor on workers."""
+    results = []
+    for block, jobs in blocks_and_jobs:
+        games = []
+        score = total(play_blocks(match, pairs, block=block, jobs=jobs, log=games.extend))
+        results.append((score.pairs.tolist(), score.lengths.tolist(), games))
+    assert all(result == results[0] for result in results)
+    return score, games
 
 
-def test_results_depend_on_the_seed_and_not_on_the_workers():
-    game = Game(skip_chance=0.25)
-    once = play_pairs(game, "win-or-block", "random", 5000, seed=3)
-    assert_array_equal(once.pairs, play_pairs(game, "win-or-block", "random", 5000, seed=3, jobs=2).pairs)
-    assert (once.pairs != play_pairs(game, "win-or-block", "random", 5000, seed=4).pairs).any()
+def test_games_depend_on_the_seed_and_not_on_blocks_or_workers():
+    match = settings(openings="random:2", seed=3)
+    pairs = PAIRS_PER_SEED_BLOCK + 60
+    once, games = same_games_for([(PAIRS_PER_SEED_BLOCK, 1), (700, 2), (77, 1)], pairs, match)
+    score = play_pairs(GAME, "win-or-block", "random", pairs, seed=3, openings="random:2")
+    assert_array_equal(score.pairs, once.pairs)
+    openings = []
+    for options in ({"a": "table", "seed": 3}, {"seed": 4}):  # random moves do not move those of the openings
+        games_of = []
+        total(play_blocks(settings(openings="random:2", **options), 40, log=games_of.extend))
+        openings.append([played.opening for played in games_of] == [played.opening for played in games[:80]])
+    assert openings == [True, False]
 
 
-def test_progress_tells_every_pair_once():
-    seen = []
-    play_pairs(Game(), "random", "random", 2 * match.PAIRS_PER_SEED_BLOCK + 5, progress=seen.append)
-    assert sum(seen) == 2 * match.PAIRS_PER_SEED_BLOCK + 5
-    assert len(seen) >= match.BLOCKS
+@pytest.mark.parametrize("b", ["random", "expectiminimax:depth=2,width=3"])
+def test_games_of_a_stateful_player_do_not_depend_on_workers(b):
+    same_games_for([(None, 1), (None, 2)], 30, settings("mcts:simulations=20", b, "random:2"))
 
 
-def test_games_do_not_depend_on_the_size_of_blocks():
-    pairs = match.PAIRS_PER_SEED_BLOCK + 300
-    whole = play_pairs(GAME, "win-or-block", "random", pairs, seed=3)
-    for block in (match.PAIRS_PER_SEED_BLOCK, 77):
-        parts = list(play_blocks(GAME, "win-or-block", "random", pairs, seed=3, block=block))
-        assert max(part.games for part in parts) == 2 * block
-        assert_array_equal(sum(parts, Score.nothing(GAME)).pairs, whole.pairs)
-        assert_array_equal(sum(parts, Score.nothing(GAME)).lengths, whole.lengths)
-
-
-def test_whoever_has_seen_enough_of_a_match_stops_it():
-    blocks = play_blocks(GAME, "win-or-block", "random", 10**12, seed=3, block=50, jobs=2)
+def test_blocks_are_small_enough_to_share_and_to_stop_early():
+    assert len(list(play_blocks(settings("random"), 2 * PAIRS_PER_SEED_BLOCK + 5))) >= match.MIN_BLOCKS
+    blocks = play_blocks(settings(seed=3), 10**12, block=50, jobs=2)
     first = next(blocks)
     blocks.close()
-    again = next(play_blocks(GAME, "win-or-block", "random", 10**12, seed=3, block=50))
-    assert_array_equal(first.pairs, again.pairs)
+    assert_array_equal(first.pairs, next(play_blocks(settings(seed=3), 10**12, block=50)).pairs)
+    assert next(play_blocks(settings("mcts:simulations=2"), 30)).games == 2 * match.MIN_BLOCK
 
 
 def test_both_games_of_a_pair_have_the_same_skips():
-    """Two who always take the first empty cell differ in nothing, so each pair is one game seen from both sides."""
+    """Between equal pure players, each pair is one game seen from both sides."""
     game = Game(skip_chance=0.5)
     score = play_pairs(game, FirstEmpty(), FirstEmpty(), 2000)
     assert_array_equal(score.pentanomial, [0, 0, 2000, 0, 0])
@@ -140,18 +146,18 @@ class Cheat(FirstEmpty):
         return np.zeros(len(boards.mover), np.int64)
 
 
-def test_a_policy_that_plays_on_stones_is_named():
-    with pytest.raises(ValueError, match="moved to a cell that is not empty: it is at fault"):
-        play_pairs(Game(), Cheat(), "random", 3)
-
-
 @pytest.mark.parametrize(
-    ("pairs", "opponent", "message"),
-    [(0, "random", "pairs=0 leaves nothing to play"), (1, "randm", "no policy 'randm': did you mean 'random'")],
+    ("options", "pairs", "block", "message"),
+    [
+        ({}, 0, None, "pairs=0 leaves nothing to play"),
+        ({}, 3, 0, "block=0 leaves nothing to play: choose 1 or more pairs"),
+        ({"b": "randm"}, 1, None, "no policy 'randm': did you mean 'random'"),
+        ({"a": Cheat()}, 3, None, "moved to a cell that is not empty: it is at fault"),
+    ],
 )
-def test_what_cannot_be_played_is_told(pairs, opponent, message):
+def test_errors(options, pairs, block, message):
     with pytest.raises(ValueError, match=message):
-        play_pairs(Game(), "random", opponent, pairs)
+        total(play_blocks(settings(**options), pairs, block=block))
 
 
 def test_lengths_of_games_are_counted_by_seat_and_result():
@@ -162,10 +168,12 @@ def test_lengths_of_games_are_counted_by_seat_and_result():
     assert not score.lengths[:, 1, : game.cells].any()  # draws fill the board
     shortest = [[np.flatnonzero(lengths)[0] for lengths in of_seat[::2]] for of_seat in score.lengths]
     assert shortest == [[3, 4], [4, 3]]  # after two skips; the other one's first stone came before
-    assert_array_equal(play_pairs(game, "random", "random", 1, seed=1).lengths.sum(), 2)
+    with_openings = play_pairs(GAME, "random", "random", 500, openings="all:5").lengths
+    assert not with_openings[:, :, :6].any()
+    assert with_openings.sum() == 1000
 
 
-def test_a_score_adds_up():
+def test_score_sums_by_result_and_by_seat():
     score = Score(np.array([[10, 2, 3], [1, 20, 4], [5, 6, 7]]))
     assert score.games == 116
     assert score.table.tolist() == [[15, 25, 18], [16, 28, 14]]
@@ -174,9 +182,13 @@ def test_a_score_adds_up():
     assert score.rate("draws").mean == pytest.approx(53 / 116)
     assert score.rate("score").mean == pytest.approx((31 + 53 / 2) / 116)
     assert json.loads(json.dumps(score.to_dict()))["pentanomial"] == [7, 10, 28, 3, 10]
+    reversed_ = score.reversed()
+    assert reversed_.pairs[1, 2] == score.pairs[0, 1]  # won first, drawn second: for b drawn first, lost second
+    assert reversed_.table.tolist() == score.table[::-1, ::-1].tolist()
+    assert_array_equal(reversed_.reversed().pairs, score.pairs)
 
 
-def test_the_interval_holds_the_truth_as_often_as_it_says():
+def test_coverage_of_the_interval():
     exact = float(RANDOM[0] + RANDOM[2]) / 2  # wins of either side, seats swapped
     inside = 0
     for seed in range(100):
@@ -190,7 +202,7 @@ def test_the_interval_holds_the_truth_as_often_as_it_says():
 
 
 @pytest.mark.parametrize("openings", ["random:3", "all:2"])
-def test_both_games_of_a_pair_begin_with_the_same_opening_and_each_player_has_both_seats(openings):
+def test_both_games_of_a_pair_have_the_same_opening_and_swapped_seats(openings):
     games = []
     play_pairs(GAME, "win-or-block", "random", 300, openings=openings, log=games.extend)
     assert [played.episode for played in games] == list(range(600))
@@ -201,61 +213,35 @@ def test_both_games_of_a_pair_begin_with_the_same_opening_and_each_player_has_bo
     assert len({played.opening for played in games}) > 50
 
 
-def test_a_pair_begins_alike_whoever_plays_it_and_however_many_beside_it():
-    pairs = match.PAIRS_PER_SEED_BLOCK + 40
-    begun = []
-    for block, jobs, a in (
-        (match.PAIRS_PER_SEED_BLOCK, 1, "random"),
-        (700, 1, "random"),
-        (700, 2, "random"),
-        (300, 1, "table"),
-    ):
-        games = []
-        blocks = play_blocks(
-            GAME, a, "random", pairs, seed=5, block=block, jobs=jobs, openings="random:2", log=games.extend
-        )
-        total = sum(blocks, Score.nothing(GAME))
-        begun.append(([played.opening for played in games], total.pairs.tolist() if a == "random" else None))
-    assert begun[0] == begun[1] == begun[2]
-    assert begun[3][0] == begun[0][0]
-    games = []
-    play_pairs(GAME, "random", "random", 40, seed=6, openings="random:2", log=games.extend)
-    assert [played.opening for played in games] != begun[0][0][:80]
-
-
-def test_openings_that_are_listed_are_taken_in_turn_through_all_of_a_match(tmp_path):
+def test_listed_openings_are_taken_in_turn_through_the_whole_match(tmp_path):
     texts = ["x.o/.../... o", "oo./x../... x", "o../.../..x o"]
     (tmp_path / "three").write_text("\n".join(texts))
-    for block in (match.PAIRS_PER_SEED_BLOCK, 500):
+    for block in (PAIRS_PER_SEED_BLOCK, 500):
         games = []
-        list(play_blocks(
-            GAME, "random", "random", match.PAIRS_PER_SEED_BLOCK + 5, block=block, openings=str(tmp_path / "three"),
-            log=games.extend
-        ))  # fmt: skip
-        assert [played.opening for played in games[::2]] == [
-            texts[n % 3] for n in range(match.PAIRS_PER_SEED_BLOCK + 5)
-        ]
+        match = settings("random", openings=str(tmp_path / "three"))
+        total(play_blocks(match, PAIRS_PER_SEED_BLOCK + 5, block=block, log=games.extend))
+        assert [played.opening for played in games[::2]] == [texts[n % 3] for n in range(PAIRS_PER_SEED_BLOCK + 5)]
 
 
 @pytest.mark.parametrize("openings", [None, "random:3"])
-def test_a_turn_is_skipped_when_the_luck_of_the_pair_says_so_for_that_ply(openings):
-    """The luck by an implementation of its own; with an opening, the first move is not ply 0."""
+def test_skips_are_those_of_the_key_of_the_pair_and_the_ply(openings):
+    """By an independent implementation; with an opening, the first move is not ply 0."""
     games = []
     play_pairs(GAME, "random", "random", 50, seed=9, openings=openings, log=games.extend)
     rng = np.random.default_rng(np.random.SeedSequence(9, spawn_key=(0,)))
     key = int(rng.integers(0, 1 << 64, dtype=np.uint64))
     skips = 0
     for number, played in enumerate(games):
-        luck = plain.splitmix64(key, number // 2)
+        pair_key = plain.splitmix64(key, number // 2)
         for position, _, skipped in list(played.positions())[:-1]:
             ply = int(np.count_nonzero(position.cells))
-            assert skipped == ((plain.splitmix64(luck, ply) >> 11) * 2.0**-53 < 0.25)
+            assert skipped == ((plain.splitmix64(pair_key, ply) >> 11) * 2.0**-53 < 0.25)
             skips += skipped
     assert skips > 50
 
 
-def test_a_match_from_one_position_has_its_exact_rates(tmp_path):
-    """By counting all continuations of random play, with and without skips."""
+def test_match_from_one_position_has_its_exact_rates(tmp_path):
+    """By enumerating all continuations of random play, with and without skips."""
     for game, text in ((GAME, "x.o/.o./..x o"), (Game(), "x.o/.o./..x o"), (Game(), "x.o/.../... o")):
         (tmp_path / "one").write_text(text)
         score = play_pairs(game, "random", "random", 20_000, openings=str(tmp_path / "one"))
@@ -267,7 +253,7 @@ def test_a_match_from_one_position_has_its_exact_rates(tmp_path):
 
 
 def random_play(game, text):
-    """What random play from a position comes to: player_0's wins, draws and losses."""
+    """Return the probabilities of player_0's win, draw and loss in random play from a position."""
     lines = plain.all_lines(game)
 
     def ends(cells, mover):
@@ -287,17 +273,11 @@ def random_play(game, text):
     return ends(board.replace("/", ""), "ox".index(mover))
 
 
-def test_lengths_count_the_stones_of_the_opening_too():
-    score = play_pairs(GAME, "random", "random", 500, openings="all:5")
-    assert not score.lengths[:, :, :6].any()
-    assert score.lengths.sum() == 1000
-
-
 # ---------------------------------------------------------------------------------------------------------------------
-# Games that are kept
+# Logs
 
 
-def test_the_games_of_a_match_are_the_ones_that_were_counted():
+def test_logged_games_are_those_of_the_score():
     games = []
     score = play_pairs(GAME, "win-or-block", "random", 400, seed=2, log=games.extend)
     counted = np.zeros((2, 3), np.int64)
@@ -311,28 +291,10 @@ def test_the_games_of_a_match_are_the_ones_that_were_counted():
     assert_array_equal(play_pairs(GAME, "win-or-block", "random", 400, seed=2).pairs, score.pairs)
 
 
-def test_a_log_is_the_same_for_any_number_of_jobs():
-    """Of a policy that is not pure, of one with a memory, and of a search."""
-    for a, b in (("mcts:simulations=20", "random"), ("mcts:simulations=20", "expectiminimax:depth=2,width=3")):
-        logs = []
-        for jobs in (1, 2):
-            games, seen = [], []
-            play_pairs(GAME, a, b, 30, jobs=jobs, openings="random:2", log=games.extend, progress=seen.append)
-            logs.append((games, seen))
-        assert logs[0] == logs[1]
-        assert max(logs[0][1]) == match.MIN_BLOCK  # progress is seen in small steps
-
-
 @pytest.mark.slow  # by default the test of ttt_envs/core/parallel.py works on the cluster
 @pytest.mark.needs("ray")
 def test_a_cluster_plays_the_same_match(cluster):
-    options = {"seed": 4, "openings": "random:2"}
-    logs = []
-    for jobs in (1, cluster):
-        games = []
-        score = play_pairs(GAME, "mcts:simulations=20", "win-or-block", 20, jobs=jobs, log=games.extend, **options)
-        logs.append((games, score.pairs.tolist()))
-    assert logs[0] == logs[1]
+    same_games_for([(None, 1), (None, cluster)], 20, settings("mcts:simulations=20", "win-or-block", "random:2"))
 
 
 class Counting(FirstEmpty):
@@ -342,8 +304,8 @@ class Counting(FirstEmpty):
         type(self).made += 1
 
 
-def test_a_policy_is_made_once_in_a_process_and_again_in_the_next_match():
-    """To read a large table may take longer than to play; and what a name stands for may be another one later."""
+def test_policy_is_made_once_per_process_and_match():
+    """Reading a large table may take longer than playing, and its file may change between matches."""
     Counting.made = 0
     play_pairs(GAME, "test_match:Counting", "random", 100)
     assert Counting.made == 1
@@ -351,36 +313,31 @@ def test_a_policy_is_made_once_in_a_process_and_again_in_the_next_match():
     assert Counting.made == 2
 
 
-def test_no_blocks_are_none():
-    with pytest.raises(ValueError, match="block=0 leaves nothing to play: choose 1 or more pairs"):
-        next(play_blocks(GAME, "random", "random", 3, block=0))
-
-
 # ---------------------------------------------------------------------------------------------------------------------
-# What the same luck is worth
+# Variance reduction by shared skips
 
 
 def test_the_same_skips_in_both_games_lower_the_variance():
-    """The estimate by pairs, repeated, varies as much less as one match says that it does."""
+    """The variance of repeated estimates by pairs agrees with the ratio that one match estimates."""
     apart, together = [], []
     points = np.array([1, 0.5, 0])
-    blocks = play_blocks(GAME, "win-or-block", "win-or-block", 600 * 64, block=64)
+    blocks = play_blocks(settings(b="win-or-block"), 600 * 64, block=64)
     for score, other in zip(blocks, blocks, strict=True):
         together.append(points @ score.table.sum(axis=0) / 128)
         apart.append(points @ (score.table[0] + other.table[1]) / 128)  # no game of one has its pair in the other
-    left = play_pairs(GAME, "win-or-block", "win-or-block", 50_000).variance_left
+    left = play_pairs(GAME, "win-or-block", "win-or-block", 50_000).variance_ratio
     assert 0.32 < left < 0.38
     assert 0.7 * left < np.var(together) / np.var(apart) < 1.4 * left
 
 
-def test_without_skips_pairs_are_two_games():
-    assert 0.95 < play_pairs(Game(), "random", "random", 50_000).variance_left < 1.05
-    assert play_pairs(GAME, FirstEmpty(), FirstEmpty(), 500).variance_left == pytest.approx(0)
-    assert np.isnan(play_pairs(Game(), FirstEmpty(), FirstEmpty(), 5).variance_left)
+def test_variance_ratio_without_skips_and_between_equal_players():
+    assert 0.95 < play_pairs(Game(), "random", "random", 50_000).variance_ratio < 1.05
+    assert play_pairs(GAME, FirstEmpty(), FirstEmpty(), 500).variance_ratio == pytest.approx(0)
+    assert np.isnan(play_pairs(Game(), FirstEmpty(), FirstEmpty(), 5).variance_ratio)
 
 
 @pytest.mark.parametrize("game", [GAME, Game(5, 8, 4), Game(7, 7, 5, 0.25)], ids=str)
-def test_a_pure_policy_is_asked_about_each_position_once(game):
+def test_pure_policy_is_queried_once_per_distinct_position(game):
     class Counted:
         pure = True
         asked = 0

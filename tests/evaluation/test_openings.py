@@ -1,4 +1,4 @@
-"""Where matches begin: drawn openings by their exact chances, listed ones by counting, and files that are none."""
+"""Openings: probabilities of random ones, listed ones by counting, and invalid files."""
 
 from collections import Counter
 
@@ -17,8 +17,8 @@ def has_line(board, stone, lines):
     return any(all(board[cell] == stone for cell in line) for line in lines)
 
 
-def chances(game, plies):
-    """Of every position after so many random plies that end no game, with skips: text -> chance."""
+def probabilities(game, plies):
+    """Return {position: probability} after random plies that end no game, with skips."""
     lines = plain.all_lines(game)
     now = {("." * game.cells, 0): 1.0}
     for _ in range(plies):
@@ -38,9 +38,9 @@ def chances(game, plies):
 
 
 @pytest.mark.parametrize(("game", "plies"), [(GAME, 2), (GAME, 4), (Game(), 3), (Game(2, 3, 3, 0.5), 3)])
-def test_random_openings_have_their_exact_chances(game, plies):
+def test_random_openings_have_their_exact_probabilities(game, plies):
     drawn = draw_openings(game, plies, np.random.default_rng(3).integers(0, 1 << 64, 40_000, np.uint64))
-    exact = chances(game, plies)
+    exact = probabilities(game, plies)
     seen = Counter(to_text(drawn.position(row), game) for row in range(40_000))
     assert set(seen) <= set(exact)
     square = sum((seen[text] - 40_000 * chance) ** 2 / (40_000 * chance) for text, chance in exact.items())
@@ -48,8 +48,8 @@ def test_random_openings_have_their_exact_chances(game, plies):
     assert abs(square - free) < 4 * (2 * free) ** 0.5
 
 
-def test_an_opening_where_every_move_would_end_the_game_is_drawn_anew():
-    """With 8 stones on 3 x 3 and no line, random play has often ended before."""
+def test_openings_without_a_continuation_are_redrawn():
+    """Random play on 3 x 3 often ends before 8 stones."""
     game = Game(skip_chance=0.5)
     drawn = draw_openings(game, 8, np.arange(500, dtype=np.uint64))
     lines = plain.all_lines(game)
@@ -60,16 +60,9 @@ def test_an_opening_where_every_move_would_end_the_game_is_drawn_anew():
         assert not has_line(board, "x", lines)
 
 
-def test_openings_that_do_not_exist_are_told():
-    with pytest.raises(
-        ValueError, match=r"1000 times 1 random plies of 3 x 3, 1 to win led to .*choose openings of fewer"
-    ):
-        draw_openings(Game(win_length=1), 1, np.zeros(1, np.uint64))
-
-
 @pytest.mark.parametrize(("game", "plies"), [*((GAME, plies) for plies in range(1, 9)), (Game(2, 4, 3), 4)])
-def test_all_openings_are_all_positions_in_which_the_game_goes_on(game, plies):
-    expected = set(chances(Game(game.rows, game.columns, game.win_length), plies))
+def test_all_openings_are_all_unfinished_positions(game, plies):
+    expected = set(probabilities(Game(game.rows, game.columns, game.win_length), plies))
     boards = Openings.of(f"all:{plies}", game).boards
     found = [to_text(boards.position(row), game) for row in range(len(boards.mover))]
     assert len(found) == len(set(found))
@@ -84,15 +77,15 @@ def test_pairs_take_listed_openings_in_turn():
     assert Openings.of("random:2", GAME).of_pairs(range(7, 20)) == 2
 
 
-def test_a_file_of_positions(tmp_path):
+def test_file_of_positions(tmp_path):
     path = tmp_path / "positions"
     path.write_text("# two\n\n x.o/.../..o x \r\n.../.o./... x\nx.o/.../..o x\n")
     boards = Openings.of(str(path), GAME).boards
     assert [to_text(boards.position(row)) for row in (0, 1)] == ["x.o/.../..o x", ".../.o./... x"]
-    assert len(boards.mover) == 2  # what occurs again is left out
+    assert len(boards.mover) == 2  # duplicates are dropped
 
 
-def test_a_file_of_games_has_openings_where_they_stop_or_where_finished_ones_began(tmp_path):
+def test_file_of_games_gives_last_positions_or_first_ones_of_finished_games(tmp_path):
     path = tmp_path / "games.jsonl"
     a_row = tuple(map(Move, (0, 3, 1, 4, 2)))
     games = [
@@ -124,7 +117,7 @@ def test_a_file_of_games_has_openings_where_they_stop_or_where_finished_ones_beg
         ('{"format": 1}', "line 1: it is no file of games"),
     ],
 )
-def test_files_that_are_no_openings_are_refused_by_file_and_line(content, message, tmp_path):
+def test_invalid_files_are_rejected_by_file_and_line(content, message, tmp_path):
     (tmp_path / "some").write_text(content)
     with pytest.raises(ValueError, match=f"some,? {message}"):
         Openings.of(str(tmp_path / "some"), Game())
@@ -146,12 +139,17 @@ def test_files_that_are_no_openings_are_refused_by_file_and_line(content, messag
         ("all:4", Game(19, 19, 5), "are up to [0-9,]+ positions, and at most 185,897 are held: choose .* or random:4"),
     ],
 )
-def test_openings_that_cannot_be_are_told(text, game, message):
+def test_invalid_openings_are_rejected(text, game, message):
     with pytest.raises(ValueError, match=message):
         Openings.of(text, game)
 
 
-def test_links_and_devices_are_not_read(tmp_path):
+def test_random_openings_that_cannot_be_drawn():
+    with pytest.raises(ValueError, match=r"1000 times 1 random plies of .* led to .*choose openings of fewer"):
+        draw_openings(Game(win_length=1), 1, np.zeros(1, np.uint64))
+
+
+def test_links_and_devices_are_rejected(tmp_path):
     (tmp_path / "link").symlink_to("/dev/zero")
     for name, kind in ((tmp_path / "link", "a link"), ("/dev/zero", "a device"), (tmp_path, "a folder")):
         with pytest.raises(ValueError, match=f"is {kind}, and neither read nor written"):

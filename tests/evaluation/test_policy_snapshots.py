@@ -1,4 +1,4 @@
-"""What a learner would do at marks of its run: the positions, and the file that it is kept in."""
+"""Snapshots of a learner's policy: the positions, and the file."""
 
 import json
 
@@ -34,12 +34,12 @@ GAMES = [
 
 
 def wins(game, position):
-    """The cells that win at once."""
+    """Return the cells that win immediately."""
     cells = np.flatnonzero(legal(game, position.cells))
     return [cell for cell in cells if chance_outcomes(game, position, int(cell))[0].winner == position.mover]
 
 
-def test_positions_are_of_the_game_and_what_their_names_say():
+def test_probe_positions_are_what_their_names_say():
     many = 0
     for game in GAMES:
         found = probe_positions(game)
@@ -59,7 +59,7 @@ def test_positions_are_of_the_game_and_what_their_names_say():
     assert many > 50
 
 
-def test_a_long_run_keeps_a_bounded_number_and_the_early_marks():
+def test_number_of_snapshots_is_bounded_and_early_ones_are_dense():
     for games in (10, 1_000, 10**6, 10**9):
         kept, marks = 0, []
         while (due := due_after(games, kept)) <= games:
@@ -69,7 +69,7 @@ def test_a_long_run_keeps_a_bounded_number_and_the_early_marks():
         assert len(marks) <= 200
 
 
-def test_what_is_read_is_what_was_written(tmp_path):
+def test_round_trip(tmp_path):
     game = Game(2, 3, 2, 0.25)
     marks = [
         take_snapshot(game, games, make_policy(spec, game)) for games, spec in ((5, "optimal"), (9, "win-or-block"))
@@ -115,7 +115,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("line", "said"), WRONG, ids=range(len(WRONG)))
-def test_a_file_of_nonsense_is_one_sentence(line, said, tmp_path):
+def test_invalid_lines_are_rejected(line, said, tmp_path):
     text = line if isinstance(line, str) else json.dumps(line)
     (tmp_path / CHOICES).write_text(text + "\n")
     with pytest.raises(ValueError, match=rf"line 1 of .*{CHOICES} is no mark with choices: .*{said}") as problem:
@@ -123,7 +123,7 @@ def test_a_file_of_nonsense_is_one_sentence(line, said, tmp_path):
     assert "\n" not in str(problem.value)
 
 
-def test_games_do_not_fall_and_the_file_is_bounded(tmp_path):
+def test_decreasing_games_large_files_and_links_are_rejected(tmp_path):
     line = json.dumps({"games": 4, "choices": [CHOICE]}) + "\n"
     (tmp_path / CHOICES).write_text(2 * line + line.replace("4", "3", 1))
     with pytest.raises(ValueError, match=r"line 3 of .* fewer games than the one before"):
@@ -136,7 +136,7 @@ def test_games_do_not_fall_and_the_file_is_bounded(tmp_path):
         SnapshotWriter(RunDirectory(tmp_path), Game(2, 2, 2), 100)
 
 
-def test_choices_of_a_run_are_those_of_its_learner(tmp_path):
+def test_snapshots_of_a_run_are_those_of_its_learner(tmp_path):
     run = tiny.train_run("q-learning", tmp_path / "run", "--exact-every=50")
     rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     marks = read_choices(run, tiny.GAME)
@@ -150,7 +150,7 @@ def test_choices_of_a_run_are_those_of_its_learner(tmp_path):
     assert not (run / CHOICES).exists()
 
 
-def test_a_run_from_before_goes_on_and_keeps_them_from_then_on(tmp_path):
+def test_run_without_snapshots_resumes_with_them(tmp_path):
     from learners.checkpoint import load_checkpoint, save_checkpoint
 
     run = tiny.train_run("q-learning", tmp_path / "run", "--exact-every=50")

@@ -18,7 +18,7 @@ from evaluation.cost import read_cost
 from evaluation.exact.dynamic_programming import Outcome
 from evaluation.exact.estimate import affordable
 from evaluation.exact.strength import Strength, first_choice, strength_of, worst_positions
-from evaluation.matches.match import Score
+from evaluation.matches.score import Score
 from evaluation.policy_snapshots import CHOICES, read_choices
 from evaluation.reports import plots
 from evaluation.reports import run as run_page

@@ -1,14 +1,16 @@
-"""Matches that stop as soon as the answer is known: the same whoever plays, and wherever they were stopped."""
+"""Sequential tests: independence of workers and interrupts, and reuse of stored games."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from evaluation.matches.elo import SPRT
-from evaluation.matches.match import PAIRS_PER_SEED_BLOCK, Score, play_blocks, play_part
+from evaluation.matches.match import PAIRS_PER_SEED_BLOCK, MatchSettings, play_blocks, play_part
 from evaluation.matches.match_blocks import BLOCK, units_of
 from evaluation.matches.openings import Openings
+from evaluation.matches.score import Score
 from evaluation.matches.sprt import RESULT, run_sprt
 from evaluation.result_store import UNITS
 from ttt_envs import Game
@@ -18,21 +20,22 @@ TEST = SPRT(0, 20)
 MADE = {"code": "this"}
 
 
-def run(folder, a="win-or-block", b="random", test=TEST, pairs=2000, **settings):
-    return run_sprt(GAME, a, b, test, folder, MADE, pairs=pairs, seed=3, **settings)
+def run(folder, a="random", test=TEST, pairs=2000, openings=None, **options):
+    match = MatchSettings(GAME, a, "random", 3, openings and Openings.of(openings, GAME))
+    return run_sprt(match, test, folder, MADE, pairs=pairs, **options)
 
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory):
-    """A test between equals, which takes some blocks, in one process."""
+    """A test between equal players, which takes some blocks, in one process."""
     folder = tmp_path_factory.mktemp("sprt") / "equals"
-    return run(folder, "random", "random"), (folder / RESULT).read_bytes()
+    return run(folder), (folder / RESULT).read_bytes()
 
 
-def test_the_answer_is_that_of_the_pairs_in_order(done):
+def test_result_is_that_of_the_pairs_in_order(done):
     found, _ = done
     total, path = Score.nothing(GAME), []
-    for score in play_blocks(GAME, "random", "random", 2 * PAIRS_PER_SEED_BLOCK, seed=3, block=BLOCK):
+    for score in play_blocks(MatchSettings(GAME, "random", "random", 3), 2 * PAIRS_PER_SEED_BLOCK, block=BLOCK):
         total += score
         path.append((total.games // 2, TEST.decide(total).llr))
         if TEST.decide(total).accepted is not None:
@@ -44,8 +47,8 @@ def test_the_answer_is_that_of_the_pairs_in_order(done):
     assert found.decision.low >= found.path[-1][1] > found.decision.low - 3
 
 
-def test_whoever_is_better_is_told_soon(tmp_path):
-    found = run(tmp_path)
+def test_clearly_better_player_is_accepted_early(tmp_path):
+    found = run(tmp_path, "win-or-block")
     assert found.decision.accepted == 1
     assert found.score.games < found.fixed_games
     data = json.loads((tmp_path / RESULT).read_text())
@@ -57,64 +60,62 @@ def test_whoever_is_better_is_told_soon(tmp_path):
     assert data["identities"] == {"win-or-block": "", "random": ""}
 
 
-def test_as_many_games_as_are_allowed_may_not_decide(tmp_path):
-    found = run(tmp_path, "random", "random", SPRT(0, 5), pairs=100)
+def test_maximum_number_of_games_may_leave_the_test_undecided(tmp_path):
+    found = run(tmp_path, test=SPRT(0, 5), pairs=100)
     assert (found.score.games, found.decision.accepted) == (200, None)
     assert [pairs for pairs, _ in found.path] == [64, 100]
     assert json.loads((tmp_path / RESULT).read_text())["accepted"] is None
 
 
-def test_it_does_not_matter_who_plays(done, tmp_path):
-    run(tmp_path, "random", "random", jobs=2)
+def test_result_does_not_depend_on_workers(done, tmp_path):
+    run(tmp_path, jobs=2)
     assert (tmp_path / RESULT).read_bytes() == done[1]
 
 
 @pytest.mark.slow  # by default the test of ttt_envs/core/parallel.py works on the cluster
 @pytest.mark.needs("ray")
-def test_nor_where(done, tmp_path, cluster):
-    run(tmp_path, "random", "random", jobs=cluster)
+def test_result_does_not_depend_on_a_cluster(done, tmp_path, cluster):
+    run(tmp_path, jobs=cluster)
     assert (tmp_path / RESULT).read_bytes() == done[1]
 
 
 @pytest.mark.parametrize("after", [1, 2])
-def test_a_test_that_was_stopped_goes_on(done, tmp_path, after):
+def test_interrupted_test_resumes(done, tmp_path, after):
     def stop(pairs, decision):
         if pairs == after * BLOCK:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run(tmp_path, "random", "random", progress=stop)
+        run(tmp_path, progress=stop)
     assert not (tmp_path / RESULT).exists()
     lines = (tmp_path / UNITS).read_text().splitlines()
     assert len(lines) == 1 + after
     (tmp_path / UNITS).write_text("\n".join(lines) + '\n{"unit": {"ga')  # as a kill leaves it
-    run(tmp_path, "random", "random")
+    run(tmp_path)
     assert (tmp_path / RESULT).read_bytes() == done[1]
     assert (tmp_path / UNITS).read_text().splitlines()[: 1 + after] == lines
 
 
-def test_another_test_and_more_games_use_what_was_played(tmp_path):
-    run(tmp_path, "random", "random", SPRT(0, 5), pairs=128)
+def test_other_hypotheses_and_more_games_reuse_stored_games(tmp_path):
+    run(tmp_path, test=SPRT(0, 5), pairs=128)
     before = (tmp_path / UNITS).read_text()
-    run(tmp_path, "random", "random", SPRT(0, 300), pairs=128)
+    run(tmp_path, test=SPRT(0, 300), pairs=128)
     assert (tmp_path / UNITS).read_text() == before
-    run(tmp_path, "random", "random", SPRT(0, 5), pairs=256)
+    run(tmp_path, test=SPRT(0, 5), pairs=256)
     assert (tmp_path / UNITS).read_text().startswith(before)
 
 
 def test_openings_are_those_of_a_match(tmp_path):
-    found = run(tmp_path, "random", "random", SPRT(0, 5), pairs=70, openings="all:2")
+    found = run(tmp_path, test=SPRT(0, 5), pairs=70, openings="all:2")
     openings = Openings.of("all:2", GAME)
-    parts = [play_part(GAME, "random", "random", n, seed=3, openings=openings) for n in (range(64), range(64, 70))]
+    match = MatchSettings(GAME, "random", "random", 3, openings)
+    parts = [play_part(match, numbers) for numbers in (range(64), range(64, 70))]
     np.testing.assert_array_equal(found.score.pairs, sum(parts, Score.nothing(GAME)).pairs)
-    none = {"game": GAME, "a": "random", "b": "random", "pairs": 1, "seed": 3}
-    identities = {"random": ""}
-    assert units_of(**none, openings=openings, identities=identities) != units_of(
-        **none, openings=Openings.of("all:3", GAME)._replace(text="all:2"), identities=identities
-    )
+    others = replace(match, openings=Openings.of("all:3", GAME)._replace(text="all:2"))
+    assert units_of(match, 1, {"random": ""}) != units_of(others, 1, {"random": ""})
 
 
-def test_a_number_of_pairs_that_makes_no_match_is_refused(tmp_path):
+def test_errors_are_reported_before_anything_is_written(tmp_path):
     with pytest.raises(ValueError, match=r"^pairs=0 makes no match: choose 1 to 5,000,000$"):
         run(tmp_path / "none", pairs=0)
     with pytest.raises(ValueError, match="there is no policy 'rndom'"):

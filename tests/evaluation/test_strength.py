@@ -1,4 +1,4 @@
-"""What stands on a run's page, against exact functions and a walk in plain Python."""
+"""Strength, worst positions and differences, compared with exact functions and a traversal in plain Python."""
 
 import numpy as np
 import pytest
@@ -39,8 +39,8 @@ class Moody(Corner):
         return rng.permuted(np.eye(boards.cells.shape[1])[:1].repeat(len(boards.mover), 0), axis=1)
 
 
-def walked(game, players):
-    """By position as text: the probability that a game comes to it."""
+def reach_probabilities(game, players):
+    """Return {position as text: probability that a game reaches it}."""
     found = {}
     waiting = {to_text(Boards.start(game).position(0), game): 1.0}
     while waiting:
@@ -64,7 +64,7 @@ def loss_in(game, policy, text):
     return np.nanmax(values) - np.nansum(values * shares)
 
 
-def test_strength_is_what_the_exact_functions_say():
+def test_strength_is_that_of_the_exact_functions():
     found = strength_of(SKIP, "win-or-block", ["random", "optimal"])
     assert found.exploitability == exploitability(SKIP, "win-or-block")
     assert found.regret == regret(SKIP, "win-or-block")
@@ -74,19 +74,19 @@ def test_strength_is_what_the_exact_functions_say():
     assert not found.perfect
 
 
-def test_perfect_play_is_called_perfect_and_loses_nothing_anywhere():
+def test_perfect_play_is_perfect_and_has_no_worst_positions():
     assert strength_of(SKIP, "optimal", []).perfect
     assert worst_positions(SKIP, "optimal") == worst_positions(SKIP, "optimal", "random") == []
 
 
 @pytest.mark.parametrize("against", [None, "random"])
 @pytest.mark.parametrize("game", [SMALL, Game(3, 3, 3)])
-def test_the_worst_positions_are_those_of_a_walk_in_plain_python(game, against):
+def test_worst_positions_are_those_of_plain_python(game, against):
     policy = Corner()
     other = policy if against is None else make_policy(against, game)
     met = {}
     for seat, players in enumerate(((policy, other), (other, policy))):
-        for text, mass in walked(game, players).items():
+        for text, mass in reach_probabilities(game, players).items():
             if against is None or from_text(text, game).mover == seat:
                 met[text] = met.get(text, 0.0) + mass / 2
     costs = sorted((loss_in(game, policy, text) * mass for text, mass in met.items()), reverse=True)
@@ -102,55 +102,53 @@ def test_the_worst_positions_are_those_of_a_walk_in_plain_python(game, against):
     assert [one.cost for one in found] == sorted((one.cost for one in found), reverse=True)
 
 
-def test_losses_of_all_positions_add_up_to_those_of_the_regret_table():
+def test_losses_of_all_positions_sum_to_the_regret_table():
     found = worst_positions(SMALL, Corner(), count=10_000)
     images = symmetries(SMALL)
     seen = {(min(map(bytes, one.choice.position.cells[images])), one.choice.position.mover) for one in found}
-    assert len(seen) == len(found)  # no two that a turn or a mirror makes the same
+    assert len(seen) == len(found)  # no two are symmetric
     total = sum(row.loss for row in regret_table(SMALL, Corner()))
     alike = sum(
         loss_in(SMALL, Corner(), text) * mass
-        for text, mass in walked(SMALL, (Corner(), Corner())).items()
+        for text, mass in reach_probabilities(SMALL, (Corner(), Corner())).items()
         if text not in {to_text(one.choice.position, SMALL) for one in found}
     )
     assert sum(one.cost for one in found) + alike == pytest.approx(total)
 
 
-def test_the_worst_positions_do_not_depend_on_how_many_are_asked_about_at_once():
-    told = [
-        [
-            (to_text(one.choice.position), one.loss)
-            for one in worst_positions(SKIP, "win-or-block", "random", chunk=chunk)
-        ]
-        for chunk in (7, 1 << 14)
-    ]
-    assert told[0] == told[1]
-    assert len(told[0]) == 5
+def test_worst_positions_do_not_depend_on_chunk():
+    found = [worst_positions(SKIP, "win-or-block", "random", chunk=chunk) for chunk in (7, 1 << 14)]
+    one, other = [[(to_text(mistake.choice.position), mistake.loss) for mistake in each] for each in found]
+    assert one == other
+    assert len(one) == 5
 
 
-def test_what_has_no_exact_answer_is_refused():
-    with pytest.raises(ValueError, match="is not pure"):
-        worst_positions(SKIP, Moody())
+def test_errors():
+    for call in (lambda: worst_positions(SKIP, Moody()), lambda: differences(SKIP, "random", Moody())):
+        with pytest.raises(ValueError, match="is not pure"):
+            call()
     with pytest.raises(ValueError, match="too large to solve"):
         worst_positions(Game(5, 5, 4), "random")
+    assert differences_within(SKIP, "random", Moody()) is None
+    assert differences_within(Game(19, 19, 5), "random", "win-or-block") is None
 
 
 @pytest.mark.parametrize("game", [SMALL, Game(2, 3, 2)])
-def test_where_two_differ_is_what_a_walk_over_both_seats_finds(game):
+def test_differences_are_those_of_plain_python(game):
     both = Corner(), make_policy("random", game)
     found = differences(game, *both, count=1000)
     weights = {}
     for players in (both, both[::-1]):
-        for text, mass in walked(game, players).items():
+        for text, mass in reach_probabilities(game, players).items():
             weights[text] = weights.get(text, 0.0) + mass / 2
     positions = [Boards.of([from_text(text, game)]) for text in weights]
     apart = [np.abs(np.subtract(*(one.probabilities(boards)[0] for one in both))).sum() / 2 for boards in positions]
-    worth = {text: part * mass for part, (text, mass) in zip(apart, weights.items(), strict=True) if part > 0}
-    assert found[0].weight == pytest.approx(max(worth.values()))
+    products = {text: part * mass for part, (text, mass) in zip(apart, weights.items(), strict=True) if part > 0}
+    assert found[0].weight == pytest.approx(max(products.values()))
     for one in found:
         text = to_text(one.a.position, game)
         assert one.likely == pytest.approx(weights[text])
-        assert one.weight == pytest.approx(worth[text])
+        assert one.weight == pytest.approx(products[text])
         told = one.to_dict(game)
         values = solve(game).action_values(Boards.of([one.a.position]))[0]
         assert told["loss_a"] == pytest.approx(np.nanmax(values) - values[int(next(iter(told["a"])))])
@@ -160,22 +158,18 @@ def test_where_two_differ_is_what_a_walk_over_both_seats_finds(game):
     images = symmetries(game)
     kinds = {
         min(to_text(type(position)(position.cells[image], position.mover), game) for image in images)
-        for position in (from_text(text, game) for text in worth)
+        for position in (from_text(text, game) for text in products)
     }
     assert len(found) == len(kinds)
 
 
-def test_where_two_differ_is_the_same_whoever_is_named_first_and_nothing_for_one():
+def test_differences_do_not_depend_on_the_order_of_policies():
     one, other = (differences(SKIP, *pair) for pair in (("win-or-block", "random"), ("random", "win-or-block")))
     assert [(to_text(x.a.position), x.weight) for x in one] == [(to_text(x.b.position), x.weight) for x in other]
     assert differences(SKIP, "random", "random") == []
-    with pytest.raises(ValueError, match="is not pure"):
-        differences(SKIP, "random", Moody())
-    assert differences_within(SKIP, "random", Moody()) is None
-    assert differences_within(Game(19, 19, 5), "random", "win-or-block") is None
 
 
-def test_a_choice_is_what_a_policy_does_thinks_and_what_is_so():
+def test_choice_has_probabilities_own_values_and_exact_values():
     optimal, solution = make_policy("optimal", SKIP), solve(SKIP)
     choice = first_choice(SKIP, optimal, solution=solution)
     np.testing.assert_array_equal(choice.own, choice.exact)
@@ -186,7 +180,7 @@ def test_a_choice_is_what_a_policy_does_thinks_and_what_is_so():
 
 
 @pytest.mark.parametrize("game", [Game(), SKIP, Game(5, 6, 4)])
-def test_a_sample_game_is_a_game_by_the_rules_with_the_cost_of_every_move(game):
+def test_sample_game_follows_the_rules_and_has_the_loss_of_each_move(game):
     solution = solve(game) if game.cells <= 16 else None
     random = make_policy("random", game)
     for seed in range(20):

@@ -1,5 +1,6 @@
-"""Matches by the clock: the luck and pairs of other matches, flags that fall, and clocks that nobody loses by."""
+"""Timed matches: the pairs of untimed matches, losses on time, and time management under load."""
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -11,8 +12,9 @@ from numpy.testing import assert_array_equal
 from baselines.timed import Clock, Timed, usual_moves_left
 from evaluation.matches.elo import SPRT
 from evaluation.matches.games import append_games, read_games
-from evaluation.matches.match import play_pairs
+from evaluation.matches.match import MatchSettings, PairBlock, play_pairs
 from evaluation.matches.match_blocks import TIMED_BLOCK
+from evaluation.matches.openings import Openings
 from evaluation.matches.sprt import run_sprt
 from evaluation.matches.timed_match import TimedScore, count_moves_left, play_timed_block, play_timed_pairs
 from evaluation.result_store import UNITS
@@ -23,7 +25,7 @@ AMPLE = Clock(1000)
 
 
 class Slow:
-    """Plays the first empty cell, and takes `seconds` of a clock of its own for the moves after so many stones."""
+    """Plays the first empty cell; each move from `from_stones` stones takes `seconds` of a simulated clock."""
 
     pure = True
     time = 0.0
@@ -37,13 +39,10 @@ class Slow:
         return np.eye(boards.cells.shape[1])[np.argmax(boards.cells == 0, axis=1)]
 
 
-def played_by(clock, a, b, game=GAME, pairs=range(4), **settings):
-    games = []
+def play(clock, a, b, game=GAME, pairs=range(4)):
     Slow.time = 0.0
-    score, games = play_timed_block(
-        game, a, b, Clock.of(clock), 0, None, True, 0, 2048, pairs, 0, now=lambda: Slow.time, **settings
-    )
-    return score, games
+    match = MatchSettings(game, a, b, clock=Clock.of(clock))
+    return play_timed_block(match, "", True, PairBlock(0, 2048, pairs, 0), now=lambda: Slow.time)
 
 
 @pytest.mark.parametrize("openings", [None, "random:2"])
@@ -51,26 +50,23 @@ def test_games_are_those_of_a_match_without_clocks(openings):
     for a, b in (("win-or-block", "random"), ("expectiminimax:depth=1", "win-or-block")):
         games, timed_games = [], []
         score = play_pairs(GAME, a, b, 9, seed=4, openings=openings, log=games.extend)
-        timed = play_timed_pairs(GAME, a, b, 9, AMPLE, seed=4, openings=openings, log=timed_games.extend)
+        match = MatchSettings(GAME, a, b, 4, openings and Openings.of(openings, GAME), AMPLE)
+        timed = play_timed_pairs(match, 9, log=timed_games.extend)
         assert_array_equal(timed.score.pairs, score.pairs)
         assert_array_equal(timed.score.lengths, score.lengths)
         for one, other in zip(games, timed_games, strict=True):
-            assert (one.moves, one.result, one.opening, one.episode) == (
-                other.moves,
-                other.result,
-                other.opening,
-                other.episode,
-            )
+            assert dataclasses.replace(other, settings=one.settings) == one
 
 
 def test_more_jobs_play_the_same_games():
-    timed = [play_timed_pairs(GAME, "win-or-block", "random", 6, AMPLE, seed=2, jobs=jobs) for jobs in (1, 2)]
+    match = MatchSettings(GAME, "win-or-block", "random", 2, clock=AMPLE)
+    timed = [play_timed_pairs(match, 6, jobs=jobs) for jobs in (1, 2)]
     assert_array_equal(timed[0].score.pairs, timed[1].score.pairs)
     assert [len(times.seconds) for times in timed[0].times] == [len(times.seconds) for times in timed[1].times]
 
 
-def test_who_has_no_time_left_loses():
-    score, games = played_by("1+0.1", Slow(0.3), Slow(0.01), Game(4, 4, 4))
+def test_player_without_time_left_loses():
+    score, games = play("1+0.1", Slow(0.3), Slow(0.01), Game(4, 4, 4))
     first, second = score.times
     assert first.lost == 8
     assert second.lost == 0
@@ -85,23 +81,23 @@ def test_who_has_no_time_left_loses():
     assert_array_equal(first.seconds.round(6), 0.3)
 
 
-def test_a_move_that_takes_all_that_is_left_is_in_time():
-    score, games = played_by("1", Slow(1.0, from_stones=14), Slow(), Game(4, 4, 4), pairs=range(1))
+def test_move_that_takes_all_remaining_time_is_in_time():
+    score, games = play("1", Slow(1.0, from_stones=14), Slow(), Game(4, 4, 4), pairs=range(1))
     assert score.times[0].lost == 0
-    score, games = played_by("1", Slow(1.01, from_stones=3), Slow(), pairs=range(1))
+    score, games = play("1", Slow(1.01, from_stones=3), Slow(), pairs=range(1))
     assert score.times[0].lost == 2
     assert {game.forfeit for game in games} == {"time"}
 
 
-def test_an_increment_is_added_after_every_move():
-    score, _ = played_by("1+0.5", Slow(0.5), Slow(0.75), Game(3, 5, 5), pairs=range(1))
+def test_increment_is_added_after_each_move():
+    score, _ = play("1+0.5", Slow(0.5), Slow(0.75), Game(3, 5, 5), pairs=range(1))
     assert [times.lost for times in score.times] == [0, 2]
     assert score.times[0].least_left == 0.5
     assert score.times[1].least_left == pytest.approx(-0.25)
 
 
-def test_a_log_by_the_clock_is_read_back(tmp_path):
-    _, games = played_by("1+0.1", Slow(0.3), Slow(0.01))
+def test_timed_games_are_logged_and_read_back(tmp_path):
+    _, games = play("1+0.1", Slow(0.3), Slow(0.01))
     append_games(tmp_path / "log.jsonl", games)
     assert list(read_games(tmp_path / "log.jsonl")) == games
     assert games[0].settings["clock"] == "1+0.1"
@@ -109,7 +105,7 @@ def test_a_log_by_the_clock_is_read_back(tmp_path):
     assert games[1].settings["seconds"][1] == [0.3] * 5
 
 
-def test_moves_to_come_are_estimated_from_a_log():
+def test_moves_left_are_estimated_from_games():
     games = []
     play_pairs(GAME, "random", "random", 100, log=games.extend)
     found = count_moves_left(GAME, games)
@@ -119,8 +115,8 @@ def test_moves_to_come_are_estimated_from_a_log():
         count_moves_left(Game(), games)
 
 
-def test_scores_by_the_clock_add_up():
-    one, _ = played_by("1+0.1", Slow(0.3), Slow(0.01))
+def test_timed_scores_add_up():
+    one, _ = play("1+0.1", Slow(0.3), Slow(0.01))
     both = one + TimedScore.nothing(GAME) + one
     assert both.score.games == 2 * one.score.games
     assert both.times[0].lost == 2 * one.times[0].lost
@@ -131,7 +127,7 @@ def test_scores_by_the_clock_add_up():
     json.dumps(known, allow_nan=False)
 
 
-def test_a_player_is_told_of_the_clock_and_warm_before_it_runs(monkeypatch):
+def test_players_know_the_clock_and_are_compiled_before_the_game(monkeypatch):
     told, players = [], []
     make = Timed.player
 
@@ -141,31 +137,31 @@ def test_a_player_is_told_of_the_clock_and_warm_before_it_runs(monkeypatch):
         return players[-1]
 
     monkeypatch.setattr(Timed, "player", player)
-    play_timed_pairs(Game(), "timed:max-depth=2", "random", 1, Clock(5, 0.25))
+    play_timed_pairs(MatchSettings(Game(), "timed:max-depth=2", "random", clock=Clock(5, 0.25)), 1)
     assert told == [(5, 0.25)]
     assert len(players[0].depths) >= 5  # of two games
     assert len(players[1].depths) == 1  # to have all compiled
 
 
-def test_a_sequential_test_goes_by_the_clock(tmp_path):
-    test = SPRT(0, 200)
-    found = run_sprt(Game(), "win-or-block", "random", test, tmp_path, {}, pairs=8, clock="5+0.1", seed=1)
+def test_sequential_test_with_a_clock(tmp_path):
+    match, test = MatchSettings(Game(), "win-or-block", "random", 1, clock=Clock(5, 0.1)), SPRT(0, 200)
+    found = run_sprt(match, test, tmp_path, {}, pairs=8)
     assert found.score.games == 16
     assert found.settings["clock"] == "5+0.1"
     assert found.settings["block"] == TIMED_BLOCK
     lines = [json.loads(line) for line in (tmp_path / UNITS).read_text().splitlines()[1:]]
     assert [line["unit"]["clock"] for line in lines] == [[5.0, 0.1]] * 2
     assert lines[0]["result"]["lost_on_time"] == [0, 0]
-    again = run_sprt(Game(), "win-or-block", "random", test, tmp_path, {}, pairs=8, clock="5+0.1", seed=1)
+    again = run_sprt(match, test, tmp_path, {}, pairs=8)
     assert_array_equal(again.score.pairs, found.score.pairs)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Nobody loses on time
+# Time management under load
 
 
 @pytest.fixture
-def a_busy_machine():
+def busy_machine():
     """Another process that never waits."""
     process = subprocess.Popen([sys.executable, "-c", "while True: sum(range(10_000))"])
     yield
@@ -182,15 +178,17 @@ def a_busy_machine():
     ],
     ids=str,
 )
-def test_nobody_loses_on_time(spec, game, a_busy_machine):
-    timed = play_timed_pairs(game, spec, "timed", 1, Clock(2, 0.05), seed=3, openings="random:1")
+def test_nobody_loses_on_time(spec, game, busy_machine):
+    openings = Openings.of("random:1", game)
+    timed = play_timed_pairs(MatchSettings(game, spec, "timed", 3, openings, Clock(2, 0.05)), 1)
     assert [times.lost for times in timed.times] == [0, 0]
     assert min(times.least_left for times in timed.times) > 0
 
 
 @pytest.mark.slow
-def test_nobody_loses_on_time_in_a_long_match(a_busy_machine):
-    spec = "timed:ponder=true"
-    timed = play_timed_pairs(Game(7, 7, 5), spec, "timed", 100, Clock(2, 0.02), openings="random:3")
+def test_nobody_loses_on_time_in_a_long_match(busy_machine):
+    game = Game(7, 7, 5)
+    match = MatchSettings(game, "timed:ponder=true", "timed", 0, Openings.of("random:3", game), Clock(2, 0.02))
+    timed = play_timed_pairs(match, 100)
     assert timed.score.games == 200
     assert [times.lost for times in timed.times] == [0, 0]

@@ -1,4 +1,4 @@
-"""Tournaments: ratings known without us, intervals that hold the truth, games that are played once."""
+"""Tournaments: equations of the ratings, coverage of their intervals, and reuse of stored games."""
 
 import json
 from itertools import combinations
@@ -8,20 +8,21 @@ import pytest
 from scipy.optimize import brentq
 
 from evaluation.matches.elo import elo, elo_of, score_of
-from evaluation.matches.match import Score, play_part
+from evaluation.matches.match import MatchSettings, play_part
 from evaluation.matches.match_blocks import BLOCK
-from evaluation.matches.tournament import PRIOR, RESULT, bradley_terry, reversed_score, run_tournament
+from evaluation.matches.score import Score
+from evaluation.matches.tournament import PRIOR, RESULT, TournamentSettings, bradley_terry, run_tournament
 from evaluation.result_store import UNITS
 from ttt_envs import Game
 
 GAME = Game(skip_chance=0.25)
 MADE = {"code": "this"}
 SAMPLES = 200
-"""for intervals, where the usual thousand would take longer and tell no more"""
+"""Number of samples for intervals: fewer than the default, to save time."""
 
 
-def drawn(ratings, pairs, rng, shared=0.0):
-    """int64[N, N, 5]: simulated pairs of players with these ratings; so many decided by seats, and half drawn else."""
+def simulate_pairs(ratings, pairs, rng, shared=0.0):
+    """Return int64[N, N, 5]: simulated pairs; a share ``shared`` of the decided pairs is decided by the seats."""
     counts = np.zeros((len(ratings), len(ratings), 5), np.int64)
     for i, j in combinations(range(len(ratings)), 2):
         score = score_of(ratings[i] - ratings[j])
@@ -35,7 +36,7 @@ def drawn(ratings, pairs, rng, shared=0.0):
     return counts
 
 
-def test_two_players_stand_as_far_apart_as_their_score_says():
+def test_difference_of_two_players_is_that_of_their_score():
     counts = np.zeros((2, 2, 5), np.int64)
     counts[0, 1] = [50, 100, 400, 300, 150]
     first, second = bradley_terry(counts)
@@ -50,10 +51,10 @@ def test_two_players_stand_as_far_apart_as_their_score_says():
     assert by_sampling[0] == pytest.approx(by_wilson, abs=2)
 
 
-def test_ratings_fulfil_the_equations_of_bradley_and_terry():
-    """Everybody makes as many points as the ratings expect."""
+def test_every_player_makes_the_points_that_the_ratings_expect():
+    """These are the maximum likelihood equations of Bradley and Terry."""
     rng = np.random.default_rng(0)
-    counts = drawn([300, 120, 0, -50, -400], 80, rng)
+    counts = simulate_pairs([300, 120, 0, -50, -400], 80, rng)
     ratings = [rating.mean for rating in bradley_terry(counts, draws=2)]
     assert sum(ratings) == pytest.approx(0, abs=1e-6)
     made, expected = np.zeros(5), np.zeros(5)
@@ -66,15 +67,15 @@ def test_ratings_fulfil_the_equations_of_bradley_and_terry():
     np.testing.assert_allclose(made, expected, rtol=1e-5)
 
 
-def test_it_does_not_matter_from_whose_side_games_are_seen():
-    counts = drawn([200, 0, -100], 50, np.random.default_rng(1))
-    turned = counts.swapaxes(0, 1)[:, :, ::-1]
+def test_ratings_do_not_depend_on_the_order_of_players_in_a_pairing():
+    counts = simulate_pairs([200, 0, -100], 50, np.random.default_rng(1))
+    reversed_ = counts.swapaxes(0, 1)[:, :, ::-1]
     both = np.where(counts > 20, counts, 0) + np.where(counts > 20, 0, counts).swapaxes(0, 1)[:, :, ::-1]
-    found = [bradley_terry(seen, draws=SAMPLES) for seen in (counts, turned, both)]
+    found = [bradley_terry(seen, draws=SAMPLES) for seen in (counts, reversed_, both)]
     assert found[0] == found[1] == found[2]
 
 
-def test_who_wins_everything_has_a_finite_rating():
+def test_perfect_score_has_a_finite_rating():
     counts = np.zeros((3, 3, 5), np.int64)
     counts[0, 1, 4] = counts[0, 2, 4] = 100
     counts[1, 2] = [20, 20, 20, 20, 20]
@@ -84,7 +85,7 @@ def test_who_wins_everything_has_a_finite_rating():
     assert best.high < 3000
 
 
-def test_a_policy_is_placed_among_known_ones():
+def test_rating_among_fixed_ratings():
     counts = np.zeros((4, 4, 5), np.int64)
     counts[3, 0], counts[3, 1] = [5, 10, 20, 30, 35], [20, 20, 20, 20, 20]
     counts[2, 3] = [0, 0, 0, 10, 90]
@@ -107,7 +108,7 @@ def test_a_policy_is_placed_among_known_ones():
     assert bradley_terry(one, known=[700, None])[1].mean == pytest.approx(700)
 
 
-def test_who_met_nobody_has_no_rating():
+def test_errors_of_ratings():
     counts = np.zeros((3, 3, 5), np.int64)
     counts[0, 1, 2] = 5
     with pytest.raises(ValueError, match=r"^no games connect player 2 with player 0: "):
@@ -120,12 +121,12 @@ def test_who_met_nobody_has_no_rating():
 @pytest.mark.parametrize(
     ("tournaments", "shared"), [(16, 0.0), *(pytest.param(400, s, marks=pytest.mark.slow) for s in (0.0, 0.8))]
 )
-def test_intervals_hold_the_truth(tournaments, shared):
+def test_coverage_of_intervals(tournaments, shared):
     rng = np.random.default_rng(4)
     truth = np.array([150.0, 60.0, 0.0, -210.0])
     inside = np.zeros(4)
     for _ in range(tournaments):
-        found = bradley_terry(drawn(truth, 100, rng, shared), draws=SAMPLES, seed=int(rng.integers(2**32)))
+        found = bradley_terry(simulate_pairs(truth, 100, rng, shared), draws=SAMPLES, seed=int(rng.integers(2**32)))
         inside += [rating.low <= true <= rating.high for rating, true in zip(found, truth, strict=True)]
     # quantiles of so many samples are a little too narrow, as is a twentieth of them
     error = 4 * (0.95 * 0.05 / tournaments) ** 0.5
@@ -133,13 +134,14 @@ def test_intervals_hold_the_truth(tournaments, shared):
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Everybody against everybody
+# Round robin
 
 PLAYERS = ("random", "win-or-block", "mcts:simulations=4")
 
 
-def run(folder, players=PLAYERS, pairs=70, **settings):
-    return run_tournament(GAME, players, folder, MADE, pairs=pairs, seed=3, **settings)
+def run(folder, players=PLAYERS, pairs=70, anchor=None, **options):
+    asked = TournamentSettings(GAME, players, pairs, 3, anchor=anchor)
+    return run_tournament(asked, folder, MADE, **options)
 
 
 @pytest.fixture(scope="module")
@@ -148,10 +150,11 @@ def done(tmp_path_factory):
     return run(folder), (folder / RESULT).read_bytes()
 
 
-def test_everybody_meets_everybody_with_the_same_luck(done):
+def test_all_pairings_are_played_with_the_same_keys(done):
     found, _ = done
     for (i, j), score in found.scores.items():
-        parts = [play_part(GAME, PLAYERS[i], PLAYERS[j], n, seed=3) for n in (range(BLOCK), range(BLOCK, 70))]
+        match = MatchSettings(GAME, PLAYERS[i], PLAYERS[j], 3)
+        parts = [play_part(match, numbers) for numbers in (range(BLOCK), range(BLOCK, 70))]
         assert sum(score.pentanomial) == 70
         if "mcts" not in PLAYERS[j]:
             np.testing.assert_array_equal(score.pairs, (parts[0] + parts[1]).pairs)
@@ -161,7 +164,7 @@ def test_everybody_meets_everybody_with_the_same_luck(done):
     np.testing.assert_array_equal(found.score(1, 0).table, found.score(0, 1).table[::-1, ::-1])
 
 
-def test_all_that_decides_it_is_written(done):
+def test_result_file_adds_up(done):
     data = json.loads(done[1])
     assert [player["spec"] for player in data["players"]] == list(PLAYERS)
     assert [player["games"] for player in data["players"]] == [280] * 3
@@ -171,19 +174,19 @@ def test_all_that_decides_it_is_written(done):
     assert total == pytest.approx(1.5)
 
 
-def test_it_does_not_matter_who_plays(done, tmp_path):
+def test_result_does_not_depend_on_workers(done, tmp_path):
     run(tmp_path, jobs=2)
     assert (tmp_path / RESULT).read_bytes() == done[1]
 
 
 @pytest.mark.slow  # by default the test of ttt_envs/core/parallel.py works on the cluster
 @pytest.mark.needs("ray")
-def test_nor_where(done, tmp_path, cluster):
+def test_result_does_not_depend_on_a_cluster(done, tmp_path, cluster):
     run(tmp_path, jobs=cluster)
     assert (tmp_path / RESULT).read_bytes() == done[1]
 
 
-def test_a_tournament_that_was_stopped_goes_on(done, tmp_path):
+def test_interrupted_tournament_resumes(done, tmp_path):
     told = []
 
     def stop(pairs):
@@ -199,7 +202,7 @@ def test_a_tournament_that_was_stopped_goes_on(done, tmp_path):
     assert (tmp_path / UNITS).read_text().startswith(before)
 
 
-def test_one_player_more_plays_only_what_is_missing(done, tmp_path):
+def test_another_player_adds_only_missing_games(done, tmp_path):
     run(tmp_path, PLAYERS[1:])
     before = (tmp_path / UNITS).read_text()
     run(tmp_path, PLAYERS[:0:-1])
@@ -209,22 +212,14 @@ def test_one_player_more_plays_only_what_is_missing(done, tmp_path):
     after = (tmp_path / UNITS).read_text()
     assert after.startswith(before)
     assert len(after.splitlines()) == 1 + 6
-    run(tmp_path, PLAYERS[1:])  # and what is not asked for now is kept
+    run(tmp_path, PLAYERS[1:])  # results that are not requested now stay stored
     assert (tmp_path / UNITS).read_text() == after
 
 
-def test_an_anchor_is_at_zero(tmp_path):
+def test_anchor_has_rating_zero(tmp_path):
     found = run(tmp_path, ("random", "win-or-block"), pairs=20, anchor="random")
     assert found.ratings[0] == (0, 0, 0)
     assert found.ratings[1].low > 0
-
-
-def test_a_score_seen_from_the_other_side_twice_is_itself():
-    pairs = np.arange(9).reshape(3, 3)
-    turned = reversed_score(Score(pairs))
-    # won first, drawn second: for the other lost second, drawn first
-    assert turned.pairs[1, 2] == pairs[0, 1]
-    np.testing.assert_array_equal(reversed_score(turned).pairs, pairs)
 
 
 @pytest.mark.parametrize(
@@ -241,7 +236,7 @@ def test_a_score_seen_from_the_other_side_twice_is_itself():
         (["random", "win-or-block"], {"pairs": 0}, "pairs=0 makes no pairing: choose 1 to 500,000"),
     ],
 )
-def test_what_makes_no_tournament_is_refused(players, settings, message, tmp_path):
+def test_errors_are_reported_before_anything_is_written(players, settings, message, tmp_path):
     with pytest.raises(ValueError, match=f"^{message}"):
         run(tmp_path / "none", players, **settings)
     assert not (tmp_path / "none").exists()

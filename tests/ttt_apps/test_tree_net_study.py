@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from evaluation.matches.match import Score
+from evaluation.matches.score import Score
 from ttt_apps.studies import tree_net
 from ttt_apps.studies.tree_net import ENTRIES, SEEDS
 from ttt_envs import Game

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from baselines.expectiminimax import Search
-from evaluation.matches.match import Score, play_pairs
+from evaluation.matches.match import play_pairs
+from evaluation.matches.score import Score
 from evaluation.statistics import difference, wilson
 from ttt_apps.studies import tree_random, tree_search, trees
 from ttt_envs.agents.policy import act

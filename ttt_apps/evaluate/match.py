@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 from rich.table import Table
@@ -15,7 +15,7 @@ from ttt_apps.cli import Count, PairOptions, check_seed, new_table, pairs_of, pr
 from ttt_envs.agents.specs import make_policy
 
 if TYPE_CHECKING:  # compiled code and scipy are imported where a game is played, not where help is written
-    from evaluation.matches.match import Score
+    from evaluation.matches.score import Score
     from evaluation.matches.timed_match import Times
     from ttt_envs.game.rules import Game
 
@@ -46,7 +46,7 @@ class Match(PairOptions):
         score, times = self.play(game)
         if score.forfeits.first:
             warn(score.forfeits.describe(self.a, self.b))
-        if score.alike and not self.openings:
+        if score.is_degenerate and not self.openings:
             warn(
                 "in each seat all games ended alike: players that draw nothing play one pair again and again, and the "
                 "intervals know of no other; --openings random:2 begins elsewhere"
@@ -71,9 +71,10 @@ class Match(PairOptions):
         """
         from baselines.timed import Clock
         from evaluation.matches.games import append_games, new_games
-        from evaluation.matches.match import play_pairs
+        from evaluation.matches.match import MatchSettings, play_blocks
         from evaluation.matches.openings import Openings
-        from evaluation.matches.timed_match import play_timed_pairs
+        from evaluation.matches.score import Score
+        from evaluation.matches.timed_match import TimedScore, play_timed_blocks
 
         clock = Clock.of(self.clock) if self.clock else None
         pairs = pairs_of(self.games)
@@ -81,6 +82,7 @@ class Match(PairOptions):
         workers = self.workers()
         make_policy(self.a, game), make_policy(self.b, game)  # reports a wrong name before a bar is drawn
         openings = Openings.of(self.openings, game) if self.openings else None
+        match = MatchSettings(game, self.a, self.b, self.seed, openings, clock)
         if openings is not None and openings.boards is not None and pairs < len(openings.boards.mover):
             warn(
                 f"{pairs:,} pairs play the first of {len(openings.boards.mover):,} openings; "
@@ -90,16 +92,17 @@ class Match(PairOptions):
             new_games(self.log)
         with progress_bar() as bar:
             task = bar.add_task("playing", total=self.games)
-            how: dict[str, Any] = {
-                "seed": self.seed,
-                "jobs": workers,
-                "progress": lambda played: bar.advance(task, 2 * played),
-                "openings": openings,
-                "log": None if self.log is None else partial(append_games, self.log),
-            }
+            log = None if self.log is None else partial(append_games, self.log)
             if clock is None:
-                return play_pairs(game, self.a, self.b, pairs, **how), None
-            timed = play_timed_pairs(game, self.a, self.b, pairs, clock, **how)
+                score = Score.nothing(game)
+                for one in play_blocks(match, pairs, jobs=workers, log=log):
+                    score += one
+                    bar.advance(task, one.games)
+                return score, None
+            timed = TimedScore.nothing(game)
+            for each in play_timed_blocks(match, pairs, jobs=workers, log=log):
+                timed += each
+                bar.advance(task, each.score.games)
             return timed.score, timed.times
 
 

@@ -14,6 +14,7 @@ from ttt_apps.cli import PairOptions, check_seed, pairs_of, print_status, print_
 from ttt_envs.agents.specs import make_policy
 
 if TYPE_CHECKING:  # compiled code is imported where a game is played, not where help is written
+    from evaluation.matches.openings import Openings
     from ttt_envs.core.parallel import Jobs
     from ttt_envs.game.rules import Game
 
@@ -40,6 +41,16 @@ class PairsCommand(PairOptions):
         for spec in specs:
             make_policy(spec, game)  # reports a wrong name before a bar is drawn
         return pairs, workers, game
+
+    def read_openings(self, game: Game) -> Openings | None:
+        """Return the start positions of pairs, None for the empty board.
+
+        Raises:
+            OSError, ValueError: invalid openings.
+        """
+        from evaluation.matches.openings import Openings
+
+        return Openings.of(self.openings, game) if self.openings else None
 
     def tell_result(self, table: Table, *written: Path) -> None:
         """Write the report page, and print the result, the first written file, in the requested format."""

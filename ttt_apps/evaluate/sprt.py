@@ -9,8 +9,10 @@ from typing import Annotated
 import tyro
 from rich.table import Table
 
+from baselines.timed import Clock
 from evaluation.code_fingerprint import hash_of
 from evaluation.matches.elo import SPRT, Decision, Model, elo, likelihood_of_superiority
+from evaluation.matches.match import MatchSettings
 from evaluation.matches.sprt import MAX_GAMES, RESULT, SequentialMatch, run_sprt
 from ttt_apps.cli import Count, kept_in, new_table, progress_bar, warn
 from ttt_apps.evaluate.pairs_command import PairsCommand
@@ -57,6 +59,8 @@ class Sprt(PairsCommand):
         """
         pairs, workers, game = self.checked(self.games, MAX_GAMES, (self.a, self.b))
         test = SPRT(self.elo0, self.elo1, self.alpha, self.beta, self.model)
+        clock = Clock.of(self.clock) if self.clock else None
+        match = MatchSettings(game, self.a, self.b, self.seed, self.read_openings(game), clock)
         folder = self.out or Path(
             "runs", "sprt", folder_name([game.slug, self.a, self.b, *([self.clock] if self.clock else [])])
         )
@@ -66,20 +70,8 @@ class Sprt(PairsCommand):
             def tell_bar(played: int, decision: Decision) -> None:
                 bar.update(task, completed=2 * played, llr=describe_decision(decision))
 
-            found = run_sprt(
-                game,
-                self.a,
-                self.b,
-                test,
-                folder,
-                {**versions(), "code": hash_of("evaluation.matches.sprt")},
-                pairs=pairs,
-                seed=self.seed,
-                jobs=workers,
-                openings=self.openings or None,
-                clock=self.clock or None,
-                progress=tell_bar,
-            )
+            made_by = {**versions(), "code": hash_of("evaluation.matches.sprt")}
+            found = run_sprt(match, test, folder, made_by, pairs=pairs, jobs=workers, progress=tell_bar)
         if found.score.forfeits.first:
             warn(found.score.forfeits.describe(self.a, self.b))
         self.tell_result(_table(self, str(game), found), folder / RESULT)

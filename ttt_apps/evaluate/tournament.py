@@ -10,7 +10,14 @@ import tyro
 from rich.table import Table
 
 from evaluation.code_fingerprint import hash_of
-from evaluation.matches.tournament import COST, MAX_GAMES_PER_PAIRING, RESULT, Tournament, check_players, run_tournament
+from evaluation.matches.tournament import (
+    COST,
+    MAX_GAMES_PER_PAIRING,
+    RESULT,
+    Tournament,
+    TournamentSettings,
+    run_tournament,
+)
 from ttt_apps.cli import Count, kept_in, new_table, progress_bar, warn
 from ttt_apps.evaluate.pairs_command import PairsCommand
 from ttt_apps.versions import versions
@@ -41,23 +48,15 @@ class PlayTournament(PairsCommand):
             ValueError: an invalid number of games, too few or unknown policies.
             Stopped: an interrupt; completed work is stored.
         """
-        check_players(self.players, self.anchor)
         pairs, workers, game = self.checked(self.games, MAX_GAMES_PER_PAIRING, self.players)
+        asked = TournamentSettings(game, self.players, pairs, self.seed, self.read_openings(game), self.anchor)
         folder = self.out or Path("runs", "tournament", game.slug)
         pairings = len(self.players) * (len(self.players) - 1) // 2
         with kept_in(folder), progress_bar() as bar:
             task = bar.add_task("playing", total=self.games * pairings)
+            made_by = {**versions(), "code": hash_of("evaluation.matches.tournament")}
             found = run_tournament(
-                game,
-                self.players,
-                folder,
-                {**versions(), "code": hash_of("evaluation.matches.tournament")},
-                pairs=pairs,
-                seed=self.seed,
-                jobs=workers,
-                openings=self.openings or None,
-                anchor=self.anchor,
-                progress=lambda played: bar.advance(task, 2 * played),
+                asked, folder, made_by, jobs=workers, progress=lambda played: bar.advance(task, 2 * played)
             )
         for (i, j), score in found.scores.items():
             if score.forfeits.first:

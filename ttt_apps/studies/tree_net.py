@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from evaluation.exact.dynamic_programming import outcome
-from evaluation.matches.match import Score
+from evaluation.matches.score import Score
 from evaluation.reports.plots import SERIES, plot_intervals
 from evaluation.result_store import Unit
 from evaluation.statistics import Interval, holds_for_all, is_above, is_sample, is_within, of_seeds

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.stats import binomtest
 
 from evaluation.exact.dynamic_programming import outcome
-from evaluation.matches.match import Score
+from evaluation.matches.score import Score
 from evaluation.reports.plots import RESULTS, legend, plot_intervals
 from evaluation.result_store import Unit
 from evaluation.statistics import is_above, wilson

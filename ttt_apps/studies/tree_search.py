@@ -12,7 +12,7 @@ from scipy.stats import binom
 
 from baselines.expectiminimax import Expectiminimax, Pruning, Search
 from evaluation.exact.dynamic_programming import outcome
-from evaluation.matches.match import Score
+from evaluation.matches.score import Score
 from evaluation.reports.plots import SERIES, legend, plot_intervals
 from evaluation.result_store import Unit
 from evaluation.statistics import (

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from baselines.expectiminimax import Heuristic
-from evaluation.matches.match import Score, play_pairs
+from evaluation.matches.match import play_pairs
+from evaluation.matches.score import Score
 from evaluation.statistics import Interval, is_sample, of_pairs, wilson
 from evaluation.study import interval
 from ttt_envs.agents.policy import Policy

@@ -10,7 +10,8 @@ import numpy as np
 
 from baselines.retrograde.solver import MAX_CELLS
 from evaluation.exact.dynamic_programming import exploitability, match_outcome, regret
-from evaluation.matches.match import Score, play_pairs
+from evaluation.matches.match import play_pairs
+from evaluation.matches.score import Score
 from evaluation.statistics import Interval
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import FromFile, make_policy
