@@ -25,9 +25,9 @@ def course(exploitability, cpu_s=None):
 
 
 def test_a_bound_is_reached_where_it_is_kept():
-    assert course([0.5, 0.0, 0.3, 0.0, 0.0]).to(training_runs.ROUNDING) == (400, 4)
-    assert course([0.0, 0.0]).to(training_runs.ROUNDING) == (100, 1)
-    assert course([0.0, 0.5]).to(training_runs.ROUNDING) == (np.inf, np.inf)
+    assert course([0.5, 0.0, 0.3, 0.0, 0.0]).reach(training_runs.ROUNDING) == (400, 4)
+    assert course([0.0, 0.0]).reach(training_runs.ROUNDING) == (100, 1)
+    assert course([0.0, 0.5]).reach(training_runs.ROUNDING) == (np.inf, np.inf)
     assert course([0.5, 0.2, 0.1]).at(2.5) == 0.2
     assert course([0.5, 0.2, 0.1]).at(0.5) == 1.0  # nothing was measured so early
     assert training_runs.format_cpu_seconds([1.0, np.inf, 3.0]) == "in 2 of 3 runs after 2.0 (1.0 to 3.0) CPU s"
@@ -48,7 +48,7 @@ def test_what_is_measured_does_not_depend_on_when_the_process_began(learner):
 
 def test_a_learner_with_a_loop_of_its_own_is_refused():
     with pytest.raises(ValueError, match="value-net trains in a loop of its own"):
-        training_runs.training_of(
+        training_runs.make_training(
             {"learner": "value-net", "settings": {}, "game": Game().to_dict(), "games": 1, "seed": 0}
         )
 
@@ -150,8 +150,10 @@ def test_a_game_keeps_what_is_proved_or_not(text, moves, actions, held):
 
 
 def test_perfect_play_keeps_all_that_is_proved():
-    positions = proved_positions._some(proved_positions.read_proved(proved_positions.BOARDS[0].slug), 6)
-    found = proved_positions._from_proved(proved_positions.BOARDS[0], "expectiminimax:depth=6", "random", positions, 0)
+    positions = proved_positions._select(proved_positions.read_proved(proved_positions.BOARDS[0].slug), 6)
+    found = proved_positions._play_from_proved(
+        proved_positions.BOARDS[0], "expectiminimax:depth=6", "random", positions, 0
+    )
     assert sum(found["held"]) == sum(found["theirs"]) == sum(found["ahead"]) == 6
     assert found["held"][2] >= 5
     assert found["theirs"][0] + found["theirs"][1] >= 5

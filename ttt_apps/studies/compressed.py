@@ -11,6 +11,7 @@ from baselines.compression import Method, decomposition
 from baselines.tables import Evaluation, Softmax, Table, Terminal, values_of
 from evaluation.exact.dynamic_programming import Outcome, outcome
 from evaluation.matches.match import play_pairs
+from evaluation.reports.plots import DRAW, LOSS, WIN
 from evaluation.statistics import are_samples
 from ttt_envs.game.rules import Game
 
@@ -64,16 +65,22 @@ def mean(result: dict[str, Any]) -> Outcome:
 
 def rates_agree(results: Sequence[dict[str, Any]]) -> bool:
     """Return whether the sampled games are plausible under the exact rates."""
-    both = [
-        (counts, [max(0.0, rate) for rate in exact])  # rounding may give -1e-17 for zero
-        for result in results
-        for batch in result["sampled"]
-        for counts, exact in zip(batch, result["exact"], strict=True)
-    ]
-    return are_samples([counts for counts, _ in both], [exact for _, exact in both])
+    counts = [seat for result in results for batch in result["sampled"] for seat in batch]
+    exact = [seat for result in results for _ in result["sampled"] for seat in result["exact"]]
+    return are_samples(counts, np.maximum(0.0, exact).tolist())  # rounding may give -1e-17 for zero
 
 
 def published_rates(result: dict[str, Any]) -> list[float]:
     """Return wins, draws and losses as in the paper's figures: each from a batch of its own, of both seats."""
     shares = [np.array(batch).sum(axis=0) / np.sum(batch) for batch in result["sampled"]]
     return [float(shares[index % len(shares)][index]) for index in range(3)]
+
+
+def draw_rates(
+    axes: Any, ratios: Sequence[float], results: Sequence[dict[str, Any]], players: tuple[str, str], **dots: Any
+) -> None:
+    """Draw wins of both players and draws by compression ratio: exact rates as lines, sampled ones as dots."""
+    exact, sampled = (np.array([rates(one) for one in results]) for rates in (mean, published_rates))
+    for column, label, colour in ((0, f"{players[0]} wins", WIN), (2, f"{players[1]} wins", LOSS), (1, "draws", DRAW)):
+        axes.plot(ratios, exact[:, column], color=colour, label=label)
+        axes.plot(ratios, sampled[:, column], color=colour, ms=4, ls="", **dots)

@@ -15,7 +15,7 @@ from ttt_apps.studies.compressed import SOURCE, WEIGHT
 from ttt_envs.game.rules import Game
 
 GAME = Game(4, 4, 4)
-LITTLE = 0.1
+MAX_LOSS = 0.1
 """Maximum difference of losses and wins, per game, of a table without significant degradation."""
 RANKS: dict[Method, tuple[int, ...]] = {"svd": (8, 32, 128), "hosvd": (9, 27), "tt": (32, 128)}
 QUICK: dict[Method, tuple[int, ...]] = {"hosvd": (9,)}
@@ -34,7 +34,7 @@ def measure(unit: Unit) -> dict[str, Any]:
     before = Usage.now()
     table = Table(GAME, values_of(GAME, "random"))
     parts = decomposition(GAME, unit["method"])
-    made = Usage.now()
+    after = Usage.now()
     full = Softmax(table, WEIGHT)
     points = []
     for rank in unit["ranks"]:
@@ -45,7 +45,7 @@ def measure(unit: Unit) -> dict[str, Any]:
             nothing = dict.fromkeys(("win", "draw", "loss", "exploitability", "regret"))
             kept = (rank, one.stored_numbers, one.compression_ratio, one.relative_error)
             points.append(dict(zip(CompressionQuality._fields, kept, strict=False)) | nothing)
-    return {"points": points, "wall_s": made.wall_s - before.wall_s, "peak_rss_bytes": made.peak_rss_bytes}
+    return {"points": points, "wall_s": after.wall_s - before.wall_s, "peak_rss_bytes": after.peak_rss_bytes}
 
 
 def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
@@ -59,20 +59,14 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
                 else f"{rates((point[name] for name in ('win', 'draw', 'loss')), 4)} against the whole; "
                 f"exploitability {point['exploitability']:.4f}, regret {point['regret']:.4f}"
             )
-            rows.append(
-                Row(
-                    f"{unit['method']}, rank {point['rank']}",
-                    "",
-                    f"{point['stored_numbers']:,} numbers, {point['compression_ratio']:.2%}; error "
-                    f"{point['relative_error']:.4f}",
-                    played,
-                )
-            )
+            numbers = f"{point['stored_numbers']:,} numbers, {point['compression_ratio']:.2%}"
+            ours = f"{numbers}; error {point['relative_error']:.4f}"
+            rows.append(Row(f"{unit['method']}, rank {point['rank']}", "", ours, played))
     smallest = [
         (unit["method"], point)
         for unit, result in results
         for point in result["points"]
-        if point["loss"] is not None and point["loss"] - point["win"] < LITTLE
+        if point["loss"] is not None and point["loss"] - point["win"] < MAX_LOSS
     ]
     claims = []
     if smallest:
@@ -83,7 +77,7 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
                 point["compression_ratio"] <= 0.3,
                 f"on 4 x 4: {method} of rank {point['rank']} keeps {point['compression_ratio']:.2%} of the "
                 f"numbers, and loses {point['loss'] - point['win']:.4f} more of its games to the whole table than it "
-                f"wins; taken as: less than {LITTLE}",
+                f"wins; taken as: less than {MAX_LOSS}",
             )
         )
     return Report(rows, claims, {}, ours="kept", data=[{**unit, **result} for unit, result in results])

@@ -17,12 +17,12 @@ from ttt_apps.studies.compressed import SOURCE, TERMINALS, WEIGHT, full_table
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.rules import Game
 
-FIRST = 4
+FIRST_GROUP_SIZE = 4
 """Number of cells in the first group."""
-BAND = "#D0D0D0"
+BAND_COLOUR = "#D0D0D0"
 """Colour of the range over all splits."""
 RANKS = (3, 8, 12, 18, 26, 49)
-OURS, PLAYED = "0123/45678", 18
+PAPERS, PLAYED = "0123/45678", 18
 """The paper's grouping, and the rank at which all groupings are played."""
 
 
@@ -36,11 +36,11 @@ def measure(unit: Unit) -> dict[str, Any]:
     game = Game()
     table: Table = full_table(game, unit["terminal"])
     values = table.entries.reshape(-1)
-    groupings, errors = split_errors(values, game, FIRST)
+    groupings, errors = split_errors(values, game, FIRST_GROUP_SIZE)
     full = Softmax(table, WEIGHT)
     order = np.argsort(errors[:, PLAYED], kind="stable")
     names = [str(grouping) for grouping in groupings]
-    play = range(len(groupings)) if unit["play"] else {int(order[0]), int(order[-1]), names.index(OURS)}
+    play = range(len(groupings)) if unit["play"] else {int(order[0]), int(order[-1]), names.index(PAPERS)}
     strengths = {
         names[index]: compression_quality(full, decompose("svd", values, groupings[index]).at(PLAYED))._asdict()
         for index in play
@@ -53,41 +53,30 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
     rows, claims = [], []
     for unit, result in results:
         names, errors = result["names"], np.array(result["errors"])
-        mine = names.index(OURS)
+        mine = names.index(PAPERS)
         for rank in RANKS:
             at = errors[:, rank]
             better = int((at < at[mine] - 1e-9).sum())
-            rows.append(
-                Row(
-                    f"{unit['terminal']}, rank {rank}",
-                    "",
-                    f"{OURS}: {at[mine]:.4f}, {better} of {len(names)} are better",
-                    f"best {_first(names, at)} {at.min():.4f}, worst {_first(names, -at)} {at.max():.4f}",
-                )
-            )
+            ours = f"{PAPERS}: {at[mine]:.4f}, {better} of {len(names)} are better"
+            range_ = f"best {_first_best(names, at)} {at.min():.4f}, worst {_first_best(names, -at)} {at.max():.4f}"
+            rows.append(Row(f"{unit['terminal']}, rank {rank}", "", ours, range_))
         strengths = {name: CompressionQuality(**one) for name, one in result["strengths"].items()}
         # symmetric groupings are equal up to rounding: the first of each
         kinds: dict[tuple[float, float], str] = {}
         for name, one in sorted(strengths.items()):
             kinds.setdefault((round(one.exploitability, 6), round(one.relative_error, 6)), name)
-        for name in dict.fromkeys([*(name for _, name in sorted(kinds.items())[:5]), OURS]):
-            one = strengths[name]
-            rows.append(
-                Row(
-                    f"{unit['terminal']}, rank {PLAYED}, played: {name}",
-                    "",
-                    f"error {one.relative_error:.4f}",
-                    f"{rates(one.result)} against the whole; exploitability {one.exploitability:.4f}",
-                )
-            )
-        best = _first(names, errors[:, PLAYED])
+        for name in dict.fromkeys([*(name for _, name in sorted(kinds.items())[:5]), PAPERS]):
+            one, label = strengths[name], f"{unit['terminal']}, rank {PLAYED}, played: {name}"
+            played = f"{rates(one.result)} against the whole; exploitability {one.exploitability:.4f}"
+            rows.append(Row(label, "", f"error {one.relative_error:.4f}", played))
+        best = _first_best(names, errors[:, PLAYED])
         claims.append(
             Claim(
                 f"{unit['terminal']}: the grouping with the shortest cut, (1,2,3,4) and (5,6,7,8,9), is the best",
-                best == OURS,
+                best == PAPERS,
                 f"at rank {PLAYED} its error is {errors[mine, PLAYED]:.4f}; {best} has {errors[:, PLAYED].min():.4f}, "
                 f"and exploitability {strengths[best].exploitability:.4f} in place of "
-                f"{strengths[OURS].exploitability:.4f}",
+                f"{strengths[PAPERS].exploitability:.4f}",
             )
         )
 
@@ -97,26 +86,21 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
             errors = np.array(result["errors"])
             label = f"from the best to the worst of {len(errors)} splits, at each rank"
             axes.fill_between(
-                np.arange(errors.shape[1]), errors.min(axis=0), errors.max(axis=0), color=BAND, label=label
+                np.arange(errors.shape[1]), errors.min(axis=0), errors.max(axis=0), color=BAND_COLOUR, label=label
             )
             best = int(errors[:, PLAYED].argmin())
             axes.plot(errors[best], color=SERIES[0], label=f"{result['names'][best]}, best at rank {PLAYED}")
-            axes.plot(errors[result["names"].index(OURS)], "--", color=SERIES[1], label=f"{OURS}, the paper's")
+            axes.plot(errors[result["names"].index(PAPERS)], "--", color=SERIES[1], label=f"{PAPERS}, the paper's")
             axes.axvline(PLAYED, color="black", lw=0.8, ls=":")
             axes.set(title=unit["terminal"], xlabel="rank", ylim=(0, 1.02))
         panels[0].set_ylabel("relative error")
         legend(figure, panels[0], 3)
 
-    return Report(
-        rows,
-        claims,
-        {"compression-groupings": draw},
-        ours="error",
-        data=[{**unit, **result} for unit, result in results],
-    )
+    data = [{**unit, **result} for unit, result in results]
+    return Report(rows, claims, {"compression-groupings": draw}, ours="error", data=data)
 
 
-def _first(names: Sequence[str], errors: Float64Array) -> str:
+def _first_best(names: Sequence[str], errors: Float64Array) -> str:
     """Return the first of those with the smallest error, ignoring rounding between symmetric ones."""
     return names[int(np.flatnonzero(errors < errors.min() + 1e-9)[0])]
 

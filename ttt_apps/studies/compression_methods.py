@@ -47,17 +47,17 @@ def measure(unit: Unit) -> list[dict[str, Any]]:
     skip, source = TABLES[unit["table"]]
     game = Game(skip_chance=skip)
     method, learned = unit["method"], unit["table"] == LEARNED
-    values = learned_values(game, _learner(game)) if learned else values_of(game, source)
+    values = learned_values(game, _train_learner(game)) if learned else values_of(game, source)
     parts = decompose(method, values, grouping_of(game, method, of_moves=learned))
     full = Softmax(Table(game, values), WEIGHT)
     compressed = list(parts)
-    chosen = {_at(compressed, share) for share in SHARES}
+    chosen = {_largest_rank(compressed, share) for share in SHARES}
     if unit["dense"]:
         chosen |= {rank for rank in range(len(compressed)) if rank % 3 == 0} | {len(compressed) - 1}
     return [compression_quality(full, compressed[rank])._asdict() for rank in sorted(chosen)]
 
 
-def _learner(game: Game) -> Any:
+def _train_learner(game: Game) -> Any:
     config = QLearningConfig(  # all relevant settings are given, whatever the defaults are
         step_size=1.0, step_size_power=0.7, epsilon=0.3, epsilon_decay=0.0, bootstrap="ply", symmetries="all"
     )
@@ -66,7 +66,7 @@ def _learner(game: Game) -> Any:
     return learner
 
 
-def _at(compressed: Sequence[Any], share: float) -> int:
+def _largest_rank(compressed: Sequence[Any], share: float) -> int:
     """Return the largest rank that stores no more than this share of the numbers."""
     return max(rank for rank, one in enumerate(compressed) if one.compression_ratio <= share)
 
@@ -87,15 +87,10 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
         for share in SHARES:
             at = {method: _largest_rank_within(curves[table, method], share) for method in METHODS}
             for method, one in at.items():
-                rows.append(
-                    Row(
-                        f"{table}, at most {share:.0%} kept, {method}",
-                        "",
-                        f"rank {one.rank}, {one.stored_numbers:,} numbers, error {one.relative_error:.4f}",
-                        f"{rates(one.result)} against the whole; exploitability "
-                        f"{one.exploitability:.4f}, regret {one.regret:.4f}",
-                    )
-                )
+                ours = f"rank {one.rank}, {one.stored_numbers:,} numbers, error {one.relative_error:.4f}"
+                strength = f"exploitability {one.exploitability:.4f}, regret {one.regret:.4f}"
+                played = f"{rates(one.result)} against the whole; {strength}"
+                rows.append(Row(f"{table}, at most {share:.0%} kept, {method}", "", ours, played))
             best_error.append(min(at, key=lambda method: at[method].relative_error))
             best_play.append(min(at, key=lambda method: at[method].exploitability))
         same = sum(a == b for a, b in zip(best_error, best_play, strict=True))
@@ -107,14 +102,8 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
                 f"{', '.join(best_error)}; least exploitable {', '.join(best_play)}",
             )
         )
-
-    return Report(
-        rows,
-        claims,
-        {"compression-methods": lambda figure: _draw(figure, curves)},
-        ours="kept",
-        data=[{**unit, "points": points} for unit, points in results],
-    )
+    data = [{**unit, "points": points} for unit, points in results]
+    return Report(rows, claims, {"compression-methods": lambda figure: _draw(figure, curves)}, ours="kept", data=data)
 
 
 def _draw(figure: Any, curves: dict[tuple[str, str], list[CompressionQuality]]) -> None:

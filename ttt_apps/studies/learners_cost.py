@@ -36,9 +36,9 @@ QUICK: dict[int, dict[str, tuple[int, ...]]] = {
     DEFAULT: {name: (0, 20_000, 100_000) for name, _ in LEARNERS},
 }
 REPEATS = 5
-BENT = 0.1
+MAX_BEND = 0.1
 """Tolerance of linearity: relative deviation of the cost of half the games from half the cost."""
-STABLE = 0.2
+MAX_GROWTH = 0.2
 """Tolerance of stable memory: growth after the first games, relative to the peak."""
 BATCHES = {name: build_config(name, settings).batch for name, settings in LEARNERS}
 MIB = 2**20
@@ -82,16 +82,9 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
     rows = []
     for (batch, name), cost in costs.items():
         label = f"{name}, {'one game at a time' if batch == 1 else f'{BATCHES[name]:,} side by side'}"
-        rows.append(
-            Row(
-                label,
-                "",
-                f"{_format_mean(cost.per_game, 1, 1e6)} us CPU a game, of it system {_share(cost.system)}; "
-                f"{_format_mean(cost.peak, 0, 1 / MIB)} MiB, {_format_mean(cost.above, 0, 1 / MIB)} above the first "
-                f"games",
-                "",
-            )
-        )
+        peak, growth = (_format_mean(memory, 0, 1 / MIB) for memory in (cost.peak, cost.above))
+        cpu = f"{_format_mean(cost.per_game, 1, 1e6)} us CPU a game, of it system {_format_share(cost.system)}"
+        rows.append(Row(label, "", f"{cpu}; {peak} MiB, {growth} above the first games", ""))
     claims = []
     for words, over, under, low, high in (
         ("Tensorflow requires 15 to 20 times more CPU time than Naive", "q-net", "naive-mc", 15, 20),
@@ -107,26 +100,19 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
         ("approximately 9 times bigger than Q-Learning's", "q-net", "q-learning", 8, 10),
     ):
         times = _ratio(costs[1, over].peak, costs[1, under].peak)
-        before = of_seeds((costs[1, over].start / costs[1, over].peak).tolist())
+        before = _format_mean(of_seeds((costs[1, over].start / costs[1, over].peak).tolist()), 0, 100)
+        found = f"{_format_mean(times, 1)} times, and {before}% of {over}'s is there before a game"
         holds = is_within(times, low, high) if decided else None
-        claims.append(
-            Claim(
-                words,
-                holds,
-                f"{_format_mean(times, 1)} times, and {_format_mean(before, 0, 100)}% of {over}'s is there before a "
-                f"game; taken as "
-                f"{low} to {high}",
-            )
-        )
+        claims.append(Claim(words, holds, f"{found}; taken as {low} to {high}"))
     bends = {key: of_seeds(cost.bend.tolist()) for key, cost in costs.items()}
     most = max(bends, key=lambda key: abs(bends[key].mean))
     claims.append(
         Claim(
             "For all algorithms, the CPU time has a linear increase as the number of games increases",
-            holds_for_all(is_within(bend, -BENT, BENT) for bend in bends.values()) if decided else None,
+            holds_for_all(is_within(bend, -MAX_BEND, MAX_BEND) for bend in bends.values()) if decided else None,
             f"a parabola through all numbers of games bends away from the straight line through its ends, half way, by "
             f"{_format_mean(bends[most], 0, 100)}% of what all games cost at most ({most[1]}, "
-            f"{'one at a time' if most[0] == 1 else 'side by side'}); taken as: by no more than {BENT:.0%} for all",
+            f"{'one at a time' if most[0] == 1 else 'side by side'}); taken as: by no more than {MAX_BEND:.0%} for all",
         )
     )
     grown = {key: of_seeds((cost.above / cost.peak).tolist()) for key, cost in costs.items()}
@@ -134,10 +120,9 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
     claims.append(
         Claim(
             "The memory usage remains almost stable as the number of games increases",
-            holds_for_all(is_within(share, -1.0, STABLE) for share in grown.values()) if decided else None,
+            holds_for_all(is_within(share, -1.0, MAX_GROWTH) for share in grown.values()) if decided else None,
             f"at most {_format_mean(grown[largest], 1, 100)}% of the peak is more than after the first games "
-            f"({largest[1]}); "
-            f"taken as: no more than {STABLE:.0%}",
+            f"({largest[1]}); taken as: no more than {MAX_GROWTH:.0%}",
         )
     )
     return Report(
@@ -176,7 +161,7 @@ def _format_mean(values: Interval | Float64Array, digits: int, scale: float = 1.
     return f"{mean} ({low} to {high})" if np.isfinite(found.high) else mean
 
 
-def _share(values: Float64Array) -> str:
+def _format_share(values: Float64Array) -> str:
     """Format in percent; a noisy difference is meaningless without its interval."""
     return f"{_format_mean(values, 0, 100)}%" if len(values) > 1 else "not measured"
 

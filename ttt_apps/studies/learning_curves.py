@@ -32,17 +32,17 @@ _NET = {
     "learning_rate_decay": 0.001, "gamma": 1.0, "rewards": "unit", "epsilon": 0.5, "epsilon_decay": 0.0,
     "buffer_size": 50_000, "batch_size": 128, "gradient_steps": 4, "target_update_interval": 0,
 }  # fmt: skip
-MANY = 1_000_000
+NUM_GAMES = 1_000_000
 CURVES: dict[str, tuple[tuple[str, dict[str, Any], int, int, float, str], ...]] = {
     "naive-mc": (
-        ("epsilon-decay 1e-6", _SLOW, MANY, 256, 0.0, SELF),
-        ("epsilon-decay 1e-4, as the program has it", _PROGRAM, MANY, 256, 0.0, SELF),
-        ("epsilon-decay 1e-6, skip 0.25", _SLOW, MANY, 256, 0.25, SELF),
+        ("epsilon-decay 1e-6", _SLOW, NUM_GAMES, 256, 0.0, SELF),
+        ("epsilon-decay 1e-4, as the program has it", _PROGRAM, NUM_GAMES, 256, 0.0, SELF),
+        ("epsilon-decay 1e-6, skip 0.25", _SLOW, NUM_GAMES, 256, 0.25, SELF),
     ),
     "q-learning": (
-        ("bootstrap ply", _TABLE, MANY, 256, 0.0, SELF),
-        ("bootstrap ply, skip 0.25", _TABLE, MANY, 256, 0.25, SELF),
-        ("bootstrap ply, all symmetries, skip 0.25", {**_TABLE, "symmetries": "all"}, MANY, 256, 0.25, SELF),
+        ("bootstrap ply", _TABLE, NUM_GAMES, 256, 0.0, SELF),
+        ("bootstrap ply, skip 0.25", _TABLE, NUM_GAMES, 256, 0.25, SELF),
+        ("bootstrap ply, all symmetries, skip 0.25", {**_TABLE, "symmetries": "all"}, NUM_GAMES, 256, 0.25, SELF),
     ),
     "q-net": (
         ("ply to ply, replay, all symmetries", _NET, 80_000, 256, 0.0, SELF),

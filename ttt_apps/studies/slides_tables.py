@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from evaluation.statistics import Interval, is_within, wilson
 from evaluation.study import Claim, Report, Row, Study
 
 SOURCE = "Hsu (2020), Theory of Computer Games, concluding remarks, slides 50 to 58"
-MASTERS = (0.3918, 0.3161)
+MASTER_RATES = (0.3918, 0.3161)
 """Rates of wins and draws of the first player in 63,548 games of Chinese chess, slide 54."""
 SIGMAS = {10: 3.67, 20: 5.19, 30: 6.36, 40: 7.34, 50: 8.21}
 """Standard deviations in the tables, by pairs of games."""
@@ -26,10 +26,10 @@ PUBLISHED: Mapping[int, str] = {
     50: "049 145 239 330 416 497 571 639 699 753 799 839 872 900 923 941 956 967 976 983 988",
 }
 """By pairs of games: 1000 Pr(|X[n]| <= s) for s from 0 to 20, slides 55 to 57."""
-SCORES = 21
+NUM_SCORES = 21
 SLIDES = {55: range(7), 56: range(7, 14), 57: range(14, 21)}
 """Scores on each slide."""
-MATCHES = 1_000_000
+NUM_MATCHES = 1_000_000
 """Number of simulated matches."""
 
 
@@ -41,7 +41,7 @@ def published(pairs: int) -> list[int]:
 def units(quick: bool) -> list[Unit]:
     """Return a unit for each row of the tables: exact, and simulated."""
     return [
-        {"what": what, "pairs": pairs, **({"matches": 20_000 if quick else MATCHES} if what == "simulated" else {})}
+        {"what": what, "pairs": pairs, **({"matches": 20_000 if quick else NUM_MATCHES} if what == "simulated" else {})}
         for pairs in PUBLISHED
         for what in ("exact", "simulated")
     ]
@@ -49,11 +49,11 @@ def units(quick: bool) -> list[Unit]:
 
 def measure(unit: Unit) -> dict[str, Any]:
     """Compute the distribution of equal players' absolute net score at 0, 1, ... 20, and its standard deviation."""
-    pairs, chances = unit["pairs"], pair_probabilities(*MASTERS)
+    pairs, chances = unit["pairs"], pair_probabilities(*MASTER_RATES)
     if unit["what"] == "exact":
         deviation = math.sqrt(pairs * float(chances @ np.arange(-2, 3) ** 2))
         return {
-            "within": [probability_within(chances, pairs, score) for score in range(SCORES)],
+            "within": [probability_within(chances, pairs, score) for score in range(NUM_SCORES)],
             "deviation": deviation,
             "beyond_slides": 1 - probability_within(chances, pairs, math.floor(2 * math.sqrt(1.16 * pairs))),
             "beyond_two": 1 - probability_within(chances, pairs, math.floor(2 * deviation)),
@@ -61,12 +61,12 @@ def measure(unit: Unit) -> dict[str, Any]:
         }
     rng = np.random.default_rng(np.random.SeedSequence(0, spawn_key=(pairs,)))
     # game by game, not from the pair distribution: the first of each pair wins, draws or loses independently
-    win, draw = MASTERS
+    win, draw = MASTER_RATES
     games = [win, draw, 1 - win - draw]
     first, second = (rng.multinomial(pairs, games, unit["matches"]) for _ in range(2))
     scores = first[:, 0] - first[:, 2] - second[:, 0] + second[:, 2]
-    within_ = [int((np.abs(scores) <= score).sum()) for score in range(SCORES)]
-    return {"within": within_, "deviation": float(scores.std())}
+    within = [int((np.abs(scores) <= score).sum()) for score in range(NUM_SCORES)]
+    return {"within": within, "deviation": float(scores.std())}
 
 
 def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
@@ -91,43 +91,26 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
             rows.append(
                 Row(
                     f"slide {slide}, {pairs} pairs, s = {scores[0]} to {scores[-1]}",
-                    _row(printed),
-                    " ".join(f"{sampled[pairs][score].mean:.3f}" for score in scores),
-                    _row(ours),
+                    _format_rates(number / 1000 for number in printed),
+                    _format_rates(sampled[pairs][score].mean for score in scores),
+                    _format_rates(number / 1000 for number in ours),
                     all(abs(mine - theirs) <= 1 for mine, theirs in zip(ours, printed, strict=True)),
                 )
             )
     for pairs, one in exact.items():
-        rows.append(
-            Row(
-                f"standard deviation, {pairs} pairs",
-                f"{SIGMAS[pairs]:.2f}",
-                f"{deviations[pairs]:.3f}",
-                f"{one['deviation']:.3f}",
-                abs(one["deviation"] - SIGMAS[pairs]) <= 0.01,
-            )
-        )
+        simulated, agrees = f"{deviations[pairs]:.3f}", abs(one["deviation"] - SIGMAS[pairs]) <= 0.01
+        label = f"standard deviation, {pairs} pairs"
+        rows.append(Row(label, f"{SIGMAS[pairs]:.2f}", simulated, f"{one['deviation']:.3f}", agrees))
     for pairs, one in exact.items():
-        rows.append(
-            Row(
-                f"net score that equal players exceed in less than 5%, {pairs} pairs",
-                f"{2 * math.sqrt(1.16 * pairs):.1f}",
-                "",
-                str(one["significant"]),
-                math.floor(2 * math.sqrt(1.16 * pairs)) >= one["significant"],
-            )
-        )
-    return Report(
-        rows, _claims(exact, sampled, off), {"slides-tables": _draw(exact)}, ours="simulated", data=_data(results)
-    )
+        limit, significant = 2 * math.sqrt(1.16 * pairs), one["significant"]
+        label = f"net score that equal players exceed in less than 5%, {pairs} pairs"
+        rows.append(Row(label, f"{limit:.1f}", "", str(significant), math.floor(limit) >= significant))
+    data = [{**unit, **result} for unit, result in results]
+    return Report(rows, _claims(exact, sampled, off), {"slides-tables": _draw(exact)}, ours="simulated", data=data)
 
 
-def _row(thousandths: Sequence[int]) -> str:
-    return " ".join(f"{number / 1000:.3f}" for number in thousandths)
-
-
-def _data(results: Sequence[tuple[Unit, Any]]) -> list[dict[str, Any]]:
-    return [{**unit, **result} for unit, result in results]
+def _format_rates(rates: Iterable[float]) -> str:
+    return " ".join(f"{rate:.3f}" for rate in rates)
 
 
 def _claims(exact: Mapping[int, Any], sampled: Mapping[int, Sequence[Interval]], off: Sequence[str]) -> list[Claim]:
@@ -148,8 +131,8 @@ def _claims(exact: Mapping[int, Any], sampled: Mapping[int, Sequence[Interval]],
         ),
         Claim(
             "1 - p - q ~ 0.2920",
-            round(1 - sum(MASTERS), 4) == 0.2920,
-            f"{1 - sum(MASTERS):.4f}, from p = {MASTERS[0]} and q = {MASTERS[1]}",
+            round(1 - sum(MASTER_RATES), 4) == 0.2920,
+            f"{1 - sum(MASTER_RATES):.4f}, from p = {MASTER_RATES[0]} and q = {MASTER_RATES[1]}",
         ),
         Claim(
             "the standard deviation of X[n] is the square root of 1.16 n",
@@ -175,11 +158,11 @@ def _draw(exact: Mapping[int, Any]) -> Any:
     def draw(figure: Any) -> None:
         axes = figure.subplots()
         for (pairs, result), marker in zip(exact.items(), "osD^v", strict=True):
-            axes.plot(range(SCORES), result["within"], lw=1, color="#0072B2")
+            axes.plot(range(NUM_SCORES), result["within"], lw=1, color="#0072B2")
             points = [number / 1000 for number in published(pairs)]
-            axes.plot(range(SCORES), points, marker, ms=4, color="#D55E00", mfc="none", label=f"{pairs} pairs")
+            axes.plot(range(NUM_SCORES), points, marker, ms=4, color="#D55E00", mfc="none", label=f"{pairs} pairs")
         axes.axhline(0.95, color="#8C8C8C", lw=1, ls="--")
-        axes.set_xticks(range(0, SCORES, 2))
+        axes.set_xticks(range(0, NUM_SCORES, 2))
         axes.set(xlabel="net score s", ylabel="Pr(|X[n]| <= s)", ylim=(0, 1.03))
         axes.set_title("lines: exact; marks: as published; dashed: 95%", fontsize="medium")
         axes.legend(fontsize="small")

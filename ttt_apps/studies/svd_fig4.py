@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.reports.plots import DRAW, LOSS, WIN, legend
+from evaluation.reports.plots import legend
 from evaluation.result_store import Unit
 from evaluation.study import Claim, Report, Row, Study, rates
 from ttt_apps.studies.compressed import (
@@ -17,6 +17,7 @@ from ttt_apps.studies.compressed import (
     SOURCE,
     TERMINALS,
     at_ranks,
+    draw_rates,
     full_table,
     match,
     mean,
@@ -27,9 +28,9 @@ from ttt_envs.game.rules import Game
 
 KNEE = 18
 """Rank down to which the paper finds the winning rates almost constant, a compression ratio of 0.3."""
-ZERO = 1e-12
+ZERO_TOLERANCE = 1e-12
 """Tolerance for an entry that is 0 up to rounding."""
-ALMOST = 0.1
+MAX_DRIFT = 0.1
 """Maximum change of a winning rate that is called almost constant."""
 SHOWN = (0, 1, 2, 3, 5, 8, 12, 15, 18, 26, 49, 61, 69, 75, 81)
 
@@ -61,16 +62,10 @@ def measure(unit: Unit) -> list[dict[str, Any]]:
 
 def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
     """Report the curves of both conventions, and the paper's claims about them."""
-    curves = {
-        terminal: {
-            point["rank"]: point
-            for unit, points in results
-            if unit["terminal"] == terminal
-            for point in sorted(points, key=lambda point: point["rank"])
-        }
-        for terminal in TERMINALS
-    }
-    curves = {terminal: dict(sorted(curve.items())) for terminal, curve in curves.items()}
+    curves: dict[str, dict[int, dict[str, Any]]] = {}
+    for terminal in TERMINALS:
+        points = [point for unit, part in results if unit["terminal"] == terminal for point in part]
+        curves[terminal] = {point["rank"]: point for point in sorted(points, key=lambda point: point["rank"])}
     rows = [
         Row(
             f"{terminal}, rank {rank}, ratio {point['ratio']:.3f}",
@@ -86,13 +81,13 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
     claims = [claim for terminal, curve in curves.items() for claim in _claims(terminal, curve)]
     numbers = curves["equation"][KNEE]["numbers"]
     entries = full_table(Game(), "equation").entries
-    filled = int((np.abs(entries) > ZERO).sum())
+    num_nonzero = int((np.abs(entries) > ZERO_TOLERANCE).sum())
     claims.append(
         Claim(
             "the data are reduced by 70%, from 154 KB to 46 KB",
             abs(1 - numbers / entries.size - 0.7) < 0.01,
             f"{numbers:,} numbers of {entries.size:,}: {numbers * 8 / 1000:.1f} KB of {entries.size * 8 / 1000:.1f}. "
-            f"Of the table's entries {filled:,} are not 0",
+            f"Of the table's entries {num_nonzero:,} are not 0",
         )
     )
     claims.append(
@@ -121,19 +116,12 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
         panels[0].set_ylabel("rate; relative error")
         legend(figure, panels[0], 4)
 
-    return Report(
-        rows,
-        claims,
-        {"svd-fig4": draw},
-        ours="500 games a seat, each rate of a batch of its own",
-        data={terminal: list(curve.values()) for terminal, curve in curves.items()},
-    )
+    data = {terminal: list(curve.values()) for terminal, curve in curves.items()}
+    return Report(rows, claims, {"svd-fig4": draw}, ours="500 games a seat, each rate of a batch of its own", data=data)
 
 
 def _is_sum(curve: dict[int, dict[str, Any]]) -> bool | None:
-    """Return whether the error at the knee is the sum of the ignored singular values over the norm; needs every
-    rank.
-    """
+    """Return whether the error at the knee is the sum of the ignored singular values; None without every rank."""
     if len(curve) <= max(curve):
         return None
     errors = np.array([point["error"] for point in curve.values()])
@@ -146,7 +134,7 @@ def _claims(terminal: str, curve: dict[int, dict[str, Any]]) -> list[Claim]:
     all_wins = {rank: mean(point).win for rank, point in curve.items()}
     svd_wins = {rank: mean(point).loss for rank, point in curve.items()}
     drift = max(abs(wins[rank] - wins[most]) for wins in (all_wins, svd_wins) for rank in curve if rank >= KNEE)
-    below = max(rank for rank in curve if rank < KNEE and all_wins[rank] - all_wins[most] > 2 * ALMOST)
+    below = max(rank for rank in curve if rank < KNEE and all_wins[rank] - all_wins[most] > 2 * MAX_DRIFT)
     end = mean(curve[most])
     return [
         Claim(
@@ -156,15 +144,15 @@ def _claims(terminal: str, curve: dict[int, dict[str, Any]]) -> list[Claim]:
         ),
         Claim(
             f"{terminal}: the winning rates are almost constant down to a compression ratio of 0.3 (rank 18)",
-            drift <= ALMOST,
-            f"from rank {most} to {KNEE} they move by up to {drift:.3f} (almost constant: up to {ALMOST}); the whole "
-            f"table wins {all_wins[most]:.4f} at rank {most}, {all_wins[KNEE]:.4f} at {KNEE}",
+            drift <= MAX_DRIFT,
+            f"from rank {most} to {KNEE} they move by up to {drift:.3f} (almost constant: up to {MAX_DRIFT}); the "
+            f"whole table wins {all_wins[most]:.4f} at rank {most}, {all_wins[KNEE]:.4f} at {KNEE}",
         ),
         Claim(
             f"{terminal}: the winning rate of the whole table increases sharply below 0.3, the error only gradually",
             all_wins[3] - all_wins[KNEE] > 2 * (all_wins[KNEE] - all_wins[most]),
             f"{all_wins[KNEE]:.4f} at rank {KNEE}, {all_wins[12]:.4f} at 12, {all_wins[3]:.4f} at 3, and more than "
-            f"{2 * ALMOST} above its end from rank {below} down; the error is {curve[KNEE]['error']:.3f}, "
+            f"{2 * MAX_DRIFT} above its end from rank {below} down; the error is {curve[KNEE]['error']:.3f}, "
             f"{curve[12]['error']:.3f}, {curve[3]['error']:.3f}",
         ),
     ]
@@ -172,15 +160,7 @@ def _claims(terminal: str, curve: dict[int, dict[str, Any]]) -> list[Claim]:
 
 def _draw(axes: Any, terminal: str, points: list[dict[str, Any]]) -> None:
     ratios = [point["ratio"] for point in points]
-    exact = np.array([mean(point) for point in points])
-    sampled = np.array([published_rates(point) for point in points])
-    for column, label, colour in (
-        (0, "whole table wins", WIN),
-        (2, "SVD wins", LOSS),
-        (1, "draws", DRAW),
-    ):
-        axes.plot(ratios, exact[:, column], color=colour, label=label)
-        axes.plot(ratios, sampled[:, column], ".", color=colour, ms=4)
+    draw_rates(axes, ratios, points, ("whole table", "SVD"), marker=".")
     axes.plot(ratios, [point["error"] for point in points], "--", color="black", label="relative error")
     axes.set_title(f"{terminal}: lines exact, dots {GAMES} games a seat", fontsize="medium")
     axes.set(xlabel="compression ratio: share of the numbers kept", ylim=(-0.02, 1.02))

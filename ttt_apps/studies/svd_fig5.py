@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from baselines.compression import Method
-from evaluation.reports.plots import DRAW, LOSS, WIN, legend
+from evaluation.reports.plots import legend
 from evaluation.result_store import Unit
 from evaluation.study import Claim, Report, Row, Study, rates
 from ttt_apps.studies.compressed import (
@@ -20,6 +20,7 @@ from ttt_apps.studies.compressed import (
     SOURCE,
     TERMINALS,
     at_ranks,
+    draw_rates,
     match,
     mean,
     published_rates,
@@ -29,7 +30,7 @@ from ttt_envs.game.rules import Game
 
 METHODS: tuple[Method, ...] = ("hosvd", "hosvd2")
 """HOSVD of the newer version of the paper, and of the older."""
-MOSTLY, SIGNIFICANT = 0.5, 1.96
+MAJORITY, SIGNIFICANT = 0.5, 1.96
 
 
 def units(quick: bool) -> list[Unit]:
@@ -88,15 +89,7 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
         panels = figure.subplots(2, 2, sharex=True, sharey=True)
         for axes, ((terminal, method), points) in zip(panels.flat, curves.items(), strict=True):
             ratios = [point["ratios"][0] for point in points]
-            exact = np.array([mean(point) for point in points])
-            sampled = np.array([published_rates(point) for point in points])
-            for column, label, colour in (
-                (0, "HOSVD wins", WIN),
-                (2, "SVD wins", LOSS),
-                (1, "draws", DRAW),
-            ):
-                axes.plot(ratios, exact[:, column], color=colour, label=label)
-                axes.plot(ratios, sampled[:, column], "o", color=colour, ms=4)
+            draw_rates(axes, ratios, points, ("HOSVD", "SVD"), marker="o")
             older = " (older version's)" if method == "hosvd2" else ""
             axes.set_title(f"{terminal}, {method}{older}", fontsize="medium")
             axes.set_ylim(-0.02, 1.02)
@@ -106,13 +99,8 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
             axes.set_ylabel(f"rate; dots {GAMES} games a seat")
         legend(figure, panels[0, 0], 3)
 
-    return Report(
-        rows,
-        claims,
-        {"svd-fig5": draw},
-        ours="500 games a seat, each rate of a batch of its own",
-        data=[{**unit, **result} for unit, result in results],
-    )
+    data = [{**unit, **result} for unit, result in results]
+    return Report(rows, claims, {"svd-fig5": draw}, ours="500 games a seat, each rate of a batch of its own", data=data)
 
 
 def _claims(terminal: str, points: list[dict[str, Any]]) -> list[Claim]:
@@ -127,14 +115,10 @@ def _claims(terminal: str, points: list[dict[str, Any]]) -> list[Claim]:
         better.append(bool(z > SIGNIFICANT))
         listed.append(f"{ratio}: {wins:.3f} against {losses:.3f}, {z:.1f} standard deviations of 1,000 games")
     return [
-        Claim(
-            f"{terminal}: HOSVD wins significantly more between 0 and 0.3",
-            all(better),
-            "; ".join(listed),
-        ),
+        Claim(f"{terminal}: HOSVD wins significantly more between 0 and 0.3", all(better), "; ".join(listed)),
         Claim(
             f"{terminal}: close to 1 most games are draws",
-            near_one.draw > MOSTLY,
+            near_one.draw > MAJORITY,
             f"at 1.0 {near_one.draw:.3f} of them are; the two win {near_one.win:.3f} and {near_one.loss:.3f}",
         ),
         Claim(

@@ -15,15 +15,17 @@ from learners.alpha_zero import AlphaZeroConfig
 from ttt_apps.studies.alpha_zero.training_runs import (
     NAME,
     NEAR,
-    ROUNDING,
     SEEDS,
     TrainingCurve,
+    cpu_to_threshold,
+    describe_runs,
+    final_values,
     format_cpu_seconds,
     game_name,
     median_and_range,
     train_and_measure,
     training_unit,
-)
+)  # fmt: skip
 from ttt_envs.game.rules import Game
 
 PART = "ablation"
@@ -74,103 +76,76 @@ def units(quick: bool) -> list[Unit]:
 
 
 measure = train_and_measure
-Courses = Mapping[Game, Mapping[str, Sequence[TrainingCurve]]]
+Curves = Mapping[Game, Mapping[str, Sequence[TrainingCurve]]]
 
 
 def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
     """Report the final exploitability and time to near-perfect play of each variant, compared with the default's."""
-    courses: dict[Game, dict[str, list[TrainingCurve]]] = {}
+    curves: dict[Game, dict[str, list[TrainingCurve]]] = {}
     for unit, result in results:
-        of_game = courses.setdefault(Game.from_dict(unit["game"]), {})
-        of_game.setdefault(unit["variant"], []).append(TrainingCurve.of(result))
+        by_variant = curves.setdefault(Game.from_dict(unit["game"]), {})
+        by_variant.setdefault(unit["variant"], []).append(TrainingCurve.from_result(result))
     decided = len(results) == len(units(False))
-    rows = [
-        Row(
-            f"{game_name(game)}: {variant}",
-            "",
-            *_describe_variant(mine, None if variant == DEFAULT else of_game[DEFAULT]),
-        )
-        for game, of_game in courses.items()
-        for variant, mine in of_game.items()
-    ]
-    claims = [
-        _claim(
-            part,
-            {game: (mine[DEFAULT], mine[without]) for game, mine in courses.items() if without in mine},
-            decided,
-        )
-        for part, without in PARTS.items()
-    ]
+    rows = []
+    for game, by_variant in curves.items():
+        for variant, mine in by_variant.items():
+            columns = _describe_variant(mine, None if variant == DEFAULT else by_variant[DEFAULT])
+            rows.append(Row(f"{game_name(game)}: {variant}", "", *columns))
+    claims = []
+    for part, variant in PARTS.items():
+        pairs = {game: (mine[DEFAULT], mine[variant]) for game, mine in curves.items() if variant in mine}
+        claims.append(_claim(part, pairs, decided))
     data = [{**unit, **result} for unit, result in results]
-    return Report(rows, claims, {"alpha-zero-ablation": lambda figure: _draw_figure(figure, courses)}, data=data)
-
-
-def final_values(courses: Sequence[TrainingCurve]) -> list[float]:
-    """Return the exploitabilities at the end."""
-    return [course.end for course in courses]
-
-
-def cpu_to_threshold(courses: Sequence[TrainingCurve]) -> list[float]:
-    """Return the CPU seconds after which exploitability stays below ``NEAR``; inf for never."""
-    return [course.to(NEAR)[1] for course in courses]
+    return Report(rows, claims, {"alpha-zero-ablation": lambda figure: _draw_figure(figure, curves)}, data=data)
 
 
 def _describe_variant(mine: Sequence[TrainingCurve], usual: Sequence[TrainingCurve] | None) -> tuple[str, str]:
     """Describe cost and strength, each compared with the default."""
-    perfect = sum(course.end <= ROUNDING for course in mine)
-    time = (
-        f"{median_and_range([course.cpu_s[-1] for course in mine], 1)} CPU s; below {NEAR} for good "
-        f"{format_cpu_seconds(cpu_to_threshold(mine))}"
-    )
-    end = f"exploitability {median_and_range(final_values(mine), 4)}; 0 in {perfect} of {len(mine)}"
+    cost, strength = describe_runs(mine)
     if usual is None:
-        return time, end
-    sooner = {True: "sooner", False: "later", None: "undecided"}[
-        is_smaller(cpu_to_threshold(mine), cpu_to_threshold(usual))
-    ]
-    better = {True: "better", False: "worse", None: "undecided"}[is_smaller(final_values(mine), final_values(usual))]
-    return f"{time}: {sooner}", f"{end}: {better}"
+        return cost, strength
+    sooner = is_smaller(cpu_to_threshold(mine), cpu_to_threshold(usual))
+    better = is_smaller(final_values(mine), final_values(usual))
+    words = {True: ("sooner", "better"), False: ("later", "worse"), None: ("undecided", "undecided")}
+    return f"{cost}: {words[sooner][0]}", f"{strength}: {words[better][1]}"
 
 
-def _claim(
-    part: str, found: Mapping[Game, tuple[Sequence[TrainingCurve], Sequence[TrainingCurve]]], decided: bool
-) -> Claim:
+Pair = tuple[Sequence[TrainingCurve], Sequence[TrainingCurve]]
+"""Trainings with a part and without it."""
+
+
+def _claim(part: str, pairs: Mapping[Game, Pair], decided: bool) -> Claim:
     """Claim that a part is useful: with it play is near perfect sooner, on every board where both were tried."""
-    told, sooner = [], []
-    for game, (usual, without) in found.items():
-        sooner.append(is_smaller(cpu_to_threshold(usual), cpu_to_threshold(without)))
-        better = is_smaller(final_values(usual), final_values(without))
-        told.append(
-            f"{game_name(game)}: {format_cpu_seconds(cpu_to_threshold(usual))}, without "
-            f"{format_cpu_seconds(cpu_to_threshold(without))} "
-            f"({_word(sooner[-1])}); at the end {median_and_range(final_values(usual), 4)}, without "
-            f"{median_and_range(final_values(without), 4)} "
-            f"({_word(better)})"
+    evidence, sooner = [], []
+    for game, pair in pairs.items():
+        times, times_without = map(cpu_to_threshold, pair)
+        ends, ends_without = map(final_values, pair)
+        sooner.append(is_smaller(times, times_without))
+        verdicts = (verdict(holds) or "undecided" for holds in (sooner[-1], is_smaller(ends, ends_without)))
+        evidence.append(
+            f"{game_name(game)}: {format_cpu_seconds(times)}, without {format_cpu_seconds(times_without)} "
+            f"({next(verdicts)}); at the end {median_and_range(ends, 4)}, without {median_and_range(ends_without, 4)} "
+            f"({next(verdicts)})"
         )
     words = f"with {part} play is below {NEAR} for good after less CPU"
-    return Claim(words, holds_for_all(sooner) if decided and sooner else None, "; ".join(told) or "left out")
+    return Claim(words, holds_for_all(sooner) if decided and sooner else None, "; ".join(evidence) or "left out")
 
 
-def _word(holds: bool | None) -> str:
-    return "undecided" if holds is None else verdict(holds)
-
-
-def _draw_figure(figure: Any, courses: Courses) -> None:
+def _draw_figure(figure: Any, curves: Curves) -> None:
     """Draw a panel for each game: final exploitability over CPU seconds to near-perfect play, by variant."""
-    names = [name for name in VARIANTS if any(name in of_game for of_game in courses.values())]
-    figure.set_size_inches(4 * max(2, len(courses)), 1.2 + 0.3 * len(names))
-    panels = figure.subplots(1, len(courses), sharey=True, squeeze=False)[0]
-    for axes, (game, of_game) in zip(panels, courses.items(), strict=True):
-        finite = [at for mine in of_game.values() for at in cpu_to_threshold(mine) if np.isfinite(at)]
+    names = [name for name in VARIANTS if any(name in by_variant for by_variant in curves.values())]
+    figure.set_size_inches(4 * max(2, len(curves)), 1.2 + 0.3 * len(names))
+    panels = figure.subplots(1, len(curves), sharey=True, squeeze=False)[0]
+    for axes, (game, by_variant) in zip(panels, curves.items(), strict=True):
+        finite = [at for mine in by_variant.values() for at in cpu_to_threshold(mine) if np.isfinite(at)]
         never = 2 * max(finite, default=1.0)
         axes.axvline(never, color=DRAW, lw=0.8, ls="--")
         for place, name in enumerate(names):
-            at = np.minimum(never, cpu_to_threshold(of_game.get(name, ())))
-            axes.plot(
-                at, [place] * len(at), "o" if name == DEFAULT else "s", ms=5, alpha=0.6, color=SERIES[name != DEFAULT]
-            )
+            at = np.minimum(never, cpu_to_threshold(by_variant.get(name, ())))
+            marker, colour = ("o", SERIES[0]) if name == DEFAULT else ("s", SERIES[1])
+            axes.plot(at, [place] * len(at), marker, ms=5, alpha=0.6, color=colour)
             if len(at):
-                axes.plot(np.median(at), place, "|", ms=14, mew=2, color=SERIES[name != DEFAULT])
+                axes.plot(np.median(at), place, "|", ms=14, mew=2, color=colour)
         axes.set_xscale("log")
         axes.tick_params(axis="x", which="minor", labelbottom=False)
         axes.xaxis.set_major_formatter("{x:,g}")

@@ -17,12 +17,14 @@ from ttt_apps.studies.alpha_zero.training_runs import (
     ROUNDING,
     SEEDS,
     TrainingCurve,
+    describe_runs,
+    final_values,
     format_cpu_seconds,
     game_name,
     median_and_range,
     train_and_measure,
     training_unit,
-)
+)  # fmt: skip
 from ttt_envs.game.rules import Game
 
 PART = "curves"
@@ -78,66 +80,57 @@ def _search_marks(game: Game) -> tuple[float, ...]:
 
 
 measure = train_and_measure
-Courses = Mapping[tuple[Game, str], Sequence[TrainingCurve]]
+Curves = Mapping[tuple[Game, str], Sequence[TrainingCurve]]
 """Trainings of all seeds, by game and player."""
 
 
-def courses_of(results: Sequence[tuple[Unit, Any]]) -> dict[tuple[Game, str], list[TrainingCurve]]:
+def collect_curves(results: Sequence[tuple[Unit, Any]]) -> dict[tuple[Game, str], list[TrainingCurve]]:
     """Return the learning curves of the net alone and of its search."""
-    found: dict[tuple[Game, str], list[TrainingCurve]] = {}
+    curves: dict[tuple[Game, str], list[TrainingCurve]] = {}
     for unit, result in results:
         game = Game.from_dict(unit["game"])
-        found.setdefault((game, unit["learner"]), []).append(TrainingCurve.of(result))
+        curves.setdefault((game, unit["learner"]), []).append(TrainingCurve.from_result(result))
         if unit["learner"] == NAME and any(value is not None for value in result["searched"]):
-            found.setdefault((game, SEARCHED), []).append(TrainingCurve.of(result, "searched"))
-    return found
+            curves.setdefault((game, SEARCHED), []).append(TrainingCurve.from_result(result, "searched"))
+    return curves
 
 
 def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
     """Report the final exploitability, the time to near-perfect play, and whether the goals are reached."""
-    courses = courses_of(results)
+    curves = collect_curves(results)
     decided = len(results) == len(units(False))
     rows = []
-    for (game, who), mine in courses.items():
-        perfect = sum(course.end <= ROUNDING for course in mine)
-        near = [course.to(NEAR)[1] for course in mine]
-        rows.append(
-            Row(
-                f"{game_name(game)}: {who}",
-                "",
-                f"{int(mine[0].games[-1]):,} games, {median_and_range([course.cpu_s[-1] for course in mine], 1)} CPU "
-                f"s; below "
-                f"{NEAR} for good {format_cpu_seconds(near)}",
-                f"exploitability {median_and_range([course.end for course in mine], 4)}; 0 in {perfect} of {len(mine)}",
-            )
-        )
+    for (game, player), mine in curves.items():
+        cost, strength = describe_runs(mine)
+        games = f"{int(mine[0].games[-1]):,} games"
+        rows.append(Row(f"{game_name(game)}: {player}", "", f"{games}, {cost}", strength))
     pictures = {
-        "alpha-zero-cpu": lambda figure: _draw_figure(figure, courses, "cpu_s", "CPU seconds of training"),
-        "alpha-zero-games": lambda figure: _draw_figure(figure, courses, "games", "games of training"),
+        "alpha-zero-cpu": lambda figure: _draw_figure(figure, curves, "cpu_s", "CPU seconds of training"),
+        "alpha-zero-games": lambda figure: _draw_figure(figure, curves, "games", "games of training"),
     }
     data = [{**unit, **result} for unit, result in results]
-    return Report(rows, [*_goals(courses, decided), *_comparison_claims(courses, decided)], pictures, data=data)
+    return Report(rows, [*_goals(curves, decided), *_comparison_claims(curves, decided)], pictures, data=data)
 
 
-def _goals(courses: Courses, decided: bool) -> list[Claim]:
+def _goals(curves: Curves, decided: bool) -> list[Claim]:
     """Return claims about its goals, for every run."""
     claims = []
-    for words, game, who, bound, cpu_s in (
+    for words, game, player, bound, cpu_s in (
         ("plays perfectly from 5 CPU seconds on, alone", Game(), NAME, ROUNDING, 5.0),
         (f"is below {NEAR} at the end, alone", Game(skip_chance=0.25), NAME, NEAR, np.inf),
         ("plays perfectly at the end, with its search", Game(skip_chance=0.25), SEARCHED, ROUNDING, np.inf),
         ("plays perfectly from 60 CPU seconds on, alone", Game(4, 4, 4), NAME, ROUNDING, 60.0),
         ("is below 0.02 from 600 CPU seconds on, alone", Game(4, 4, 4, 0.25), NAME, 0.02, 600.0),
     ):
-        mine = courses.get((game, who), ())
-        since = [course.to(bound)[1] for course in mine]
+        mine = curves.get((game, player), ())
+        since = [curve.reach(bound)[1] for curve in mine]
         reached = [bool(np.isfinite(at) and at <= cpu_s) for at in since]
         claims.append(
             Claim(
                 f"{game_name(game)}: the net {words}, whatever the seed",
                 all(reached) if decided else None,
                 f"{sum(reached)} of {len(mine)} runs; so for good {format_cpu_seconds(since)}; at the end "
-                f"{median_and_range([course.end for course in mine], 4)}"
+                f"{median_and_range(final_values(mine), 4)}"
                 if mine
                 else "left out",
             )
@@ -145,42 +138,41 @@ def _goals(courses: Courses, decided: bool) -> list[Claim]:
     return claims
 
 
-def _comparison_claims(courses: Courses, decided: bool) -> list[Claim]:
+def _comparison_claims(curves: Curves, decided: bool) -> list[Claim]:
     """Return claims that compare it with other learners at equal CPU time."""
     claims = []
-    for game in dict.fromkeys(game for game, _ in courses):
+    for game in dict.fromkeys(game for game, _ in curves):
         for other in LEARNERS[1:]:
-            ours, theirs = courses[game, NAME], courses[game, other]
-            limit = min(course.cpu_s[-1] for course in (*ours, *theirs))
-            one, two = ([course.at(limit) for course in mine] for mine in (ours, theirs))
+            ours, theirs = curves[game, NAME], curves[game, other]
+            limit = min(curve.cpu_s[-1] for curve in (*ours, *theirs))
+            one, two = ([curve.at(limit) for curve in mine] for mine in (ours, theirs))
             less = of_seeds([b - a for a, b in zip(one, two, strict=True)], bounds=(-1.0, 1.0))
             claims.append(
                 Claim(
                     f"{game_name(game)}: alpha-zero's net is less exploitable than {other} after as much CPU",
                     (False if less == (0, 0, 0) else is_above([less])) if decided else None,
-                    f"after {limit:.1f} CPU s {median_and_range(one, 4)} and {median_and_range(two, 4)}; {other}'s "
-                    f"less alpha-zero's "
-                    f"{signed(less)}",
+                    f"after {limit:.1f} CPU s {median_and_range(one, 4)} and {median_and_range(two, 4)}; "
+                    f"{other}'s less alpha-zero's {signed(less)}",
                 )
             )
     return claims
 
 
-def _draw_figure(figure: Any, courses: Courses, by: str, label: str) -> None:
+def _draw_figure(figure: Any, curves: Curves, by: str, label: str) -> None:
     """Draw a panel for each game: every training a thin line, the medians at the marks a thick one."""
-    games = list(dict.fromkeys(game for game, _ in courses))
+    games = list(dict.fromkeys(game for game, _ in curves))
     columns = min(3, len(games))
     lines = -(-len(games) // columns)
     figure.set_size_inches(4 * columns, 3.2 * lines + 0.4)
     panels = figure.subplots(lines, columns, sharey=True, squeeze=False).ravel()
     for axes, game in zip(panels, games, strict=False):
-        for index, who in enumerate((*LEARNERS, SEARCHED)):
-            mine = courses.get((game, who), ())
-            for course in mine:
-                axes.plot(getattr(course, by), course.exploitability, color=SERIES[index], alpha=0.35, lw=0.9)
+        for index, player in enumerate((*LEARNERS, SEARCHED)):
+            mine = curves.get((game, player), ())
+            for curve in mine:
+                axes.plot(getattr(curve, by), curve.exploitability, color=SERIES[index], alpha=0.35, lw=0.9)
             if mine:
                 x, y = (np.median([getattr(c, name) for c in mine], axis=0) for name in (by, "exploitability"))
-                axes.plot(x, y, color=SERIES[index], marker="os^D"[index], ms=3.5, lw=1.8, label=who)
+                axes.plot(x, y, color=SERIES[index], marker="os^D"[index], ms=3.5, lw=1.8, label=player)
         axes.set_xscale("log")
         axes.tick_params(axis="x", which="minor", labelbottom=False)
         axes.xaxis.set_major_formatter("{x:,g}")

@@ -19,7 +19,7 @@ from evaluation.reports.plots import Reach, draw_intervals
 from evaluation.result_store import Unit
 from evaluation.statistics import Interval, is_above, of_pairs
 from evaluation.study import Claim, Report, Row, interval, signed
-from ttt_apps.studies.alpha_zero.training_runs import NAME, temporary_run, training_of, training_unit
+from ttt_apps.studies.alpha_zero.training_runs import NAME, make_training, temporary_run, training_unit
 from ttt_apps.studies.trees import mean_result
 from ttt_envs.game.boards import from_text
 from ttt_envs.game.rules import DRAW, Game
@@ -28,16 +28,15 @@ PART = "proved"
 BOARDS = (Game(5, 5, 4), Game(6, 6, 5), Game(7, 7, 5))
 """Boards that are draws with perfect play: docs/baselines/proof.md."""
 SECONDS, POSITIONS, PAIRS = 300.0, 100, 25
-"""CPU seconds of training; number of proved positions that start a pair of games each; number of pairs from the empty
-board."""
+"""CPU seconds of training; number of proved positions, with a pair of games each; and of pairs from the empty board."""
 SIMULATIONS = (32, 128)
-ENDLESS = 10_000_000
+MAX_GAMES = 10_000_000
 """Number of games that no training reaches."""
 DEPTHS = range(3, 11)
 """Depths of expectiminimax in plies."""
-RULED = (200, 1_000)
+PROBE_SIMULATIONS = (200, 1_000)
 """Simulations of mcts whose costs give the first estimate of the number for a time."""
-TRIES = 4
+MAX_RAISES = 4
 """Maximum number of times that this number is raised if its time is too short."""
 
 
@@ -47,7 +46,7 @@ def units(quick: bool) -> list[Unit]:
     return [
         {
             "part": PART,
-            **training_unit(NAME, game, ENDLESS, 0),
+            **training_unit(NAME, game, MAX_GAMES, 0),
             "seconds": seconds,
             "simulations": SIMULATIONS[:1] if quick else SIMULATIONS,
             "positions": positions,
@@ -60,35 +59,35 @@ def units(quick: bool) -> list[Unit]:
 
 def measure(unit: Unit) -> dict[str, Any]:
     """Train for a CPU time, play searches with equal time per move, and evaluate proved positions."""
-    game, training = Game.from_dict(unit["game"]), training_of(unit)
-    begun = time.process_time()
-    while time.process_time() - begun < unit["seconds"]:
+    game, training = Game.from_dict(unit["game"]), make_training(unit)
+    start = time.process_time()
+    while time.process_time() - start < unit["seconds"]:
         training.step()
-    told: dict[str, Any] = {"games": training.done.games, "cpu_s": time.process_time() - begun, "players": []}
+    measured: dict[str, Any] = {"games": training.done.games, "cpu_s": time.process_time() - start, "players": []}
     positions = read_proved(game.slug)
-    asked = _some(positions, unit["asked"])
+    sample = _select(positions, unit["asked"])
     with temporary_run(unit, training.learner) as run:
-        told["alone"] = _keep_rate(game, f"run:({run})", asked)
+        measured["alone"] = _keep_rate(game, f"run:({run})", sample)
         for simulations in unit["simulations"]:
             player = f"{NAME}:path=({run}),simulations={simulations},symmetrize=false"  # the fastest setting
             [cost] = cost_of_moves(game, player)
-            others = [_mcts(game, cost.cpu_s_per_move), _expectiminimax(game, cost.cpu_s_per_move)]
-            one = {"simulations": simulations, "cpu_s": cost.cpu_s_per_move, "kept": _keep_rate(game, player, asked)}
-            met = [
+            others = [_matching_mcts(game, cost.cpu_s_per_move), _matching_expectiminimax(game, cost.cpu_s_per_move)]
+            one = {"simulations": simulations, "cpu_s": cost.cpu_s_per_move, "kept": _keep_rate(game, player, sample)}
+            matches = [
                 {
                     "name": other,
                     "cpu_s": cpu_s,
-                    "kept": _keep_rate(game, other, asked),
+                    "kept": _keep_rate(game, other, sample),
                     "empty": play_pairs(game, player, other, unit["pairs"], seed=unit["seed"]).table.tolist(),
-                    **_from_proved(game, player, other, _some(positions, unit["positions"]), unit["seed"]),
+                    **_play_from_proved(game, player, other, _select(positions, unit["positions"]), unit["seed"]),
                 }
                 for other, cpu_s in others
             ]
-            told["players"].append({**one, "others": met})
-    return told
+            measured["players"].append({**one, "others": matches})
+    return measured
 
 
-def _some(positions: Positions, count: int) -> Positions:
+def _select(positions: Positions, count: int) -> Positions:
     """Select ``count`` positions, evenly spaced."""
     every = max(1, len(positions.proven) // count)
     return Positions(positions.game, positions.proven[::every][:count], positions.data)
@@ -99,12 +98,14 @@ def _keep_rate(game: Game, player: str, positions: Positions) -> list[float]:
     return list(summary(positions, ask(game, player, positions))["all"]["all"].share)
 
 
-def _mcts(game: Game, cpu_s: float) -> tuple[str, float]:
+def _matching_mcts(game: Game, cpu_s: float) -> tuple[str, float]:
     """Return the search with random rollouts that takes this time per move, and its time."""
-    few, many = (cost.cpu_s_per_move for cost in cost_of_moves(game, *(f"mcts:simulations={n}" for n in RULED)))
-    more = (cpu_s - many) / max(1e-9, many - few) * (RULED[1] - RULED[0])
-    simulations = max(10, round(RULED[1] + more))
-    for _ in range(TRIES):
+    few, many = (
+        cost.cpu_s_per_move for cost in cost_of_moves(game, *(f"mcts:simulations={n}" for n in PROBE_SIMULATIONS))
+    )
+    more = (cpu_s - many) / max(1e-9, many - few) * (PROBE_SIMULATIONS[1] - PROBE_SIMULATIONS[0])
+    simulations = max(10, round(PROBE_SIMULATIONS[1] + more))
+    for _ in range(MAX_RAISES):
         name = f"mcts:simulations={simulations}"
         [cost] = cost_of_moves(game, name)
         if cost.cpu_s_per_move >= cpu_s:
@@ -113,7 +114,7 @@ def _mcts(game: Game, cpu_s: float) -> tuple[str, float]:
     return name, cost.cpu_s_per_move
 
 
-def _expectiminimax(game: Game, cpu_s: float) -> tuple[str, float]:
+def _matching_expectiminimax(game: Game, cpu_s: float) -> tuple[str, float]:
     """Return the shallowest search that takes at least this time per move, and its time."""
     for depth in DEPTHS:
         name = f"expectiminimax:depth={depth}"
@@ -123,7 +124,7 @@ def _expectiminimax(game: Game, cpu_s: float) -> tuple[str, float]:
     return name, cost.cpu_s_per_move
 
 
-def _from_proved(game: Game, player: str, other: str, positions: Positions, seed: int) -> dict[str, list[int]]:
+def _play_from_proved(game: Game, player: str, other: str, positions: Positions, seed: int) -> dict[str, list[int]]:
     """Play pairs of games from proved positions, each player once on either side.
 
     Returns:
@@ -136,9 +137,8 @@ def _from_proved(game: Game, player: str, other: str, positions: Positions, seed
         file.write_text("".join(f"{one.text}\n" for one in positions.proven), "utf-8")
         play_pairs(game, player, other, len(positions.proven), seed=seed, openings=str(file), log=played.extend)
     by_text = {one.text: one for one in positions.proven}
-    ours, theirs = (
-        np.array([_is_result_kept(one, by_text[str(one.opening)], player) for one in played]).reshape(-1, 2, 2).sum(1).T
-    )
+    kept = [_is_result_kept(one, by_text[str(one.opening)], player) for one in played]
+    ours, theirs = np.array(kept).reshape(-1, 2, 2).sum(1).T
     return {
         "held": np.bincount(ours, minlength=3).tolist(),
         "theirs": np.bincount(theirs, minlength=3).tolist(),
@@ -160,51 +160,51 @@ def _is_result_kept(played: PlayedGame, proven: ProvedPosition, player: str) -> 
 
 
 def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
-    """Return rows of every player on every board, and claims that alpha-zero keeps more results than searches of equal
-    time.
-    """
+    """Report every player on every board, and claims that alpha-zero keeps more results than equally slow searches."""
     decided = len(results) == len(units(False)) and all(unit["seconds"] >= SECONDS for unit, _ in results)
-    rows, claims, reached = [], [], []
+    rows, claims, shares = [], [], []
     for unit, result in results:
         game = Game.from_dict(unit["game"])
         where = f"{game.rows} x {game.columns} ({game.win_length})"
         trained = f"{result['games']:,} games of training in {result['cpu_s']:,.0f} CPU s"
-        rows.append(Row(f"{where}: the net alone", "", trained, _share(result["alone"])))
-        reached.append(Reach(f"{where} net alone", Interval(*result["alone"]), marked=True))
+        rows.append(Row(f"{where}: the net alone", "", trained, _format_share(result["alone"])))
+        shares.append(Reach(f"{where} net alone", Interval(*result["alone"]), marked=True))
         for one in result["players"]:
             name = f"{NAME}, {one['simulations']} simulations"
-            rows.append(Row(f"{where}: {name}", "", f"{_ms(one['cpu_s'])} CPU a move", _share(one["kept"])))
-            reached.append(Reach(f"{where} {one['simulations']} sim.", Interval(*one["kept"]), marked=True))
+            rows.append(
+                Row(f"{where}: {name}", "", f"{_format_ms(one['cpu_s'])} CPU a move", _format_share(one["kept"]))
+            )
+            shares.append(Reach(f"{where} {one['simulations']} sim.", Interval(*one["kept"]), marked=True))
             for other in one["others"]:
                 lost = [seat[2] for seat in other["empty"]]
                 games = sum(map(sum, other["empty"]))
-                met = (
+                games_played = (
                     f"from the empty board {NAME} loses {sum(lost)} of {games} games; from proved positions it keeps "
-                    f"the result in {interval(_mean(other['held']))} of games, {other['name']} in "
-                    f"{interval(_mean(other['theirs']))}"
+                    f"the result in {interval(_share_of_games(other['held']))} of games, {other['name']} in "
+                    f"{interval(_share_of_games(other['theirs']))}"
                 )
-                cost = f"{_ms(other['cpu_s'])} CPU a move; {met}"
-                rows.append(Row(f"{where}: {other['name']}, for {name}", "", cost, _share(other["kept"])))
-                reached.append(Reach(f"{where} {_brief(other['name'])}", Interval(*other["kept"])))
+                cost = f"{_format_ms(other['cpu_s'])} CPU a move; {games_played}"
+                rows.append(Row(f"{where}: {other['name']}, for {name}", "", cost, _format_share(other["kept"])))
+                shares.append(Reach(f"{where} {_short_name(other['name'])}", Interval(*other["kept"])))
                 claims += [
                     Claim(
                         f"{where}: {name}, never loses the drawn game to {other['name']}",
                         (sum(lost) == 0) if decided else None,
                         f"{sum(lost)} of {games} games lost: {lost[0]} moving first, {lost[1]} second",
                     ),
-                    _more(f"{where}: {name}", other, decided),
+                    _lead_claim(f"{where}: {name}", other, decided),
                 ]
-    draw = draw_intervals(reached, "share of proved positions in which the result is kept")
+    draw = draw_intervals(shares, "share of proved positions in which the result is kept")
 
-    def tall(figure: Any) -> None:
-        figure.set_size_inches(8, 1 + 0.27 * len(reached))
+    def draw_figure(figure: Any) -> None:
+        figure.set_size_inches(8, 1 + 0.27 * len(shares))
         draw(figure)
 
     data = [{**unit, **result} for unit, result in results]
-    return Report(rows, claims, {"alpha-zero-proved": tall}, data=data)
+    return Report(rows, claims, {"alpha-zero-proved": draw_figure}, data=data)
 
 
-def _more(name: str, other: dict[str, Any], decided: bool) -> Claim:
+def _lead_claim(name: str, other: dict[str, Any], decided: bool) -> Claim:
     """Claim that more of its games from proved positions end no worse than proved."""
     ahead = mean_result(other["ahead"], (-1, -0.5, 0, 0.5, 1))
     return Claim(
@@ -214,7 +214,7 @@ def _more(name: str, other: dict[str, Any], decided: bool) -> Claim:
     )
 
 
-def _mean(pairs: Sequence[int]) -> Interval:
+def _share_of_games(pairs: Sequence[int]) -> Interval:
     """Return the share of games, from pairs by their number of counted games."""
     counts, points = np.array(pairs), np.array([0.0, 0.5, 1.0])
     total = int(counts.sum())
@@ -222,15 +222,15 @@ def _mean(pairs: Sequence[int]) -> Interval:
     return of_pairs(mean, float(counts @ (points - mean) ** 2 / max(1, total - 1)), total)
 
 
-def _share(ends: Sequence[float]) -> str:
+def _format_share(ends: Sequence[float]) -> str:
     return f"keeps the result in {interval(Interval(*ends))} of proved positions"
 
 
-def _brief(name: str) -> str:
+def _short_name(name: str) -> str:
     """Shorten the name of a search for a figure."""
     return name.replace(":simulations=", ", ").replace("expectiminimax:depth=", "depth ")
 
 
-def _ms(seconds: float) -> str:
+def _format_ms(seconds: float) -> str:
     digits = max(0, 1 - math.floor(math.log10(1000 * seconds)))
     return f"{1000 * seconds:.{digits}f} ms"

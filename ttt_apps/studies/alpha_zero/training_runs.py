@@ -43,7 +43,7 @@ def training_unit(learner: str, game: Game, games: int, seed: int, **changed: An
     return {"learner": learner, "settings": settings, "game": game.to_dict(), "games": games, "seed": seed}
 
 
-def training_of(unit: Unit) -> ResumableTraining:
+def make_training(unit: Unit) -> ResumableTraining:
     """Return the training at its start, with compiled code.
 
     Raises:
@@ -90,29 +90,28 @@ def train_and_measure(unit: Unit) -> dict[str, Any]:
         By mark ``games``, ``cpu_s``, ``exploitability`` and ``searched``, which is None if not requested. CPU seconds
         are those of the steps, user and system: without imports, compilation, and measurements.
     """
-    game, training = Game.from_dict(unit["game"]), training_of(unit)
-    told: dict[str, Any] = {"games": [], "cpu_s": [], "exploitability": [], "searched": []}
-    spent = 0.0
+    game, training = Game.from_dict(unit["game"]), make_training(unit)
+    curve: dict[str, Any] = {"games": [], "cpu_s": [], "exploitability": [], "searched": []}
+    cpu_s = 0.0
     waiting = [round(mark * unit["games"]) for mark in unit["marks"]]
     searched = {round(mark * unit["games"]) for mark in unit["searched"]}
     while training.running:
-        begun = time.process_time()
+        start = time.process_time()
         training.step()
-        spent += time.process_time() - begun
+        cpu_s += time.process_time() - start
         done = training.done.games
         due = {mark for mark in waiting if mark <= done}
         if not due:
             continue
         waiting = [mark for mark in waiting if mark > done]
-        told["games"].append(done)
-        told["cpu_s"].append(spent)
-        told["exploitability"].append(exploitability(game, training.learner))
-        found = None
+        with_search = None
         if due & searched:
             with temporary_run(unit, training.learner) as run:
-                found = exploitability(game, f"{NAME}:path=({run}),simulations={unit['simulations']}")
-        told["searched"].append(found)
-    return told
+                with_search = exploitability(game, f"{NAME}:path=({run}),simulations={unit['simulations']}")
+        measured = (done, cpu_s, exploitability(game, training.learner), with_search)
+        for values, value in zip(curve.values(), measured, strict=True):
+            values.append(value)
+    return curve
 
 
 class TrainingCurve(NamedTuple):
@@ -123,7 +122,7 @@ class TrainingCurve(NamedTuple):
     exploitability: np.ndarray[Any, Any]
 
     @classmethod
-    def of(cls, result: Mapping[str, Any], measure: str = "exploitability") -> TrainingCurve:
+    def from_result(cls, result: Mapping[str, Any], measure: str = "exploitability") -> TrainingCurve:
         """Build the curve from the result of :func:`train_and_measure`, at the marks with a measurement."""
         rows = [row for row, value in enumerate(result[measure]) if value is not None]
         return cls(*(np.array(result[name], np.float64)[rows] for name in ("games", "cpu_s", measure)))
@@ -133,7 +132,7 @@ class TrainingCurve(NamedTuple):
         """Exploitability at the last mark."""
         return float(self.exploitability[-1])
 
-    def to(self, bound: float) -> tuple[float, float]:
+    def reach(self, bound: float) -> tuple[float, float]:
         """Return games and CPU seconds after which it never exceeds ``bound`` again; inf if there are none."""
         beyond = np.flatnonzero(self.exploitability > bound)
         first = int(beyond[-1]) + 1 if len(beyond) else 0
@@ -161,8 +160,27 @@ def median_and_range(values: Sequence[float], digits: int) -> str:
 
 def format_cpu_seconds(seconds: Sequence[float]) -> str:
     """Describe the CPU time until a goal was reached for good, in runs that may not reach it."""
-    came = [second for second in seconds if np.isfinite(second)]
-    if not came:
+    finite = [second for second in seconds if np.isfinite(second)]
+    if not finite:
         return "never"
-    some = "" if len(came) == len(seconds) else f"in {len(came)} of {len(seconds)} runs "
-    return f"{some}after {median_and_range(came, 1)} CPU s"
+    some = "" if len(finite) == len(seconds) else f"in {len(finite)} of {len(seconds)} runs "
+    return f"{some}after {median_and_range(finite, 1)} CPU s"
+
+
+def final_values(curves: Sequence[TrainingCurve]) -> list[float]:
+    """Return the exploitabilities at the end."""
+    return [curve.end for curve in curves]
+
+
+def cpu_to_threshold(curves: Sequence[TrainingCurve]) -> list[float]:
+    """Return the CPU seconds after which exploitability stays below ``NEAR``; inf for never."""
+    return [curve.reach(NEAR)[1] for curve in curves]
+
+
+def describe_runs(curves: Sequence[TrainingCurve]) -> tuple[str, str]:
+    """Describe cost and strength of the runs of one learner."""
+    cpu_s, perfect = [curve.cpu_s[-1] for curve in curves], sum(curve.end <= ROUNDING for curve in curves)
+    return (
+        f"{median_and_range(cpu_s, 1)} CPU s; below {NEAR} for good {format_cpu_seconds(cpu_to_threshold(curves))}",
+        f"exploitability {median_and_range(final_values(curves), 4)}; 0 in {perfect} of {len(curves)}",
+    )
