@@ -20,11 +20,11 @@ FIRST = (
     "tensorflow",
     "torch",
     "large",
-    "tests/evaluation/test_evidence.py",
+    "tests/evaluation/test_comparison_pages.py",
     "tests/test_documents.py",
     "tests/ttt_apps/test_reproduce.py",
     "tests/test_conformance.py",
-    "tests/evaluation/test_report.py",
+    "tests/evaluation/test_run_page.py",
     "tests/ttt_apps/test_play_page.py",
     "tests/ttt_envs/test_vector_env.py",
 )

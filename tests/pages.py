@@ -1,4 +1,4 @@
-"""Pages taken apart, and shown by a browser."""
+"""HTML pages, parsed and checked, and shown by a browser."""
 
 import html
 import re
@@ -7,16 +7,24 @@ import subprocess
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
-EMPTY = {"meta", "br", "col", "hr"}
+import pytest
+
+VOID = {"meta", "br", "col", "hr"}
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
+
+
+def in_browser(test):
+    """Mark a test that drives a browser."""
+    return pytest.mark.needs("playwright", "axe_playwright_python")(needs_chromium(test))
 
 
 class Page(HTMLParser):
-    """A page taken apart: everything that is opened is closed, in order."""
+    """A parsed page: every element is closed, in order."""
 
     def __init__(self, text):
         super().__init__(convert_charrefs=True)
-        self.open, self.tags, self.words, self.ids, self.tables = [], [], [], [], []
+        self.open, self.tags, self.words, self.tables, self.outline = [], [], [], [], []
         self.feed(text)
         self.close()
         assert not self.open
@@ -24,17 +32,20 @@ class Page(HTMLParser):
     def handle_starttag(self, tag, attributes):
         named = dict(attributes)
         self.tags.append((tag, named))
-        self.ids += [named["id"]] if "id" in named else []
         if tag == "table":
             self.tables.append({"class": named["class"], "words": [], "cells": []})
         if tag == "td":
             self.tables[-1]["cells"].append("")
-        if tag not in EMPTY:
+        if tag in ("h1", "h2", "h3", "summary"):
+            self.outline.append(f"{tag} ")
+        if tag == "a" or named.get("class") == "data":
+            self.outline.append(f"{tag} {named.get('href') or named['aria-label']}")
+        if tag not in VOID:
             self.open.append(tag)
 
     def handle_startendtag(self, tag, attributes):
         self.handle_starttag(tag, attributes)
-        if tag not in EMPTY:
+        if tag not in VOID:
             self.handle_endtag(tag)
 
     def handle_endtag(self, tag):
@@ -44,6 +55,8 @@ class Page(HTMLParser):
         if "style" in self.open:
             return
         self.words.append(data)
+        if self.open and self.open[-1] in ("h1", "h2", "h3", "summary"):
+            self.outline[-1] += data
         if "caption" in self.open:
             self.tables[-1]["words"].append(data)
         if "td" in self.open:
@@ -52,21 +65,29 @@ class Page(HTMLParser):
     def text(self):
         return re.sub(r"\s+", " ", "".join(self.words))
 
+    def names(self):
+        """The names of all elements."""
+        return {tag for tag, _ in self.tags}
+
+    def attributes(self, name, tag=None):
+        """The values of an attribute, of all elements that have it."""
+        return [named[name] for one, named in self.tags if name in named and tag in (None, one)]
+
     def map(self, title):
         """The numbers of a heat map."""
         [cells] = [table["cells"] for table in self.tables if title in table["words"]]
         return [float(cell) for cell in cells if cell]
 
 
-def looked_at(path):
-    """A page, with the checks that every page has to pass."""
+def read_page(path):
+    """Parse a page: accessible, in one file without scripts, and nothing is fetched."""
     text = path.read_text("utf-8")
     page = Page(text)
+    ids = page.attributes("id")
     assert text.startswith("<!doctype html>\n<html lang=")
-    assert len(page.ids) == len(set(page.ids))
-    tags = {tag for tag, _ in page.tags}
-    assert {"title", "header", "main", "h1", "h2"} <= tags
-    assert not tags & {"script", "link", "img", "iframe", "object", "base", "form", "image"}
+    assert len(ids) == len(set(ids))
+    assert {"title", "header", "main", "h1", "h2"} <= page.names()
+    assert not page.names() & {"script", "link", "img", "iframe", "object", "base", "form", "image"}
     style = text[text.index("<style>") : text.index("</style>")]
     assert not re.search(r"@import|url\(", style)
     assert "http" not in text
@@ -74,7 +95,7 @@ def looked_at(path):
         assert not [name for name in named if name.startswith("on") or name in ("src", "srcset", "action", "data")]
         if "href" in named and tag != "a":
             assert named["href"][0] == "#"
-            assert named["href"][1:] in page.ids
+            assert named["href"][1:] in ids
         if tag == "th":
             assert named["scope"] in ("row", "col")
         if tag == "svg" or named.get("class", "").split()[:1] == ["board"]:
@@ -96,12 +117,8 @@ function measured(frame) {
 </script>"""
 
 
-def widths(pages, folder, *, dark=False):
-    """Pages in a browser, which has no complaint, each at three widths.
-
-    Returns:
-        Of each: its width, what it needs, its height, and how light its ground is, 0 to 255.
-    """
+def check_in_browser(pages, folder, *, dark=False):
+    """Check that a browser shows pages at three widths, without errors or scrolling aside, light or dark."""
     frames = "".join(
         f'<div><output></output><iframe width="{width}" height="800" onload="measured(this)" '
         f'srcdoc="{html.escape(page.read_text())}"></iframe></div>'
@@ -109,18 +126,13 @@ def widths(pages, folder, *, dark=False):
         for width in (360, 768, 1280)
     )
     (folder / "probe.html").write_text(PROBE + frames)
-    asked = [CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--dump-dom"]
-    done = subprocess.run(
-        [
-            *asked,
-            f"--blink-settings=preferredColorScheme={0 if dark else 1}",
-            f"--user-data-dir={folder / 'profile'}",
-            (folder / "probe.html").as_uri(),
-        ],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    command = [CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--dump-dom"]
+    command += [f"--blink-settings=preferredColorScheme={0 if dark else 1}", f"--user-data-dir={folder / 'profile'}"]
+    done = subprocess.run([*command, (folder / "probe.html").as_uri()], capture_output=True, text=True, check=True)
     found = [tuple(map(int, one.split(":"))) for one in re.findall(r"<output>([\d:]+)</output>", done.stdout)]
     assert "CONSOLE" not in done.stderr
-    return found
+    assert len(found) == 3 * len(pages)
+    for width, needed, height, ground in found:
+        assert needed <= width
+        assert height > 500
+        assert (ground < 50) == dark
