@@ -1,8 +1,7 @@
-"""What all commands share: numbers, unknown words, names of commands, quiet and version."""
+"""Shared parts of the commands: options, help, output, signals."""
 
 import dataclasses
 import io
-import json
 import os
 import signal
 import subprocess
@@ -13,6 +12,7 @@ from typing import Annotated
 
 import pytest
 import tyro
+from commands import json_of, text_of
 
 from learners import OtherGame
 from ttt_apps import cli, evaluate, train
@@ -31,19 +31,24 @@ ROOT = Path(__file__).resolve().parents[2]
         ("-5", -5), ("0", 0), ("1,234,567", 1_234_567),
     ],
 )  # fmt: skip
-def test_whole_numbers_are_read(text, number):
+def test_parse_count(text, number):
     assert cli.parse_count(text) == number
 
 
 @pytest.mark.parametrize("text", ["many", "", "1.5", "1.25e1", "1,00", "1e", "e4", "0x10", "9" * 100, "nan", "inf"])
-def test_what_is_no_whole_number_is_told(text):
+def test_invalid_count(text):
     with pytest.raises(ValueError, match="is not a whole number: write for example 10000, 10_000 or 1e4"):
         cli.parse_count(text)
 
 
-def test_nobody_waits_for_so_many():
+def test_count_too_large():
     with pytest.raises(ValueError, match="more than anybody can wait for"):
         cli.parse_count("1e20")
+
+
+@pytest.mark.parametrize(("text", "size"), [("3", (3, 3)), ("5x6", (5, 6)), (" 12X4 ", (12, 4))])
+def test_parse_size(text, size):
+    assert cli.parse_size(text) == size
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,7 +75,7 @@ class Some:
         (["--ranks=0,18"], Some(ranks=(0, 18))),
     ],
 )
-def test_a_command_line_is_read(words, options):
+def test_parse(words, options):
     assert cli.parse(Some, words, "some.py") == options
 
 
@@ -85,7 +90,7 @@ def test_a_command_line_is_read(words, options):
         (["--steady"], "--steady"),
     ],
 )
-def test_what_is_wrong_with_a_command_line_is_one_sentence(words, message, capsys):
+def test_invalid_command_line_is_one_sentence(words, message, capsys):
     with pytest.raises(ValueError, match=r"See some\.py --help") as refused:
         cli.parse(Some, words, "some.py", elsewhere=lambda: {"--hidden": ["q-net", "sb3-dqn"]})
     assert message in str(refused.value)
@@ -95,14 +100,14 @@ def test_what_is_wrong_with_a_command_line_is_one_sentence(words, message, capsy
 
 
 @pytest.mark.parametrize("command", [train.main, evaluate.main])
-def test_the_version_is_told(command, capsys):
+def test_version(command, capsys):
     with pytest.raises(SystemExit) as end:
         command(["--version"])
     assert not end.value.code
     assert capsys.readouterr().out == f"ttt_envs {__version__}\n"
 
 
-def test_quiet_leaves_results_alone(tmp_path, capsys):
+def test_quiet_prints_results_alone(tmp_path, capsys):
     train.main(["--games", "50", "--quiet", "--out", str(tmp_path / "run")])
     said = capsys.readouterr()
     assert said.err == ""
@@ -112,14 +117,14 @@ def test_quiet_leaves_results_alone(tmp_path, capsys):
     assert "a report to look at" in capsys.readouterr().out
 
 
-def test_commands_have_the_names_of_an_installed_package(monkeypatch):
+def test_command_names_of_an_installed_package(monkeypatch):
     text = "go on with train.py --resume x, or python evaluate.py match a b"
     assert cli.as_called(text) == text
     monkeypatch.setattr(sys, "argv", ["/usr/bin/ttt-train"])
     assert cli.as_called(text) == "go on with ttt-train --resume x, or ttt-evaluate match a b"
 
 
-def test_every_command_in_the_list_is_there():
+def test_every_listed_command_exists():
     waiting = [COMMANDS]
     while waiting:
         for path, what in waiting.pop().values():
@@ -133,7 +138,7 @@ def test_every_command_in_the_list_is_there():
 
 
 @pytest.mark.parametrize("words", [["--help"], ["-h"]])
-def test_the_help_lists_all_commands(words, capsys):
+def test_help_lists_all_commands(words, capsys):
     evaluate.main(words)
     shown = capsys.readouterr().out
     for name in COMMANDS:
@@ -148,7 +153,7 @@ def test_the_help_lists_all_commands(words, capsys):
         ("9" * 5000, None), ("99", "99"), ("9" * 9, "10000"),
     ],
 )  # fmt: skip
-def test_a_width_of_the_terminal_is_one_that_help_fits_into(columns, used, monkeypatch):
+def test_terminal_width_is_limited(columns, used, monkeypatch):
     monkeypatch.setenv("COLUMNS", columns)
     monkeypatch.setattr(sys, "__stdout__", io.StringIO())  # no terminal
     cli.run_command(lambda: None)
@@ -156,7 +161,7 @@ def test_a_width_of_the_terminal_is_one_that_help_fits_into(columns, used, monke
 
 
 @pytest.mark.parametrize("columns", ["0", "1"])
-def test_help_is_whole_however_narrow_the_terminal_is_said_to_be(columns):
+def test_help_is_complete_in_narrow_terminals(columns):
     command = [sys.executable, "evaluate.py", "match", "--help"]
     shown = subprocess.run(
         command, cwd=ROOT, env={**os.environ, "COLUMNS": columns}, capture_output=True, text=True, timeout=300
@@ -174,7 +179,7 @@ def test_help_is_whole_however_narrow_the_terminal_is_said_to_be(columns):
         {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
     ],
 )
-def test_letters_that_standard_output_lacks_are_replaced_when_the_work_is_done(encoding, tmp_path):
+def test_letters_outside_the_encoding_are_replaced(encoding, tmp_path):
     (tmp_path / "names.py").write_text(
         "from ttt_apps.cli import run_command, print_output, print_table, new_table\n"
         "table = new_table('games \\u4e94')\n"
@@ -191,7 +196,7 @@ def test_letters_that_standard_output_lacks_are_replaced_when_the_work_is_done(e
 @pytest.mark.skipif(os.name != "posix", reason="a process that ended by a signal")
 @pytest.mark.parametrize("module", ["ttt_envs", "tyro"])
 @pytest.mark.parametrize("command", ["train", "evaluate", "play"])
-def test_an_interrupt_while_modules_are_imported_prints_nothing(command, module, interruptible):
+def test_interrupt_during_imports_prints_nothing(command, module, interruptible):
     lines = [
         "import os, runpy, signal, sys",
         "class Finder:",
@@ -206,7 +211,7 @@ def test_an_interrupt_while_modules_are_imported_prints_nothing(command, module,
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
 
 
-def test_completion_knows_all_commands(capsys):
+def test_completion_has_all_commands(capsys):
     with pytest.raises(SystemExit):
         evaluate.main(["--tyro-print-completion", "bash"])
     shown = capsys.readouterr().out
@@ -214,7 +219,7 @@ def test_completion_knows_all_commands(capsys):
         assert name in shown
 
 
-def test_a_run_that_plays_another_game_is_told_so(tmp_path, capsys):
+def test_run_that_plays_another_game_warns(tmp_path, capsys):
     train.main(["--games", "20", "--no-report", "--out", str(tmp_path)])
     capsys.readouterr()
     with pytest.warns(OtherGame, match=r"learned 3 x 3, 3 to win, and plays 3 x 3, 3 to win, skip 0\.1 here"):
@@ -227,7 +232,7 @@ def test_a_run_that_plays_another_game_is_told_so(tmp_path, capsys):
         make_policy(f"run:{tmp_path}", Game())
 
 
-def test_a_class_of_a_module_in_the_current_folder_plays(tmp_path, monkeypatch, capsys):
+def test_class_in_the_current_folder_plays(tmp_path, monkeypatch, capsys):
     (tmp_path / "mine_of_a_test.py").write_text(
         "class Corner:\n"
         "    pure = True\n"
@@ -243,28 +248,14 @@ def test_a_class_of_a_module_in_the_current_folder_plays(tmp_path, monkeypatch, 
     assert '"mean"' in capsys.readouterr().out
 
 
-def test_a_refused_estimate_says_the_way_out(capsys):
-    with pytest.raises(SystemExit) as end:
-        evaluate.main(["exploitability", "random", "--size", "5"])
-    assert end.value.code == 2
-    assert "allow more with --memory" in capsys.readouterr().err
-
-
-def test_what_learners_and_policies_take_is_listed(capsys):
-    evaluate.main(["learners", "--json"])
-    learners = cli_json(capsys)
+def test_lists_of_learners_and_policies(capsys):
+    learners, policies = json_of(capsys, "learners"), json_of(capsys, "policies")
     assert learners["q-learning"]["arguments"]["epsilon"] == {"kind": "number", "default": 0.3, "needed": False}
     assert learners["q-learning"]["self_play"] == {"bootstrap": "ply", "symmetries": "all"}
-    evaluate.main(["policies", "--json"])
-    policies = cli_json(capsys)
     assert policies["run"]["arguments"]["path"]["needed"]
     assert policies["optimal"]["arguments"]["epsilon"]["default"] == 0.0
-    for command in ("learners", "policies"):
-        evaluate.main([command])
-        shown = capsys.readouterr().out
-        assert "epsilon=" in shown
-        assert "`" not in shown
-
-
-def cli_json(capsys):
-    return json.loads(capsys.readouterr().out)
+    for command, name in (("learners", "q-learning"), ("policies", "win-or-block")):
+        text = text_of(capsys, command)
+        assert "epsilon=" in text
+        assert name in text
+        assert "`" not in text

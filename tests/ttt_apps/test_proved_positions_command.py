@@ -1,19 +1,10 @@
-"""evaluate.py proved-positions: asking, telling, proving again."""
+"""``evaluate.py proved-positions``: output; its errors are in test_errors."""
 
-import json
-
-import pytest
-
-from ttt_apps import evaluate
+from commands import json_of, text_of
 
 
-def printed(capsys, *words):
-    evaluate.main(["--quiet", "proved-positions", *words])
-    return capsys.readouterr().out
-
-
-def test_a_policy_is_asked_on_every_board(capsys):
-    found = json.loads(printed(capsys, "random", "--json"))
+def test_policy_is_measured_on_every_board(capsys):
+    found = json_of(capsys, "proved-positions", "random")
     assert list(found["boards"]) == ["5x5-4", "5x6-4", "6x6-5", "7x7-5"]
     for board in found["boards"].values():
         assert list(board) == ["all", "result", "stones", "plies"]
@@ -22,36 +13,20 @@ def test_a_policy_is_asked_on_every_board(capsys):
         assert 0 < kept["kept"]["low"] < kept["kept"]["mean"] < kept["kept"]["high"] < 1
 
 
-def test_a_table_for_one_board(capsys):
-    text = printed(capsys, "win-or-block", "--size", "7", "--win-length", "5")
+def test_table_of_one_board(capsys):
+    text = text_of(capsys, "proved-positions", "win-or-block", "--size", "7", "--win-length", "5")
     assert "win-or-block in proved positions, 7 x 7, 5 to win" in text
     assert "proved win" in text
     assert "proved draw" in text
 
 
-def test_what_the_positions_are(capsys):
-    text = printed(capsys)
+def test_description_of_the_positions(capsys):
+    text = text_of(capsys, "proved-positions")
     assert text.count("1,000 positions of") == 4
-    told = json.loads(printed(capsys, "--size", "5", "--json"))["boards"]["5x5-4"]
-    assert told["positions"] == sum(told["plies"].values()) == told["drawn"] - sum(told["left_out"].values())
+    data = json_of(capsys, "proved-positions", "--size", "5")["boards"]["5x5-4"]
+    assert data["positions"] == sum(data["plies"].values()) == data["drawn"] - sum(data["left_out"].values())
 
 
-def test_some_are_proved_again(capsys):
-    text = printed(capsys, "--prove-again", "--sample", "3", "--size", "5x6")
-    assert text == "5 x 6, 4 to win: 3 positions proved again, every move as it is kept\n"
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["random", "--size", "9"], "there are no proved positions of this board: choose one of 5x5-4, 5x6-4"),
-        (["random", "--prove-again"], "--make and --prove-again ask no policy: leave it out"),
-        (["--sample", "3"], "--sample is of positions to be proved again: say --prove-again, too"),
-        (["--prove-again", "--sample", "0"], "sample=0 proves nothing"),
-        (["randon"], "there is no policy 'randon'"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(capsys, words, message):
-    with pytest.raises(SystemExit):
-        evaluate.main(["--quiet", "proved-positions", *words])
-    assert message in capsys.readouterr().err
+def test_positions_are_proved_again(capsys):
+    text = text_of(capsys, "proved-positions", "--prove-again", "--sample", "3", "--size", "5x6")
+    assert text == "5 x 6, 4 to win: 3 positions proved again, every move as it is kept"
