@@ -91,6 +91,12 @@ class AdaptiveOpponent(Protocol):
         ...
 
 
+DECISIONS = ("pending", "cells", "mover", "action")
+Decisions = tuple[NDArray[np.bool_], Int8Array, Int8Array, Int64Array]
+"""Decisions of B games, one per player, or ply by ply one for both: whether it is pending, bool[2, B], cells int8[2, B,
+cells], mover int8[2, B] and action int64[2, B]. A plain tuple, which kernels take faster than a named one."""
+
+
 class PendingTransitions:
     """A learner's decisions in B games, pending until their outcomes are known.
 
@@ -103,12 +109,12 @@ class PendingTransitions:
         self.logged: dict[str, float] = {}
         self._rng = rng
         self._by_ply = learner.bootstrap == "ply"
-        size = learner.game.cells
-        # one pending decision per player; ply by ply one for both
-        self._pending = np.zeros((2, slots), np.bool_)
-        self._cells = np.zeros((2, slots, size), np.int8)
-        self._mover = np.zeros((2, slots), np.int8)
-        self._action = np.zeros((2, slots), np.int64)
+        self._decisions: Decisions = (
+            np.zeros((2, slots), np.bool_),
+            np.zeros((2, slots, learner.game.cells), np.int8),
+            np.zeros((2, slots), np.int8),
+            np.zeros((2, slots), np.int64),
+        )
 
     def take(self, slots: Int64Array, boards: Boards) -> Int64Array:
         """Choose moves int64[B] in the games ``slots``, given in ascending order."""
@@ -119,7 +125,7 @@ class PendingTransitions:
         else:
             self._close(slots, boards.mover, nothing, boards, np.full(len(slots), -1))
             actions = self.learner.explore(boards, self._rng)
-        _hold(slots, self._by_ply, *boards, actions, self._pending, self._cells, self._mover, self._action)
+        _store_decisions(slots, self._by_ply, *boards, actions, self._decisions)
         return actions
 
     def end(self, slots: Int64Array, last: Int8Array, rewards: Float64Array) -> None:
@@ -148,8 +154,7 @@ class PendingTransitions:
         """
         boards = Boards.start(self.learner.game, len(slots))
         rows, action = np.empty((2, len(slots)), np.int64)
-        held = self._pending, self._cells, self._mover, self._action
-        count = _release(slots, player, self._by_ply, *held, rows, *boards, action)
+        count = _take_decisions(slots, player, self._by_ply, self._decisions, rows, *boards, action)
         if count == 0:
             return
         rows, before = rows[:count], Boards(boards.cells[:count], boards.mover[:count])
@@ -164,18 +169,16 @@ class PendingTransitions:
     def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
         """Return the pending decisions and the state of the exploration's generator."""
         return {
-            "pending": self._pending,
-            "cells": self._cells,
-            "mover": self._mover,
-            "action": self._action,
+            **dict(zip(DECISIONS, self._decisions, strict=True)),
             "rng": to_bytes(self._rng.bit_generator.state),
             "logged": to_bytes(self.logged),
         }
 
     def from_arrays(self, arrays: Arrays) -> None:
         """Restore the state from the arrays of :meth:`to_arrays`, for the same board and number of games."""
-        for name in ("pending", "cells", "mover", "action"):
-            getattr(self, f"_{name}")[...] = arrays[name]
+        decisions: tuple[np.ndarray[Any, Any], ...] = self._decisions
+        for name, array in zip(DECISIONS, decisions, strict=True):
+            array[...] = arrays[name]
         self._rng.bit_generator.state = from_bytes(arrays["rng"])
         self.logged = from_bytes(arrays["logged"])
 
@@ -187,43 +190,34 @@ def _lane(by_ply: bool, mover: int) -> int:
 
 
 @compiled
-def _hold(
-    slots: Int64Array,
-    by_ply: bool,
-    cells: Int8Array,
-    mover: Int8Array,
-    actions: Int64Array,
-    pending: NDArray[np.bool_],
-    held_cells: Int8Array,
-    held_mover: Int8Array,
-    held_action: Int64Array,
+def _store_decisions(
+    slots: Int64Array, by_ply: bool, cells: Int8Array, mover: Int8Array, actions: Int64Array, decisions: Decisions
 ) -> None:
     """Store decisions until their outcomes are known."""
+    pending, pending_cells, pending_mover, pending_action = decisions
     for i in range(len(slots)):
         slot = slots[i]
         lane = _lane(by_ply, int64(mover[i]))
         pending[lane, slot] = True
-        held_mover[lane, slot] = mover[i]
-        held_action[lane, slot] = actions[i]
+        pending_mover[lane, slot] = mover[i]
+        pending_action[lane, slot] = actions[i]
         for cell in range(cells.shape[1]):
-            held_cells[lane, slot, cell] = cells[i, cell]
+            pending_cells[lane, slot, cell] = cells[i, cell]
 
 
 @compiled
-def _release(
+def _take_decisions(
     slots: Int64Array,
     player: Int8Array,
     by_ply: bool,
-    pending: NDArray[np.bool_],
-    held_cells: Int8Array,
-    held_mover: Int8Array,
-    held_action: Int64Array,
+    decisions: Decisions,
     rows: Int64Array,
     cells: Int8Array,
     mover: Int8Array,
     action: Int64Array,
 ) -> int:
-    """Write out the pending decisions and their indices into ``slots``; return their number."""
+    """Remove the players' pending decisions and write them and their indices into ``slots``; return their number."""
+    pending, pending_cells, pending_mover, pending_action = decisions
     count = 0
     for i in range(len(slots)):
         slot = slots[i]
@@ -231,10 +225,10 @@ def _release(
         if pending[lane, slot]:
             pending[lane, slot] = False
             rows[count] = i
-            mover[count] = held_mover[lane, slot]
-            action[count] = held_action[lane, slot]
+            mover[count] = pending_mover[lane, slot]
+            action[count] = pending_action[lane, slot]
             for cell in range(cells.shape[1]):
-                cells[count, cell] = held_cells[lane, slot, cell]
+                cells[count, cell] = pending_cells[lane, slot, cell]
             count += 1
     return count
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, get_type_hints
 
 import numpy as np
 
+from learners.limits import describe_mismatch
 from learners.pool import NAME as POOL
 from learners.pool import parse_pool
 from learners.training import Progress, ResumableTraining, Task, Training, make_initial_rng
@@ -30,7 +32,8 @@ TEACHER = "teacher"
 class LearnerConfig:
     """Base class of settings: frozen dataclasses that define the command-line options, of one of the kinds below.
 
-    The values here suit most learners; a subclass overrides what does not suit it.
+    The class variables suit most learners; a subclass overrides what does not suit it. Values are checked against the
+    types of the fields, such as :data:`~learners.limits.Fraction` or a ``Literal``.
     """
 
     name: ClassVar[str]
@@ -45,6 +48,16 @@ class LearnerConfig:
     """Default settings in self-play, if they differ."""
     self_play_games: ClassVar[int] = 50_000
     """Default number of games in self-play."""
+
+    def __post_init__(self) -> None:
+        hints = get_type_hints(type(self), include_extras=True)
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, list):  # JSON has no tuples
+                value = tuple(value)
+                object.__setattr__(self, field.name, value)
+            if admissible := describe_mismatch(value, hints[field.name]):
+                raise ValueError(f"{field.name}={value!r} does not work for {self.name}: choose {admissible}")
 
 
 class TransitionLearnerConfig(LearnerConfig, ABC):
@@ -157,29 +170,10 @@ AnyConfig = TransitionLearnerConfig | LoopLearnerConfig | FitLearnerConfig
 """Settings of any learner."""
 
 
-_KINDS: Mapping[type, tuple[tuple[type, ...], str]] = {
-    int: ((int, np.integer), "a whole number"),
-    float: ((int, float, np.integer, np.floating), "a number"),
-    bool: ((bool, np.bool_), "true or false"),
-}
-
-
-def check_kinds(config: LearnerConfig) -> None:
-    """Raise ValueError for the first setting that has the wrong type: integer, number or boolean.
-
-    16.0, as a file may have it, is not an integer, and true is not a number.
-    """
-    for name, hint in get_type_hints(type(config)).items():
-        for kind, (admissible, words) in _KINDS.items():
-            if hint in (kind, kind | None):
-                value = getattr(config, name)
-                truth = isinstance(value, bool) and kind is not bool
-                if truth or not (isinstance(value, admissible) or (value is None and hint != kind)):
-                    raise ValueError(f"{name}={value!r} does not work for {config.name}: choose {words}")
-
-
-def check_limits(config: LearnerConfig, limits: Mapping[str, tuple[bool, str]]) -> None:
-    """Raise ValueError for the first setting out of its limits; the message names the admissible values."""
-    for name, (holds, admissible) in limits.items():
-        if not holds:
-            raise ValueError(f"{name}={getattr(config, name)} does not work for {config.name}: choose {admissible}")
+def check_rewards(rewards: str, bootstrap: str) -> None:
+    """Raise ValueError for rewards that have no opposite, if values are learned ply by ply."""
+    if rewards == "report" and bootstrap == "ply":
+        raise ValueError(
+            'rewards="report" (1, 0.5, 0) has no opposite for the other player, which bootstrap="ply" needs: '
+            'choose rewards="unit" or bootstrap="own-turn"'
+        )

@@ -9,18 +9,21 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from learners.base import Arrays, Transition
-from learners.config import TransitionLearnerConfig, check_kinds, check_limits
+from learners.config import TransitionLearnerConfig
+from learners.limits import Fraction
 from learners.tabular import (
-    MAX_MEMORY_GIB,
+    Entries,
+    MemoryGiB,
     PositionTable,
+    StepSizes,
     TabularLearner,
     checked,
     final_rewards,
-    move_towards,
-    rows_of,
-    step_sizes,
+    num_rows,
+    tabulate_step_sizes,
+    update_entries,
 )
-from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, compiled
+from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, compiled
 from ttt_envs.game.rules import Game
 from ttt_envs.game.symmetry import Symmetries
 
@@ -34,27 +37,16 @@ class NaiveMCConfig(TransitionLearnerConfig):
     self_play: ClassVar[Mapping[str, Any]] = {"epsilon_decay": 1e-5, "symmetries": "all"}
     self_play_games: ClassVar[int] = 300_000
 
-    epsilon: float = 1.0
+    epsilon: Fraction = 1.0
     """initial probability of a random move, 0 to 1"""
-    epsilon_decay: float = 1e-4
+    epsilon_decay: Fraction = 1e-4
     """epsilon is multiplied by 1 - epsilon_decay after each random move, 0 to 1"""
     rewards: Literal["report", "unit"] = "report"
     """win, draw, loss: report is 1, 0.5, 0; unit is 1, 0, -1. A move never made has the value of a draw"""
     symmetries: Symmetries = "none"
     """repeat every update on the rotations, or all symmetries, of the position"""
-    memory: float = 2.0
+    memory: MemoryGiB = 2.0
     """maximum size of the table in GiB"""
-
-    def __post_init__(self) -> None:
-        check_kinds(self)
-        check_limits(
-            self,
-            {
-                "epsilon": (0 <= self.epsilon <= 1, "0 to 1"),
-                "epsilon_decay": (0 <= self.epsilon_decay <= 1, "0 to 1"),
-                "memory": (0 < self.memory <= MAX_MEMORY_GIB, f"above 0, up to {MAX_MEMORY_GIB:,}"),
-            },
-        )
 
     def build(self, game: Game, rng: np.random.Generator) -> NaiveMC:
         """Return an untrained learner; ``rng`` is unused."""
@@ -71,7 +63,7 @@ class NaiveMC(TabularLearner):
         table = PositionTable(game, int(config.memory * 2**30), initial=0.5 if config.rewards == "report" else 0.0)
         super().__init__(config.name, game, table, config.epsilon, config.epsilon_decay, config.symmetries)
         self.config = config
-        self._steps = step_sizes(1.0, 1.0)
+        self._steps = tabulate_step_sizes(1.0, 1.0)
         self._waiting = np.zeros((2, 0, game.cells), np.int64)
         self._lengths = np.zeros((2, 0), np.int64)
 
@@ -79,30 +71,26 @@ class NaiveMC(TabularLearner):
         """Buffer the moves, and update the moves of players whose game is over, in order."""
         size = self.game.cells
         seen = transition.boards.own_first()
-        self._make_room(int(transition.slot.max(initial=-1)) + 1)
+        self._grow(int(transition.slot.max(initial=-1)) + 1)
         over = transition.discount == 0
         finished = np.empty(int(over.sum()) * size, np.int64)
         results = np.empty(len(finished))
-        count = _keep(
+        count = _buffer_moves(
             seen,
             transition.boards.mover,
             transition.slot,
             self.table.rows(seen) * size + transition.action,
             over,
             final_rewards(transition.reward, over, self.config.rewards),
-            self._waiting,
-            self._lengths,
-            finished,
-            results,
+            (self._waiting, self._lengths),
+            (finished, results),
         )
         logged = {"epsilon": float(self.epsilon[0]), "positions": float(self.table.size)}
         if count == 0:
             return logged
         finished = finished[:count]
-        rows = self._image_rows(self.table.cells(finished // size))
-        error = _average(
-            rows, self._inverses, finished % size, results, self._steps, self.table.values, self.table.counts
-        )
+        rows = self._symmetric_rows(self.table.cells(finished // size))
+        error = _update_means(rows, self._inverses, finished % size, results, self._steps, self.table.entries)
         return {"error": error, **logged}
 
     def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
@@ -116,10 +104,10 @@ class NaiveMC(TabularLearner):
             ValueError: arrays of another learner or game, or damaged ones.
         """
         size = self.game.cells
-        slots = arrays["lengths"].shape[-1] if rows_of(arrays, "lengths") else 0
+        slots = arrays["lengths"].shape[-1] if num_rows(arrays, "lengths") else 0
         lengths = checked(arrays, "lengths", (2, slots), "i8", self.name)
         waiting = checked(arrays, "waiting", (2, slots, size), "i8", self.name)
-        entries = rows_of(arrays, "keys") * size
+        entries = num_rows(arrays, "keys") * size
         kept = waiting[np.arange(size) < lengths[..., None]]
         if ((lengths < 0) | (lengths > size)).any() or ((kept < 0) | (kept >= entries)).any():
             raise ValueError(
@@ -129,7 +117,7 @@ class NaiveMC(TabularLearner):
         super().from_arrays(arrays)
         self._lengths, self._waiting = lengths.copy(), waiting.copy()
 
-    def _make_room(self, slots: int) -> None:
+    def _grow(self, slots: int) -> None:
         """Grow the buffers to exactly the number of parallel games seen, so that a restored learner has the same
         arrays.
         """
@@ -140,30 +128,40 @@ class NaiveMC(TabularLearner):
 
 
 @compiled
-def _keep(
+def _buffer_moves(
     seen: Int8Array,
     movers: Int8Array,
     slots: Int64Array,
     entries: Int64Array,
-    over: Any,
+    over: BoolArray,
     rewards: Float64Array,
-    waiting: Int64Array,
-    lengths: Int64Array,
-    finished: Int64Array,
-    results: Float64Array,
+    buffer: tuple[Int64Array, Int64Array],
+    out: tuple[Int64Array, Float64Array],
 ) -> int:
     """Buffer each move after its player's earlier ones; output, in order, the moves of players whose game is over.
 
-    Returns the number of moves output, in ``finished`` with their final rewards in ``results``.
+    Args:
+        seen: int8[B, cells], own stones first.
+        movers: int8[B].
+        slots: int64[B].
+        entries: int64[B], the moves.
+        over: bool[B].
+        rewards: float64[B].
+        buffer: the waiting moves of each player and game, and their numbers.
+        out: the moves of finished games and their final rewards.
+
+    Returns:
+        The number of moves output.
     """
+    (waiting, lengths), (finished, results) = buffer, out
     count = 0
     for b in range(len(slots)):
         mover, slot = movers[b], slots[b]
-        own = 0
+        num_own = 0
         for cell in range(seen.shape[1]):
-            own += seen[b, cell] == 1
+            num_own += seen[b, cell] == 1
         length = lengths[mover, slot]
-        if own < length:  # another game began before this one was over: its moves have no result
+        if num_own < length:  # another game began before this one was over: its moves have no result
             length = 0
         waiting[mover, slot, length] = entries[b]
         length += 1
@@ -178,17 +176,16 @@ def _keep(
 
 
 @compiled
-def _average(
+def _update_means(
     rows: Int64Array,
     inverses: Int64Array,
     actions: Int64Array,
     results: Float64Array,
-    steps: Float64Array,
-    values: Float64Array,
-    counts: Int64Array,
+    steps: StepSizes,
+    entries: Entries,
 ) -> float:
     """Move each value to the mean of its final rewards, in order. Returns the mean absolute difference before."""
     total = 0.0
     for b in range(len(rows)):
-        total += abs(move_towards(results[b], rows[b], inverses, actions[b], 1.0, 1.0, steps, values, counts))
+        total += abs(update_entries(results[b], rows[b], inverses, actions[b], steps, entries))
     return total / len(rows)

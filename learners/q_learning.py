@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
 from learners.base import Bootstrap, Transition
-from learners.config import TransitionLearnerConfig, check_kinds, check_limits
+from learners.config import TransitionLearnerConfig, check_rewards
+from learners.limits import Fraction, Range
 from learners.tabular import (
-    MAX_MEMORY_GIB,
+    Entries,
+    MemoryGiB,
     PositionTable,
+    StepSizes,
     TabularLearner,
-    best_of,
+    best_value,
     final_rewards,
-    move_towards,
-    step_sizes,
+    tabulate_step_sizes,
+    update_entries,
     value_at,
 )
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, Parameters, compiled
@@ -34,15 +37,15 @@ class QLearningConfig(TransitionLearnerConfig):
     self_play: ClassVar[Mapping[str, Any]] = {"bootstrap": "ply", "symmetries": "all"}
     self_play_games: ClassVar[int] = 300_000
 
-    step_size: float = 1.0
+    step_size: Annotated[float, Range(0, 1, above=True)] = 1.0
     """learning rate alpha of the first update of an entry, above 0 and at most 1"""
-    step_size_power: float = 0.7
+    step_size_power: Fraction = 0.7
     """the learning rate of the n-th update of an entry is step_size / n ** step_size_power; 0 keeps it constant"""
-    gamma: float = 1.0
+    gamma: Fraction = 1.0
     """discount factor per turn, 0 to 1"""
-    epsilon: float = 0.3
+    epsilon: Fraction = 0.3
     """probability of a random move during training, 0 to 1"""
-    epsilon_decay: float = 0.0
+    epsilon_decay: Fraction = 0.0
     """epsilon is multiplied by 1 - epsilon_decay after each random move, 0 to 1"""
     bootstrap: Bootstrap = "own-turn"
     """own-turn: bootstrap from the own next turn, and learn the best response to the opponent met; ply: in self-play,
@@ -56,27 +59,12 @@ class QLearningConfig(TransitionLearnerConfig):
     """win, draw, loss: unit is 1, 0, -1; report is 1, 0.5, 0. Entries never updated have the value of a draw"""
     symmetries: Symmetries = "none"
     """repeat every update on the rotations, or all symmetries, of the position"""
-    memory: float = 2.0
+    memory: MemoryGiB = 2.0
     """maximum size of the table in GiB"""
 
     def __post_init__(self) -> None:
-        check_kinds(self)
-        check_limits(
-            self,
-            {
-                "step_size": (0 < self.step_size <= 1, "above 0 and at most 1"),
-                "step_size_power": (0 <= self.step_size_power <= 1, "0 to 1"),
-                "gamma": (0 <= self.gamma <= 1, "0 to 1"),
-                "epsilon": (0 <= self.epsilon <= 1, "0 to 1"),
-                "epsilon_decay": (0 <= self.epsilon_decay <= 1, "0 to 1"),
-                "memory": (0 < self.memory <= MAX_MEMORY_GIB, f"above 0, up to {MAX_MEMORY_GIB:,}"),
-            },
-        )
-        if self.rewards == "report" and self.bootstrap == "ply":
-            raise ValueError(
-                'rewards="report" (1, 0.5, 0) has no opposite for the other player, which bootstrap="ply" needs: '
-                'choose rewards="unit" or bootstrap="own-turn"'
-            )
+        super().__post_init__()
+        check_rewards(self.rewards, self.bootstrap)
 
     def build(self, game: Game, rng: np.random.Generator) -> QLearning:
         """Return an untrained learner; ``rng`` is unused."""
@@ -95,7 +83,7 @@ class QLearning(TabularLearner):
         )
         super().__init__(config.name, game, table, config.epsilon, config.epsilon_decay, config.symmetries)
         self.config = config
-        self._steps = step_sizes(float(config.step_size), float(config.step_size_power))
+        self._steps = tabulate_step_sizes(config.step_size, config.step_size_power)
         self.bootstrap = config.bootstrap
         self.wants_next_action = config.target == "chosen"
 
@@ -104,53 +92,38 @@ class QLearning(TabularLearner):
         entered = transition.boards.own_first()
         if self.table.afterstates:
             entered[np.arange(len(entered)), transition.action] = 1
-        rows = self._image_rows(entered)
         after = transition.next_boards.own_first()
-        error = _update(
-            rows,
-            self._inverses,
+        batch = (
+            self._symmetric_rows(entered),
             transition.action,
             final_rewards(transition.reward, transition.discount == 0, self.config.rewards),
             transition.discount * self.config.gamma,
             after,
-            self.table.of_moves(after),
+            self.table.move_rows(after),
             transition.next_action,
-            float(self.config.step_size),
-            float(self.config.step_size_power),
-            self._steps,
-            self.game.parameters,
-            self.table.values,
-            self.table.counts,
         )
+        error = _update(batch, self._inverses, self._steps, self.game.parameters, self.table.entries)
         return {"td_error": error, "epsilon": float(self.epsilon[0]), "positions": float(self.table.size)}
 
 
+_Batch = tuple[Int64Array, Int64Array, Float64Array, Float64Array, Int8Array, Int64Array, Int64Array]
+"""Transitions in the order of their updates: rows int64[B, images] in the table, actions, rewards, discounts, next
+boards int8[B, cells] with own stones first, their rows (:meth:`PositionTable.move_rows`), and next actions."""
+
+
 @compiled
-def _update(
-    rows: Int64Array,
-    inverses: Int64Array,
-    actions: Int64Array,
-    rewards: Float64Array,
-    discounts: Float64Array,
-    after: Int8Array,
-    after_rows: Int64Array,
-    next_actions: Int64Array,
-    step_size: float,
-    power: float,
-    steps: Float64Array,
-    parameters: Parameters,
-    values: Float64Array,
-    counts: Int64Array,
-) -> float:
-    """Update from each transition, in order, in the rows int64[B, images]. Returns the mean absolute TD error."""
+def _update(batch: _Batch, inverses: Int64Array, steps: StepSizes, parameters: Parameters, entries: Entries) -> float:
+    """Update from each transition, in order. Returns the mean absolute TD error."""
     total = 0.0
+    rows, actions, rewards, discounts, after, after_rows, next_actions = batch
+    values = entries[0]
     for b in range(len(rows)):
         target = rewards[b]
         if discounts[b] != 0:
             if next_actions[b] >= 0:
                 ahead = value_at(values, after_rows[b], next_actions[b])
             else:
-                ahead = best_of(after[b], values, after_rows[b], parameters)[0]
+                ahead = best_value(after[b], values, after_rows[b], parameters)[0]
             target += discounts[b] * ahead
-        total += abs(move_towards(target, rows[b], inverses, actions[b], step_size, power, steps, values, counts))
+        total += abs(update_entries(target, rows[b], inverses, actions[b], steps, entries))
     return total / max(1, len(rows))

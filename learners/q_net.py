@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
 from learners.base import Arrays, Bootstrap, Transition
-from learners.config import TransitionLearnerConfig, check_kinds, check_limits
+from learners.config import TransitionLearnerConfig, check_rewards
 from learners.dense import Float32Array
+from learners.limits import Fraction, NonNegative, NonNegativeInt, Positive, PositiveInt, Range
 from learners.silence import avoid_triton_crash, silence_native_output
 from learners.tabular import checked, final_rewards
 from ttt_envs.agents.policy import best_shares, sample
@@ -49,19 +50,19 @@ class QNetConfig(TransitionLearnerConfig):
     }
     self_play_games: ClassVar[int] = 30_000
 
-    hidden: int = 64
+    hidden: Annotated[int, Range(1, 65536)] = 64
     """number of units of the hidden layer, 1 to 65536"""
     optimizer: Literal["adam", "sgd"] = "adam"
     """Adam (Kingma and Ba, 2015), or plain gradient descent"""
-    learning_rate: float = 0.001
+    learning_rate: Positive = 0.001
     """initial learning rate of the optimizer, above 0"""
-    learning_rate_decay: float = 0.0
+    learning_rate_decay: NonNegative = 0.0
     """the learning rate of update n, from 0, is learning_rate / (1 + learning_rate_decay n); 0 keeps it constant"""
-    gamma: float = 1.0
+    gamma: Fraction = 1.0
     """discount factor per turn, 0 to 1"""
-    epsilon: float = 1.0
+    epsilon: Fraction = 1.0
     """probability of a random move during training, 0 to 1"""
-    epsilon_decay: float = 1e-4
+    epsilon_decay: Fraction = 1e-4
     """epsilon is multiplied by 1 - epsilon_decay after each random move, 0 to 1"""
     bootstrap: Bootstrap = "own-turn"
     """own-turn: bootstrap from the own next turn, and learn the best response to the opponent met; ply: in self-play,
@@ -70,40 +71,23 @@ class QNetConfig(TransitionLearnerConfig):
     """win, draw, loss: unit is 1, 0, -1; report is 1, 0.5, 0"""
     symmetries: Symmetries = "none"
     """add the rotations, or all symmetries, of the positions to every update, and average over them in greedy play"""
-    buffer_size: int = 0
+    buffer_size: NonNegativeInt = 0
     """capacity of the replay buffer in decisions; 0: no buffer, every update learns from the latest decisions"""
-    batch_size: int = 256
+    batch_size: PositiveInt = 256
     """number of decisions in a minibatch from the replay buffer"""
-    gradient_steps: int = 1
+    gradient_steps: PositiveInt = 1
     """number of updates per batch of decisions played; more than 1 only with a replay buffer"""
-    target_update_interval: int = 0
+    target_update_interval: NonNegativeInt = 0
     """number of updates between copies of the net to the target net; 0: no target net"""
 
     def __post_init__(self) -> None:
-        check_kinds(self)
-        limits = {
-            "hidden": (1 <= self.hidden <= 65536, "1 to 65536"),
-            "learning_rate": (0 < self.learning_rate < math.inf, "above 0"),
-            "learning_rate_decay": (0 <= self.learning_rate_decay < math.inf, "0 or above"),
-            "gamma": (0 <= self.gamma <= 1, "0 to 1"),
-            "epsilon": (0 <= self.epsilon <= 1, "0 to 1"),
-            "epsilon_decay": (0 <= self.epsilon_decay <= 1, "0 to 1"),
-            "buffer_size": (self.buffer_size >= 0, "0 (no memory), 1 or more"),
-            "batch_size": (self.batch_size >= 1, "1 or more"),
-            "gradient_steps": (self.gradient_steps >= 1, "1 or more"),
-            "target_update_interval": (self.target_update_interval >= 0, "0 (no net of its own), 1 or more"),
-        }
-        check_limits(self, limits)
+        super().__post_init__()
         if self.gradient_steps > 1 and self.buffer_size == 0:
             raise ValueError(
                 f"gradient_steps={self.gradient_steps} would learn several times from the same decisions without a "
                 f"replay buffer: choose gradient_steps=1, or a buffer_size above 0"
             )
-        if self.rewards == "report" and self.bootstrap == "ply":
-            raise ValueError(
-                'rewards="report" (1, 0.5, 0) has no opposite for the other player, which bootstrap="ply" needs: '
-                'choose rewards="unit" or bootstrap="own-turn"'
-            )
+        check_rewards(self.rewards, self.bootstrap)
 
     def build(self, game: Game, rng: np.random.Generator) -> QNet:
         """Return a learner with random weights; ``rng`` draws these and the minibatches of the replay buffer.

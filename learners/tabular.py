@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from learners.base import Arrays, Bootstrap
+from learners.limits import Range
 from ttt_envs.core.hash_index import KeyIndex
 from ttt_envs.core.jit import (
     Float64Array,
@@ -66,14 +67,14 @@ class PositionTable:
             MemoryError: the table would grow beyond its limit.
         """
         wanted = self._keys(cells)
-        self._make_room(len(wanted))
+        self._grow(len(wanted))
         return self._index.rows(wanted)
 
     def cells(self, rows: Int64Array) -> Int8Array:
         """Return the boards int8[B, cells] of rows int64[B]."""
         return from_keys(self._index.keys[rows], self.game)
 
-    def of_moves(self, seen: Int8Array) -> Int64Array:
+    def move_rows(self, seen: Int8Array) -> Int64Array:
         """Return the rows that hold the values of the moves on boards int8[B, cells], the mover's stones first.
 
         Returns:
@@ -87,10 +88,15 @@ class PositionTable:
         after[:, np.arange(size), np.arange(size)] = 1
         return self.find(after.reshape(-1, size)).reshape(count, size)
 
+    @property
+    def entries(self) -> Entries:
+        """The arrays, for kernels."""
+        return self.values, self.counts
+
     def _keys(self, cells: Int8Array) -> UInt64Array:
         return keys(cells).reshape(len(cells), -1)
 
-    def _make_room(self, more: int) -> None:
+    def _grow(self, more: int) -> None:
         needed = self.size + more
         capacity = len(self.values) - 1
         if needed <= capacity:
@@ -134,7 +140,7 @@ class PositionTable:
             ValueError: arrays of another game or type, or with numbers that no table has.
         """
         owner = f"the table of a learner of {self.game}"
-        size = rows_of(arrays, "keys")
+        size = num_rows(arrays, "keys")
         width = self.values.shape[1]
         board = checked(arrays, "board", (2,), "i8", owner)
         if board.tolist() != [self.game.rows, self.game.columns]:
@@ -153,7 +159,7 @@ class PositionTable:
         self._reserve(size, values, counts)
 
 
-def rows_of(arrays: Arrays, name: str) -> int:
+def num_rows(arrays: Arrays, name: str) -> int:
     """Return the length of an array, 0 if it is missing or has no dimensions."""
     return len(arrays[name]) if name in arrays and arrays[name].ndim else 0
 
@@ -212,14 +218,14 @@ class TabularLearner:
         """
         seen = boards.own_first()
         out = np.empty(seen.shape)
-        _greedy(seen, self.table.values, self.table.of_moves(seen), self.game.parameters, out)
+        _greedy(seen, self.table.values, self.table.move_rows(seen), self.game.parameters, out)
         return out
 
     def action_values(self, boards: Boards) -> Float64Array:
         """Return action values float64[B, cells] from the mover's view, NaN where illegal; initial if never updated."""
         seen = boards.own_first()
         out = np.empty(seen.shape)
-        _action_values(seen, self.table.values, self.table.of_moves(seen), self.game.parameters, out)
+        _action_values(seen, self.table.values, self.table.move_rows(seen), self.game.parameters, out)
         return out
 
     def values(self, boards: Boards) -> Float64Array:
@@ -230,7 +236,7 @@ class TabularLearner:
         """Return epsilon-greedy moves int64[B]."""
         seen = boards.own_first()
         out = np.empty(len(seen), np.int64)
-        rows = self.table.of_moves(seen)
+        rows = self.table.move_rows(seen)
         u, parameters = rng.random((len(seen), 2)), self.game.parameters
         _explore(seen, rows, self.table.values, u, self.epsilon, self._epsilon_decay, parameters, out)
         return out
@@ -251,7 +257,7 @@ class TabularLearner:
         self.table.from_arrays(arrays)
         self.epsilon = epsilon.copy()
 
-    def _image_rows(self, cells: Int8Array) -> Int64Array:
+    def _symmetric_rows(self, cells: Int8Array) -> Int64Array:
         """Return the rows int64[B, images] of all symmetries of boards int8[B, cells], the first for the board
         itself.
         """
@@ -263,8 +269,8 @@ class TabularLearner:
         return self.name
 
 
-MAX_MEMORY_GIB = 2**20
-"""Maximum setting of a table's size in GiB."""
+MemoryGiB = Annotated[float, Range(0, 2**20, above=True)]
+"""Maximum size of a table in GiB."""
 
 
 def final_rewards(
@@ -275,7 +281,7 @@ def final_rewards(
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Kernels. `rows` are those of PositionTable.of_moves, int64[B, 1] beside values[row, cell] or int64[B, cells] beside
+# Kernels. `rows` are those of PositionTable.move_rows, int64[B, 1] beside values[row, cell] or int64[B, cells] beside
 # values[row, 0]: the smaller of a cell and the last index is right for both.
 
 
@@ -294,7 +300,7 @@ def legal_value(seen: Int8Array, values: Float64Array, rows: Int64Array, cell: i
 
 
 @inlined
-def best_of(seen: Int8Array, values: Float64Array, rows: Int64Array, parameters: Parameters) -> tuple[float, int]:
+def best_value(seen: Int8Array, values: Float64Array, rows: Int64Array, parameters: Parameters) -> tuple[float, int]:
     """Return the highest value of the legal actions on a board int8[cells], and the number of actions that have it."""
     best = -np.inf
     for cell in range(len(seen)):
@@ -306,27 +312,26 @@ def best_of(seen: Int8Array, values: Float64Array, rows: Int64Array, parameters:
     return best, ties
 
 
-def step_sizes(step_size: float, power: float) -> Float64Array:
-    """Return float64[1024]: step_size / n ** power for the first updates n of an entry; index 0 is unused."""
-    return np.array([0.0, *(step_size * float(n) ** -power for n in range(1, 1024))])
+StepSizes = tuple[float, float, Float64Array]
+"""Initial step size, power, and the first step sizes: the n-th update of an entry moves it by initial / n ** power of
+its error. Tuples are plain, which kernels take faster than named ones."""
+Entries = tuple[Float64Array, Int64Array]
+"""Values and counts of a :class:`PositionTable`."""
+
+
+def tabulate_step_sizes(initial: float, power: float) -> StepSizes:
+    """Tabulate the first step sizes: float64[1024] by n, index 0 is unused."""
+    first = np.array([0.0, *(initial * float(n) ** -power for n in range(1, 1024))])
+    return float(initial), float(power), first
 
 
 @inlined
-def move_towards(
-    target: float,
-    rows: Int64Array,
-    inverses: Int64Array,
-    action: int,
-    step_size: float,
-    power: float,
-    steps: Float64Array,
-    values: Float64Array,
-    counts: Int64Array,
+def update_entries(
+    target: float, rows: Int64Array, inverses: Int64Array, action: int, steps: StepSizes, entries: Entries
 ) -> float:
-    """Update the entry of an action under each symmetry of a board with rows int64[images]. Returns the first's error.
-
-    The n-th update of an entry moves it by step_size / n ** power of its error: ``steps`` are :func:`step_sizes`.
-    """
+    """Update the entry of an action under each symmetry of a board, at rows int64[images]; return the first error."""
+    values, counts = entries
+    initial, power, first_steps = steps
     first: float = target - values[rows[0], min(inverses[0, action], values.shape[1] - 1)]
     for image in range(len(rows)):
         row = rows[image]
@@ -338,7 +343,7 @@ def move_towards(
         if not again:
             counts[row, column] += 1
             n = counts[row, column]
-            step = steps[n] if n < len(steps) else step_size * float(n) ** -power
+            step = first_steps[n] if n < len(first_steps) else initial * float(n) ** -power
             values[row, column] += step * (target - values[row, column])
     return first
 
@@ -347,7 +352,7 @@ def move_towards(
 def _greedy(seen: Int8Array, values: Float64Array, rows: Int64Array, parameters: Parameters, out: Float64Array) -> None:
     """Write equal shares, float64[B, cells], for the legal actions with the highest value."""
     for b in range(len(seen)):
-        best, ties = best_of(seen[b], values, rows[b], parameters)
+        best, ties = best_value(seen[b], values, rows[b], parameters)
         for cell in range(seen.shape[1]):
             chosen = legal_value(seen[b], values, rows[b], cell, parameters) == best
             out[b, cell] = 1.0 / ties if chosen else 0.0
@@ -376,23 +381,23 @@ def _explore(
 ) -> None:
     """Choose epsilon-greedy moves; ``u`` float64[B, 2] decides whether to explore, and the move."""
     size = seen.shape[1]
-    worth = np.empty(size)
+    action_values = np.empty(size)
     for b in range(len(out)):
-        at_random = u[b, 0] < epsilon[0]
-        epsilon[0] *= 1.0 - epsilon_decay if at_random else 1.0
+        explores = u[b, 0] < epsilon[0]
+        epsilon[0] *= 1.0 - epsilon_decay if explores else 1.0
         best = -np.inf
         for cell in range(size):
-            value = 0.0 if at_random else value_at(values, rows[b], cell)
+            value = 0.0 if explores else value_at(values, rows[b], cell)
             value = value if is_legal(seen[b], cell, parameters) else -np.inf
-            worth[cell] = value
+            action_values[cell] = value
             best = value if value > best else best
         ties = 0
         for cell in range(size):
-            ties += worth[cell] == best
+            ties += action_values[cell] == best
         left = int(u[b, 1] * ties)
         chosen = 0
         for cell in range(size):
-            counts = int64(worth[cell] == best)
+            counts = int64(action_values[cell] == best)
             chosen = cell if (counts != 0) & (left == 0) else chosen
             left -= counts
         out[b] = chosen

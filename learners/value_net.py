@@ -13,15 +13,16 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 import numpy as np
 
 from learners.base import Arrays
 from learners.checkpoint import MODEL, load_weights, save_arrays
-from learners.config import TEACHER, FitLearnerConfig, check_kinds, check_limits
+from learners.config import TEACHER, FitLearnerConfig
 from learners.dense import Activation, Dense, Float32Array, forward, planes
 from learners.imitation import Teacher, training_examples
+from learners.limits import Fraction, Layers, NonNegativeInt, NumProcesses, Positive, PositiveInt, Range
 from learners.one_ply import one_ply_ahead
 from learners.q_net import DEVICE, import_tensorflow
 from learners.training import Progress, Task, check_counts
@@ -41,7 +42,6 @@ PRESETS: dict[Preset, tuple[tuple[int, ...], tuple[Activation, ...]]] = {
     "10-20": ((10, 20), ("sigmoid", "sigmoid")),
 }
 """Nets of the report's four authors: units of the hidden layers, and their activations."""
-MAX_LAYER_SIZE, MAX_LAYERS = 8192, 8
 CHUNK = 1 << 14
 """Number of positions evaluated at once."""
 
@@ -59,58 +59,40 @@ class ValueNetConfig(FitLearnerConfig):
     preset: Preset = "40-20"
     """hidden layers of the report's four nets: 40-20 one sigmoid after the second, 20 sigmoid, 30-10 tanh, 10-20
     sigmoid"""
-    hidden: tuple[int, ...] | None = None
+    hidden: Annotated[tuple[int, ...], Layers(8, 8192)] | None = None
     """units of the hidden layers, in place of the preset's"""
     activations: tuple[Activation, ...] | None = None
     """activation of each hidden layer, in place of the preset's: linear (identity), relu, tanh or sigmoid"""
     teacher: str = "expectiminimax:depth=3,width=15"
     """policy that plays both seats and labels positions: a search, or a policy with values such as optimal"""
-    epsilon: float = 0.0
+    epsilon: Fraction = 0.0
     """probability of a random move in the teacher's games, 0 to 1"""
-    iterations: int = 1_000
+    iterations: NonNegativeInt = 1_000
     """number of steps of Adam"""
-    learning_rate: float = 0.01
+    learning_rate: Positive = 0.01
     """learning rate of Adam, above 0"""
-    batch_size: int = 0
+    batch_size: NonNegativeInt = 0
     """number of positions in a minibatch; 0: every step uses all positions"""
-    held_out: float = 0.1
+    held_out: Annotated[float, Range(0, 0.9)] = 0.1
     """share of the positions held out to measure the validation error, 0 to 0.9"""
     keep: Literal["last", "best"] = "last"
     """weights to keep: those after the last step, or those with the lowest validation error"""
     symmetries: Symmetries = "none"
     """augment training data with the rotations, or all symmetries, of the positions, and average over them at play"""
-    log_iterations: int = 10
+    log_iterations: PositiveInt = 10
     """number of steps between two points of the learning curve"""
-    jobs: int = -1
+    jobs: NumProcesses = -1
     """number of processes for the teacher's games, -1 for one per core; short work takes none. Results do not depend on
     it"""
 
     def __post_init__(self) -> None:
-        check_kinds(self)
-        for name in ("hidden", "activations"):
-            if isinstance(getattr(self, name), list):  # JSON has no tuples
-                object.__setattr__(self, name, tuple(getattr(self, name)))
-        check_limits(self, {"preset": (self.preset in PRESETS, ", ".join(PRESETS))})
+        super().__post_init__()
         hidden, activations = self.layers()
-        limits = {
-            "hidden": (
-                1 <= len(hidden) <= MAX_LAYERS and all(type(n) is int and 1 <= n <= MAX_LAYER_SIZE for n in hidden),
-                f"1 to {MAX_LAYERS} layers of 1 to {MAX_LAYER_SIZE} units",
-            ),
-            "activations": (
-                len(activations) == len(hidden) and set(activations) <= set(get_args(Activation)),
-                f"one of {', '.join(get_args(Activation))} for each of the {len(hidden)} hidden layers",
-            ),
-            "epsilon": (0 <= self.epsilon <= 1, "0 to 1"),
-            "iterations": (self.iterations >= 0, "0 or more"),
-            "learning_rate": (0 < self.learning_rate < math.inf, "above 0"),
-            "batch_size": (self.batch_size >= 0, "0 (all positions), 1 or more"),
-            "held_out": (0 <= self.held_out <= 0.9, "0 to 0.9"),
-            "keep": (self.keep in ("last", "best"), "last or best"),
-            "log_iterations": (self.log_iterations >= 1, "1 or more"),
-            "jobs": (self.jobs == -1 or self.jobs >= 1, "-1 (one for each core), 1 or more"),
-        }
-        check_limits(self, limits)
+        if len(activations) != len(hidden) or not set(activations) <= set(get_args(Activation)):
+            raise ValueError(
+                f"activations={self.activations} does not work for {self.name}: choose one of "
+                f"{', '.join(get_args(Activation))} for each of the {len(hidden)} hidden layers"
+            )
         if self.keep == "best" and self.held_out == 0:
             raise ValueError("keep=best chooses by positions that are held out: choose a held_out above 0")
 

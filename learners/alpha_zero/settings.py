@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from learners.config import LoopLearnerConfig, check_kinds, check_limits
+from learners.config import LoopLearnerConfig
+from learners.limits import Fraction, Layers, NonNegative, NonNegativeInt, NumProcesses, Positive, PositiveInt, Range
 from ttt_envs.envs.lockstep import SELF
 from ttt_envs.game.rules import Game
 from ttt_envs.game.symmetry import Symmetries
 
-MAX_LAYER_SIZE, MAX_LAYERS = 4096, 8
 MAX_SMALL_CELLS = 9
 """Maximum number of cells of a small board: most of its positions recur often."""
 MAX_OPENING_PLIES = 14
@@ -34,49 +33,49 @@ class AlphaZeroSettings(LoopLearnerConfig):
     opponent: ClassVar[str] = SELF
     self_play_games: ClassVar[int] = 8_192
 
-    hidden: tuple[int, ...] | None = None
+    hidden: Annotated[tuple[int, ...], Layers(8, 4096)] | None = None
     """units of the hidden ReLU layers; default: two of 64 on boards up to 9 cells; two of 256 on boards up to 16
     without skips, where play can become perfect and one wrong reply costs half a game; two of 128 on others"""
     lines: bool = True
     """add line features to the input: for each winnable line, the number of stones of one side, or that both sides are
     in it; without, the input is the cells alone"""
-    simulations: int = 32
+    simulations: PositiveInt = 32
     """number of simulations per move during training"""
     search: Literal["gumbel", "puct"] = "gumbel"
     """gumbel: sequential halving at the root with Gumbel noise; the target is the improved policy (2022); puct:
     Dirichlet noise at the root, moves sampled by visit count; the target is the visit distribution (2018)"""
-    max_num_considered_actions: int = 16
+    max_num_considered_actions: Annotated[int, Range(2)] = 16
     """maximum number of root moves that the Gumbel search considers, 2 or more"""
-    maxvisit_init: float = 50.0
+    maxvisit_init: NonNegative = 50.0
     """visits added to the highest visit count when the Gumbel search scales values, 0 or more"""
-    value_scale: float | None = None
+    value_scale: NonNegative | None = None
     """scale of the values per such visit in the Gumbel search, 0 or more; default: 0.5, or 2 where turns are skipped,
     because move values may then differ little"""
-    c: float = 1.4
+    c: NonNegative = 1.4
     """exploration constant of PUCT, 0 or more"""
     chance_nodes: bool = True
     """model skipped turns as chance nodes in the search; without, the search assumes no skips"""
-    opening: int | None = None
+    opening: NonNegativeInt | None = None
     """maximum number of random opening moves, drawn uniformly from 0 for each game; default: all but two cells, or half
     of the cells where turns are skipped (skips vary the games anyway), at most 14"""
-    epsilon: float = 0.25
+    epsilon: Fraction = 0.25
     """probability of a random move after the opening, 0 to 1; value targets do not bootstrap through random moves"""
-    td_lambda: float = 0.1
+    td_lambda: Fraction = 0.1
     """lambda of the TD(lambda) value targets: 0 is the search's value of the position, 1 the result of the game"""
-    learning_rate: float = 0.006
+    learning_rate: Positive = 0.006
     """learning rate of Adam, above 0"""
-    learning_rate_decay: float = 0.002
+    learning_rate_decay: NonNegative = 0.002
     """the learning rate of update n, from 0, is learning_rate / (1 + learning_rate_decay n); 0 keeps it constant"""
-    weight_decay: float = 1e-5
+    weight_decay: NonNegative = 1e-5
     """L2 penalty: weight of half the sum of squared weights in the loss, 0 or more"""
-    value_weight: float = 4.0
+    value_weight: Positive = 4.0
     """weight of the squared value error relative to the policy's cross entropy, above 0"""
-    buffer_size: int | None = None
+    buffer_size: PositiveInt | None = None
     """capacity of the replay buffer in positions; default: 15,000 on boards up to 9 cells, where a better search soon
     revisits positions, and 60,000 on others"""
-    batch_size: int = 256
+    batch_size: PositiveInt = 256
     """number of positions in a minibatch"""
-    gradient_steps: int = 200
+    gradient_steps: PositiveInt = 200
     """number of updates after each batch of games"""
     symmetries: Symmetries = "all"
     """augment training data with randomly drawn rotations, or all symmetries, of the positions, and average over them
@@ -84,39 +83,8 @@ class AlphaZeroSettings(LoopLearnerConfig):
     decisive: bool = True
     """in greedy play without a search, complete a line at once; where no turn can be skipped, also block an immediate
     win"""
-    jobs: int = 1
+    jobs: NumProcesses = 1
     """number of processes that play the games, -1 for one per core; results do not depend on it"""
-
-    def __post_init__(self) -> None:
-        check_kinds(self)
-        hidden = (1,) if self.hidden is None else tuple(self.hidden)
-        if self.hidden is not None:
-            object.__setattr__(self, "hidden", hidden)  # JSON has no tuples
-        limits = {
-            "hidden": (
-                1 <= len(hidden) <= MAX_LAYERS and all(type(n) is int and 1 <= n <= MAX_LAYER_SIZE for n in hidden),
-                f"1 to {MAX_LAYERS} layers of 1 to {MAX_LAYER_SIZE} units",
-            ),
-            "simulations": (self.simulations >= 1, "1 or more"),
-            "search": (self.search in ("gumbel", "puct"), "gumbel or puct"),
-            "max_num_considered_actions": (self.max_num_considered_actions >= 2, "2 or more"),
-            "maxvisit_init": (0 <= self.maxvisit_init < math.inf, "0 or more"),
-            "value_scale": (self.value_scale is None or 0 <= self.value_scale < math.inf, "0 or more"),
-            "c": (0 <= self.c < math.inf, "0 or more"),
-            "opening": (self.opening is None or self.opening >= 0, "0 (none), 1 or more plies"),
-            "epsilon": (0 <= self.epsilon <= 1, "0 to 1"),
-            "td_lambda": (0 <= self.td_lambda <= 1, "0 to 1"),
-            "learning_rate": (0 < self.learning_rate < math.inf, "above 0"),
-            "learning_rate_decay": (0 <= self.learning_rate_decay < math.inf, "0 or above"),
-            "weight_decay": (0 <= self.weight_decay < math.inf, "0 or above"),
-            "value_weight": (0 < self.value_weight < math.inf, "above 0"),
-            "buffer_size": (self.buffer_size is None or self.buffer_size >= 1, "1 or more"),
-            "batch_size": (self.batch_size >= 1, "1 or more"),
-            "gradient_steps": (self.gradient_steps >= 1, "1 or more"),
-            "symmetries": (self.symmetries in ("none", "rotations", "all"), "none, rotations or all"),
-            "jobs": (self.jobs == -1 or self.jobs >= 1, "-1 (one for each core), 1 or more"),
-        }
-        check_limits(self, limits)
 
     def layers_of(self, game: Game) -> tuple[int, ...]:
         """Return the number of units of each hidden layer."""

@@ -8,14 +8,15 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
 from learners.base import Arrays
 from learners.checkpoint import MODEL, load_weights, save_arrays
-from learners.config import FitLearnerConfig, check_kinds, check_limits
+from learners.config import FitLearnerConfig
 from learners.dense import Activation
+from learners.limits import Fraction, Layers, NonNegative, Positive, PositiveInt, Range
 from learners.sb3.games import games_of, signed_replay, signed_rollout
 from learners.sb3.libraries import check_packages, preserve_random_state
 from learners.sb3.net import LinearLayer, SB3Net, SB3QNet, tower
@@ -25,7 +26,7 @@ from ttt_envs.envs.lockstep import SELF, IllegalAction, Symmetry
 from ttt_envs.game.rules import Game
 
 SAVE_EVERY = 10.0  # seconds between two writings of MODEL while learning, at lines of the log
-MAX_LAYER_SIZE, MAX_LAYERS = 8192, 4
+LearningRate = Annotated[float, Range(0, 1, above=True)]
 
 
 @dataclass(frozen=True)
@@ -36,37 +37,18 @@ class _Settings(FitLearnerConfig):
     packages: ClassVar[tuple[str, ...]] = ()
     activation: ClassVar[Activation]
 
-    learning_rate: float = 1e-3
+    learning_rate: LearningRate = 1e-3
     """initial learning rate of Adam, above 0 and at most 1"""
     anneal_lr: bool = True
     """decay the learning rate linearly to 0 over the training"""
-    gamma: float = 1.0
+    gamma: Fraction = 1.0
     """discount factor per turn, 0 to 1"""
-    hidden: tuple[int, ...] = (128, 128)
+    hidden: Annotated[tuple[int, ...], Layers(4, 8192)] = (128, 128)
     """number of units of each hidden layer, 1 to 8192 in each of 1 to 4 layers"""
     symmetry: Symmetry = "random"
     """random: transform each game by a randomly drawn symmetry of the board"""
-    threads: int = 1
+    threads: PositiveInt = 1
     """number of torch threads during training; with more than one the same seed need not give the same learner"""
-
-    def __post_init__(self) -> None:
-        as_stored: Any = self.hidden
-        if isinstance(as_stored, list):  # JSON has no tuples
-            object.__setattr__(self, "hidden", tuple(as_stored))
-        check_kinds(self)
-        check_limits(self, self._limits())
-
-    def _limits(self) -> dict[str, tuple[bool, str]]:
-        """Return, by name, whether a setting's value is admissible, and the admissible values."""
-        layers = self.hidden if isinstance(self.hidden, tuple) else ()
-        sizes = all(type(units) is int and 1 <= units <= MAX_LAYER_SIZE for units in layers)
-        return {
-            "learning_rate": (0 < self.learning_rate <= 1, "above 0 and at most 1"),
-            "gamma": (0 <= self.gamma <= 1, "0 to 1"),
-            "hidden": (sizes and 1 <= len(layers) <= MAX_LAYERS, f"1 to {MAX_LAYERS} of 1 to {MAX_LAYER_SIZE} units"),
-            "symmetry": (self.symmetry in ("none", "random"), "none or random"),
-            "threads": (self.threads >= 1, "1 or more"),
-        }
 
     def _illegal(self) -> IllegalAction:
         """Return the effect of an illegal action; it cannot occur with a mask."""
@@ -198,38 +180,25 @@ class DQNConfig(_Settings):
     illegal_action: Literal["lose", "penalize"] = "lose"
     """effect of an illegal action in training: lose the game, or penalize by as much and leave the board; greedy play
     uses legal moves only"""
-    positions_per_update: int = 16
+    positions_per_update: PositiveInt = 16
     """number of positions played per step of Adam"""
-    batch_size: int = 256
+    batch_size: PositiveInt = 256
     """number of positions in a minibatch"""
-    buffer_size: int = 100_000
+    buffer_size: PositiveInt = 100_000
     """capacity of the replay buffer in positions"""
-    learning_starts: int = 5_000
+    learning_starts: PositiveInt = 5_000
     """number of positions played at random before learning starts"""
-    target_update_interval: int = 2_000
+    target_update_interval: PositiveInt = 2_000
     """number of positions played between copies of the net to the target net"""
-    exploration_initial_eps: float = 1.0
+    exploration_initial_eps: Fraction = 1.0
     """initial probability of a random move, 0 to 1"""
-    exploration_final_eps: float = 0.05
+    exploration_final_eps: Fraction = 0.05
     """final probability of a random move, 0 to 1"""
-    exploration_fraction: float = 0.5
+    exploration_fraction: Fraction = 0.5
     """share of the training over which the probability decays linearly, 0 to 1"""
 
     def _illegal(self) -> IllegalAction:
         return self.illegal_action
-
-    def _limits(self) -> dict[str, tuple[bool, str]]:
-        return super()._limits() | {
-            "illegal_action": (self.illegal_action in ("lose", "penalize"), "lose or penalize"),
-            "positions_per_update": (self.positions_per_update >= 1, "1 or more"),
-            "batch_size": (self.batch_size >= 1, "1 or more"),
-            "buffer_size": (self.buffer_size >= 1, "1 or more"),
-            "learning_starts": (self.learning_starts >= 1, "1 or more"),
-            "target_update_interval": (self.target_update_interval >= 1, "1 or more"),
-            "exploration_initial_eps": (0 <= self.exploration_initial_eps <= 1, "0 to 1"),
-            "exploration_final_eps": (0 <= self.exploration_final_eps <= 1, "0 to 1"),
-            "exploration_fraction": (0 <= self.exploration_fraction <= 1, "0 to 1"),
-        }
 
     def _layers(self, game: Game) -> tuple[list[LinearLayer], list[LinearLayer]]:
         widths = (2 * game.cells, *self.hidden, game.cells)
@@ -268,36 +237,25 @@ class _ProximalSettings(_Settings):
 
     activation: ClassVar[Activation] = "tanh"
     self_play: ClassVar[Mapping[str, Any]] = {"learning_rate": 2e-3, "n_epochs": 10}
-    learning_rate: float = 3e-3
+    learning_rate: LearningRate = 3e-3
     """initial learning rate of Adam, above 0 and at most 1"""
     stochastic: bool = False
     """sample moves from the net's distribution over legal moves at play, in place of its most likely move"""
-    rollout: int = 2_048
+    rollout: Annotated[int, Range(2)] = 2_048
     """number of positions per rollout, over all parallel games"""
-    batch_size: int = 256
+    batch_size: Annotated[int, Range(2)] = 256
     """number of positions in a minibatch, rounded up to the next divisor of the rollout"""
-    n_epochs: int = 5
+    n_epochs: PositiveInt = 5
     """number of epochs per rollout"""
-    gae_lambda: float = 0.95
+    gae_lambda: Fraction = 0.95
     """lambda of generalized advantage estimation: 0 relies on the value of the next position, 1 on the result of the
     game"""
-    clip_range: float = 0.2
+    clip_range: Positive = 0.2
     """PPO clip range: maximum relative change of a move's probability per rollout, above 0"""
-    ent_coef: float = 0.02
+    ent_coef: NonNegative = 0.02
     """entropy coefficient, 0 or more: encourages exploration"""
-    vf_coef: float = 0.5
+    vf_coef: NonNegative = 0.5
     """value loss coefficient, 0 or more"""
-
-    def _limits(self) -> dict[str, tuple[bool, str]]:
-        return super()._limits() | {
-            "rollout": (self.rollout >= 2, "2 or more"),
-            "batch_size": (self.batch_size >= 2, "2 or more"),
-            "n_epochs": (self.n_epochs >= 1, "1 or more"),
-            "gae_lambda": (0 <= self.gae_lambda <= 1, "0 to 1"),
-            "clip_range": (0 < self.clip_range < math.inf, "above 0"),
-            "ent_coef": (0 <= self.ent_coef < math.inf, "0 or more"),
-            "vf_coef": (0 <= self.vf_coef < math.inf, "0 or more"),
-        }
 
     def _layers(self, game: Game) -> tuple[list[LinearLayer], list[LinearLayer]]:
         widths, last = (2 * game.cells, *self.hidden), self.hidden[-1]
@@ -341,9 +299,6 @@ class PPOConfig(_ProximalSettings):
 
     def _illegal(self) -> IllegalAction:
         return self.illegal_action
-
-    def _limits(self) -> dict[str, tuple[bool, str]]:
-        return super()._limits() | {"illegal_action": (self.illegal_action in ("lose", "penalize"), "lose or penalize")}
 
     def _model(self, games: Any, common: dict[str, Any], both: bool, left: Callable[[], float]) -> tuple[Any, int]:
         from stable_baselines3 import PPO

@@ -1,10 +1,8 @@
 """One list of promises for every learner that has a name; a new one is tested the moment it is registered."""
 
-import dataclasses
 import io
 import json
 from functools import cache
-from typing import get_args, get_type_hints
 
 import numpy as np
 import plain
@@ -16,7 +14,6 @@ from evaluation.exact.dynamic_programming import exploitability, match_outcome
 from learners import LEARNERS
 from learners.base import Transition
 from learners.checkpoint import MODEL, load_arrays, load_checkpoint
-from learners.config import FitLearnerConfig, LoopLearnerConfig, TransitionLearnerConfig
 from learners.training import train, train_in
 from ttt_envs import Boards, Game, act, mnk_v0
 from ttt_envs.agents.policy import Policy
@@ -150,38 +147,6 @@ def assert_it_learned(learner, untrained):
         match_outcome(learner.game, one, "random").value for one in (learner, untrained, "optimal")
     )
     assert value > max(0.0, before) + perfect / 2
-
-
-@pytest.mark.parametrize("name", sorted(LEARNERS))
-def test_its_settings_are_frozen_data_with_its_name(name):
-    kind = load_object(LEARNERS[name])
-    config = kind()
-    assert config.name == name
-    assert dataclasses.is_dataclass(config)
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        setattr(config, dataclasses.fields(config)[0].name, 0)
-    assert config == kind(**dataclasses.asdict(config))
-    assert isinstance(config, TransitionLearnerConfig) == (name in tiny.OURS)
-    assert (
-        isinstance(config, TransitionLearnerConfig)
-        + isinstance(config, LoopLearnerConfig)
-        + isinstance(config, FitLearnerConfig)
-        == 1
-    )
-
-
-@pytest.mark.parametrize("name", sorted(LEARNERS))
-def test_a_setting_of_another_kind_is_refused(name):
-    config = load_object(LEARNERS[name])()
-    wrong = {int: (16.0, True, "16", [16]), float: ("fast", True), bool: (1, "yes")}
-    checked = 0
-    for setting, hint in get_type_hints(type(config)).items():
-        for kind in set(wrong) & ({hint, *get_args(hint)} if type(None) in get_args(hint) else {hint}):
-            for value in (*wrong[kind], *([None] if hint == kind else [])):
-                with pytest.raises(ValueError, match=rf"^{setting}=.* does not work for {name}: choose (a |true)"):
-                    dataclasses.replace(config, **{setting: value})
-                checked += 1
-    assert checked
 
 
 def test_it_has_what_a_learner_has(make, game):

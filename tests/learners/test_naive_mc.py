@@ -181,20 +181,6 @@ def test_a_table_at_its_limit_says_so():
         train(learner, "random", 2000, batch=64)
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"epsilon": 1.5}, "epsilon=1.5 does not work for naive-mc: choose 0 to 1"),
-        ({"epsilon": float("nan")}, "epsilon=nan does not work for naive-mc: choose 0 to 1"),
-        ({"epsilon_decay": -0.1}, "epsilon_decay=-0.1 does not work for naive-mc: choose 0 to 1"),
-        ({"memory": 0}, "memory=0 does not work for naive-mc: choose above 0"),
-    ],
-)
-def test_settings_out_of_range_are_told(settings, message):
-    with pytest.raises(ValueError, match=message):
-        NaiveMCConfig(**settings)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("settings", [{"epsilon_decay": 1e-6}, {"epsilon_decay": 1e-5, "symmetries": "all"}], ids=str)

@@ -287,23 +287,6 @@ def test_a_table_at_its_limit_says_so(values):
         train(learner, "random", 4000, batch=64)
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"step_size": 0}, "step_size=0 does not work for q-learning: choose above 0"),
-        ({"epsilon": 1.5}, "epsilon=1.5 does not work"),
-        ({"gamma": -1}, "gamma=-1 does not work"),
-        ({"epsilon_decay": 2}, "epsilon_decay=2 does not work"),
-        ({"step_size_power": 2}, "step_size_power=2 does not work"),
-        ({"memory": 0}, "memory=0 does not work"),
-        ({"rewards": "report", "bootstrap": "ply"}, 'choose rewards="unit" or bootstrap="own-turn"'),
-    ],
-)
-def test_settings_out_of_range_are_told(settings, message):
-    with pytest.raises(ValueError, match=message):
-        QLearningConfig(**settings)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("values", ["action", "afterstate"])

@@ -375,32 +375,6 @@ def test_without_tensorflow_it_says_what_to_install(monkeypatch):
         build()
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"hidden": 0}, "hidden=0 does not work for q-net: choose 1 to 65536"),
-        ({"learning_rate": 0}, "learning_rate=0 does not work"),
-        ({"learning_rate": float("nan")}, "learning_rate=nan does not work"),
-        ({"learning_rate_decay": -1}, "learning_rate_decay=-1 does not work"),
-        ({"gamma": 1.5}, "gamma=1.5 does not work"),
-        ({"epsilon": -0.5}, "epsilon=-0.5 does not work"),
-        ({"epsilon_decay": 2}, "epsilon_decay=2 does not work"),
-        ({"buffer_size": -1}, "buffer_size=-1 does not work"),
-        ({"batch_size": 0}, "batch_size=0 does not work"),
-        ({"gradient_steps": 0}, "gradient_steps=0 does not work"),
-        ({"target_update_interval": -1}, "target_update_interval=-1 does not work"),
-        (
-            {"gradient_steps": 2},
-            "gradient_steps=2 would .* choose gradient_steps=1, or a buffer_size above 0",
-        ),
-        ({"rewards": "report", "bootstrap": "ply"}, 'choose rewards="unit" or bootstrap="own-turn"'),
-    ],
-)
-def test_settings_out_of_range_are_told(settings, message):
-    with pytest.raises(ValueError, match=message):
-        QNetConfig(**settings)
-
-
 def test_arrays_of_other_boards_and_settings_are_refused():
     learner = build(**REPLAY)
     train(learner, "random", 5)

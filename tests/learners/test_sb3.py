@@ -390,34 +390,6 @@ def test_damaged_and_hostile_files_are_refused(trained, tmp_path):
         assert "\n" not in str(problem.value)
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"learning_rate": 0.0}, "learning_rate=0.0 does not work for .*: choose above 0 and at most 1"),
-        ({"learning_rate": "fast"}, "learning_rate='fast' does not work for .*: choose a number"),
-        ({"gamma": float("nan")}, "gamma=nan does not work for .*: choose 0 to 1"),
-        ({"hidden": ()}, r"hidden=\(\) does not work for .*: choose 1 to 4 of 1 to 8192 units"),
-        ({"hidden": [16, 0]}, r"hidden=\(16, 0\) does not work"),
-        ({"hidden": 16}, "hidden=16 does not work"),
-        ({"threads": 0}, "threads=0 does not work for .*: choose 1 or more"),
-        ({"batch_size": True}, "batch_size=True does not work for .*: choose a whole number"),
-        ({"symmetry": "some"}, "symmetry=some does not work for .*: choose none or random"),
-    ],
-)
-@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
-def test_settings_that_make_no_sense_are_refused(config, settings, message):
-    with pytest.raises(ValueError, match=message):
-        dataclasses.replace(config, **settings)
-
-
-def test_settings_come_back_from_json():
-    for config in CONFIGS.values():
-        stored = {
-            name: list(value) if name == "hidden" else value for name, value in dataclasses.asdict(config).items()
-        }
-        assert type(config)(**stored) == config
-
-
 def test_a_missing_package_is_named(monkeypatch, tmp_path):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "sb3_contrib" else object())
     with pytest.raises(ValueError, match=r"needs sb3_contrib, which is not installed: pip install stable-baselines3"):

@@ -319,23 +319,6 @@ def test_scores_are_parts_of_a_win():
 # Settings, files and the command line
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"preset": "50"}, "preset=50 does not work for value-net: choose 40-20, 20, 30-10, 10-20"),
-        ({"hidden": (3,)}, r"activations=.* choose one of linear, relu, tanh, sigmoid for each of the 1 hidden layers"),
-        ({"hidden": ()}, r"choose 1 to 8 layers of 1 to 8192 units"),
-        ({"iterations": -1}, "iterations=-1 does not work"),
-        ({"held_out": 1.0}, "held_out=1.0 does not work"),
-        ({"keep": "best", "held_out": 0.0}, "choose a held_out above 0"),
-        ({"jobs": 0}, "jobs=0 does not work"),
-    ],
-)
-def test_settings_out_of_range_are_refused(settings, message):
-    with pytest.raises(ValueError, match=message):
-        ValueNetConfig(**settings)
-
-
 def test_a_run_is_taught_played_and_gone_on_with(tf, tmp_path, capsys):
     run = tmp_path / "run"
     arguments = ["--learner", "value-net", "--skip-chance", "0.25", "--teacher", FAST["teacher"], "--jobs", "1"]

@@ -1,0 +1,111 @@
+"""Settings of every learner: frozen, with the learner's name, and checked."""
+
+import dataclasses
+from typing import get_args, get_type_hints
+
+import pytest
+import tiny
+
+from learners import LEARNERS
+from learners.config import FitLearnerConfig, LoopLearnerConfig, TransitionLearnerConfig
+from ttt_envs.agents.specs import load_object
+
+NAN, INF = float("nan"), float("inf")
+FRACTION = (-0.1, 1.5, NAN)
+NETS = {"learning_rate": (0, NAN), "batch_size": (0,)}
+PPO = {"rollout": (1,), "batch_size": (1,), "n_epochs": (0,), "gae_lambda": FRACTION, "clip_range": (0,),
+       "ent_coef": (-1,), "vf_coef": (-1,)}  # fmt: skip
+SB3 = {"learning_rate": (0.0, 1.5), "gamma": FRACTION, "hidden": ((), (16, 0), [16, 0], 16, (8193,), (1,) * 5),
+       "threads": (0,), "symmetry": ("some",)}  # fmt: skip
+REFUSED = {
+    "alpha-zero": NETS | {
+        "hidden": ((), (0,), (8.0,), (4097,), (1,) * 9), "simulations": (0,), "search": ("uct",),
+        "max_num_considered_actions": (1,), "maxvisit_init": (-1,), "value_scale": (NAN,), "c": (INF,),
+        "opening": (-1,), "epsilon": FRACTION, "td_lambda": FRACTION, "learning_rate_decay": (-1,),
+        "weight_decay": (-1,), "value_weight": (0,), "buffer_size": (0,), "gradient_steps": (0,),
+        "symmetries": ("some",), "jobs": (0, -2),
+    },
+    "naive-mc": {"epsilon": FRACTION, "epsilon_decay": FRACTION, "memory": (0, 2**20 + 1)},
+    "q-learning": {
+        "step_size": (0, 1.5), "step_size_power": FRACTION, "gamma": FRACTION, "epsilon": FRACTION,
+        "epsilon_decay": FRACTION, "memory": (0, INF), "bootstrap": ("turn",), "target": ("mean",),
+    },
+    "q-net": NETS | {
+        "hidden": (0, 65537), "learning_rate_decay": (-1,), "gamma": FRACTION, "epsilon": FRACTION,
+        "epsilon_decay": FRACTION, "buffer_size": (-1,), "gradient_steps": (0,), "target_update_interval": (-1,),
+        "optimizer": ("rmsprop",),
+    },
+    "sb3-dqn": SB3 | {
+        "illegal_action": ("raise",), "positions_per_update": (0,), "batch_size": (0,), "buffer_size": (0,),
+        "learning_starts": (0,), "target_update_interval": (0,), "exploration_initial_eps": FRACTION,
+        "exploration_final_eps": FRACTION, "exploration_fraction": FRACTION,
+    },
+    "sb3-ppo": SB3 | PPO | {"illegal_action": ("raise",)},
+    "sb3-maskable-ppo": SB3 | PPO,
+    "value-net": {
+        "preset": ("50",), "hidden": ((),), "epsilon": FRACTION, "iterations": (-1,), "learning_rate": (0, INF),
+        "batch_size": (-1,), "held_out": (1.0,), "keep": ("first",), "log_iterations": (0,), "jobs": (0,),
+    },
+}  # fmt: skip
+"""name -> setting -> values out of range"""
+
+
+@pytest.mark.parametrize("name", sorted(LEARNERS))
+def test_settings_are_frozen_data_with_the_name_of_their_learner(name):
+    kind = load_object(LEARNERS[name])
+    config = kind()
+    assert config.name == name
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        setattr(config, dataclasses.fields(config)[0].name, 0)
+    stored = {key: list(value) if isinstance(value, tuple) else value for key, value in vars(config).items()}
+    assert kind(**stored) == config  # JSON has no tuples
+    assert isinstance(config, TransitionLearnerConfig) == (name in tiny.OURS)
+    kinds = (TransitionLearnerConfig, LoopLearnerConfig, FitLearnerConfig)
+    assert sum(isinstance(config, one) for one in kinds) == 1
+
+
+@pytest.mark.parametrize("name", sorted(LEARNERS))
+def test_settings_of_another_type_are_refused(name):
+    config = load_object(LEARNERS[name])()
+    wrong = {int: (16.0, True, "16", [16]), float: ("fast", True), bool: (1, "yes")}
+    refused = 0
+    for setting, hint in get_type_hints(type(config)).items():
+        for kind in set(wrong) & ({hint, *get_args(hint)} if type(None) in get_args(hint) else {hint}):
+            for value in (*wrong[kind], *([None] if hint == kind else [])):
+                with pytest.raises(ValueError, match=rf"^{setting}=.* does not work for {name}: choose (a |true)"):
+                    dataclasses.replace(config, **{setting: value})
+                refused += 1
+    assert refused
+
+
+@pytest.mark.parametrize("name", sorted(LEARNERS))
+def test_settings_out_of_range_are_refused(name):
+    config = load_object(LEARNERS[name])()
+    for setting, values in REFUSED[name].items():
+        for value in values:
+            with pytest.raises(ValueError, match=rf"^{setting}=.* does not work for {name}: choose [-\w]") as caught:
+                dataclasses.replace(config, **{setting: value})
+            assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "message"),
+    [
+        ("alpha-zero", {"hidden": ()}, r"hidden=\(\) .* choose 1 to 8 layers of 1 to 4096 units"),
+        ("alpha-zero", {"search": "uct"}, "search='uct' does not work for alpha-zero: choose gumbel or puct$"),
+        ("alpha-zero", {"symmetries": "some"}, "choose none, rotations or all$"),
+        ("alpha-zero", {"jobs": 0}, r"choose -1 \(one for each core\), 1 or more"),
+        ("naive-mc", {"epsilon": NAN}, "epsilon=nan does not work for naive-mc: choose 0 to 1$"),
+        ("q-learning", {"step_size": 0}, "step_size=0 does not work for q-learning: choose above 0 and at most 1$"),
+        ("q-net", {"hidden": 0}, "choose 1 to 65,536$"),
+        ("q-net", {"learning_rate": 0}, "choose above 0$"),
+        ("q-net", {"gradient_steps": 2}, "gradient_steps=2 would .* choose gradient_steps=1, or a buffer_size above 0"),
+        *((name, {"rewards": "report", "bootstrap": "ply"}, 'choose rewards="unit" or bootstrap="own-turn"')
+          for name in ("q-learning", "q-net")),
+        ("value-net", {"hidden": (3,)}, "activations=.* one of linear, relu, tanh, sigmoid for each of the 1 hidden"),
+        ("value-net", {"keep": "best", "held_out": 0.0}, "choose a held_out above 0"),
+    ],
+)  # fmt: skip
+def test_messages_name_what_is_admissible(name, settings, message):
+    with pytest.raises(ValueError, match=message):
+        load_object(LEARNERS[name])(**settings)
