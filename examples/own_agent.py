@@ -13,12 +13,12 @@ import numpy as np
 from evaluation.exact import best_response, exploitability, match_outcome
 from ttt_envs import Game, as_policy
 
-WORTH = np.array([2, 1, 2, 1, 3, 1, 2, 1, 2])  # of each cell, row by row
+CELL_VALUES = np.array([2, 1, 2, 1, 3, 1, 2, 1, 2])  # of each cell, row by row
 
 
 def agent(observation, mask):
-    """Return the legal cell (mask 1) with the highest worth."""
-    return int(np.argmax(np.where(mask == 1, WORTH, 0)))
+    """Return the legal cell (mask 1) with the highest value."""
+    return int(np.argmax(np.where(mask == 1, CELL_VALUES, 0)))
 
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

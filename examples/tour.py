@@ -123,16 +123,15 @@ moves have the largest errors.
 """
 
 # %%
-positions = ["..././... o", "o../.x./... o", "ox./.o./x.. x"]
 positions = [".../.../... o", "o../.x./... o", "ox./.o./x.. x"]
 boards = Boards.of([from_text(text) for text in positions])
 exact, learned = solve(game).action_values(boards), learner.action_values(boards)
 figure, axes = plt.subplots(2, len(positions), figsize=(6, 4.2), layout="constrained")
 for row, (name, values) in enumerate((("exactly", exact), ("learned", learned))):
     for column, axis in enumerate(axes[row]):
-        of = values[column].reshape(3, 3)
-        image = axis.imshow(of, vmin=-1, vmax=1, cmap="PuOr")
-        for (i, j), value in np.ndenumerate(of):
+        grid = values[column].reshape(3, 3)
+        image = axis.imshow(grid, vmin=-1, vmax=1, cmap="PuOr")
+        for (i, j), value in np.ndenumerate(grid):
             stone = ".ox"[boards.cells[column, 3 * i + j]]
             axis.text(j, i, stone if np.isnan(value) else f"{value:.2f}", ha="center", va="center", fontsize="small")
         axis.set(xticks=[], yticks=[], title=f"{name}, {positions[column][-1]} to move")

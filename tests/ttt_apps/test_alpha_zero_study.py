@@ -1,4 +1,4 @@
-"""The study of alpha-zero: what is measured, and that verdicts follow from it."""
+"""The study of alpha-zero: measurements, and verdicts that follow from them."""
 
 import dataclasses
 import json
@@ -11,31 +11,30 @@ from evaluation.matches.games import Move, PlayedGame
 from evaluation.reports.study import write_report_files
 from evaluation.study import run_units
 from learners.alpha_zero import AlphaZeroConfig
-from ttt_apps import evaluate
 from ttt_apps.studies.alpha_zero import ablation, curves, proved_positions, study, training_runs
 from ttt_envs import Game
 
 SKIPS = Game(skip_chance=0.25)
 
 
-def course(exploitability, cpu_s=None):
+def curve(exploitability, cpu_s=None):
     count = len(exploitability)
     times = np.arange(1.0, count + 1) if cpu_s is None else np.array(cpu_s)
     return training_runs.TrainingCurve(100 * np.arange(1.0, count + 1), times, np.array(exploitability))
 
 
-def test_a_bound_is_reached_where_it_is_kept():
-    assert course([0.5, 0.0, 0.3, 0.0, 0.0]).reach(training_runs.ROUNDING) == (400, 4)
-    assert course([0.0, 0.0]).reach(training_runs.ROUNDING) == (100, 1)
-    assert course([0.0, 0.5]).reach(training_runs.ROUNDING) == (np.inf, np.inf)
-    assert course([0.5, 0.2, 0.1]).at(2.5) == 0.2
-    assert course([0.5, 0.2, 0.1]).at(0.5) == 1.0  # nothing was measured so early
+def test_a_threshold_is_reached_if_it_is_never_exceeded_later():
+    assert curve([0.5, 0.0, 0.3, 0.0, 0.0]).reach(training_runs.ROUNDING) == (400, 4)
+    assert curve([0.0, 0.0]).reach(training_runs.ROUNDING) == (100, 1)
+    assert curve([0.0, 0.5]).reach(training_runs.ROUNDING) == (np.inf, np.inf)
+    assert curve([0.5, 0.2, 0.1]).at(2.5) == 0.2
+    assert curve([0.5, 0.2, 0.1]).at(0.5) == 1.0  # nothing was measured so early
     assert training_runs.format_cpu_seconds([1.0, np.inf, 3.0]) == "in 2 of 3 runs after 2.0 (1.0 to 3.0) CPU s"
     assert training_runs.format_cpu_seconds([np.inf]) == "never"
 
 
 @pytest.mark.parametrize("learner", ["q-learning", "naive-mc"])
-def test_what_is_measured_does_not_depend_on_when_the_process_began(learner):
+def test_measurements_are_reproducible(learner):
     unit = training_runs.training_unit(learner, Game(2, 3, 2), 6_000, 3)
     unit |= {"marks": (0.25, 1.0), "searched": (), "simulations": 0}
     one, other = training_runs.train_and_measure(unit), training_runs.train_and_measure(json.loads(json.dumps(unit)))
@@ -46,7 +45,7 @@ def test_what_is_measured_does_not_depend_on_when_the_process_began(learner):
     assert one["searched"] == [None, None]
 
 
-def test_a_learner_with_a_loop_of_its_own_is_refused():
+def test_learners_that_cannot_stop_between_steps_are_rejected():
     with pytest.raises(ValueError, match="value-net trains in a loop of its own"):
         training_runs.make_training(
             {"learner": "value-net", "settings": {}, "game": Game().to_dict(), "games": 1, "seed": 0}
@@ -54,14 +53,14 @@ def test_a_learner_with_a_loop_of_its_own_is_refused():
 
 
 @pytest.mark.needs("tensorflow")
-def test_the_search_is_measured_by_what_a_run_would_hold():
+def test_the_search_is_measured_from_a_stored_run():
     unit = training_runs.training_unit(training_runs.NAME, SKIPS, 16, 0, hidden=(8,), gradient_steps=2)
     found = training_runs.train_and_measure({**unit, "marks": (1.0,), "searched": (1.0,), "simulations": 64})
     assert 0 < found["searched"][0] < 0.5 * found["exploitability"][0]
 
 
 def units_of(module, result):
-    """All units of a part in its full form with what ``result`` says of each."""
+    """All units of a part in its full form, with ``result(unit)`` for each."""
     return [(json.loads(json.dumps(unit)), result(unit)) for unit in module.units(False)]
 
 
@@ -75,7 +74,7 @@ def flat(unit, exploitability, searched=0.0, cpu_s=1.0):
     }
 
 
-def test_goals_are_reached_in_every_run_or_not():
+def test_goals_must_be_reached_in_every_run():
     def result(unit, lazy=()):
         perfect = unit["learner"] == training_runs.NAME and unit["seed"] not in lazy
         return flat(unit, 0.0 if perfect else 0.3 + 0.01 * unit["seed"])
@@ -93,12 +92,12 @@ def test_goals_are_reached_in_every_run_or_not():
     assert {claim.holds for claim in alike.claims[5:]} == {False}  # none is less exploitable
 
 
-def test_some_units_decide_nothing():
+def test_claims_are_undecided_with_some_units():
     some = units_of(curves, lambda unit: flat(unit, 0.0))[:36]
     assert {claim.holds for claim in curves.analyse(some).claims} == {None}
 
 
-def test_every_variant_differs_from_the_default_in_what_it_says():
+def test_variants_differ_from_the_default_in_their_settings():
     seen = {}
     default = json.loads(json.dumps(dataclasses.asdict(AlphaZeroConfig())))
     for unit in json.loads(json.dumps(ablation.units(False))):
@@ -110,7 +109,7 @@ def test_every_variant_differs_from_the_default_in_what_it_says():
     assert set(ablation.PARTS.values()) <= set(ablation.VARIANTS)
 
 
-def test_a_part_is_of_use_where_all_boards_show_it():
+def test_a_part_is_useful_if_all_boards_show_it():
     def result(unit, without):
         late = unit["variant"] != ablation.DEFAULT and unit["game"]["skip_chance"] in without
         return flat(unit, 0.0, cpu_s=(20.0 if late else 1.0) + 0.1 * unit["seed"])
@@ -140,7 +139,7 @@ def test_a_part_is_of_use_where_all_boards_show_it():
         ("oo./.../xx. x", "..l/lll/..w", (3, 2), (True, False)),
     ],
 )
-def test_a_game_keeps_what_is_proved_or_not(text, moves, actions, held):
+def test_kept_results_of_games(text, moves, actions, held):
     winner = (0 if text[-1] == "o" else 1) if len(actions) == 1 else (1 if text[-1] == "o" else 0)
     played = PlayedGame(Game(), ("a", "b"), tuple(Move(cell) for cell in actions), winner, opening=text)
     one = ProvedPosition(text, moves.replace("/", ""), 1)
@@ -149,7 +148,7 @@ def test_a_game_keeps_what_is_proved_or_not(text, moves, actions, held):
     assert proved_positions._is_result_kept(turned, one, "a") == held[::-1]
 
 
-def test_perfect_play_keeps_all_that_is_proved():
+def test_perfect_play_keeps_proved_results():
     positions = proved_positions._select(proved_positions.read_proved(proved_positions.BOARDS[0].slug), 6)
     found = proved_positions._play_from_proved(
         proved_positions.BOARDS[0], "expectiminimax:depth=6", "random", positions, 0
@@ -175,7 +174,7 @@ def proof_of(unit, lost, kept):
     return {"games": 1_000, "cpu_s": 300.0, "alone": [0.7, 0.6, 0.8], "players": players}
 
 
-def test_verdicts_on_larger_boards_follow_from_games():
+def test_verdicts_on_larger_boards_follow_from_the_games():
     good = proved_positions.analyse(units_of(proved_positions, lambda unit: proof_of(unit, 0, 90)))
     assert [claim.holds for claim in good.claims] == [True, True] * 6
     bad = proved_positions.analyse(units_of(proved_positions, lambda unit: proof_of(unit, 1, 10)))
@@ -190,7 +189,7 @@ def test_verdicts_on_larger_boards_follow_from_games():
 # Parts
 
 
-def test_one_part_is_done_alone_and_kept_for_the_whole(tmp_path, monkeypatch):
+def test_results_of_one_part_are_reused_for_the_whole(tmp_path, monkeypatch):
     one = {
         **training_runs.training_unit("q-learning", Game(2, 2, 2), 50, 0),
         "marks": (1.0,),
@@ -211,16 +210,9 @@ def test_one_part_is_done_alone_and_kept_for_the_whole(tmp_path, monkeypatch):
     assert len(asked) == 1
 
 
-def test_what_is_written_says_which_part_it_is(tmp_path):
+def test_reports_name_their_part(tmp_path):
     found = study.analyse(units_of(ablation, lambda unit: flat(unit, 0.0)))
     assert list(found.data) == ["ablation"]
     paths = write_report_files(study.STUDY, "alpha-zero", found, tmp_path, False, "ablation")
     assert [path.name for path in paths] == ["alpha-zero-ablation.png", "alpha-zero-ablation.svg"]
     assert "`python evaluate.py reproduce alpha-zero --part ablation`" in (tmp_path / "table.md").read_text()
-
-
-def test_a_part_that_is_not_there_is_told(capsys):
-    for name, says in (("alpha-zero", "choose curves, ablation, proved"), ("svd-fig4", "it has none")):
-        with pytest.raises(SystemExit):
-            evaluate.main(["reproduce", name, "--part", "curve"])
-        assert says in " ".join(capsys.readouterr().err.split())

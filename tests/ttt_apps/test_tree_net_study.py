@@ -1,4 +1,4 @@
-"""The nets that the tree has taught: what is measured, and that verdicts follow from it."""
+"""Networks trained by imitation of the tree: measurements, and verdicts that follow from them."""
 
 import numpy as np
 import pytest
@@ -9,14 +9,14 @@ from ttt_apps.studies.tree_net import ENTRIES, SEEDS
 from ttt_envs import Game
 
 
-def test_the_report_s_numbers_are_of_a_hundred_games():
+def test_published_results_are_of_a_hundred_games():
     assert all(sum(entry.published) == 100 for entry in ENTRIES)
     assert {entry.size for entry in ENTRIES} == {3, 4, 5, 6, 7}
     assert all(entry.tree.endswith("width=8") == (entry.size == 7) for entry in ENTRIES)
     assert ENTRIES[3].game == Game(6, 6, 4, 0.25)
 
 
-def test_every_net_plays_ten_thousand_games():
+def test_every_entry_has_ten_thousand_games():
     of_entry = {}
     for unit in tree_net.units(False):
         if "entry" in unit:
@@ -25,7 +25,7 @@ def test_every_net_plays_ten_thousand_games():
 
 
 @pytest.mark.needs("tensorflow")
-def test_what_is_measured_is_what_is_exact():
+def test_sampled_rates_agree_with_exact_ones():
     unit = {"entry": 0, "seed": 1, "pairs": 400, "single": 3}
     found = tree_net.measure(unit)
     assert found == tree_net.measure(unit)
@@ -37,7 +37,7 @@ def test_what_is_measured_is_what_is_exact():
 
 
 def results(first, second):
-    """What the study measures where every net has these shares of wins, of games without draws, in either seat."""
+    """Measurements in which every net has these shares of wins in the two seats, and no draws."""
     both = []
     for unit in tree_net.units(False):
         if "optimal" in unit:
@@ -75,7 +75,7 @@ def verdicts(first, second):
     }
 
 
-def test_the_report_s_words_hold_where_the_numbers_are_so():
+def test_claims_hold_for_rates_as_published():
     found = tree_net.analyse(results(lambda entry: 0.7, lambda entry: 0.6))
     held = [claim.holds for claim in found.claims]
     assert held[:8] == [True] * 8  # both statements of all four
@@ -86,7 +86,7 @@ def test_the_report_s_words_hold_where_the_numbers_are_so():
     assert rows["7 x 7 (4), 20 (Li), 1,000 moves first"].agrees is False
 
 
-def test_and_do_not_where_they_are_not():
+def test_claims_do_not_hold_for_other_rates():
     only_first = verdicts(lambda entry: 0.6, lambda entry: 0.2)
     assert [only_first[author] for author in ("Song", "Li", "Liu", "Cheng")] == [True] * 4
     assert [holds for words, holds in only_first.items() if words.startswith("the same")] == [False] * 4
@@ -94,7 +94,7 @@ def test_and_do_not_where_they_are_not():
     assert [lost[author] for author in ("Song", "Li", "Liu", "Cheng")] == [False] * 4
 
 
-def test_more_steps_are_better_where_they_are():
+def test_more_steps_are_better_if_wins_increase():
     better = verdicts(lambda entry: 0.5 + entry.iterations / 10_000, lambda entry: 0.5)
     assert better["Song, 6 x 6"] is True
     assert better["Song, 7 x 7"] is False

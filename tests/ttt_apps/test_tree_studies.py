@@ -1,4 +1,4 @@
-"""The report on tree search: its numbers, what our studies make of them, and that the tree beats random."""
+"""The studies of the report on tree search: published numbers, counting, verdicts, and that the tree beats random."""
 
 import numpy as np
 import pytest
@@ -17,12 +17,8 @@ QUICKEST = [board for board in trees.BOARDS if board.win_length == 5]
 """whose games are short: by default the tree is held to what was published of these"""
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# What was published
-
-
 @BOARDS
-def test_every_published_match_has_all_of_its_games(board):
+def test_published_matches_have_a_hundred_games(board):
     assert sum(board.random) == sum(board.tree) == trees.GAMES
 
 
@@ -35,7 +31,7 @@ def tree_beats_random(board, games, seed):
 
 
 @pytest.mark.parametrize("board", QUICKEST, ids=lambda board: f"{board.size}x{board.size}")
-def test_the_tree_beats_random_as_it_was_published(board):
+def test_the_tree_beats_random_as_published(board):
     assert tree_beats_random(board, 40, seed=20)
 
 
@@ -46,24 +42,24 @@ def test_the_tree_beats_random_in_many_games(board):
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# How games are counted
+# Counting of games
 
 
-def test_pieces_are_all_of_the_games_and_share_no_seed():
+def test_split_games_add_up_and_share_no_seed():
     pieces = trees.split_games(2_500, 1_000)
     assert [games for games, _ in pieces] == [1_000, 1_000, 500]
     assert len({seed for _, seed in pieces}) == 3
 
 
 @pytest.mark.parametrize("study", [tree_random, tree_search])
-def test_no_two_units_play_the_same_games(study):
+def test_units_play_distinct_games(study):
     seeds = [(*unit["board"], unit.get("tree"), unit["seed"]) for unit in study.units(False) if "seed" in unit]
     assert len(seeds) == len(set(seeds))
     # games that are played one by one have seeds of their own, from the first on
     assert max(seed for *_, seed in seeds if seed != trees.GAMES_PER_SEAT) < trees.GAMES_PER_SEAT
 
 
-def test_units_hold_as_many_games_as_the_study_says():
+def test_units_add_up_to_the_stated_games():
     found = {}
     for unit in tree_search.units(False):
         if unit["what"] == "match":
@@ -75,7 +71,7 @@ def test_units_hold_as_many_games_as_the_study_says():
     assert set(found.values()) == {tree_search.OTHER_GAMES}
 
 
-def test_matches_can_be_put_together():
+def test_matches_add_up():
     game = trees.square(3, 3)
     one, other = (trees.play_match(game, "random", "random", 10, seed) for seed in (0, 1))
     both = trees.total_score([one, other])
@@ -85,7 +81,7 @@ def test_matches_can_be_put_together():
     assert trees.play_match(game, "random", "random", 10, 0) == one
 
 
-def test_games_one_by_one_are_the_games_of_their_seat():
+def test_single_games_are_those_of_their_seat():
     game = trees.square(3, 3)
     for seat in (0, 1):
         games = list(trees.play_games(game, "optimal", "random", seat, 20, seed=3))
@@ -97,7 +93,7 @@ def test_games_one_by_one_are_the_games_of_their_seat():
 
 
 @pytest.mark.parametrize("heuristic", ["count", "consecutive"])
-def test_the_tree_that_counts_plays_as_its_policy(heuristic):
+def test_the_counting_tree_plays_like_its_policy(heuristic):
     board = trees.BOARDS[0]
     game, policy = board.game, make_policy(board.spec(heuristic), board.game)
     counting = tree_search.CountingTree(policy)
@@ -116,7 +112,7 @@ def test_the_tree_that_counts_plays_as_its_policy(heuristic):
 
 
 @BOARDS
-def test_the_report_s_formula_counts_the_nodes_of_the_first_move(board):
+def test_the_formula_gives_the_nodes_of_the_first_move(board):
     luck = np.zeros(1, np.uint64)
     search = Search(board.game, Boards.start(board.game), pruning="none", width=board.width, luck=luck)
     search.run(trees.DEPTH)
@@ -124,10 +120,10 @@ def test_the_report_s_formula_counts_the_nodes_of_the_first_move(board):
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# What is made of counts
+# Statistics
 
 
-def test_who_moves_first_is_seen_from_both_seats():
+def test_first_move_advantage():
     pairs = np.zeros((3, 3), np.int64)
     pairs[0, 2] = 100  # whoever moves first wins
     score = Score(pairs)
@@ -137,7 +133,7 @@ def test_who_moves_first_is_seen_from_both_seats():
     assert trees.first_move_advantage(Score(np.diag([100, 0, 0]))).mean == pytest.approx(0)  # a always wins
 
 
-def test_published_counts_agree_with_rates_like_theirs():
+def test_counts_agree_with_similar_rates():
     assert trees.counts_agree((56, 44, 0), (5_500, 4_500, 0)) is True
     assert trees.counts_agree((56, 44, 0), (7_000, 3_000, 0)) is False
     assert trees.counts_agree((98, 0, 2), (10_000, 0, 0)) is False
@@ -145,7 +141,7 @@ def test_published_counts_agree_with_rates_like_theirs():
     assert trees.counts_agree((100, 0, 0), (999, 0, 0)) is None  # too few to tell
 
 
-def test_what_results_are_worth_has_an_interval():
+def test_interval_of_the_mean_result():
     value = trees.mean_result((600, 100, 300), (1, 0, -1))
     assert value.mean == pytest.approx(0.3)
     deviation = np.sqrt((0.9 - 0.09) / 1_000)
@@ -156,11 +152,11 @@ def test_what_results_are_worth_has_an_interval():
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Verdicts follow from results
+# Verdicts
 
 
 def counts(game, first, second, games, stones=9):
-    """A match as JSON, of so many games in each seat with these shares of wins, draws and losses."""
+    """A match as JSON, with these shares of wins, draws and losses in the two seats."""
     pairs = np.rint(games * np.outer(first, second)).astype(int)
     lengths = np.zeros((2, 3, game.cells + 1), np.int64)
     lengths[0, :, stones], lengths[1, :, stones] = pairs.sum(axis=1), pairs.sum(axis=0)
@@ -168,18 +164,18 @@ def counts(game, first, second, games, stones=9):
 
 
 def random_results(first, drawn_when_close=0.7):
-    """What the study of random play measures where who moves first has these wins less losses."""
-    told = []
+    """Measurements of random play with these wins less losses of the first player."""
+    found = []
     for unit in tree_random.units(False):
         game = trees.square(*unit["board"])
         draws = drawn_when_close if game.win_length == 8 else 0.01
         shares = [(1 - draws + first) / 2, draws, (1 - draws - first) / 2]
         exact = unit["what"] == "exact"
-        told.append((unit, shares if exact else counts(game, shares, shares[::-1], unit["games"] // 2)))
-    return told
+        found.append((unit, shares if exact else counts(game, shares, shares[::-1], unit["games"] // 2)))
+    return found
 
 
-def test_the_first_move_is_an_advantage_where_the_counts_say_so():
+def test_claims_about_the_first_move():
     def claims(**settings):
         return [claim.holds for claim in tree_random.analyse(random_results(**settings)).claims]
 
@@ -188,7 +184,7 @@ def test_the_first_move_is_an_advantage_where_the_counts_say_so():
     assert claims(first=0.0, drawn_when_close=0.001) == [None, False]
 
 
-def test_exact_and_published_rates_of_random_play_are_compared_with_ours():
+def test_rates_of_random_play_are_compared():
     exact, *_, last = tree_random.analyse(random_results(first=0.05)).rows
     assert exact.agrees is True
     assert last.published == ""
@@ -198,54 +194,44 @@ def test_exact_and_published_rates_of_random_play_are_compared_with_ours():
 
 
 def search_results(rates, *, stones=None, wide=None, quick=False):
-    """What the study of the tree measures where it has these wins, draws and losses, by size, in either seat."""
-    told = []
+    """Measurements in which the tree has these wins, draws and losses in either seat, by board size."""
+    found = []
     for unit in tree_search.units(quick):
         game = trees.square(*unit["board"])
         if unit["what"] == "exact":
-            told.append((unit, [[[1, 0, 0]] * 2] * len(tree_search.EXACT_PAIRINGS)))
+            found.append((unit, [[[1, 0, 0]] * 2] * len(tree_search.EXACT_PAIRINGS)))
             continue
         shares = rates[game.rows]
         if wide is not None and "width" not in unit["tree"]:
             shares = wide
         length = (stones or {}).get(game.rows, 9)
         if unit["what"] == "match":
-            told.append((unit, counts(game, shares, shares, unit["games"], length)))
+            found.append((unit, counts(game, shares, shares, unit["games"], length)))
             continue
         [board] = [board for board in trees.BOARDS if board.size == game.rows]
         results = [result for result, share in enumerate(shares) for _ in range(round(share * unit["games"]))]
-        spent = {pruning: [1_000] * len(results) for pruning in tree_search.SEARCHES}
-        told.append(
-            (
-                unit,
-                {
-                    "results": results,
-                    "stones": [length] * len(results),
-                    "nodes": spent,
-                    "seconds": dict.fromkeys(tree_search.SEARCHES, 1.0),
-                    "first_move": tree_search.tree_size(board),
-                },
-            )
-        )
-    return told
+        games = {"results": results, "stones": [length] * len(results), "first_move": tree_search.tree_size(board)}
+        nodes = dict.fromkeys(tree_search.SEARCHES, [1_000] * len(results))
+        found.append((unit, {**games, "nodes": nodes, "seconds": dict.fromkeys(tree_search.SEARCHES, 1.0)}))
+    return found
 
 
-AS_TOLD = {7: (1, 0, 0), 8: (0.53, 0.47, 0), 9: (1, 0, 0), 10: (0.9, 0.08, 0.02), 13: (1, 0, 0)}
+AS_PUBLISHED = {7: (1, 0, 0), 8: (0.53, 0.47, 0), 9: (1, 0, 0), 10: (0.9, 0.08, 0.02), 13: (1, 0, 0)}
 
 
 def claims_of(found):
     return {claim.words: claim.holds for claim in found.claims}
 
 
-def test_the_report_s_words_hold_where_games_go_as_it_says():
-    found = tree_search.analyse(search_results(AS_TOLD, stones={7: 16, 8: 40, 9: 16, 13: 16}, wide=(1, 0, 0)))
+def test_claims_hold_for_games_as_published():
+    found = tree_search.analyse(search_results(AS_PUBLISHED, stones={7: 16, 8: 40, 9: 16, 13: 16}, wide=(1, 0, 0)))
     who_moves_first, *others = claims_of(found).values()
     assert who_moves_first is None  # both seats are alike
     assert all(others)
     assert all(row.agrees for row in found.rows if "/" in row.published)
 
 
-def test_the_report_s_words_do_not_hold_where_games_go_otherwise():
+def test_claims_do_not_hold_for_other_games():
     rates = {7: (0.9, 0.1, 0), 8: (0.9, 0.1, 0), 9: (0.5, 0.5, 0), 10: (0.5, 0.5, 0), 13: (0.5, 0.5, 0)}
     found = tree_search.analyse(search_results(rates, stones={7: 20, 8: 10}, wide=(0.2, 0, 0.8)))
     claims = claims_of(found)
@@ -256,35 +242,35 @@ def test_the_report_s_words_do_not_hold_where_games_go_otherwise():
     assert not any(row.agrees for row in found.rows if "/" in row.published)
 
 
-def test_a_seat_that_is_worse_is_seen():
+def test_claim_about_the_worse_seat():
     better, worse = (0.7, 0.3, 0), (0.56, 0.44, 0)
 
-    def told(first, second, sizes):
-        found = search_results(AS_TOLD)
+    def verdict(first, second, sizes):
+        found = search_results(AS_PUBLISHED)
         for unit, result in found:
             if unit["what"] == "match" and unit["board"][0] in sizes:
                 result.update(counts(trees.square(*unit["board"]), first, second, unit["games"]))
         return tree_search.analyse(found).claims[0].holds
 
-    assert told(better, worse, AS_TOLD) is True
-    assert told(better, worse, [8]) is None  # the other boards leave it open
-    assert told(worse, better, [8]) is False
+    assert verdict(better, worse, AS_PUBLISHED) is True
+    assert verdict(better, worse, [8]) is None  # the other boards leave it open
+    assert verdict(worse, better, [8]) is False
 
 
-def test_what_intervals_leave_open_is_undecided():
-    close = {**AS_TOLD, 7: (0.989, 0.011, 0), 9: (0.98, 0.02, 0), 8: (0.556, 0.444, 0)}
+def test_claims_are_undecided_if_intervals_leave_them_open():
+    close = {**AS_PUBLISHED, 7: (0.989, 0.011, 0), 9: (0.98, 0.02, 0), 8: (0.556, 0.444, 0)}
     claims = claims_of(tree_search.analyse(search_results(close)))
     assert claims["9 x 9 (5): the result is very close to the previous one"] is None  # 0.009, and 0.01 is the limit
     assert claims["8 x 8 (8): the number of draw games is very close to AI winning games"] is None
-    rare = {**AS_TOLD, 10: (0.9, 0.0964, 0.0036)}  # two of a hundred come with a chance of some 0.05
+    rare = {**AS_PUBLISHED, 10: (0.9, 0.0964, 0.0036)}  # two of a hundred come with a chance of some 0.05
     assert (
         claims_of(tree_search.analyse(search_results(rare)))["10 x 10 (8): tree-based AI lost 2 games this time"]
         is None
     )
 
 
-@pytest.mark.parametrize("rates", [AS_TOLD, dict.fromkeys(AS_TOLD, (0, 0.5, 0.5))])
-def test_whatever_was_found_can_be_drawn(rates):
+@pytest.mark.parametrize("rates", [AS_PUBLISHED, dict.fromkeys(AS_PUBLISHED, (0, 0.5, 0.5))])
+def test_figures_can_be_drawn(rates):
     from matplotlib.figure import Figure
 
     for found in (
@@ -297,7 +283,7 @@ def test_whatever_was_found_can_be_drawn(rates):
             assert figure.axes
 
 
-def test_few_games_decide_nothing():
-    found = tree_search.analyse(search_results(AS_TOLD, quick=True))
+def test_claims_are_undecided_with_few_games():
+    found = tree_search.analyse(search_results(AS_PUBLISHED, quick=True))
     assert {claim.holds for claim in found.claims} == {None}
     assert {row.agrees for row in found.rows} == {None}
