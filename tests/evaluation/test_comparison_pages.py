@@ -66,11 +66,11 @@ def tournament(players=("random", "win-or-block", "optimal"), scores=(LOST, LOST
     for pairing, score in met.items():
         counts[pairing] = score.pentanomial
     settings = {
-        "game": SKIP.to_dict(), "identities": dict.fromkeys(players, ""), "seed": 0, "openings": None,
-        "openings_sha256": None, "games_per_pairing": 200, "block": 64, "anchor": None, "prior": 0.2, "draws": 100,
-        "rated_by": {"choix": "0"}, "made_by": MADE_BY,
+        "game": SKIP.to_dict(), "seed": 0, "openings": None, "openings_sha256": None, "games_per_pairing": 200,
+        "block": 64, "anchor": None, "prior": 0.2, "draws": 100, "rated_by": {"choix": "0"}, "made_by": MADE_BY,
     }  # fmt: skip
-    return Tournament(players, met, bradley_terry(counts, draws=100), settings, differences).to_dict()
+    ratings = bradley_terry(counts, draws=100)
+    return Tournament(players, dict.fromkeys(players, ""), met, ratings, settings, differences).to_dict()
 
 
 def ladder():

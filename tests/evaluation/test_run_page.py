@@ -22,6 +22,7 @@ from evaluation.matches.score import Score
 from evaluation.policy_snapshots import CHOICES, read_choices
 from evaluation.reports import plots
 from evaluation.reports import run as run_page
+from evaluation.reports.boards import draw_choice
 from evaluation.reports.curves import MAX_MARKS, rates, thin_out
 from evaluation.reports.html import MAX_OPACITY, encode_url, macro
 from evaluation.reports.overview import Compared, Played, write_overview
@@ -369,6 +370,13 @@ def test_marks_are_thinned_evenly_on_the_log_axis_with_both_ends():
 def test_rates_are_of_the_games_between_two_marks():
     rows = [{"games": 10, "wins": 5}, {"games": 10, "wins": 5}, {"games": 30, "wins": 25}]
     assert rates(rows, "wins") == ([10, 30], [0.5, 1.0])
+
+
+def test_a_choice_lists_moves_by_probability():
+    shares = np.array([0.2, 0, 0, 0, 0.7, 0, 0, 0, 0.1])
+    board = draw_choice(SKIP, Boards.start(SKIP).position(0), shares, [4], 0.5, 0.25)
+    assert "o is to move, plays b2 (0.70), a1 (0.20), c3 (0.10); best: b2." in board
+    assert 'loses <span class="cost">0.5000</span> in 25.0% of games<br>best: b2</figcaption>' in board
 
 
 def test_macros_escape_all_but_markup():
