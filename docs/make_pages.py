@@ -1,8 +1,8 @@
-"""The pages that the site is built from: those of docs/ and of the root, all commands' help, and the API by module.
+"""Pages of the site: those of docs/ and of the root, the help of all commands, and the API by module.
 
-``make docs`` calls it, and zensical then makes ``site/`` of ``build/pages`` as mkdocs.yml says. README.md is the front
-page. Links are rewritten to where pages stand on the site, blocks keep their language alone, and what links to a file
-that is no page keeps its words.
+``make docs`` writes them into ``build/pages``, from which zensical builds ``site/`` by mkdocs.yml. README.md is the
+front page. Links are rewritten for the site, code blocks keep only their language, and a link to a file that is no page
+becomes plain text.
 """
 
 from __future__ import annotations
@@ -24,81 +24,81 @@ FRONT = {
     "CHANGELOG.md": "changelog.md",
     "CODE_OF_CONDUCT.md": "code-of-conduct.md",
 }
-"""page of the root -> page of the site; ``docs/x.md`` is ``x.md`` there"""
+"""Maps pages of the root to pages of the site; ``docs/x.md`` is ``x.md`` there."""
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^ *```.*?^ *```$", re.M | re.S)
 
 
 def make(folder: Path) -> None:
-    """Write all pages into a folder, whatever stood there before."""
+    """Write all pages into an empty folder."""
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(ROOT / "docs", folder, ignore=shutil.ignore_patterns("*.py", "*.md", "__pycache__"))
-    for page, place in places().items():
-        target = folder / place
+    for page, path in page_paths().items():
+        target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(moved(page, place), encoding="utf-8")
-    for page in modules():
+        target.write_text(page_text(page, path), encoding="utf-8")
+    for page in api_pages():
         target = folder / page
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(api(page), encoding="utf-8")
-    (folder / "help.md").write_text(commands(), encoding="utf-8")
+        target.write_text(api_page(page), encoding="utf-8")
+    (folder / "help.md").write_text(help_page(), encoding="utf-8")
 
 
-def places() -> dict[str, str]:
-    """Every page, by its path in the checkout: its path on the site."""
+def page_paths() -> dict[str, str]:
+    """Return the path on the site of every page, by its path in the checkout."""
     return FRONT | {
         f"docs/{page.relative_to(ROOT / 'docs')}": str(page.relative_to(ROOT / "docs"))
         for page in sorted((ROOT / "docs").rglob("*.md"))
     }
 
 
-def moved(page: str, place: str) -> str:
-    """A page's text as it stands on the site."""
+def page_text(page: str, path: str) -> str:
+    """Return the text of a page on the site."""
     text = (ROOT / page).read_text(encoding="utf-8")
     parts, last = [], 0
     for code in FENCE.finditer(text):
-        parts += [linked(text[last : code.start()], page, place), code[0]]
+        parts += [rewrite_links(text[last : code.start()], page, path), code[0]]
         last = code.end()
-    whole = "".join([*parts, linked(text[last:], page, place)])
+    whole = "".join([*parts, rewrite_links(text[last:], page, path)])
     return re.sub(r"^( *```(?:sh|python)) slow$", r"\1", whole, flags=re.M)
 
 
-def linked(text: str, page: str, place: str) -> str:
-    """Text between blocks of code, its links those of the site."""
-    pages = places()
+def rewrite_links(text: str, page: str, path: str) -> str:
+    """Rewrite the links of text without code blocks for the site."""
+    pages = page_paths()
 
-    def other(match: re.Match[str]) -> str:
-        image, words, target = match.groups()
-        path, mark, anchor = target.partition("#")
-        if not path or re.match(r"[a-z]+:", path):
+    def rewrite(match: re.Match[str]) -> str:
+        image, words, link = match.groups()
+        file, mark, anchor = link.partition("#")
+        if not file or re.match(r"[a-z]+:", file):
             return match[0]
-        meant = os.path.normpath(os.path.join(os.path.dirname(page), path))
-        if meant in pages:
-            goal = pages[meant]
-        elif f"{meant}/index.md" in pages:
-            goal = pages[f"{meant}/index.md"]
-        elif meant.startswith("docs/") and (ROOT / meant).is_file():
-            goal = meant.removeprefix("docs/")
+        source = os.path.normpath(os.path.join(os.path.dirname(page), file))
+        if source in pages:
+            target = pages[source]
+        elif f"{source}/index.md" in pages:
+            target = pages[f"{source}/index.md"]
+        elif source.startswith("docs/") and (ROOT / source).is_file():
+            target = source.removeprefix("docs/")
         else:
             return words
-        return f"{image}[{words}]({os.path.relpath(goal, os.path.dirname(place) or '.')}{mark}{anchor})"
+        return f"{image}[{words}]({os.path.relpath(target, os.path.dirname(path) or '.')}{mark}{anchor})"
 
-    return LINK.sub(other, text)
+    return LINK.sub(rewrite, text)
 
 
 def navigation() -> list[str]:
-    """All pages that mkdocs.yml has in its navigation, in order."""
+    """Return the pages in the navigation of mkdocs.yml, in order."""
     settings = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     return re.findall(r"^ *- (?:\S.*: )?(\S+\.md)$", settings[settings.index("\nnav:") :], re.M)
 
 
-def modules() -> list[str]:
-    """The pages of the API, ``api/package/module.md`` for each module whose public names the navigation shows."""
+def api_pages() -> list[str]:
+    """Return the API pages of the navigation, ``api/package/module.md`` for each module."""
     return [page for page in navigation() if page.startswith("api/")]
 
 
-def api(page: str) -> str:
-    """A page of the API: docstrings of a module, and of the classes and functions that a package offers."""
+def api_page(page: str) -> str:
+    """Return an API page: docstrings of a module, and of the public classes and functions of a package."""
     path = page.removeprefix("api/").removesuffix(".md")
     name, package = path.replace("/", "."), ROOT / path / "__init__.py"
     offered = (
@@ -111,33 +111,33 @@ def api(page: str) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def commands() -> str:
-    """The page of all commands: what each says with ``--help``."""
+def help_page() -> str:
+    """Return the page with the ``--help`` of all commands."""
     from ttt_apps import evaluate, play, train
     from ttt_envs.agents.specs import load_object
 
     os.environ["COLUMNS"] = "84"
-    parts = ["# What every command takes", "Written from `--help`. What they have in common: [commands](commands.md)."]
+    parts = ["# Options of all commands", "Generated from `--help`. Common options: [commands](commands.md)."]
     for script, main in (("train.py", train.main), ("play.py", play.main), ("evaluate.py", evaluate.main)):
-        parts += [f"## {script}", help_of(main, script)]
+        parts += [f"## {script}", help_text(main, script)]
     for name, (path, _) in evaluate.COMMANDS.items():
         group = load_object(path)
         words = [[name, other] for other in group] if isinstance(group, dict) else [[name]]
         for each in words:
-            parts += [f"### {' '.join(each)}", help_of(evaluate.main, "evaluate.py", *each)]
+            parts += [f"### {' '.join(each)}", help_text(evaluate.main, "evaluate.py", *each)]
     return "\n\n".join(parts) + "\n"
 
 
-def help_of(main: Callable[[], None], script: str, *words: str) -> str:
-    """What a command says of itself, as a block."""
-    said, before = io.StringIO(), sys.argv
+def help_text(main: Callable[[], None], script: str, *words: str) -> str:
+    """Return the help of a command as a code block."""
+    output, before = io.StringIO(), sys.argv
     sys.argv = [script, *words, "--help"]
     try:
-        with redirect_stdout(said), suppress(SystemExit):
+        with redirect_stdout(output), suppress(SystemExit):
             main()
     finally:
         sys.argv = before
-    lines = [line.rstrip() for line in said.getvalue().strip().splitlines()]
+    lines = [line.rstrip() for line in output.getvalue().strip().splitlines()]
     return "```text\n" + "\n".join(lines) + "\n```"
 
 

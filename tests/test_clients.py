@@ -1,4 +1,4 @@
-"""The matrix of clients, as far as it can be told without them: tests/clients holds the tests themselves."""
+"""The runner of the client matrix, without the clients; their tests are in tests/clients."""
 
 import subprocess
 import sys
@@ -19,13 +19,13 @@ def case(what, result="passed", why="", tests=1, speed=None):
     return {"what": what, "result": result, "why": why, "tests": tests, "steps_per_s": speed}
 
 
-def test_every_file_of_tests_is_of_a_client():
+def test_clients_environments_and_checkouts_match():
     assert {client.tests for client in run.CLIENTS} == set(FILES)
     assert {client.environment for client in run.CLIENTS} == set(run.ENVIRONMENTS)
     assert {name for client in run.CLIENTS for name in client.checkouts} == set(run.CHECKOUTS)
 
 
-def test_the_page_names_every_client_and_what_came_of_it():
+def test_the_page_has_a_result_of_every_client():
     text = run.PAGE.read_text()
     table = text.partition(run.BEGIN)[2].partition(run.END)[0]
     for client in run.CLIENTS:
@@ -36,7 +36,7 @@ def test_the_page_names_every_client_and_what_came_of_it():
     assert "family" in table
 
 
-def test_rows_say_the_worst_of_tests_with_the_same_words():
+def test_rows_show_the_worst_result_of_tests_with_the_same_description():
     cases = [case("a", speed=100.0), case("a", speed=311.0), case("b", tests=5)]
     assert run.rows_of({"reason": "", "cases": cases}) == [("a", "210", "passed (2)"), ("b", "", "passed (5)")]
     cases += [case("a", "not run", "no checkout"), case("b", "failed", "assert 1 == 2"), case("b", "not run", "x")]
@@ -56,7 +56,7 @@ REPORT = """<testsuites><testsuite>
 </testsuite></testsuites>"""
 
 
-def test_a_report_of_pytest_is_read(tmp_path):
+def test_pytest_reports_are_parsed(tmp_path):
     (tmp_path / "report.xml").write_text(REPORT)
     assert list(run.cases(tmp_path / "report.xml")) == [
         case("all of it", tests=7, speed=12.5),
@@ -65,7 +65,7 @@ def test_a_report_of_pytest_is_read(tmp_path):
     ]
 
 
-def test_the_page_keeps_what_people_have_written(tmp_path, monkeypatch):
+def test_only_the_marked_part_of_the_page_is_rewritten(tmp_path, monkeypatch):
     page = tmp_path / "clients.md"
     page.write_text(f"# Clients\n\nBefore.\n\n{run.BEGIN}\nold\n{run.END}\n\nAfter.\n")
     monkeypatch.setattr(run, "PAGE", page)
@@ -81,21 +81,21 @@ def test_the_page_keeps_what_people_have_written(tmp_path, monkeypatch):
     assert "- `rllib`: numpy 2.0" in first
 
 
-def test_clients_are_chosen_by_name():
+def test_clients_are_selected_by_name():
     assert [client.name for client in run.chosen(("openspiel,Tianshou-0.5",))] == ["OpenSpiel", "Tianshou 0.5"]
     assert run.chosen(()) == list(run.CLIENTS)
     with pytest.raises(ValueError, match=r"^--only nobody is no client: choose from pettingzoo, gymnasium, "):
         run.chosen(("nobody",))
 
 
-def test_a_command_that_fails_says_its_last_line(tmp_path):
+def test_failing_commands_raise_their_last_line(tmp_path):
     code = "print('first'); raise SystemExit('the disk is full')"
     with pytest.raises(run.CommandError, match=r"^the disk is full$"):
         run.call(sys.executable, "-c", code, log=tmp_path / "logs" / "log.txt")
     assert (tmp_path / "logs" / "log.txt").read_text().startswith(("first", "the disk"))
 
 
-def test_a_checkout_is_of_the_tag_of_the_installed_version(tmp_path, monkeypatch):
+def test_checkouts_have_the_tag_of_the_installed_version(tmp_path, monkeypatch):
     def git(*words):
         who = ("-c", "user.name=nobody", "-c", "user.email=nobody@example.org")
         subprocess.run(["git", *who, *words], cwd=theirs, check=True, capture_output=True)
@@ -130,7 +130,7 @@ def test_a_checkout_is_of_the_tag_of_the_installed_version(tmp_path, monkeypatch
     assert (tmp_path / "cache" / "sources" / "newest" / "file").read_text() == "here already"
 
 
-def test_bare_shows_no_infos():
+def test_bare_hides_infos():
     env = Bare(mnk_v0.env())
     env.reset(seed=0)
     assert env.infos == {"player_0": {}, "player_1": {}}

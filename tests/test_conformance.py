@@ -1,4 +1,4 @@
-"""One list of promises for every policy that has a name; a new one is tested the moment it is registered."""
+"""The contract of every registered policy; a new one is tested as soon as it is registered."""
 
 import importlib
 import inspect
@@ -21,23 +21,23 @@ from ttt_envs.envs.single_env import SingleEnv
 
 GAMES = [Game(), Game(skip_chance=0.25), Game(4, 6, 4, 0.1), Game(1, 5, 3), Game(15, 15, 5)]
 BY_TABLE = ("hooi", "hosvd", "hosvd2", "optimal", "svd", "table", "tt")
-"""play boards that a table holds, and no larger ones"""
-LARGE = 16  # cells, above which there is no table
+"""Policies from a table, which exists for small boards only."""
+MAX_TABLE_CELLS = 16
 BY_FACTORS = ("hooi", "hosvd", "hosvd2", "svd", "tt")
-"""cut the board into groups of cells, which not all symmetries leave as they are"""
-DRAWING = ("mcts", "openspiel", "timed")
-"""draw numbers when they think: not pure"""
+"""Policies that cut the board into groups of cells, which not all symmetries preserve."""
+IMPURE = ("mcts", "openspiel", "timed")
+"""Policies that draw random numbers in their search."""
 CHEAP = {"openspiel": "openspiel:simulations=10", "timed": "timed:move=60,max-depth=2"}
-"""as they are held to the promises, where the defaults take long"""
-OUTSIDE = {"openspiel": "pyspiel"}
-"""what others have written, and the package: small boards, where turns are not skipped"""
+"""Cheaper settings of policies with slow defaults."""
+EXTERNAL = {"openspiel": "pyspiel"}
+"""Policies of other packages, for small boards without skips."""
 SEARCHING = {
     "alpha-zero": "alpha-zero:path={run},simulations=8",
     "guided": "mcts:simulations=8,rollout=(run:{run})",
 }
-"""searches that what was learned guides, in which nothing is drawn"""
+"""Deterministic searches that a learned network guides."""
 CLOCKED = ("timed:move=0.001", "timed:mcts,move=0.001")
-"""what they think depends on the machine"""
+"""Policies whose results depend on the speed of the machine."""
 MODELS = {"DQN": "stable_baselines3", "PPO": "stable_baselines3", "MaskablePPO": "sb3_contrib"}
 
 
@@ -49,20 +49,20 @@ def needs_arguments(name):
 NAMES = [name for name in sorted(POLICIES) if not needs_arguments(name)]
 
 
-def plays(name, game):
-    if name in OUTSIDE:
-        return game.cells <= LARGE and game.skip_chance == 0
-    return name not in BY_TABLE or game.cells <= LARGE
+def supports(name, game):
+    if name in EXTERNAL:
+        return game.cells <= MAX_TABLE_CELLS and game.skip_chance == 0
+    return name not in BY_TABLE or game.cells <= MAX_TABLE_CELLS
 
 
 CASES = [
     *[
         pytest.param(
-            (name, game), id=f"{name}-{game}", marks=[pytest.mark.needs(OUTSIDE[name])] if name in OUTSIDE else []
+            (name, game), id=f"{name}-{game}", marks=[pytest.mark.needs(EXTERNAL[name])] if name in EXTERNAL else []
         )
         for name in NAMES
         for game in GAMES
-        if plays(name, game)
+        if supports(name, game)
     ],
     *[
         pytest.param((f"run:{learner}", tiny.GAME), id=f"run:{learner}", marks=tiny.case(learner).marks)
@@ -80,7 +80,7 @@ CASES = [
         for name, package in MODELS.items()
     ],
 ]
-PURE = [case for case in CASES if case.values[0][0].partition(":")[0] not in DRAWING]
+PURE = [case for case in CASES if case.values[0][0].partition(":")[0] not in IMPURE]
 REPEATABLE = [case for case in CASES if case.values[0][0] not in CLOCKED]
 
 
@@ -96,7 +96,7 @@ def game(case):
 
 @pytest.fixture(scope="module")
 def policy(case, tiny_run, tmp_path_factory):
-    """By its name; of what is learned, by the path of a tiny run, or of a model of Stable-Baselines3."""
+    """The policy of a case; learned ones from a tiny run, or from a model of Stable-Baselines3."""
     name, game = case
     kind, _, what = name.partition(":")
     if kind == "run":
@@ -128,22 +128,22 @@ def probabilities(policy, boards, seed=0):
     return policy.probabilities(boards, None if policy.pure else np.random.default_rng(seed))
 
 
-def test_whatever_has_a_name_is_here():
+def test_all_registered_policies_are_tested():
     with_arguments = {name for name in POLICIES if needs_arguments(name)}
     assert with_arguments == {"alpha-zero", "book", "gomocup", "run", "sb3"}
-    assert {*BY_TABLE, *DRAWING, *OUTSIDE} <= set(NAMES)
+    assert {*BY_TABLE, *IMPURE, *EXTERNAL} <= set(NAMES)
 
 
 @pytest.mark.parametrize("name", BY_TABLE)
-@pytest.mark.parametrize("game", [game for game in GAMES if game.cells > LARGE], ids=str)
-def test_a_board_without_a_table_is_refused(name, game):
+@pytest.mark.parametrize("game", [game for game in GAMES if game.cells > MAX_TABLE_CELLS], ids=str)
+def test_boards_too_large_for_a_table_are_rejected(name, game):
     with pytest.raises(ValueError, match=f"a board of {game.rows} x {game.columns} is too large"):
         make_policy(name, game)
 
 
-def test_only_legal_moves_and_all_of_the_probability(policy, case, game, boards):
+def test_probabilities_of_legal_moves_sum_to_one(policy, case, game, boards):
     assert isinstance(policy, Policy)
-    assert policy.pure == (case[0].partition(":")[0] not in DRAWING)
+    assert policy.pure == (case[0].partition(":")[0] not in IMPURE)
     p = probabilities(policy, boards)
     assert p.dtype == np.float64
     assert p.shape == (64, game.cells)
@@ -152,7 +152,7 @@ def test_only_legal_moves_and_all_of_the_probability(policy, case, game, boards)
     assert_allclose(p.sum(axis=1), 1, rtol=1e-12)
 
 
-def test_the_boards_are_not_changed(policy, boards):
+def test_boards_are_not_modified(policy, boards):
     before = [array.copy() for array in boards]
     frozen = Boards(*(array.copy() for array in boards))
     probabilities(policy, frozen)
@@ -162,7 +162,7 @@ def test_the_boards_are_not_changed(policy, boards):
 
 
 @pytest.mark.parametrize("case", PURE, indirect=True)
-def test_a_pure_policy_looks_at_each_board_alone(policy, boards):
+def test_pure_policies_do_not_depend_on_the_batch(policy, boards):
     p = probabilities(policy, boards)
     order = np.random.default_rng(1).permutation(64)
     assert_allclose(probabilities(policy, boards.take(order)), p[order], atol=1e-12)
@@ -172,7 +172,7 @@ def test_a_pure_policy_looks_at_each_board_alone(policy, boards):
 
 
 @pytest.mark.parametrize("case", PURE, indirect=True)
-def test_a_draw_takes_exactly_one_uniform_number_per_position(policy, boards):
+def test_act_draws_one_uniform_number_per_position(policy, boards):
     rng, other = np.random.default_rng(2), np.random.default_rng(2)
     actions = act(policy, boards, rng)
     other.random(64)
@@ -182,7 +182,7 @@ def test_a_draw_takes_exactly_one_uniform_number_per_position(policy, boards):
 
 
 @pytest.mark.parametrize("case", REPEATABLE, indirect=True)
-def test_moves_are_drawn_from_the_probabilities(policy, boards):
+def test_moves_follow_the_probabilities(policy, boards):
     """The frequencies of `act` are those of drawing from `probabilities`, within 5 standard errors."""
     count = 2000 if policy.pure else 200
     for row in (1, 3):
@@ -203,7 +203,7 @@ def test_moves_are_drawn_from_the_probabilities(policy, boards):
 
 
 @pytest.mark.parametrize("case", REPEATABLE, indirect=True)
-def test_the_text_of_a_policy_makes_it_again(policy, game, boards):
+def test_the_spec_string_of_a_policy_recreates_it(policy, game, boards):
     again = make_policy(str(policy), game)
     assert type(again) is type(policy)
     assert str(again) == str(policy)
@@ -211,18 +211,18 @@ def test_the_text_of_a_policy_makes_it_again(policy, game, boards):
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# What is said of images and colours
+# Declared symmetry and colour-blindness
 
 
-def in_either_colour(boards):
-    """Positions that games come to with stones and mover exchanged as well."""
+def with_both_colours(boards):
+    """The positions with stones of both players, which are reachable with exchanged colours as well."""
     return boards.take((boards.cells == 1).any(axis=1) & (boards.cells == 2).any(axis=1))
 
 
 @pytest.mark.parametrize("case", PURE, indirect=True)
-def test_what_is_said_of_images_and_colours_is_so(policy, case, game, boards):
+def test_declarations_are_true(policy, case, game, boards):
     name = case[0].partition(":")[0]
-    if name != "book":  # whose own tests say what it knows
+    if name != "book":  # has tests of its own
         # what is learned is not symmetric, unless its settings make it so
         no_promise = (*BY_FACTORS, *SEARCHING, "run", "sb3")
         assert is_symmetric(policy) == (name not in no_promise or case[0] == "run:alpha-zero")
@@ -230,17 +230,17 @@ def test_what_is_said_of_images_and_colours_is_so(policy, case, game, boards):
     if is_symmetric(policy):
         check_symmetric(policy, game, boards)
     if is_colour_blind(policy) and game.skip_chance > 0:
-        check_colour_blind(policy, game, in_either_colour(boards))
+        check_colour_blind(policy, game, with_both_colours(boards))
 
 
 @pytest.mark.parametrize("spec", BY_FACTORS)
-def test_a_table_in_groups_of_cells_does_not_answer_images_alike(spec):
+def test_factored_tables_are_neither_symmetric_nor_colour_blind(spec):
     game = Game(skip_chance=0.25)
     policy, boards = make_policy(spec, game), plain.positions_of_random_play(game, 64)
     with pytest.raises(ValueError, match="is not symmetric: it answers"):
         check_symmetric(policy, game, boards)
     with pytest.raises(ValueError, match="is not colour-blind: it answers"):
-        check_colour_blind(policy, game, in_either_colour(boards))
+        check_colour_blind(policy, game, with_both_colours(boards))
 
 
 @pytest.mark.parametrize(
@@ -254,19 +254,19 @@ def test_a_table_in_groups_of_cells_does_not_answer_images_alike(spec):
     ],
 )
 @pytest.mark.parametrize("game", [Game(), Game(skip_chance=0.25), Game(3, 4, 3, 0.1)], ids=str)
-def test_settings_keep_what_is_said(spec, game):
+def test_settings_that_keep_the_declarations(spec, game):
     policy, boards = make_policy(spec, game), plain.positions_of_random_play(game, 64)
     assert is_symmetric(policy)
     assert is_colour_blind(policy)
     check_symmetric(policy, game, boards)
     if game.skip_chance > 0:
-        check_colour_blind(policy, game, in_either_colour(boards))
+        check_colour_blind(policy, game, with_both_colours(boards))
 
 
 @pytest.mark.parametrize(
     "spec", ["table:w=1e6", "expectiminimax:width=2", "expectiminimax:depth=1,leaf=svd", "mcts:simulations=4"]
 )
-def test_settings_that_break_it_do_not_say_it(spec):
+def test_settings_that_withdraw_the_declarations(spec):
     policy = make_policy(spec, Game())
     assert not is_symmetric(policy)
     assert not is_colour_blind(policy)
@@ -282,17 +282,17 @@ def test_settings_that_break_it_do_not_say_it(spec):
         tiny.case("alpha-zero", "alpha-zero", ()),
     ],
 )
-def test_what_has_learned_from_all_images_says_so(learner, more, tmp_path):
+def test_runs_trained_on_all_symmetries_declare_symmetry(learner, more, tmp_path):
     run = tiny.train_run(learner, tmp_path / "run", "--symmetries=all", *more)
     policy = make_policy(f"run:{run}", tiny.GAME)
     boards = plain.positions_of_random_play(tiny.GAME, 256)
     assert is_symmetric(policy)
     check_symmetric(policy, tiny.GAME, boards)
-    check_colour_blind(policy, tiny.GAME, in_either_colour(boards))
+    check_colour_blind(policy, tiny.GAME, with_both_colours(boards))
 
 
 @pytest.mark.parametrize("learner", ["naive-mc", tiny.case("q-net"), tiny.case("value-net")])
-def test_the_mean_over_images_is_symmetric_whatever_was_learned(learner, tiny_run):
+def test_the_mean_over_symmetries_is_symmetric(learner, tiny_run):
     game, spec = tiny.GAME, f"run:{tiny_run(learner)}"
     policy, own = make_policy(f"{spec},symmetrize=true", game), make_policy(spec, game)
     boards = plain.positions_of_random_play(game, 64)
@@ -302,19 +302,19 @@ def test_the_mean_over_images_is_symmetric_whatever_was_learned(learner, tiny_ru
     check_symmetric(policy, game, boards)
     with pytest.raises(ValueError, match="is not symmetric"):
         check_symmetric(own, game, boards)
-    # turned by hand: the board upside down, left to right, and both
+    # the same mean by hand: the board flipped vertically, horizontally, and both
     cells = boards.cells.reshape(-1, game.rows, game.columns)
     total = np.zeros(cells.shape)
     for axes in ((), 1, 2, (1, 2)):
-        image = np.ascontiguousarray(np.flip(cells, axes).reshape(len(cells), -1))
-        total += np.flip(own.action_values(Boards(image, boards.mover)).reshape(cells.shape), axes)
+        flipped = np.ascontiguousarray(np.flip(cells, axes).reshape(len(cells), -1))
+        total += np.flip(own.action_values(Boards(flipped, boards.mover)).reshape(cells.shape), axes)
     mean = total.reshape(boards.cells.shape) / 4
     assert_allclose(policy.action_values(boards), mean, atol=1e-12)
     best = mean >= np.nanmax(mean, axis=1, keepdims=True) - 1e-9
     assert_allclose(policy.probabilities(boards), best / best.sum(axis=1, keepdims=True), atol=1e-12)
 
 
-def test_images_of_which_there_is_no_mean_are_refused(tiny_run):
+def test_policies_without_action_values_cannot_be_symmetrized(tiny_run):
     with pytest.raises(ValueError, match="symmetrize='all' is not true or false"):
         make_policy(f"run:{tiny_run('naive-mc')},symmetrize=all", tiny.GAME)
     for spec in ("random", "mcts:simulations=4"):
@@ -322,30 +322,30 @@ def test_images_of_which_there_is_no_mean_are_refused(tiny_run):
             SymmetrizedPolicy(make_policy(spec, Game()), Game())
 
 
-class Leaning:
-    """Says of itself what is not so: either player likes the cells in their order a little, or against it."""
+class FalselyDeclared:
+    """Declares symmetry falsely: the players prefer cells in opposite orders, by a little."""
 
     pure = symmetric = colour_blind = True
 
-    def __init__(self, lean):
-        self.lean = lean
+    def __init__(self, slope):
+        self.slope = slope
 
     def __str__(self):
-        return "leaning"
+        return "slanted"
 
     def probabilities(self, boards, rng=None):
-        weights = 1 + self.lean * np.arange(boards.cells.shape[1]) * (boards.mover[:, None] - 0.5)
+        weights = 1 + self.slope * np.arange(boards.cells.shape[1]) * (boards.mover[:, None] - 0.5)
         shares = (boards.cells == 0) * weights
         return shares / shares.sum(axis=1, keepdims=True)
 
 
-def test_who_says_it_and_is_not_is_caught():
+def test_false_declarations_are_detected():
     game = Game(skip_chance=0.25)
-    boards = in_either_colour(plain.positions_of_random_play(game, 64))
-    for lean in (0.1, 1e-6):
-        with pytest.raises(ValueError, match=r"leaning is not symmetric: it answers '.* and its image '.* differently"):
-            check_symmetric(Leaning(lean), game, boards)
-        with pytest.raises(ValueError, match=r"leaning is not colour-blind: it answers '.* and '.* differently"):
-            check_colour_blind(Leaning(lean), game, boards)
-    check_symmetric(Leaning(1e-12), game, boards)
-    check_colour_blind(Leaning(1e-12), game, boards)
+    boards = with_both_colours(plain.positions_of_random_play(game, 64))
+    for slope in (0.1, 1e-6):
+        with pytest.raises(ValueError, match=r"slanted is not symmetric: it answers '.* and its image '.* differently"):
+            check_symmetric(FalselyDeclared(slope), game, boards)
+        with pytest.raises(ValueError, match=r"slanted is not colour-blind: it answers '.* and '.* differently"):
+            check_colour_blind(FalselyDeclared(slope), game, boards)
+    check_symmetric(FalselyDeclared(1e-12), game, boards)
+    check_colour_blind(FalselyDeclared(1e-12), game, boards)

@@ -1,4 +1,4 @@
-"""What the documents show runs as it stands, from a fresh shell, with only what the page has told so far."""
+"""Code blocks of the documents run as printed, from a fresh shell, page by page."""
 
 import itertools
 import re
@@ -14,7 +14,7 @@ from ttt_envs.agents.specs import load_object
 
 PAGES = pages()
 QUICK = ("README.md", "CONTRIBUTING.md", "docs/tutorial.md")
-"""whose blocks are run by default, but for those that are slow"""
+"""Pages whose blocks run by default, except for slow ones."""
 
 
 def name_of(page):
@@ -27,13 +27,13 @@ def test_the_readme_names_the_two_commands_first():
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_every_block_says_what_it_is(page):
+def test_every_block_has_a_language(page):
     for block in blocks(page):
         assert block.kind in ("sh", "python", "text"), f"{name_of(page)}:{block.line} is {block.kind or 'nothing'!r}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_commands_and_learners_are_there(page):
+def test_named_commands_and_learners_exist(page):
     for script, rest in re.findall(r"python (train|evaluate)\.py ([^`\n|]*)", page.read_text()):
         words = shlex.split(rest.replace("'", " ").removesuffix("\\"), comments=True)
         if script == "evaluate" and words and words[0].isidentifier() and words[0].islower():
@@ -48,7 +48,7 @@ def test_commands_and_learners_are_there(page):
     [page if name_of(page) in QUICK else pytest.param(page, marks=pytest.mark.slow) for page in PAGES],
     ids=name_of,
 )
-def test_its_blocks_run(page, tmp_path, request):
+def test_blocks_run(page, tmp_path, request):
     slow_too = request.config.getoption("markexpr") == "slow"
     shell = Shell(tmp_path, active=page.name != "README.md")
     try:
@@ -59,8 +59,8 @@ def test_its_blocks_run(page, tmp_path, request):
         shell.close()
 
 
-def test_commands_of_slow_blocks_are_read_by_default(monkeypatch):
-    """That there is such a command with such options; what it does is tested where it stands, and by ``make slow``."""
+def test_commands_of_slow_blocks_are_parsed_by_default(monkeypatch):
+    """``make slow`` runs them."""
     commands = [
         shlex.split(line)
         for name in QUICK
@@ -76,7 +76,7 @@ def test_commands_of_slow_blocks_are_read_by_default(monkeypatch):
     assert len(read) == len(commands) > 0
 
 
-def test_a_block_that_fails_is_told(tmp_path):
+def test_a_failing_block_is_reported(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("```python\nnumber = 3\n```\n\n```python\nprint(number + unheard_of)\n```\n\n```sh\nfalse\n```\n")
     first, second, third = blocks(page)

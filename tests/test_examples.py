@@ -1,4 +1,4 @@
-"""Every example is run as a user runs it: a process of its own, an empty folder, and a true number in the end.
+"""Every example runs as a user runs it: in its own process, in an empty folder, with checked numbers.
 
 Those of Tianshou, TorchRL and RLlib are run by the matrix of clients, in environments of their own: tests/clients.
 """
@@ -25,7 +25,7 @@ OURS = rf"^(?:{ROOT}/(?:ttt_envs|baselines|learners|evaluation|ttt_apps|examples
 
 
 def run(path, folder, *arguments):
-    """What a script prints; it fails where it warns of what is ours."""
+    """Run a script and return its output; warnings about our code are failures."""
     done = subprocess.run(
         [sys.executable, "-W", "default", path, *map(str, arguments)],
         cwd=folder,
@@ -58,7 +58,7 @@ def on_the_page(name):
     return printed
 
 
-def test_every_example_is_run_and_told_of():
+def test_every_example_is_tested_and_documented():
     names = {path.stem for path in EXAMPLES.glob("*.py")}
     assert names == QUICK | HERE | set(ELSEWHERE)
     page = PAGE.read_text()
@@ -69,18 +69,18 @@ def test_every_example_is_run_and_told_of():
         assert f'example("{name}.py"' in (clients.HERE / tests).read_text()
 
 
-def test_the_requirements_of_rllib_are_those_that_it_is_tested_with():
+def test_rllib_is_tested_with_its_requirements_file():
     lines = (EXAMPLES / "rllib-requirements.txt").read_text().splitlines()
     assert {line for line in lines if not line.startswith("#")} == {"torch", *clients.ENVIRONMENTS["rllib"]}
 
 
-def test_an_agent_of_ones_own_prints_what_the_page_says(tmp_path):
+def test_own_agent(tmp_path):
     printed = run(EXAMPLES / "own_agent.py", tmp_path)
     assert printed == on_the_page("own_agent")
     assert ending(printed).exploitability == 1
 
 
-def test_the_loop_of_pettingzoo_counts_what_is_exact(tmp_path):
+def test_pettingzoo_drop_in(tmp_path):
     games = 300
     printed = run(EXAMPLES / "pettingzoo_drop_in.py", tmp_path, "--games", games)
     rows = [[float(share) / 100 for share in re.findall(r"(\S+)%", line)] for line in printed.splitlines()[1:3]]
@@ -90,7 +90,7 @@ def test_the_loop_of_pettingzoo_counts_what_is_exact(tmp_path):
     assert ending(printed).exploitability == pytest.approx(exploitability(Game(), "random"), abs=5.1e-5)
 
 
-def test_a_model_that_reads_text_is_counted_and_measured(tmp_path):
+def test_text_observations(tmp_path):
     printed = run(EXAMPLES / "text_observations.py", tmp_path, "--games", 60)
     assert "legal actions: 0 (a1), 1 (b1)" in printed
     numbers = [list(map(int, re.findall(r"\d+", line))) for line in printed.splitlines() if "illegal" in line]
@@ -103,7 +103,7 @@ def test_a_model_that_reads_text_is_counted_and_measured(tmp_path):
 
 
 @pytest.mark.needs("open_spiel")
-def test_openspiel_and_we_say_the_same_of_a_policy(tmp_path):
+def test_open_spiel_bot(tmp_path):
     board = ("--rows", 2, "--columns", 3, "--win-length", 2)
     printed = run(EXAMPLES / "open_spiel_bot.py", tmp_path, "--policy", "random", "--games", 20, *board)
     theirs, ours = re.findall(r"^exploitability by \S+: (\S+), ", printed, re.M)
@@ -115,7 +115,7 @@ def test_openspiel_and_we_say_the_same_of_a_policy(tmp_path):
 
 
 @pytest.mark.needs("IPython", "matplotlib")
-def test_the_tour_is_a_script(tmp_path):
+def test_tour_as_a_script(tmp_path):
     (tmp_path / "empty").mkdir()
     printed = run(shortened("tour", {"GAMES": 2_000}, tmp_path), tmp_path / "empty")
     before, after = map(float, re.findall(r"games (\S+?),? ?(?:$|after)", printed.splitlines()[3] + "\n"))
@@ -129,7 +129,7 @@ def test_the_tour_is_a_script(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.needs("nbclient", "jupytext", "ipykernel", "matplotlib")
-def test_the_tour_is_a_notebook(tmp_path, monkeypatch):
+def test_tour_as_a_notebook(tmp_path, monkeypatch):
     import jupytext
     from nbclient import NotebookClient
 
@@ -147,7 +147,7 @@ def test_the_tour_is_a_notebook(tmp_path, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.needs("torch")
 @pytest.mark.parametrize(("name", "steps"), [("cleanrl_style_dqn", 30_000), ("cleanrl_style_ppo", 60_000)])
-def test_single_files(name, steps, tmp_path):
+def test_cleanrl_style(name, steps, tmp_path):
     printed = run(EXAMPLES / f"{name}.py", tmp_path, "--steps", steps)
     won, _, lost = ending(printed).results["random"]
     assert won > 80 > 10 > lost  # random play wins 43.65%
@@ -156,7 +156,7 @@ def test_single_files(name, steps, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.needs("stable_baselines3", "sb3_contrib")
-def test_dqn_learns_what_is_legal(tmp_path):
+def test_sb3_dqn(tmp_path):
     printed = run(EXAMPLES / "sb3_dqn.py", tmp_path, "--steps", 15_000)
     assert float(re.search(r"legal: (\S+)% of", printed)[1]) > 80
     assert ending(printed).results["random"][0] > 50
@@ -164,7 +164,7 @@ def test_dqn_learns_what_is_legal(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.needs("stable_baselines3", "sb3_contrib")
-def test_ppo_is_measured_while_it_learns(tmp_path):
+def test_sb3_ppo(tmp_path):
     printed = run(EXAMPLES / "sb3_ppo.py", tmp_path, "--steps", 12_000)
     rows = re.findall(r"^ +\d+,\d+ +(\d\.\d+) +(\S+)% +(\S+)%$", printed, re.M)
     assert len(rows) >= 6
@@ -174,7 +174,7 @@ def test_ppo_is_measured_while_it_learns(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.needs("stable_baselines3", "sb3_contrib")
-def test_masks_that_are_forgotten_cost_what_the_model_knows(tmp_path):
+def test_sb3_maskable_ppo(tmp_path):
     printed = run(EXAMPLES / "sb3_maskable_ppo.py", tmp_path, "--steps", 8_000, "--games", 400)
     forgotten, sampled, exact = map(float, re.findall(r"^mean result.*: (-?\d\.\d+)", printed, re.M))
     assert abs(sampled - exact) < 0.2  # four standard errors

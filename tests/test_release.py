@@ -1,4 +1,4 @@
-"""What is published: source distribution, wheel, metadata, and other distributions in the same environment."""
+"""Releases: source distribution, wheel, metadata, and conflicts with other distributions."""
 
 import os
 import re
@@ -27,8 +27,8 @@ def run(*command, cwd, **variables):
     return done.stdout
 
 
-def in_checklist(word):
-    """The commands of the checklist's only block with a word."""
+def checklist_block(word):
+    """The only block of the checklist that contains a word."""
     [text] = [block.text for block in blocks(ROOT / "docs" / "release" / "checklist.md") if word in block.text]
     return text
 
@@ -49,7 +49,7 @@ def distributions(checkout):
     return source, wheel
 
 
-def test_the_source_distribution_holds_every_file_of_the_checkout(distributions):
+def test_the_source_distribution_contains_the_checkout(distributions):
     if not (ROOT / ".git").exists():
         pytest.skip("not a checkout, so nobody knows its files")
     files = run("git", "ls-files", cwd=ROOT).splitlines()
@@ -59,7 +59,7 @@ def test_the_source_distribution_holds_every_file_of_the_checkout(distributions)
     assert not [name for name in held if "__pycache__" in name or name.endswith((".pyc", ".nbi", ".nbc"))]
 
 
-def test_the_wheel_holds_packages_and_their_data_alone(distributions):
+def test_the_wheel_contains_packages_and_their_data_only(distributions):
     with zipfile.ZipFile(distributions[1]) as archive:
         held = archive.namelist()
     tops = {name.split("/")[0] for name in held}
@@ -73,12 +73,12 @@ def test_the_wheel_holds_packages_and_their_data_alone(distributions):
         assert ours - set(held) == set()
 
 
-def test_an_address_leads_every_link_into_the_repository(checkout, tmp_path):
-    """By the first command of the checklist, with which no line waits for an address any more."""
+def test_the_address_completes_all_links(checkout, tmp_path):
+    """The first command of the checklist fills in the address everywhere."""
     if not re.search("^#.*= ADDRESS", (ROOT / "setup.cfg").read_text(), re.M):
         pytest.skip("no line waits: setuptools leaves comments out of a source distribution, or the address is known")
     tree = shutil.copytree(checkout, tmp_path / "tree")
-    run("bash", "-ec", in_checklist("ADDRESS=https"), cwd=tree)
+    run("bash", "-ec", checklist_block("ADDRESS=https"), cwd=tree)
     address, pages = "https://github.com/OWNER/ttt_envs", "https://OWNER.github.io/ttt_envs/"
     for name in ("setup.cfg", "CITATION.cff", "mkdocs.yml"):
         before, after = ((folder / name).read_text().splitlines() for folder in (checkout, tree))
@@ -105,11 +105,11 @@ def test_an_address_leads_every_link_into_the_repository(checkout, tmp_path):
     assert f"[SECURITY]({address}/blob/v{version}/SECURITY.md)" in metadata.get_payload()
 
 
-def test_a_release_has_its_version_and_date_where_they_belong(checkout, tmp_path):
+def test_the_release_command_sets_version_and_date(checkout, tmp_path):
     for name in ("CHANGELOG.md", "CITATION.cff", "ttt_envs/version.py"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copy(checkout / name, tmp_path / name)
-    commands = in_checklist("VERSION=")
+    commands = checklist_block("VERSION=")
     version = re.search(r"^VERSION=(.*)$", commands, re.M)[1]
     run("bash", "-ec", commands, cwd=tmp_path)
     assert (tmp_path / "ttt_envs" / "version.py").read_text().endswith(f'\n__version__ = "{version}"\n')
@@ -119,11 +119,11 @@ def test_a_release_has_its_version_and_date_where_they_belong(checkout, tmp_path
     assert f"\n## {version} ({date})\n" in (tmp_path / "CHANGELOG.md").read_text()
 
 
-def test_the_citation_has_the_version_of_the_package():
+def test_the_citation_has_the_version():
     from ttt_envs import __version__
 
     assert f"\nversion: {__version__}\n" in (ROOT / "CITATION.cff").read_text()
-    assert f"\nVERSION={__version__}\n" in "\n" + in_checklist("VERSION=")
+    assert f"\nVERSION={__version__}\n" in "\n" + checklist_block("VERSION=")
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -131,7 +131,7 @@ def test_the_citation_has_the_version_of_the_package():
 
 
 def wheel_of_others(folder, package):
-    """A wheel of another project, whose package is called as one of ours."""
+    """A wheel of another project with a package of the same name as ours."""
     record = f"{package}-9.9.dist-info"
     files = {
         f"{package}/__init__.py": "def measure():\n    return 'theirs'\n",
@@ -156,15 +156,15 @@ def environment(tmp_path):
     return folder
 
 
-def needed(environment):
-    """The file by which an environment finds what ttt_envs needs where it is installed already."""
+def path_file(environment):
+    """The file that makes the installed requirements visible in an environment."""
     [site] = environment.glob("lib/python*/site-packages")
-    return site / "needed.pth"
+    return site / "requirements.pth"
 
 
 def pip(environment, *words):
     """Run pip, which must not see what is installed elsewhere."""
-    needed(environment).unlink(missing_ok=True)
+    path_file(environment).unlink(missing_ok=True)
     command = (sys.executable, "-m", "pip", "--python", environment / "bin" / "python", "--quiet")
     run(*command, "--disable-pip-version-check", *words, cwd=environment, PYTHONPATH="")
 
@@ -173,11 +173,11 @@ def install(environment, wheel, *options):
     pip(environment, "install", "--no-index", "--no-deps", *options, wheel)
 
 
-def asked(environment, *command):
-    """(exit code, standard output, standard error) of a command in an environment, as a stranger starts it."""
+def call(environment, *command):
+    """Run a command in an environment; return exit code, standard output, standard error."""
     import numpy
 
-    needed(environment).write_text(f"{Path(numpy.__file__).parents[1]}\n")
+    path_file(environment).write_text(f"{Path(numpy.__file__).parents[1]}\n")
     clean = {name: os.environ[name] for name in ("NUMBA_CACHE_DIR", "TTT_ENVS_CACHE") if name in os.environ}
     clean |= {"PATH": f"{environment / 'bin'}:/usr/bin:/bin", "HOME": str(environment), "LANG": "C.UTF-8"}
     done = subprocess.run(
@@ -186,13 +186,13 @@ def asked(environment, *command):
     return done.returncode, done.stdout, done.stderr
 
 
-def test_commands_of_the_wheel_work_where_nothing_of_the_checkout_is(distributions, environment):
+def test_commands_of_the_wheel_work_without_the_checkout(distributions, environment):
     install(environment, distributions[1])
     for command in ("ttt-train", "ttt-evaluate", "ttt-play"):
-        code, out, err = asked(environment, command, "--help")
+        code, out, err = call(environment, command, "--help")
         assert (code, err) == (0, "")
         assert out.startswith(f"usage: {command} ")
-    code, out, err = asked(environment, "ttt-evaluate", "learners")
+    code, out, err = call(environment, "ttt-evaluate", "learners")
     assert (code, err) == (0, "")
     assert "q-learning" in out
 
@@ -204,21 +204,21 @@ def test_both_orders_of_installation(distributions, environment, tmp_path, packa
     learners = ("ttt-evaluate", "learners")
     install(environment, theirs)
     install(environment, ours)
-    code, out, err = asked(environment, *learners)
+    code, out, err = call(environment, *learners)
     assert (code, err) == (0, ""), "whoever comes last has overwritten the other"
     assert "q-learning" in out
     install(environment, theirs, "--force-reinstall")
-    code, out, err = asked(environment, *learners)
+    code, out, err = call(environment, *learners)
     assert (code, out) == (2, "")
     assert re.fullmatch(
         rf"error: the distribution {package} 9\.9 has overwritten the package {package} of ttt_envs in \S+: install "
         rf"ttt_envs anew in an environment of its own, without the distribution {package} 9\.9\n",
         err,
     )
-    code, out, err = asked(environment, "python", "-c", "import ttt_envs; print(ttt_envs.__version__)")
+    code, out, err = call(environment, "python", "-c", "import ttt_envs; print(ttt_envs.__version__)")
     assert code == 0
     assert f"UserWarning: the distribution {package} 9.9 has overwritten the package {package} of ttt_envs" in err
     pip(environment, "uninstall", "--yes", package)
-    code, out, err = asked(environment, *learners)
+    code, out, err = call(environment, *learners)
     assert code == 2
     assert err.startswith(f"error: the package {package} of ttt_envs has lost files in ")

@@ -1,4 +1,4 @@
-"""The pages as a site: all are in its navigation, links and anchors lead somewhere, it is built without a warning."""
+"""The site: its navigation has every page, links and anchors exist, and it builds without warnings."""
 
 import importlib.util
 import re
@@ -14,9 +14,8 @@ spec = importlib.util.spec_from_file_location("make_pages", ROOT / "docs" / "mak
 make_pages = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(make_pages)
 
-WRITTEN = {"help.md", *make_pages.modules()}
-"""by the maker of the pages"""
-PAGES = sorted(make_pages.places())
+GENERATED = {"help.md", *make_pages.api_pages()}
+PAGES = sorted(make_pages.page_paths())
 
 
 def words_of(page):
@@ -25,7 +24,7 @@ def words_of(page):
 
 
 def anchors_of(page):
-    """Where links into a page may lead: its headings as code hosts and the site name them."""
+    """The anchors of a page's headings, if code hosts and the site name them alike."""
     found = set()
     for heading in re.findall(r"^#+ +(.*?) *$", words_of(page), re.M):
         plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
@@ -37,7 +36,7 @@ def anchors_of(page):
 
 
 def test_the_navigation_has_every_page_once():
-    shown, there = make_pages.navigation(), {*make_pages.places().values(), *WRITTEN}
+    shown, there = make_pages.navigation(), {*make_pages.page_paths().values(), *GENERATED}
     assert len(shown) == len(set(shown)), (
         f"twice in mkdocs.yml: {sorted(page for page in shown if shown.count(page) > 1)}"
     )
@@ -45,14 +44,14 @@ def test_the_navigation_has_every_page_once():
     assert set(shown) <= there, f"in mkdocs.yml, and no page: {sorted(set(shown) - there)}"
 
 
-@pytest.mark.parametrize("page", make_pages.modules())
-def test_modules_of_the_api_are_there(page):
+@pytest.mark.parametrize("page", make_pages.api_pages())
+def test_modules_of_the_api_exist(page):
     name = page.removeprefix("api/").removesuffix(".md").replace("/", ".")
     assert importlib.util.find_spec(name) is not None
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_links_and_anchors_lead_somewhere(page):
+def test_links_and_anchors_exist(page):
     for _, words, target in make_pages.LINK.findall(words_of(page)):
         path, _, anchor = target.partition("#")
         if re.match(r"[a-z]+:", target):
@@ -64,28 +63,28 @@ def test_links_and_anchors_lead_somewhere(page):
             assert anchor in anchors_of(meant), f"{page} links to {target}, and there is no such heading"
 
 
-def test_links_lead_to_the_same_pages_on_the_site():
+def test_links_are_rewritten_for_the_site():
     text = (
         "[a](docs/exact.md#x) [b](docs/decisions) [c](tests/conftest.py) ![d](docs/reports.png) [`e`](https://a.b/c.md)"
     )
     moved = "[a](exact.md#x) [b](decisions/index.md) c ![d](reports.png) [`e`](https://a.b/c.md)"
-    assert make_pages.linked(text, "README.md", "index.md") == moved
+    assert make_pages.rewrite_links(text, "README.md", "index.md") == moved
     deeper = "[a](../../CONTRIBUTING.md#habits) [b](../policies.md) [c](#here)"
     moved = "[a](../contributing.md#habits) [b](../policies.md) [c](#here)"
-    assert make_pages.linked(deeper, "docs/learners/sb3.md", "learners/sb3.md") == moved
+    assert make_pages.rewrite_links(deeper, "docs/learners/sb3.md", "learners/sb3.md") == moved
 
 
-def test_blocks_keep_their_language_alone(tmp_path, monkeypatch):
+def test_blocks_keep_only_their_language(tmp_path, monkeypatch):
     (tmp_path / "page.md").write_text("```sh slow\nls [a](b.md)\n```\n\n```python slow\n1\n```\n\n[a](missing.md)\n")
     monkeypatch.setattr(make_pages, "ROOT", tmp_path)
-    text = make_pages.moved("page.md", "page.md")
+    text = make_pages.page_text("page.md", "page.md")
     assert text == "```sh\nls [a](b.md)\n```\n\n```python\n1\n```\n\na\n"
 
 
 @pytest.mark.slow
 @pytest.mark.needs("zensical")
 @pytest.mark.needs("mkdocstrings")
-def test_it_is_built_without_a_warning_and_fetches_nothing(tmp_path):
+def test_the_site_builds_without_warnings_and_fetches_nothing(tmp_path):
     shutil.copy(ROOT / "mkdocs.yml", tmp_path)  # where it lies the site is made, and a link would lead home
     for name in ("docs", "ttt_envs", "baselines", "learners", "evaluation"):
         (tmp_path / name).symlink_to(ROOT / name)

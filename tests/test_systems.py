@@ -1,4 +1,4 @@
-"""The commands without what only POSIX systems have, as on Windows, and with no encoding left to the system."""
+"""The commands without POSIX features, as on Windows, and with explicit encodings."""
 
 import os
 import re
@@ -81,7 +81,7 @@ warnings.filterwarnings("error", category=EncodingWarning, module="(" + "|".join
 
 @pytest.fixture
 def poorer(tmp_path):
-    """The environment of a process that lacks what Windows lacks, and warns where an encoding is not said."""
+    """Environment variables of a process without POSIX features that warns of implicit encodings."""
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").write_text(POORER, encoding="utf-8")
     paths = [str(tmp_path / "site"), str(ROOT), os.environ.get("PYTHONPATH", "")]
@@ -89,14 +89,14 @@ def poorer(tmp_path):
 
 
 def run(environment, folder, module, *words):
-    """What a command prints."""
+    """Run a command and return its output."""
     command = [sys.executable, "-m", f"ttt_apps.{module}", *words]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, encoding="utf-8")
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
-def test_commands_give_the_same_without_what_only_posix_has(poorer, tmp_path):
+def test_commands_give_the_same_results_without_posix(poorer, tmp_path):
     board = ["--size", "2", "--win-length", "2"]
     train = ["--learner", "naive-mc", *board, "--games", "40", "--out", "run", "--quiet"]
     match = ["match", "run:run", "random", *board, "--games", "400", "--jobs", "2", "--log", "games.jsonl", "--json"]
@@ -110,7 +110,7 @@ def test_commands_give_the_same_without_what_only_posix_has(poorer, tmp_path):
     assert found[0] == found[1]
 
 
-def test_folders_are_locked_programs_ended_and_processes_measured_without_posix(poorer, tmp_path):
+def test_locks_programs_and_costs_without_posix(poorer, tmp_path):
     lines = """
         import sys
         from contextlib import suppress
@@ -152,7 +152,7 @@ def test_folders_are_locked_programs_ended_and_processes_measured_without_posix(
     assert done.stdout.splitlines() == [in_use, "", "here", "True True True", "done"]
 
 
-def test_windows_gives_a_reader_time_to_close_a_file(tmp_path, monkeypatch):
+def test_replacing_an_open_file_is_repeated_on_windows(tmp_path, monkeypatch):
     old, new = tmp_path / "old", tmp_path / "new"
     new.write_bytes(b"new")
     asked, replace = [], os.replace
@@ -174,7 +174,7 @@ def test_windows_gives_a_reader_time_to_close_a_file(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("path", [r"C:\runs\x", "C:/runs/x"])
-def test_values_may_be_paths_with_a_drive_letter(path):
+def test_spec_values_may_be_windows_paths(path):
     assert parse_spec(f"run:{path}") == parse_spec(f"run:({path})") == Spec("run", path, {})
     assert parse_spec(f"book:path={path},then=(run:{path})") == Spec(
         "book", None, {"path": path, "then": f"run:{path}"}

@@ -9,33 +9,33 @@ from documents import ROOT
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
 
-def told(kind):
-    """What all workflows say after a key, each once."""
+def matches(kind):
+    """All matches of a pattern in the workflows."""
     return {word for path in WORKFLOWS for word in re.findall(kind, path.read_text(encoding="utf-8"))}
 
 
-def test_every_declared_python_is_tested_and_no_other():
+def test_the_declared_python_versions_are_tested():
     settings = configparser.ConfigParser()
     settings.read(ROOT / "setup.cfg", encoding="utf-8")
     declared = set(re.findall(r"Python :: (3\.\d+)$", settings["metadata"]["classifiers"], re.M))
-    assert told(r'"(3\.\d+)"') == declared
+    assert matches(r'"(3\.\d+)"') == declared
     assert settings["options"]["python_requires"] == f">={min(declared, key=lambda version: int(version[2:]))}"
 
 
-def test_every_step_of_make_is_a_target():
+def test_make_steps_are_targets():
     targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
-    asked = {word for line in told(r"(?:run: make|targets:) ([a-z ]+?)(?: PYTHON=.*)?\n") for word in line.split()}
+    asked = {word for line in matches(r"(?:run: make|targets:) ([a-z ]+?)(?: PYTHON=.*)?\n") for word in line.split()}
     assert {"test", "unit"} <= asked <= targets
 
 
-def test_every_test_that_windows_runs_is_there():
-    paths = told(r"\btests/\S+\.py")
+def test_tests_for_windows_exist():
+    paths = matches(r"\btests/\S+\.py")
     assert paths
     assert not [path for path in paths if not (ROOT / path).is_file()]
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
-def test_workflows_may_only_read_and_publishing_alone_gets_a_token(path):
+def test_only_publishing_may_write(path):
     text = path.read_text(encoding="utf-8")
     assert re.search(r"^permissions:\n  contents: read\n(?! )", text, re.M)
     assert re.findall(r"^ +([a-z-]+): write$", text, re.M) == (["id-token"] if path.stem == "release" else [])

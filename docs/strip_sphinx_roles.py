@@ -1,4 +1,4 @@
-"""Docstrings as the site shows them: what stands in Sphinx's roles, such as ``:func:`play```, becomes code."""
+"""Replace Sphinx roles in docstrings, such as ``:func:`play```, by code for the site."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import griffe
 ROLE = re.compile(r":(?:\w+:)?\w+:`~?([^`]+)`")
 
 
-class Roles(griffe.Extension):
-    """Called by mkdocstrings with every object, before its docstring is read."""
+class StripSphinxRoles(griffe.Extension):
+    """mkdocstrings calls it for every object, before it parses the docstring."""
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
-        """Take the roles out of an object's docstring."""
+        """Strip the roles from an object's docstring."""
         if obj.docstring is not None:
             obj.docstring.value = ROLE.sub(r"`\1`", obj.docstring.value)
