@@ -25,7 +25,20 @@ from functools import partial
 from time import process_time
 from typing import Any, ClassVar, NamedTuple
 
-from measuring import MS, Benchmark, Part, Row, Spread, Stretch, alone_part, asked, rate, rounds_of, run, timed
+from measuring import (
+    MS,
+    Benchmark,
+    Part,
+    Row,
+    Spread,
+    Stretch,
+    alone_part,
+    measure_rounds,
+    rate,
+    run,
+    time_answers,
+    time_work,
+)
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -52,13 +65,13 @@ from ttt_envs.game.rules import Game
 PACKAGES = ("numpy", "numba", "tensorflow", "mctx", "pgx", "jax", "open_spiel", "flax")
 SIMULATIONS = 32
 """Number of simulations of a search at play."""
-SMALL = (64, 64)
+SMALL_HIDDEN = (64, 64)
 """Units of the hidden layers beside mctx, and of OpenSpiel's net: larger ones take it longer."""
-SAME = 1e-9
+TOLERANCE = 1e-9
 """Tolerance for sums of rounded probabilities that should be 0."""
 
 
-class Searching(NamedTuple):
+class SearchPolicy(NamedTuple):
     """A deterministic Gumbel search guided by a learner, as ``alpha-zero:path=RUN``."""
 
     learner: AlphaZero
@@ -70,10 +83,10 @@ class Searching(NamedTuple):
         out = np.empty(boards.cells.shape)
         for start in range(0, len(out), CHUNK_SIZE):
             rows = slice(start, start + CHUNK_SIZE)
-            asked = Boards(boards.cells[rows], boards.mover[rows])
+            batch = Boards(boards.cells[rows], boards.mover[rows])
             search = GumbelSearch(
                 self.learner.game,
-                asked,
+                batch,
                 SymmetrizedEvaluator(self.learner),
                 simulations=SIMULATIONS,
                 max_num_considered_actions=AlphaZeroSearch.max_num_considered_actions,
@@ -88,7 +101,7 @@ class Searching(NamedTuple):
 # Time to perfect play
 
 
-class Asked(NamedTuple):
+class PlayerGoal(NamedTuple):
     """A player measured in a training, and its goal."""
 
     who: str
@@ -106,7 +119,7 @@ class Training(NamedTuple):
     games: int
     every: int
     """number of games between measurements"""
-    asked: tuple[Asked, ...]
+    goals: tuple[PlayerGoal, ...]
     seconds: float = np.inf
     """CPU time limit"""
     settings: AlphaZeroConfig = AlphaZeroConfig()
@@ -122,7 +135,7 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Learned:
+class LearnerResult:
     """Measurements of one player over all trainings of a row."""
 
     name: str
@@ -138,7 +151,7 @@ class Learned:
         """Return for each seed the first mark after which the goal was always met; None if the last missed it."""
         found = []
         for marks in self.marks:
-            missed = [number for number, mark in enumerate(marks) if mark.exploitability > self.most + SAME]
+            missed = [number for number, mark in enumerate(marks) if mark.exploitability > self.most + TOLERANCE]
             first = missed[-1] + 1 if missed else 0
             found.append(marks[first] if first < len(marks) else None)
         return found
@@ -148,7 +161,7 @@ def net_alone(learner: AlphaZero) -> Policy:
     return learner
 
 
-def marks_of(training: Training, seed: int, games: int) -> tuple[float, list[list[Mark]]]:
+def measure_marks(training: Training, seed: int, games: int) -> tuple[float, list[list[Mark]]]:
     """Return the preparation time of one training, and the measurements of all players."""
     config = training.settings
     begin = process_time()
@@ -156,16 +169,16 @@ def marks_of(training: Training, seed: int, games: int) -> tuple[float, list[lis
     prepared = process_time() - begin
     learner = loop.learner
     spent, due = 0.0, training.every
-    marks: list[list[Mark]] = [[] for _ in training.asked]
+    marks: list[list[Mark]] = [[] for _ in training.goals]
     while loop.running and spent < training.seconds:
         begin = process_time()
         loop.step()
         spent += process_time() - begin
         if loop.done.games >= due or not loop.running or spent >= training.seconds:
             due += training.every
-            for asked, of_asked in zip(training.asked, marks, strict=True):
-                found = exploitability(training.game, asked.player(learner))
-                of_asked.append(Mark(loop.done.games, spent, found))
+            for goal, goal_marks in zip(training.goals, marks, strict=True):
+                found = exploitability(training.game, goal.player(learner))
+                goal_marks.append(Mark(loop.done.games, spent, found))
     return prepared, marks
 
 
@@ -173,26 +186,26 @@ FULL_SECONDS = 0.4
 """Seconds of a round in the full form."""
 
 
-def measure_training(name: str, rounds: int, seconds: float) -> list[Learned]:
+def measure_training(name: str, rounds: int, seconds: float) -> list[LearnerResult]:
     """Measure one seed per round; the quick form plays fewer games."""
     training = TRAININGS[name]
     games = int(training.games * min(1.0, seconds / FULL_SECONDS))
-    marks_of(training._replace(seconds=1e-9), 0, training.every)  # a step, so that kernels are compiled
-    found = [marks_of(training, seed, games) for seed in range(rounds)]
+    measure_marks(training._replace(seconds=1e-9), 0, training.every)  # a step, so that kernels are compiled
+    found = [measure_marks(training, seed, games) for seed in range(rounds)]
     return [
-        Learned(
+        LearnerResult(
             name,
-            asked.who,
-            asked.most,
-            asked.within,
+            goal.who,
+            goal.most,
+            goal.within,
             [prepared for prepared, _ in found],
             [marks[number] for _, marks in found],
         )
-        for number, asked in enumerate(training.asked)
+        for number, goal in enumerate(training.goals)
     ]
 
 
-def table_of_trainings(measured: list[list[Learned]]) -> Table:
+def trainings_table(measured: list[list[LearnerResult]]) -> Table:
     table = Table(box=MARKDOWN)
     headers = (
         "row",
@@ -226,19 +239,19 @@ def table_of_trainings(measured: list[list[Learned]]) -> Table:
 
 SKIPS, FOUR = Game(skip_chance=0.25), Game(4, 4, 4)
 WITH_SEARCH = f"the net and {SIMULATIONS} simulations"
-NEARLY = Asked("the net", net_alone, 0.01, np.inf), Asked(WITH_SEARCH, Searching, 0.0, 5.0)
+NEARLY = PlayerGoal("the net", net_alone, 0.01, np.inf), PlayerGoal(WITH_SEARCH, SearchPolicy, 0.0, 5.0)
 CELLS = AlphaZeroConfig(lines=False)
 TRAININGS = {
-    "3x3": Training(Game(), 8_192, 256, (Asked("the net", net_alone, 0.0, 5.0),)),
+    "3x3": Training(Game(), 8_192, 256, (PlayerGoal("the net", net_alone, 0.0, 5.0),)),
     "3x3-skip": Training(SKIPS, 8_192, 512, NEARLY),
     "3x3-skip-cells": Training(SKIPS, 8_192, 512, NEARLY, settings=CELLS),
-    "4x4": Training(FOUR, 16_384, 1_024, (Asked("the net", net_alone, 0.0, 60.0),)),
-    "4x4-cells": Training(FOUR, 16_384, 1_024, (Asked("the net", net_alone, 0.0, 60.0),), settings=CELLS),
+    "4x4": Training(FOUR, 16_384, 1_024, (PlayerGoal("the net", net_alone, 0.0, 60.0),)),
+    "4x4-cells": Training(FOUR, 16_384, 1_024, (PlayerGoal("the net", net_alone, 0.0, 60.0),), settings=CELLS),
     "4x4-skip": Training(
         Game(4, 4, 4, 0.25),
         1 << 20,
         16_384,
-        (Asked("the net", net_alone, 0.02, 600.0),),
+        (PlayerGoal("the net", net_alone, 0.02, 600.0),),
         seconds=600.0,
         # suits a long training
         settings=AlphaZeroConfig(learning_rate_decay=0.0003, buffer_size=150_000),
@@ -257,20 +270,20 @@ PLAYED: dict[str, tuple[Game, bool]] = {
     "move-7x7-own": (Game(7, 7, 5), False),
 }
 """Games, and the symmetries used."""
-AT_ONCE = (1, 16, 512)
+BATCH_SIZES = (1, 16, 512)
 
 
 @dataclass(frozen=True)
-class Thought:
+class MoveTime:
     """Time of ``alpha-zero:`` per position, with an untrained net."""
 
     name: str
     who: str
     ms: list[Spread]
-    """CPU time at the batch sizes of :data:`AT_ONCE`"""
+    """CPU time at the batch sizes of :data:`BATCH_SIZES`"""
 
 
-def measure_thought(name: str, rounds: int, seconds: float) -> Thought:
+def measure_move_time(name: str, rounds: int, seconds: float) -> MoveTime:
     """Measure searches of empty boards."""
     game, symmetrize = PLAYED[name]
     with temporary_run(
@@ -278,17 +291,17 @@ def measure_thought(name: str, rounds: int, seconds: float) -> Thought:
     ) as path:
         search = AlphaZeroSearch(game, str(path), simulations=SIMULATIONS, symmetrize=symmetrize)
         search.search(Boards.start(game, 1))
-    stretches = [asked(partial(search.search, Boards.start(game, count)), count) for count in AT_ONCE]
-    ms = [Spread.of(map(MS.of, done)) for done in rounds_of(stretches, rounds, seconds)]
-    return Thought(name, f"{game}, symmetrize={str(symmetrize).lower()}", ms)
+    stretches = [time_answers(partial(search.search, Boards.start(game, count)), count) for count in BATCH_SIZES]
+    ms = [Spread.of(map(MS.of, done)) for done in measure_rounds(stretches, rounds, seconds)]
+    return MoveTime(name, f"{game}, symmetrize={str(symmetrize).lower()}", ms)
 
 
-def table_of_thoughts(measured: list[Thought]) -> Table:
+def move_times_table(measured: list[MoveTime]) -> Table:
     table = Table(box=MARKDOWN)
-    for number, header in enumerate(("row", "plays", *(f"ms of {count} at once" for count in AT_ONCE))):
+    for number, header in enumerate(("row", "plays", *(f"ms of {count} at once" for count in BATCH_SIZES))):
         table.add_column(header, justify="left" if number < 2 else "right", no_wrap=True)
-    for thought in measured:
-        table.add_row(thought.name, thought.who, *(str(ms) for ms in thought.ms))
+    for row in measured:
+        table.add_row(row.name, row.who, *(str(ms) for ms in row.ms))
     return table
 
 
@@ -321,19 +334,19 @@ STARTS = {
 TOGETHER_IN_SELF_PLAY = 1_024
 
 
-def weights_of(simulations: int) -> tuple[AlphaZeroConfig, AlphaZero]:
+def make_learner(simulations: int) -> tuple[AlphaZeroConfig, AlphaZero]:
     """Return an untrained learner."""
-    config = AlphaZeroConfig(simulations=simulations, hidden=SMALL, lines=False)
+    config = AlphaZeroConfig(simulations=simulations, hidden=SMALL_HIDDEN, lines=False)
     return config, config.build(Game(), make_initial_rng(0))
 
 
-def simulations_made(search: GumbelSearch) -> int:
+def num_simulations(search: GumbelSearch) -> int:
     return int(search.visits.sum())
 
 
 def our_self_play(simulations: int, count_moves: bool = False) -> Stretch:
     """Return a batch of self-play games, as in training."""
-    config, learner = weights_of(simulations)
+    config, learner = make_learner(simulations)
     rng, seeds = np.random.default_rng(0), iter(range(1 << 30))
 
     def play() -> TrainingExamples:
@@ -351,13 +364,13 @@ def our_self_play(simulations: int, count_moves: bool = False) -> Stretch:
         maxvisit_init=config.maxvisit_init,
         value_scale=config.value_scale_of(learner.game),
     )
-    of_a_move = 1.0 if count_moves else simulations_made(search) / len(seen)
-    return timed(lambda: of_a_move * len(play().seen))
+    of_a_move = 1.0 if count_moves else num_simulations(search) / len(seen)
+    return time_work(lambda: of_a_move * len(play().seen))
 
 
 def our_search(simulations: int) -> Stretch:
     """Return one search of that many empty boards."""
-    config, learner = weights_of(simulations)
+    config, learner = make_learner(simulations)
     boards, rng = Boards.start(learner.game, TOGETHER_IN_SELF_PLAY), np.random.default_rng(0)
 
     def think() -> int:
@@ -371,9 +384,9 @@ def our_search(simulations: int) -> Stretch:
             maxvisit_init=config.maxvisit_init,
             value_scale=config.value_scale_of(learner.game),
         )
-        return simulations_made(search)
+        return num_simulations(search)
 
-    return timed(think)
+    return time_work(think)
 
 
 def mctx_on_pgx(simulations: int, plies: int, count_moves: bool = False) -> Stretch:
@@ -394,7 +407,7 @@ def mctx_on_pgx(simulations: int, plies: int, count_moves: bool = False) -> Stre
     env = pgx.make("tic_tac_toe")
     step = jax.vmap(env.step)
     go_on = jax.vmap(auto_reset(env.step, env.init))
-    arrays = list(weights_of(simulations)[1].weights.values())
+    arrays = list(make_learner(simulations)[1].weights.values())
 
     def judge(weights: Any, state: Any) -> tuple[Any, Any]:
         own, other = state.observation[..., 0], state.observation[..., 1]
@@ -445,7 +458,7 @@ def mctx_on_pgx(simulations: int, plies: int, count_moves: bool = False) -> Stre
                 np.asarray(lesson)
         return max(1, plies) * count * (1 if count_moves else simulations)
 
-    return timed(think)
+    return time_work(think)
 
 
 MCTX = "mctx gumbel_muzero_policy on pgx"
@@ -533,7 +546,7 @@ class TheirLearner:
 
         self._jnp, self._mcts, self._actor, self._utils = jnp, mcts, alpha_zero, utils
         self.game = pyspiel.load_game("tic_tac_toe")
-        shape, width, depth = self.game.observation_tensor_shape(), SMALL[0], len(SMALL)
+        shape, width, depth = self.game.observation_tensor_shape(), SMALL_HIDDEN[0], len(SMALL_HIDDEN)
         actions = self.game.num_distinct_actions()
         self.model = model = model_linen.Model.build_model(
             "mlp", shape, actions, width, depth, DECAY, RATE, None, seed=seed
@@ -643,8 +656,8 @@ def measure_beside(name: str, rounds: int, seconds: float) -> Beside:
     """Measure both sides by turns, one seed per round; the quick form learns for a shorter time."""
     budget = BUDGETS[name] * min(1.0, seconds / FULL_SECONDS)
     games = AlphaZeroConfig.self_play_games
-    asked = (Asked("", net_alone, 0.0, budget), Asked("", Searching, 0.0, budget))
-    training = Training(Game(), games, games, asked, budget)
+    goals = (PlayerGoal("", net_alone, 0.0, budget), PlayerGoal("", SearchPolicy, 0.0, budget))
+    training = Training(Game(), games, games, goals, budget)
     found = Beside(
         name,
         budget,
@@ -653,9 +666,9 @@ def measure_beside(name: str, rounds: int, seconds: float) -> Beside:
         [],
     )
     TheirLearner(0)  # before ours, so that a missing peer costs nothing
-    marks_of(training._replace(seconds=1e-9), 0, games)
+    measure_marks(training._replace(seconds=1e-9), 0, games)
     for seed in range(rounds):
-        net, search = (marks[-1] for marks in marks_of(training, seed, games)[1])
+        net, search = (marks[-1] for marks in measure_marks(training, seed, games)[1])
         found.ours.games.append(net.games)
         found.ours.seconds.append(net.seconds)
         found.ours.net.append(net.exploitability)
@@ -673,7 +686,7 @@ def measure_beside(name: str, rounds: int, seconds: float) -> Beside:
     return found
 
 
-def table_of_beside(measured: list[Beside]) -> Table:
+def beside_table(measured: list[Beside]) -> Table:
     table = Table(box=MARKDOWN)
     for number, header in enumerate(("row", "who", "games", "CPU s", "the net's exploitability", "with search")):
         table.add_column(header, justify="left" if number < 2 else "right", no_wrap=True)
@@ -693,10 +706,10 @@ BENCHMARK = Benchmark(
     unit=rate("/s"),
     rows=(*rows_of(16), *rows_of(32)),
     parts=(
-        Part("trainings", tuple(TRAININGS), measure_training, table_of_trainings),
-        Part("moves", tuple(PLAYED), measure_thought, table_of_thoughts),
+        Part("trainings", tuple(TRAININGS), measure_training, trainings_table),
+        Part("moves", tuple(PLAYED), measure_move_time, move_times_table),
         alone_part(STARTS, START),
-        Part("open_spiel", tuple(BUDGETS), measure_beside, table_of_beside),
+        Part("open_spiel", tuple(BUDGETS), measure_beside, beside_table),
     ),
     left_out=("3x3-skip", "4x4", "move-7x7", "move-7x7-own", "start-trace", "start-first", "open-spiel"),
     asked_for=("3x3-skip-cells", "4x4-cells", "4x4-skip", "open-spiel-long"),

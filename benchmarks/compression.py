@@ -18,7 +18,7 @@ from typing import Any
 os.environ["OPENBLAS_NUM_THREADS"] = "1"  # before numpy is there: two threads on one core wait for each other
 
 import numpy as np
-from measuring import US, Benchmark, Row, Stretch, alone_part, asked, run
+from measuring import US, Benchmark, Row, Stretch, alone_part, run, time_answers
 
 from baselines.compression import decompose, grouping_of
 from baselines.tables import random_play_values
@@ -38,7 +38,7 @@ Ask = Callable[[], Any]
 # Decompositions beside other libraries
 
 
-def svd_of_scipy(rank: int) -> tuple[Ask, Ask]:
+def scipy_svd(rank: int) -> tuple[Ask, Ask]:
     """Return our decomposition and scipy's."""
     from scipy.sparse.linalg import svds
 
@@ -47,7 +47,7 @@ def svd_of_scipy(rank: int) -> tuple[Ask, Ask]:
     return lambda: decompose("svd", values, grouping).at(rank), lambda: svds(matrix, rank)
 
 
-def tucker_of_tensorly(rank: int) -> tuple[Ask, Ask]:
+def tensorly_tucker(rank: int) -> tuple[Ask, Ask]:
     from tensorly.decomposition import tucker
 
     values, grouping = random_play_values(Game()), grouping_of(Game(), "hooi")
@@ -58,7 +58,7 @@ def tucker_of_tensorly(rank: int) -> tuple[Ask, Ask]:
     )
 
 
-def train_of_tensorly(rank: int) -> tuple[Ask, Ask]:
+def tensorly_train(rank: int) -> tuple[Ask, Ask]:
     from tensorly.decomposition import tensor_train
 
     values, grouping = random_play_values(Game()), grouping_of(Game(), "tt")
@@ -67,7 +67,7 @@ def train_of_tensorly(rank: int) -> tuple[Ask, Ask]:
 
 
 def library_row(name: str, ours: str, beside: str, make: Callable[[], tuple[Ask, Ask]]) -> Row:
-    return Row(name, ours, beside, None, lambda: asked(make()[0]), lambda: asked(make()[1]))
+    return Row(name, ours, beside, None, lambda: time_answers(make()[0]), lambda: time_answers(make()[1]))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -94,7 +94,7 @@ def positions(game: Game, count: int) -> Boards:
     return Boards(np.stack(cells)[chosen], np.array(movers, np.int8)[chosen])
 
 
-def asking(policy: Policy, boards: Boards, batch: int) -> Ask:
+def query_policy(policy: Policy, boards: Boards, batch: int) -> Ask:
     """Return a query of the moves in all positions, ``batch`` at once."""
     parts = [boards.take(np.arange(at, at + batch)) for at in range(0, len(boards.mover), batch)]
 
@@ -108,22 +108,22 @@ def asking(policy: Policy, boards: Boards, batch: int) -> Ask:
 POSITIONS = 1024
 
 
-def playing(spec: str, game: Game, batch: int) -> Stretch:
-    return asked(asking(make_policy(spec, game), positions(game, POSITIONS), batch), POSITIONS)
+def play_policy(spec: str, game: Game, batch: int) -> Stretch:
+    return time_answers(query_policy(make_policy(spec, game), positions(game, POSITIONS), batch), POSITIONS)
 
 
 ROWS = (
-    library_row("svd-3x3", "svd, all ranks", "scipy svds, rank 18", lambda: svd_of_scipy(18)),
-    library_row("hooi-3x3", "hooi, rank 14", "tensorly tucker, rank 14", lambda: tucker_of_tensorly(14)),
-    library_row("tt-3x3", "tt, rank 12", "tensorly tensor_train, rank 12", lambda: train_of_tensorly(12)),
+    library_row("svd-3x3", "svd, all ranks", "scipy svds, rank 18", lambda: scipy_svd(18)),
+    library_row("hooi-3x3", "hooi, rank 14", "tensorly tucker, rank 14", lambda: tensorly_tucker(14)),
+    library_row("tt-3x3", "tt, rank 12", "tensorly tensor_train, rank 12", lambda: tensorly_train(12)),
     *(
         Row(
             f"play-{name}",
             f"{spec}, {batch} at once",
             "table",
             None,
-            partial(playing, spec, game, batch),
-            partial(playing, "table", game, batch),
+            partial(play_policy, spec, game, batch),
+            partial(play_policy, "table", game, batch),
         )
         for name, game in GAMES.items()
         for batch in BATCHES

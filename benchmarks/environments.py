@@ -34,10 +34,10 @@ from measuring import (
     Spread,
     Stretch,
     compile_c,
+    measure_rounds,
     rate,
-    rounds_of,
     run,
-    timed,
+    time_work,
     total,
 )
 
@@ -67,7 +67,7 @@ def single(play_game: Callable[[], int], cells: int) -> Stretch:
     """Time several games of ``play_game``, which returns its number of moves."""
     games = max(1, 400 // cells)
 
-    return timed(lambda: sum(play_game() for _ in range(games)))
+    return time_work(lambda: sum(play_game() for _ in range(games)))
 
 
 def aec_games(env: Any, cells: int = 9) -> Stretch:
@@ -273,7 +273,7 @@ def games_by_numba(game: Game, games: int, key: int) -> Results:
 
 
 @functools.cache
-def compiled_c() -> ctypes.CDLL:
+def load_c() -> ctypes.CDLL:
     loaded = compile_c("random_games.c")
     sizes = [ctypes.c_int64] * 3
     loaded.random_games.argtypes = [ctypes.c_int64, ctypes.c_uint64, *sizes, ctypes.c_double, ctypes.c_void_p]
@@ -283,7 +283,7 @@ def compiled_c() -> ctypes.CDLL:
 
 def games_by_c(game: Game, games: int, key: int) -> Results:
     results = np.zeros(3, np.int64)
-    return compiled_c().random_games(games, key, *game.parameters[:4], results.ctypes.data), results.tolist()
+    return load_c().random_games(games, key, *game.parameters[:4], results.ctypes.data), results.tolist()
 
 
 def kernel_games(play_games: Callable[[Game, int, int], Results], game: Game) -> Stretch:
@@ -293,7 +293,7 @@ def kernel_games(play_games: Callable[[Game, int, int], Results], game: Game) ->
     expected, got = games_by_numba(game, games, 0), play_games(game, games, 0)
     assert got == expected, f"C played other games than numba: {got}, not {expected}"
 
-    return timed(lambda: play_games(game, games, next(keys))[0])
+    return time_work(lambda: play_games(game, games, next(keys))[0])
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -368,7 +368,7 @@ class Cost:
 
 def measure_costs(_: str, rounds: int, seconds: float) -> list[Cost]:
     stretches = [kind(*board) for board in BOARDS for kind in KINDS.values()]
-    counts = iter(rounds_of(stretches, rounds, seconds / 4))
+    counts = iter(measure_rounds(stretches, rounds, seconds / 4))
     costs = []
     for size, win_length in BOARDS:
         kinds = {kind: Spread.of(1e9 * c.seconds / c.amount for c in next(counts)) for kind in KINDS}
@@ -376,7 +376,7 @@ def measure_costs(_: str, rounds: int, seconds: float) -> list[Cost]:
     return costs
 
 
-def table_of_costs(measured: list[list[Cost]]) -> Table:
+def costs_table(measured: list[list[Cost]]) -> Table:
     """Return the costs, and below them the ratio of the largest board's to the smallest's."""
     [costs] = measured
     table = Table(box=MARKDOWN)
@@ -396,7 +396,7 @@ BENCHMARK = Benchmark(
     packages=PACKAGES,
     unit=rate("moves/s"),
     rows=ROWS,
-    parts=(Part("costs", (COSTS,), measure_costs, table_of_costs),),
+    parts=(Part("costs", (COSTS,), measure_costs, costs_table),),
     rounds=(3, 5),
     aside="drawing, ns",
 )

@@ -16,11 +16,11 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from measuring import MS, Benchmark, Row, SkipRow, alone_part, asked, compile_c, run
+from measuring import MS, Benchmark, Row, SkipRow, alone_part, compile_c, run, time_answers
 
 from baselines.retrograde import build
 from baselines.retrograde.solver import Solution, solve
-from evaluation import exact
+from evaluation.exact import dynamic_programming
 from evaluation.exact.dynamic_programming import exploitability
 from ttt_envs.agents.policy import Policy
 from ttt_envs.game.boards import Boards
@@ -91,7 +91,7 @@ def open_spiel_nash_conv_cpp() -> Ask:
 
 
 @cache
-def compiled_c() -> ctypes.CDLL:
+def load_c() -> ctypes.CDLL:
     loaded = compile_c("sweep.c")
     loaded.sweep.argtypes = [ctypes.c_int64] * 2 + [ctypes.c_void_p, ctypes.c_double, ctypes.c_void_p]
     loaded.sweep.restype = None
@@ -104,7 +104,7 @@ def c_values() -> Ask:
 
     def ask() -> Any:
         after = np.empty((2, 3**SKIP_4.cells))
-        compiled_c().sweep(SKIP_4.cells, len(masks), masks.ctypes.data, SKIP_4.skip_chance, after.ctypes.data)
+        load_c().sweep(SKIP_4.cells, len(masks), masks.ctypes.data, SKIP_4.skip_chance, after.ctypes.data)
         return after
 
     assert np.array_equal(solve(SKIP_4, cache=False).after, ask()), "C found other values"
@@ -122,7 +122,7 @@ def c_values_by_layers() -> Ask:
 
 
 @cache
-def compiled_layers() -> ctypes.CDLL:
+def load_c_layers() -> ctypes.CDLL:
     loaded = compile_c("layers.c")
     loaded.layers.argtypes = [ctypes.c_int64] * 2 + [ctypes.c_void_p] * 2 + [ctypes.c_double]
     loaded.layers.restype = None
@@ -137,7 +137,7 @@ def c_layers() -> Ask:
     moves = np.ascontiguousarray(symmetries(SKIP_4))
 
     def ask() -> None:
-        compiled_layers().layers(SKIP_4.cells, len(masks), masks.ctypes.data, moves.ctypes.data, SKIP_4.skip_chance)
+        load_c_layers().layers(SKIP_4.cells, len(masks), masks.ctypes.data, moves.ctypes.data, SKIP_4.skip_chance)
 
     ask()
     rng = np.random.default_rng(0)
@@ -145,7 +145,7 @@ def c_layers() -> Ask:
     cells = cells[[winner(SKIP_4, row) is None for row in cells]]
     boards = Boards(cells, rng.integers(0, 2, len(cells), np.int8))
     sets = [(boards.own_first() == stone) @ (1 << np.arange(SKIP_4.cells)) for stone in (1, 2)]
-    theirs = [compiled_layers().value(own, other) for own, other in zip(*(one.tolist() for one in sets), strict=True)]
+    theirs = [load_c_layers().value(own, other) for own, other in zip(*(one.tolist() for one in sets), strict=True)]
     assert np.allclose(build(SKIP_4).values(boards), theirs, rtol=0, atol=1e-12), "C found other values"
     return ask
 
@@ -174,16 +174,16 @@ def net() -> Policy:
         raise SkipRow(str(problem)) from None
 
 
-def asked_about_all() -> Ask:
+def exploitability_without_symmetry() -> Ask:
     """Return exploitability of the same net, queried about every position, forward and back, without a cache."""
     ours = exploitability(SKIP_4, net())
 
     def ask() -> None:
-        most, exact.MAX_CACHE_BYTES = exact.MAX_CACHE_BYTES, 0
+        default, dynamic_programming.MAX_CACHE_BYTES = dynamic_programming.MAX_CACHE_BYTES, 0
         try:
             close(ours, exploitability(SKIP_4, Hidden(net())))  # compared here, as it takes minutes
         finally:
-            exact.MAX_CACHE_BYTES = most
+            dynamic_programming.MAX_CACHE_BYTES = default
 
     return ask
 
@@ -198,56 +198,56 @@ ROWS = (
         "solve, 3 x 3, skip .25",
         "OpenSpiel value_iteration, no skips",
         300,
-        lambda: asked(lambda: solve(SKIP_3, cache=False)),
-        lambda: asked(open_spiel_values()),
+        lambda: time_answers(lambda: solve(SKIP_3, cache=False)),
+        lambda: time_answers(open_spiel_values()),
     ),
     Row(
         "exploitability-3x3",
         "exploitability of random, 3 x 3",
         "OpenSpiel nash_conv, Python",
         1000,
-        lambda: asked(lambda: exploitability(Game(), "random")),
-        lambda: asked(open_spiel_nash_conv()),
+        lambda: time_answers(lambda: exploitability(Game(), "random")),
+        lambda: time_answers(open_spiel_nash_conv()),
     ),
     Row(
         "exploitability-3x3-cpp",
         "exploitability of random, 3 x 3",
         "OpenSpiel nash_conv, C++",
         1500,
-        lambda: asked(lambda: exploitability(Game(), "random")),
-        lambda: asked(open_spiel_nash_conv_cpp()),
+        lambda: time_answers(lambda: exploitability(Game(), "random")),
+        lambda: time_answers(open_spiel_nash_conv_cpp()),
     ),
     Row(
         "exploitability-qnet-4x4",
         "exploitability of q-net, 4 x 4, skip .25",
         "the same, every position asked about",
         10,
-        lambda: asked(lambda: exploitability(SKIP_4, net())),
-        lambda: asked(asked_about_all()),
+        lambda: time_answers(lambda: exploitability(SKIP_4, net())),
+        lambda: time_answers(exploitability_without_symmetry()),
     ),
     Row(
         "solve-4x4",
         "solve, 4 x 4, skip .25",
         "a plain loop, gcc -O3",
         0.33,
-        lambda: asked(lambda: solve(SKIP_4, cache=False)),
-        lambda: asked(c_values()),
+        lambda: time_answers(lambda: solve(SKIP_4, cache=False)),
+        lambda: time_answers(c_values()),
     ),
     Row(
         "layers-4x4",
         "solve by layers, 4 x 4, skip .25",
         "a plain loop over all boards, gcc -O3",
         2,
-        lambda: asked(lambda: build(SKIP_4)),
-        lambda: asked(c_values_by_layers()),
+        lambda: time_answers(lambda: build(SKIP_4)),
+        lambda: time_answers(c_values_by_layers()),
     ),
     Row(
         "layers-4x4-c",
         "solve by layers, 4 x 4, skip .25",
         "the same layers, gcc -O3",
         0.4,
-        lambda: asked(lambda: build(SKIP_4)),
-        lambda: asked(c_layers()),
+        lambda: time_answers(lambda: build(SKIP_4)),
+        lambda: time_answers(c_layers()),
     ),
 )
 

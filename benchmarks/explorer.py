@@ -81,7 +81,7 @@ class Measured:
 
 
 @contextmanager
-def served() -> Iterator[tuple[str, float]]:
+def run_explorer() -> Iterator[tuple[str, float]]:
     """Yield the address of an explorer in a separate process, and the ms from its start to its first page."""
     with tempfile.TemporaryDirectory() as root:
         command = [sys.executable, str(ROOT / "play.py"), "--web", "--no-browser", "--runs", root]
@@ -94,7 +94,7 @@ def served() -> Iterator[tuple[str, float]]:
                     raise SkipRow("the explorer does not start")
                 while True:
                     try:
-                        asked(found[1], "GET", "/")
+                        request(found[1], "GET", "/")
                         break
                     except OSError:
                         time.sleep(0.005)
@@ -103,7 +103,7 @@ def served() -> Iterator[tuple[str, float]]:
                 process.terminate()
 
 
-def asked(host: str, method: str, path: str, body: Any = None) -> bytes:
+def request(host: str, method: str, path: str, body: Any = None) -> bytes:
     """Return the response to a request, whatever its status."""
     connection = http.client.HTTPConnection(host, timeout=60)
     try:
@@ -122,12 +122,12 @@ def visit(host: str, ended: threading.Event, wait: float) -> None:
         if line["result"] is not None:
             line = {"moves": "", "positions": [{"position": ".../.../... o"}], "result": None}
         line = json.loads(
-            asked(host, "POST", "/api/play", {"game": GAME, "moves": line["moves"], "seed": 1, "policy": "random"})
+            request(host, "POST", "/api/play", {"game": GAME, "moves": line["moves"], "seed": 1, "policy": "random"})
         )
         if line["result"] is None:
             panels = [{"kind": kind} for kind in KINDS]
             here = line["positions"][-1]["position"]
-            asked(host, "POST", "/api/values", {"game": GAME, "position": here, "panels": panels})
+            request(host, "POST", "/api/values", {"game": GAME, "position": here, "panels": panels})
 
 
 def measure(name: str, rounds: int, seconds: float) -> Measured:
@@ -139,14 +139,14 @@ def measure(name: str, rounds: int, seconds: float) -> Measured:
     if name == "start":
         times = []
         for _ in range(rounds):
-            with served() as (_, begun):
+            with run_explorer() as (_, begun):
                 times.append(begun)
         return Measured.of(name, "from the command to its first answer", "ms", times)
     if CHROMIUM is None:
         raise SkipRow("there is no chromium to look with")
     from playwright.sync_api import sync_playwright
 
-    with served() as (host, _), sync_playwright() as playwright:
+    with run_explorer() as (host, _), sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = browser.new_page()
         for _ in range(3):
@@ -180,7 +180,7 @@ def measure(name: str, rounds: int, seconds: float) -> Measured:
         return Measured.of(name, what + f", {visitors - 1} others" * bool(others), "ms", times, "median under 100")
 
 
-def table_of(rows: list[Measured]) -> Table:
+def comparison_table(rows: list[Measured]) -> Table:
     """Return the table of the rows."""
     table = Table(box=MARKDOWN, title="Server, browser and visitors on all cores", title_justify="left")
     for header in ("row", "what", "unit", "times", "median", "99%", "goal"):
@@ -203,7 +203,7 @@ if __name__ == "__main__":
                     "explorer",
                     ("weight", "start", "paint", "click-1", "answer-1", "click-20", "answer-20"),
                     measure,
-                    table_of,
+                    comparison_table,
                 ),
             ),
         )

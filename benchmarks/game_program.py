@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 
 import numpy as np
-from measuring import Benchmark, Part, Row, SkipRow, Spread, Stretch, rate, rounds_of, run, timed
+from measuring import Benchmark, Part, Row, SkipRow, Spread, Stretch, measure_rounds, rate, run, time_work
 from rich.box import MARKDOWN
 from rich.table import Table
 
@@ -44,7 +44,7 @@ AT_LEAST = 0.97
 # Time checks
 
 
-def by_the_clock(game: Game, policy: Policy, depth: int, amount: float) -> Stretch:
+def search_with_clock(game: Game, policy: Policy, depth: int, amount: float) -> Stretch:
     """Return a search to a depth, with hours left on the clock."""
     position, plan = Boards.start(game).position(0), Plan(1e4, 1e4, min_depth=depth, max_depth=depth)
 
@@ -53,7 +53,7 @@ def by_the_clock(game: Game, policy: Policy, depth: int, amount: float) -> Stret
         run_until(search, plan, perf_counter(), perf_counter)
         return amount
 
-    return timed(work)
+    return time_work(work)
 
 
 def deepening(game: Game, depth: int) -> Search:
@@ -64,12 +64,12 @@ def deepening(game: Game, depth: int) -> Search:
     return search
 
 
-def plainly(game: Game, depth: int, amount: float) -> Stretch:
+def search_without_clock(game: Game, depth: int, amount: float) -> Stretch:
     def work() -> float:
         deepening(game, depth)
         return amount
 
-    return timed(work)
+    return time_work(work)
 
 
 def simulations(game: Game, count: int) -> Stretch:
@@ -79,15 +79,15 @@ def simulations(game: Game, count: int) -> Stretch:
         policy.search(boards, np.zeros(1, np.uint64)).run(count)
         return count
 
-    return timed(work)
+    return time_work(work)
 
 
 def our_deepening(game: Game, depth: int) -> Stretch:
-    return by_the_clock(game, Expectiminimax(game), depth, float(deepening(game, depth).nodes[0]))
+    return search_with_clock(game, Expectiminimax(game), depth, float(deepening(game, depth).nodes[0]))
 
 
 def plain_deepening(game: Game, depth: int) -> Stretch:
-    return plainly(game, depth, float(deepening(game, depth).nodes[0]))
+    return search_without_clock(game, depth, float(deepening(game, depth).nodes[0]))
 
 
 SEARCHED = (("7x7", Game(7, 7, 5), 8), ("7x7-skip", Game(7, 7, 5, 0.25), 5), ("15x15", Game(15, 15, 5), 4))
@@ -109,7 +109,7 @@ ROWS = (
         f"{SIMULATED[0]}, {SIMULATED[1]:,} simulations by the clock",
         "MCTSSearch.run of as many, which knows how large its tree will be",
         None,
-        partial(by_the_clock, SIMULATED[0], MCTS(SIMULATED[0]), SIMULATED[1], SIMULATED[1]),
+        partial(search_with_clock, SIMULATED[0], MCTS(SIMULATED[0]), SIMULATED[1], SIMULATED[1]),
         partial(simulations, *SIMULATED),
     ),
 )
@@ -162,7 +162,7 @@ def measure_matches(name: str, rounds: int, seconds: float) -> Jobs:
     return Jobs(2 * pairs, Spread.of(one), Spread.of(two), Spread.of(b / a for a, b in rates), lost)
 
 
-def table_of_matches(found: list[Jobs]) -> Table:
+def matches_table(found: list[Jobs]) -> Table:
     table = Table(box=MARKDOWN)
     for header in ("timed against itself", "games/s, one job", "two jobs", "ratio", "lost on time"):
         table.add_column(header, no_wrap=True)
@@ -190,12 +190,12 @@ PROBED_FROM, AT_ONCE = 12, 4096
 
 
 @cache
-def the_book() -> OpeningBook:
+def random_book() -> OpeningBook:
     """Return a book of moves of random games, with random results."""
     rng = np.random.default_rng(0)
     parts = []
     for seed in range(50):
-        seen = boards_of(BOOK_GAME, seed, 8)
+        seen = random_boards(BOOK_GAME, seed, 8)
         moves = rng.random(seen.cells.shape) * (seen.cells == 0)
         parts.append(Made(seen, moves.argmax(axis=1), np.eye(3, dtype=np.int64)[rng.integers(0, 3, len(seen.mover))]))
     with TemporaryDirectory() as folder:
@@ -207,13 +207,13 @@ def the_book() -> OpeningBook:
 
 
 @cache
-def the_database() -> TemporaryDirectory[str]:
+def build_database() -> TemporaryDirectory[str]:
     folder = TemporaryDirectory()
     build(PROBED, Path(folder.name), stones=PROBED_FROM)
     return folder
 
 
-def boards_of(game: Game, seed: int, most: int, least: int = 0) -> Boards:
+def random_boards(game: Game, seed: int, most: int, least: int = 0) -> Boards:
     """Return unfinished positions with ``least`` to ``most`` - 1 stones at random places, by turns."""
     rng = np.random.default_rng(seed)
     cells = np.zeros((2 * AT_ONCE, game.cells), np.int8)
@@ -226,8 +226,8 @@ def boards_of(game: Game, seed: int, most: int, least: int = 0) -> Boards:
     return Boards(cells, (stones % 2).astype(np.int8)).take(np.flatnonzero(goes_on)[:AT_ONCE])
 
 
-def look_up_in_the_book(at_once: int) -> Stretch:
-    policy, boards = the_book(), boards_of(BOOK_GAME, 0, 8)
+def book_lookups(at_once: int) -> Stretch:
+    policy, boards = random_book(), random_boards(BOOK_GAME, 0, 8)
     parts = [boards.take(np.arange(start, start + at_once)) for start in range(0, min(1024, AT_ONCE) // at_once)]
 
     def work() -> float:
@@ -235,12 +235,12 @@ def look_up_in_the_book(at_once: int) -> Stretch:
             policy.of_book(part)
         return len(parts) * at_once
 
-    return timed(work)
+    return time_work(work)
 
 
 def probe(cold: bool, at_once: int) -> Stretch:
-    folder = Path(the_database().name)
-    boards = boards_of(PROBED, 0, PROBED.cells, PROBED_FROM)
+    folder = Path(build_database().name)
+    boards = random_boards(PROBED, 0, PROBED.cells, PROBED_FROM)
     parts = [boards.take(np.arange(start, start + at_once)) for start in range(0, 1024, at_once)]
     opened = open_table(PROBED, folder)
 
@@ -255,12 +255,12 @@ def probe(cold: bool, at_once: int) -> Stretch:
             table.values(part)
         return len(parts) * at_once
 
-    return timed(work)
+    return time_work(work)
 
 
 RATES: dict[str, tuple[str, Callable[[], Stretch]]] = {
-    "book": (f"{BOOK_GAME}: look-ups in a book, one by one", partial(look_up_in_the_book, 1)),
-    "book-1024": ("the same, 1,024 positions at once", partial(look_up_in_the_book, 1024)),
+    "book": (f"{BOOK_GAME}: look-ups in a book, one by one", partial(book_lookups, 1)),
+    "book-1024": ("the same, 1,024 positions at once", partial(book_lookups, 1024)),
     "probe": (
         f"{PROBED}: values from a database of {PROBED_FROM} stones and more, one by one",
         partial(probe, False, 1),
@@ -275,11 +275,11 @@ RATES: dict[str, tuple[str, Callable[[], Stretch]]] = {
 
 def measure_rate(name: str, rounds: int, seconds: float) -> Rate:
     work, stretch = RATES[name]
-    (done,) = rounds_of([stretch()], rounds, seconds)
+    (done,) = measure_rounds([stretch()], rounds, seconds)
     return Rate(name, work, Spread.of(one.amount / one.seconds for one in done))
 
 
-def table_of_rates(found: list[Rate]) -> Table:
+def rates_table(found: list[Rate]) -> Table:
     table = Table(box=MARKDOWN)
     for header in ("row", "work", "positions/s"):
         table.add_column(header, no_wrap=True)
@@ -294,8 +294,8 @@ BENCHMARK = Benchmark(
     unit=rate("positions or simulations/s"),
     rows=ROWS,
     parts=(
-        Part("rates", tuple(RATES), measure_rate, table_of_rates),
-        Part("matches", (MATCHES,), measure_matches, table_of_matches),
+        Part("rates", tuple(RATES), measure_rate, rates_table),
+        Part("matches", (MATCHES,), measure_matches, matches_table),
     ),
     left_out=(MATCHES,),
 )

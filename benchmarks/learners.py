@@ -15,7 +15,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from measuring import Benchmark, Part, Row, Spread, Stretch, asked, rate, run
+from measuring import Benchmark, Part, Row, Spread, Stretch, rate, run, time_answers
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
@@ -163,7 +163,7 @@ def rows(share: float) -> tuple[Row, ...]:
     def learning(play: Play, games: int) -> Stretch:
         count = max(1, int(share * games))
 
-        return asked(functools.partial(play, count), count)
+        return time_answers(functools.partial(play, count), count)
 
     return (
         Row(
@@ -193,7 +193,7 @@ def rows(share: float) -> tuple[Row, ...]:
     )
 
 
-def rates_of_boards(_: str, rounds: int, seconds: float) -> dict[str, dict[str, Spread]]:
+def measure_boards(_: str, rounds: int, seconds: float) -> dict[str, dict[str, Spread]]:
     """Return games per second of each of our learners, by board, against random moves."""
     found: dict[str, dict[str, Spread]] = {}
     games = max(300, int(20_000 * seconds))
@@ -204,12 +204,12 @@ def rates_of_boards(_: str, rounds: int, seconds: float) -> dict[str, dict[str, 
         for size, win_length in BOARDS:
             play = our_learner(name, "random", game=Game(size, size, win_length))
             play(300)
-            played = [asked(functools.partial(play, games), games)() for _ in range(min(3, rounds))]
+            played = [time_answers(functools.partial(play, games), games)() for _ in range(min(3, rounds))]
             found[name][f"{size} x {size}, {win_length}"] = Spread.of(done.amount / done.seconds for done in played)
     return found
 
 
-def table_of_boards(measured: list[dict[str, dict[str, Spread]]]) -> Table:
+def boards_table(measured: list[dict[str, dict[str, Spread]]]) -> Table:
     [boards] = measured
     table = Table("learner, games/s", *next(iter(boards.values())), box=MARKDOWN)
     for name, of_board in boards.items():
@@ -223,7 +223,7 @@ BENCHMARK = Benchmark(
     unit=rate("games/s"),
     rows=rows(1.0),
     quick_rows=rows(0.2),
-    parts=(Part("boards", (OF_BOARDS,), rates_of_boards, table_of_boards),),
+    parts=(Part("boards", (OF_BOARDS,), measure_boards, boards_table),),
     seconds=(0.2, 1.0),
 )
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from time import perf_counter
 
 import numpy as np
-from measuring import Benchmark, Part, Row, SkipRow, Spread, Stretch, alone_part, goal, rate, run, timed
+from measuring import Benchmark, Part, Row, SkipRow, Spread, Stretch, alone_part, format_goal, rate, run, time_work
 from rich.box import MARKDOWN
 from rich.table import Table
 
@@ -28,7 +28,7 @@ PAIRS = 32 * 2048
 
 
 def our_match(a: str, b: str) -> Stretch:
-    return timed(lambda: play_pairs(Game(), a, b, PAIRS).games)
+    return time_work(lambda: play_pairs(Game(), a, b, PAIRS).games)
 
 
 def open_spiel_bots(games: int = 100) -> Stretch:
@@ -45,7 +45,7 @@ def open_spiel_bots(games: int = 100) -> Stretch:
             evaluate_bots(game.new_initial_state(), bots, rng)
         return games
 
-    return timed(work)
+    return time_work(work)
 
 
 PLAYERS = (("random", "random"), ("table", "svd:rank=18"), ("optimal", "optimal"))
@@ -110,7 +110,7 @@ def measure_workers(name: str, rounds: int, seconds: float) -> Workers:
     return Workers(name, work, 2 * pairs, Spread.of(one), Spread.of(two), Spread.of(one / two), 1.7)
 
 
-def table_of_workers(found: Sequence[Workers]) -> Table:
+def workers_table(found: Sequence[Workers]) -> Table:
     table = Table(box=MARKDOWN)
     for header in ("row", "work", "games", "one worker, s", "two, s", "ratio", "at least"):
         table.add_column(header, no_wrap=True)
@@ -120,7 +120,7 @@ def table_of_workers(found: Sequence[Workers]) -> Table:
             row.work,
             f"{row.games:,}",
             *map(str, (row.one, row.two, row.ratio)),
-            goal(row.ratio.median, row.at_least),
+            format_goal(row.ratio.median, row.at_least),
         )
     return table
 
@@ -154,7 +154,7 @@ BENCHMARK = Benchmark(
     unit=rate("games/s"),
     rows=ROWS,
     parts=(
-        Part("workers", ("two-workers",), measure_workers, table_of_workers),
+        Part("workers", ("two-workers",), measure_workers, workers_table),
         alone_part(ALONE, BEFORE),
     ),
 )

@@ -15,7 +15,7 @@ import os
 from functools import partial
 from typing import Any
 
-from measuring import Benchmark, Row, Stretch, rate, run, timed
+from measuring import Benchmark, Row, Stretch, rate, run, time_work
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
@@ -43,7 +43,7 @@ def ours(game: Game, simulations: int, decisive: bool = False, count: int = 1) -
         search.run(simulations)
         return count * simulations
 
-    return timed(think)
+    return time_work(think)
 
 
 def our_moves(game: Game, simulations: int) -> Stretch:
@@ -54,7 +54,7 @@ def our_moves(game: Game, simulations: int) -> Stretch:
         policy.probabilities(boards, rng)
         return simulations
 
-    return timed(think)
+    return time_work(think)
 
 
 def open_spiel(name: str, simulations: int, solve: bool = False) -> Stretch:
@@ -70,7 +70,7 @@ def open_spiel(name: str, simulations: int, solve: bool = False) -> Stretch:
         bot.mcts_search(state)
         return simulations
 
-    return timed(think)
+    return time_work(think)
 
 
 def mctx_pgx(name: str, simulations: int) -> Stretch:
@@ -120,7 +120,7 @@ def mctx_pgx(name: str, simulations: int) -> Stretch:
         np.asarray(compiled(jax.random.key(next(keys)), state))
         return BATCH * simulations
 
-    return timed(think)
+    return time_work(think)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

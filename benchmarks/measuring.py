@@ -134,7 +134,7 @@ def measure_alone(name: str, work: str, before: str, expression: str) -> Alone:
     return Alone(name, work, answer, float(cpu_seconds), float(wall), 1024 * int(peak))
 
 
-def table_of_alone(rows: Iterable[Alone]) -> Table:
+def alone_table(rows: Iterable[Alone]) -> Table:
     table = Table(box=MARKDOWN)
     for header in ("row", "work", "CPU s", "wall s", "peak RSS, MiB", "answer"):
         table.add_column(header, no_wrap=header != "answer", overflow="fold")
@@ -210,7 +210,7 @@ class Comparison:
     """nanoseconds per counted item, on both sides, that the rates exclude"""
 
 
-def timed(work: Callable[[], float]) -> Stretch:
+def time_work(work: Callable[[], float]) -> Stretch:
     """Time ``work``, which returns its amount, by CPU time."""
 
     def stretch() -> Done:
@@ -221,21 +221,21 @@ def timed(work: Callable[[], float]) -> Stretch:
     return stretch
 
 
-def asked(ask: Callable[[], object], answers: int = 1) -> Stretch:
+def time_answers(ask: Callable[[], object], answers: int = 1) -> Stretch:
     """Time this number of answers at once by CPU time."""
 
     def work() -> float:
         ask()
         return answers
 
-    return timed(work)
+    return time_work(work)
 
 
 def total(parts: Iterable[Done]) -> Done:
     return Done(*map(sum, zip(*parts, strict=True)))
 
 
-def rounds_of(stretches: Sequence[Stretch], rounds: int, seconds: float) -> list[list[Done]]:
+def measure_rounds(stretches: Sequence[Stretch], rounds: int, seconds: float) -> list[list[Done]]:
     """Return measurements [stretch][round]: in each round, each stretch runs by turns for ``seconds`` of its CPU time.
 
     Every stretch runs at least once per round, and once before, which compiles.
@@ -261,7 +261,7 @@ def compare(row: Row, unit: Unit, rounds: int, seconds: float) -> Comparison:
         ImportError, SkipRow: the peer is missing.
     """
     peer = row.peer_stretch()
-    ours, theirs = rounds_of([row.our_stretch(), peer], rounds, seconds)
+    ours, theirs = measure_rounds([row.our_stretch(), peer], rounds, seconds)
     both = total(ours + theirs)
     rates = ([done.amount / done.seconds for done in side] for side in (ours, theirs))
     return Comparison(
@@ -277,12 +277,12 @@ def compare(row: Row, unit: Unit, rounds: int, seconds: float) -> Comparison:
     )
 
 
-def goal(ratio: float, at_least: float | None) -> str:
+def format_goal(ratio: float, at_least: float | None) -> str:
     """Format the goal, and whether it was missed."""
     return "" if at_least is None else f"{at_least:g}" + (" missed" if ratio < at_least else "")
 
 
-def table_of(comparisons: Sequence[Comparison], aside: str = "") -> Table:
+def comparison_table(comparisons: Sequence[Comparison], aside: str = "") -> Table:
     """Return the table of comparisons; ``aside`` is the header of excluded costs, if any."""
     table, unit = Table(box=MARKDOWN), comparisons[0].unit
     for header in ("row", "ours", "beside"):
@@ -292,7 +292,7 @@ def table_of(comparisons: Sequence[Comparison], aside: str = "") -> Table:
     for c in comparisons:
         sides = str(c.our_side), str(c.peer_side), str(c.ratio)
         left_out = [f"{c.aside_ns:.0f}" if c.aside_ns else ""] if aside else []
-        table.add_row(c.name, c.ours, c.beside, *sides, goal(c.ratio.median, c.at_least), *left_out)
+        table.add_row(c.name, c.ours, c.beside, *sides, format_goal(c.ratio.median, c.at_least), *left_out)
     return table
 
 
@@ -344,7 +344,7 @@ def alone_part(work: Mapping[str, tuple[str, str]], before: str) -> Part:
     def measure(name: str, rounds: int, seconds: float) -> Alone:
         return measure_alone(name, work[name][0], before, work[name][1])
 
-    return Part("alone", tuple(work), measure, table_of_alone)
+    return Part("alone", tuple(work), measure, alone_table)
 
 
 @dataclass(frozen=True)
@@ -368,17 +368,17 @@ class Benchmark:
     """CPU time of a side in a round: in the quick form, and in the full form"""
     rounds: tuple[int, int] = (2, 5)
     aside: str = ""
-    """see :func:`table_of`"""
+    """see :func:`comparison_table`"""
     note: str = ""
     """printed below the machine"""
 
 
-def plain(value: Any) -> Any:
+def to_json(value: Any) -> Any:
     """Convert dataclasses in lists and dicts to JSON-ready data."""
     if isinstance(value, dict):
-        return {key: plain(one) for key, one in value.items()}
+        return {key: to_json(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(one) for one in value]
+        return [to_json(one) for one in value]
     return dataclasses.asdict(value) if dataclasses.is_dataclass(value) else value
 
 
@@ -398,7 +398,7 @@ def run(benchmark: Benchmark) -> None:
     console.width = max(console.width, 240)  # a row is a line, in a file too
     skipped: dict[str, str] = {}
 
-    def tried(name: str, measure: Callable[[], Any]) -> list[Any]:
+    def try_measure(name: str, measure: Callable[[], Any]) -> list[Any]:
         """Return the measurement, or nothing if it is impossible here."""
         with console.status(name):
             try:
@@ -414,14 +414,14 @@ def run(benchmark: Benchmark) -> None:
         found
         for row in rows
         if row.name in chosen
-        for found in tried(row.name, partial(compare, row, benchmark.unit, rounds, seconds))
+        for found in try_measure(row.name, partial(compare, row, benchmark.unit, rounds, seconds))
     ]
     measured = {
         part.key: [
             found
             for name in part.names
             if name in chosen
-            for found in tried(name, partial(part.measure, name, rounds, seconds))
+            for found in try_measure(name, partial(part.measure, name, rounds, seconds))
         ]
         for part in benchmark.parts
     }
@@ -430,12 +430,18 @@ def run(benchmark: Benchmark) -> None:
     if comparisons:
         note = f" {benchmark.note}" if benchmark.note else ""
         console.print(f"Medians (min - max) of {rounds} rounds; ratios are taken within each round.{note}")
-        console.print(table_of(comparisons, benchmark.aside))
+        console.print(comparison_table(comparisons, benchmark.aside))
     for part in benchmark.parts:
         if measured[part.key]:
             console.print(part.table(measured[part.key]))
     for name, reason in skipped.items():
         console.print(f"{name} is skipped, {reason}", markup=False)
     if arguments.json is not None:
-        data = {"cpu": processor(), "versions": here, "rounds": rounds, "rows": plain(comparisons), **plain(measured)}
+        data = {
+            "cpu": processor(),
+            "versions": here,
+            "rounds": rounds,
+            "rows": to_json(comparisons),
+            **to_json(measured),
+        }
         arguments.json.write_text(json.dumps({**data, "skipped": skipped}, indent=2) + "\n", encoding="utf-8")

@@ -23,7 +23,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from measuring import plain
+from measuring import to_json
 from rich.box import MARKDOWN
 from rich.console import Console
 from rich.table import Table
@@ -194,11 +194,12 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=30.0, help="of a job that one worker does, and two")
     parser.add_argument("--no-ray", action="store_true", help="leave the cluster out")
     parser.add_argument("--json", type=Path)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     if hasattr(os, "sched_setaffinity"):  # the other benchmarks have one core
         os.sched_setaffinity(0, range(os.cpu_count() or 1))
-    measure = partial(measured, rounds=1 if asked.quick else asked.rounds, job_s=2.0 if asked.quick else asked.seconds)
-    if asked.no_ray:
+    rounds, job_s = (1, 2.0) if options.quick else (options.rounds, options.seconds)
+    measure = partial(measured, rounds=rounds, job_s=job_s)
+    if options.no_ray:
         found = measure(None)
     else:
         with Ray() as machines:
@@ -209,8 +210,8 @@ def main() -> None:
     )
     for table in tables(found):
         console.print(table)
-    if asked.json:
-        asked.json.write_text(json.dumps(plain(found), indent=2) + "\n", encoding="utf-8")
+    if options.json:
+        options.json.write_text(json.dumps(to_json(found), indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

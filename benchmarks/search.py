@@ -17,7 +17,7 @@ from time import process_time
 from typing import NamedTuple
 
 import numpy as np
-from measuring import Benchmark, Part, Row, alone_part, compile_c, goal, rate, run, timed
+from measuring import Benchmark, Part, Row, alone_part, compile_c, format_goal, rate, run, time_work
 from rich.box import MARKDOWN
 from rich.table import Table
 
@@ -39,7 +39,7 @@ SKIP_7 = Game(7, 7, 5, 0.25)
 
 
 @cache
-def compiled_c() -> ctypes.CDLL:
+def load_c() -> ctypes.CDLL:
     loaded = compile_c("expectiminimax.c")
     integers, pointer = ctypes.c_int64, ctypes.c_void_p
     loaded.search.argtypes = [*[integers] * 4, pointer, ctypes.c_double, integers, pointer]
@@ -47,7 +47,7 @@ def compiled_c() -> ctypes.CDLL:
     return loaded
 
 
-def compared_first(game: Game) -> tuple[list[list[int]], int]:
+def lines_in_comparison_order(game: Game) -> tuple[list[list[int]], int]:
     """Return all lines, first the rows, columns and main diagonals of a square board; and the number of these."""
     edge = game.rows
     main = ({cell * (edge + 1) for cell in range(edge)}, {(cell + 1) * (edge - 1) for cell in range(edge)})
@@ -61,7 +61,7 @@ def compared_first(game: Game) -> tuple[list[list[int]], int]:
 
 
 def c_search(game: Game, depth: int) -> Ask:
-    ordered, compared = compared_first(game)
+    ordered, compared = lines_in_comparison_order(game)
     of_cell = [[i for i, window in enumerate(ordered) if cell in window] for cell in range(game.cells)]
     lists = np.full((game.cells, max(map(len, of_cell))), -1)
     for cell, numbers in enumerate(of_cell):
@@ -70,7 +70,7 @@ def c_search(game: Game, depth: int) -> Ask:
 
     def search() -> float:
         size = game.cells, compared, game.win_length, lists.shape[1], lists.ctypes.data
-        found: float = compiled_c().search(*size, game.skip_chance, depth, nodes.ctypes.data)
+        found: float = load_c().search(*size, game.skip_chance, depth, nodes.ctypes.data)
         return found
 
     def ask() -> int:
@@ -104,16 +104,16 @@ ROWS = (
         "expectiminimax without pruning, 3 x 3, depth 9",
         "the same recursion, gcc -O3",
         0.5,
-        lambda: timed(plain(SKIP_3, 9)),
-        lambda: timed(c_search(SKIP_3, 9)),
+        lambda: time_work(plain(SKIP_3, 9)),
+        lambda: time_work(c_search(SKIP_3, 9)),
     ),
     Row(
         "expectiminimax-5x5",
         "expectiminimax without pruning, 5 x 5, 4 to win, depth 4",
         "the same recursion, gcc -O3",
         0.5,
-        lambda: timed(plain(SKIP_5, 4)),
-        lambda: timed(c_search(SKIP_5, 4)),
+        lambda: time_work(plain(SKIP_5, 4)),
+        lambda: time_work(c_search(SKIP_5, 4)),
     ),
 )
 
@@ -166,7 +166,7 @@ ask(1)  # compiles
 
 
 @dataclass(frozen=True)
-class Counted:
+class SearchCounts:
     """A row of counts."""
 
     name: str
@@ -184,7 +184,7 @@ class Counted:
         return self.nodes[SEARCHES[0][0]] / self.nodes[CHOSEN]
 
 
-def count(name: str, rounds: int, seconds: float) -> Counted:
+def count(name: str, rounds: int, seconds: float) -> SearchCounts:
     row = next(row for row in COUNT_ROWS if row.name == name)
     nodes, ms, values = {}, {}, set()
     our_search(SKIP_3, 9, "star1")  # compiles, the growth of a table included
@@ -195,10 +195,10 @@ def count(name: str, rounds: int, seconds: float) -> Counted:
         nodes[kind] = int(search.nodes[0])
         values.add(float(np.nanmax(search.move_values)))
     assert len(values) == 1, f"searches found {values}"
-    return Counted(row.name, str(row.game), row.depth, nodes, ms, row.at_least)
+    return SearchCounts(row.name, str(row.game), row.depth, nodes, ms, row.at_least)
 
 
-def table_of_counts(counted: list[Counted]) -> Table:
+def counts_table(counted: list[SearchCounts]) -> Table:
     table = Table(box=MARKDOWN)
     table.add_column("positions looked at", no_wrap=True)
     for c in counted:
@@ -207,7 +207,7 @@ def table_of_counts(counted: list[Counted]) -> Table:
         table.add_row(name, *(f"{c.nodes[name]:,} ({c.ms[name]:,.1f} ms)" for c in counted))
     goals = []
     for c in counted:
-        missed = goal(c.fewer, c.at_least)
+        missed = format_goal(c.fewer, c.at_least)
         goals.append(f"{c.fewer:,.0f}" + (f", at least {missed}" if missed else ""))
     table.add_row(f"times fewer, {CHOSEN}", *goals)
     return table
@@ -219,7 +219,7 @@ BENCHMARK = Benchmark(
     unit=rate("positions/s"),
     rows=ROWS,
     parts=(
-        Part("counts", tuple(row.name for row in COUNT_ROWS), count, table_of_counts),
+        Part("counts", tuple(row.name for row in COUNT_ROWS), count, counts_table),
         alone_part({TEACHER: TEACHER_WORK}, TEACHER_BEFORE),
     ),
     seconds=(0.1, 1.0),

@@ -18,7 +18,7 @@ def bench(*arguments):
 
 @pytest.mark.slow
 @pytest.mark.needs("tensorflow")
-def test_the_quick_form_measures_trainings_of_alpha_zero(tmp_path):
+def test_quick_form_of_alpha_zero(tmp_path):
     done = bench("alpha_zero.py", "--quick", "--only", "3x3,move-3x3,search-16", "--json", str(tmp_path / "found.json"))
     assert done.returncode == 0, done.stderr
     found = json.loads((tmp_path / "found.json").read_text())
@@ -38,7 +38,7 @@ def test_the_quick_form_measures_trainings_of_alpha_zero(tmp_path):
 
 
 @pytest.mark.slow
-def test_long_rows_are_measured_only_where_they_are_named():
+def test_slow_rows_run_only_if_named():
     code = (
         "import sys; import measuring as m; from rich.table import Table;"
         "part = m.Part('part', ('short', 'long'), lambda name, *_: name, lambda found: print(found) or Table());"
@@ -51,7 +51,7 @@ def test_long_rows_are_measured_only_where_they_are_named():
     assert "there are no rows longer: choose among short, long" in wrong.stderr
 
 
-def test_the_cost_of_a_start_is_measured_beside_its_goal(tmp_path):
+def test_startup_cost_is_measured(tmp_path):
     done = bench("start.py", "--rounds", "1", "--only", "import,board", "--json", str(tmp_path / "found.json"))
     assert done.returncode == 0, done.stderr
     rows = json.loads((tmp_path / "found.json").read_text())["rows"]
