@@ -137,11 +137,9 @@ def test_how_games_end_is_said():
     assert len(said) == 3
 
 
-def test_planes_and_mask_share_the_memory_of_their_words_in_copies_too():
+def test_outputs_share_the_memory_of_kernels_in_copies_too():
     for shown in (StepOutput.empty(3, 9), pickle.loads(pickle.dumps(StepOutput.empty(3, 9)))):
-        shown.words[0][...] = 0
-        shown.words[1][...] = 0
-        shown.planes[1, 1, 4] = 1
-        shown.mask[2, 8] = 1
-        assert shown.words[0].any()
-        assert shown.words[1].any()
+        for array, memory in zip(shown[:5], (*shown.memory[:1] * 2, *shown.memory[1:], shown.memory[2]), strict=True):
+            memory[...] = 0
+            array[-1] = 1
+            assert memory.any()

@@ -45,7 +45,7 @@ def test_what_is_written_is_read(game):
 @pytest.mark.parametrize("game", GAMES, ids=str)
 def test_games_are_those_read_from_the_whole_board(game):
     games, lines, rng = begun(game, 60), plain.all_lines(game), np.random.default_rng(2)
-    others = [plain.Reading(game, lines, int(number)) for number in games.luck]
+    others = [plain.Reading(game, lines, int(number)) for number in games.episode_keys]
     out = games.shown()
     while not all(other.is_terminal() for other in others):
         actions = (rng.random(out.mask.shape) * out.mask).argmax(axis=1)
@@ -66,6 +66,6 @@ def test_games_are_those_read_from_the_whole_board(game):
 def test_the_luck_of_an_episode_is_its_number_in_the_stream_of_its_key():
     games = begun(Game(), 20)
     for episode in range(3):
-        assert games.luck.tolist() == [plain.splitmix64(key, episode) for key in games.keys.tolist()]
+        assert games.episode_keys.tolist() == [plain.splitmix64(key, episode) for key in games.keys.tolist()]
         assert (games.episode == episode).all()
         games.begin(np.arange(20))

@@ -17,12 +17,15 @@ from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, UI
 from ttt_envs.envs import step_kernels
 from ttt_envs.envs.step_kernels import (
     BOTH_SEATS,
+    FINISH,
+    MOVE,
+    MOVE_OR_RESET,
+    OBSERVE,
     REPLY_NONE,
     REPLY_POLICY,
     REPLY_RANDOM,
-    RESET_FINISHED,
-    RESET_GIVEN,
-    RESET_NONE,
+    RESET,
+    pack_settings,
 )
 from ttt_envs.game.bits import MAX_CELLS_IN_BITS
 from ttt_envs.game.boards import Boards, check_opening, from_text
@@ -34,7 +37,6 @@ from ttt_envs.game.rules import (
     action_index,
     chance_outcomes,
     occupied_message,
-    to_kernel_args,
 )
 from ttt_envs.game.symmetry import symmetries
 
@@ -117,31 +119,29 @@ class StepOutput(NamedTuple):
     """bool[B]"""
     truncated: BoolArray
     """bool[B]"""
-    words: tuple[UInt64Array, UInt64Array]
-    """the memory of planes and mask as uint64, because kernels write eight bytes at once"""
+    memory: tuple[UInt64Array, Float64Array, BoolArray]
+    """the arguments of kernels: planes and mask as uint64, because kernels write eight bytes at once, each from the
+    start of a word; rewards; and bool[2, B], terminated and truncated"""
 
     @classmethod
     def empty(cls, count: int, cells: int) -> StepOutput:
         """Allocate uninitialised arrays."""
-        planes, mask = np.empty((count * 2 * cells + 7) // 8, np.uint64), np.empty((count * cells + 7) // 8, np.uint64)
-        return cls(
-            np.ndarray((count, 2, cells), np.int8, planes),
-            np.ndarray((count, cells), np.int8, mask),
-            np.empty(count),
-            np.empty(count, np.bool_),
-            np.empty(count, np.bool_),
-            (planes, mask),
-        )
+        num_words = (count * 2 * cells + 7) // 8
+        observations = np.empty(num_words + (count * cells + 7) // 8, np.uint64)
+        planes = np.ndarray((count, 2, cells), np.int8, observations)
+        mask = np.ndarray((count, cells), np.int8, observations, 8 * num_words)
+        rewards, flags = np.empty(count), np.empty((2, count), np.bool_)
+        return cls(planes, mask, rewards, flags[0], flags[1], (observations, rewards, flags))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild_step_output, tuple(self[:5])  # planes and mask share the memory of `words`, in copies too
+        return _rebuild_step_output, tuple(self[:5])  # the arrays share the memory, in copies too
 
 
 def _rebuild_step_output(*arrays: np.ndarray[Any, Any]) -> StepOutput:
     """Copy these arrays into newly allocated memory."""
     out = StepOutput.empty(*arrays[1].shape)
-    for name, array in zip(StepOutput._fields, arrays, strict=False):
-        getattr(out, name)[...] = array
+    for copy, array in zip(out[:5], arrays, strict=True):
+        copy[...] = array
     return out
 
 
@@ -152,10 +152,10 @@ class Lockstep:
         mover, seat: int64[B]: player to move, and the caller's seat; with ``opponent="self"`` the seat that moved last.
         outcome: int64[B]: ``NOT_OVER``, a winner, ``DRAW``, ``FORFEIT`` + the loser, or ``TRUNCATED``.
         stones: int64[B]: number of stones on the board.
-        keys, episode, luck: uint64[B], int64[B], uint64[B]: the seeds' keys, the number of the episode since seeding,
-            and ``splitmix64(key, episode)``, from which all random numbers of the episode are computed.
+        keys, episode, episode_keys: uint64[B], int64[B], uint64[B]: the seeds' keys, the number of the episode since
+            seeding, and ``splitmix64(key, episode)``, from which all random numbers of the episode are computed.
         symmetry: int64[B]: index into ``permutations`` int64[S, cells] of the caller's view of the board.
-        illegal: int64[B]: number of illegal actions so far.
+        num_illegal: int64[B]: number of illegal actions so far.
     """
 
     def __init__(
@@ -181,54 +181,41 @@ class Lockstep:
         playing: Policy | ActsInGames | None = self.opponent
         self._in_games = playing if isinstance(playing, ActsInGames) else None
         seats = BOTH_SEATS if self.opponent is None else _SEATS.index(seat)
-        self._settings = np.concatenate(
-            [
-                np.array([count, seats, get_args(IllegalAction).index(illegal_action), self._replies]),
-                to_kernel_args(game),
-            ]
-        )
-        # Few arrays: each argument costs the caller of a kernel as much as a move on a small board.
+        illegal = get_args(IllegalAction).index(illegal_action)
+        self._settings = pack_settings(game, count, seats, illegal, self._replies, self.permutations)
         self._rows = np.zeros((step_kernels.ROWS, step_kernels.stride(count)), np.int64)
         self._cells = np.zeros(0 if game.cells <= MAX_CELLS_IN_BITS else (count, game.cells), np.int8)
         self._words = np.empty(count * 2 * game.cells // 64 + 1, np.uint64)
         self._waiting = np.empty(count, np.int64)
         self._count = count
-        flags = np.empty(0, np.bool_)
-        self._unseen = (np.empty(0, np.uint64), np.empty(0, np.uint64), np.empty(0), flags, flags)
-        self._name_rows()
+        self._no_output = (np.empty(0, np.uint64), np.empty(0), np.empty((2, 0), np.bool_))
+        self._name_columns()
         self.outcome[:] = NOT_OVER
-        self._rows[step_kernels.DONE] = 1
+        self._columns.is_over[:] = 1
         self.episode[:] = -1
 
-    def _name_rows(self) -> None:
+    def _name_columns(self) -> None:
         """Create the views of the arrays; needed after copying, because a copy of a view is not a view."""
-        count = self._count
-        rows = self._rows[:, :count]
-        self.mover, self.seat, self.outcome = (
-            rows[step_kernels.MOVER],
-            rows[step_kernels.SEAT],
-            rows[step_kernels.OUTCOME],
-        )
-        self.stones, self.episode = rows[step_kernels.STONES], rows[step_kernels.EPISODE]
-        self.symmetry, self.illegal = rows[step_kernels.SYMMETRY], rows[step_kernels.NUM_ILLEGAL]
-        chance = self._rows.view(np.uint64)[:, :count]
-        self.keys, self.luck = chance[step_kernels.KEY], chance[step_kernels.EPISODE_KEY]
-        self.numbers = rows[: step_kernels.DONE + 1, 0]  # the rows of told() and OVER of game 0, without a copy
-        self._fixed = (self._settings, self._cells, self._rows, self._words, self.permutations)
+        columns = self._columns = step_kernels.name_columns(self._rows, self._count)
+        self.mover, self.seat, self.outcome, self.stones = columns.mover, columns.seat, columns.outcome, columns.stones
+        self.episode, self.symmetry, self.num_illegal = columns.episode, columns.symmetry, columns.num_illegal
+        self.keys, self.episode_keys = columns.key, columns.episode_key
+        self.info_of_first = self._rows[: step_kernels.INFO_ROWS + 1, 0]  # without a copy, for the single environment
+        self._state = (self._settings, self._cells, self._rows, self._words)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._name_rows()
+        self._name_columns()
 
     @property
     def over(self) -> BoolArray:
         """bool[B], a copy: the end of the game has been shown, and the game must be reset."""
-        over: BoolArray = self._rows[step_kernels.DONE, : self._count] != 0
+        over: BoolArray = self._columns.is_over != 0
         return over
 
     def end(self, rows: BoolArray) -> None:
         """Mark the games where ``rows`` bool[B] is true as over, so that they must be reset; outcomes do not change."""
-        self._rows[step_kernels.DONE, : self._count][rows] = 1
+        self._columns.is_over[rows] = 1
 
     def boards(self, rows: Int64Array | None = None) -> Boards:
         """Return the positions of the games ``rows`` int64[R], by default all, as copies."""
@@ -254,9 +241,7 @@ class Lockstep:
             seat: the caller's seat; by default as configured.
             out: its ``planes`` and ``mask`` are written, for all games.
         """
-        unseen = self._unseen
-        shown = unseen if out is None else (*out.words, *unseen[2:])
-        _call_step(*self._fixed, rows, RESET_GIVEN, *shown)
+        _call_step(*self._state, rows, RESET, *(self._no_output if out is None else out.memory))
         placed = position is not None or seat is not None
         if placed:
             cells, mover = position or Position(np.zeros(self.game.cells, np.int8), 0)
@@ -285,13 +270,12 @@ class Lockstep:
         Raises:
             ValueError: an action is not a cell, or is illegal with ``illegal_action="raise"``; no game has changed.
         """
-        shown = (*out.words, out.rewards, out.terminated, out.truncated)
-        status: int = _call_step(*self._fixed, actions, RESET_FINISHED if begin_over else RESET_NONE, *shown)
+        status: int = _call_step(*self._state, actions, MOVE_OR_RESET if begin_over else MOVE, *out.memory)
         if status < 0:
             self._refuse(-1 - status, int(actions[-1 - status]))
         if self._replies == REPLY_POLICY:
             self._reply()
-            status = _call_settle(*self._fixed, *shown)
+            status = _call_step(*self._state, actions, FINISH, *out.memory)
         return status
 
     def _reply(self) -> None:
@@ -302,18 +286,18 @@ class Lockstep:
             if not len(rows):
                 return
             boards = self.boards(rows)
-            luck, stones = self.luck[rows], self.stones[rows]
+            keys, stones = self.episode_keys[rows], self.stones[rows]
             if self._in_games is not None:
-                actions = self._in_games.act_in_games(boards, self.episode[rows], luck, stones)
+                actions = self._in_games.act_in_games(boards, self.episode[rows], keys, stones)
             else:
-                actions = act_in_episodes(self.opponent, boards, luck, stones)
+                actions = act_in_episodes(self.opponent, boards, keys, stones)
             refused = step_kernels.play_replies(rows, actions, self._settings, self._cells, self._rows)
             if refused >= 0:
                 raise ValueError(f"the opponent {self.opponent} moved to a cell that is not empty: it is at fault")
 
     def observe(self, out: StepOutput) -> None:
         """Write ``planes`` and ``mask``."""
-        _call_show(*self._fixed, *out.words)
+        _call_step(*self._state, self._waiting, OBSERVE, *out.memory)
 
     def shown(self) -> StepOutput:
         """Return ``planes`` and ``mask`` in new arrays; the other fields are not written."""
@@ -342,21 +326,22 @@ class Lockstep:
         cell = self.permutations[self.symmetry[row], action_index(self.game, action)]
         return chance_outcomes(self.game, self.position(row), int(cell))
 
-    _SMALL = ("mover", "seat", "outcome")  # stored as int8
-    _WHOLE = ("stones", "symmetry", "illegal")
-    _LUCK = ("luck", "keys", "episode")
+    # columns in a stored state, which are named as in stored trainings
+    _SMALL = {"mover": "mover", "seat": "seat", "outcome": "outcome"}  # noqa: RUF012  # stored as int8
+    _WHOLE = {"stones": "stones", "symmetry": "symmetry", "illegal": "num_illegal"}  # noqa: RUF012
+    _RANDOM = {"luck": "episode_keys", "keys": "keys", "episode": "episode"}  # noqa: RUF012
 
     def clone(self, include_rng: bool) -> dict[str, Any]:
         """Return copies of the arrays, with ``cells`` int8[B, rows * columns]; without ``include_rng``, arrays that
         determine future random numbers are left out.
         """
-        names = self._WHOLE + (self._LUCK if include_rng else ())
+        whole = self._WHOLE | (self._RANDOM if include_rng else {})
         return {
             "game": self.game,
             "cells": self.boards().cells,
             "over": self.over,
-            **{name: getattr(self, name).astype(np.int8) for name in self._SMALL},
-            **{name: getattr(self, name).copy() for name in names},
+            **{name: getattr(self, column).astype(np.int8) for name, column in self._SMALL.items()},
+            **{name: getattr(self, column).copy() for name, column in whole.items()},
         }
 
     def restore(self, state: dict[str, Any], keys: UInt64Array | None) -> None:
@@ -369,9 +354,9 @@ class Lockstep:
         count = len(self.mover)
         if len(state["cells"]) != count:
             raise ValueError(f"a state of {len(state['cells'])} games does not fit {count}")
-        for name in self._SMALL + self._WHOLE + (self._LUCK if "luck" in state else ()):
-            getattr(self, name)[...] = state[name]
-        self._rows[step_kernels.DONE, :count] = state["over"]
+        for name, column in (self._SMALL | self._WHOLE | (self._RANDOM if "luck" in state else {})).items():
+            getattr(self, column)[...] = state[name]
+        self._columns.is_over[:] = state["over"]
         cells = np.empty((count, self.game.cells), np.int8)
         cells[...] = state["cells"]
         step_kernels.write_boards(np.arange(count), cells, self._cells, self._rows)
@@ -392,5 +377,3 @@ class Lockstep:
 
 # mypy cannot count arguments after two starred tuples
 _call_step: Callable[..., int] = step_kernels.step
-_call_settle: Callable[..., int] = step_kernels.finish_step
-_call_show: Callable[..., None] = step_kernels.write_observations

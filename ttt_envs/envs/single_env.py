@@ -40,13 +40,13 @@ from ttt_envs.envs.lockstep import (
     parse_reset_options,
 )
 from ttt_envs.envs.render import Scene, scene_of
-from ttt_envs.envs.step_kernels import DONE
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.rules import NOT_OVER, ChanceOutcome, Game, action_index
 
 RenderMode = Literal["ansi", "rgb_array", "rgb_array_list", "human"]
 
 
+_IS_OVER = 4  # index into `Lockstep.info_of_first`
 _WORDS = (*OUTCOMES, "")  # text of each outcome; the last is for NOT_OVER, -1
 
 
@@ -127,7 +127,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
     def _name_views(self) -> None:
         """Create the views of arrays; needed after copying, because a copy of a view is not a view."""
         self._mask = self._out.mask[0]
-        self._numbers = self._games.numbers
+        self._numbers = self._games.info_of_first
         self._flat = self._out.planes.reshape(-1) if self._views.kind == "flat" else None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -175,7 +175,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
             ResetNeeded: before ``reset``, and after the end of a game.
         """
         games = self._games
-        if self._numbers[DONE]:
+        if self._numbers[_IS_OVER]:
             raise ResetNeeded(
                 "the game is over: call reset() to begin the next one"
                 if self._seeded
@@ -187,9 +187,9 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
             games.step(self._action, False, out)
         else:
             self._before = games.position(0).cells
-            illegal = int(games.illegal[0])
+            illegal = int(games.num_illegal[0])
             games.step(self._action, False, out)
-            self._refused = int(self._action[0]) if games.illegal[0] > illegal else None
+            self._refused = int(self._action[0]) if games.num_illegal[0] > illegal else None
             self._draw()
         observation, info = self._observation()
         return observation, out.rewards.item(), out.terminated.item(), out.truncated.item(), info
@@ -219,7 +219,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
     def legal_actions(self) -> list[int]:
         """Return the legal actions; none when the game is over."""
         games = self._games
-        if self._numbers[DONE] or games.outcome[0] != NOT_OVER:
+        if self._numbers[_IS_OVER] or games.outcome[0] != NOT_OVER:
             return []
         actions: list[int] = np.flatnonzero(games.shown().mask[0]).tolist()
         return actions

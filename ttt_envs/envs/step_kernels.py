@@ -5,12 +5,14 @@ Games differ, so data-dependent branches are mispredicted, and each mispredictio
 branches are compiled to vector instructions, eight games at once.
 So every game computes everything (own move, reply, lines, results and rewards) and masks out inapplicable results.
 
-The numbers of a game are a column of one array int64[``ROWS``, :func:`stride`]. Up to ``MAX_CELLS_IN_BITS`` cells, the
+The numbers of all games are one array, of which :class:`Games` names the rows. Up to ``MAX_CELLS_IN_BITS`` cells, the
 stones are two of these numbers, as bits; larger boards keep cells int8[B, rows * columns] and are stepped one by one.
 The number of dimensions of ``cells``, two or one, selects the case by type: numba compiles only the branches taken.
 """
 
 from __future__ import annotations
+
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,6 +36,7 @@ from ttt_envs.game.rules import (
     STREAM_SEAT,
     STREAM_SKIP,
     STREAM_SYMMETRY,
+    Game,
     from_kernel_args,
     is_legal,
     legal_bits,
@@ -43,22 +46,79 @@ from ttt_envs.game.rules import (
     outcome_of_move,
     play,
     skip_chance_of,
+    to_kernel_args,
 )
 
 FORFEIT, TRUNCATED = 3, 5  # outcomes in addition to those of the rules: FORFEIT + the loser, TRUNCATED
 LOSE, PENALIZE, RAISE = range(3)  # consequences of an illegal action
 FIRST_SEAT, SECOND_SEAT, RANDOM_SEAT, ALTERNATE_SEAT, BOTH_SEATS = range(5)  # the caller's seat
-RESET_NONE, RESET_FINISHED, RESET_GIVEN = range(3)  # games that a step resets
+MOVE, MOVE_OR_RESET, FINISH, RESET, OBSERVE = range(5)  # what `step` does: the last two write no rewards and flags
 REPLY_NONE, REPLY_RANDOM, REPLY_POLICY = range(3)  # replies: none (self-play), uniformly random, by a policy's own code
 
-# The rows; every step returns the first ``INFO_ROWS``, the last two are the bits of uint64.
-MOVER, SEAT, OUTCOME, WINNER, DONE, RESET, STONES, EPISODE, SYMMETRY, NUM_ILLEGAL, FIRST, SECOND = range(12)
-OWN, OTHER, FREE = range(12, 15)  # scratch
-KEY, EPISODE_KEY = range(15, 17)
-INFO_ROWS, ROWS = 4, 17
 
-# Settings in one int64 array: number of games, the settings above, and the game.
-COUNT, SEATS, ILLEGAL_ACTION, REPLIES, GAME = range(5)
+class Settings(NamedTuple):
+    """What is the same for all games and steps of a batch."""
+
+    num_games: int
+    seats: int
+    """the caller's seat, as above"""
+    illegal_action: int
+    """consequence of an illegal action, as above"""
+    replies: int
+    """replies of the opponent, as above"""
+    parameters: Parameters
+    size: int
+    """number of cells"""
+    permutations: Int64Array
+    """int64[S * cells]: symmetries of the board, one after another; each episode is seen under one of them"""
+
+
+def pack_settings(
+    game: Game, count: int, seats: int, illegal_action: int, replies: int, permutations: Int64Array
+) -> Int64Array:
+    """Return :class:`Settings` as one array: each argument costs the caller of a kernel as much as a move.
+
+    ``permutations`` are int64[S, rows * columns].
+    """
+    numbers = np.array([count, seats, illegal_action, replies])
+    return np.concatenate([numbers, to_kernel_args(game), permutations.ravel()])
+
+
+class Games(NamedTuple):
+    """The state of B games: columns [:func:`stride`], of which the first B entries are in use."""
+
+    mover: Int64Array
+    seat: Int64Array
+    """the caller's"""
+    outcome: Int64Array
+    winner: Int64Array
+    """-1 for none"""
+    is_over: Int64Array
+    """1 where the end of the game was shown, else 0"""
+    begins: Int64Array
+    """1 where the last step began the game, else 0"""
+    stones: Int64Array
+    """number of stones"""
+    episode: Int64Array
+    """number of the episode since seeding"""
+    symmetry: Int64Array
+    """index of the symmetry under which the caller sees the board"""
+    num_illegal: Int64Array
+    """number of illegal actions"""
+    first: Int64Array
+    """the stones of player_0 as bits"""
+    second: Int64Array
+    """the stones of player_1 as bits"""
+    key: UInt64Array
+    """the key of the seed"""
+    episode_key: UInt64Array
+    """``splitmix64(key, episode)``"""
+    scratch: Int64Array
+    """int64[3, stride]"""
+
+
+KEY, SCRATCH, ROWS = 12, 14, 17  # rows of the columns from `key`, of `scratch`, and all
+INFO_ROWS = 4  # every step returns the columns up to `winner`
 
 
 def stride(count: int) -> int:
@@ -67,6 +127,44 @@ def stride(count: int) -> int:
     With a power of two, all numbers of a game would fall into the same set of the 8-way cache.
     """
     return ((count + 7) // 8 | 1) * 8
+
+
+def name_columns(rows: Int64Array, count: int) -> Games:
+    """Return the columns of ``count`` games in ``rows`` int64[``ROWS``, stride]."""
+    keys = rows.view(np.uint64)
+    columns: list[Any] = [*rows[:KEY, :count], *keys[KEY:SCRATCH, :count], rows[SCRATCH:, :count]]
+    return Games(*columns)
+
+
+@inlined
+def _columns(rows: Int64Array) -> Games:
+    """Do :func:`name_columns`, with the unused entries."""
+    keys = rows.view(np.uint64)
+    return Games(
+        rows[0],
+        rows[1],
+        rows[2],
+        rows[3],
+        rows[4],
+        rows[5],
+        rows[6],
+        rows[7],
+        rows[8],
+        rows[9],
+        rows[10],
+        rows[11],
+        keys[12],
+        keys[13],
+        rows[SCRATCH:],
+    )
+
+
+@inlined
+def _unpack_settings(packed: Int64Array) -> Settings:
+    """Return the settings from :func:`pack_settings`, in kernels."""
+    parameters = from_kernel_args(packed[4:11])
+    size = parameters[0] * parameters[1]
+    return Settings(packed[0], packed[1], packed[2], packed[3], parameters, size, packed[11:])
 
 
 _SPREAD = np.uint64(0x8040201008040201)  # byte i has bit i
@@ -109,193 +207,166 @@ def _bits_to_bytes(packed: UInt64Array, out: UInt64Array) -> None:
 
 
 @inlined
-def _reset(count: int, cells: Int8Array, rows: Int64Array, images: int, seats: int) -> None:
-    """Begin the next episode where ``RESET`` is 1: empty the board, set the episode's seat and symmetry."""
-    mover, seat, outcome, over, begun = rows[MOVER], rows[SEAT], rows[OUTCOME], rows[DONE], rows[RESET]
-    stones, episode, illegals, first, second = rows[STONES], rows[EPISODE], rows[NUM_ILLEGAL], rows[FIRST], rows[SECOND]
-    key, luck = rows[KEY], rows[EPISODE_KEY]
+def _reset(settings: Settings, cells: Int8Array, games: Games) -> None:
+    """Begin the next episode where ``begins`` is 1: empty the board, set the episode's seat and symmetry."""
+    count, begins = settings.num_games, games.begins
+    mover, stones, first, second = games.mover, games.stones, games.first, games.second
     for b in range(count):  # several loops: with many arrays per loop the compiler vectorises less
-        keep = begun[b] - 1  # all ones, or 0 where a game begins
-        whose, placed, of_first, of_second = mover[b] & keep, stones[b] & keep, first[b] & keep, second[b] & keep
-        mover[b], stones[b], first[b], second[b] = whose, placed, of_first, of_second
+        keep = begins[b] - 1  # all ones, or 0 where a game begins
+        player, placed, of_first, of_second = mover[b] & keep, stones[b] & keep, first[b] & keep, second[b] & keep
+        mover[b], stones[b], first[b], second[b] = player, placed, of_first, of_second
+    is_over, num_illegal, outcome = games.is_over, games.num_illegal, games.outcome
     for b in range(count):
-        keep = begun[b] - 1
-        ended, refused, result = over[b] & keep, illegals[b] & keep, outcome[b] | ~keep  # NOT_OVER is -1
-        over[b], illegals[b], outcome[b] = ended, refused, result
+        keep = begins[b] - 1
+        ended, illegal, result = is_over[b] & keep, num_illegal[b] & keep, outcome[b] | ~keep  # NOT_OVER is -1
+        is_over[b], num_illegal[b], outcome[b] = ended, illegal, result
+    episode, keys, episode_key = games.episode, games.key, games.episode_key
     for b in range(count):
-        number = episode[b] + begun[b]
-        drawn = int64(splitmix64(np.uint64(key[b]), number))
-        kept = luck[b]
+        number = episode[b] + begins[b]
+        following, current = splitmix64(keys[b], number), episode_key[b]
         episode[b] = number
-        luck[b] = drawn if begun[b] else kept
+        episode_key[b] = following if begins[b] else current
+    seats, seat = settings.seats, games.seat
     if seats == RANDOM_SEAT:
         for b in range(count):
-            drawn_seat = int(uniform(np.uint64(luck[b]), STREAM_SEAT, 0) * 2)
-            seat[b] = drawn_seat if begun[b] else seat[b]
+            random_seat = int(uniform(episode_key[b], STREAM_SEAT, 0) * 2)
+            seat[b] = random_seat if begins[b] else seat[b]
     elif seats == ALTERNATE_SEAT:
         for b in range(count):
-            seat[b] = episode[b] % 2 if begun[b] else seat[b]
+            seat[b] = episode[b] % 2 if begins[b] else seat[b]
     else:
         for b in range(count):
-            seat[b] = seats % 2 if begun[b] else seat[b]  # in self-play the first seat begins
-    if images > 1:
-        image = rows[SYMMETRY]
+            seat[b] = seats % 2 if begins[b] else seat[b]  # in self-play the first seat begins
+    num_symmetries, symmetry = len(settings.permutations) // settings.size, games.symmetry
+    if num_symmetries > 1:
         for b in range(count):
-            drawn_image = int(uniform(np.uint64(luck[b]), STREAM_SYMMETRY, 0) * images)
-            image[b] = drawn_image if begun[b] else image[b]
+            random_symmetry = int(uniform(episode_key[b], STREAM_SYMMETRY, 0) * num_symmetries)
+            symmetry[b] = random_symmetry if begins[b] else symmetry[b]
     if cells.ndim == 2:
         for b in range(count):
-            if begun[b]:
+            if begins[b]:
                 for cell in range(cells.shape[1]):
                     cells[b, cell] = 0
 
 
 @inlined
-def _draw_skips(count: int, rows: Int64Array, luck: Int64Array, parameters: Parameters, out: Int64Array) -> None:
+def _draw_skips(settings: Settings, games: Games, out: Int64Array) -> None:
     """Write into ``out`` 1 where the other player moves after the next stone, 0 where that turn is skipped."""
-    stones = rows[STONES]
-    for b in range(count):
+    stones, episode_key = games.stones, games.episode_key
+    for b in range(settings.num_games):
         out[b] = 1
-    if skip_chance_of(parameters) > 0:
-        for b in range(count):
-            out[b] = next_mover(0, uniform(np.uint64(luck[b]), STREAM_SKIP, stones[b]), parameters)
+    if skip_chance_of(settings.parameters) > 0:
+        for b in range(settings.num_games):
+            out[b] = next_mover(0, uniform(episode_key[b], STREAM_SKIP, stones[b]), settings.parameters)
 
 
 @inlined
-def _put(
-    b: int,
-    bit: int,
-    moves: int,
-    turn: int,
-    parameters: Parameters,
-    first: Int64Array,
-    second: Int64Array,
-    mover: Int64Array,
-    stones: Int64Array,
-    outcome: Int64Array,
-) -> None:
+def _put(b: int, bit: int, moves: int, turn: int, parameters: Parameters, games: Games) -> None:
     """Put the mover's stone on the empty cell ``bit`` where ``moves`` is 1: ``rules.play`` of game ``b`` in bits."""
     # All reads come before the writes and none is conditional: otherwise the loop is not vectorised.
-    player, before, placed = mover[b], outcome[b], stones[b]
-    of_first, of_second = first[b], second[b]
+    player, before, placed = games.mover[b], games.outcome[b], games.stones[b]
+    of_first, of_second = games.first[b], games.second[b]
     own = of_first ^ ((of_first ^ of_second) & -player) | bit
     result = outcome_of_move(line_in(own, parameters), player, placed + 1, parameters)
     put = bit & -moves
-    first[b] = of_first | put & (player - 1)
-    second[b] = of_second | put & -player
-    stones[b] = placed + moves
-    outcome[b] = before ^ ((before ^ result) & -moves)
-    mover[b] = player ^ (moves & turn & int64(result == NOT_OVER))
+    games.first[b] = of_first | put & (player - 1)
+    games.second[b] = of_second | put & -player
+    games.stones[b] = placed + moves
+    games.outcome[b] = before ^ ((before ^ result) & -moves)
+    games.mover[b] = player ^ (moves & turn & int64(result == NOT_OVER))
 
 
 @inlined
-def _is_legal_in(b: int, cell: int, cells: Int8Array, rows: Int64Array, parameters: Parameters) -> bool:
+def _play_in_cells(b: int, cell: int, cells: Int8Array, games: Games, parameters: Parameters) -> None:
+    """Apply ``rules.play`` in game ``b`` on a board without bits."""
+    stones = games.stones[b]
+    outcome, mover = play(cells[b], games.mover[b], cell, stones, games.episode_key[b], parameters)
+    games.outcome[b], games.mover[b], games.stones[b] = outcome, mover, stones + 1
+
+
+@inlined
+def _is_legal_in(b: int, cell: int, cells: Int8Array, games: Games, parameters: Parameters) -> bool:
     """Like ``rules.is_legal``, in game ``b``."""
     if cells.ndim == 2:
         return is_legal(cells[b], cell, parameters)
-    return legal_bits(rows[FIRST, b], rows[SECOND, b], parameters) >> cell & 1 != 0
+    return legal_bits(games.first[b], games.second[b], parameters) >> cell & 1 != 0
 
 
 @inlined
-def _move(
-    cells: Int8Array,
-    rows: Int64Array,
-    luck: Int64Array,
-    actions: Int64Array,
-    permutations: Int64Array,
-    seats: int,
-    illegal_action: int,
-    parameters: Parameters,
-    rewards: Float64Array,
-) -> None:
+def _move(settings: Settings, cells: Int8Array, games: Games, actions: Int64Array, rewards: Float64Array) -> None:
     """Make the caller's moves in games in progress that have not just begun."""
-    mover, seat, outcome, begun, stones = rows[MOVER], rows[SEAT], rows[OUTCOME], rows[RESET], rows[STONES]
-    image, illegals, first, second = rows[SYMMETRY], rows[NUM_ILLEGAL], rows[FIRST], rows[SECOND]
-    turn, cell_of = rows[OWN], rows[OTHER]  # scratch until _show
-    count = len(actions)
-    size = permutations.shape[1]
-    loses = int64(illegal_action == LOSE)
-    if len(permutations) > 1:
+    count, parameters, permutations = settings.num_games, settings.parameters, settings.permutations
+    mover, seat, outcome, begins = games.mover, games.seat, games.outcome, games.begins
+    first, second, num_illegal = games.first, games.second, games.num_illegal
+    turn, cell_of = games.scratch[0], games.scratch[1]
+    size = settings.size
+    loses = int64(settings.illegal_action == LOSE)
+    if len(permutations) > size:
         for b in range(count):
-            cell_of[b] = permutations[image[b], actions[b]]
+            cell_of[b] = permutations[games.symmetry[b] * size + actions[b]]
     else:
         for b in range(count):
             cell_of[b] = actions[b]
-    if seats == BOTH_SEATS:
+    if settings.seats == BOTH_SEATS:
         for b in range(count):
-            seat[b] = mover[b] if (outcome[b] == NOT_OVER) & (begun[b] == 0) else seat[b]
+            seat[b] = mover[b] if (outcome[b] == NOT_OVER) & (begins[b] == 0) else seat[b]
     if cells.ndim == 2:
         for b in range(count):
             rewards[b] = 0.0
-            if outcome[b] == NOT_OVER and begun[b] == 0:
+            if outcome[b] == NOT_OVER and begins[b] == 0:
                 if not is_legal(cells[b], cell_of[b], parameters):
                     rewards[b] = loses - 1.0
-                    illegals[b] += 1
-                    truncated = TRUNCATED if illegals[b] >= size else NOT_OVER
+                    num_illegal[b] += 1
+                    truncated = TRUNCATED if num_illegal[b] >= size else NOT_OVER
                     outcome[b] = FORFEIT + mover[b] if loses else truncated
                 else:
-                    drawn = np.uint64(luck[b])
-                    outcome[b], mover[b] = play(cells[b], mover[b], cell_of[b], stones[b], drawn, parameters)
-                    stones[b] += 1
+                    _play_in_cells(b, cell_of[b], cells, games, parameters)
         return
-    _draw_skips(count, rows, luck, parameters, turn)
-    refused = int64(0)
+    _draw_skips(settings, games, turn)
+    any_illegal = int64(0)
     for b in range(count):
-        playing = int64(outcome[b] == NOT_OVER) & (begun[b] ^ 1)
+        playing = int64(outcome[b] == NOT_OVER) & (begins[b] ^ 1)
         moves = playing & legal_bits(first[b], second[b], parameters) >> cell_of[b]
-        _put(b, int64(1) << cell_of[b], moves, turn[b], parameters, first, second, mover, stones, outcome)
+        _put(b, int64(1) << cell_of[b], moves, turn[b], parameters, games)
         rewards[b] = float(moves - playing)
-        refused += playing ^ moves
-    if refused > 0:  # rare, and then for all games
+        any_illegal += playing ^ moves
+    if any_illegal > 0:  # rare, and then for all games
         for b in range(count):
-            bad = int64(rewards[b] < 0)
-            illegals[b] += bad
-            truncated = TRUNCATED if illegals[b] >= size else NOT_OVER
-            worth = FORFEIT + mover[b] if loses else truncated
-            outcome[b] = worth if bad else outcome[b]
+            illegal = int64(rewards[b] < 0)
+            num_illegal[b] += illegal
+            truncated = TRUNCATED if num_illegal[b] >= size else NOT_OVER
+            result = FORFEIT + mover[b] if loses else truncated
+            outcome[b] = result if illegal else outcome[b]
             rewards[b] *= 1 - loses
 
 
 @inlined
-def _reply(
-    b: int,
-    turn: int,
-    parameters: Parameters,
-    first: Int64Array,
-    second: Int64Array,
-    mover: Int64Array,
-    seat: Int64Array,
-    stones: Int64Array,
-    outcome: Int64Array,
-    luck: Int64Array,
-) -> None:
+def _reply(b: int, turn: int, parameters: Parameters, games: Games) -> None:
     """Make a uniformly random move where the opponent is to move, with the random number of ``act_in_episodes``."""
-    games_to_reply = int64(outcome[b] == NOT_OVER) & int64(mover[b] != seat[b])
-    legal = legal_bits(first[b], second[b], parameters)
-    cell = nth_bit(legal, int(uniform(np.uint64(luck[b]), STREAM_OPPONENT, stones[b]) * count_bits(legal)))
-    _put(b, int64(1) << cell, games_to_reply, turn, parameters, first, second, mover, stones, outcome)
+    moves = int64(games.outcome[b] == NOT_OVER) & int64(games.mover[b] != games.seat[b])
+    legal = legal_bits(games.first[b], games.second[b], parameters)
+    u = uniform(games.episode_key[b], STREAM_OPPONENT, games.stones[b])
+    _put(b, int64(1) << nth_bit(legal, int(u * count_bits(legal))), moves, turn, parameters, games)
 
 
 @inlined
-def _reply_at_random(count: int, cells: Int8Array, rows: Int64Array, luck: Int64Array, parameters: Parameters) -> None:
+def _reply_at_random(settings: Settings, cells: Int8Array, games: Games) -> None:
     """Make the replies of a uniformly random opponent, until it is to move in no game."""
-    mover, seat, outcome, stones = rows[MOVER], rows[SEAT], rows[OUTCOME], rows[STONES]
-    first, second, turn = rows[FIRST], rows[SECOND], rows[OWN]
+    parameters, mover, seat, outcome = settings.parameters, games.mover, games.seat, games.outcome
+    stones, episode_key, turn = games.stones, games.episode_key, games.scratch[0]
     if cells.ndim == 2:
-        for b in range(count):
+        for b in range(settings.num_games):
             while outcome[b] == NOT_OVER and mover[b] != seat[b]:
-                cell = nth_empty_cell(cells[b], uniform(np.uint64(luck[b]), STREAM_OPPONENT, stones[b]))
-                outcome[b], mover[b] = play(cells[b], mover[b], cell, stones[b], np.uint64(luck[b]), parameters)
-                stones[b] += 1
+                cell = nth_empty_cell(cells[b], uniform(episode_key[b], STREAM_OPPONENT, stones[b]))
+                _play_in_cells(b, cell, cells, games, parameters)
         return
-    _draw_skips(count, rows, luck, parameters, turn)
-    for b in range(count):
-        _reply(b, turn[b], parameters, first, second, mover, seat, stones, outcome, luck)
+    _draw_skips(settings, games, turn)
+    for b in range(settings.num_games):
+        _reply(b, turn[b], parameters, games)
     if skip_chance_of(parameters) > 0:  # few games, those with a skipped turn: the opponent moves again
-        for b in range(count):
+        for b in range(settings.num_games):
             while outcome[b] == NOT_OVER and mover[b] != seat[b]:
-                again = mover_after(int64(0), np.uint64(luck[b]), stones[b], parameters)
-                _reply(b, again, parameters, first, second, mover, seat, stones, outcome, luck)
+                _reply(b, mover_after(int64(0), episode_key[b], stones[b], parameters), parameters, games)
 
 
 @inlined
@@ -307,51 +378,38 @@ def _won_by(outcome: int) -> tuple[int, int]:
 
 
 @inlined
-def _finish_step(rows: Int64Array, rewards: Float64Array, terminated: BoolArray, truncated: BoolArray) -> int:
+def _finish_step(settings: Settings, games: Games, rewards: Float64Array, flags: BoolArray) -> int:
     """Write rewards and flags of games that have ended, mark them as over, and return their number."""
-    seat, outcome, over, begun = rows[SEAT], rows[OUTCOME], rows[DONE], rows[RESET]
-    count = len(rewards)
-    ended = int64(0)
-    for b in range(count):
+    seat, outcome, is_over, begins = games.seat, games.outcome, games.is_over, games.begins
+    terminated, truncated = flags[0], flags[1]
+    num_ended = int64(0)
+    for b in range(settings.num_games):
         first_won, second_won = _won_by(outcome[b])
-        ends = int64(outcome[b] != NOT_OVER) & (begun[b] ^ 1)
-        over[b] = ends
-        ended += ends
-        rewards[b] += float(ends * (first_won - second_won) * (1 - 2 * seat[b]))
-    for b in range(count):  # separate loops for bytes: loops of mixed widths are not vectorised
-        truncated[b] = over[b] & int64(outcome[b] == TRUNCATED) != 0
-    for b in range(count):
-        terminated[b] = over[b] & int64(outcome[b] != TRUNCATED) != 0
-    return ended
+        ended = int64(outcome[b] != NOT_OVER) & (begins[b] ^ 1)
+        is_over[b] = ended
+        num_ended += ended
+        rewards[b] += float(ended * (first_won - second_won) * (1 - 2 * seat[b]))
+    for b in range(settings.num_games):  # separate loops for bytes: loops of mixed widths are not vectorised
+        truncated[b] = is_over[b] & int64(outcome[b] == TRUNCATED) != 0
+    for b in range(settings.num_games):
+        terminated[b] = is_over[b] & int64(outcome[b] != TRUNCATED) != 0
+    return num_ended
 
 
 @inlined
 def _write_observations(
-    count: int,
-    cells: Int8Array,
-    rows: Int64Array,
-    permutations: Int64Array,
-    seats: int,
-    words: UInt64Array,
-    parameters: Parameters,
-    planes: UInt64Array,
-    mask: UInt64Array,
+    settings: Settings, cells: Int8Array, games: Games, words: UInt64Array, observations: UInt64Array
 ) -> None:
     """Write the winners and, with a byte per cell, the viewer's stones, the other's stones and the legal actions."""
-    viewer, outcome = rows[MOVER] if seats == BOTH_SEATS else rows[SEAT], rows[OUTCOME]
-    image, first, second, own, other, free = (
-        rows[SYMMETRY],
-        rows[FIRST],
-        rows[SECOND],
-        rows[OWN],
-        rows[OTHER],
-        rows[FREE],
-    )
-    winner = rows[WINNER]
+    count, parameters, permutations = settings.num_games, settings.parameters, settings.permutations
+    viewer, outcome = games.mover if settings.seats == BOTH_SEATS else games.seat, games.outcome
+    first, second, winner, symmetry = games.first, games.second, games.winner, games.symmetry
     for b in range(count):
         first_won, second_won = _won_by(outcome[b])
         winner[b] = first_won + 2 * second_won - 1
-    size = permutations.shape[1]
+    size = settings.size
+    num_words = (2 * count * size + 7) // 8  # of the planes
+    planes, mask = observations[:num_words], observations[num_words:]
     if cells.ndim == 2:
         stones_seen, legal = planes.view(np.int8), mask.view(np.int8)
         start = 0
@@ -359,7 +417,7 @@ def _write_observations(
             mine = int8(viewer[b] + 1)
             theirs = int8(2 - viewer[b])
             ended = outcome[b] != NOT_OVER
-            places = permutations[image[b]]
+            places = permutations[symmetry[b] * size :]
             for cell in range(size):
                 stone = cells[b, places[cell]]
                 stones_seen[2 * start + cell] = stone == mine
@@ -367,212 +425,177 @@ def _write_observations(
                 legal[start + cell] = is_legal(cells[b], places[cell], parameters) | ended
             start += size
         return
+    own, other, free = games.scratch[0], games.scratch[1], games.scratch[2]
     for b in range(count):
         of_first, of_second, ended = first[b], second[b], int64(outcome[b] != NOT_OVER)
         swap = (of_first ^ of_second) & -viewer[b]
         own[b] = of_first ^ swap
         other[b] = of_second ^ swap
         free[b] = legal_bits(of_first & ~-ended, of_second & ~-ended, parameters)  # all cells after the end
-    if len(permutations) > 1:
+    if len(permutations) > size:
         for b in range(count):
             mine, theirs, open_cells = own[b], other[b], free[b]
             own[b], other[b], free[b] = 0, 0, 0
-            places = permutations[image[b]]
+            places = permutations[symmetry[b] * size :]
             for cell in range(size):
                 own[b] |= (mine >> places[cell] & 1) << cell
                 other[b] |= (theirs >> places[cell] & 1) << cell
                 free[b] |= (open_cells >> places[cell] & 1) << cell
-    _pack_bits(count, rows[OWN : OTHER + 1], size, words)
+    _pack_bits(count, games.scratch[:2], size, words)
     _bits_to_bytes(words, planes)
-    _pack_bits(count, rows[FREE : FREE + 1], size, words)
+    _pack_bits(count, games.scratch[2:], size, words)
     _bits_to_bytes(words, mask)
 
 
+@inlined
+def _first_invalid(settings: Settings, cells: Int8Array, games: Games, actions: Int64Array) -> int:
+    """Return the first game whose action is not a cell or, where illegal actions are errors, is illegal; else -1."""
+    count, size, outcome = settings.num_games, settings.size, games.outcome
+    least, most = int64(0), int64(0)
+    for b in range(count):
+        least = min(least, actions[b])
+        most = max(most, actions[b])
+    if least < 0 or most >= size:
+        for b in range(count):
+            if actions[b] < 0 or actions[b] >= size:
+                return b
+    if settings.illegal_action == RAISE:
+        for b in range(count):
+            cell = settings.permutations[games.symmetry[b] * size + actions[b]]
+            if outcome[b] == NOT_OVER and not _is_legal_in(b, cell, cells, games, settings.parameters):
+                return b
+    return -1
+
+
 # ---------------------------------------------------------------------------------------------------------------------
-# Kernels called from Python
+# Kernels called from Python. Their arguments are `pack_settings`; the cells int8[B, rows * columns], or int8[0] where
+# the stones are bits; and the rows of `Games`.
 
 
 @compiled
 def step(
-    settings: Int64Array,
+    packed: Int64Array,
     cells: Int8Array,
     rows: Int64Array,
     words: UInt64Array,
-    permutations: Int64Array,
     actions: Int64Array,
-    resets: int,
-    planes: UInt64Array,
-    mask: UInt64Array,
+    mode: int,
+    observations: UInt64Array,
     rewards: Float64Array,
-    terminated: BoolArray,
-    truncated: BoolArray,
+    flags: BoolArray,
 ) -> int:
     """Make the caller's moves and, where the opponent needs no Python code, its replies and the outputs.
 
-    Resetting is a case of this kernel, because a separate kernel would take as long to compile again.
+    All modes are one kernel, because separate ones would each take as long to compile.
 
     Args:
-        settings: int64[11], as named above.
-        cells: int8[B, rows * columns], or int8[0] where the stones are bits.
-        rows: int64[``ROWS``, stride(B)].
-        words: uint64, scratch: a bit for each byte of ``planes``.
-        permutations: int64[S, rows * columns].
-        actions: int64[B]; with ``RESET_GIVEN`` int64[R], the games to reset.
-        resets: ``RESET_NONE``; ``RESET_FINISHED``, which resets instead of moving; or ``RESET_GIVEN``: no game moves
-            except for openings by a uniformly random opponent, and rewards and flags are not written.
-        planes: uint64; the first B * 2 * cells bytes become the planes. Empty: no observation is written.
-        mask: uint64, B * cells bytes.
-        rewards, terminated, truncated: [B], see ``StepOutput``.
+        packed, cells, rows: see above.
+        words: uint64, scratch: a bit for each byte of the planes.
+        actions: int64[B]; in the mode ``RESET`` int64[R], the games to reset.
+        mode: ``MOVE``; ``MOVE_OR_RESET``, which resets games that are over instead of moving; ``RESET``, in which no
+            game moves except for openings by a uniformly random opponent; ``FINISH``, after replies by ``act``, writes
+            the outputs only; ``OBSERVE`` writes the observations only, as ``RESET`` does.
+        observations: see ``StepOutput``. Empty: none is written.
+        rewards, flags: float64[B], bool[2, B]: see ``StepOutput``.
 
     Returns:
         The number of games that have ended; or -1 - b for the first game b with an invalid action, and then nothing
         has changed.
     """
-    count, seats, illegal_action = settings[COUNT], settings[SEATS], settings[ILLEGAL_ACTION]
-    replies, parameters = settings[REPLIES], from_kernel_args(settings[GAME:])
-    outcome, over, begun, image = rows[OUTCOME], rows[DONE], rows[RESET], rows[SYMMETRY]
-    size = permutations.shape[1]
-    if resets == RESET_GIVEN:
-        begun[:] = 0
+    settings, games = _unpack_settings(packed), _columns(rows)
+    if mode == RESET:
+        games.begins[:] = 0
         for i in range(len(actions)):
-            begun[actions[i]] = 1
-    else:
-        least, most = int64(0), int64(0)
-        for b in range(count):
-            least = min(least, actions[b])
-            most = max(most, actions[b])
-        if least < 0 or most >= size:
-            for b in range(count):
-                if actions[b] < 0 or actions[b] >= size:
-                    return -1 - b
-        if illegal_action == RAISE:
-            for b in range(count):
-                cell = permutations[image[b], actions[b]]
-                if outcome[b] == NOT_OVER and not _is_legal_in(b, cell, cells, rows, parameters):
-                    return -1 - b
-        for b in range(count):
-            begun[b] = over[b] & resets
-    _reset(count, cells, rows, len(permutations), seats)
-    if resets != RESET_GIVEN:
-        _move(cells, rows, rows[EPISODE_KEY], actions, permutations, seats, illegal_action, parameters, rewards)
-    if replies == REPLY_POLICY:
+            games.begins[actions[i]] = 1
+    elif mode <= MOVE_OR_RESET:
+        invalid = _first_invalid(settings, cells, games, actions)
+        if invalid >= 0:
+            return -1 - invalid
+        for b in range(settings.num_games):
+            games.begins[b] = games.is_over[b] & mode
+    if mode != FINISH and mode != OBSERVE:
+        _reset(settings, cells, games)
+        if mode != RESET:
+            _move(settings, cells, games, actions, rewards)
+        if settings.replies == REPLY_POLICY:
+            return 0
+        if settings.replies == REPLY_RANDOM:
+            _reply_at_random(settings, cells, games)
+    if len(observations) > 0:
+        _write_observations(settings, cells, games, words, observations)
+    if mode >= RESET:
         return 0
-    if replies == REPLY_RANDOM:
-        _reply_at_random(count, cells, rows, rows[EPISODE_KEY], parameters)
-    if len(planes) > 0:
-        _write_observations(count, cells, rows, permutations, seats, words, parameters, planes, mask)
-    if resets == RESET_GIVEN:
-        return 0
-    return _finish_step(rows, rewards, terminated, truncated)
-
-
-@compiled
-def finish_step(
-    settings: Int64Array,
-    cells: Int8Array,
-    rows: Int64Array,
-    words: UInt64Array,
-    permutations: Int64Array,
-    planes: UInt64Array,
-    mask: UInt64Array,
-    rewards: Float64Array,
-    terminated: BoolArray,
-    truncated: BoolArray,
-) -> int:
-    """Finish :func:`step` after replies by ``act``."""
-    parameters = from_kernel_args(settings[GAME:])
-    _write_observations(settings[COUNT], cells, rows, permutations, settings[SEATS], words, parameters, planes, mask)
-    return _finish_step(rows, rewards, terminated, truncated)
-
-
-@compiled
-def write_observations(
-    settings: Int64Array,
-    cells: Int8Array,
-    rows: Int64Array,
-    words: UInt64Array,
-    permutations: Int64Array,
-    planes: UInt64Array,
-    mask: UInt64Array,
-) -> None:
-    """Write planes and mask, see :func:`step`."""
-    parameters = from_kernel_args(settings[GAME:])
-    _write_observations(settings[COUNT], cells, rows, permutations, settings[SEATS], words, parameters, planes, mask)
+    return _finish_step(settings, games, rewards, flags)
 
 
 @compiled
 def games_to_reply(count: int, rows: Int64Array, out: Int64Array) -> int:
     """Write the games in which the opponent is to move into ``out`` int64[B] and return their number."""
-    mover, seat, outcome = rows[MOVER], rows[SEAT], rows[OUTCOME]
+    games = _columns(rows)
     found = 0
     for b in range(count):
         out[found] = b
-        found += int64(outcome[b] == NOT_OVER) & int64(mover[b] != seat[b])
+        found += int64(games.outcome[b] == NOT_OVER) & int64(games.mover[b] != games.seat[b])
     return found
 
 
 @compiled
 def read_boards(which: Int64Array, cells: Int8Array, rows: Int64Array, out: Int8Array, movers: Int8Array) -> None:
     """Copy the boards and movers of the games ``which`` int64[R] into int8[R, rows * columns] and int8[R]."""
-    mover, first, second = rows[MOVER], rows[FIRST], rows[SECOND]
+    games = _columns(rows)
     for i in range(len(which)):
         b = which[i]
-        movers[i] = mover[b]
+        movers[i] = games.mover[b]
         for cell in range(out.shape[1]):
             if cells.ndim == 2:
                 out[i, cell] = cells[b, cell]
             else:
-                out[i, cell] = (first[b] >> cell & 1) | (second[b] >> cell & 1) << 1
+                out[i, cell] = (games.first[b] >> cell & 1) | (games.second[b] >> cell & 1) << 1
 
 
 @compiled
 def write_boards(which: Int64Array, boards: Int8Array, cells: Int8Array, rows: Int64Array) -> None:
     """Set the boards int8[R, rows * columns] of the games ``which``, and their numbers of stones."""
-    first, second, stones = rows[FIRST], rows[SECOND], rows[STONES]
+    games = _columns(rows)
     for i in range(len(which)):
         b = which[i]
-        first[b], second[b], stones[b] = 0, 0, 0
+        games.first[b], games.second[b], games.stones[b] = 0, 0, 0
         for cell in range(boards.shape[1]):
             stone = int64(boards[i, cell])
-            stones[b] += stone != 0
+            games.stones[b] += stone != 0
             if cells.ndim == 2:
                 cells[b, cell] = boards[i, cell]
             else:
-                first[b] |= int64(stone == 1) << cell
-                second[b] |= int64(stone == 2) << cell
+                games.first[b] |= int64(stone == 1) << cell
+                games.second[b] |= int64(stone == 2) << cell
 
 
 @compiled
-def play_replies(
-    which: Int64Array, actions: Int64Array, settings: Int64Array, cells: Int8Array, rows: Int64Array
-) -> int:
+def play_replies(which: Int64Array, actions: Int64Array, packed: Int64Array, cells: Int8Array, rows: Int64Array) -> int:
     """Make the opponent's moves ``actions`` int64[R] in the games ``which``.
 
     Returns:
         -1; or the index of the first action that is not an empty cell, and then no game has moved.
     """
-    parameters = from_kernel_args(settings[GAME:])
-    size, luck = parameters[0] * parameters[1], rows[EPISODE_KEY]
-    mover, outcome, stones = rows[MOVER], rows[OUTCOME], rows[STONES]
-    first, second = rows[FIRST], rows[SECOND]
+    settings, games = _unpack_settings(packed), _columns(rows)
+    parameters = settings.parameters
     for i in range(len(which)):
         b, cell = which[i], actions[i]
-        if cell < 0 or cell >= size or not _is_legal_in(b, cell, cells, rows, parameters):
+        if cell < 0 or cell >= settings.size or not _is_legal_in(b, cell, cells, games, parameters):
             return i
     for i in range(len(which)):
         b = which[i]
         if cells.ndim == 2:
-            outcome[b], mover[b] = play(cells[b], mover[b], actions[i], stones[b], np.uint64(luck[b]), parameters)
-            stones[b] += 1
+            _play_in_cells(b, actions[i], cells, games, parameters)
         else:
-            turn = mover_after(int64(0), np.uint64(luck[b]), stones[b], parameters)
-            _put(b, int64(1) << actions[i], int64(1), turn, parameters, first, second, mover, stones, outcome)
+            turn = mover_after(int64(0), games.episode_key[b], games.stones[b], parameters)
+            _put(b, int64(1) << actions[i], int64(1), turn, parameters, games)
     return -1
 
 
 @compiled
 def update_episode_keys(count: int, rows: Int64Array) -> None:
     """Recompute ``splitmix64(key, episode)`` after keys or episode numbers have changed."""
-    keys, luck, episode = rows[KEY], rows[EPISODE_KEY], rows[EPISODE]
+    games = _columns(rows)
     for b in range(count):
-        luck[b] = int64(splitmix64(np.uint64(keys[b]), episode[b]))
+        games.episode_key[b] = splitmix64(games.key[b], games.episode[b])

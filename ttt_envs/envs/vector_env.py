@@ -184,7 +184,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         out = StepOutput.empty(self.num_envs, self.game.cells)
         if self.render_mode is not None:
             self._before[:] = games.boards().cells
-            illegal = games.illegal.copy()
+            illegal = games.num_illegal.copy()
         if self._limit is None:
             ended = games.step(actions, mode is AutoresetMode.NEXT_STEP, out)
         else:
@@ -192,7 +192,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
             games.step(actions, mode is AutoresetMode.NEXT_STEP, out)
             ended = self._cut(self._limit, begun, out)
         if self.render_mode is not None:
-            self._refused = np.where(games.illegal > illegal, actions, -1)
+            self._refused = np.where(games.num_illegal > illegal, actions, -1)
         if mode is AutoresetMode.SAME_STEP and ended:
             over = games.over
             final_observation, final_info = self._observation(out, over)
