@@ -159,8 +159,8 @@ def best_response(
     if seat not in (0, 1):
         raise ValueError(f"seat={seat!r} is no seat: choose 0 (the responder moves first) or 1 (second)")
     asked = _pure(policy, game)
-    walk = TraversalSpec.of(game, (None, asked) if seat == 0 else (asked, None))
-    return _responses(walk, chunk, memory, progress)[0]
+    traversal = TraversalSpec.of(game, (None, asked) if seat == 0 else (asked, None))
+    return _responses(traversal, chunk, memory, progress)[0]
 
 
 def exploitation(
@@ -197,9 +197,9 @@ def _exploitation(
     game: Game, policy: str | Policy, value: float | None, chunk: int, memory: int | None, progress: Progress | None
 ) -> Exploitation:
     asked = _pure(policy, game)
-    walk = TraversalSpec.of(game, (None, asked))
-    if walk.by_roles:
-        first, second = _responses(walk._replace(starts=(0, 1)), chunk, memory, progress)
+    traversal = TraversalSpec.of(game, (None, asked))
+    if traversal.by_roles:
+        first, second = _responses(traversal._replace(starts=(0, 1)), chunk, memory, progress)
     else:
         first, second = (
             best_response(game, asked, seat, chunk=chunk, memory=memory, progress=_part(progress, seat, 2))
@@ -208,23 +208,23 @@ def _exploitation(
     return Exploitation(first, second, value)
 
 
-def _responses(walk: TraversalSpec, chunk: int, memory: int | None, progress: Progress | None) -> list[Outcome]:
+def _responses(traversal: TraversalSpec, chunk: int, memory: int | None, progress: Progress | None) -> list[Outcome]:
     """Return the best responder's results, for each possible first mover."""
-    check_fits(walk.game, walk.players, chunk, backward=True, memory=memory, walk=walk)
+    check_fits(traversal.game, traversal.players, chunk, backward=True, memory=memory, traversal=traversal)
     layers = []
-    for layer in forward_layers(walk, chunk, kept=[MAX_CACHE_BYTES]):
+    for layer in forward_layers(traversal, chunk, edge_budget=[MAX_CACHE_BYTES]):
         layer.index.pack()
         layers.append(layer)
         _report_progress(progress, layer, 0, 0.5)
-    after = Layer(walk, walk.game.cells)
+    after = Layer(traversal, traversal.game.cells)
     while layers:
         layer = layers.pop()
-        backward(walk, chunk, layer, after)
+        backward(traversal, chunk, layer, after)
         _report_progress(progress, layer, 1, 0.5)
         after = layer
     _done(progress)
     found = []
-    for mover in walk.starts:
+    for mover in traversal.starts:
         win, loss = (float(share) for share in after.values[0, mover, 1:])
         found.append(Outcome(win, max(0.0, 1 - win - loss), loss))
     return found

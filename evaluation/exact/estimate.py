@@ -52,7 +52,7 @@ def boards_by_stones(game: Game) -> list[int]:
 
 @compile_at_once()
 def estimate(
-    game: Game, players: Players, chunk: int, *, backward: bool, walk: TraversalSpec | None = None
+    game: Game, players: Players, chunk: int, *, backward: bool, traversal: TraversalSpec | None = None
 ) -> Estimate:
     """Estimate the cost of a traversal from its first layers.
 
@@ -61,14 +61,14 @@ def estimate(
         players: the players, None for a best responder.
         chunk: maximum number of positions per query.
         backward: whether a backward pass follows, for which all layers are kept.
-        walk: the traversal, if it differs from :meth:`TraversalSpec.of` of these players.
+        traversal: the traversal, if it differs from :meth:`TraversalSpec.of` of these players.
     """
-    walk = TraversalSpec.of(game, players) if walk is None else walk
-    bound = counts_by_stones(game, walk.classes)
+    traversal = TraversalSpec.of(game, players) if traversal is None else traversal
+    bound = counts_by_stones(game, traversal.classes)
     sizes: list[float] = []
     moves, each = 0, math.inf
     last = time.perf_counter()
-    for layer in forward_layers(walk, chunk):
+    for layer in forward_layers(traversal, chunk):
         now = time.perf_counter()
         sizes.append(layer.index.size)
         each = min(each, (now - last) / layer.index.size)  # the first layers load compiled code, or solve a game
@@ -81,7 +81,7 @@ def estimate(
             sizes.append(layer.following)
             sizes += _extrapolate(sizes, bound)
             break
-    words = walk.words
+    words = traversal.words
     peak = max(sizes) * (16 * words + 160)  # keys, masses, hash table, and values of the backward pass
     kept = sum(sizes) * (8 * words + 2) if backward else peak / 2
     return Estimate(sum(sizes), max(sizes), each * sum(sizes) * (2 if backward else 1), peak + kept)
@@ -110,14 +110,14 @@ def check_fits(
     *,
     backward: bool,
     memory: int | None = None,
-    walk: TraversalSpec | None = None,
+    traversal: TraversalSpec | None = None,
 ) -> Estimate | None:
     """Check that a traversal fits into memory.
 
     Args:
         game, players, chunk, backward: of the traversal, see :func:`estimate`.
         memory: bytes that may be used; by default the available memory.
-        walk: the traversal, if it differs from :meth:`TraversalSpec.of` of these players.
+        traversal: the traversal, if it differs from :meth:`TraversalSpec.of` of these players.
 
     Returns:
         The estimate; None if it is negligible.
@@ -125,10 +125,10 @@ def check_fits(
     Raises:
         MemoryError: it will not fit.
     """
-    walk = TraversalSpec.of(game, players) if walk is None else walk
-    if sum(counts_by_stones(game, walk.classes)) <= MAX_BOARDS_WITHOUT_ESTIMATE:
+    traversal = TraversalSpec.of(game, players) if traversal is None else traversal
+    if sum(counts_by_stones(game, traversal.classes)) <= MAX_BOARDS_WITHOUT_ESTIMATE:
         return None
-    found = estimate(game, players, chunk, backward=backward, walk=walk)
+    found = estimate(game, players, chunk, backward=backward, traversal=traversal)
     allowed = free_bytes() if memory is None else memory
     if found.bytes > allowed or found.largest > MAX_POSITIONS_PER_LAYER:
         raise MemoryError(

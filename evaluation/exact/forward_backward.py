@@ -4,10 +4,10 @@ The forward pass propagates each position's probability to the next layer. The b
 best responder from it. Rows are numbered in the order in which positions are met, which does not depend on the number
 of positions per query: so all sums are identical.
 
-If every playing policy is symmetric, the traversal visits one canonical board of each symmetry class (:mod:`.classes`):
-reachability, probability and value are equal within a class, and a best responder may play symmetric moves in symmetric
-positions. Against a colour-blind policy the responder is player_0 of the traversal in either seat, so that one
-traversal can serve both.
+If every playing policy is symmetric, the traversal visits one canonical board of each symmetry class: reachability,
+probability and value are equal within a class, and a best responder may play symmetric moves in symmetric positions.
+Against a colour-blind policy the responder is player_0 of the traversal in either seat, so that one traversal can serve
+both.
 """
 
 from __future__ import annotations
@@ -24,7 +24,16 @@ from ttt_envs.core.hash_index import KeyIndex
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, Parameters, UInt64Array, compiled, inlined, int64
 from ttt_envs.game.bits import count_bits, winning_bits
 from ttt_envs.game.boards import Boards, to_text
-from ttt_envs.game.rules import DRAW, Game, is_legal, legal_bits, outcome_of_move, skip_chance_of, winning_cells
+from ttt_envs.game.rules import (
+    DRAW,
+    Game,
+    is_legal,
+    legal_bits,
+    outcome_of_move,
+    skip_chance_of,
+    value_over_skip,
+    winning_cells,
+)
 
 MAX_POSITIONS_PER_LAYER = 1 << 27
 """Maximum number of positions of a layer."""
@@ -44,20 +53,20 @@ class TraversalSpec(NamedTuple):
     """whether stones belong to the responder and the policy, and not to player_0 and player_1"""
     classes: bool
     """whether one board represents all its symmetries"""
-    images: SymmetryTables
+    symmetries: SymmetryTables
     starts: tuple[int, ...] = (0,)
     """possible movers on the empty board; only a best responder's values are meaningful for both"""
 
     @classmethod
     def of(cls, game: Game, players: Players) -> TraversalSpec:
         """Return the traversal of two players with the fewest queries and positions."""
-        asked = [player for player in players if player is not None]
+        policies = [player for player in players if player is not None]
         in_code = game.cells <= MAX_CELLS
-        classes = in_code and all(map(is_symmetric, asked))
-        by_roles = in_code and len(asked) == 1 and is_colour_blind(asked[0])
+        classes = in_code and all(map(is_symmetric, policies))
+        by_roles = in_code and len(policies) == 1 and is_colour_blind(policies[0])
         starts = (0,)
         if by_roles and players[1] is None:
-            players, starts = (None, asked[0]), (1,)
+            players, starts = (None, policies[0]), (1,)
         return cls(game, players, by_roles, classes, symmetry_tables(game, "all" if classes else "none"), starts)
 
     @classmethod
@@ -96,30 +105,30 @@ class Layer:
         index: the boards by their keys: canonical boards, if the traversal is over classes.
         reached: int8[capacity, 2]: 1 where a board is reached with this player to move.
         mass: float64[capacity, 2]: probability of reaching it.
-        links: for each query in order; None where they are not kept.
+        edges: for each query in order; None where they are not kept.
         values: float64[size, 2, 3]: value, wins and losses of the best responder, set by the backward pass.
         total: the probability that games reach this layer, where positions are visited.
         following: number of reachable boards of the next layer.
     """
 
-    def __init__(self, walk: TraversalSpec, stones: int) -> None:
-        self.walk = walk
-        self.game = walk.game
+    def __init__(self, traversal: TraversalSpec, stones: int) -> None:
+        self.traversal = traversal
+        self.game = traversal.game
         self.stones = stones
-        self.index = KeyIndex(walk.words)
+        self.index = KeyIndex(traversal.words)
         self.reached: Int8Array = np.zeros((0, 2), np.int8)
         self.mass: Float64Array = np.zeros((0, 2))
-        self.links: list[Edges | None] = []
+        self.edges: list[Edges | None] = []
         self.values: Float64Array = np.zeros((0, 2, 3))
         self.total = 0.0
         self.following = 0
 
     @classmethod
-    def start(cls, walk: TraversalSpec) -> Layer:
+    def start(cls, traversal: TraversalSpec) -> Layer:
         """Return the layer of the empty board, with the traversal's possible first movers."""
-        layer = cls(walk, 0)
-        row = layer.rows(np.zeros((1, walk.words), np.uint64))[0]
-        for mover in walk.starts:
+        layer = cls(traversal, 0)
+        row = layer.rows(np.zeros((1, traversal.words), np.uint64))[0]
+        for mover in traversal.starts:
             layer.reached[row, mover] = 1
             layer.mass[row, mover] = 1.0
         return layer
@@ -149,7 +158,7 @@ def _longer(pairs: np.ndarray[Any, Any], size: int) -> np.ndarray[Any, Any]:
     return longer
 
 
-def _questions(layer: Layer, chunk: int) -> Iterator[tuple[int, Int64Array]]:
+def _queries(layer: Layer, chunk: int) -> Iterator[tuple[int, Int64Array]]:
     """Yield queries of at most ``chunk`` positions of a layer: mover, rows of the layer."""
     if chunk < 1:
         raise ValueError(f"chunk={chunk} leaves nothing to ask: choose 1 or more positions at once")
@@ -159,15 +168,15 @@ def _questions(layer: Layer, chunk: int) -> Iterator[tuple[int, Int64Array]]:
             yield mover, rows[start : start + chunk]
 
 
-def _boards_of_question(layer: Layer, mover: int, rows: Int64Array) -> Boards:
+def _query_boards(layer: Layer, mover: int, rows: Int64Array) -> Boards:
     """Return the positions of a query as the queried policy sees them."""
-    walk = layer.walk
-    boards = Boards(np.empty((len(rows), walk.game.cells), np.int8), np.empty(len(rows), np.int8))
-    _write_boards(layer.index.keys, rows, mover, walk.by_roles, walk.game.parameters, *boards)
+    traversal = layer.traversal
+    boards = Boards(np.empty((len(rows), traversal.game.cells), np.int8), np.empty(len(rows), np.int8))
+    _write_boards(layer.index.keys, rows, mover, traversal.by_roles, traversal.game.parameters, *boards)
     return boards
 
 
-def ask(policy: Policy, boards: Boards) -> Float64Array:
+def query_policy(policy: Policy, boards: Boards) -> Float64Array:
     """Return the probabilities of a policy, float64[B, cells].
 
     Raises:
@@ -200,27 +209,31 @@ class _Moves(NamedTuple):
         Raises:
             ValueError: the policy's answer is no distribution over legal moves.
         """
-        walk = layer.walk
-        cells, count = walk.game.cells, len(rows)
+        traversal = layer.traversal
+        cells, count = traversal.game.cells, len(rows)
         most = count * (cells - layer.stones)
-        found = np.empty((most, walk.words), np.uint64)
-        ends, sums = np.empty(count, np.int64), np.zeros((2, count))
-        share = np.empty(0 if p is None else most)
+        found = cls(
+            np.empty((most, traversal.words), np.uint64),
+            np.empty(count, np.int64),
+            np.empty(0 if p is None else most),
+            np.zeros(count),
+            np.zeros(count),
+        )
         weights = np.empty((0, cells)) if p is None else p
-        scratch = None if walk.words == 1 else np.empty((2, cells), np.int8)
-        size = _moves(
-            layer.index.keys, rows, mover, layer.stones, p is not None, weights, walk.game.parameters, *walk.images,
-            scratch, found, ends, share, sums,
+        scratch = None if traversal.words == 1 else np.empty((2, cells), np.int8)
+        size = _write_moves(
+            layer.index.keys, rows, mover, layer.stones, weights, traversal.game.parameters, traversal.symmetries,
+            scratch, found,
         )  # fmt: skip
         if size < 0:
             row = -1 - size
             assert boards is not None
             raise ValueError(
-                f"{walk.players[mover]} gave no distribution over legal moves in "
+                f"{traversal.players[mover]} gave no distribution over legal moves in "
                 f"{to_text(boards.position(row), layer.game)!r}: {np.array2string(weights[row], precision=4)} must be "
                 f"0 on occupied cells, nowhere negative, and sum to 1"
             )
-        return cls(found[:size], ends, share[:size], sums[0], sums[1])
+        return found._replace(keys=found.keys[:size], share=found.share[:size])
 
 
 def forward(
@@ -236,71 +249,68 @@ def forward(
 
 
 def forward_layers(
-    walk: TraversalSpec,
+    traversal: TraversalSpec,
     chunk: int,
     *,
     results: Float64Array | None = None,
     visit: Callable[[int, Boards, Float64Array, Float64Array], None] | None = None,
-    kept: list[int] | None = None,
+    edge_budget: list[int] | None = None,
 ) -> Iterator[Layer]:
     """Yield the layers that two players can reach, in order.
 
     Args:
-        walk: the traversal.
+        traversal: the traversal.
         chunk: maximum number of positions per query.
         results: float64[3, 2], to which the probabilities of a win of player_0, of player_1 and of a draw are added:
             sums, and their rounding errors.
         visit: called with stones, boards, the mover's answers and the probability of the boards, or of their classes.
-        kept: remaining bytes of links that may be kept in the layers; none by default.
+        edge_budget: remaining bytes of edges that the layers may keep; none by default, for no backward pass.
     """
-    parameters = walk.game.parameters
+    parameters = traversal.game.parameters
     results = np.zeros((3, 2)) if results is None else results
-    layer = Layer.start(walk)
+    layer = Layer.start(traversal)
     while layer.index.size:
-        after = Layer(walk, layer.stones + 1)
+        after = Layer(traversal, layer.stones + 1)
         if visit is not None:
             layer.total = float(layer.mass[: layer.index.size].sum())
-        for mover, rows in _questions(layer, chunk):
-            player = walk.players[mover]
+        for mover, rows in _queries(layer, chunk):
+            player = traversal.players[mover]
             boards, p = None, None
             if player is not None:
-                boards = _boards_of_question(layer, mover, rows)
-                p = ask(player, boards)
+                boards = _query_boards(layer, mover, rows)
+                p = query_policy(player, boards)
                 if visit is not None:
                     visit(layer.stones, boards, p, layer.mass[rows, mover])
             moves = _Moves.of(layer, mover, rows, boards, p)
-            child = after.rows(moves.keys).astype(np.int32)
-            _propagate(
-                rows, moves.ends, child, moves.share, moves.won, moves.drawn, mover, layer.mass, parameters,
-                after.mass, after.reached, results,
-            )  # fmt: skip
-            if kept is not None:
-                links = Edges(moves.ends, child, moves.share, moves.won)
-                fits = links.nbytes <= kept[0]
-                layer.links.append(links if fits else None)
-                kept[0] -= links.nbytes if fits else 0
+            edges = Edges(moves.ends, after.rows(moves.keys).astype(np.int32), moves.share, moves.won)
+            masses = layer.mass, after.mass
+            _propagate(rows, edges, moves.drawn, mover, masses, parameters, after.reached, results)
+            if edge_budget is not None:
+                fits = edges.nbytes <= edge_budget[0]
+                layer.edges.append(edges if fits else None)
+                edge_budget[0] -= edges.nbytes if fits else 0
         layer.mass = layer.mass[:0]
         layer.following = after.index.size
         yield layer
         layer = after
 
 
-def backward(walk: TraversalSpec, chunk: int, layer: Layer, after: Layer) -> None:
+def backward(traversal: TraversalSpec, chunk: int, layer: Layer, after: Layer) -> None:
     """Compute ``layer.values`` of the best responder from those of the layer ``after``."""
-    parameters = walk.game.parameters
+    parameters = traversal.game.parameters
     layer.values = np.zeros((layer.index.size, 2, 3))
-    if None in layer.links:
+    if None in layer.edges:
         after.index.reserve(max(1, after.index.size))
-    for (mover, rows), links in zip(_questions(layer, chunk), layer.links, strict=True):
-        player = walk.players[mover]
-        if links is None:
-            boards = None if player is None else _boards_of_question(layer, mover, rows)
-            p = None if player is None or boards is None else ask(player, boards)
+    for (mover, rows), edges in zip(_queries(layer, chunk), layer.edges, strict=True):
+        player = traversal.players[mover]
+        if edges is None:
+            boards = None if player is None else _query_boards(layer, mover, rows)
+            p = None if player is None or boards is None else query_policy(player, boards)
             moves = _Moves.of(layer, mover, rows, boards, p)
-            links = Edges(moves.ends, after.index.find(moves.keys).astype(np.int32), moves.share, moves.won)
+            edges = Edges(moves.ends, after.index.find(moves.keys).astype(np.int32), moves.share, moves.won)
         kernel = _best_response_values if player is None else _expected_values
-        kernel(rows, *links, mover, after.values, parameters, layer.values)
-    layer.links.clear()
+        kernel(rows, edges, mover, after.values, parameters, layer.values)
+    layer.edges.clear()
     after.index.pack()
 
 
@@ -347,28 +357,24 @@ def _write_boards(
 
 
 @compiled
-def _moves(
+def _write_moves(
     keys: UInt64Array,
     rows: Int64Array,
     mover: int,
     stones: int,
-    asked: bool,
     p: Float64Array,
     parameters: Parameters,
-    low: int,
-    low_images: NDArray[np.uint32],
-    high_images: NDArray[np.uint32],
+    symmetries: SymmetryTables,
     scratch: Int8Array | None,
-    found: UInt64Array,
-    ends: Int64Array,
-    share: Float64Array,
-    sums: Float64Array,
+    moves: _Moves,
 ) -> int:
-    """Compute :class:`_Moves`; return the number of non-final moves, or -1 - b if row b of ``p`` is no distribution.
+    """Write ``moves``; return the number of non-final moves, or -1 - b if row b of ``p`` is no distribution.
 
-    ``scratch`` is None where a key is one word: the compiler removes a branch on None.
+    ``p`` is empty where a best responder moves. ``scratch`` is None where a key is one word: the compiler removes a
+    branch on None.
     """
-    size = p.shape[1]
+    found, ends, share, won, drawn = moves
+    size, asked = p.shape[1], len(p) > 0
     last = outcome_of_move(False, mover, stones + 1, parameters) == DRAW
     made = 0
     for b in range(len(rows)):
@@ -401,14 +407,14 @@ def _moves(
                 continue
             win = winning >> cell & 1 != 0 if scratch is None else scratch[1, cell] != 0
             if win:
-                sums[0, b] += chance
+                won[b] += chance
             elif last:
-                sums[1, b] += chance
+                drawn[b] += chance
             else:
                 if scratch is None:
                     mine = own | int64(1) << cell
                     first, second = (mine, other) if mover == 0 else (other, mine)
-                    found[made, 0], _ = canonical(first, second, low, low_images, high_images)
+                    found[made, 0], _ = canonical(first, second, symmetries)
                 else:
                     words = keys.shape[1]
                     for word in range(words):
@@ -417,8 +423,8 @@ def _moves(
                 if asked:
                     share[made] = chance
                 made += 1
-        if not asked and sums[0, b] > 0:
-            sums[0, b], sums[1, b] = 1.0, 0.0  # a best responder takes a win, so nothing else is reached
+        if not asked and won[b] > 0:
+            won[b], drawn[b] = 1.0, 0.0  # a best responder takes a win, so nothing else is reached
             made = begin
         ends[b] = made
     return made
@@ -461,19 +467,20 @@ def add_losses(
 @compiled
 def _propagate(
     rows: Int64Array,
-    ends: Int64Array,
-    child: Int32Array,
-    share: Float64Array,
-    won: Float64Array,
+    edges: Edges,
     drawn: Float64Array,
     mover: int,
-    mass: Float64Array,
+    masses: tuple[Float64Array, Float64Array],
     parameters: Parameters,
-    after_mass: Float64Array,
     reached: Int8Array,
     results: Float64Array,
 ) -> None:
-    """Add the probability of positions to their successors and to the results, in order."""
+    """Add the probability of positions to their successors and to the results, in order.
+
+    ``masses`` are those of the positions and of the next layer.
+    """
+    ends, child, share, won = edges
+    mass, after_mass = masses
     skip = skip_chance_of(parameters)
     k = 0
     for b in range(len(rows)):
@@ -492,17 +499,10 @@ def _propagate(
 
 @compiled
 def _expected_values(
-    rows: Int64Array,
-    ends: Int64Array,
-    child: Int32Array,
-    share: Float64Array,
-    won: Float64Array,
-    mover: int,
-    after: Float64Array,
-    parameters: Parameters,
-    values: Float64Array,
+    rows: Int64Array, edges: Edges, mover: int, after: Float64Array, parameters: Parameters, values: Float64Array
 ) -> None:
     """Compute expected value, wins and losses of the best responder where the other player moves."""
+    ends, child, share, won = edges
     skip = skip_chance_of(parameters)
     k = 0
     for b in range(len(rows)):
@@ -510,34 +510,26 @@ def _expected_values(
         out[0], out[2] = -won[b], won[b]  # a win of the other player is a loss
         while k < ends[b]:
             for i in range(3):
-                next_value = (1.0 - skip) * after[child[k], 1 - mover, i] + skip * after[child[k], mover, i]
-                out[i] += share[k] * next_value
+                out[i] += share[k] * value_over_skip(after[child[k], mover, i], after[child[k], 1 - mover, i], skip)
             k += 1
 
 
 @compiled
 def _best_response_values(
-    rows: Int64Array,
-    ends: Int64Array,
-    child: Int32Array,
-    share: Float64Array,
-    won: Float64Array,
-    mover: int,
-    after: Float64Array,
-    parameters: Parameters,
-    values: Float64Array,
+    rows: Int64Array, edges: Edges, mover: int, after: Float64Array, parameters: Parameters, values: Float64Array
 ) -> None:
     """Compute the best value where the best responder moves, and the mean wins and losses of all best moves.
 
     Wins minus losses equal the best value, up to rounding.
     """
+    ends, child, _, won = edges
     skip = skip_chance_of(parameters)
     begin = 0
     for b in range(len(rows)):
         end = ends[b]
         best = -2.0
         for k in range(begin, end):
-            best = max(best, (1.0 - skip) * after[child[k], 1 - mover, 0] + skip * after[child[k], mover, 0])
+            best = max(best, value_over_skip(after[child[k], mover, 0], after[child[k], 1 - mover, 0], skip))
         out = values[rows[b], mover]
         if won[b] > 0:
             out[0] = 1.0
@@ -546,14 +538,14 @@ def _best_response_values(
             out[0] = best
             ties = 0
             for k in range(begin, end):
-                value = (1.0 - skip) * after[child[k], 1 - mover, 0] + skip * after[child[k], mover, 0]
+                value = value_over_skip(after[child[k], mover, 0], after[child[k], 1 - mover, 0], skip)
                 if value >= best - VALUE_TOLERANCE:
                     ties += 1
                     for i in range(1, 3):
-                        out[i] += (1.0 - skip) * after[child[k], 1 - mover, i] + skip * after[child[k], mover, i]
+                        out[i] += value_over_skip(after[child[k], mover, i], after[child[k], 1 - mover, i], skip)
             out[1] /= ties
             out[2] /= ties
-            # moves within TIE of the best share wins and losses without lowering the value
+            # moves within VALUE_TOLERANCE of the best share wins and losses without lowering the value
             missing = max(0.0, best - (out[1] - out[2]))
             fewer = min(out[2], missing)
             out[2] -= fewer

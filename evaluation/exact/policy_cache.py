@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from evaluation.exact.forward_backward import ask
+from evaluation.exact.forward_backward import query_policy
 from evaluation.exact.symmetry_classes import MAX_CELLS, canonical_rows, symmetry_tables, to_code
 from ttt_envs.agents.policy import Policy, is_colour_blind, is_symmetric
 from ttt_envs.core.hash_index import KeyIndex
@@ -47,7 +47,7 @@ class CachedPolicy:
         self.asked = 0
         self._left = most
         which: Symmetries = "all" if self.symmetric else "none"
-        self._images = symmetry_tables(game, which)
+        self._tables = symmetry_tables(game, which)
         self._permutations = symmetries(game, which)
         self._inverses = inverse(self._permutations)
         self._index = KeyIndex(1)
@@ -65,29 +65,26 @@ class CachedPolicy:
             self.asked += len(boards.mover)
             return self.policy.probabilities(boards)
         codes, leaders = np.empty((2, len(boards.mover)), np.uint64)
-        turned = np.empty(len(codes), np.int64)
+        by = np.empty(len(codes), np.int64)
         _write_codes(np.ascontiguousarray(boards.cells), boards.mover, self.colour_blind, codes)
-        canonical_rows(codes, *self._images, leaders, turned)
+        canonical_rows(codes, self._tables, leaders, by)
         if not self.colour_blind:
             leaders |= boards.mover.astype(np.uint64) << np.uint64(63)
         rows = self._index.find(leaders[:, None])
         out = np.empty(boards.cells.shape)
-        _read_answers(rows, turned, self._inverses, self._cells, self._share, self._uneven, out)
+        _read_answers(rows, by, self._inverses, self._cells, self._share, self._uneven, out)
         new = np.flatnonzero(rows < 0)
         if len(new):
-            different, first, place = np.unique(leaders[new], return_index=True, return_inverse=True)
+            distinct, first, place = np.unique(leaders[new], return_index=True, return_inverse=True)
             chosen = new[first]
-            asked = Boards(
-                np.take_along_axis(boards.cells[chosen], self._permutations[turned[chosen]], axis=1),
-                boards.mover[chosen],
-            )
-            answers = ask(self.policy, asked)
+            cells = np.take_along_axis(boards.cells[chosen], self._permutations[by[chosen]], axis=1)
+            answers = query_policy(self.policy, Boards(cells, boards.mover[chosen]))
             self.asked += len(chosen)
-            self._keep(different, answers)
-            _rotate_answers(answers, place.ravel(), turned[new], self._inverses, new, out)
+            self._store(distinct, answers)
+            _rotate_answers(answers, place.ravel(), by[new], self._inverses, new, out)
         return out
 
-    def _keep(self, leaders: UInt64Array, answers: Float64Array) -> None:
+    def _store(self, leaders: UInt64Array, answers: Float64Array) -> None:
         """Cache these answers as far as there is room."""
         cells, share = np.empty(len(answers), np.int64), np.empty(len(answers))
         uneven = _pack_answers(answers, cells, share)
@@ -158,7 +155,7 @@ def _pack_answers(answers: Float64Array, cells: Int64Array, share: Float64Array)
 @compiled
 def _read_answers(
     rows: Int64Array,
-    turned: Int64Array,
+    by: Int64Array,
     inverses: Int64Array,
     cells: Int64Array,
     share: Float64Array,
@@ -171,7 +168,7 @@ def _read_answers(
         if row < 0:
             continue
         for cell in range(out.shape[1]):
-            at = inverses[turned[b], cell]
+            at = inverses[by[b], cell]
             if share[row] >= 0:
                 out[b, cell] = share[row] if cells[row] >> at & 1 else 0.0
             else:
@@ -182,7 +179,7 @@ def _read_answers(
 def _rotate_answers(
     answers: Float64Array,
     place: Int64Array,
-    turned: Int64Array,
+    by: Int64Array,
     inverses: Int64Array,
     rows: Int64Array,
     out: Float64Array,
@@ -190,4 +187,4 @@ def _rotate_answers(
     """Write answers for canonical boards, in the boards' own orientation, into rows of float64[B, cells]."""
     for b in range(len(rows)):
         for cell in range(out.shape[1]):
-            out[rows[b], cell] = answers[place[b], inverses[turned[b], cell]]
+            out[rows[b], cell] = answers[place[b], inverses[by[b], cell]]

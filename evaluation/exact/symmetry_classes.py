@@ -27,9 +27,9 @@ class SymmetryTables(NamedTuple):
     """Lookup tables for symmetries of bit sets, split into ``low`` cells and the rest."""
 
     low: int
-    low_images: UInt32Array
+    low_table: UInt32Array
     """uint32[S, 2**low]"""
-    high_images: UInt32Array
+    high_table: UInt32Array
     """uint32[S, 2**(cells - low)]"""
 
 
@@ -57,16 +57,17 @@ def to_code(first: int, second: int) -> int:
 
 
 @inlined
-def canonical(first: int, second: int, low: int, low_images: UInt32Array, high_images: UInt32Array) -> tuple[int, int]:
+def canonical(first: int, second: int, tables: SymmetryTables) -> tuple[int, int]:
     """Return the canonical code of a board, and the first symmetry that maps the board to it.
 
     If only the identity is given, return the board's own code.
     """
+    low, low_table, high_table = tables
     best, by = to_code(first, second), 0
-    for symmetry in range(1, len(low_images)):
+    for symmetry in range(1, len(low_table)):
         code = to_code(
-            apply_symmetry(first, symmetry, low, low_images, high_images),
-            apply_symmetry(second, symmetry, low, low_images, high_images),
+            apply_symmetry(first, symmetry, low, low_table, high_table),
+            apply_symmetry(second, symmetry, low, low_table, high_table),
         )
         by = symmetry if code < best else by
         best = min(best, code)
@@ -74,19 +75,11 @@ def canonical(first: int, second: int, low: int, low_images: UInt32Array, high_i
 
 
 @compiled
-def canonical_rows(
-    codes: UInt64Array,
-    low: int,
-    low_images: UInt32Array,
-    high_images: UInt32Array,
-    leaders: UInt64Array,
-    turned: Int64Array,
-) -> None:
+def canonical_rows(codes: UInt64Array, tables: SymmetryTables, leaders: UInt64Array, by: Int64Array) -> None:
     """Apply :func:`canonical` to codes uint64[B]."""
     for b in range(len(codes)):
         code = int64(codes[b])
-        first, second = stones_in_code(code, 0), stones_in_code(code, 1)
-        leaders[b], turned[b] = canonical(first, second, low, low_images, high_images)
+        leaders[b], by[b] = canonical(stones_in_code(code, 0), stones_in_code(code, 1), tables)
 
 
 @cache
@@ -105,18 +98,18 @@ def counts_by_stones(game: Game, classes: bool) -> tuple[int, ...]:
     permutations = symmetries(game)
     total = np.zeros((cells + 1, cells + 1), object)
     for permutation in permutations:
-        ways = np.zeros((cells + 1, cells + 1), object)  # indexed by the stones of each player
-        ways[0, 0] = 1
+        fixed = np.zeros((cells + 1, cells + 1), object)  # indexed by the stones of each player
+        fixed[0, 0] = 1
         for length in _cycles(permutation):
-            more = ways.copy()
-            more[length:] += ways[:-length]
-            more[:, length:] += ways[:, :-length]
-            ways = more
-        total += ways
+            more = fixed.copy()
+            more[length:] += fixed[:-length]
+            more[:, length:] += fixed[:, :-length]
+            fixed = more
+        total += fixed
     counts = []
     for stones in range(cells):
-        pairs = range(stones + 1) if skips else (stones - stones // 2,)
-        counts.append(sum(int(total[first, stones - first]) for first in pairs) // len(permutations))
+        of_first = range(stones + 1) if skips else (stones - stones // 2,)
+        counts.append(sum(int(total[first, stones - first]) for first in of_first) // len(permutations))
     return tuple(counts)
 
 
@@ -124,10 +117,10 @@ def _cycles(permutation: Int64Array) -> list[int]:
     """Return the lengths of the cycles of a permutation."""
     left, lengths = set(range(len(permutation))), []
     while left:
-        at, length = left.pop(), 1
-        while int(permutation[at]) in left:
-            at = int(permutation[at])
-            left.remove(at)
+        cell, length = left.pop(), 1
+        while int(permutation[cell]) in left:
+            cell = int(permutation[cell])
+            left.remove(cell)
             length += 1
         lengths.append(length)
     return lengths

@@ -29,7 +29,7 @@ def test_classes_are_counted_as_they_are(game):
 def test_what_is_symmetric_takes_an_eighth(game, spec):
     players = (None, make_policy(spec, game))
     found = estimate(game, players, CHUNK, backward=True)
-    plain = estimate(game, players, CHUNK, backward=True, walk=TraversalSpec.plain(game, players))
+    plain = estimate(game, players, CHUNK, backward=True, traversal=TraversalSpec.plain(game, players))
     assert 1 / 16 < found.positions / plain.positions < 1 / 4
     assert found.bytes < plain.bytes / 4
 
