@@ -132,13 +132,13 @@ ALONE = {
     "exploitability-torch": ("exploitability of a torch MLP, 3 x 3 (at most 2 s)", "exploitability(Game(), policy)"),
     "placement": (
         "svd:rank=18 placed on the ladder 3x3, moves timed (at most 60 s)",
-        "place('svd:rank=18', read_ladder('3x3'), {})['rating']['mean']",
+        "rate_policy('svd:rank=18', read_ladder('3x3'), {})['rating']['mean']",
     ),
 }
 BEFORE = """
 import torch, ttt_envs
 from evaluation.exact.dynamic_programming import exploitability
-from evaluation.matches.ladder import place, read_ladder
+from evaluation.matches.ladder import rate_policy, read_ladder
 from ttt_envs.game.rules import Game
 torch.manual_seed(0)
 torch.set_num_threads(1)

@@ -79,6 +79,38 @@ def do_units(
                 yield missing[number], json.loads(line)["result"]
 
 
+def collect_results(
+    measure: Callable[[Unit], Any],
+    units: Sequence[Unit],
+    folder: Path,
+    made_by: Mapping[str, Any],
+    *,
+    jobs: Jobs = 1,
+    others: Sequence[str] = (),
+    progress: Callable[[int, int], None] | None = None,
+) -> list[Any]:
+    """Return the results of all units, in order; see :func:`do_units`.
+
+    Args:
+        measure, units, folder, made_by, jobs, others: as there.
+        progress: called with the number of units done, and the total.
+    """
+    progress = progress or (lambda done, total: None)
+    progress(0, len(units))
+    found: dict[int, Any] = {}
+    with closing(do_units(measure, units, folder, made_by, jobs=jobs, others=others)) as results:
+        for number, result in results:
+            found[number] = result
+            progress(len(found), len(units))
+    return [found[number] for number in range(len(units))]
+
+
+def hash_data(data: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of JSON-ready data, without its key ``sha256``."""
+    rest = {key: value for key, value in data.items() if key != "sha256"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+
+
 def _line(name: str, result: Any) -> str:
     """Encode a unit's result as a line; its hash detects damage that is still JSON."""
     data = {"unit": json.loads(name), "result": result}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from evaluation.result_store import Unit, do_units
+from evaluation.result_store import Unit, collect_results
 from evaluation.statistics import Interval
 from ttt_envs.core.parallel import Jobs
 
@@ -117,15 +117,10 @@ def run_units(
     Raises:
         ValueError: another process works in the folder, or something in it is no file.
     """
-    units = study.chosen(quick, part)
-    done: dict[int, Any] = {}
-    tell = progress or (lambda done, total: None)
-    tell(0, len(units))
-    workers = 1 if study.alone else jobs
-    for index, result in do_units(study.measure, units, folder, made_by, jobs=workers, others=(TABLE, RESULT)):
-        done[index] = result
-        tell(len(done), len(units))
-    return [(unit, done[index]) for index, unit in enumerate(units)]
+    units, workers = study.chosen(quick, part), 1 if study.alone else jobs
+    others = (TABLE, RESULT)
+    results = collect_results(study.measure, units, folder, made_by, jobs=workers, others=others, progress=progress)
+    return list(zip(units, results, strict=True))
 
 
 def verdict(holds: bool | None) -> str:

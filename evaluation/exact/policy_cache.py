@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from evaluation.exact.forward_backward import query_policy
 from evaluation.exact.symmetry_classes import MAX_CELLS, canonical_rows, symmetry_tables, to_code
 from ttt_envs.agents.policy import Policy, is_colour_blind, is_symmetric
+from ttt_envs.agents.specs import FromFile, make_policy
 from ttt_envs.core.hash_index import KeyIndex
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array, compiled, int8, int64
 from ttt_envs.game.bits import to_bits
@@ -116,6 +118,22 @@ class CachedPolicy:
 def cached(policy: Policy, game: Game) -> Policy:
     """Return a pure policy with a cache, see :class:`CachedPolicy`; return any other unchanged."""
     return policy if isinstance(policy, CachedPolicy) or not policy.pure else CachedPolicy(policy, game)
+
+
+def make_policy_once(game: Game, policy: str | Policy) -> Policy:
+    """Return a policy; that of a spec string is made once per process, because making it may take longer than its use.
+
+    Raises:
+        ValueError: an unknown policy.
+    """
+    if not isinstance(policy, str):
+        return policy
+    return _make_trusted_or_not(game, str(policy), not isinstance(policy, FromFile))
+
+
+@lru_cache(maxsize=32)
+def _make_trusted_or_not(game: Game, spec: str, trusted: bool) -> Policy:
+    return make_policy(spec if trusted else FromFile(spec), game)
 
 
 def _longer(array: np.ndarray[Any, Any], size: int) -> np.ndarray[Any, Any]:

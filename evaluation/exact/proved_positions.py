@@ -7,13 +7,11 @@ some move keeps the result, a win or a draw, and some move gives it away.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,9 +20,10 @@ import numpy as np
 
 from baselines.expectiminimax import Search
 from baselines.proof_number import LOSS, TAKEN, TIED, WIN, Prover
+from evaluation.exact.policy_cache import make_policy_once
+from evaluation.result_store import hash_data
 from evaluation.statistics import Interval, wilson
-from ttt_envs.agents.policy import Policy, act
-from ttt_envs.agents.specs import FromFile, make_policy
+from ttt_envs.agents.policy import act
 from ttt_envs.core.files import read_json, write_atomically
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array
 from ttt_envs.core.parallel import Jobs, map_blocks, results_in_order
@@ -39,12 +38,12 @@ LETTERS = {WIN: "w", TIED: "d", LOSS: "l", TAKEN: "."}
 """Letters of the results of moves."""
 RESULTS = {"w": "win", "d": "draw"}
 """Names of the results of positions."""
-LOOK = 5
+SEARCH_DEPTH = 5
 """Depth in plies of the search for short wins and losses."""
 PLAYERS = ("random", "win-or-block", "expectiminimax:depth=2", "mcts:simulations=100,reuse=false")
 """Players of the games that give the positions; each seat draws one."""
-_TOGETHER = 25  # candidates, or positions, in a block of work
-ASKED = 100
+_BLOCK = 25  # candidates, or positions, in a block of work
+QUERY_SIZE = 100
 """Number of positions per query of a policy; the moves of impure policies depend on it."""
 
 
@@ -91,7 +90,7 @@ class ProvedPosition(NamedTuple):
     moves: str
     """result of a move in every cell for the mover under perfect play: w, d or l; . where a stone is"""
     plies: int
-    """plies to the end of the quickest win, or in a drawn position of the slowest loss; 0 for more than ``LOOK``"""
+    """plies to the end of the quickest win, or in a drawn position of the slowest loss; 0 beyond ``SEARCH_DEPTH``"""
 
     @property
     def result(self) -> str:
@@ -146,7 +145,7 @@ def read_proved(name: str | Path) -> Positions:
     try:
         if not isinstance(data, dict) or data.get("kind") != "proven positions" or data.get("format") != 1:
             raise ValueError("it does not say that it is that, of format 1")
-        if data.get("sha256") != sha256_of(data):
+        if data.get("sha256") != hash_data(data):
             raise ValueError("its content is not what was written")
         game = Game.from_dict(data["game"])
         proven = [_read(line, game) for line in data["positions"]]
@@ -165,12 +164,6 @@ def _read(line: str, game: Game) -> ProvedPosition:
     if "".join("." if letter == "." else "_" for letter in moves) != taken or set(moves) - set("wdl."):
         raise ValueError(f"{line[:200]!r} tells no result for every move")
     return found
-
-
-def sha256_of(data: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of a file's data without the hash itself."""
-    rest = {key: value for key, value in data.items() if key != "sha256"}
-    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -208,7 +201,7 @@ def make_proved(
         first = 0
         while True:
             yield plan, first
-            first += _TOGETHER
+            first += _BLOCK
 
     work = map_blocks(_candidates, blocks(), jobs)
     with closing(work):
@@ -216,12 +209,12 @@ def make_proved(
             if len(kept) == plan.count:
                 break
             counts["drawn"] += 1
-            why = found if isinstance(found, str) else _unwanted(found, plan, counts, seen)
+            why = found if isinstance(found, str) else _rejection(found, plan, counts, seen)
             if why:
                 counts[why] += 1
                 continue
             assert isinstance(found, ProvedPosition)
-            seen.add(_least_image(plan.game, found))
+            seen.add(_class_key(plan.game, found))
             counts[found.result] += 1
             counts["quick"] += 0 < found.plies <= 2
             kept.append(found)
@@ -244,7 +237,7 @@ def make_proved(
         "left_out": left_out,
         "positions": [str(one) for one in kept],
     }
-    content = json.dumps({**data, "sha256": sha256_of(data)}, indent=1) + "\n"
+    content = json.dumps({**data, "sha256": hash_data(data)}, indent=1) + "\n"
     folder.mkdir(parents=True, exist_ok=True)
     write_atomically(folder / f"{name}.json", lambda file: file.write(content.encode()))
     return read_proved(folder / f"{name}.json")
@@ -256,9 +249,9 @@ LEFT_OUT = (OVER, AT_ONCE, UNDECIDED, ALIKE, TWICE, QUICK, WON, DRAWN)
 """Reasons for rejecting a drawn position."""
 
 
-def _unwanted(found: ProvedPosition, plan: Plan, counts: Mapping[str, int], seen: set[bytes]) -> str:
+def _rejection(found: ProvedPosition, plan: Plan, counts: Mapping[str, int], seen: set[bytes]) -> str:
     """Return the reason for rejecting a proved position, or ""."""
-    if _least_image(plan.game, found) in seen:
+    if _class_key(plan.game, found) in seen:
         return TWICE
     if 0 < found.plies <= 2 and counts.get("quick", 0) == plan.seen:
         return QUICK
@@ -267,7 +260,7 @@ def _unwanted(found: ProvedPosition, plan: Plan, counts: Mapping[str, int], seen
     return DRAWN if counts.get("d", 0) == plan.count - plan.wins else ""
 
 
-def _least_image(game: Game, one: ProvedPosition) -> bytes:
+def _class_key(game: Game, one: ProvedPosition) -> bytes:
     """Return a key that is equal for symmetric positions."""
     least, _ = canonical_keys(from_text(one.text, game).cells[None], symmetries(game))
     return least.tobytes()
@@ -275,7 +268,7 @@ def _least_image(game: Game, one: ProvedPosition) -> bytes:
 
 def _candidates(plan: Plan, first: int) -> list[ProvedPosition | str]:
     """Return a block of candidates: proved positions, or reasons for rejection."""
-    return [_candidate(plan, number) for number in range(first, first + _TOGETHER)]
+    return [_candidate(plan, number) for number in range(first, first + _BLOCK)]
 
 
 def _candidate(plan: Plan, number: int) -> ProvedPosition | str:
@@ -301,10 +294,10 @@ def results_to_letters(results: Int8Array) -> str:
 
 def _sample_position(game: Game, stones: int, rng: np.random.Generator) -> Position | None:
     """Return the position of a game after ``stones`` stones; None if the game was over before."""
-    players = [_cached_policy(game, PLAYERS[int(rng.integers(len(PLAYERS)))], True) for _ in range(2)]
+    players = [make_policy_once(game, PLAYERS[int(rng.integers(len(PLAYERS)))]) for _ in range(2)]
     cells, mover = np.zeros(game.cells, np.int8), 0
     for ply in range(stones):
-        player = players[mover] if ply >= 2 else _cached_policy(game, "random", True)
+        player = players[mover] if ply >= 2 else make_policy_once(game, "random")
         move = int(act(player, Boards.of([Position(cells, mover)]), rng)[0])
         if place(cells, mover, move, ply, game.parameters) != NOT_OVER:
             return None
@@ -321,12 +314,16 @@ def _wins_at_once(game: Game, position: Position) -> bool:
 def _plies(game: Game, position: Position, results: Int8Array) -> int:
     """Return the ``plies`` of :class:`ProvedPosition`, by a search over all moves that counts the plies to an end."""
     search = Search(game, Boards.of([position]), every_move=True)
-    search.run(LOOK)
+    search.run(SEARCH_DEPTH)
     values = search.move_values[0]
     if WIN in results:
-        return int(LOOK - values.max(where=results == WIN, initial=-LOOK) + 1) if np.nanmax(values) >= 1 else 0
+        return (
+            int(SEARCH_DEPTH - values.max(where=results == WIN, initial=-SEARCH_DEPTH) + 1)
+            if np.nanmax(values) >= 1
+            else 0
+        )
     slowest = values[results == LOSS].max()
-    return int(LOOK + slowest + 1) if slowest <= -1 else 0
+    return int(SEARCH_DEPTH + slowest + 1) if slowest <= -1 else 0
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -355,13 +352,13 @@ def prove_again(
         ValueError: a position with other results.
     """
     chosen = _spaced(positions.proven, sample)
-    blocks = ((positions.game, chosen[start : start + _TOGETHER]) for start in range(0, len(chosen), _TOGETHER))
+    blocks = ((positions.game, chosen[start : start + _BLOCK]) for start in range(0, len(chosen), _BLOCK))
     done = 0
-    with closing(map_blocks(_proved_again, blocks, jobs)) as work:
+    with closing(map_blocks(_first_difference, blocks, jobs)) as work:
         for _, wrong in work:
             if wrong:
                 raise ValueError(f"the results of moves are not as they are kept in {wrong}: install ttt_envs anew")
-            done = min(done + _TOGETHER, len(chosen))
+            done = min(done + _BLOCK, len(chosen))
             if progress is not None:
                 progress(done, len(chosen))
     return len(chosen)
@@ -375,7 +372,7 @@ def _spaced(proven: Sequence[ProvedPosition], sample: int | None) -> Sequence[Pr
     return [proven[len(proven) * i // sample] for i in range(sample)]
 
 
-def _proved_again(game: Game, proven: Sequence[ProvedPosition]) -> str:
+def _first_difference(game: Game, proven: Sequence[ProvedPosition]) -> str:
     """Return the first position with other results, or ""."""
     prover = Prover(game, nodes=1 << 40)
     for one in proven:
@@ -397,7 +394,7 @@ class KeepRate(NamedTuple):
     """share of positions in which the result is kept; a position counts by the probability of moves that keep it"""
 
 
-def ask(game: Game, policy: str, positions: Positions, *, seed: int = 0, jobs: Jobs = 1) -> Float64Array:
+def keep_probabilities(game: Game, policy: str, positions: Positions, *, seed: int = 0, jobs: Jobs = 1) -> Float64Array:
     """Return the probability float64[B] that a policy keeps the proved result.
 
     For an impure policy it is 1 or 0, by a sampled move.
@@ -413,18 +410,15 @@ def ask(game: Game, policy: str, positions: Positions, *, seed: int = 0, jobs: J
         ValueError: an unknown policy.
     """
     boards, keeps = positions.boards, positions.keeps
-    trusted = not isinstance(policy, FromFile)
-    _cached_policy(game, str(policy), trusted)  # reports errors before the workers start
-    starts = range(0, len(keeps), ASKED)
-    parts = (np.arange(start, min(start + ASKED, len(keeps))) for start in starts)
-    blocks = ((game, str(policy), trusted, boards.take(rows), keeps[rows], [seed, int(rows[0])]) for rows in parts)
-    return np.concatenate(list(results_in_order(map_blocks(_keep_probabilities, blocks, jobs))))
+    make_policy_once(game, policy)  # reports errors before the workers start
+    starts = range(0, len(keeps), QUERY_SIZE)
+    parts = (np.arange(start, min(start + QUERY_SIZE, len(keeps))) for start in starts)
+    blocks = ((game, policy, boards.take(rows), keeps[rows], [seed, int(rows[0])]) for rows in parts)
+    return np.concatenate(list(results_in_order(map_blocks(_block_probabilities, blocks, jobs))))
 
 
-def _keep_probabilities(
-    game: Game, spec: str, trusted: bool, boards: Boards, keeps: BoolArray, seed: list[int]
-) -> Float64Array:
-    policy, rng = _cached_policy(game, spec, trusted), np.random.default_rng(seed)
+def _block_probabilities(game: Game, spec: str, boards: Boards, keeps: BoolArray, seed: list[int]) -> Float64Array:
+    policy, rng = make_policy_once(game, spec), np.random.default_rng(seed)
     if policy.pure:
         shares: Float64Array = np.where(keeps, policy.probabilities(boards), 0).sum(axis=1)
         return shares
@@ -432,17 +426,12 @@ def _keep_probabilities(
     return keeps[np.arange(len(moves)), moves].astype(np.float64)
 
 
-@lru_cache(maxsize=32)
-def _cached_policy(game: Game, spec: str, trusted: bool) -> Policy:
-    return make_policy(spec if trusted else FromFile(spec), game)
-
-
-def summary(positions: Positions, shares: Float64Array) -> dict[str, dict[str, KeepRate]]:
+def summarize(positions: Positions, shares: Float64Array) -> dict[str, dict[str, KeepRate]]:
     """Summarize how often the result is kept: in total, by proved result, by stones, and by plies to the end.
 
     Args:
         positions: a set of them.
-        shares: of :func:`ask`.
+        shares: of :func:`keep_probabilities`.
     """
     proven = positions.proven
     stones: Int64Array = np.array([one.stones for one in proven])
@@ -456,15 +445,15 @@ def summary(positions: Positions, shares: Float64Array) -> dict[str, dict[str, K
         "stones": {f"{a} to {b - 1}": (a <= stones) & (stones < b) for a, b in pairwise(edges)},
         "plies": {
             "up to 2": (plies > 0) & (plies <= 2),
-            f"3 to {LOOK}": plies > 2,
-            f"more than {LOOK}": plies == 0,
+            f"3 to {SEARCH_DEPTH}": plies > 2,
+            f"more than {SEARCH_DEPTH}": plies == 0,
         },
     }
     return {
-        kind: {words: _summarise(shares[rows]) for words, rows in group.items() if rows.any()}
+        kind: {words: _keep_rate(shares[rows]) for words, rows in group.items() if rows.any()}
         for kind, group in groups.items()
     }
 
 
-def _summarise(shares: Float64Array) -> KeepRate:
+def _keep_rate(shares: Float64Array) -> KeepRate:
     return KeepRate(len(shares), wilson(min(1.0, float(shares.mean())), len(shares)))

@@ -12,7 +12,7 @@ from pages import check_in_browser, needs_chromium, read_page
 
 from evaluation.exact.strength import differences_within
 from evaluation.matches.elo import SPRT
-from evaluation.matches.ladder import Ladder, place
+from evaluation.matches.ladder import Ladder, RatingSettings, rate_policy
 from evaluation.matches.score import Score
 from evaluation.matches.sprt import SequentialMatch
 from evaluation.matches.tournament import Tournament, bradley_terry
@@ -87,7 +87,7 @@ def ladder():
     ]
     data = {"name": "small", "anchor": "random", "games": 0, "seed": 0, "command": "", "processor": "x", "results": []}
     small = Ladder("small", SKIP, rungs, {**data, "made_by": MADE_BY, "sha256": "0"})
-    placed = place("optimal:epsilon=0.2", small, MADE_BY, costs=False)
+    placed = rate_policy("optimal:epsilon=0.2", small, MADE_BY, RatingSettings(costs=False))
     placed |= {"front": True, "cost": {**cost, "cpu_s_per_move": 3.14e-6}}
     for rung in placed["rungs"]:
         rung |= {"cpu_s_per_move_here": 2e-6 + rung["rating"] * 1e-8, "front": rung["spec"] == "optimal"}

@@ -1,8 +1,9 @@
-"""Ladders: what is kept is whole and can be measured again, and a policy is placed where it belongs."""
+"""Ladders: equations of ratings, resumed measurements, and validity of the stored ladders."""
 
 import json
 import math
 import shutil
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -14,21 +15,20 @@ from evaluation.matches.ladder import (
     HERE,
     PLANS,
     RESULT,
-    WORST,
     Ladder,
     Plan,
+    RatingSettings,
     build,
-    ladder_of,
-    markdown,
+    ladder_name,
     measure_ladder,
-    place,
     rate,
+    rate_policy,
     read_ladder,
-    sha256_of,
+    to_markdown,
 )
 from evaluation.matches.ladder.results import result_of, seed_of
 from evaluation.matches.move_cost import MoveCost, cost_of_moves
-from evaluation.result_store import UNITS
+from evaluation.result_store import UNITS, hash_data
 from ttt_envs import Game, make_policy
 from ttt_envs.agents.specs import FromFile
 
@@ -40,7 +40,7 @@ SAMPLED = Plan(GAME, ("random", "win-or-block", "mcts:simulations=5,reuse=false"
 
 
 def cost(game, *specs):
-    """In place of a process for each: longer specs take longer."""
+    """Stand in for measurements in processes: longer specs take longer."""
     return [MoveCost(1e-6 * len(str(spec)), 0.1, 1 << 27, 1 << 20) for spec in specs]
 
 
@@ -52,13 +52,17 @@ def make_quick(patch):
 
 @pytest.fixture(autouse=True)
 def quickly(monkeypatch):
-    """No processes for costs, and fewer samples for intervals."""
+    """Run no processes for costs, and draw fewer samples for intervals."""
     make_quick(monkeypatch)
+
+
+def place(policy, ladder, games=500, seed=0, **options):
+    return rate_policy(policy, ladder, MADE, RatingSettings(games, seed), **options)
 
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory):
-    """An exact and a sampled ladder of a small game, and the folders that they were measured in."""
+    """An exact and a sampled ladder of a small game, and their folders."""
     with pytest.MonkeyPatch.context() as patch:
         make_quick(patch)
         found = {}
@@ -68,7 +72,7 @@ def measured(tmp_path_factory):
         return found
 
 
-def test_random_is_0_and_perfect_play_stands_on_top(measured):
+def test_random_is_0_and_perfect_play_is_highest(measured):
     ladder, _ = measured["exact"]
     assert ladder.exact
     assert [rung["rating"] for rung in ladder.rungs] == sorted(rung["rating"] for rung in ladder.rungs)
@@ -79,24 +83,11 @@ def test_random_is_0_and_perfect_play_stands_on_top(measured):
     assert all(rung["low"] == rung["rating"] == rung["high"] for rung in ladder.rungs)
 
 
-def test_ratings_expect_the_points_that_everybody_made(measured):
-    """The equations of Bradley and Terry's greatest likelihood."""
-    ladder, _ = measured["exact"]
-    made, expected = np.zeros(len(RUNGS)), np.zeros(len(RUNGS))
-    for result in ladder.data["results"]:
-        a, b = result["a"], result["b"]
-        score = result["win"] + result["draw"] / 2
-        chance = 1 / (1 + 10 ** ((ladder.rungs[b]["rating"] - ladder.rungs[a]["rating"]) / 400))
-        made[[a, b]] += score, 1 - score
-        expected[[a, b]] += chance, 1 - chance
-    np.testing.assert_allclose(made, expected, atol=1e-5)
-
-
 @pytest.mark.parametrize("kind", ["exact", "sampled"])
-def test_a_rung_is_placed_where_it_stands(measured, kind):
+def test_rating_of_a_rung_is_its_own(measured, kind):
     ladder, _ = measured[kind]
     for rung in ladder.rungs:
-        found = place(str(rung["spec"]), ladder, MADE, games=200, seed=5)
+        found = place(str(rung["spec"]), ladder, games=200, seed=5)
         assert found["exact"] == (kind == "exact")
         if found["exact"]:
             assert found["rating"]["mean"] == pytest.approx(rung["rating"], abs=0.01)
@@ -105,40 +96,34 @@ def test_a_rung_is_placed_where_it_stands(measured, kind):
             assert found["rating"]["low"] < rung["rating"] < found["rating"]["high"]
 
 
-def test_a_sampled_placement_doubts_the_rungs_too(measured, monkeypatch):
-    """Held ratings alone give narrower intervals than games whose opponents are themselves not sure."""
+def test_intervals_include_the_uncertainty_of_rungs_and_shrink_with_games(measured):
     ladder, _ = measured["sampled"]
-    whole = place("win-or-block", ladder, MADE, games=200)["rating"]
-    sure = {**ladder.data, "games": 0}
-    held = place("win-or-block", Ladder(ladder.name, GAME, ladder.rungs, sure), MADE, games=200)["rating"]
-    assert held["mean"] == whole["mean"]
-    assert held["high"] - held["low"] < whole["high"] - whole["low"]
+    few, many = (place("win-or-block", ladder, games=games)["rating"] for games in (20, 200))
+    fixed = Ladder(ladder.name, GAME, ladder.rungs, {**ladder.data, "games": 0})
+    held = place("win-or-block", fixed, games=200)["rating"]
+    assert held["mean"] == many["mean"]
+    widths = [one["high"] - one["low"] for one in (held, many, few)]
+    assert widths == sorted(widths)
 
 
-def test_more_games_say_more(measured):
-    ladder, _ = measured["sampled"]
-    few, many = (place("win-or-block", ladder, MADE, games=games)["rating"] for games in (20, 200))
-    assert many["high"] - many["low"] < few["high"] - few["low"]
-
-
-def test_a_policy_that_is_no_spec_is_placed_without_its_cost(measured):
+def test_policy_object_is_rated_without_cost(measured):
     ladder, _ = measured["exact"]
-    found = place(make_policy("win-or-block", GAME), ladder, MADE)
+    found = place(make_policy("win-or-block", GAME), ladder)
     assert (found["policy"], found["cost"], found["front"]) == ("win-or-block", None, None)
-    assert found["rating"] == place("win-or-block", ladder, MADE)["rating"]
+    assert found["rating"] == place("win-or-block", ladder)["rating"]
 
 
-def test_what_moves_cost_is_measured_here_of_the_rungs_and_of_the_policy(measured, monkeypatch):
+def test_costs_of_the_policy_and_the_rungs_are_measured(measured, monkeypatch):
     ladder, _ = measured["sampled"]
     monkeypatch.setattr(rate, "cost_of_moves", cost_of_moves)
-    found = place("mcts:simulations=5000,reuse=false", ladder, MADE, games=20)
+    found = place("mcts:simulations=5000,reuse=false", ladder, games=20)
     seconds = {rung["spec"]: rung["cpu_s_per_move_here"] for rung in found["rungs"]}
     assert found["cost"]["cpu_s_per_move"] > seconds["mcts:simulations=5,reuse=false"] > seconds["random"] > 0
 
 
-def test_a_placement_says_all_that_decides_it(measured, tmp_path):
+def test_result_file(measured, tmp_path):
     ladder, _ = measured["exact"]
-    found = place("optimal:epsilon=0.5", ladder, MADE, folder=tmp_path)
+    found = place("optimal:epsilon=0.5", ladder, folder=tmp_path)
     assert json.loads((tmp_path / RESULT).read_text()) == found
     assert (found["format"], found["kind"], found["policy"]) == (1, "ladder", "optimal:epsilon=0.5")
     assert found["ladder"]["sha256"] == ladder.data["sha256"]
@@ -152,28 +137,22 @@ def test_a_placement_says_all_that_decides_it(measured, tmp_path):
         assert (result["win"], result["draw"], result["loss"]) == exact
         assert result["score"]["mean"] == pytest.approx(exact.win + exact.draw / 2)
     worst = found["worst_positions"]
-    assert 0 < len(worst) <= WORST
+    assert 0 < len(worst) <= rate.MAX_WORST_POSITIONS
     assert [one["cost"] for one in worst] == sorted((one["cost"] for one in worst), reverse=True)
     assert all(one["loss"] > 0 and one["position"][-1] in "ox" for one in worst)
     assert found["command"].startswith("evaluate.py ladder optimal:epsilon=0.5 --ladder exact")
+    below = [rung["spec"] for rung in ladder.rungs if rung["rating"] <= found["rating"]["mean"] + 0.05]
+    assert found["between"] == {"below": below[-1], "above": ladder.specs[len(below)]}
     json.dumps(found, allow_nan=False)
 
 
-def test_between_which_rungs(measured):
-    ladder, _ = measured["exact"]
-    placed = place("optimal:epsilon=0.9", ladder, MADE)
-    below = [rung["spec"] for rung in ladder.rungs if rung["rating"] <= placed["rating"]["mean"]]
-    assert placed["between"] == {"below": below[-1], "above": ladder.specs[len(below)]}
-    assert place("optimal", ladder, MADE)["rating"]["mean"] <= ladder.rungs[-1]["rating"] + 0.01
+def test_pareto_front():
+    # cheapest, weaker and dearer, strong, as strong and dearer
+    assert rate.pareto_front([0, -5, 300, 300], [1, 2, 3, 4]) == [True, False, True, False]
+    assert rate.pareto_front([0, 100], None) == [None, None]
 
 
-def test_the_front_is_what_nothing_beats_at_its_cost():
-    #                         random, dearer and weaker, strong, as strong and dearer
-    assert rate.front_of([0, -5, 300, 300], [1, 2, 3, 4]) == [True, False, True, False]
-    assert rate.front_of([0, 100], None) == [None, None]
-
-
-def test_worse_than_anything_and_better_than_anything_have_finite_ratings(measured, monkeypatch):
+def test_perfect_and_zero_scores_have_finite_ratings(measured):
     ladder, _ = measured["sampled"]
     for win, pentanomial in ((0.0, [50, 0, 0, 0, 0]), (1.0, [0, 0, 0, 0, 50])):
         result = {"exact": False, "games": 100, "win": win, "draw": 0.0, "loss": 1 - win, "pentanomial": pentanomial}
@@ -184,7 +163,7 @@ def test_worse_than_anything_and_better_than_anything_have_finite_ratings(measur
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Stopped, and done by others
+# Interrupts and workers
 
 
 class StoppedError(Exception):
@@ -192,7 +171,7 @@ class StoppedError(Exception):
 
 
 def stopping(after, monkeypatch, module, name):
-    """The function of the module raises after so many calls."""
+    """Make the function of the module raise after so many calls."""
     calls, real = [], getattr(module, name)
 
     def counted(*arguments):
@@ -205,7 +184,7 @@ def stopping(after, monkeypatch, module, name):
     return calls
 
 
-def test_measuring_goes_on_where_it_was_stopped(measured, tmp_path, monkeypatch):
+def test_interrupted_measurement_resumes(measured, tmp_path, monkeypatch):
     _, whole = measured["sampled"]
     with monkeypatch.context() as patch:
         stopping(2, patch, build, "_measure")
@@ -219,32 +198,32 @@ def test_measuring_goes_on_where_it_was_stopped(measured, tmp_path, monkeypatch)
     assert (tmp_path / "sampled.json").read_bytes() == (whole / "sampled.json").read_bytes()
 
 
-def test_a_placement_goes_on_where_it_was_stopped(measured, tmp_path, monkeypatch):
+def test_interrupted_rating_resumes(measured, tmp_path, monkeypatch):
     ladder, _ = measured["sampled"]
-    whole = place("win-or-block", ladder, MADE, games=40)
+    whole = place("win-or-block", ladder, games=40)
     with monkeypatch.context() as patch:
         stopping(2, patch, rate, "result_of")
         with pytest.raises(StoppedError):
-            place("win-or-block", ladder, MADE, games=40, folder=tmp_path)
+            place("win-or-block", ladder, games=40, folder=tmp_path)
     assert len((tmp_path / UNITS).read_text().splitlines()) == 1 + 2
     with monkeypatch.context() as patch:
         calls = stopping(1000, patch, rate, "result_of")
-        assert place("win-or-block", ladder, MADE, games=40, folder=tmp_path) == whole
+        assert place("win-or-block", ladder, games=40, folder=tmp_path) == whole
         assert len(calls) == 1
 
 
-def test_two_workers_measure_the_same(measured, tmp_path):
+def test_measurement_does_not_depend_on_workers(measured, tmp_path):
     _, whole = measured["sampled"]
     measure_ladder("sampled", SAMPLED, tmp_path, MADE, jobs=2)
     assert (tmp_path / "sampled.json").read_bytes() == (whole / "sampled.json").read_bytes()
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# What is kept
+# Stored ladders
 
 
 @pytest.mark.parametrize("name", PLANS)
-def test_a_kept_ladder_is_whole(name):
+def test_stored_ladder_is_complete(name):
     ladder, plan = read_ladder(name), PLANS[name]
     assert (ladder.name, ladder.game, ladder.data["games"], ladder.data["seed"]) == (
         name,
@@ -252,7 +231,7 @@ def test_a_kept_ladder_is_whole(name):
         plan.games,
         plan.seed,
     )
-    assert ladder_of(ladder.game) == name
+    assert ladder_name(ladder.game) == name
     assert sorted(ladder.specs) == sorted(plan.rungs)
     assert 11 <= len(ladder.rungs) <= 14
     made_by = ladder.data["made_by"]
@@ -274,22 +253,16 @@ def test_a_kept_ladder_is_whole(name):
 
 
 @pytest.mark.parametrize("name", PLANS)
-def test_neighbours_differ_clearly(name):
-    ladder = read_ladder(name)
-    assert (ladder.rungs[0]["spec"], ladder.rungs[0]["rating"]) == (ANCHOR, 0)
-    steps = np.diff([rung["rating"] for rung in ladder.rungs])
-    assert steps.min() > 10
-    assert steps.max() < 3 * np.mean(steps)
-    for lower, upper in zip(ladder.rungs[:-1], ladder.rungs[1:], strict=True):
+def test_order_of_stored_rungs(name):
+    rungs = read_ladder(name).rungs
+    assert (rungs[0]["spec"], rungs[0]["rating"]) == (ANCHOR, 0)
+    steps = np.diff([rung["rating"] for rung in rungs])
+    assert 10 < steps.min() <= steps.max() < 3 * np.mean(steps)
+    for lower, upper in pairwise(rungs):
         assert lower["high"] < upper["low"]
-
-
-@pytest.mark.parametrize("name", [name for name in PLANS if "optimal" in PLANS[name].graded])
-def test_optimal_stands_on_top_and_cannot_be_exploited(name):
-    best = read_ladder(name).rungs[-1]
-    assert best["spec"] == "optimal"
-    assert best["exploitability"] < 1e-12
-    assert best["regret"] < 1e-12
+    if "optimal" in PLANS[name].graded:
+        assert rungs[-1]["spec"] == "optimal"
+        assert max(rungs[-1]["exploitability"], rungs[-1]["regret"]) < 1e-12
 
 
 @pytest.mark.parametrize(
@@ -303,30 +276,29 @@ def test_optimal_stands_on_top_and_cannot_be_exploited(name):
         ("5x5-skip", "win-or-block", "mcts:simulations=10,decisive=false,reuse=false"),
     ],
 )
-def test_a_result_that_is_kept_comes_again(name, a, b):
-    """Exactly or game by game: what is kept is what this code plays."""
+def test_stored_results_are_reproduced(name, a, b):
+    """Exactly, or game by game."""
     ladder, plan = read_ladder(name), PLANS[name]
     pairings = [(x, y) for i, x in enumerate(plan.rungs) for y in plan.rungs[i + 1 :]]
     number = next(i for i, pairing in enumerate(pairings) if set(pairing) == {a, b})
     first, second = pairings[number]
-    anew = result_of(plan.game, first, second, plan.games, seed_of(plan.seed, number))
-    kept = next(
+    again = result_of(plan.game, first, second, plan.games, seed_of(plan.seed, number))
+    stored = next(
         result
         for result in ladder.data["results"]
         if (ladder.specs[result["a"]], ladder.specs[result["b"]]) == (first, second)
     )
-    assert anew["pentanomial"] == kept["pentanomial"]
+    assert again["pentanomial"] == stored["pentanomial"]
     for key in ("win", "draw", "loss"):
-        assert anew[key] == pytest.approx(kept[key], abs=1e-9)
+        assert again[key] == pytest.approx(stored[key], abs=1e-9)
 
 
-def test_a_policy_is_placed_on_a_kept_ladder():
+def test_rating_on_a_stored_ladder():
     ladder = read_ladder("3x3")
     for spec in ("hosvd:rank=4", "optimal"):
-        found = place(spec, ladder, MADE)
+        found = place(spec, ladder)
         rung = next(rung for rung in ladder.rungs if rung["spec"] == spec)
         assert found["rating"]["mean"] == pytest.approx(rung["rating"], abs=0.01)
-    assert found["exploitability"] < 1e-12
     assert found["worst_positions"] == []
     assert found["between"]["below"] in ("optimal", "expectiminimax:depth=5")
 
@@ -334,7 +306,7 @@ def test_a_policy_is_placed_on_a_kept_ladder():
 def damaged(change):
     def write(path, data):
         change(data)
-        data["sha256"] = sha256_of(data)
+        data["sha256"] = hash_data(data)
         path.write_text(json.dumps(data))
 
     return write
@@ -359,7 +331,7 @@ def damaged(change):
         damaged(lambda data: data["results"][3].update(win="often")),
     ],
 )
-def test_a_damaged_file_is_one_sentence(tmp_path, damage):
+def test_damaged_files_are_rejected(tmp_path, damage):
     path = tmp_path / "mine.json"
     shutil.copy(HERE / "3x3.json", path)
     damage(path, json.loads(path.read_text()))
@@ -368,24 +340,24 @@ def test_a_damaged_file_is_one_sentence(tmp_path, damage):
     assert "\n" not in str(problem.value)
 
 
-def test_what_a_file_names_runs_no_code(tmp_path):
+def test_specs_from_a_file_run_no_code(tmp_path):
     path = tmp_path / "mine.json"
     shutil.copy(HERE / "3x3.json", path)
     damaged(lambda data: data["rungs"][3].update(spec="os:system"))(path, json.loads(path.read_text()))
     with pytest.raises(ValueError, match="was read from a file"):
-        place("random", read_ladder(path), MADE)
+        place("random", read_ladder(path))
 
 
-def test_what_there_is_no_ladder_of():
+def test_what_there_is_no_ladder_name():
     with pytest.raises(ValueError, match="there is no ladder '7x7': choose 3x3, 3x3-skip, 4x4-skip or 5x5-skip"):
         read_ladder("7x7")
     with pytest.raises(ValueError, match=r"there is no ladder of 4 x 4, 3 to win: choose .* evaluate\.py match"):
-        ladder_of(Game(4, 4, 3))
+        ladder_name(Game(4, 4, 3))
     with pytest.raises(ValueError, match="games=7 makes no pairs"):
-        place("random", read_ladder("3x3"), MADE, games=7)
+        place("random", read_ladder("3x3"), games=7)
 
 
-def test_the_page_shows_the_ladders_as_they_are_kept():
+def test_documentation_shows_the_stored_ladders():
     page = (HERE.parents[2] / "docs" / "ladder.md").read_text()
     for name in PLANS:
-        assert markdown(read_ladder(name)) in page
+        assert to_markdown(read_ladder(name)) in page

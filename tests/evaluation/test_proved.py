@@ -1,4 +1,4 @@
-"""Proved positions: how they are made, what is shipped, and what policies make of them."""
+"""Proved positions: construction, the stored sets, and evaluation of policies."""
 
 import json
 
@@ -10,13 +10,13 @@ from evaluation.exact import proved_positions
 from evaluation.exact.proved_positions import (
     PLANS,
     Plan,
-    ask,
+    keep_probabilities,
     make_proved,
     prove_again,
     read_proved,
-    sha256_of,
-    summary,
+    summarize,
 )
+from evaluation.result_store import hash_data
 from ttt_envs import Game
 from ttt_envs.game.boards import from_text
 from ttt_envs.game.rules import legal, winner
@@ -30,7 +30,7 @@ def small(tmp_path_factory):
     return make_proved("small", SMALL, tmp_path_factory.mktemp("small"), {"code": "none"})
 
 
-def test_what_is_made_is_what_the_solver_knows(small):
+def test_results_are_those_of_the_solver(small):
     values = build(SMALL.game).action_values(small.boards)
     for one, row in zip(small.proven, values, strict=True):
         assert [{1: "w", 0: "d", -1: "l"}.get(value, ".") for value in row] == list(one.moves)
@@ -39,12 +39,12 @@ def test_what_is_made_is_what_the_solver_knows(small):
     assert sum(0 < one.plies <= 2 for one in small.proven) <= SMALL.seen
 
 
-def test_every_way_to_work_makes_the_same_file(small, tmp_path):
+def test_file_does_not_depend_on_workers(small, tmp_path):
     again = make_proved("small", SMALL, tmp_path, {"code": "none"}, jobs=2)
     assert again.data == small.data
 
 
-def test_plies_lead_to_the_quickest_win_or_the_slowest_loss():
+def test_plies_to_the_quickest_win_or_slowest_loss():
     game = Game(5, 5, 4)
     for text, best, plies in (
         ("...../.oo../...../..x.x/..... o", "w", 3),  # a third stone makes two threats
@@ -59,62 +59,57 @@ def test_plies_lead_to_the_quickest_win_or_the_slowest_loss():
 
 
 @pytest.mark.parametrize("name", PLANS)
-def test_what_is_shipped_is_whole(name):
+def test_stored_set_is_complete(name):
     positions, plan = read_proved(name), PLANS[name]
     assert positions.game == plan.game
     assert len(positions.proven) == plan.count
     assert positions.data["seed"] == plan.seed
-    images = set()
+    classes = set()
     for one in positions.proven:
         cells = from_text(one.text, plan.game).cells
         assert winner(plan.game, cells) is None
         assert plan.stones[0] <= one.stones <= plan.stones[1]
         assert set(one.moves) >= {"w", "d"} or set(one.moves) >= {one.result, "l"}
-        images.add(min(image.tobytes() for image in cells[symmetries(plan.game)]))
-    assert len(images) == plan.count
+        classes.add(min(one.tobytes() for one in cells[symmetries(plan.game)]))
+    assert len(classes) == plan.count
     assert sum(0 < one.plies <= 2 for one in positions.proven) <= plan.seen
     assert (proved_positions.HERE / f"{name}.json").stat().st_size < 200_000
 
 
+@pytest.mark.parametrize("count", [5, pytest.param(1000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", PLANS)
-def test_some_of_what_is_shipped_is_proved_again(name):
-    assert prove_again(read_proved(name), 5) == 5
+def test_stored_positions_are_proved_again(name, count):
+    assert prove_again(read_proved(name), count) == count
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", PLANS)
-def test_all_that_is_shipped_is_proved_again(name):
-    assert prove_again(read_proved(name)) == PLANS[name].count
-
-
-def test_a_wrong_result_is_found(small):
+def test_wrong_result_is_found(small):
     one = small.proven[0]
     wrong = one._replace(moves=one.moves.replace("l", "d") if "l" in one.moves else one.moves.replace("d", "l"))
     with pytest.raises(ValueError, match="the results of moves are not as they are kept in"):
         prove_again(proved_positions.Positions(small.game, [*small.proven[1:3], wrong], small.data))
 
 
-def test_random_keeps_what_its_moves_share(small):
-    shares = ask(small.game, "random", small)
+def test_keep_probabilities_of_random_moves(small):
+    shares = keep_probabilities(small.game, "random", small)
     expected = small.keeps.sum(axis=1) / legal(small.game, small.boards.cells).sum(axis=1)
     assert np.allclose(shares, expected, rtol=0, atol=1e-12)
-    found = summary(small, shares)
+    found = summarize(small, shares)
     assert found["all"]["all"].share.mean == pytest.approx(expected.mean(), abs=1e-12)
     assert sum(kept.positions for kept in found["result"].values()) == len(shares)
     for kind in ("stones", "plies"):
         assert sum(kept.positions for kept in found[kind].values()) == len(shares)
 
 
-def test_perfect_play_keeps_every_result(small):
-    assert ask(small.game, "optimal", small) == pytest.approx(1.0)
+def test_perfect_play_keeps_all_results(small):
+    assert keep_probabilities(small.game, "optimal", small) == pytest.approx(1.0)
 
 
-def test_drawn_moves_depend_on_the_seed_alone(small):
+def test_sampled_moves_depend_on_the_seed_and_not_on_workers(small):
     spec = "mcts:simulations=5,reuse=false"
-    one = ask(small.game, spec, small, seed=1)
+    one = keep_probabilities(small.game, spec, small, seed=1)
     assert set(one.tolist()) <= {0.0, 1.0}
-    assert one.tolist() == ask(small.game, spec, small, seed=1, jobs=2).tolist()
-    assert any(one.tolist() != ask(small.game, spec, small, seed=seed).tolist() for seed in range(2, 6))
+    assert one.tolist() == keep_probabilities(small.game, spec, small, seed=1, jobs=2).tolist()
+    assert any(one.tolist() != keep_probabilities(small.game, spec, small, seed=seed).tolist() for seed in range(2, 6))
 
 
 @pytest.mark.parametrize(
@@ -126,16 +121,16 @@ def test_drawn_moves_depend_on_the_seed_alone(small):
         ({"seed": 9}, "its content is not what was written"),
     ],
 )
-def test_a_damaged_file_is_refused(small, tmp_path, damage, message):
+def test_damaged_files_are_rejected(small, tmp_path, damage, message):
     data = {**small.data, **damage}
     if "seed" not in damage:
-        data["sha256"] = sha256_of(data)
+        data["sha256"] = hash_data(data)
     path = tmp_path / "x.json"
     path.write_text(json.dumps(data))
     with pytest.raises(ValueError, match=message):
         read_proved(path)
 
 
-def test_an_unknown_set_is_refused():
+def test_unknown_set_is_rejected():
     with pytest.raises(ValueError, match="there are no proven positions of 9x9-5: choose 5x5-4,"):
         read_proved("9x9-5")

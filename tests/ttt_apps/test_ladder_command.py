@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from commands import error_of, json_of, text_of
 
-from evaluation.matches.ladder import PLANS, RESULT, Plan, build, markdown, rate, read_ladder
+from evaluation.matches.ladder import PLANS, RESULT, Plan, build, rate, read_ladder, to_markdown
 from evaluation.matches.move_cost import MoveCost
 from ttt_apps import evaluate, train
 from ttt_apps.evaluate import ladder as command
@@ -38,7 +38,7 @@ def test_ladder_is_printed(capsys):
     assert "the ladder 3x3, 3 x 3, 3 to win: exact results" in text
     assert text.index("optimal") < text.index("win-or-block") < text.index("random")
     page = text_of(capsys, "ladder", "--skip-chance", "0.25", "--markdown")
-    assert page == " ".join(markdown(read_ladder("3x3-skip")).split())
+    assert page == " ".join(to_markdown(read_ladder("3x3-skip")).split())
     data = json_of(capsys, "ladder", "--size", "5", "--win-length", "4", "--skip-chance", "0.1")
     assert (data["name"], data["kind"], len(data["rungs"])) == ("5x5-skip", "rungs", len(PLANS["5x5-skip"].rungs))
 

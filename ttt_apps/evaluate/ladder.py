@@ -76,10 +76,10 @@ class PlaceOnLadder(WorkOptions):
             ValueError: no such ladder, an unknown policy, an invalid number of games.
             Stopped: an interrupt; with a folder, completed work is stored.
         """
-        from evaluation.matches.ladder import GAMES, MOST, RESULT, place
+        from evaluation.matches.ladder import GAMES, MAX_GAMES, RESULT, RatingSettings, rate_policy
 
         if self.games is not None:
-            pairs_of(self.games, MOST)
+            pairs_of(self.games, MAX_GAMES)
         check_seed(self.seed)
         workers = self.workers()
         if self.trust:
@@ -93,15 +93,9 @@ class PlaceOnLadder(WorkOptions):
             return
         make_policy(self.policy, ladder.game)  # reports a wrong name before a bar is drawn
         with kept_in(self.out), progress_bar() as bar:
-            found = place(
-                self.policy,
-                ladder,
-                _made_by(),
-                games=GAMES if self.games is None else self.games,
-                seed=self.seed,
-                jobs=workers,
-                folder=self.out,
-                progress=_on(bar, "placing"),
+            settings = RatingSettings(GAMES if self.games is None else self.games, self.seed)
+            found = rate_policy(
+                self.policy, ladder, _made_by(), settings, jobs=workers, folder=self.out, progress=_on(bar, "placing")
             )
         page = "" if self.out is None else write_page_of(self.out, self.no_report)
         if self.json:
@@ -113,7 +107,7 @@ class PlaceOnLadder(WorkOptions):
 
     def _load_ladder(self) -> Ladder:
         """Return the selected ladder."""
-        from evaluation.matches.ladder import ladder_of, read_ladder, run_of
+        from evaluation.matches.ladder import ladder_name, read_ladder, run_of
         from learners.checkpoint import read_config
         from ttt_envs.game.rules import Game
 
@@ -133,7 +127,7 @@ class PlaceOnLadder(WorkOptions):
         run = run_of(self.policy) if self.policy and game is None else None
         if run is not None:
             game = Game.from_dict(dict(read_config(run)["game"]))
-        return read_ladder(ladder_of(game or Game()))
+        return read_ladder(ladder_name(game or Game()))
 
     def _measure(self, workers: Jobs) -> Ladder:
         """Measure the ladder and return it."""
@@ -153,12 +147,12 @@ class PlaceOnLadder(WorkOptions):
         return found
 
     def _print_ladder(self, ladder: Ladder) -> None:
-        from evaluation.matches.ladder import markdown
+        from evaluation.matches.ladder import to_markdown
 
         if self.json:
             print(json.dumps(ladder.data))
         elif self.markdown:
-            print(markdown(ladder))
+            print(to_markdown(ladder))
         else:
             print_table(_ladder_table(ladder))
 
@@ -181,16 +175,16 @@ def _title(ladder: Ladder) -> str:
 
 
 def _ladder_table(ladder: Ladder) -> Table:
-    from evaluation.matches.ladder import cells_of_rung
+    from evaluation.matches.ladder import format_rung
 
     table = new_table("rung", "Elo", "95%", "exploitability", "regret", "us a move", "MiB", title=_title(ladder))
     for rung in reversed(ladder.rungs):
-        table.add_row(rung["spec"], *cells_of_rung(ladder, rung))
+        table.add_row(rung["spec"], *format_rung(ladder, rung))
     return table
 
 
 def _tell_place(ladder: Ladder, found: Mapping[str, Any]) -> None:
-    from evaluation.matches.ladder import interval_of_rung
+    from evaluation.matches.ladder import format_rung_interval
 
     rating = found["rating"]
     interval = "exact" if found["exact"] else f"{rating['low']:.0f} to {rating['high']:.0f}"
@@ -199,7 +193,7 @@ def _tell_place(ladder: Ladder, found: Mapping[str, Any]) -> None:
             rung["rating"],
             rung["spec"],
             f"{rung['rating']:.0f}",
-            interval_of_rung(ladder, rung),
+            format_rung_interval(ladder, rung),
             *(f"{result[name]:.3f}" for name in ("win", "draw", "loss")),
             f"{result['score']['mean']:.3f}",
             f"{result['expected']:.3f}",

@@ -75,7 +75,7 @@ class ProvedPositions(WorkOptions):
         if self.make:
             self._make(names, workers)
             return
-        from evaluation.exact.proved_positions import ask, prove_again, read_proved, summary
+        from evaluation.exact.proved_positions import keep_probabilities, prove_again, read_proved, summarize
 
         found: dict[str, Any] = {}
         for name in names:
@@ -92,8 +92,8 @@ class ProvedPositions(WorkOptions):
                 if not self.json:
                     print_output(f"{positions.game}: {found[name]:,} positions proved again, every move as it is kept")
             elif self.policy:
-                shares = ask(positions.game, self.policy, positions, seed=self.seed, jobs=workers)
-                found[name] = summary(positions, shares)
+                shares = keep_probabilities(positions.game, self.policy, positions, seed=self.seed, jobs=workers)
+                found[name] = summarize(positions, shares)
                 if not self.json:
                     self._show(positions, found[name])
             else:
@@ -150,11 +150,11 @@ class ProvedPositions(WorkOptions):
 
 def _describe_positions(positions: Positions) -> dict[str, Any]:
     """Describe a set of positions."""
-    from evaluation.exact.proved_positions import LOOK
+    from evaluation.exact.proved_positions import SEARCH_DEPTH
 
     proven = positions.proven
     wins = sum(one.result == "w" for one in proven)
-    plies = {str(n): sum(one.plies == n for one in proven) for n in range(LOOK + 1)}
+    plies = {str(n): sum(one.plies == n for one in proven) for n in range(SEARCH_DEPTH + 1)}
     keeping = sum(one.moves.count(one.result) for one in proven) / len(proven)
     stones = [one.stones for one in proven]
     quick = ", ".join(f"{count} in {n}" for n, count in plies.items() if n != "0" and count)

@@ -1,4 +1,4 @@
-"""Ladders: opponents of known strength on standard games, for placing other policies.
+"""Ladders: opponents of known strength on standard games, for rating other policies.
 
 A ladder is a dozen policies, its rungs, with ratings (Bradley and Terry, 1952) from a round robin.
 ``ladders/NAME.json`` stores them with everything that determines them. ``random`` is 0. On small boards results are
@@ -8,34 +8,30 @@ exact; else they are matches. A policy plays every rung, and its rating maximize
 from __future__ import annotations
 
 from evaluation.matches.ladder.build import measure_ladder
-from evaluation.matches.ladder.files import HERE, MAX_FILE_BYTES, Ladder, ladder_of, read_ladder, sha256_of
+from evaluation.matches.ladder.files import HERE, MAX_FILE_BYTES, Ladder, ladder_name, read_ladder
 from evaluation.matches.ladder.plans import ANCHOR, PLANS, Plan
-from evaluation.matches.ladder.rate import ASKED, GAMES, RESULT, SAME, WORST, is_exact, place, run_of
-from evaluation.matches.ladder.results import CONFIDENCE, MOST
-from evaluation.matches.ladder.tables import cells_of_rung, interval_of_rung, markdown
+from evaluation.matches.ladder.rate import GAMES, RESULT, RatingSettings, rate_policy, run_of
+from evaluation.matches.ladder.results import CONFIDENCE, MAX_GAMES
+from evaluation.matches.ladder.tables import format_rung, format_rung_interval, to_markdown
 
 __all__ = [
     "ANCHOR",
-    "ASKED",
     "CONFIDENCE",
     "GAMES",
     "HERE",
     "MAX_FILE_BYTES",
-    "MOST",
+    "MAX_GAMES",
     "PLANS",
     "RESULT",
-    "SAME",
-    "WORST",
     "Ladder",
     "Plan",
-    "cells_of_rung",
-    "interval_of_rung",
-    "is_exact",
-    "ladder_of",
-    "markdown",
+    "RatingSettings",
+    "format_rung",
+    "format_rung_interval",
+    "ladder_name",
     "measure_ladder",
-    "place",
+    "rate_policy",
     "read_ladder",
     "run_of",
-    "sha256_of",
+    "to_markdown",
 ]

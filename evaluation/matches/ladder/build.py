@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -11,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from evaluation.cost import processor
-from evaluation.matches.ladder.files import Ladder, read_ladder, sha256_of
+from evaluation.exact.policy_cache import make_policy_once
+from evaluation.matches.ladder.files import Ladder, read_ladder
 from evaluation.matches.ladder.plans import ANCHOR, Plan
 from evaluation.matches.ladder.results import (
     CONFIDENCE,
-    cached_policy,
     check_games,
     result_of,
     seed_of,
@@ -24,7 +23,7 @@ from evaluation.matches.ladder.results import (
 )
 from evaluation.matches.move_cost import cost_of_moves
 from evaluation.matches.tournament import DRAWS, bradley_terry
-from evaluation.result_store import Unit, do_units
+from evaluation.result_store import Unit, collect_results, hash_data
 from evaluation.statistics import Interval
 from ttt_envs.core.files import write_json
 from ttt_envs.core.parallel import Jobs
@@ -59,8 +58,17 @@ def measure_ladder(
     check_games(plan.games, least=0)
     rungs = plan.rungs
     pairings = list(combinations(range(len(rungs)), 2))
-    found = _collect_measurements(name, plan, pairings, folder, made_by, jobs, progress or (lambda done, total: None))
-    met, strengths, costs = found[: len(pairings)], found[len(pairings) : -len(rungs)], found[-len(rungs) :]
+    units, cost_units = _units(plan, pairings)
+    total = len(units) + len(cost_units)
+    tell, others = progress or (lambda done, total: None), (f"{name}.json",)
+    found = collect_results(
+        _measure, units, folder, made_by, jobs=jobs, others=others, progress=lambda done, _: tell(done, total)
+    )
+    costs = collect_results(
+        _measure, cost_units, folder / "costs", made_by, others=others,
+        progress=lambda done, _: tell(len(units) + done, total),
+    )  # fmt: skip
+    met, strengths = found[: len(pairings)], found[len(pairings) :]
     graded = dict(zip(plan.graded, strengths, strict=True))
     ratings = _round_robin(len(rungs), pairings, met, rungs.index(ANCHOR), exact=plan.games == 0)
     order = sorted(range(len(rungs)), key=lambda i: ratings[i].mean)
@@ -91,43 +99,25 @@ def measure_ladder(
             {"a": place_of[i], "b": place_of[j], **result} for (i, j), result in zip(pairings, met, strict=True)
         ],
     }
-    write_json(folder / f"{name}.json", {**data, "sha256": sha256_of(data)})
+    write_json(folder / f"{name}.json", {**data, "sha256": hash_data(data)})
     return read_ladder(folder / f"{name}.json")
 
 
-def _collect_measurements(
-    name: str,
-    plan: Plan,
-    pairings: Sequence[tuple[int, int]],
-    folder: Path,
-    made_by: Mapping[str, Any],
-    jobs: Jobs,
-    progress: Callable[[int, int], None],
-) -> list[dict[str, Any]]:
-    """Return the results of the pairings, the strengths of the graded rungs, and the costs of all rungs' moves."""
-    described = plan.game.to_dict()
+def _units(plan: Plan, pairings: Sequence[tuple[int, int]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the units of the pairings and of the strengths of the graded rungs, and those of the costs of moves."""
+    game = plan.game.to_dict()
     units: list[dict[str, Any]] = [
         {
             "what": "pairing",
-            "game": described,
+            "game": game,
             "players": [plan.rungs[i], plan.rungs[j]],
             "games": plan.games,
             "seed": seed_of(plan.seed, number),
         }
         for number, (i, j) in enumerate(pairings)
     ]
-    units += [{"what": "strength", "game": described, "policy": spec} for spec in plan.graded]
-    costs: list[dict[str, Any]] = [{"what": "cost", "game": described, "policy": spec} for spec in plan.rungs]
-    total = len(units) + len(costs)
-    progress(0, total)
-    found: dict[int, dict[str, Any]] = {}
-    for place, work, workers in ((folder, units, jobs), (folder / "costs", costs, 1)):
-        before = len(found)
-        with closing(do_units(_measure, work, place, made_by, jobs=workers, others=(f"{name}.json",))) as results:
-            for number, result in results:
-                found[before + number] = result
-                progress(len(found), total)
-    return [found[number] for number in range(total)]
+    units += [{"what": "strength", "game": game, "policy": spec} for spec in plan.graded]
+    return units, [{"what": "cost", "game": game, "policy": spec} for spec in plan.rungs]
 
 
 def _measure(unit: Unit) -> dict[str, Any]:
@@ -137,7 +127,7 @@ def _measure(unit: Unit) -> dict[str, Any]:
         a, b = unit["players"]
         return result_of(game, a, b, unit["games"], unit["seed"])
     if unit["what"] == "strength":
-        return strength_of(game, cached_policy(game, unit["policy"]))
+        return strength_of(game, make_policy_once(game, unit["policy"]))
     cost_of_moves(game, unit["policy"])  # compiled code is cached on disk and is not part of the cost
     return cost_of_moves(game, unit["policy"])[0]._asdict()
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +11,7 @@ from typing import Any
 
 from evaluation.matches.ladder.plans import ANCHOR, PLANS
 from evaluation.matches.ladder.results import weights_of
+from evaluation.result_store import hash_data
 from ttt_envs.agents.specs import FromFile
 from ttt_envs.core.files import read_json
 from ttt_envs.game.rules import Game
@@ -70,7 +69,7 @@ def read_ladder(name: str | Path) -> Ladder:
     try:
         if not isinstance(data, dict) or data.get("kind") != "rungs" or data.get("format") != 1:
             raise ValueError("it does not say that it is one, of format 1")
-        if data.get("sha256") != sha256_of(data):
+        if data.get("sha256") != hash_data(data):
             raise ValueError("its content is not what was written")
         rungs = [{**rung, "spec": FromFile(rung["spec"])} for rung in data["rungs"]]
         for rung in rungs:
@@ -90,7 +89,7 @@ def read_ladder(name: str | Path) -> Ladder:
         ) from None
 
 
-def ladder_of(game: Game) -> str:
+def ladder_name(game: Game) -> str:
     """Return the name of the ladder of a game.
 
     Raises:
@@ -103,12 +102,6 @@ def ladder_of(game: Game) -> str:
         f"there is no ladder of {game}: choose one of another game with --ladder {_names()}, or sample it here with "
         f"evaluate.py match"
     )
-
-
-def sha256_of(data: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of a ladder's data without the hash itself."""
-    rest = {key: value for key, value in data.items() if key != "sha256"}
-    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
 
 def _names() -> str:

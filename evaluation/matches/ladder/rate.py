@@ -1,4 +1,4 @@
-"""Placement of a policy: it plays every rung of a ladder and gets the maximum likelihood rating."""
+"""Rating of a policy: it plays every rung of a ladder, and its rating maximizes the likelihood of its results."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 import shlex
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ from evaluation.matches.ladder.results import (
 )
 from evaluation.matches.move_cost import MoveCost, cost_of_moves
 from evaluation.matches.tournament import DRAWS, bradley_terry
-from evaluation.result_store import Unit, do_units
+from evaluation.result_store import Unit, collect_results
 from evaluation.statistics import Interval
 from learners.checkpoint import CONFIG, read_config
 from ttt_envs.agents.policy import Policy
@@ -44,27 +44,37 @@ from ttt_envs.game.rules import Game
 RESULT = "result.json"
 GAMES = 500
 """Default number of games against every rung."""
-WORST = 5
+MAX_WORST_POSITIONS = 5
 """Number of worst positions reported."""
-ASKED = 256
+NUM_QUERIES = 256
 """Number of queries of an impure policy for its first move."""
-SAME = 0.05
+RATING_TOLERANCE = 0.05
 """Tolerance for ratings that are equal but for rounding."""
 
 
-def place(
+@dataclass(frozen=True)
+class RatingSettings:
+    """Settings of the rating of a policy."""
+
+    games: int = GAMES
+    """against each rung, an even number; ignored if results are exact"""
+    seed: int = 0
+    """seed of all chance"""
+    costs: bool = True
+    """whether to measure the cost of moves"""
+
+
+def rate_policy(
     policy: str | Policy,
     ladder: Ladder,
     made_by: Mapping[str, Any],
+    settings: RatingSettings | None = None,
     *,
-    games: int = GAMES,
-    seed: int = 0,
     jobs: Jobs = 1,
     folder: Path | None = None,
-    costs: bool = True,
     progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, Any]:
-    """Place a policy on a ladder.
+    """Rate a policy on a ladder.
 
     On small boards a pure policy has exact results against the rungs, and its exploitability, regret and worst
     positions are computed; otherwise games are played against each rung. The cost of moves is measured on this machine,
@@ -74,12 +84,10 @@ def place(
         policy: a spec string, or a policy, whose cost is then not measured.
         ladder: of :func:`read_ladder`.
         made_by: JSON-ready: versions and code.
-        games: against each rung, an even number; ignored if results are exact.
-        seed: seed of all chance.
+        settings: settings; None for the defaults.
         jobs: the workers.
         folder: folder in which results are stored as soon as they are known, so that the same call resumes, and
             ``result.json`` at the end.
-        costs: whether to measure the cost of moves.
         progress: called with the number of units done, and the total.
 
     Returns:
@@ -88,7 +96,9 @@ def place(
     Raises:
         ValueError: an unknown policy, one that does not play by the rules or not this game; an invalid number of games.
     """
-    check_games(games, least=2)
+    settings = settings or RatingSettings()
+    check_games(settings.games, least=2)
+    games, seed = settings.games, settings.seed
     game, name = ladder.game, str(policy)
     asked = make_policy(policy, game)
     exact = is_exact(ladder, asked)
@@ -101,10 +111,10 @@ def place(
         seed=seed,
         jobs=jobs,
         folder=folder,
-        progress=progress or (lambda done, total: None),
+        progress=progress,
     )
     own, of_rungs = None, None
-    if costs and isinstance(policy, str):
+    if settings.costs and isinstance(policy, str):
         own = cost_of_moves(game, policy)[0]
         of_rungs = [one.cpu_s_per_move for one in cost_of_moves(game, *ladder.specs)]
     run = run_of(policy) if isinstance(policy, str) else None
@@ -115,7 +125,7 @@ def place(
         "identity": identity,
         "pure": bool(asked.pure),
         "game": game.to_dict(),
-        **_standing(ladder, results, _fit_rating(ladder, results, exact=exact), own, of_rungs),
+        **_rating_and_costs(ladder, results, _fit_rating(ladder, results, exact=exact), own, of_rungs),
         "exact": exact,
         **(strength_of(game, asked) if exact else {"exploitability": None, "regret": None}),
         "worst_positions": _worst_positions(game, asked) if exact else [],
@@ -152,7 +162,7 @@ def _play_rungs(
     seed: int,
     jobs: Jobs,
     folder: Path | None,
-    progress: Callable[[int, int], None],
+    progress: Callable[[int, int], None] | None,
 ) -> list[dict[str, Any]]:
     """Return a policy's results against each rung."""
     described = ladder.game.to_dict()
@@ -160,18 +170,13 @@ def _play_rungs(
         {"policy": str(policy), "rung": spec, "game": described, "games": games, "seed": seed_of(seed, number)}
         for number, spec in enumerate(ladder.specs)
     ]
-    progress(0, len(units))
-    found: dict[int, dict[str, Any]] = {}
-    with tempfile.TemporaryDirectory() as fleeting:
-        place = Path(fleeting) if folder is None else folder
-        with closing(do_units(partial(_play_rung, policy), units, place, made_by, jobs=jobs, others=(RESULT,))) as met:
-            for number, result in met:
-                found[number] = result
-                progress(len(found), len(units))
-    return [found[number] for number in range(len(units))]
+    with tempfile.TemporaryDirectory() as temporary:
+        path = Path(temporary) if folder is None else folder
+        play = partial(_play_rung, policy)
+        return collect_results(play, units, path, made_by, jobs=jobs, others=(RESULT,), progress=progress)
 
 
-def _standing(
+def _rating_and_costs(
     ladder: Ladder,
     results: Sequence[Mapping[str, Any]],
     rating: Interval,
@@ -180,8 +185,8 @@ def _standing(
 ) -> dict[str, Any]:
     """Return the rating among those of the rungs, and the costs of moves, as JSON-ready data."""
     ratings = [float(rung["rating"]) for rung in ladder.rungs]
-    front = front_of([*ratings, rating.mean], None if own is None else [*(of_rungs or ()), own.cpu_s_per_move])
-    at = rating.mean + SAME
+    front = pareto_front([*ratings, rating.mean], None if own is None else [*(of_rungs or ()), own.cpu_s_per_move])
+    at = rating.mean + RATING_TOLERANCE
     below = [str(rung["spec"]) for rung in ladder.rungs if rung["rating"] <= at]
     above = [str(rung["spec"]) for rung in ladder.rungs if rung["rating"] > at]
     scores = [score_of_result(result) for result in results]
@@ -209,7 +214,7 @@ def _standing(
 
 
 def _play_rung(policy: str | Policy, unit: Unit) -> dict[str, Any]:
-    """Do one unit of work of :func:`place`."""
+    """Do one unit of work of :func:`rate_policy`."""
     return result_of(Game.from_dict(unit["game"]), policy, FromFile(unit["rung"]), unit["games"], unit["seed"])
 
 
@@ -233,7 +238,7 @@ def _fit_rating(ladder: Ladder, results: Sequence[Mapping[str, Any]], *, exact: 
     return Interval(found.mean, found.mean - (doubt.mean - doubt.low), found.mean + (doubt.high - doubt.mean))
 
 
-def front_of(ratings: Sequence[float], seconds: Sequence[float] | None) -> list[bool | None]:
+def pareto_front(ratings: Sequence[float], seconds: Sequence[float] | None) -> list[bool | None]:
     """Return which policies are on the Pareto front: none is as strong at less cost, or stronger at no more."""
     if seconds is None:
         return [None] * len(ratings)
@@ -243,7 +248,7 @@ def front_of(ratings: Sequence[float], seconds: Sequence[float] | None) -> list[
 
 def _first_move(game: Game, policy: Policy, seed: int) -> list[list[float]]:
     """Return the probability of each first move, by rows; for an impure policy, the mean of many answers."""
-    boards = Boards.start(game, 1 if policy.pure else ASKED)
+    boards = Boards.start(game, 1 if policy.pure else NUM_QUERIES)
     rng = None if policy.pure else np.random.default_rng(seed)
     shares = np.asarray(policy.probabilities(boards, rng)).mean(axis=0)
     rows: list[list[float]] = shares.reshape(game.rows, game.columns).tolist()
@@ -261,7 +266,7 @@ def _worst_positions(game: Game, policy: Policy) -> list[dict[str, Any]]:
             "played": {str(cell): float(mistake.choice.probabilities[cell]) for cell in mistake.choice.played},
             "best": mistake.choice.best.tolist(),
         }
-        for mistake in worst_positions(game, policy, ANCHOR, WORST)
+        for mistake in worst_positions(game, policy, ANCHOR, MAX_WORST_POSITIONS)
     ]
 
 

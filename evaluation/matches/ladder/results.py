@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from baselines.retrograde.solver import MAX_CELLS
 from evaluation.exact.dynamic_programming import exploitability, match_outcome, regret
+from evaluation.exact.policy_cache import make_policy_once
 from evaluation.matches.match import play_pairs
 from evaluation.matches.score import Score
 from evaluation.statistics import Interval
 from ttt_envs.agents.policy import Policy
-from ttt_envs.agents.specs import FromFile, make_policy
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.rules import Game
 
-MOST = 1_000_000
+MAX_GAMES = 1_000_000
 """Maximum number of games against a rung."""
 CONFIDENCE = 0.95
 """Confidence level of intervals."""
@@ -27,34 +26,25 @@ _CERTAIN = 1e6  # weight of an exact result in pairs: large enough to make the p
 
 def seed_of(seed: int, number: int) -> int:
     """Return the seed of a pairing; no two pairings share random numbers, nor do two seeds."""
-    return MOST * seed + number
+    return MAX_GAMES * seed + number
 
 
 def check_games(games: int, least: int) -> None:
-    """Raise ValueError for an odd number of games, or one not from ``least`` to :data:`MOST`."""
-    if games % 2 or not least <= games <= MOST:
+    """Raise ValueError for an odd number of games, or one not from ``least`` to :data:`MAX_GAMES`."""
+    if games % 2 or not least <= games <= MAX_GAMES:
         raise ValueError(
-            f"games={games} makes no pairs, two games with the seats swapped: choose an even number from 2 to {MOST:,}"
+            f"games={games} makes no pairs, two games with the seats swapped: "
+            f"choose an even number from 2 to {MAX_GAMES:,}"
         )
-
-
-@lru_cache(maxsize=32)
-def _cached_policy(game: Game, spec: str, trusted: bool) -> Policy:
-    """Make a policy from its spec, once per process: making it may take longer than playing."""
-    return make_policy(spec if trusted else FromFile(spec), game)
-
-
-def cached_policy(game: Game, spec: str | Policy) -> Policy:
-    """Return a policy, or make the one of a spec string, once per process."""
-    return _cached_policy(game, str(spec), not isinstance(spec, FromFile)) if isinstance(spec, str) else spec
 
 
 def result_of(game: Game, a: str | Policy, b: str | Policy, games: int, seed: int) -> dict[str, Any]:
     """Return a's results against b: exact if ``games`` is 0."""
+    first, second = make_policy_once(game, a), make_policy_once(game, b)
     if games == 0:
-        found = match_outcome(game, cached_policy(game, a), cached_policy(game, b))
+        found = match_outcome(game, first, second)
         return {"exact": True, "games": 0, **found._asdict(), "pentanomial": None}
-    score = play_pairs(game, cached_policy(game, a), cached_policy(game, b), games // 2, seed=seed)
+    score = play_pairs(game, first, second, games // 2, seed=seed)
     return {"exact": False, "games": score.games, **_outcome_shares(score), "pentanomial": score.pentanomial.tolist()}
 
 

@@ -7,12 +7,12 @@ from typing import Any
 
 from evaluation.matches.ladder.files import Ladder
 from evaluation.matches.ladder.plans import ANCHOR
-from evaluation.matches.ladder.rate import front_of
+from evaluation.matches.ladder.rate import pareto_front
 
 
-def markdown(ladder: Ladder) -> str:
+def to_markdown(ladder: Ladder) -> str:
     """Format a ladder as a Markdown table."""
-    fronts = front_of(
+    fronts = pareto_front(
         [rung["rating"] for rung in ladder.rungs], [rung["cost"]["cpu_s_per_move"] for rung in ladder.rungs]
     )
     lines = [
@@ -20,22 +20,22 @@ def markdown(ladder: Ladder) -> str:
         "|---|---|---|---|---|---|---|---|",
     ]
     for rung, front in zip(ladder.rungs, fronts, strict=True):
-        lines.append(f"| `{rung['spec']}` | {' | '.join(cells_of_rung(ladder, rung))} | {'yes' if front else ''} |")
+        lines.append(f"| `{rung['spec']}` | {' | '.join(format_rung(ladder, rung))} | {'yes' if front else ''} |")
     return "\n".join(lines)
 
 
-def cells_of_rung(ladder: Ladder, rung: Mapping[str, Any]) -> list[str]:
+def format_rung(ladder: Ladder, rung: Mapping[str, Any]) -> list[str]:
     """Format rating, interval, exploitability, regret, microseconds per move and MiB of a rung."""
     return [
         f"{rung['rating']:.0f}",
-        interval_of_rung(ladder, rung),
+        format_rung_interval(ladder, rung),
         *("" if rung[key] is None else f"{rung[key]:.4f}" for key in ("exploitability", "regret")),
         f"{1e6 * rung['cost']['cpu_s_per_move']:,.3g}",
         f"{rung['cost']['own_bytes'] / 2**20:,.0f}",
     ]
 
 
-def interval_of_rung(ladder: Ladder, rung: Mapping[str, Any]) -> str:
+def format_rung_interval(ladder: Ladder, rung: Mapping[str, Any]) -> str:
     """Format the interval of a rung's rating; that of the anchor is 0 by definition."""
     if ladder.exact:
         return "exact"

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.exact.proved_positions import Positions, ProvedPosition, ask, read_proved, summary
+from evaluation.exact.proved_positions import Positions, ProvedPosition, keep_probabilities, read_proved, summarize
 from evaluation.matches.games import PlayedGame
 from evaluation.matches.match import play_pairs
 from evaluation.matches.move_cost import cost_of_moves
@@ -95,7 +95,7 @@ def _select(positions: Positions, count: int) -> Positions:
 
 def _keep_rate(game: Game, player: str, positions: Positions) -> list[float]:
     """Return the share of proved positions in which a player keeps the result, and its interval."""
-    return list(summary(positions, ask(game, player, positions))["all"]["all"].share)
+    return list(summarize(positions, keep_probabilities(game, player, positions))["all"]["all"].share)
 
 
 def _matching_mcts(game: Game, cpu_s: float) -> tuple[str, float]:
