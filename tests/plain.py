@@ -7,6 +7,7 @@ from functools import cache
 
 import numpy as np
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
 
 from evaluation.run_files import EVENTS
 from learners.checkpoint import load_checkpoint
@@ -98,6 +99,22 @@ def positions_of_random_play(game, count, seed=0):
             mover = mover if rng.random() < game.skip_chance else 1 - mover
     chosen = rng.permutation(len(cells))[:count]
     return Boards(np.stack(cells)[chosen], np.array(movers, np.int8)[chosen])
+
+
+def assert_bellman_equation(solution, boards, tolerance):
+    """Values are the best of the action values, and these are the expected values of the successors."""
+    values, action_values = solution.values(boards), solution.action_values(boards)
+    assert values.dtype == action_values.dtype == np.float64
+    assert_array_equal(np.isnan(action_values), boards.cells != 0)
+    assert_allclose(values, np.nanmax(action_values, axis=1), rtol=0, atol=tolerance)
+    for row in range(len(values)):
+        position = boards.position(row)
+        for action in np.flatnonzero(position.cells == 0)[:4].tolist():
+            expected = 0.0
+            for probability, after, winner in chance_outcomes(solution.game, position, action):
+                value = float(solution.values(Boards.of([after]))[0])
+                expected += probability * (value if after.mover == position.mover or winner is not None else -value)
+            assert abs(action_values[row, action] - expected) <= tolerance
 
 
 @cache

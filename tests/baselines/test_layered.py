@@ -22,7 +22,7 @@ from baselines.retrograde import folder as folders
 from baselines.retrograde.count import DRAWN, WON, count_positions, reachable_boards
 from baselines.retrograde.ranks import IMAGES, make_classes, make_ranks, rank_beside
 from baselines.retrograde.solver import LayeredSolution, solve
-from ttt_envs import Boards, Game, chance_outcomes, from_text, make_policy
+from ttt_envs import Boards, Game, from_text, make_policy
 from ttt_envs.core.files import locked
 from ttt_envs.game.boards import from_keys
 from ttt_envs.game.rules import DRAW
@@ -166,27 +166,11 @@ def test_every_position_has_the_value_of_a_recursion_in_plain_python(shape, skip
     assert_allclose(built(game).values(boards), expected, rtol=0, atol=1e-12)
 
 
-def check_by_successors(ours, boards, tolerance):
-    """Values are the best of the moves', and those what the rules say of the values after them."""
-    values, of_moves = ours.values(boards), ours.action_values(boards)
-    assert values.dtype == of_moves.dtype == np.float64
-    assert_array_equal(np.isnan(of_moves), boards.cells != 0)
-    assert_allclose(values, np.nanmax(of_moves, axis=1), rtol=0, atol=tolerance)
-    for row in range(len(values)):
-        position = boards.position(row)
-        for action in np.flatnonzero(position.cells == 0)[:3].tolist():
-            worth = 0.0
-            for probability, after, _ in chance_outcomes(ours.game, position, action):
-                value = float(ours.values(Boards.of([after]))[0])
-                worth += probability * (value if after.mover == position.mover else -value)
-            assert of_moves[row, action] == pytest.approx(worth, abs=tolerance)
-
-
 @pytest.mark.parametrize("skip_chance", SKIPS)
 def test_values_of_a_larger_board_follow_from_those_after_them(skip_chance, known):
     game = Game(4, 4, 4, skip_chance)
     ours = build(game)
-    check_by_successors(ours, plain.positions_of_random_play(game, 100), 1e-15)
+    plain.assert_bellman_equation(ours, plain.positions_of_random_play(game, 100), 1e-15)
     start = ours.values(Boards.start(game))
     if skip_chance == 0.25:
         assert start == pytest.approx(65393675 / 536870912, abs=1e-15)
@@ -200,13 +184,13 @@ def test_above_16_cells_values_are_rounded_once_a_layer():
     assert ours.dtype == np.float32
     assert ours.part(5, 2).dtype == np.float32
     assert ours.error == 18 * 2**-25
-    check_by_successors(ours, plain.positions_of_random_play(game, 50), 2**-25)
+    plain.assert_bellman_equation(ours, plain.positions_of_random_play(game, 50), 2**-25)
 
 
 @pytest.mark.parametrize("skip_chance", [0.0, pytest.param(0.25, marks=pytest.mark.slow)])
 def test_boards_of_21_cells_are_the_largest(skip_chance):
     ours = build(Game(3, 7, 2, skip_chance))
-    check_by_successors(ours, plain.positions_of_random_play(ours.game, 200), 2**-25)
+    plain.assert_bellman_equation(ours, plain.positions_of_random_play(ours.game, 200), 2**-25)
     if skip_chance == 0:
         assert ours.values(Boards.start(ours.game)) == 1
 
@@ -218,7 +202,7 @@ def test_four_by_five_is_a_draw_by_the_layers_and_by_proof(tmp_path):
     start = Boards.start(game)
     assert prove(game).winner == DRAW
     assert ours.values(start)[0] == 0
-    check_by_successors(ours, plain.positions_of_random_play(game, 300), 0)
+    plain.assert_bellman_equation(ours, plain.positions_of_random_play(game, 300), 0)
 
 
 @pytest.mark.parametrize("shape", [(3, 3, 3), (2, 4, 3), (1, 6, 2)], ids=str)
