@@ -12,6 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from evaluation.run_files import EVENTS
 from learners.checkpoint import load_checkpoint
 from ttt_envs import Boards, Game, Position, chance_outcomes
+from ttt_envs.game.boards import from_keys
 from ttt_envs.game.rules import NOT_OVER, place
 
 WORD = (1 << 64) - 1
@@ -99,6 +100,18 @@ def positions_of_random_play(game, count, seed=0):
             mover = mover if rng.random() < game.skip_chance else 1 - mover
     chosen = rng.permutation(len(cells))[:count]
     return Boards(np.stack(cells)[chosen], np.array(movers, np.int8)[chosen])
+
+
+def all_positions(game, stones=0):
+    """Every board with at least so many stones, with either mover; without skips those of alternating play."""
+    cells = from_keys(np.arange(3**game.cells, dtype=np.uint64), game)
+    cells = cells[np.count_nonzero(cells, axis=1) >= stones]
+    boards = Boards(np.concatenate([cells, cells]), np.repeat(np.array([0, 1], np.int8), len(cells)))
+    if game.skip_chance == 0:
+        seen = boards.own_first()
+        behind = (seen == 2).sum(axis=1) - (seen == 1).sum(axis=1)
+        boards = boards.take((behind == 0) | (behind == 1))
+    return boards
 
 
 def assert_bellman_equation(solution, boards, tolerance):

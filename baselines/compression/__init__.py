@@ -21,12 +21,7 @@ from baselines.compression.decomposition import Compressed as Compressed
 from baselines.compression.decomposition import Decomposition as Decomposition
 from baselines.compression.decomposition import decompose as decompose
 from baselines.compression.decomposition import decomposition as decomposition
-from baselines.compression.decomposition import hooi as hooi
-from baselines.compression.decomposition import hosvd as hosvd
-from baselines.compression.decomposition import hosvd2 as hosvd2
 from baselines.compression.decomposition import split_errors as split_errors
-from baselines.compression.decomposition import svd as svd
-from baselines.compression.decomposition import tt as tt
 from baselines.compression.grouping import Grouping as Grouping
 from baselines.compression.grouping import Method as Method
 from baselines.compression.grouping import grouping_of as grouping_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -14,9 +14,9 @@ from baselines import tables
 from baselines.compression import grouping as groups
 from baselines.compression import singular_vectors
 from baselines.compression.factors import Factors, Train, Tucker
-from baselines.compression.grouping import Grouping, Method, grouping_of, of_tensor
+from baselines.compression.grouping import Grouping, Method, grouping_of, tensor_grouping
 from baselines.compression.ranks import MAX_TRUNCATED_RANK, TRUNCATED, check_rank, largest_rank
-from baselines.compression.singular_vectors import iterate_hooi, leading_vectors, project
+from baselines.compression.singular_vectors import Projection, iterate_hooi, leading_vectors, project
 from baselines.retrograde import count as count_module
 from baselines.retrograde import solver
 from baselines.retrograde.solver import load_or_compute
@@ -51,8 +51,8 @@ class Compressed(Evaluation):
         self.game = grouping.game
         self.of_moves = grouping.of_moves
         self.halves = len(factors)
-        self._of_tensor = of_tensor(method, grouping)
-        self._axes = self._of_tensor.axes
+        self._tensor_grouping = tensor_grouping(method, grouping)
+        self._axes = self._tensor_grouping.axes
 
     @property
     def stored_numbers(self) -> int:
@@ -66,7 +66,7 @@ class Compressed(Evaluation):
 
     def table(self) -> Float64Array:
         """Return the approximated table, in the shape of the table."""
-        halves = np.stack([self._of_tensor.entries(factors.tensor()) for factors in self.factors])
+        halves = np.stack([self._tensor_grouping.entries(factors.tensor()) for factors in self.factors])
         shape = (3**self.game.cells, self.game.cells) if self.of_moves else (3**self.game.cells,)
         return halves.reshape((2, *shape) if self.halves == 2 else shape)
 
@@ -97,7 +97,7 @@ class Decomposition:
         self.method = method
         self.grouping = grouping
         self.largest = largest_rank(method, grouping, most)
-        self._parts = [_unpacked(method, grouping, most, half) for half in parts]
+        self._parts = [_unpack(method, grouping, most, half) for half in parts]
 
     def at(self, rank: int) -> Compressed:
         """Return the table at a rank, one number for all axes; a smaller axis is kept whole.
@@ -109,9 +109,8 @@ class Decomposition:
             ValueError: the rank is not in 0 to ``largest``.
         """
         check_rank(self.method, self.grouping, rank, self.largest)
-        cut = {"svd": _cut_train, "tt": _cut_train, "hosvd": _cut_tucker, "hooi": _cut_hooi, "hosvd2": _cut_hosvd2}
-        found = [cut[self.method](*part, rank) for part in self._parts]
-        factors, missed = zip(*found, strict=True)
+        truncated = [_TRUNCATE[self.method](part, rank) for part in self._parts]
+        factors, missed = zip(*truncated, strict=True)
         total = sum(float(part[2][0]) for part in self._parts)
         error = math.sqrt(sum(missed) / total) if total > 0 else 0.0
         return Compressed(self.method, self.grouping, rank, factors, error)
@@ -121,8 +120,9 @@ class Decomposition:
         return map(self.at, range(self.largest + 1))
 
 
-def _cut_train(bases: list[Float64Array], core: Float64Array, missed: Float64Array, rank: int) -> tuple[Factors, float]:
+def _truncate_train(part: Projection, rank: int) -> tuple[Factors, float]:
     """Truncate a train: SVDs from the left, of which the first is given."""
+    bases, core, missed = part
     first = bases[0][:, :rank]
     cores = [first[None]]
     lost = float(missed[min(rank, len(missed) - 1)])
@@ -136,26 +136,34 @@ def _cut_train(bases: list[Float64Array], core: Float64Array, missed: Float64Arr
     return Train([*cores, rest[:, :, None]]), lost
 
 
-def _cut_tucker(
-    bases: list[Float64Array], core: Float64Array, missed: Float64Array, rank: int
-) -> tuple[Factors, float]:
+def _truncate_tucker(part: Projection, rank: int) -> tuple[Factors, float]:
+    bases, core, missed = part
     leading = core[(slice(rank),) * core.ndim]
     return Tucker(leading, [basis[:, :rank] for basis in bases]), float(missed[min(rank, len(missed) - 1)])
 
 
-def _cut_hosvd2(
-    bases: list[Float64Array], core: Float64Array, missed: Float64Array, rank: int
-) -> tuple[Factors, float]:
+def _truncate_hosvd2(part: Projection, rank: int) -> tuple[Factors, float]:
+    bases, core, missed = part
     first, last = (basis[:, :rank] for basis in bases)
     return Train([first[None], core[:rank, :, :rank], last.T[:, :, None]]), float(missed[min(rank, len(missed) - 1)])
 
 
-def _cut_hooi(bases: list[Float64Array], core: Float64Array, missed: Float64Array, rank: int) -> tuple[Factors, float]:
+def _truncate_hooi(part: Projection, rank: int) -> tuple[Factors, float]:
+    bases, core, missed = part
     if rank == 0 or rank >= max(core.shape):
-        return _cut_tucker(bases, core, missed, rank)
+        return _truncate_tucker(part, rank)
     matrices, leading, lost = iterate_hooi(core, rank)
     turned = [basis @ matrix for basis, matrix in zip(bases, matrices, strict=True)]
     return Tucker(leading, turned), lost + float(missed[-1])
+
+
+_TRUNCATE: dict[Method, Callable[[Projection, int], tuple[Factors, float]]] = {
+    "svd": _truncate_train,
+    "tt": _truncate_train,
+    "hosvd": _truncate_tucker,
+    "hooi": _truncate_hooi,
+    "hosvd2": _truncate_hosvd2,
+}
 
 
 def _shapes(method: Method, grouping: Grouping, most: int) -> tuple[Grouping, list[int], list[tuple[int, ...]]]:
@@ -165,7 +173,7 @@ def _shapes(method: Method, grouping: Grouping, most: int) -> tuple[Grouping, li
         The groups of the tensor; the projected axes; the shapes of their singular vectors, of the core and of the
         squared errors, as in :func:`project`.
     """
-    grouping = of_tensor(method, grouping)
+    grouping = tensor_grouping(method, grouping)
     sizes = grouping.sizes
     axes = {"svd": [0], "tt": [0], "hosvd2": [0, 2]}.get(method, list(range(len(sizes))))
     counts = [min(sizes[axis], math.prod(sizes) // sizes[axis]) for axis in axes]
@@ -177,7 +185,7 @@ def _shapes(method: Method, grouping: Grouping, most: int) -> tuple[Grouping, li
     return grouping, axes, [*bases, tuple(core), (max(counts) + 1,)]
 
 
-def _packed(method: Method, grouping: Grouping, most: int, values: Float64Array) -> Float64Array:
+def _project(method: Method, grouping: Grouping, most: int, values: Float64Array) -> Float64Array:
     """Return the results of :func:`project` for the halves of a table, float64[halves, numbers]."""
     of_moves, halves = shape_of(grouping.game, values)
     if of_moves != grouping.of_moves:
@@ -192,10 +200,8 @@ def _packed(method: Method, grouping: Grouping, most: int, values: Float64Array)
     return out
 
 
-def _unpacked(
-    method: Method, grouping: Grouping, most: int, half: Float64Array
-) -> tuple[list[Float64Array], Float64Array, Float64Array]:
-    """Return one half of :func:`_packed` in the form of :func:`project`."""
+def _unpack(method: Method, grouping: Grouping, most: int, half: Float64Array) -> Projection:
+    """Return one half of :func:`_project` in the form of :func:`project`."""
     _, _, shapes = _shapes(method, grouping, most)
     borders = np.cumsum([math.prod(shape) for shape in shapes])[:-1]
     *bases, core, missed = (part.reshape(shape) for part, shape in zip(np.split(half, borders), shapes, strict=True))
@@ -204,6 +210,9 @@ def _unpacked(
 
 def decompose(method: Method, values: Float64Array, grouping: Grouping, *, most: int = TRUNCATED) -> Decomposition:
     """Decompose a table.
+
+    The factors of ``svd`` are U and Sigma V*; the paper's Q and S split Sigma evenly, with the same product and size.
+    ``hooi`` is never worse than ``hosvd`` of the same rank.
 
     Args:
         method: ``"svd"``, ``"hosvd"``, ``"hosvd2"``, ``"hooi"`` or ``"tt"``.
@@ -218,35 +227,7 @@ def decompose(method: Method, values: Float64Array, grouping: Grouping, *, most:
     if not 1 <= most <= MAX_TRUNCATED_RANK:
         raise ValueError(f"most={most} singular vectors cannot be computed: choose 1 to {MAX_TRUNCATED_RANK}")
     grouping_of(grouping.game, method, str(grouping), of_moves=grouping.of_moves)  # checks the number of groups
-    return Decomposition(method, grouping, most, _packed(method, grouping, most, values))
-
-
-def svd(values: Float64Array, grouping: Grouping, *, most: int = TRUNCATED) -> Decomposition:
-    """Do :func:`decompose` by the SVD of a matrix, two groups of cells.
-
-    The factors are U and Sigma V*; the paper's Q and S split Sigma evenly, with the same product and size.
-    """
-    return decompose("svd", values, grouping, most=most)
-
-
-def hosvd(values: Float64Array, grouping: Grouping, *, most: int = TRUNCATED) -> Decomposition:
-    """Do :func:`decompose` by higher-order SVD, as in the paper's newer version."""
-    return decompose("hosvd", values, grouping, most=most)
-
-
-def hosvd2(values: Float64Array, grouping: Grouping, *, most: int = TRUNCATED) -> Decomposition:
-    """Do :func:`decompose` by the two-sided higher-order SVD of the paper's older version."""
-    return decompose("hosvd2", values, grouping, most=most)
-
-
-def hooi(values: Float64Array, grouping: Grouping, *, most: int = TRUNCATED) -> Decomposition:
-    """Do :func:`decompose` by higher-order orthogonal iteration: never worse than :func:`hosvd` of the same rank."""
-    return decompose("hooi", values, grouping, most=most)
-
-
-def tt(values: Float64Array, grouping: Grouping, *, most: int = TRUNCATED) -> Decomposition:
-    """Do :func:`decompose` into a tensor train."""
-    return decompose("tt", values, grouping, most=most)
+    return Decomposition(method, grouping, most, _project(method, grouping, most, values))
 
 
 _alive: WeakValueDictionary[tuple[Game, Method, str, str, str, int], Decomposition] = WeakValueDictionary()
@@ -283,13 +264,13 @@ def decomposition(
     key = (game, method, str(grouping), terminal, source, most)
     found = _alive.get(key)
     if found is None:
-        of_tensor, axes, shapes = _shapes(method, grouping, most)
+        tensor_groups, axes, shapes = _shapes(method, grouping, most)
         content = {
             "format": FORMAT,
             "game": game.to_dict(),
             "source": source,
             "terminal": terminal,
-            "groups": str(of_tensor),
+            "groups": str(tensor_groups),
             "axes": axes,
             "most": most,
         }
@@ -297,7 +278,7 @@ def decomposition(
         parts = load_or_compute(
             CachedArray(name, content, MADE_BY),
             (2 if game.skip_chance > 0 else 1, sum(map(math.prod, shapes))),
-            lambda: _packed(method, grouping, most, values_of(game, source, terminal)),
+            lambda: _project(method, grouping, most, values_of(game, source, terminal)),
         )
         found = _alive[key] = Decomposition(method, grouping, most, parts)
     return found

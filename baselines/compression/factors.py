@@ -3,113 +3,47 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import ClassVar
 
 import numpy as np
 
 from ttt_envs.core.jit import BoolArray, Float64Array, Function, Int8Array, Int64Array, inlined, int64, kernel
 
 
-def summing(function: Function) -> Function:
+def reassociating_kernel(function: Function) -> Function:
     """Decorate a kernel that makes arrays, with sums in any order so that they are vectorised."""
     return kernel(function, _nrt=True, fastmath={"reassoc", "contract"})
 
 
 class Factors(ABC):
-    """Factors of one half of a table, with access to its entries."""
+    """Factors of one half of a table, with access to its entries.
 
-    @property
-    @abstractmethod
-    def arrays(self) -> list[Float64Array]:
-        """The stored arrays."""
+    Args:
+        arrays: the stored arrays.
+        flat: the arrays in the form that the kernels read.
+        layout: int64[2, groups + 1]: the offsets of the groups in the last flat array; the ranks.
+    """
+
+    _read: ClassVar[Callable[..., None]]
+    _children: ClassVar[Callable[..., None]]
+
+    def __init__(self, arrays: list[Float64Array], flat: tuple[Float64Array, ...], layout: Int64Array) -> None:
+        self.arrays, self._flat, self._layout = arrays, flat, layout
 
     @abstractmethod
     def tensor(self) -> Float64Array:
         """Return all entries."""
 
-    @abstractmethod
     def read(self, cells: Int8Array, actions: Int64Array, axes: Int64Array, out: Float64Array) -> None:
         """Write entries of boards int8[B, cells] and actions int64[B] into ``out`` float64[B]."""
+        type(self)._read(cells, actions, axes, *self._flat, self._layout, out)
 
-    @abstractmethod
     def children(
         self, cells: Int8Array, mover: Int8Array, legal: BoolArray, axes: Int64Array, out: Float64Array
     ) -> None:
         """Write entries after every move into ``out`` float64[B, cells], NaN where a cell is taken."""
-
-
-class Train(Factors):
-    """A tensor train: a product of matrices, one from each core, selected by the contents of the core's group.
-
-    Args:
-        cores: float64[r_k-1, d_k, r_k]; the first and the last r are 1.
-    """
-
-    def __init__(self, cores: Sequence[Float64Array]) -> None:
-        self.cores = list(cores)
-        self._ranks = np.array([1, *(core.shape[2] for core in cores)])
-        self._offsets = np.cumsum([0, *(core.size for core in cores)])
-        self._flat = np.concatenate([core.transpose(1, 0, 2).ravel() for core in cores])
-
-    @property
-    def arrays(self) -> list[Float64Array]:
-        """The cores."""
-        return self.cores
-
-    def tensor(self) -> Float64Array:
-        """Return all entries."""
-        out = self.cores[0]
-        for core in self.cores[1:]:
-            out = np.tensordot(out, core, (-1, 0))
-        return out[0, ..., 0]
-
-    def read(self, cells: Int8Array, actions: Int64Array, axes: Int64Array, out: Float64Array) -> None:
-        """See :class:`Factors`."""
-        _train_read(cells, actions, axes, self._flat, self._offsets, self._ranks, out)
-
-    def children(
-        self, cells: Int8Array, mover: Int8Array, legal: BoolArray, axes: Int64Array, out: Float64Array
-    ) -> None:
-        """See :class:`Factors`."""
-        _train_children(cells, mover, legal, axes, self._flat, self._offsets, self._ranks, out)
-
-
-class Tucker(Factors):
-    """A Tucker tensor: a core multiplied along each axis by a matrix row, selected by the contents of the axis' group.
-
-    Args:
-        core: float64[r_1, ..., r_n].
-        matrices: float64[d_k, r_k].
-    """
-
-    def __init__(self, core: Float64Array, matrices: Sequence[Float64Array]) -> None:
-        self.core = np.ascontiguousarray(core)
-        self.matrices = list(matrices)
-        self._ranks = np.array(core.shape)
-        self._offsets = np.cumsum([0, *(matrix.size for matrix in matrices)])
-        self._flat = np.concatenate([matrix.ravel() for matrix in matrices])
-
-    @property
-    def arrays(self) -> list[Float64Array]:
-        """The core and the matrices."""
-        return [self.core, *self.matrices]
-
-    def tensor(self) -> Float64Array:
-        """Return all entries."""
-        out = self.core
-        for matrix in self.matrices:  # each step moves the first axis to the end
-            out = np.tensordot(out, matrix, (0, 1))
-        return out
-
-    def read(self, cells: Int8Array, actions: Int64Array, axes: Int64Array, out: Float64Array) -> None:
-        """See :class:`Factors`."""
-        _tucker_read(cells, actions, axes, self.core.reshape(-1), self._flat, self._offsets, self._ranks, out)
-
-    def children(
-        self, cells: Int8Array, mover: Int8Array, legal: BoolArray, axes: Int64Array, out: Float64Array
-    ) -> None:
-        """See :class:`Factors`."""
-        _tucker_children(cells, mover, legal, axes, self.core.reshape(-1), self._flat, self._offsets, self._ranks, out)
+        type(self)._children(cells, mover, legal, axes, *self._flat, self._layout, out)
 
 
 @inlined
@@ -140,16 +74,16 @@ def _times_matrix(row: Float64Array, matrix: Float64Array, out: Float64Array) ->
             out[k] += row[j] * matrix[j * width + k]
 
 
-@summing
+@reassociating_kernel
 def _train_read(
     cells: Int8Array,
     actions: Int64Array,
     axes: Int64Array,
     cores: Float64Array,
-    offsets: Int64Array,
-    ranks: Int64Array,
+    layout: Int64Array,
     out: Float64Array,
 ) -> None:
+    offsets, ranks = layout[0], layout[1]
     groups = len(ranks) - 1
     size = cells.shape[1]
     index = np.empty(groups, np.int64)
@@ -167,18 +101,18 @@ def _train_read(
         out[b] = left[0]
 
 
-@summing
+@reassociating_kernel
 def _train_children(
     cells: Int8Array,
     mover: Int8Array,
     legal: BoolArray,
     axes: Int64Array,
     cores: Float64Array,
-    offsets: Int64Array,
-    ranks: Int64Array,
+    layout: Int64Array,
     out: Float64Array,
 ) -> None:
     """Share the products left and right of each group between all moves in the group."""
+    offsets, ranks = layout[0], layout[1]
     groups = len(ranks) - 1
     size = cells.shape[1]
     index = np.empty(groups, np.int64)
@@ -215,7 +149,7 @@ def _train_children(
             out[b, cell] = total
 
 
-@summing
+@reassociating_kernel
 def _contract_first(tensor: Float64Array, vector: Float64Array, out: Float64Array) -> None:
     """Compute out[p] = sum over i of vector[i] tensor[i, p], all flat; ``out`` may alias the start of the tensor."""
     rest = len(out)
@@ -234,18 +168,18 @@ def _contract_first(tensor: Float64Array, vector: Float64Array, out: Float64Arra
         i += 4
 
 
-@summing
+@reassociating_kernel
 def _tucker_read(
     cells: Int8Array,
     actions: Int64Array,
     axes: Int64Array,
     core: Float64Array,
     matrices: Float64Array,
-    offsets: Int64Array,
-    ranks: Int64Array,
+    layout: Int64Array,
     out: Float64Array,
 ) -> None:
-    groups = len(ranks)
+    groups = layout.shape[1] - 1
+    offsets, ranks = layout[0], layout[1, :groups]
     size = cells.shape[1]
     index = np.empty(groups, np.int64)
     work = np.empty(len(core) // max(1, ranks[0]))
@@ -265,7 +199,7 @@ def _tucker_read(
         out[b] = work[0]
 
 
-@summing
+@reassociating_kernel
 def _tucker_children(
     cells: Int8Array,
     mover: Int8Array,
@@ -273,12 +207,12 @@ def _tucker_children(
     axes: Int64Array,
     core: Float64Array,
     matrices: Float64Array,
-    offsets: Int64Array,
-    ranks: Int64Array,
+    layout: Int64Array,
     out: Float64Array,
 ) -> None:
     """Share the core contracted along all other groups between all moves in a group."""
-    groups = len(ranks)
+    groups = layout.shape[1] - 1
+    offsets, ranks = layout[0], layout[1, :groups]
     size = cells.shape[1]
     index = np.empty(groups, np.int64)
     seen = np.zeros((groups, max(1, ranks.max())))  # the core contracted along all other groups
@@ -317,3 +251,53 @@ def _tucker_children(
             for k in range(ranks[g]):
                 total += matrices[at + k] * seen[g, k]
             out[b, cell] = total
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Kinds of factors
+
+
+class Train(Factors):
+    """A tensor train: a product of matrices, one from each core, selected by the contents of the core's group.
+
+    Args:
+        cores: float64[r_k-1, d_k, r_k]; the first and the last r are 1.
+    """
+
+    _read, _children = _train_read, _train_children
+
+    def __init__(self, cores: Sequence[Float64Array]) -> None:
+        layout = np.stack([np.cumsum([0, *(core.size for core in cores)]), [1, *(core.shape[2] for core in cores)]])
+        flat = np.concatenate([core.transpose(1, 0, 2).ravel() for core in cores])
+        super().__init__(list(cores), (flat,), layout)
+
+    def tensor(self) -> Float64Array:
+        """Return all entries."""
+        out = self.arrays[0]
+        for core in self.arrays[1:]:
+            out = np.tensordot(out, core, (-1, 0))
+        return out[0, ..., 0]
+
+
+class Tucker(Factors):
+    """A Tucker tensor: a core multiplied along each axis by a matrix row, selected by the contents of the axis' group.
+
+    Args:
+        core: float64[r_1, ..., r_n].
+        matrices: float64[d_k, r_k].
+    """
+
+    _read, _children = _tucker_read, _tucker_children
+
+    def __init__(self, core: Float64Array, matrices: Sequence[Float64Array]) -> None:
+        core = np.ascontiguousarray(core)
+        layout = np.stack([np.cumsum([0, *(matrix.size for matrix in matrices)]), [*core.shape, 0]])
+        flat = core.reshape(-1), np.concatenate([matrix.ravel() for matrix in matrices])
+        super().__init__([core, *matrices], flat, layout)
+
+    def tensor(self) -> Float64Array:
+        """Return all entries."""
+        out, *matrices = self.arrays
+        for matrix in matrices:  # each step moves the first axis to the end
+            out = np.tensordot(out, matrix, (0, 1))
+        return out

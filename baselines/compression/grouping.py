@@ -175,6 +175,6 @@ def grouping_of(game: Game, method: Method, split: str | None = None, *, of_move
     return found
 
 
-def of_tensor(method: Method, grouping: Grouping) -> Grouping:
+def tensor_grouping(method: Method, grouping: Grouping) -> Grouping:
     """Return the groups of the decomposed tensor: ``hosvd2`` merges all groups between the first and the last."""
     return grouping.merged() if method == "hosvd2" else grouping

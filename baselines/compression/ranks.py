@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from baselines.compression import singular_vectors
-from baselines.compression.grouping import Grouping, Method, of_tensor
+from baselines.compression.grouping import Grouping, Method, tensor_grouping
 
 TRUNCATED, MAX_TRUNCATED_RANK = 128, 1024
 """Default and maximum number of singular vectors of a truncated decomposition."""
@@ -42,7 +42,7 @@ def stored_numbers(method: Method, grouping: Grouping, rank: int) -> int:
     sum of r_k-1 d_k r_k for ``tt``. If an axis, or the rest of the tensor without it, is smaller than r, its r is that
     size.
     """
-    sizes = of_tensor(method, grouping).sizes
+    sizes = tensor_grouping(method, grouping).sizes
     ranks = ranks_of(method, sizes, rank)
     if method in ("hosvd", "hooi"):
         return sum(size * r for size, r in zip(sizes, ranks, strict=True)) + math.prod(ranks)

@@ -13,6 +13,8 @@ import numpy as np
 
 from ttt_envs.core.jit import Float64Array
 
+Projection = tuple[list[Float64Array], Float64Array, Float64Array]
+"""singular vectors, core and squared errors, see :func:`project`"""
 EXACT = 3**12
 """Maximum number of entries of a matrix decomposed directly; larger ones are decomposed by their Gram matrix."""
 GRAM = 3**7
@@ -99,9 +101,7 @@ def _multiply_axis(tensor: Float64Array, matrix: Float64Array, axis: int) -> Flo
     return np.moveaxis(np.tensordot(tensor, matrix, (axis, 0)), -1, axis)
 
 
-def project(
-    tensor: Float64Array, axes: Sequence[int], counts: Sequence[int]
-) -> tuple[list[Float64Array], Float64Array, Float64Array]:
+def project(tensor: Float64Array, axes: Sequence[int], counts: Sequence[int]) -> Projection:
     """Project a tensor onto the singular vectors of its unfoldings along some axes: the first step of all methods.
 
     Args:

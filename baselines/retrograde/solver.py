@@ -44,7 +44,16 @@ from ttt_envs.core.jit import (
 from ttt_envs.game import bits, rules
 from ttt_envs.game.bits import line_in
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import DRAW, NOT_OVER, Game, is_legal, skip_chance_of, terminal_outcome_in_bits
+from ttt_envs.game.rules import (
+    DRAW,
+    NOT_OVER,
+    Game,
+    is_legal,
+    skip_chance_of,
+    terminal_outcome_in_bits,
+    value_over_skip,
+    values_over_skip,
+)
 
 MAX_CELLS = 16
 """Maximum number of cells for a single table of all boards."""
@@ -299,7 +308,7 @@ def is_consistent(game: Game, after: Float64Array, discount: float = 1.0) -> boo
                     return False
                 best[mover] = max(best[mover], sign * value)
         for mover, (own, other) in enumerate(((best[0], -best[1]), (-best[1], best[0]))):
-            if not abs(after[mover, key] - discount * (skip * own + (1 - skip) * other)) <= 1e-12:
+            if not abs(after[mover, key] - discount * values_over_skip(own, other, skip)) <= 1e-12:
                 return False
     return True
 
@@ -457,8 +466,8 @@ def _follow_low(
                 step = steps[i, j]
                 best = max(best, by_first[i + step])
                 worst = min(worst, by_second[i + 2 * step])
-        by_first[i] = discount * (skip * best + (1.0 - skip) * worst)
-        by_second[i] = discount * (skip * worst + (1.0 - skip) * best)
+        by_first[i] = discount * value_over_skip(best, worst, skip)
+        by_second[i] = discount * value_over_skip(worst, best, skip)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ from baselines.retrograde.ranks import (
 )
 from ttt_envs.core.jit import Int64Array, Parameters, compiled_at_once_allocating, inlined, inlined_allocating, int64
 from ttt_envs.game.bits import count_bits
-from ttt_envs.game.rules import legal_bits, skip_chance_of
+from ttt_envs.game.rules import legal_bits, skip_chance_of, value_over_skip
 
 Values = NDArray[Any]
 """float64 or float32; int8 without skips"""
@@ -275,7 +275,7 @@ def _weigh(skip: float, same: Values, row: int, everywhere: Values, at: UInt32Ar
     if skip > 0:
         skipped = same[row]
         for i in range(len(out)):
-            out[i] = skip * skipped[i] - (1.0 - skip) * everywhere[at[i]]
+            out[i] = value_over_skip(skipped[i], -everywhere[at[i]], skip)
     else:
         for i in range(len(out)):
             value = int64(everywhere[at[i]])

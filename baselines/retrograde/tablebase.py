@@ -30,7 +30,7 @@ from ttt_envs.core.jit import (
 )
 from ttt_envs.game.bits import to_bits
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import Game, skip_chance_of
+from ttt_envs.game.rules import Game, skip_chance_of, value_over_skip, values_over_skip
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Tables
@@ -180,7 +180,7 @@ class LayeredTable:
         made, theirs = made[left], theirs[left]
         turned = self._look_up(theirs, made)
         if skip > 0:
-            worth[left] = skip * self._look_up(made, theirs) - (1 - skip) * turned
+            worth[left] = values_over_skip(self._look_up(made, theirs), -turned, skip)
         else:
             worth[left] = np.sign(turned) - turned  # one ply further away
         out[row, cell] = worth + 0.0  # no -0.0
@@ -307,7 +307,7 @@ def afterstate_value(own: int, other: int, probe: Probe, parameters: Parameters)
     _, turned = find_entry(other, own, probe)
     if skip > 0:
         _, same = find_entry(own, other, probe)
-        return skip * float(probe.results[same]) - (1.0 - skip) * float(probe.results[turned])
+        return value_over_skip(float(probe.results[same]), -float(probe.results[turned]), skip)
     value = float(probe.plies[turned])
     return (1.0 if value > 0 else 0.0) - (1.0 if value < 0 else 0.0) - value
 

@@ -19,7 +19,7 @@ from baselines.retrograde.sweep import BYTES, WON, Values
 from ttt_envs.core.jit import Float64Array, Int64Array, Parameters, compiled_nogil, inlined, int64
 from ttt_envs.game.bits import line_in
 from ttt_envs.game.boards import to_text
-from ttt_envs.game.rules import Position, legal_bits, skip_chance_of
+from ttt_envs.game.rules import Position, legal_bits, skip_chance_of, value_over_skip
 
 BLOCK = 64
 """Number of entries whose look-ups are in flight at once."""
@@ -220,7 +220,7 @@ def _look_up(moves: int, probe: Probe, parameters: Parameters, scratch: _Scratch
     if skip > 0:
         for j in range(moves):
             same, turned = probe.results[scratch.same_at[j]], probe.results[scratch.turned_at[j]]
-            scratch.values[j] = skip * float(same) - (1.0 - skip) * float(turned)
+            scratch.values[j] = value_over_skip(float(same), -float(turned), skip)
     else:
         for j in range(moves):
             value = float(probe.plies[scratch.turned_at[j]])

@@ -7,6 +7,7 @@ import gc
 import json
 import os
 import pickle
+import re
 import signal
 import subprocess
 import sys
@@ -23,7 +24,6 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from baselines.gomocup import Gomocup, parse_cell
-from baselines.gomocup.engine import Engine
 from baselines.gomocup.program import MAX_LINE_LENGTH, EngineTimeoutError, Program
 from baselines.timed import Clock
 from evaluation.matches.games import read_any_format, read_games
@@ -127,7 +127,7 @@ def children():
 
 
 @pytest.fixture(autouse=True)
-def nothing_is_left_running():
+def no_engine_is_left_running():
     yield
     gc.collect()
     assert not children()
@@ -169,53 +169,59 @@ def moves_of(spec, *positions, game=GAME):
     return moves
 
 
-def test_a_game_is_told_move_by_move(engine, told):
-    first, second = with_stones(), with_stones(o=["00"], x=["35"])
-    assert moves_of(engine(), first, second, with_stones(o=["00", "10"], x=["35", "20"])) == [0, 1, 3]
-    begin = ["START 7", *INFOS, UNLIMITED, "BEGIN"]
-    assert told() == [*begin, UNLIMITED, "TURN 3,5", UNLIMITED, "TURN 2,0", "END"]
+FIRST, SECOND = with_stones(), with_stones(o=["00"], x=["35"])
 
 
-def test_who_moves_second_is_told_the_first_move(engine, told):
-    assert moves_of(engine(), with_stones(o=["62"])) == [0]
-    assert told() == ["START 7", *INFOS, UNLIMITED, "TURN 6,2", "END"]
+@pytest.mark.parametrize(
+    ("positions", "moves", "lines"),
+    [
+        (
+            [FIRST, SECOND, with_stones(o=["00", "10"], x=["35", "20"])],
+            [0, 1, 3],
+            ["BEGIN", UNLIMITED, "TURN 3,5", UNLIMITED, "TURN 2,0"],
+        ),
+        ([with_stones(o=["62"])], [0], ["TURN 6,2"]),
+        ([with_stones(o=["00", "34"], x=["10"])], [2], ["BOARD", "0,0,2", "1,0,1", "3,4,2", "DONE"]),
+        (
+            [with_stones(o=["00", "34"], x=["10", "66"])],
+            [2],
+            ["BOARD", "0,0,1", "1,0,2", "3,4,1", "6,6,2", "DONE"],  # in alternating order
+        ),
+        (
+            [with_stones(o=["00"], x=["11"]), with_stones(o=["62"]), with_stones(o=["62", "05"], x=["33"])],
+            [1, 0, 0],
+            # in the third position the engine's stone is elsewhere: no move of the other player leads there
+            [
+                *["BOARD", "0,0,1", "1,1,2", "DONE", "RESTART", *INFOS, UNLIMITED, "TURN 6,2", "RESTART", *INFOS],
+                *[UNLIMITED, "BOARD", "6,2,2", "3,3,1", "0,5,2", "DONE"],
+            ],
+        ),
+    ],
+    ids=["moves", "second", "board", "board of both", "new games"],
+)
+def test_positions_are_sent_as_moves_or_boards(engine, told, positions, moves, lines):
+    assert moves_of(engine(), *positions) == moves
+    assert told() == ["START 7", *INFOS, UNLIMITED, *lines, "END"]
 
 
-def test_a_position_from_nowhere_is_told_as_a_board_with_own_stones_and_others_by_turns(engine, told):
-    assert moves_of(engine(), with_stones(o=["00", "34"], x=["10"])) == [2]
-    assert told() == ["START 7", *INFOS, UNLIMITED, "BOARD", "0,0,2", "1,0,1", "3,4,2", "DONE", "END"]
-    assert moves_of(engine(), with_stones(o=["00", "34"], x=["10", "66"])) == [2]
-    assert told()[7:-1] == ["BOARD", "0,0,1", "1,0,2", "3,4,1", "6,6,2", "DONE"]
-
-
-def test_another_game_is_begun_anew(engine, told):
-    first = with_stones(o=["00"], x=["11"])
-    assert moves_of(engine(), first, with_stones(o=["62"]), with_stones(o=["62", "05"], x=["33"])) == [1, 0, 0]
-    board = ["START 7", *INFOS, UNLIMITED, "BOARD", "0,0,1", "1,1,2", "DONE"]
-    again = ["RESTART", *INFOS, UNLIMITED, "TURN 6,2"]
-    # its own stone is not where it put one: no move of the other player leads there
-    third = ["RESTART", *INFOS, UNLIMITED, "BOARD", "6,2,2", "3,3,1", "0,5,2", "DONE"]
-    assert told() == [*board, *again, *third, "END"]
-
-
-def test_a_game_that_looks_like_the_one_before_is_begun_anew_all_the_same(engine, told):
+def test_begin_starts_a_new_game_in_the_engine(engine, told):
     policy = make_policy(engine(), GAME)
     player, only, rng = policy.player(), np.zeros(1, np.int64), np.random.default_rng(0)
-    player.act(Boards.of([with_stones()]), only, rng)
+    player.act(Boards.of([FIRST]), only, rng)
     player.begin(only)
-    player.act(Boards.of([with_stones(o=["00"], x=["35"])]), only, rng)
+    player.act(Boards.of([SECOND]), only, rng)
     assert "RESTART" in told()
 
 
 @pytest.mark.parametrize("answer", ["UNKNOWN", "ERROR not today"])
-def test_who_cannot_restart_is_started_again(engine, told, answer):
+def test_engine_without_restart_is_started_again(engine, told, answer):
     spec = engine(f"def restart(line): return {answer!r}")
     assert moves_of(spec, with_stones(), with_stones(o=["62"])) == [0, 0]
     begin = ["START 7", *INFOS, UNLIMITED]
     assert told() == [*begin, "BEGIN", "RESTART", "END", *begin, "TURN 6,2", "END"]
 
 
-def test_boards_that_are_not_square_have_a_width_first(engine, told):
+def test_rectangular_boards_are_sent_as_width_and_height(engine, told):
     game = Game(5, 9, 5)
     cells = np.zeros(45, np.int8)
     cells[8] = 1
@@ -225,28 +231,28 @@ def test_boards_that_are_not_square_have_a_width_first(engine, told):
     assert said[-2] == "TURN 8,0"
 
 
-def test_times_and_memory_are_told(engine, told):
-    moves_of(engine(move=0.25, clock="3+0.5", memory=16), with_stones(), with_stones(o=["00"], x=["35"]))
+def test_time_and_memory_limits_are_sent(engine, told):
+    moves_of(engine(move=0.25, clock="3+0.5", memory=16), FIRST, SECOND)
     said = told()
     limits = ["INFO timeout_turn 250", "INFO timeout_match 3000", f"INFO max_memory {16 << 20}"]
     assert said[:5] == ["START 7", *limits, "INFO game_type 1"]
     first, second = [int(line.split()[2]) for line in said if "time_left" in line]
     assert first == 3000
     assert 3000 < second <= 3500
-    moves_of(engine(clock=2), with_stones())
+    moves_of(engine(clock=2), FIRST)
     assert told()[1] == "INFO timeout_turn 2000"
-    moves_of(engine(move=0, memory=1 << 20), with_stones())
+    moves_of(engine(move=0, memory=1 << 20), FIRST)
     assert told()[1:4:2] == ["INFO timeout_turn 0", "INFO max_memory 2147483647"]
 
 
-def test_clocks_of_a_match_take_the_place_of_its_own(engine, told):
+def test_clock_of_a_match_replaces_its_own(engine, told):
     policy = make_policy(engine(clock=100), GAME)
     player, only = policy.player(), np.zeros(1, np.int64)
     assert isinstance(policy, HasPlayer)
     assert isinstance(player, ReadsClocks)
     player.use_clock(7, 1)
     player.begin(only)
-    player.act(Boards.of([with_stones()]), only, np.random.default_rng(0), np.array([6.5]))
+    player.act(Boards.of([FIRST]), only, np.random.default_rng(0), np.array([6.5]))
     player.close()
     assert told()[1:-1] == [
         *["INFO timeout_turn 6500", "INFO timeout_match 7000", "INFO max_memory 0", "INFO game_type 1", "INFO rule 0"],
@@ -273,47 +279,43 @@ def test_clocks_of_a_match_take_the_place_of_its_own(engine, told):
     ],
     ids=range(9),
 )
-def test_what_is_no_fault(engine, here):
-    assert moves_of(engine(here), with_stones(), with_stones(o=["00"], x=["35"])) == [0, 1]
+def test_tolerated_answers(engine, here):
+    assert moves_of(engine(here), FIRST, SECOND) == [0, 1]
 
 
 FAULTS = {
-    "dies": ("def answer(line): sys.exit(3)", "ended before it answered BEGIN: it is at fault"),
-    "dies and says why": (
+    "exits": ("def answer(line): sys.exit(3)", "ended before it answered TURN 3,5: it is at fault"),
+    "fails": (
         "def answer(line): raise RuntimeError('no net')",
-        "ended before it answered BEGIN, and said 'RuntimeError: no net': it is at fault",
+        "ended before it answered TURN 3,5, and said 'RuntimeError: no net': it is at fault",
     ),
-    "dies at once": ("sys.exit()", "ended before it answered START 7: it is at fault"),
-    "does not like the board": (
+    "exits at the start": ("sys.exit()", "ended before it answered START 7: it is at fault"),
+    "refuses the board": (
         "def start(line): return 'ERROR only 20'",
         "answered 'ERROR only 20' to START 7: choose a board that it plays, or another engine",
     ),
-    "does not know how to start": ("def start(line): return 'UNKNOWN'", "answered 'UNKNOWN' to START 7"),
-    "talks": ("def answer(line): return 'let me think'", "answered 'let me think' to BEGIN, which is no move"),
-    "plays elsewhere": ("def answer(line): return '7,0'", "moved to '7,0', which is not on the board"),
-    "plays below the board": ("def answer(line): return '0,-1'", "answered '0,-1' to BEGIN, which is no move"),
-    "plays letters": ("def answer(line): return '\\xb2,\\u0663'", "which is no move: it is at fault"),
-    "refuses to play": ("def answer(line): return 'ERROR no memory'", "answered 'ERROR no memory' to BEGIN"),
-    "says much": ("def answer(line): return 'a' * 100_000", f"answered '{'a' * 77}...' to BEGIN, which is no move"),
-    "says control characters": ("def answer(line): return '\\x1b[2J\\x07'", r"answered '\x1b[2J\x07' to BEGIN"),
-    "suggests nonsense": ("def answer(line): return 'SUGGEST me'", "answered 'SUGGEST me' to BEGIN"),
+    "does not know START": ("def start(line): return 'UNKNOWN'", "answered 'UNKNOWN' to START 7"),
+    "no move": ("def answer(line): return 'let me think'", "answered 'let me think' to TURN 3,5, which is no move"),
+    "outside": ("def answer(line): return '7,0'", "moved to '7,0', which is not on the board"),
+    "negative": ("def answer(line): return '0,-1'", "answered '0,-1' to TURN 3,5, which is no move"),
+    "taken": ("def answer(line): return '3,5'", "moved to '3,5', which is a cell that is not empty: it is at fault"),
+    "other digits": ("def answer(line): return '\\xb2,\\u0663'", "which is no move: it is at fault"),
+    "error": ("def answer(line): return 'ERROR no memory'", "answered 'ERROR no memory' to TURN 3,5"),
+    "long": ("def answer(line): return 'a' * 100_000", f"answered '{'a' * 77}...' to TURN 3,5, which is no move"),
+    "control characters": ("def answer(line): return '\\x1b[2J\\x07'", r"answered '\x1b[2J\x07' to TURN 3,5"),
+    "suggestion": ("def answer(line): return 'SUGGEST me'", "answered 'SUGGEST me' to TURN 3,5"),
 }
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_faults_are_one_sentence(engine, fault):
-    here, said = FAULTS[fault]
+def test_faults_are_one_line_errors(engine, fault):
+    here, message = FAULTS[fault]
     spec = engine(here)
-    with pytest.raises(ValueError) as problem:  # noqa: PT011  # what it says is looked at
-        moves_of(spec, with_stones())
-    assert said in str(problem.value)
+    with pytest.raises(ValueError) as problem:  # noqa: PT011  # the message is compared below
+        moves_of(spec, with_stones(o=["35"]))
+    assert message in str(problem.value)
     assert str(problem.value).startswith(str(make_policy(spec, GAME)))
     assert "\n" not in str(problem.value)
-
-
-def test_a_move_to_a_stone_is_a_fault(engine):
-    with pytest.raises(ValueError, match="moved to '3,5', which is a cell that is not empty: it is at fault"):
-        moves_of(engine("def answer(line): return '3,5'"), with_stones(o=["35"]))
 
 
 SLOW = {
@@ -336,21 +338,21 @@ SLOW = {
 
 
 @pytest.mark.parametrize("slow", SLOW)
-def test_who_does_not_answer_in_time_is_killed(engine, slow):
+def test_engine_that_does_not_answer_in_time_is_killed(engine, slow):
     spec = engine(SLOW[slow], move=0.05, tolerance=0.15)
     begun = time.monotonic()
     with pytest.raises(ValueError, match=r"did not answer BEGIN within 0\.2 s.*needs more of move= or tolerance="):
-        moves_of(spec, with_stones())
+        moves_of(spec, FIRST)
     assert time.monotonic() - begun >= 0.2
     assert not children()
 
 
-def test_who_does_not_start_in_time_is_killed(engine):
+def test_engine_that_does_not_start_in_time_is_killed(engine):
     with pytest.raises(ValueError, match=r"did not answer START 7 within 0\.3 s: it is at fault, or needs more of st"):
-        moves_of(engine("time.sleep(60)", start=0.3), with_stones())
+        moves_of(engine("time.sleep(60)", start=0.3), FIRST)
 
 
-def test_who_talks_unasked_is_not_listened_to_without_a_bound():
+def test_unread_output_is_bounded():
     talker = Program([sys.executable, "-Sc", "while True: print('a' * 1000)"])
     end = time.monotonic() + 20
     while talker._lines.qsize() <= 10_000 and time.monotonic() < end:
@@ -360,20 +362,20 @@ def test_who_talks_unasked_is_not_listened_to_without_a_bound():
     talker.close()
 
 
-def test_who_does_not_listen_is_told():
+def test_full_input_of_a_program_is_a_timeout():
     deaf = Program([sys.executable, "-Sc", "import time; time.sleep(60)"])
     with pytest.raises(EngineTimeoutError):
         deaf.send(["x" * 1000] * 1000)
     deaf.close()
 
 
-def test_a_used_up_clock_is_a_fault(engine):
+def test_expired_clock_is_a_fault(engine):
     spec = engine("def answer(line): time.sleep(0.3); return first_free()", clock=0.4, tolerance=0.01)
     with pytest.raises(ValueError, match=r"did not answer TURN 3,5 within 0\.\d+ s"):
-        moves_of(spec, with_stones(), with_stones(o=["00"], x=["35"]))
+        moves_of(spec, FIRST, SECOND)
 
 
-def test_who_does_not_listen_at_once_is_given_a_moment(engine, told):
+def test_pause_precedes_the_next_command(engine, told):
     """As Rapfi, which throws away what comes before it has noted that it thinks no more."""
     here = """
         import select
@@ -383,13 +385,12 @@ def test_who_does_not_listen_at_once_is_given_a_moment(engine, told):
                 sys.exit("did not listen")
             return ""
     """
-    first, second = with_stones(), with_stones(o=["00"], x=["35"])
-    assert moves_of(engine(here, pause=0.4), first, second, first) == [0, 1, 0]
+    assert moves_of(engine(here, pause=0.4), FIRST, SECOND, FIRST) == [0, 1, 0]
     with pytest.raises(ValueError, match=r"ended before it answered TURN 3,5, and said 'did not listen'"):
-        moves_of(engine(here), first, second)
+        moves_of(engine(here), FIRST, SECOND)
 
 
-def test_after_a_fault_it_is_started_again(engine, tmp_path):
+def test_engine_is_restarted_after_a_fault(engine, tmp_path):
     here = f"""
         import os
         def answer(line):
@@ -399,7 +400,7 @@ def test_after_a_fault_it_is_started_again(engine, tmp_path):
             return first_free()
     """
     policy = make_policy(engine(here), GAME)
-    player, boards, only = policy.player(), Boards.of([with_stones()]), np.zeros(1, np.int64)
+    player, boards, only = policy.player(), Boards.of([FIRST]), np.zeros(1, np.int64)
     with pytest.raises(Forfeit):
         player.act(boards, only, np.random.default_rng(0))
     assert player.act(boards, only, np.random.default_rng(0)) == [0]
@@ -409,7 +410,7 @@ def test_after_a_fault_it_is_started_again(engine, tmp_path):
 # Nothing stays
 
 
-def test_it_ends_when_it_is_told_to(engine, told):
+def test_close_ends_the_engine(engine, told):
     player = make_policy(engine(), GAME).player()
     assert len(children()) == 1
     player.close()
@@ -418,10 +419,10 @@ def test_it_ends_when_it_is_told_to(engine, told):
     player.close()
 
 
-def test_it_ends_when_nobody_holds_it(engine):
+def test_engine_ends_with_its_policy_or_player(engine):
     policy = make_policy(engine(), GAME)
     player = policy.player()
-    policy.probabilities(Boards.of([with_stones()]))
+    policy.probabilities(Boards.of([FIRST]))
     assert len(children()) == 2
     del player
     gc.collect()
@@ -444,7 +445,7 @@ STUBBORN = """
 """
 
 
-def test_who_does_not_want_to_end_is_killed(engine):
+def test_engine_that_ignores_end_is_killed(engine):
     player = make_policy(engine(STUBBORN), GAME).player()
     begun = time.monotonic()
     player.close()
@@ -462,7 +463,7 @@ LEAVES = """
 
 
 @pytest.mark.parametrize("told_to", ["end", "move, too late"])
-def test_what_has_left_its_session_ends_with_it_and_nothing_else_does(engine, told_to, tmp_path):
+def test_processes_in_other_sessions_end_with_the_engine(engine, told_to, tmp_path):
     here = LEAVES.replace("STRAY", str(tmp_path / "stray"))
     if told_to != "end":
         here += "    def answer(line): time.sleep(60)\n"
@@ -488,7 +489,7 @@ def test_what_has_left_its_session_ends_with_it_and_nothing_else_does(engine, to
 
 
 @pytest.mark.parametrize("how", ["an interrupt", "an exception"])
-def test_nothing_outlives_python(engine, how, interruptible):
+def test_no_engine_outlives_python(engine, how, interruptible):
     """Not even an engine that does not want to end."""
     here = textwrap.dedent(STUBBORN)
     if how == "an interrupt":
@@ -516,21 +517,11 @@ def test_nothing_outlives_python(engine, how, interruptible):
     assert not psutil.pid_exists(number)
 
 
-def test_copies_have_a_process_of_their_own(engine):
-    policy = make_policy(engine(), GAME)
-    boards = Boards.of([with_stones()])
-    expected = policy.probabilities(boards)
-    for again in (copy.deepcopy(policy), pickle.loads(pickle.dumps(policy))):
-        assert again == policy
-        assert str(again) == str(policy)
-        assert_array_equal(again.probabilities(boards), expected)
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # As a policy
 
 
-def test_its_probabilities_are_its_moves(engine):
+def test_probabilities_are_one_hot_for_its_moves(engine):
     policy = make_policy(engine(), GAME)
     boards = plain.positions_of_random_play(GAME, 8)
     p = policy.probabilities(boards, np.random.default_rng(0))
@@ -538,8 +529,10 @@ def test_its_probabilities_are_its_moves(engine):
     assert p.dtype == np.float64
     assert_array_equal(p, np.eye(49)[(boards.cells == 0).argmax(axis=1)])
     assert_array_equal(act(policy, boards, np.random.default_rng(1)), (boards.cells == 0).argmax(axis=1))
-    assert isinstance(make_policy(str(policy), GAME), Gomocup)
-    assert make_policy(str(policy), GAME) == policy
+    for copied in (make_policy(str(policy), GAME), copy.deepcopy(policy), pickle.loads(pickle.dumps(policy))):
+        assert isinstance(copied, Gomocup)
+        assert copied == policy
+        assert_array_equal(copied.probabilities(boards), p)  # by a process of its own
 
 
 class FirstFree:
@@ -558,7 +551,7 @@ def play_timed(policy, clock, pairs=1, log=None):
     return play_timed_pairs(MatchSettings(GAME, policy, "random", 4, clock=clock), pairs, log=log)
 
 
-def test_matches_are_those_of_the_same_policy_without_pipes(engine):
+def test_matches_equal_those_of_the_same_policy_in_python(engine):
     spec = engine()
     score = play_pairs(GAME, spec, "random", 2, seed=4, openings="random:2")
     assert_array_equal(score.pairs, play_pairs(GAME, FirstFree(GAME), "random", 2, seed=4, openings="random:2").pairs)
@@ -567,13 +560,13 @@ def test_matches_are_those_of_the_same_policy_without_pipes(engine):
     assert timed.times[0].lost == 0
 
 
-def test_a_match_by_the_clock_is_lost_by_who_thinks_too_long(engine):
+def test_late_engine_loses_a_timed_match(engine):
     score = play_timed(engine(SLOW["hangs"], tolerance=0.05), Clock(0.2))
     assert score.score.table.tolist() == [[0, 0, 1], [0, 0, 1]]
     assert score.times[0].lost == 2
 
 
-def test_in_a_match_by_the_clock_a_limit_for_moves_still_is_one(engine):
+def test_move_limit_forfeits_in_a_timed_match(engine):
     logged = []
     spec = engine(SLOW["hangs"], move=0.05, tolerance=0.05)
     score = play_timed(spec, Clock(60), log=logged.extend)
@@ -595,7 +588,7 @@ FAULTY = """
 
 
 @pytest.mark.parametrize("fault", ["sys.exit(3)", "return '0,0'", "return 'no idea'"])
-def test_a_fault_loses_a_game_and_the_match_goes_on(engine, fault):
+def test_fault_forfeits_one_game_of_a_match(engine, fault):
     spec = engine(FAULTY.format(free="2,0", fault=fault))
     logged = []
     score = play_pairs(GAME, spec, "random", 4, seed=1, openings="random:2", log=logged.extend)
@@ -619,7 +612,7 @@ def test_a_fault_loses_a_game_and_the_match_goes_on(engine, fault):
     )
 
 
-def test_forfeits_depend_on_the_seed_and_not_on_blocks_or_workers(engine):
+def test_forfeits_do_not_depend_on_blocks_or_workers(engine):
     spec = engine(FAULTY.format(free="5,0", fault="return 'no idea'"))
 
     def played(**how):
@@ -633,7 +626,7 @@ def test_forfeits_depend_on_the_seed_and_not_on_blocks_or_workers(engine):
     assert played(block=4, jobs=2) == expected
 
 
-def test_a_match_ends_with_who_gives_up_game_after_game(engine):
+def test_match_ends_after_eight_forfeits_in_a_row(engine):
     spec = engine("def answer(line): sys.exit(3)")
     said = r"has given up 8 games in a row, and the match with them: gomocup:.* ended before it answered"
     with pytest.raises(ValueError, match=said):  # within a block, and so not after 200 games
@@ -643,7 +636,7 @@ def test_a_match_ends_with_who_gives_up_game_after_game(engine):
     assert play_pairs(GAME, spec, "random", 3, seed=1).forfeits[:2] == (6, 0)  # so few are played to their end
 
 
-def test_forfeits_are_noted_kept_and_counted(engine, tmp_path, capsys):
+def test_commands_report_and_store_forfeits(engine, tmp_path, capsys):
     spec = engine(FAULTY.format(free="2,0", fault="return 'no idea'"))
     game, log = ["--size=7", "--win-length=5", "--games=8", "--seed=1", "--openings=random:2"], tmp_path / "games.jsonl"
     evaluate.main(["match", spec, "random", *game, f"--log={log}", "--json"])
@@ -671,7 +664,7 @@ def test_forfeits_are_noted_kept_and_counted(engine, tmp_path, capsys):
         capsys.readouterr()
 
 
-def test_an_engine_that_cannot_be_started_again_ends_the_match(engine, tmp_path):
+def test_engine_that_cannot_be_restarted_ends_the_match(engine, tmp_path):
     once = f"""
         import os
         if os.path.exists({str(tmp_path / "once")!r}):
@@ -685,50 +678,40 @@ def test_an_engine_that_cannot_be_started_again_ends_the_match(engine, tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("game", "said"),
+    ("game", "settings", "message"),
     [
-        (Game(7, 7, 4), "do not play 4 in a row: choose 5 in a row without skips on a board with edges of 5 to 19"),
-        (Game(7, 7, 5, 0.1), "do not play skip_chance=0.1"),
-        (Game(4, 7, 5), "do not play a board of 4 x 7"),
+        (Game(7, 7, 4), "sh", "do not play 4 in a row: choose 5 in a row without skips on a board with edges of 5 to"),
+        (Game(7, 7, 5, 0.1), "sh", "do not play skip_chance=0.1"),
+        (Game(4, 7, 5), "sh", "do not play a board of 4 x 7"),
+        (GAME, "no/such/engine", "there is no program no/such/engine: give the path of an engine that may be run"),
+        (GAME, __file__, "there is no program"),
+        (GAME, "/", "there is no program /"),
+        (GAME, "sh,arguments=('a)", "arguments='a are none, no closing quotation: close its quotes"),
+        (GAME, "sh,move=-1", "move=-1 is no time for a move: choose 0 seconds or more"),
+        (GAME, "sh,move=inf", "move=inf is no time"),
+        (GAME, "sh,clock=soon", "'soon' is no clock"),
+        (GAME, "sh,memory=-1", "memory=-1 is no amount of MiB"),
+        (GAME, "sh,start=nan", "start=nan is no time"),
+        (GAME, "sh,tolerance=-2", "tolerance=-2 is no time"),
+        (GAME, "sh,pause=-2", "pause=-2 is no time"),
     ],
     ids=str,
 )
-def test_games_that_engines_do_not_play_are_refused(game, said, engine):
-    with pytest.raises(ValueError, match=said):
-        make_policy(engine(), game)
+def test_invalid_settings_are_refused(game, settings, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        make_policy(f"gomocup:{settings}", game)
 
 
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        ("no/such/engine", "there is no program no/such/engine: give the path of an engine that may be run"),
-        (__file__, "there is no program"),
-        ("/", "there is no program /"),
-        ("sh,arguments=('a)", "arguments='a are none, no closing quotation: close its quotes"),
-        ("sh,move=-1", "move=-1 is no time for a move: choose 0 seconds or more"),
-        ("sh,move=inf", "move=inf is no time"),
-        ("sh,clock=soon", "'soon' is no clock"),
-        ("sh,memory=-1", "memory=-1 is no amount of MiB"),
-        ("sh,start=nan", "start=nan is no time"),
-        ("sh,tolerance=-2", "tolerance=-2 is no time"),
-        ("sh,pause=-2", "pause=-2 is no time"),
-    ],
-)
-def test_settings_that_make_no_sense_are_told(settings, said):
-    with pytest.raises(ValueError, match=said.replace("(", r"\(")):
-        make_policy(f"gomocup:{settings}", GAME)
-
-
-def test_what_is_no_program_is_told(tmp_path):
-    odd = tmp_path / "engine"
-    odd.write_text("no program")
-    odd.chmod(0o755)
+def test_file_that_is_no_program_is_refused(tmp_path):
+    text = tmp_path / "engine"
+    text.write_text("no program")
+    text.chmod(0o755)
     with pytest.raises(ValueError, match=r"engine does not start, Exec format error: is it a program\?"):
-        make_policy(f"gomocup:{odd}", GAME).player()
+        make_policy(f"gomocup:{text}", GAME).player()
 
 
 @pytest.mark.parametrize("inside", ["{}", "expectiminimax:depth=1,leaf=({})", "book:path=x,then=({})"])
-def test_a_file_runs_no_program(inside, engine, told, tmp_path, monkeypatch):
+def test_files_may_not_name_programs(inside, engine, told, tmp_path, monkeypatch):
     monkeypatch.setenv(TRUST, "0")
     spec = engine()
     with pytest.raises((ValueError, OSError)) as problem:
@@ -749,12 +732,5 @@ def test_a_file_runs_no_program(inside, engine, told, tmp_path, monkeypatch):
         *((text, None) for text in ("", "3", "3,", ",4", "3,4,5", "-1,2", "3.0,4", "a,b", "12345,1", "\u0663,\u0664")),
     ],
 )
-def test_coordinates(text, cell):
+def test_parse_cell(text, cell):
     assert parse_cell(text) == cell
-
-
-def test_an_engine_can_be_asked_by_itself(engine):
-    policy = make_policy(engine(), GAME)
-    one = Engine("one", policy._command, GAME)
-    assert one.move(with_stones(), 1.0, None, None) == 0
-    one.close()

@@ -1,4 +1,4 @@
-"""Opening books: moves by position up to symmetry, UCB's proportions, files that are not believed."""
+"""Opening books: moves by position up to symmetry, shares of UCB, and damaged files."""
 
 from contextlib import suppress
 
@@ -9,7 +9,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from baselines.opening_book import (
     BookError,
-    Canonical,
     Made,
     OpeningBookWithMemory,
     make_book,
@@ -33,16 +32,16 @@ def random_made(game, count=300, seed=0):
     return Made(boards, actions, np.eye(3, dtype=np.int64)[rng.integers(0, 3, count)])
 
 
-def seen_by_the_mover(cells, mover):
+def own_first(cells, mover):
     return tuple({0: 0, mover + 1: 1, 2 - mover: 2}[int(cell)] for cell in cells)
 
 
-def counted(game, made, plies):
+def plain_counts(game, made, plies):
     """The plainest count: by the smallest image of (position, move), as its mover sees it."""
     found = {}
     for cells, mover, action, result in zip(*made.boards, made.actions, made.results, strict=True):
         if np.count_nonzero(cells) < plies:
-            own = np.array(seen_by_the_mover(cells, mover))
+            own = np.array(own_first(cells, mover))
             images = ((tuple(own[p]), int(np.flatnonzero(p == action)[0])) for p in symmetries(game))
             name = min(images)
             found[name] = found.get(name, 0) + result
@@ -50,17 +49,17 @@ def counted(game, made, plies):
 
 
 @pytest.mark.parametrize("game", GAMES, ids=str)
-def test_a_book_counts_what_was_made_up_to_symmetry(game):
+def test_results_are_counted_up_to_symmetry(game):
     made = random_made(game)
     book = make_book(game, [made], plies=4)
-    expected = counted(game, made, 4)
+    expected = plain_counts(game, made, 4)
     assert len(book.cells) == len(expected)
     for row, moves in enumerate(book.moves(made.boards)):
         cells, mover = made.boards.position(row)
         if np.count_nonzero(cells) >= 4:
             assert moves is None
             continue
-        own = np.array(seen_by_the_mover(cells, mover))
+        own = np.array(own_first(cells, mover))
         for actions, results in zip(moves.actions, moves.results, strict=True):
             names = {
                 min((tuple(own[p]), int(np.flatnonzero(p == action)[0])) for p in symmetries(game))
@@ -71,19 +70,23 @@ def test_a_book_counts_what_was_made_up_to_symmetry(game):
         assert made.actions[row] in np.concatenate(moves.actions)
 
 
+def arrays_of(book):
+    return book.positions, book.starts, book.cells, book.results
+
+
 @pytest.mark.parametrize("game", GAMES, ids=str)
-def test_the_parts_and_their_order_are_nothing_to_a_book(game):
+def test_book_does_not_depend_on_the_order_of_its_parts(game):
     made = random_made(game)
     parts = [
         Made(made.boards.take(rows), made.actions[rows], made.results[rows]) for rows in np.split(np.arange(300), 6)
     ]
-    one, other = make_book(game, [made], plies=5), make_book(game, parts[::-1], plies=5)
-    for name in ("positions", "starts", "cells", "results"):
-        assert_array_equal(getattr(one, name), getattr(other, name))
+    books = (make_book(game, some, plies=5) for some in ([made], parts[::-1]))
+    for array, other in zip(*map(arrays_of, books), strict=True):
+        assert_array_equal(array, other)
 
 
 @pytest.mark.parametrize("game", GAMES, ids=str)
-def test_a_position_is_found_in_every_image_and_in_other_colours(game):
+def test_positions_are_found_under_all_symmetries_and_colours(game):
     made = random_made(game)
     book = make_book(game, [made], plies=6)
     early = np.count_nonzero(made.boards.cells, axis=1) < 6
@@ -100,7 +103,7 @@ def test_a_position_is_found_in_every_image_and_in_other_colours(game):
             assert_allclose(found[:, back], before, rtol=1e-12)
 
 
-def test_moves_that_are_made_too_rarely_are_left_out():
+def test_rare_moves_are_left_out():
     made = random_made(Game())
     book, whole = (make_book(Game(), [made], plies=9, minimum=minimum) for minimum in (3, 1))
     assert book.results.sum(axis=1).min() >= 3
@@ -109,7 +112,7 @@ def test_moves_that_are_made_too_rarely_are_left_out():
 
 
 @pytest.mark.parametrize("c", [0.3, 1.4])
-def test_ucb_makes_moves_in_the_proportion_that_its_formula_says(c):
+def test_ucb_shares_equal_those_of_a_simulation(c):
     """Played step by step: the move with the highest index, whose goodness stays what it is."""
     results = np.array([[600, 100, 300], [500, 200, 300], [300, 100, 600], [5, 0, 0]])
     good = (results[:, 0] + results[:, 1] / 2) / results.sum(axis=1)
@@ -122,24 +125,23 @@ def test_ucb_makes_moves_in_the_proportion_that_its_formula_says(c):
     assert 0 < shares[1] < shares[0]
 
 
-def test_every_way_to_choose(tmp_path):
+def test_shares_by_best_ucb_and_softmax(tmp_path):
     made = Made(Boards.start(Game(), 3), np.array([4, 0, 1]), np.array([[6, 2, 2], [5, 0, 5], [0, 0, 10]]))
     book = make_book(Game(), [made], plies=1)
     start = Boards.start(Game())
     corners, edges = [0, 2, 6, 8], [1, 3, 5, 7]
-    by = {}
     book.write(tmp_path / "x")
-    for choose in ("best", "ucb", "softmax"):
-        policy = make_policy(f"book:{tmp_path / 'x'},choose={choose},temperature=0.1,then=random", Game())
-        by[choose] = policy.probabilities(start)[0]
-    assert_array_equal(by["best"], np.eye(9)[4])
-    for shares in by.values():
+    spec = f"book:{tmp_path / 'x'},temperature=0.1,then=random,choose="
+    best, ucb, softmax = (
+        make_policy(spec + choose, Game()).probabilities(start)[0] for choose in ("best", "ucb", "softmax")
+    )
+    assert_array_equal(best, np.eye(9)[4])
+    for shares in (ucb, softmax):
         assert_allclose(shares.sum(), 1)
         assert len(set(shares[corners].round(12))) == len(set(shares[edges].round(12))) == 1
     weights = np.exp(np.array([0.7, 0.5, 0.0]) / 0.1)
-    softmax = by["softmax"]
     assert_allclose([softmax[4], softmax[corners].sum(), softmax[edges].sum()], weights / weights.sum())
-    assert by["ucb"][4] > by["ucb"][corners].sum() > by["ucb"][edges].sum() > 0
+    assert ucb[4] > ucb[corners].sum() > ucb[edges].sum() > 0
 
 
 @pytest.fixture
@@ -153,17 +155,15 @@ def book_file(tmp_path):
 
 
 @pytest.mark.parametrize("game", GAMES, ids=str)
-def test_a_file_is_read_as_it_was_written(book_file, game):
-    path = book_file(game)
-    made, found = make_book(game, [random_made(game)], plies=4), read_book(path, game)
+def test_book_is_read_as_written(book_file, game):
+    found = read_book(book_file(game), game)
     assert (found.game, found.plies) == (game, 4)
-    for name in ("positions", "starts", "cells", "results"):
-        array = getattr(found, name)
-        assert_array_equal(array, getattr(made, name))
+    for array, expected in zip(arrays_of(found), arrays_of(make_book(game, [random_made(game)], plies=4)), strict=True):
+        assert_array_equal(array, expected)
         assert not array.flags.writeable
 
 
-def test_any_changed_byte_is_found(book_file):
+def test_changed_bytes_are_detected(book_file):
     path = book_file()
     content = path.read_bytes()
     book = read_book(path)
@@ -175,45 +175,41 @@ def test_any_changed_byte_is_found(book_file):
         with suppress(BookError):  # but for what is between the arrays, or for people only
             found = read_book(path)
             unnoticed += 1
-            for name in ("positions", "starts", "cells", "results"):
-                assert_array_equal(getattr(found, name), getattr(book, name))
+            for array, expected in zip(arrays_of(found), arrays_of(book), strict=True):
+                assert_array_equal(array, expected)
     assert unnoticed < 60
 
 
 @pytest.mark.parametrize("length", [0, 1, 100, 4096, 5000])
-def test_a_part_of_a_file_is_refused(book_file, length):
+def test_truncated_file_is_refused(book_file, length):
     path = book_file()
     path.write_bytes(path.read_bytes()[:length])
     with pytest.raises(BookError, match="is no opening book, or a damaged one"):
         read_book(path)
 
 
-def test_a_link_and_another_game_are_refused(book_file, tmp_path):
-    path = book_file()
-    link = tmp_path / "link"
-    link.symlink_to(path)
+def test_link_is_refused(book_file, tmp_path):
+    (tmp_path / "link").symlink_to(book_file())
     with pytest.raises(BookError, match="link"):
-        read_book(link)
-    with pytest.raises(BookError, match=r"is a book of 3 x 3, 3 to win, not of 4 x 4, 3 to win"):
-        make_policy(f"book:{path}", Game(4, 4))
-    with pytest.raises(FileNotFoundError):
-        make_policy(f"book:{tmp_path / 'none'}", Game())
+        read_book(tmp_path / "link")
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "game", "message"),
     [
-        ("c=0", "c=0 is out of range"),
-        ("temperature=nan", "out of range"),
-        ("choose=worst", "choose='worst' is not known"),
+        ("", Game(4, 4), "is a book of 3 x 3, 3 to win, not of 4 x 4, 3 to win"),
+        (",c=0", Game(), "c=0 is out of range"),
+        (",temperature=nan", Game(), "out of range"),
+        (",choose=worst", Game(), "choose='worst' is not known"),
     ],
+    ids=str,
 )
-def test_settings_out_of_range(book_file, settings, said):
-    with pytest.raises(ValueError, match=said):
-        make_policy(f"book:{book_file()},{settings}", Game())
+def test_invalid_specs_are_refused(book_file, settings, game, message):
+    with pytest.raises(ValueError, match=message):
+        make_policy(f"book:{book_file()}{settings}", game)
 
 
-def test_who_plays_then_takes_over_where_the_book_ends(book_file):
+def test_next_policy_plays_where_the_book_ends(book_file):
     game = Game(skip_chance=0.25)
     path = book_file(game)
     policy, then = make_policy(f"book:{path},then=optimal", game), make_policy("optimal", game)
@@ -227,7 +223,7 @@ def test_who_plays_then_takes_over_where_the_book_ends(book_file):
     assert str(make_policy(str(policy), game)) == str(policy)
 
 
-def test_a_memory_begins_where_the_book_ends(book_file):
+def test_memory_of_the_next_policy_begins_where_the_book_ends(book_file):
     path = book_file()
     policy = make_policy(f"book:{path},then=(mcts:simulations=20)", Game())
     assert isinstance(policy, OpeningBookWithMemory)
@@ -244,7 +240,7 @@ def test_a_memory_begins_where_the_book_ends(book_file):
     assert sorted(player.then.kept) == np.flatnonzero(~known).tolist()
 
 
-def test_a_book_of_perfect_games_never_leaves_perfect_play(tmp_path):
+def test_book_of_optimal_games_plays_optimally(tmp_path):
     """Also where the other player leaves it: a move counts for the position in which it was made."""
     for game in (Game(), Game(skip_chance=0.25)):
         solution = solve(game)
@@ -268,10 +264,3 @@ def test_a_book_of_perfect_games_never_leaves_perfect_play(tmp_path):
             shares, known = make_policy(f"book:{path},choose={choose},then=random", game).of_book(seen)
             assert known.sum() > 100
             assert not (shares > 0)[known][~solution.optimal_actions(seen)[known]].any()
-
-
-def test_of_several_symmetric_images_the_least_is_taken():
-    found = Canonical.of(Boards.start(Game()), Game())
-    assert found.same.all()
-    assert_array_equal(found.keys, [[0]])
-    assert found.cells(np.array([8]), Game()) == [0]

@@ -1,4 +1,4 @@
-"""Endgame databases: beside the solver over all boards, by their own check, and in searches."""
+"""Endgame databases: against the solver over all boards, their verification, and in searches."""
 
 import json
 import os
@@ -17,8 +17,7 @@ from baselines.retrograde.solver import solve
 from baselines.retrograde.verify import check_entries, describe_check
 from evaluation.code_fingerprint import identity_of
 from ttt_envs import Boards, Game, from_text, make_policy
-from ttt_envs.core.files import locked
-from ttt_envs.game.boards import from_keys, to_text
+from ttt_envs.game.boards import to_text
 
 SKIPS = [0.0, 0.1, 0.25]
 SMALL = Game(2, 3, 3, 0.25)
@@ -26,7 +25,7 @@ SMALL = Game(2, 3, 3, 0.25)
 
 @pytest.fixture(scope="session")
 def folder_of(tmp_path_factory):
-    """A folder with the database of a game from so many stones on, built once."""
+    """Return a function of (game, stones) to a folder with that database, built once."""
     place = tmp_path_factory.mktemp("databases")
 
     @cache
@@ -38,20 +37,8 @@ def folder_of(tmp_path_factory):
     return found
 
 
-def positions_from(game, stones):
-    """Every position with so many stones or more, with either mover; without skips those of alternate play."""
-    cells = from_keys(np.arange(3**game.cells, dtype=np.uint64), game)
-    cells = cells[np.count_nonzero(cells, axis=1) >= stones]
-    boards = Boards(np.concatenate([cells, cells]), np.repeat(np.array([0, 1], np.int8), len(cells)))
-    if game.skip_chance == 0:
-        seen = boards.own_first()
-        behind = (seen == 2).sum(axis=1) - (seen == 1).sum(axis=1)
-        boards = boards.take((behind == 0) | (behind == 1))
-    return boards
-
-
 # ---------------------------------------------------------------------------------------------------------------------
-# What is in it
+# Content
 
 
 @pytest.mark.parametrize("skip_chance", SKIPS)
@@ -67,10 +54,10 @@ def positions_from(game, stones):
     ],
     ids=str,
 )
-def test_every_position_has_the_value_of_the_solver(folder_of, shape, stones, skip_chance):
+def test_values_equal_the_solver(folder_of, shape, stones, skip_chance):
     game = Game(*shape, skip_chance)
     table, solution = open_table(game, folder_of(game, stones)), solve(game, cache=False)
-    boards = positions_from(game, stones)
+    boards = plain.all_positions(game, stones)
     assert len(boards.mover) > 0
     assert table.dtype == (np.int8 if skip_chance == 0 else np.float32)
     tolerance = 0 if skip_chance == 0 else table.error
@@ -80,7 +67,7 @@ def test_every_position_has_the_value_of_the_solver(folder_of, shape, stones, sk
         assert_array_equal(table.distances(boards), solution.distance(boards))
 
 
-def test_positions_before_it_are_refused_but_moves_into_it_are_not(folder_of):
+def test_positions_before_the_first_layer_are_refused_but_not_moves_into_it(folder_of):
     game = Game()
     table = open_table(game, folder_of(game, 5))
     early, before = (Boards.of([from_text(text)]) for text in ("o../.x./..o x", "o.x/.x./..o o"))
@@ -91,7 +78,7 @@ def test_positions_before_it_are_refused_but_moves_into_it_are_not(folder_of):
     assert_array_equal(table.action_values(before), solve(game).action_values(before))
 
 
-def test_a_database_goes_on_to_fewer_stones(tmp_path):
+def test_database_is_extended_to_fewer_stones(tmp_path):
     build(SMALL, tmp_path, stones=4)
     before = {path.name: path.stat().st_ino for path in tmp_path.glob("*.npy")}
     assert set(before) == {"04-layer.npy", "05-layer.npy", "06-layer.npy"}
@@ -104,7 +91,7 @@ def test_a_database_goes_on_to_fewer_stones(tmp_path):
     assert open_folder(tmp_path).facts()["entries"] == sum(estimate(SMALL).by_stones)
 
 
-def test_a_kill_at_any_instant_and_a_resume_end_with_the_same_bytes(tmp_path, fresh, folder_of):
+def test_killed_and_resumed_build_has_the_same_bytes(tmp_path, fresh, folder_of):
     whole = {path.name: path.read_bytes() for path in folder_of(SMALL, 1).iterdir()}
     fresh(  # killed again and again: each time after one file more was written, whole or as a leftover
         "import os, ttt_envs.core.files as files; from pathlib import Path",
@@ -131,13 +118,7 @@ def test_a_kill_at_any_instant_and_a_resume_end_with_the_same_bytes(tmp_path, fr
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == whole
 
 
-def test_two_builds_at_once_do_no_harm(tmp_path):
-    tmp_path.joinpath("one").mkdir()
-    with locked(tmp_path / "one"), pytest.raises(ValueError, match="another process is writing"):
-        build(SMALL, tmp_path / "one", stones=3)
-
-
-def test_boards_up_to_25_cells_have_their_last_layers(tmp_path):
+def test_invalid_sizes_are_refused(tmp_path):
     with pytest.raises(ValueError, match=r"5 x 5 is too large to solve by layers: .*up to 25 its last layers"):
         build(Game(5, 5, 4))
     with pytest.raises(ValueError, match="4 x 7 is too large"):
@@ -148,7 +129,7 @@ def test_boards_up_to_25_cells_have_their_last_layers(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("skip_chance", [0.0, 0.25])
-def test_the_last_layers_of_five_by_five_follow_from_each_other(tmp_path, skip_chance):
+def test_last_layers_of_5x5_are_verified(tmp_path, skip_chance):
     """Its largest part has 3.3e9 entries, which 32 bits still number."""
     game = Game(5, 5, 4, skip_chance)
     layers = build(game, tmp_path, stones=22).layers
@@ -160,11 +141,11 @@ def test_the_last_layers_of_five_by_five_follow_from_each_other(tmp_path, skip_c
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Checking
+# Verification
 
 
 @pytest.mark.parametrize("skip_chance", SKIPS)
-def test_all_entries_follow_from_those_after_them(folder_of, skip_chance):
+def test_all_entries_are_verified(folder_of, skip_chance):
     game = Game(2, 5, 3, skip_chance)
     folder = folder_of(game, 4)
     layers = open_folder(folder).layers
@@ -176,7 +157,7 @@ def test_all_entries_follow_from_those_after_them(folder_of, skip_chance):
 
 
 @pytest.mark.parametrize("skip_chance", [0.0, 0.25])
-def test_a_wrong_entry_is_found_wherever_it_stands(tmp_path, skip_chance):
+def test_wrong_entry_is_found(tmp_path, skip_chance):
     game = Game(3, 3, 3, skip_chance)
     table = build(game, tmp_path, stones=5)
     rng = np.random.default_rng(0)
@@ -197,7 +178,7 @@ def test_a_wrong_entry_is_found_wherever_it_stands(tmp_path, skip_chance):
     verify._map_layers.cache_clear()
 
 
-def test_an_entry_in_words_is_where_its_value_is_found(folder_of):
+def test_entry_is_described_by_its_position(folder_of):
     game = Game(2, 5, 3, 0.1)
     found, table = open_folder(folder_of(game, 4)), open_table(game, folder_of(game, 4))
     for entry in range(0, table.layers.size(6), 97):
@@ -215,7 +196,7 @@ def test_an_entry_in_words_is_where_its_value_is_found(folder_of):
 @pytest.mark.parametrize(
     ("game", "stones"), [(Game(), 4), (Game(), 7), (Game(), 9), (Game(2, 5, 3), 5), (Game(2, 5, 4), 0)], ids=str
 )
-def test_a_full_search_without_skips_says_the_same_with_fewer_nodes(folder_of, game, stones):
+def test_full_search_without_skips_has_the_same_values_with_fewer_nodes(folder_of, game, stones):
     boards = plain.positions_of_random_play(game, 100)
     without = Expectiminimax(game, depth=game.cells)
     with_it = Expectiminimax(game, depth=game.cells, endgame=str(folder_of(game, stones)))
@@ -228,7 +209,7 @@ def test_a_full_search_without_skips_says_the_same_with_fewer_nodes(folder_of, g
 
 
 @pytest.mark.parametrize("stones", [0, 5, 8, 9])
-def test_a_full_search_with_skips_finds_the_expected_results(folder_of, stones):
+def test_full_search_with_skips_has_the_values_of_the_solver(folder_of, stones):
     game = Game(skip_chance=0.25)
     boards = plain.positions_of_random_play(game, 150)
     policy = Expectiminimax(game, depth=9, endgame=str(folder_of(game, stones)))
@@ -239,7 +220,7 @@ def test_a_full_search_with_skips_finds_the_expected_results(folder_of, stones):
 
 
 @pytest.mark.parametrize("skip_chance", [0.0, 0.25])
-def test_whatever_prunes_a_search_finds_what_one_without_pruning_finds(folder_of, skip_chance):
+def test_pruning_does_not_change_values(folder_of, skip_chance):
     """At depths at which the database knows what is beyond the horizon."""
     from baselines.expectiminimax import Search
 
@@ -260,7 +241,7 @@ def test_whatever_prunes_a_search_finds_what_one_without_pruning_finds(folder_of
                 assert_allclose(each, found[0], rtol=0, atol=1e-12)
 
 
-def test_what_the_database_knows_beyond_the_horizon_is_played(folder_of):
+def test_search_of_one_ply_plays_optimally_by_the_database(folder_of):
     game = Game()
     policy = Expectiminimax(game, depth=1, endgame=str(folder_of(game, 0)))
     boards = plain.positions_of_random_play(game, 200)
@@ -272,7 +253,7 @@ def test_what_the_database_knows_beyond_the_horizon_is_played(folder_of):
 
 @pytest.mark.parametrize("settings", [{"leaf": "optimal"}, {"width": 3}], ids=str)
 @pytest.mark.parametrize("skip_chance", [0.0, 0.25])
-def test_searches_by_leaves_and_narrow_ones_ask_it_too(folder_of, settings, skip_chance):
+def test_leaf_and_narrow_searches_use_the_database(folder_of, settings, skip_chance):
     game = Game(skip_chance=skip_chance)
     boards = plain.positions_of_random_play(game, 60)
     policy = Expectiminimax(game, depth=2, endgame=str(folder_of(game, 0)), **settings)
@@ -283,7 +264,7 @@ def test_searches_by_leaves_and_narrow_ones_ask_it_too(folder_of, settings, skip
 
 
 @pytest.mark.parametrize("skip_chance", [0.0, 0.25])
-def test_a_tree_search_knows_what_is_in_the_database(folder_of, skip_chance):
+def test_mcts_solves_positions_in_the_database(folder_of, skip_chance):
     game = Game(skip_chance=skip_chance)
     boards = plain.positions_of_random_play(game, 40)
     policy = MCTS(game, simulations=20, endgame=str(folder_of(game, 0)))
@@ -298,7 +279,7 @@ def test_a_tree_search_knows_what_is_in_the_database(folder_of, skip_chance):
 
 
 @pytest.mark.parametrize("leaf", ["random", "optimal"])
-def test_a_tree_search_is_the_same_in_steps_and_side_by_side(folder_of, leaf):
+def test_mcts_does_not_depend_on_steps_or_batch_size(folder_of, leaf):
     game = Game(skip_chance=0.25)
     boards = plain.positions_of_random_play(game, 20)
     policy = MCTS(game, endgame=str(folder_of(game, 6)), rollout=leaf)
@@ -314,29 +295,11 @@ def test_a_tree_search_is_the_same_in_steps_and_side_by_side(folder_of, leaf):
         assert_array_equal(alone.action_values[0], together.action_values[row])
 
 
-def test_a_player_goes_on_from_positions_that_the_database_knew(folder_of):
-    game = Game(skip_chance=0.25)
-    player = MCTS(game, simulations=30, endgame=str(folder_of(game, 3))).player()
-    rng, boards = np.random.default_rng(0), Boards.start(game)
-    player.begin(np.zeros(1, np.int64))
-    for _ in range(4):
-        cell = int(player.act(boards, np.zeros(1, np.int64), rng)[0])
-        cells = boards.cells.copy()
-        cells[0, cell] = 1
-        cells[0, np.flatnonzero(cells[0] == 0)[0]] = 2
-        boards = Boards(cells, boards.mover)
-        if np.count_nonzero(cells) > 4:
-            break
-        tried = MCTS(game, simulations=30).search(boards, np.zeros(1, np.uint64))
-        tried.run(30)
-    assert (boards.cells == 1).sum() == (boards.cells == 2).sum() >= 2
-
-
 # ---------------------------------------------------------------------------------------------------------------------
-# Named in spec strings
+# Spec strings
 
 
-def test_perfect_play_from_a_database(folder_of):
+def test_optimal_policy_plays_by_a_database(folder_of):
     game = Game(2, 5, 4, 0.1)
     boards = plain.positions_of_random_play(game, 100)
     policy = make_policy(f"optimal:database={folder_of(game, 0)}", game)
@@ -348,7 +311,7 @@ def test_perfect_play_from_a_database(folder_of):
 
 
 @pytest.mark.parametrize("spec", ["optimal:database={}", "expectiminimax:endgame={}", "mcts:endgame={}"])
-def test_what_is_no_database_of_the_game_is_one_sentence(spec, folder_of, tmp_path):
+def test_invalid_databases_are_refused(spec, folder_of, tmp_path):
     game = Game(2, 5, 3)
     for path in (tmp_path / "nothing", "/dev/null", tmp_path):
         with pytest.raises(ValueError, match=r"no table in layers|cannot be read"):
@@ -370,7 +333,7 @@ def test_what_is_no_database_of_the_game_is_one_sentence(spec, folder_of, tmp_pa
         make_policy(spec.format(tmp_path), game)
 
 
-def test_a_link_in_the_place_of_a_layer_is_not_followed(tmp_path, folder_of):
+def test_linked_layers_are_not_read(tmp_path, folder_of):
     source = folder_of(SMALL, 1)
     (tmp_path / "manifest.json").write_bytes((source / "manifest.json").read_bytes())
     for path in source.glob("*.npy"):
@@ -379,7 +342,7 @@ def test_a_link_in_the_place_of_a_layer_is_not_followed(tmp_path, folder_of):
         open_table(SMALL, tmp_path).layer(3)
 
 
-def test_results_know_which_database_a_policy_was_made_of(folder_of):
+def test_policy_identity_depends_on_the_database(folder_of):
     first, second = (identity_of(f"expectiminimax:depth=2,endgame={folder_of(Game(), n)}") for n in (5, 7))
     assert first
     assert second

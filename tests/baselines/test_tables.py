@@ -1,6 +1,7 @@
-"""Tables of positions and the softmax policy: against facts known without us and a dictionary in plain Python."""
+"""Tables of positions and the softmax policy: known facts and a recursion in plain Python."""
 
 import copy
+import re
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
@@ -16,7 +17,7 @@ from baselines.retrograde.solver import solve
 from baselines.tables import Softmax, Table, TablePolicy, learned_values, optimal_values, random_play_values, values_of
 from evaluation.exact.dynamic_programming import match_outcome, outcome
 from ttt_apps import train
-from ttt_envs import Boards, Game, from_text, make_policy
+from ttt_envs import Boards, Game, make_policy
 from ttt_envs.agents.policy import Values
 from ttt_envs.game.boards import keys
 from ttt_envs.game.rules import DRAW
@@ -27,28 +28,28 @@ EXACTLY = {"rtol": 0, "atol": 1e-12}
 
 
 @pytest.fixture(autouse=True)
-def _no_tables_of_the_user(tmp_path, monkeypatch):
+def _private_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("TTT_ENVS_CACHE", str(tmp_path / "kept"))
 
 
 @cache
-def in_plain_python(game, best=False):
+def plain_values(game, best=False):
     """{state: value to player_0} of all positions that can be reached, and {cells: winner} of the finished boards."""
     skip, values, ends = game.skip_chance, {}, {}
     for state, moves in reversed(plain.moves_of(game).items()):
-        worths = []
+        action_values = []
         for winner, states in moves.values():
             if winner is not None:
                 ends[states[0][0]] = winner
-                worths.append({0: 1.0, 1: -1.0, DRAW: 0.0}[winner])
+                action_values.append({0: 1.0, 1: -1.0, DRAW: 0.0}[winner])
             else:
-                worths.append((1 - skip) * values[states[0]] + (skip * values[states[1]] if skip else 0))
-        values[state] = (max, min)[state[1]](worths) if best else sum(worths) / len(worths)
+                action_values.append((1 - skip) * values[states[0]] + (skip * values[states[1]] if skip else 0))
+        values[state] = (max, min)[state[1]](action_values) if best else sum(action_values) / len(action_values)
     return values, ends
 
 
-def table_in_plain_python(game, terminal, best=False):
-    values, ends = in_plain_python(game, best)
+def plain_table(game, terminal, best=False):
+    values, ends = plain_values(game, best)
     table = np.zeros((2 if game.skip_chance else 1, 3**game.cells))
     number = lambda cells: sum(cell * 3**place for place, cell in enumerate(cells))  # noqa: E731
     for (cells, mover), value in values.items():
@@ -61,15 +62,15 @@ def table_in_plain_python(game, terminal, best=False):
 
 @pytest.mark.parametrize("game", GAMES, ids=str)
 @pytest.mark.parametrize("terminal", ["equation", "as_published"])
-def test_the_tables_are_those_of_a_recursion_in_plain_python(game, terminal):
+def test_tables_equal_a_recursion_in_plain_python(game, terminal):
     for best, values in ((False, random_play_values), (True, optimal_values)):
         ours = values(game, terminal)
         assert ours.dtype == np.float64
         assert not ours.flags.writeable
-        assert_allclose(ours, table_in_plain_python(game, terminal, best), **EXACTLY)
+        assert_allclose(ours, plain_table(game, terminal, best), **EXACTLY)
 
 
-def test_random_play_has_its_known_values(known):
+def test_random_play_has_known_values(known):
     facts, table = known["random_play_values_3x3x3"], random_play_values(Game())
     win, _, loss = (Fraction(share) for share in facts["win_draw_loss_of_player_0"])
     assert table[0] == pytest.approx(float(win - loss), abs=1e-12)
@@ -82,20 +83,21 @@ def test_random_play_has_its_known_values(known):
     assert facts["equation"]["frobenius_norm"] == "sqrt(212580442/99225)"
 
 
-@pytest.mark.parametrize("game", [Game(3, 4, 3), Game(4, 3, 3, 0.25)], ids=str)
-def test_the_start_of_a_larger_board_is_worth_what_random_games_come_to(game):
-    ours = random_play_values(game).reshape(-1, 3**12)[0, 0]
-    assert ours == pytest.approx(outcome(game, "random", "random").value, abs=1e-12)
+@pytest.mark.parametrize(
+    "game",
+    [
+        Game(3, 4, 3),
+        Game(4, 3, 3, 0.25),
+        *(pytest.param(game, marks=pytest.mark.slow) for game in (Game(3, 5, 3), Game(4, 4, 4), Game(4, 4, 3, 0.25))),
+    ],
+    ids=str,
+)
+def test_random_play_from_a_large_empty_board_has_the_value_of_its_outcome(game):
+    value = random_play_values(game).reshape(-1, 3**game.cells)[0, 0]
+    assert value == pytest.approx(outcome(game, "random", "random").value, abs=1e-11)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("game", [Game(3, 5, 3), Game(4, 4, 4), Game(4, 4, 3, 0.25)], ids=str)
-def test_the_start_of_a_large_board_is_worth_what_random_games_come_to(game):
-    ours = random_play_values(game).reshape(-1, 3**game.cells)[0, 0]
-    assert ours == pytest.approx(outcome(game, "random", "random").value, abs=1e-11)
-
-
-def test_a_large_table_is_kept_on_disk(tmp_path):
+def test_large_table_is_cached(tmp_path):
     game = Game(3, 4, 3)
     first = random_play_values(game).copy()
     files = sorted(path.name for path in (tmp_path / "kept").iterdir())
@@ -112,7 +114,7 @@ def test_a_large_table_is_kept_on_disk(tmp_path):
 
 
 @pytest.mark.parametrize("game", [Game(), Game(skip_chance=0.25), Game(2, 3, 2)], ids=str)
-def test_a_table_of_moves_holds_what_a_policy_thinks_of_them(game):
+def test_table_of_moves_holds_the_action_values_of_a_policy(game):
     table = learned_values(game, "optimal")
     halves = table.reshape(-1, 3**game.cells, game.cells)
     assert len(halves) == (2 if game.skip_chance else 1)
@@ -130,7 +132,7 @@ def test_a_table_of_moves_holds_what_a_policy_thinks_of_them(game):
     assert_array_equal(policy.action_values(boards), np.where(boards.cells == 0, sign * expected, np.nan))
 
 
-def test_what_a_run_has_learned_is_a_table(tmp_path):
+def test_table_of_a_learner_equals_its_action_values(tmp_path):
     run = tmp_path / "run"
     train.main(["--learner", "q-learning", "--opponent", "self", "--games", "300", "--out", str(run)])
     spec = f"table:w=3,source=(run:{run})"
@@ -147,25 +149,25 @@ def test_what_a_run_has_learned_is_a_table(tmp_path):
 
 
 @given(plain.games(3, skip=True), st.integers(0, 999), st.sampled_from([0.0, 1.0, 10.0, 1000.0]))
-def test_moves_are_weighed_by_what_stands_after_them(game, seed, w):
+def test_probabilities_equal_equation_17(game, seed, w):
     """The paper's Eq. (17), and its sign for player_1; with skips chance weighs who moves next."""
     boards = plain.positions_of_random_play(game, 8, seed)
     table = random_play_values(game).reshape(-1, 3**game.cells)
     expected = np.zeros(boards.cells.shape)
-    worths = np.full(boards.cells.shape, np.nan)
+    action_values = np.full(boards.cells.shape, np.nan)
     for row, (cells, mover) in enumerate(zip(*boards, strict=True)):
         key = int(keys(boards.cells[row : row + 1])[0])
         for cell in np.flatnonzero(cells == 0):
             after = table[:, key + (mover + 1) * 3**cell]
             if game.skip_chance:
-                worth = (1 - game.skip_chance) * after[1 - mover] + game.skip_chance * after[mover]
+                value = (1 - game.skip_chance) * after[1 - mover] + game.skip_chance * after[mover]
             else:
-                worth = after[0]
-            worths[row, cell] = worth if mover == 0 else -worth
-        weights = np.exp(w * (worths[row] - np.nanmax(worths[row])))
+                value = after[0]
+            action_values[row, cell] = value if mover == 0 else -value
+        weights = np.exp(w * (action_values[row] - np.nanmax(action_values[row])))
         expected[row] = np.nan_to_num(weights / np.nansum(weights))
     policy = make_policy(f"table:w={w}", game)
-    assert_allclose(policy.action_values(boards), worths, **EXACTLY)
+    assert_allclose(policy.action_values(boards), action_values, **EXACTLY)
     assert_allclose(policy.probabilities(boards), expected, rtol=1e-9, atol=1e-300)
     half = boards.mover if game.skip_chance else 0
     assert_allclose(policy.values(boards), (1 - 2 * boards.mover) * table[half, keys(boards.cells)], **EXACTLY)
@@ -178,7 +180,7 @@ OPTIMAL = "optimal (uniform over optimal moves) vs random"
 
 
 @pytest.mark.parametrize("match", [*MATCHES, OPTIMAL])
-def test_matches_of_the_table_have_their_known_results(known, match):
+def test_matches_have_known_results(known, match):
     a, b = match.replace(" (uniform over optimal moves)", "").split(" vs ")
     facts = known["matches_3x3x3_softmax_w10_equation"][match]
     assert_allclose(outcome(Game(), a, b), facts["a_as_player_0"], rtol=0, atol=1e-9)
@@ -186,31 +188,21 @@ def test_matches_of_the_table_have_their_known_results(known, match):
 
 
 @pytest.mark.parametrize("other", ["table", "random"])
-def test_matches_of_the_published_table_have_their_known_results(known, other):
+def test_matches_of_the_published_table_have_known_results(known, other):
     table = make_policy("table:terminal=as_published", Game())
     found = match_outcome(Game(), table, table if other == "table" else other)
     facts = known["matches_3x3x3_softmax_w10_as_published_mean_of_seats"]
     assert_allclose(found, facts[f"table vs {other}"], rtol=0, atol=6e-5)
 
 
-def test_the_published_table_does_not_see_a_win():
-    boards = Boards.of([from_text("oo./xx./... o")])
-    assert make_policy("table", Game()).action_values(boards)[0, 2] == 1
-    assert make_policy("table:terminal=as_published", Game()).action_values(boards)[0, 2] == 0
-
-
-def test_the_policy_has_a_name_and_thinks_in_values():
-    policy = make_policy("table:5,terminal=as_published,source=optimal", Game())
+def test_policy_is_copied_without_its_table():
+    policy, boards = make_policy("table:5,terminal=as_published,source=optimal", Game()), Boards.start(Game())
     assert isinstance(policy, TablePolicy)
     assert isinstance(policy, Values)
-    assert policy.pure
     assert str(policy) == "table:w=5.0,terminal=as_published,source=optimal"
-    assert str(make_policy("table", Game())) == "table"
-    boards = plain.positions_of_random_play(Game(), 32)
-    before = policy.probabilities(boards)
-    other = copy.deepcopy(policy)  # as worker processes get it: without its table
-    assert "evaluation" not in vars(other)
-    assert_array_equal(other.probabilities(boards), before)
+    before, copied = policy.probabilities(boards), copy.deepcopy(policy)
+    assert "evaluation" not in vars(copied)
+    assert_array_equal(copied.probabilities(boards), before)
     by_hand = Softmax(Table(Game(), values_of(Game(), "optimal", "as_published")), w=5)
     assert_array_equal(by_hand.probabilities(boards), before)
 
@@ -227,23 +219,29 @@ def test_the_policy_has_a_name_and_thinks_in_values():
         ("table:source=(run:nowhere),terminal=as_published", Game(), "the table of source=run:nowhere holds moves"),
     ],
 )
-def test_what_makes_no_table_is_refused(spec, game, message):
-    with pytest.raises(ValueError) as refused:  # noqa: PT011  # the message is compared below
+def test_invalid_specs_are_refused(spec, game, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
         make_policy(spec, game)
-    assert message in str(refused.value)
 
 
-def test_a_source_without_values_is_refused():
-    policy = make_policy("table:source=win-or-block", Game())
-    with pytest.raises(ValueError, match="win-or-block does not think in values: take a learner"):
-        policy.probabilities(Boards.start(Game()))
-
-
-def test_an_unknown_terminal_is_refused():
-    with pytest.raises(ValueError, match="terminal='published' is not known: choose 'equation' or 'as_published'"):
-        random_play_values(Game(), "published")
-
-
-def test_an_array_that_is_no_table_is_refused():
-    with pytest.raises(ValueError, match=r"shape \[5\] is no table of 3 x 3, 3 to win: it must be \[19683\]"):
-        Table(Game(), np.zeros(5))
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: make_policy("table:source=win-or-block", Game()).probabilities(Boards.start(Game())),
+            "win-or-block does not think in values: take a learner",
+        ),
+        (
+            lambda: random_play_values(Game(), "published"),
+            "terminal='published' is not known: choose 'equation' or 'as_published'",
+        ),
+        (
+            lambda: Table(Game(), np.zeros(5)),
+            "shape [5] is no table of 3 x 3, 3 to win: it must be [19683]",
+        ),
+    ],
+    ids=range(3),
+)
+def test_invalid_calls_are_refused(call, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        call()

@@ -21,12 +21,12 @@ from ttt_apps.gomocup import Brain, make_timed_policy
 from ttt_envs import Game, make_policy
 from ttt_envs.envs.single_env import SingleEnv
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import DRAW, Position, winner
+from ttt_envs.game.rules import Position, winner
 
 ROOT = Path(__file__).parents[2]
 
 
-def answers(*lines, spec="win-or-block", seed=0):
+def replies(*lines, spec="win-or-block", seed=0):
     """What is answered to lines, until the end."""
     said = []
     brain = Brain(spec, seed, said.append)
@@ -45,31 +45,17 @@ def move_in(answer):
 # Answers
 
 
-def test_a_board_as_the_protocol_s_example_has_it():
-    board = ["BOARD", "10,10,1", "10,11,2", "11,11,1", "9,10,2", "DONE"]
-    move_in(answers("START 19", *board)[-1])
-    ended = ["BOARD", "10,10,1", "10,11,2", "11,11,1", "9,10,2", "9,9,1", "7,7,2", "8,8,1", "DONE"]
-    assert answers("START 19", *ended) == ["OK", "12,12"]
-
-
-def test_it_stops_a_row_and_ends_its_own():
-    row = ["BOARD", "3,2,2", "4,2,2", "5,2,2", "6,2,2", "2,2,1", "9,9,1", "0,9,1", "DONE"]
-    assert answers("START 10", *row) == ["OK", "7,2"]
-    column = ["BOARD", "2,3,1", "2,4,1", "2,5,1", "2,6,1", "2,2,2", "9,9,2", "0,9,2", "8,0,2", "DONE"]
-    assert answers("START 10", *column) == ["OK", "2,7"]
-    assert answers("RECTSTART 12,5", "BOARD", "11,0,1", "11,1,1", "11,2,1", "11,3,1", "DONE") == ["OK", "11,4"]
-
-
-def test_moves_are_kept():
-    said = answers("START 5", "BEGIN", *[f"TURN {x},{y}" for y in range(5) for x in range(5)], seed=3)
-    assert said[0] == "OK"
-    moves = [move_in(one) for one in said[1:] if not one.startswith("ERROR")]
-    refused = [one for one in said if one.startswith("ERROR")]
-    assert len(set(moves)) == len(moves)
-    assert len(moves) + len(refused) == 26
-    assert {one.partition(" has")[0] for one in refused if "stone already" in one} <= {
-        f"ERROR {x},{y}" for x, y in moves
-    }
+@pytest.mark.parametrize(
+    ("size", "board", "move"),
+    [
+        ("START 10", "3,2,2 4,2,2 5,2,2 6,2,2 2,2,1 9,9,1 0,9,1", "7,2"),  # blocks
+        ("START 10", "2,3,1 2,4,1 2,5,1 2,6,1 2,2,2 9,9,2 0,9,2 8,0,2", "2,7"),  # wins
+        ("RECTSTART 12,5", "11,0,1 11,1,1 11,2,1 11,3,1", "11,4"),
+        ("START 19", "10,10,1 10,11,2 11,11,1 9,10,2 9,9,1 7,7,2 8,8,1", "12,12"),  # as in the protocol's example
+    ],
+)
+def test_boards_are_answered_by_the_move_of_the_policy(size, board, move):
+    assert replies(size, "BOARD", *board.split(), "DONE") == ["OK", move]
 
 
 @pytest.mark.parametrize(
@@ -116,8 +102,8 @@ def test_moves_are_kept():
         (["\x1b[2J"], "UNKNOWN command ?[2J"),
     ],
 )
-def test_what_is_asked_wrongly_is_told_and_it_lives_on(lines, last):
-    said = answers(*lines, "START 6", "INFO rule 0", "BEGIN")
+def test_invalid_commands_get_an_error_and_the_engine_continues(lines, last):
+    said = replies(*lines, "START 6", "INFO rule 0", "BEGIN")
     assert said[-3].startswith(last)
     assert said[-2] == "OK"
     move_in(said[-1])
@@ -131,35 +117,31 @@ def test_what_is_asked_wrongly_is_told_and_it_lives_on(lines, last):
         "INFO time_left -5",
     ],
 )
-def test_what_is_not_answered(line):
-    assert answers("START 7", line) == ["OK"]
-    assert len(answers("START 7", line, "BEGIN")) == 2
-    assert answers("START 7", "BOARD", line, "DONE")[0] == "OK"
+def test_info_and_empty_lines_are_not_answered(line):
+    assert replies("START 7", line) == ["OK"]
+    assert len(replies("START 7", line, "BEGIN")) == 2
+    assert replies("START 7", "BOARD", line, "DONE")[0] == "OK"
 
 
-def test_a_board_without_an_end_is_told_and_the_command_done():
-    assert answers("START 7", "BOARD", "3,3,1", "TURN 1,1")[:2] == ["OK", "ERROR BOARD has no DONE"]
-    move_in(answers("START 7", "BOARD", "3,3,1", "TURN 1,1")[2])
+def test_board_without_done_is_an_error_and_the_command_is_executed():
+    assert replies("START 7", "BOARD", "3,3,1", "TURN 1,1")[:2] == ["OK", "ERROR BOARD has no DONE"]
+    move_in(replies("START 7", "BOARD", "3,3,1", "TURN 1,1")[2])
 
 
-def test_nothing_is_said_after_the_end():
-    assert answers("START 7", "end", "BEGIN") == ["OK"]
-
-
-def test_who_it_is():
-    (said,) = answers("ABOUT", spec="mcts:simulations=3")
+def test_about():
+    (said,) = replies("ABOUT", spec="mcts:simulations=3")
     assert re.fullmatch(r'name="ttt_envs", version="[\d.]+\w*", policy="mcts:simulations=3"', said)
 
 
-def test_stones_that_are_taken_back_are_gone():
+def test_takeback_removes_stones():
     lines = ["START 9", "TURN 4,4"]
-    (x, y) = move_in(answers(*lines)[-1])
-    assert answers(*lines, f"TAKEBACK {x},{y}", "TAKEBACK 4,4", "TURN 4,4")[-1] == f"{x},{y}"
+    (x, y) = move_in(replies(*lines)[-1])
+    assert replies(*lines, f"TAKEBACK {x},{y}", "TAKEBACK 4,4", "TURN 4,4")[-1] == f"{x},{y}"
 
 
 @pytest.mark.parametrize("spec", ["no-such", "optimal", "runs.x:Y", "win-or-block:("])
-def test_a_policy_that_cannot_play_is_an_answer(spec):
-    (said,) = answers("START 15", spec=spec)
+def test_invalid_policy_is_an_error_reply(spec):
+    (said,) = replies("START 15", spec=spec)
     assert said.startswith("ERROR ")
     assert "\n" not in said
 
@@ -178,36 +160,20 @@ class Broken:
         return np.eye(boards.cells.shape[1])[boards.cells.argmax(axis=1)]
 
 
-def test_a_policy_that_fails_is_an_answer_and_the_board_stays():
+def test_failing_policy_is_an_error_reply_and_keeps_the_board():
     spec = f"{__name__}:Broken"
     sys.modules[__name__].__dict__["Broken"] = Broken
-    said = answers("START 7", "TURN 3,3", "TURN 3,3", "BOARD", "1,0,2", "2,0,1", "DONE", spec=spec)
+    said = replies("START 7", "TURN 3,3", "TURN 3,3", "BOARD", "1,0,2", "2,0,1", "DONE", spec=spec)
     assert said[:3] == ["OK", "ERROR RuntimeError: no idea?at all", "ERROR RuntimeError: no idea?at all"]
     assert said[3] == f"ERROR {spec} moved to a cell that is not empty: it is at fault"
 
 
+OTHER_WORDS = ["DONE", "OK", "turn", "SWAP2BOARD", "SUGGEST", "INFO rule", "INFO timeout_turn", "INFO time_left", ""]
 LINES = st.one_of(
     st.text(st.characters(codec="utf-8"), max_size=30),
     st.builds(
         lambda word, rest: f"{word} {rest}",
-        st.sampled_from(
-            [
-                *[
-                    "START",
-                    "RECTSTART",
-                    "RESTART",
-                    "BEGIN",
-                    "TURN",
-                    "BOARD",
-                    "DONE",
-                    "INFO",
-                    "ABOUT",
-                    "PLAY",
-                    "TAKEBACK",
-                ],
-                *["turn", "INFO rule", "INFO timeout_turn", "INFO time_left", "SWAP2BOARD", "SUGGEST", "OK", ""],
-            ]
-        ),
+        st.sampled_from([*Brain("random", 0, print)._commands, *OTHER_WORDS]),
         st.one_of(
             st.sampled_from(["", "5", "6", "20", "-1", "5,6", "x", "2147483647", "9" * 50]),
             st.builds("{},{}".format, st.integers(-1, 6), st.integers(-1, 6)),
@@ -221,7 +187,7 @@ ANSWER = re.compile(r'OK|\d+,\d+|(ERROR|UNKNOWN) [ -~]{1,320}|name="ttt_envs", [
 
 @settings(max_examples=300)
 @given(st.lists(LINES, max_size=30), st.booleans())
-def test_any_lines_at_all(lines, begun):
+def test_any_lines_get_valid_replies(lines, begun):
     """Nothing is raised, every answer is one line of the protocol, and no line but one has more than one."""
     said = []
     brain = Brain("win-or-block", 0, said.append)
@@ -246,7 +212,7 @@ def test_any_lines_at_all(lines, begun):
 
 
 @pytest.mark.parametrize("seat", ["first", "second"])
-def test_its_games_are_those_of_the_environment_with_the_same_seed(seat):
+def test_games_equal_those_of_the_environment_with_the_same_seed(seat):
     """As play.py says of its own: the same seed and moves give the same replies."""
     seed, said = 11, []
     env = SingleEnv(7, 5, opponent="win-or-block", seat=seat)
@@ -283,19 +249,21 @@ def test_its_games_are_those_of_the_environment_with_the_same_seed(seat):
         ("expectiminimax:depth=2", 2.0, False, (2.0, 2)),
     ],
 )
-def test_a_search_keeps_the_manager_s_times_and_its_own_bounds(spec, turn_s, clocked, kept):
+def test_search_obeys_the_managers_times_and_its_own_limits(spec, turn_s, clocked, kept):
     policy = make_timed_policy(spec, Game(9, 9, 5), turn_s, clocked)
     assert isinstance(policy, Timed)
     assert (policy.move, policy.max_depth) == kept
 
 
-@pytest.mark.parametrize("spec", ["mcts:simulations=77", "expectiminimax:depth=2"])
-def test_without_a_clock_a_search_is_as_it_is(spec):
-    assert make_timed_policy(spec, Game(9, 9, 5), None, False) == make_policy(spec, Game(9, 9, 5))
-    assert not isinstance(make_timed_policy("win-or-block", Game(9, 9, 5), 1.0, True), Timed)
+@pytest.mark.parametrize(
+    ("spec", "turn_s", "clocked"),
+    [("mcts:simulations=77", None, False), ("expectiminimax:depth=2", None, False), ("win-or-block", 1.0, True)],
+)
+def test_policies_without_limits_are_unchanged(spec, turn_s, clocked):
+    assert make_timed_policy(spec, Game(9, 9, 5), turn_s, clocked) == make_policy(spec, Game(9, 9, 5))
 
 
-def test_a_search_that_has_time_plays_what_it_plays_without_a_clock():
+def test_search_with_enough_time_plays_as_without_a_clock():
     game = Game(7, 7, 5)
     cells = np.zeros(49, np.int8)
     cells[np.random.default_rng(0).permutation(49)[:9]] = np.arange(9) % 2 + 1
@@ -303,7 +271,7 @@ def test_a_search_that_has_time_plays_what_it_plays_without_a_clock():
     best = make_policy("expectiminimax:depth=2", game).probabilities(Boards.of([Position(cells, 1)]))[0]
     board = [f"{cell % 7},{cell // 7},{3 - cells[cell]}" for cell in np.flatnonzero(cells)]  # the second player's
     lines = ["START 7", "INFO timeout_turn 60000", "BOARD", *board, "DONE"]
-    x, y = move_in(answers(*lines, spec="expectiminimax:depth=2")[-1])
+    x, y = move_in(replies(*lines, spec="expectiminimax:depth=2")[-1])
     assert best[y * 7 + x] > 0
 
 
@@ -313,7 +281,7 @@ def test_times_of_every_kind_reach_the_search(monkeypatch):
     monkeypatch.setattr(Timed, "plan", lambda self, *given: plans.append((self.move, given[1])) or plan(self, *given))
     lines = ["START 7", "BEGIN", "INFO timeout_turn 200", "INFO time_left 2147483647", "TURN 0,0"]
     lines += ["INFO time_left 1500", "TURN 1,1", "INFO timeout_turn 0", "INFO time_left -20", "TURN 2,2"]
-    said = answers(*lines, spec="timed:max-depth=1")
+    said = replies(*lines, spec="timed:max-depth=1")
     for one in said[1:]:
         move_in(one)
     assert plans == [(None, None), (0.2, None), (0.2, 1.5), (0.001, 0.0)]
@@ -337,7 +305,7 @@ class Policy:
 """
 
 
-def test_whole_games_over_real_pipes_are_those_of_the_policy_itself(tmp_path, monkeypatch):
+def test_games_over_pipes_equal_those_of_the_policy(tmp_path, monkeypatch):
     """Of a policy that draws nothing: every game is the same with it at the other end of a pipe."""
     (tmp_path / "first_of_the_best.py").write_text(FIRST_OF_THE_BEST)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
@@ -351,30 +319,9 @@ def test_whole_games_over_real_pipes_are_those_of_the_policy_itself(tmp_path, mo
     assert [one.moves for one in through] == [one.moves for one in itself]
 
 
-@pytest.mark.slow
-def test_it_plays_a_game_against_itself():
-    game = Game(5, 5, 5)
-    first, second = make_policy(engine("random", "--seed=1"), game), make_policy(engine("win-or-block"), game)
-    position = Boards.start(game).position(0)
-    turns = 0
-    while winner(game, position.cells) is None:
-        policy = (first, second)[turns % 2]
-        cells = position.cells.copy()
-        cells[int(policy.probabilities(Boards.of([position]))[0].argmax())] = position.mover + 1
-        position, turns = Position(cells, 1 - position.mover), turns + 1
-    assert winner(game, position.cells) in (0, 1, DRAW)
-    assert turns >= 9
-
-
 def run(text, *words, **settings):
-    return subprocess.run(
-        [sys.executable, "play.py", "--gomocup", *words],
-        input=text,
-        capture_output=True,
-        cwd=ROOT,
-        check=False,
-        **settings,
-    )
+    command = [sys.executable, "play.py", "--gomocup", *words]
+    return subprocess.run(command, input=text, capture_output=True, cwd=ROOT, check=False, **settings)
 
 
 LOUD = """
@@ -394,7 +341,7 @@ class Loud:
 """
 
 
-def test_nothing_but_answers_is_written(tmp_path):
+def test_only_replies_are_written_to_standard_output(tmp_path):
     (tmp_path / "loud.py").write_text(LOUD)
     text = b"START 7\r\n\xff\xfe\r\n" + b"x" * 100_000 + b"\r\nTURN 3,3\nEND\nBEGIN\n"
     done = run(text, "loud:Loud", env={**os.environ, "PYTHONPATH": str(tmp_path)})
@@ -403,7 +350,7 @@ def test_nothing_but_answers_is_written(tmp_path):
     assert sorted(done.stderr.splitlines()) == [b"asked", b"from below", b"imported", b"made"]
 
 
-def test_the_end_of_input_is_an_end():
+def test_end_of_input_ends_the_engine():
     done = run(b"START 7\nBEGIN", "win-or-block")
     assert (done.returncode, done.stderr) == (0, b"")
     assert len(done.stdout.splitlines()) == 2
@@ -418,21 +365,16 @@ def test_the_end_of_input_is_an_end():
         (["--seed=-1"], "--seed -1 is no seed: choose 0 or more"),
     ],
 )
-def test_options_that_are_the_manager_s_are_refused(words, said, capsys):
+def test_options_set_by_the_manager_are_refused(words, said, capsys):
     with pytest.raises(SystemExit) as end:
         play.main(["--gomocup", *words])
     assert end.value.code == 2
     assert said in capsys.readouterr().err
 
 
-def test_an_interrupt_ends_it(interruptible):
-    with subprocess.Popen(
-        [sys.executable, "play.py", "--gomocup", "win-or-block"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        cwd=ROOT,
-    ) as child:
+def test_interrupt_ends_the_engine(interruptible):
+    command, pipe = [sys.executable, "play.py", "--gomocup", "win-or-block"], subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, cwd=ROOT) as child:
         child.stdin.write(b"START 7\n")
         child.stdin.flush()
         assert child.stdout.readline() == b"OK\n"
