@@ -289,7 +289,7 @@ def test_times_of_every_kind_reach_the_search(monkeypatch):
 
 def engine(*words):
     """The spec string of our own engine as somebody else's."""
-    return f"gomocup:{sys.executable},arguments=({ROOT / 'play.py'} --gomocup {' '.join(words)})"
+    return f"gomocup:{sys.executable},arguments=({ROOT / 'play.py'} --gomocup {' '.join(words)}),tolerance=60"
 
 
 FIRST_OF_THE_BEST = """
