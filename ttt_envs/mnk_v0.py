@@ -33,7 +33,7 @@ from ttt_envs.core.checks import check_choice
 from ttt_envs.core.jit import Int8Array, Int64Array, compiled, int64
 from ttt_envs.core.random import draw_key, splitmix64, uniform
 from ttt_envs.envs import render as drawing
-from ttt_envs.envs.lockstep import OUTCOMES, WINNERS, Symmetry, check_restored
+from ttt_envs.envs.lockstep import Symmetry, check_restored
 from ttt_envs.envs.step_kernels import FORFEIT
 from ttt_envs.game.rules import (
     ILLEGAL,
@@ -41,6 +41,7 @@ from ttt_envs.game.rules import (
     STREAM_SYMMETRY,
     ChanceOutcome,
     Game,
+    Outcome,
     Position,
     action_index,
     chance_outcomes,
@@ -53,21 +54,21 @@ from ttt_envs.game.symmetry import symmetries
 __all__ = ["env", "raw_env"]
 
 PLAYERS = ("player_0", "player_1")
-_ENDS = ((1.0, -1.0), (-1.0, 1.0), (0.0, 0.0), (-1.0, 0.0), (0.0, -1.0))  # the two rewards of each outcome
-# infos for each outcome (the last is NOT_OVER) and agent
-_TOLD: tuple[dict[str, dict[str, Any]], ...] = tuple(
+# by number of the outcome (the last is NOT_OVER), both players' rewards, and infos for each agent
+_RETURNS = tuple(Outcome(number).returns for number in (*range(5), NOT_OVER))
+_INFOS: tuple[dict[str, dict[str, Any]], ...] = tuple(
     {
         agent: {
-            **{"action_mask": None, "seat": seat, "mover": seat},
-            **{
-                "result": outcome,
-                "winner": WINNERS[outcome],
-                "outcome": "" if outcome == NOT_OVER else OUTCOMES[outcome],
-            },
+            "action_mask": None,
+            "seat": seat,
+            "mover": seat,
+            "result": number,
+            "winner": Outcome(number).winner,
+            "outcome": Outcome(number).description,
         }
         for seat, agent in enumerate(PLAYERS)
     }
-    for outcome in (*range(len(_ENDS)), NOT_OVER)
+    for number in (*range(5), NOT_OVER)
 )
 _INT64 = np.int64  # a global, because every step reads it
 _NOT_BEGUN = -3  # an outcome in addition to those of the rules: no reset yet
@@ -94,7 +95,7 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
     0; an illegal action ends the game with -1 for its player and 0 for the other.
 
     ``infos`` hold the same keys for both agents at every step: ``action_mask`` as in the observation, ``seat`` (the
-    agent's own, 0 or 1), ``mover``, ``result`` (-1 during the game, else the index into ``lockstep.OUTCOMES``),
+    agent's own, 0 or 1), ``mover``, ``result`` (the number of the ``rules.Outcome``, -1 during the game),
     ``winner`` (0 or 1; -1 during the game and in a draw) and ``outcome``, the result as text, empty during the game.
 
     After the end, the opponent of the last mover is selected first, as in ``pettingzoo.classic.tictactoe_v3``; after an
@@ -167,7 +168,7 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         self._no_mask = np.zeros(size, np.int8)
         self._start = self._memory.copy()
         self._seeded = False
-        self._screen: drawing.Screen | None = None
+        self._renderer = drawing.Renderer(self.game, render_mode)
         self._infos: dict[str, dict[str, Any]] = {}
         self._has_reset = False
         self._has_updated = False
@@ -181,7 +182,7 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         self._key = self._numbers.view(np.uint64)[_KEY : _KEY + 1]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_screen": None}  # a copy continues the game, in its own window
+        return self.__dict__  # a copy continues the game, which `EzPickle` would not
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -279,7 +280,7 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
     def _finish(self, outcome: int) -> None:
         """Terminate both agents, and select the agent that is removed first."""
         self._outcome = outcome
-        first, second = _ENDS[outcome]
+        first, second = _RETURNS[outcome]
         self.rewards = {"player_0": first, "player_1": second}
         self._cumulative_rewards = {"player_0": first, "player_1": second}
         self.terminations = {"player_0": True, "player_1": True}
@@ -326,7 +327,7 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         """Return the info of ``agent``: the same object until the next step."""
         info = self._infos.get(agent)
         if info is None:
-            info = self._infos[agent] = _TOLD[self._outcome][agent].copy()
+            info = self._infos[agent] = _INFOS[self._outcome][agent].copy()
             on_move = self._outcome == NOT_OVER and agent == self.agent_selection
             info["action_mask"] = (self._mask if on_move else self._no_mask).copy()
             info["mover"] = self._mover
@@ -352,7 +353,7 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
             if agent in infos:
                 info = infos[agent]
             else:
-                infos[agent] = info = _TOLD[outcome][agent].copy()
+                infos[agent] = info = _INFOS[outcome][agent].copy()
                 info["mover"] = self._mover
                 info["action_mask"] = mask  # the observation's: one copy serves both
             return (
@@ -464,19 +465,15 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         """Return the board as text (``"ansi"``) or uint8[height, width, 3] (``"rgb_array"``), or show a window."""
         if not self._has_reset:
             EnvLogger.error_render_before_reset()
-        if self._human and self._screen is None:
-            self._screen = drawing.Screen(self.game)
-        end = None if self._outcome == NOT_OVER else OUTCOMES[self._outcome]
         stones = self._seen[PLAYERS[0]].reshape(-1, 2)
         cells = stones[:, 0] + 2 * stones[:, 1]
         last = () if self._last is None else (self._last,)
-        return drawing.show(self.render_mode, self.game, drawing.Scene(cells, self._mover, end, last), self._screen)
+        end = Outcome(self._outcome).description or None
+        return self._renderer.render(drawing.Scene(cells, self._mover, end, last))
 
     def close(self) -> None:
         """Close the window, if any."""
-        if self._screen is not None:
-            self._screen.close()
-            self._screen = None
+        self._renderer.close()
 
 
 # Arguments of a move in one int64 array: these (the key is the bits of uint64) and the game.

@@ -8,8 +8,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from ttt_envs import Game, Position
-from ttt_envs.envs.lockstep import OUTCOMES, SELF, Lockstep, StepOutput
-from ttt_envs.game.rules import NOT_OVER
+from ttt_envs.envs.lockstep import SELF, Lockstep, StepOutput
+from ttt_envs.game.rules import NOT_OVER, Outcome
 
 
 def games_of(game=None, count=5, opponent="random", seat="alternate", illegal="raise", symmetry="none", seed=0):
@@ -95,7 +95,7 @@ def test_an_episode_may_begin_in_any_position_and_seat():
         assert (found.cells.tolist(), found.mover) == (cells.tolist(), 1)
         assert games.stones[row] == 2
     assert games.position(1).cells.tolist() == [0] * 9
-    assert games.words(0) is None
+    assert games.description(0) is None
 
 
 def test_an_illegal_action_changes_no_game_where_it_is_refused():
@@ -132,8 +132,8 @@ def test_how_games_end_is_said():
     rng = np.random.default_rng(0)
     for _ in range(12):
         games.step((rng.random(out.mask.shape) * games.shown().mask).argmax(axis=1), False, out)
-        said |= {games.words(row) for row in range(40) if games.outcome[row] != NOT_OVER}
-    assert said <= set(OUTCOMES.values() if isinstance(OUTCOMES, dict) else OUTCOMES)
+        said |= {games.description(row) for row in range(40) if games.outcome[row] != NOT_OVER}
+    assert said <= {outcome.description for outcome in Outcome}
     assert len(said) == 3
 
 

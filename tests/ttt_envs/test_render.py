@@ -12,10 +12,10 @@ import pytest
 
 from ttt_envs import Game, from_text, mnk_v0
 from ttt_envs.envs import render
-from ttt_envs.envs.lockstep import OUTCOMES
 from ttt_envs.envs.render import Scene
 from ttt_envs.envs.single_env import SingleEnv
 from ttt_envs.envs.vector_env import MNKVectorEnv
+from ttt_envs.game.rules import Outcome
 
 
 def test_a_board_as_text():
@@ -210,11 +210,11 @@ def test_pixels_say_how_the_game_stands():
         Scene(cells, 0),
         Scene(cells, 1),
         Scene(cells, 0, None, (0,)),
-        *(Scene(cells, 0, words) for words in OUTCOMES),
+        *(Scene(cells, 0, outcome.description) for outcome in Outcome if outcome >= 0),
     ]
     strips = [render.picture(Game(), scene)[3 * 64 :] for scene in scenes]
     assert len({strip.tobytes() for strip in strips}) == len(strips)
-    small = render.picture(Game(1, 1, 1), Scene(np.zeros(1, np.int8), 0, OUTCOMES[-1]))
+    small = render.picture(Game(1, 1, 1), Scene(np.zeros(1, np.int8), 0, Outcome.TRUNCATED.description))
     assert small.shape == (80, 64, 3)  # what does not fit is cut off
 
 
@@ -468,7 +468,7 @@ def test_a_window_without_pygame_says_how_to_get_it(monkeypatch):
 
 def pixels_of(env):
     pygame = pytest.importorskip("pygame")
-    return pygame.surfarray.array3d(env._screen._window.get_surface()).transpose(1, 0, 2)
+    return pygame.surfarray.array3d(env._renderer._screen._window.get_surface()).transpose(1, 0, 2)
 
 
 def test_a_window_shows_the_picture(monkeypatch):

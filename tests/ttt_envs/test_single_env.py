@@ -12,10 +12,10 @@ from gymnasium.utils.env_checker import check_env
 from numpy.testing import assert_array_equal
 
 from ttt_envs import Game, make_policy, mnk_v0
-from ttt_envs.envs.lockstep import OUTCOMES
 from ttt_envs.envs.registration import PRESETS
 from ttt_envs.envs.single_env import SingleEnv
 from ttt_envs.envs.vector_env import MNKVectorEnv
+from ttt_envs.game.rules import Outcome
 
 # rows, columns, win_length, skip_chance
 GAMES = [(3, 3, 3, 0), (3, 3, 3, 0.25), (4, 6, 4, 0.1), (15, 15, 5, 0)]
@@ -278,7 +278,7 @@ def test_the_reward_is_the_callers_own(seat, opponent, moves, reward, result):
         assert info["mover"] == info["seat"] == ("first", "second").index(seat)
     _, got, terminated, truncated, info = env.step(moves[-1])
     assert (got, terminated, truncated, info["result"]) == (reward, True, False, result)
-    assert (info["outcome"], info["winner"]) == (OUTCOMES[result], result if result < 2 else -1)
+    assert (info["outcome"], info["winner"]) == (Outcome(result).description, result if result < 2 else -1)
 
 
 def test_infos_are_of_one_kind_at_every_step():

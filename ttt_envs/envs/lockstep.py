@@ -33,6 +33,7 @@ from ttt_envs.game.rules import (
     NOT_OVER,
     ChanceOutcome,
     Game,
+    Outcome,
     Position,
     action_index,
     chance_outcomes,
@@ -46,16 +47,6 @@ Symmetry = Literal["none", "random"]
 
 SELF = "self"
 """opponent name for self-play: the caller moves for both players"""
-OUTCOMES = (
-    "player_0 won",
-    "player_1 won",
-    "draw",
-    "player_0 lost by an illegal action",
-    "player_1 lost by an illegal action",
-    "truncated after too many illegal actions",
-)
-WINNERS = (0, 1, -1, 1, 0, -1, -1)
-"""winner of each outcome, -1 for none; the last entry is for ``NOT_OVER``, -1"""
 _SEATS = get_args(SeatChoice)
 
 
@@ -140,8 +131,8 @@ class StepOutput(NamedTuple):
 def _rebuild_step_output(*arrays: np.ndarray[Any, Any]) -> StepOutput:
     """Copy these arrays into newly allocated memory."""
     out = StepOutput.empty(*arrays[1].shape)
-    for copy, array in zip(out[:5], arrays, strict=True):
-        copy[...] = array
+    for name, array in zip(StepOutput._fields, arrays, strict=False):
+        getattr(out, name)[...] = array
     return out
 
 
@@ -150,7 +141,7 @@ class Lockstep:
 
     Attributes:
         mover, seat: int64[B]: player to move, and the caller's seat; with ``opponent="self"`` the seat that moved last.
-        outcome: int64[B]: ``NOT_OVER``, a winner, ``DRAW``, ``FORFEIT`` + the loser, or ``TRUNCATED``.
+        outcome: int64[B], see ``rules.Outcome``.
         stones: int64[B]: number of stones on the board.
         keys, episode, episode_keys: uint64[B], int64[B], uint64[B]: the seeds' keys, the number of the episode since
             seeding, and ``splitmix64(key, episode)``, from which all random numbers of the episode are computed.
@@ -313,9 +304,9 @@ class Lockstep:
         """Return int64[4, B], a copy: mover, seat, outcome and winner (-1 for none) of each game."""
         return self._rows[: step_kernels.INFO_ROWS, : self._count].copy()
 
-    def words(self, row: int) -> str | None:
+    def description(self, row: int) -> str | None:
         """Return a text for the outcome of game ``row``, None while it is in progress."""
-        return None if self.outcome[row] == NOT_OVER else OUTCOMES[self.outcome[row]]
+        return Outcome(int(self.outcome[row])).description or None
 
     def position(self, row: int) -> Position:
         """Return the position of game ``row``."""

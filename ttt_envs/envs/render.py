@@ -194,19 +194,40 @@ class Screen:
         self._window.destroy()
 
 
-def show(mode: str | None, game: Game, scene: Scene, screen: Screen | None) -> Any:
-    """Return the result of ``render()`` in a mode of ``MODES``: str, a picture, or None with the window updated."""
-    if mode is None:
-        gymnasium.logger.warn(
-            "render() was called without a render mode: choose one when making the environment, "
-            'for example render_mode="rgb_array"'
-        )
+class Renderer:
+    """Renders scenes in one mode; owns the window, if any, which a copy does not share.
+
+    Args:
+        game: the game.
+        mode: a mode of ``MODES``, or None.
+    """
+
+    def __init__(self, game: Game, mode: str | None) -> None:
+        self._game, self._mode = game, mode
+        self._screen: Screen | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_screen": None}
+
+    def render(self, scene: Scene) -> Any:
+        """Return the result of ``render()``: str, a picture, or None with the window updated."""
+        if self._mode is None:
+            gymnasium.logger.warn(
+                "render() was called without a render mode: choose one when making the environment, "
+                'for example render_mode="rgb_array"'
+            )
+            return None
+        if self._mode == "ansi":
+            return text(self._game, scene)
+        pixels = picture(self._game, scene)
+        if self._mode == "rgb_array":
+            return pixels
+        self._screen = self._screen or Screen(self._game)
+        self._screen.show(pixels)
         return None
-    if mode == "ansi":
-        return text(game, scene)
-    pixels = picture(game, scene)
-    if mode == "rgb_array":
-        return pixels
-    assert screen is not None
-    screen.show(pixels)
-    return None
+
+    def close(self) -> None:
+        """Close the window, if any."""
+        if self._screen is not None:
+            self._screen.close()
+            self._screen = None

@@ -30,7 +30,6 @@ from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, UI
 from ttt_envs.core.random import draw_key
 from ttt_envs.envs import render
 from ttt_envs.envs.lockstep import (
-    OUTCOMES,
     SELF,
     IllegalAction,
     Lockstep,
@@ -41,13 +40,13 @@ from ttt_envs.envs.lockstep import (
 )
 from ttt_envs.envs.render import Scene, scene_of
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import NOT_OVER, ChanceOutcome, Game, action_index
+from ttt_envs.game.rules import NOT_OVER, ChanceOutcome, Game, Outcome, action_index
 
 RenderMode = Literal["ansi", "rgb_array", "rgb_array_list", "human"]
 
 
 _IS_OVER = 4  # index into `Lockstep.info_of_first`
-_WORDS = (*OUTCOMES, "")  # text of each outcome; the last is for NOT_OVER, -1
+_DESCRIPTIONS = tuple(Outcome(number).description for number in (*range(6), NOT_OVER))  # by number
 
 
 class SingleEnv(gymnasium.Env[Any, np.int64]):
@@ -61,9 +60,9 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
     returns that position, and the next ``step``, with any action, returns -1, terminated.
 
     ``info`` holds the same keys at every step: ``action_mask`` int8[cells] (all ones when the game is over), and as
-    Python integers ``seat`` the caller's seat (with ``"self"`` the seat that moved last), ``mover``, ``result`` (-1
-    during the game, else the index into ``lockstep.OUTCOMES``: 0 or 1 the winner, 2 a draw, 3 or 4 the player who lost
-    by an illegal action, 5 truncated) and ``winner`` (0 or 1; -1 during the game, and without a winner), and
+    Python integers ``seat`` the caller's seat (with ``"self"`` the seat that moved last), ``mover``, ``result`` (the
+    number of the ``rules.Outcome``: -1 during the game, 0 or 1 the winner, 2 a draw, 3 or 4 the player who lost by an
+    illegal action, 5 truncated) and ``winner`` (0 or 1; -1 during the game, and without a winner), and
     ``outcome``, the result as text, empty during the game.
 
     Args:
@@ -114,7 +113,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         self.observation_space = self._views.observation_space
         self.action_space = self._views.action_space
         self.render_mode = render_mode
-        self._screen: render.Screen | None = None
+        self._renderer = render.Renderer(self.game, render_mode)
         self._before = np.zeros(self.game.cells, np.int8)  # the board before the last step, for rendering
         self._refused: int | None = None  # the action of the last step if it was illegal, for rendering
         self._scenes: list[Scene] = []  # since the last render() or reset(), for rgb_array_list
@@ -129,9 +128,6 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         self._mask = self._out.mask[0]
         self._numbers = self._games.info_of_first
         self._flat = self._out.planes.reshape(-1) if self._views.kind == "flat" else None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_screen": None}  # a copy opens its own window
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -203,7 +199,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
             "mover": mover,
             "result": result,
             "winner": winner,
-            "outcome": _WORDS[result],
+            "outcome": _DESCRIPTIONS[result],
         }
         if self._flat is not None:  # the fast path for the common case
             return self._flat.astype(self._views.dtype), info
@@ -268,14 +264,12 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         if self.render_mode == "rgb_array_list":
             scenes, self._scenes = self._scenes, []
             return [render.picture(self.game, scene) for scene in scenes]
-        if self.render_mode == "human" and self._screen is None:
-            self._screen = render.Screen(self.game)
-        return render.show(self.render_mode, self.game, self._scene(), self._screen)
+        return self._renderer.render(self._scene())
 
     def _scene(self) -> Scene:
         """Return the scene of the current board."""
         games = self._games
-        return self._scene_of(*games.position(0), games.words(0), self._refused)
+        return self._scene_of(*games.position(0), games.description(0), self._refused)
 
     def _scene_of(self, cells: Int8Array, mover: int, end: str | None = None, refused: int | None = None) -> Scene:
         games = self._games
@@ -301,9 +295,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
 
     def close(self) -> None:
         """Close the window, if any."""
-        if self._screen is not None:
-            self._screen.close()
-            self._screen = None
+        self._renderer.close()
 
 
 @dataclass(frozen=True)

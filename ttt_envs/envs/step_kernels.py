@@ -37,6 +37,7 @@ from ttt_envs.game.rules import (
     STREAM_SKIP,
     STREAM_SYMMETRY,
     Game,
+    Outcome,
     from_kernel_args,
     is_legal,
     legal_bits,
@@ -49,7 +50,7 @@ from ttt_envs.game.rules import (
     to_kernel_args,
 )
 
-FORFEIT, TRUNCATED = 3, 5  # outcomes in addition to those of the rules: FORFEIT + the loser, TRUNCATED
+FORFEIT, TRUNCATED = int(Outcome.PLAYER_0_FORFEITED), int(Outcome.TRUNCATED)  # FORFEIT + the loser
 LOSE, PENALIZE, RAISE = range(3)  # consequences of an illegal action
 FIRST_SEAT, SECOND_SEAT, RANDOM_SEAT, ALTERNATE_SEAT, BOTH_SEATS = range(5)  # the caller's seat
 MOVE, MOVE_OR_RESET, FINISH, RESET, OBSERVE = range(5)  # what `step` does: the last two write no rewards and flags

@@ -29,7 +29,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
     """``num_envs`` simultaneous games; game i is :class:`ttt_envs.envs.single_env.SingleEnv` seeded ``seed + i``.
 
     Observations, rewards, flags and infos are those of ``gymnasium.vector.SyncVectorEnv`` over such environments, in
-    new arrays at every call; only the text ``info["outcome"]`` is left out (``lockstep.OUTCOMES`` has it for
+    new arrays at every call; only the text ``info["outcome"]`` is left out (``rules.Outcome`` has it for
     ``info["result"]``).
 
     Args:
@@ -377,17 +377,17 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
 
     def render(self) -> tuple[Any, ...] | None:
         """Return one picture for each game."""
-        scenes = map(self._scene, range(self.num_envs))
+        renderer = render.Renderer(self.game, self.render_mode)
         if self.render_mode is None:
-            render.show(None, self.game, next(scenes), None)
+            renderer.render(self._scene(0))  # a warning
             return None
-        return tuple(render.show(self.render_mode, self.game, scene, None) for scene in scenes)
+        return tuple(renderer.render(self._scene(b)) for b in range(self.num_envs))
 
     def _scene(self, b: int) -> Scene:
         games = self._games
         before, cells = games.seen(b, self._before[b]), games.seen(b, games.position(b).cells)
         seat = int(games.mover[b] if games.opponent is None else games.seat[b])
-        return render.scene_of(before, cells, int(games.mover[b]), games.words(b), seat, self._refused_in(b))
+        return render.scene_of(before, cells, int(games.mover[b]), games.description(b), seat, self._refused_in(b))
 
     def _refused_in(self, b: int) -> int | None:
         return int(self._refused[b]) if self._refused[b] >= 0 else None

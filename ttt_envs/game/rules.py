@@ -15,6 +15,7 @@ import difflib
 import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import IntEnum
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
@@ -43,10 +44,38 @@ FORMAT = 1
 """version of the storage format"""
 MAX_EDGE = 19
 
-# Outcome of a move: the winner, 0 or 1, or one of these.
-DRAW = 2
-NOT_OVER = -1
-ILLEGAL = -2
+
+class Outcome(IntEnum):
+    """Outcome of a move or of a game; the number of a win is the winner's."""
+
+    description: str
+    """text, empty while the game is in progress"""
+    winner: int
+    """0 or 1, -1 for none"""
+    returns: tuple[float, float]
+    """both players' returns where each plays for itself: the opponent of a player who forfeits gets 0"""
+
+    def __new__(
+        cls, value: int, description: str = "", winner: int = -1, returns: tuple[float, float] = (0.0, 0.0)
+    ) -> Outcome:
+        """Return the member with this value."""
+        member = int.__new__(cls, value)
+        member._value_ = value
+        member.description, member.winner, member.returns = description, winner, returns
+        return member
+
+    ILLEGAL = -2  # of a move, which changes nothing
+    NOT_OVER = -1
+    PLAYER_0_WON = 0, "player_0 won", 0, (1.0, -1.0)
+    PLAYER_1_WON = 1, "player_1 won", 1, (-1.0, 1.0)
+    DRAW = 2, "draw"
+    PLAYER_0_FORFEITED = 3, "player_0 lost by an illegal action", 1, (-1.0, 0.0)
+    PLAYER_1_FORFEITED = 4, "player_1 lost by an illegal action", 0, (0.0, -1.0)
+    TRUNCATED = 5, "truncated after too many illegal actions"
+
+
+# For kernels, in which the winner is 0 or 1.
+DRAW, NOT_OVER, ILLEGAL = int(Outcome.DRAW), int(Outcome.NOT_OVER), int(Outcome.ILLEGAL)
 
 # Independent streams of the random numbers of an episode, see `core.random.uniform`. The key of an episode is
 # `splitmix64(key, episode)`. Numbers of skips and opponents are indexed by ply, the others have number 0 only.
